@@ -1,0 +1,131 @@
+# What there is to do with this folder. It needs make and Python 3.10 to 3.13, nothing else.
+#
+# Environments are made from hashed locks. Stamps in each say how far it is, so that nothing is installed
+# twice: .made the bare environment, .run the package with what it needs, .dev the tools of the developers.
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check format schema lock bench clean
+
+VENV := .venv
+# The second TensorFlow: 2.10 with the DirectML plugin, which exists for Python 3.10 on x86-64 only.
+VENV2 := .venv-directml
+# What reads profiler traces, for the test that they can be read: Linux on x86-64 only.
+XPROF := .venv-xprof
+TOOLS := .venv-tools
+
+# The first of these that runs, is supported and can make environments; a version manager's name may do none of it.
+ifeq ($(origin PYTHON),undefined)
+CANDIDATES := python3.13 python3.12 python3.11 python3.10 python3
+else
+CANDIDATES := $(PYTHON)
+endif
+FIND := for python in $(CANDIDATES); do "$$python" -c "import sys, venv, ensurepip; \
+	sys.exit(not (3, 10) <= sys.version_info[:2] <= (3, 13))" 2>/dev/null && echo "$$python" && break; done
+FIND2 := [ "$$(uname -sm)" = "Linux x86_64" ] && for python in $(PYTHON310) python3.10 \
+	"$$(pyenv root 2>/dev/null || echo ~/.pyenv)"/versions/3.10*/bin/python3.10; do "$$python" -c "import sys, venv, \
+	ensurepip; sys.exit(sys.version_info[:2] != (3, 10))" 2>/dev/null && echo "$$python" && break; done
+
+# Only wheels: building one from source would fetch build tools that no lock names.
+PIP := -m pip --quiet --disable-pip-version-check --no-input install
+LOCKED := $(PIP) --only-binary :all: --require-hashes
+PACKAGE := $(PIP) --no-deps --no-build-isolation --editable .
+PYTEST := -m pytest $(if $(STRICT),--strict-skips)
+COMPILE := $(TOOLS)/bin/uv pip compile --quiet --universal --python-version 3.10 --generate-hashes \
+	--no-emit-index-url --custom-compile-command "make lock" $(if $(UPGRADE),--upgrade)
+
+help: ## show this list
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1: /'
+
+demo: $(VENV)/.run ## measure the article's CIFAR-10 training on this machine's CPU
+	$(VENV)/bin/devbench run cifar --backend cpu
+
+# Both parts run whatever becomes of the first; the summary of the whole suite comes last.
+test: $(VENV)/.dev ## run every test that this machine can run (STRICT=1: a skip that it could avoid fails)
+	@python=$$($(FIND2)); [ -z "$$python" ] || $(MAKE) --no-print-directory $(VENV2)/.dev PYTHON310="$$python"
+	@[ "$$(uname -sm)" != "Linux x86_64" ] || $(MAKE) --no-print-directory $(XPROF)/.made
+	@failed=0; \
+	if [ -f $(VENV2)/.dev ]; then \
+		echo "# With TensorFlow 2.10 and the DirectML plugin: all tests but those marked once."; \
+		$(VENV2)/bin/python $(PYTEST) -m "not once" || failed=1; \
+	else \
+		echo "# No Python 3.10 on x86-64 Linux found, so no tests with TensorFlow 2.10. One way: pyenv install 3.10"; \
+	fi; \
+	echo "# With TensorFlow 2.21: all tests."; \
+	$(VENV)/bin/python $(PYTEST) || failed=1; \
+	exit $$failed
+
+check: $(VENV)/.dev ## lint; check format, types for Linux, Windows and macOS, who imports whom, and the schema
+	@failed=0; try() { echo "# $$*"; "$(VENV)/bin/$$@" || failed=1; }; \
+	try ruff check; \
+	try ruff format --check; \
+	for platform in linux win32 darwin; do \
+		try mypy --platform $$platform --cache-dir .mypy_cache/$$platform; \
+	done; \
+	try lint-imports; \
+	echo "# bench/output/schema.json is what the model says (else: make schema)"; \
+	$(VENV)/bin/python -m bench.output.schema | diff bench/output/schema.json - || failed=1; \
+	exit $$failed
+
+format: $(VENV)/.dev ## put the code into its format
+	$(VENV)/bin/ruff check --fix
+	$(VENV)/bin/ruff format
+
+schema: $(VENV)/.run ## write the result's JSON Schema anew from its model
+	$(VENV)/bin/python -m bench.output.schema >bench/output/schema.json
+
+lock: $(TOOLS)/.made ## make the locks anew from pyproject.toml (UPGRADE=1: with the newest versions)
+	$(COMPILE) pyproject.toml --extra cpu --extra report --output-file images/cpu.lock
+	$(COMPILE) pyproject.toml --extra cuda --output-file images/cuda.lock
+	$(COMPILE) pyproject.toml --extra directml --output-file images/directml.lock
+	$(COMPILE) --group dev --constraint images/cpu.lock --output-file images/dev.lock
+	$(COMPILE) --group test --constraint images/directml.lock --output-file images/dev-directml.lock
+	$(COMPILE) --group xprof --output-file images/xprof.lock
+	$(COMPILE) --group build --output-file images/build.lock
+	$(COMPILE) --group lock --output-file images/tools.lock
+
+bench: $(VENV)/.dev ## run the programs behind the figures in benchmarks/README.md
+	@for program in $$(grep -l __main__ benchmarks/*.py); do \
+		echo "# $$program"; $(VENV)/bin/python -m "benchmarks.$$(basename "$$program" .py)" || exit 1; \
+	done
+
+clean: ## remove the environments and caches, but no results
+	rm -rf $(VENV) $(VENV2) $(XPROF) $(TOOLS) dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	find bench tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(VENV)/.made $(TOOLS)/.bare $(XPROF)/.bare:
+	@python=$$($(FIND)); [ -n "$$python" ] || { echo >&2 "devbench needs Python 3.10 to 3.13 with its venv module."; \
+		echo >&2 "None of these is one: $(CANDIDATES). Install one (Debian: apt install python3-venv),"; \
+		echo >&2 "or say where it is: make $(MAKECMDGOALS) PYTHON=/path/to/python3"; exit 1; }; \
+	echo "# making $(@D) with $$python"; "$$python" -m venv --clear $(@D)
+	@touch $@
+
+$(VENV)/.run: images/cpu.lock images/build.lock pyproject.toml $(VENV)/.made
+	@echo "# installing TensorFlow 2.21 and what devbench needs (about 400 MB, once)"
+	$(VENV)/bin/python $(LOCKED) -r images/build.lock -r images/cpu.lock
+	$(VENV)/bin/python $(PACKAGE)
+	@touch $@
+
+$(VENV)/.dev: images/dev.lock $(VENV)/.run
+	$(VENV)/bin/python $(LOCKED) -r images/dev.lock
+	@touch $@
+
+# PYTHON310 is given by `make test`, which looks for it.
+$(VENV2)/.made:
+	@echo "# making $(@D) with $(PYTHON310)"
+	@"$(PYTHON310)" -m venv --clear $(@D)
+	@touch $@
+
+$(VENV2)/.dev: images/directml.lock images/dev-directml.lock images/build.lock pyproject.toml $(VENV2)/.made
+	@echo "# installing TensorFlow 2.10 with the DirectML plugin (about 400 MB, once)"
+	$(VENV2)/bin/python $(LOCKED) -r images/build.lock -r images/directml.lock -r images/dev-directml.lock
+	$(VENV2)/bin/python $(PACKAGE)
+	@touch $@
+
+$(TOOLS)/.made: images/tools.lock $(TOOLS)/.bare
+	$(TOOLS)/bin/python $(LOCKED) -r images/tools.lock
+	@touch $@
+
+$(XPROF)/.made: images/xprof.lock $(XPROF)/.bare
+	@echo "# installing xprof, which reads profiler traces (about 350 MB, once)"
+	$(XPROF)/bin/python $(LOCKED) -r images/xprof.lock
+	@touch $@

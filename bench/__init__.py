@@ -1,0 +1,69 @@
+"""devbench: which device runs my TensorFlow program faster, and why.
+
+from bench import run
+(result,) = run(["cifar"], backend="cpu", max_time="1m")
+print(result.summary.step_seconds)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from bench.progress import Listener
+    from bench.result import Result
+    from bench.settings import RunSettings
+
+__version__ = "0.1.0"
+__all__ = ["__version__", "run"]
+
+
+def run(
+    workloads: Sequence[str | Path],
+    settings: RunSettings | None = None,
+    *,
+    listener: Listener | None = None,
+    **options: Any,
+) -> list[Result]:
+    """Measures workloads; this is what `devbench run` calls.
+
+    Args:
+        workloads: names of built-ins, or paths of Python files that follow `bench.workloads`' protocol.
+        settings: all settings at once; without them `options`, the environment and `devbench.toml` decide.
+        listener: told of progress, only while nothing is timed.
+        options: settings by name, such as `backend="cpu,cuda"`, `param={"batch": 64}` or `max_time="1m"`.
+
+    Returns:
+        One result for each spec, in the order asked for; each is also a file in the output folder.
+
+    Raises:
+        UsageError: something asked for can't be; nothing was measured.
+        DeviceAbsent: a backend's device is not there; nothing was measured.
+        Interrupted: by SIGINT or SIGTERM in the main thread; its `results` hold what was measured.
+    """
+    from bench.errors import Interrupted
+    from bench.measure.interrupt import interruptible
+    from bench.measure.plan import plan
+    from bench.measure.session import Session
+    from bench.output import store
+    from bench.settings import load
+
+    chosen = settings if settings is not None else load(**options)
+    results: list[Result] = []
+    with interruptible():
+        store.prepare(chosen.output)
+        if chosen.profile is not None:
+            store.prepare(chosen.profile, "--profile")
+        try:
+            for group in plan(workloads, chosen):
+                session = Session(
+                    group, chosen, lambda r: store.write(r, chosen.output), listener or (lambda _: None), store.new_id
+                )
+                results.extend(session.results)
+                session.run()
+        except Interrupted as error:
+            raise Interrupted(error.signum, results) from None
+    return results

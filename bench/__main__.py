@@ -1,0 +1,25 @@
+"""The program `devbench`, also as `python -m bench`."""
+
+from __future__ import annotations
+
+import io
+import signal
+import sys
+
+
+def main() -> None:
+    """Runs the command line and ends the process with its exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal or pipe that can't show "±" (a Windows code page, LANG=C) gets "?", not a crash.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+    # Nothing is begun yet that Ctrl-C could spoil: until here it ends this process without a traceback.
+    usual = signal.signal(signal.SIGINT, signal.SIG_DFL)
+    from bench.cli import app
+
+    signal.signal(signal.SIGINT, usual)
+    app(prog_name="devbench")
+
+
+if __name__ == "__main__":
+    main()

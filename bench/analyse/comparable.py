@@ -1,0 +1,171 @@
+"""Whether two results may be compared, what is being compared, and what else differs.
+
+Two specs may differ in one thing, which is the axis of the comparison: backend, loop, a parameter, the user's
+file. What comes with the machine (TensorFlow's version, threads, the CPU) is named beside the verdict. Anything
+else makes the comparison unfair.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal
+
+from pydantic import Field
+
+from bench.result import Record, Result
+
+Kind = Literal["axis", "named", "unfair"]
+
+FIELDS = ("backend", "loop", "changes", "dtype", "xla", "tf32", "onednn", "deterministic")
+"""What of a spec decides how the same work is done; any one of them may be the axis."""
+
+NAMED = ("threads", "seed")
+"""What of a spec comes with the machine or changes no time by itself: the axis only where nothing else is."""
+
+ENVIRONMENT = {
+    "TensorFlow": ("framework", "tensorflow"),
+    "Keras": ("framework", "keras"),
+    "NumPy": ("framework", "packages", "numpy"),
+    "Python": ("host", "python", "version"),
+    "devbench": ("host", "devbench"),
+    "CPU": ("host", "cpu", "model"),
+    "CPU limit": ("host", "cpu", "limit"),
+    "memory": ("host", "memory", "total"),
+    "operating system": ("host", "system", "os"),
+    "kernel": ("host", "system", "kernel"),
+    "container": ("host", "system", "container"),
+    "device": ("device", "name"),
+    "driver": ("device", "driver"),
+    "deployment": ("host", "deployment"),
+    "variables": ("host", "variables"),
+}
+"""Name: place in a result's `environment`. The device's name differs with the backend and is named for that only."""
+
+
+class Difference(Record):
+    """One thing in which two results differ."""
+
+    name: str
+    base: Any = Field(description="the base's value; none where it has none")
+    other: Any = Field(description="the other's value")
+    kind: Kind = Field(description="what is compared, what is to be known, or what makes it unfair")
+    why: str = Field("", description="why it is unfair")
+
+
+def differences(base: Result, other: Result) -> list[Difference]:
+    """All differences of two results, the axis first, then what makes them unfair, then what is named."""
+    a, b = base.spec, other.spec
+    files = a.file is not None and b.file is not None
+    found: list[Difference] = []
+    if files and a.file_sha256 != b.file_sha256:
+        found.append(Difference(name="file", base=_source(base), other=_source(other), kind="axis"))
+    elif a.workload != b.workload:
+        why = "they are different programs; two files of your own may be compared"
+        found.append(Difference(name="workload", base=a.workload, other=b.workload, kind="unfair", why=why))
+    elif a.file_sha256 != b.file_sha256:
+        short = [(sha or "")[:12] for sha in (a.file_sha256, b.file_sha256)]
+        found.append(Difference(name="workload's source", base=short[0], other=short[1], kind="named"))
+    elif a.case and b.case and a.case != b.case:
+        found.append(Difference(name="case", base=a.case, other=b.case, kind="axis"))
+    whole = any(d.kind == "axis" for d in found)  # a file or a case brings its own parameters
+    for name in FIELDS:
+        left, right = getattr(a, name), getattr(b, name)
+        follows = (name == "xla" and a.loop != b.loop and None in (left, right)) or (name == "loop" and whole)
+        if left != right:
+            found.append(
+                Difference(name=name, base=_plain(left), other=_plain(right), kind="named" if follows else "axis")
+            )
+    found += [
+        Difference(name=name, base=left, other=right, kind="named" if whole else "axis")
+        for name, left, right in _unequal(a.params, b.params)
+    ]
+    found += _data(base, other)
+    _one_axis(found)
+    found += _named(base, other, alone=not any(d.kind in ("axis", "unfair") for d in found))
+    found += _doubts(base, other)
+    return sorted(found, key=lambda d: ("axis", "unfair", "named").index(d.kind))
+
+
+def axis(found: list[Difference]) -> str | None:
+    """The name of what is compared; none where two specs are the same."""
+    return next((d.name for d in found if d.kind == "axis"), None)
+
+
+def _source(result: Result) -> str:
+    return result.spec.file or result.spec.workload
+
+
+def _unequal(a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:
+    for name in dict.fromkeys([*a, *b]):
+        if a.get(name) != b.get(name):
+            yield name, a.get(name), b.get(name)
+
+
+def _one_axis(found: list[Difference]) -> None:
+    """Where several things could be the axis there is none, and each makes the comparison unfair."""
+    axes = [d for d in found if d.kind == "axis"]
+    if len(axes) > 1:
+        names = " and ".join(d.name for d in axes)
+        for each in axes:
+            each.kind, each.why = "unfair", f"{names} differ together, so no difference can be put down to one of them"
+
+
+def _data(base: Result, other: Result) -> Iterator[Difference]:
+    a, b = base.spec.data, other.spec.data
+    if a.kind != b.kind or (a.name == b.name and a.sha256 != b.sha256):
+        left, right = (f"{d.kind} {d.name or ''} {(d.sha256 or '')[:12]}".strip() for d in (a, b))
+        yield Difference(name="data", base=left, other=right, kind="unfair", why="they read different data")
+
+
+def _named(base: Result, other: Result, alone: bool) -> Iterator[Difference]:
+    unequal = [name for name in NAMED if getattr(base.spec, name) != getattr(other.spec, name)]
+    for name in unequal:
+        left, right = (_plain(getattr(r.spec, name)) for r in (base, other))
+        yield Difference(name=name, base=left, other=right, kind="axis" if alone and len(unequal) == 1 else "named")
+    for name, place in ENVIRONMENT.items():
+        left, right = (at(r.environment, place) for r in (base, other))
+        if left != right and not (name == "device" and base.spec.backend != other.spec.backend):
+            yield Difference(name=name, base=left, other=right, kind="named")
+
+
+def _doubts(base: Result, other: Result) -> Iterator[Difference]:
+    """What happened to either that makes its time no answer."""
+    statuses = [r.status for r in (base, other)]
+    for result in (base, other):
+        if result.failure is not None and result.failure.kind in ("answer", "nan"):
+            yield Difference(
+                name="answer", base=statuses[0], other=statuses[1], kind="unfair", why=result.failure.message
+            )
+            break
+    answers = [next((s.answer for s in r.samples if s.answer), None) for r in (base, other)]
+    if base.spec.file_sha256 != other.spec.file_sha256 and answers[0] and answers[1] and not alike(*answers):
+        shown = [", ".join(f"{each:.6g}" for each in answer or ()) for answer in answers]
+        yield Difference(name="first answers", base=shown[0], other=shown[1], kind="named")
+    proofs = ["–" if r.placement is None else "proven" if r.placement.proven else "not proven" for r in (base, other)]
+    if "not proven" in proofs:
+        result = base if proofs[0] == "not proven" else other
+        reason = result.placement.reason if result.placement else None
+        why = f"{result.spec.label} did not run where it claims" + (f": {reason}" if reason else "")
+        yield Difference(name="placement", base=proofs[0], other=proofs[1], kind="unfair", why=why)
+    if statuses[0] != statuses[1]:
+        yield Difference(name="status", base=statuses[0], other=statuses[1], kind="named")
+
+
+def alike(a: Sequence[float] | None, b: Sequence[float] | None) -> bool:
+    """Whether first answers agree as those of the same computation in another order of sums do."""
+    return all(math.isclose(x, y, rel_tol=2e-3, abs_tol=1e-8) for x, y in zip(a or (), b or (), strict=False))
+
+
+def at(environment: Mapping[str, Any], place: Sequence[str]) -> Any:
+    """What stands at a place of an environment; none where nothing does."""
+    value: Any = environment
+    for key in place:
+        value = value.get(key) if isinstance(value, Mapping) else None
+    return value
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return ", ".join(value) or "none"
+    return value.model_dump() if hasattr(value, "model_dump") else value

@@ -1,0 +1,148 @@
+"""Two results side by side: which is faster, by how much, from which step on, and what else differs."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from typing import Literal
+
+from pydantic import Field
+
+from bench.analyse import stats
+from bench.analyse.breakeven import BreakEven, break_even
+from bench.analyse.comparable import Difference, axis, differences
+from bench.analyse.verdict import Word, needed, verdict
+from bench.result import Interval, Record, Result
+
+THRESHOLD = 0.02
+
+
+class Side(Record):
+    """What identifies a result in a comparison."""
+
+    id: str
+    label: str
+    processes: int = Field(description="processes that measured something")
+    step_seconds: Interval | None = None
+
+
+class PhaseDifference(Record):
+    """One phase of a cold start on both sides."""
+
+    phase: str
+    base: float = Field(description="mean seconds")
+    other: float
+    difference: Interval = Field(description="the other's seconds less the base's")
+
+
+class Comparison(Record):
+    """A verdict on `other` as against `base`, with what it stands on."""
+
+    base: Side
+    other: Side
+    axis: str | None = Field(description="what is compared; none where the specs are the same")
+    unit: Literal["step", "example"] = Field(
+        "step", description="what the ratio is of: of examples where the two differ in examples a step"
+    )
+    paired: bool = Field(description="whether the two took turns in cohorts; else they were measured apart")
+    ratio: Interval | None = Field(None, description="the other's time over the base's")
+    verdict: Word
+    threshold: float
+    needed: int | None = Field(
+        None, description="cohorts (or processes a side) that would settle it, where it is undecided"
+    )
+    phases: list[PhaseDifference] = Field(default_factory=list)
+    break_even: BreakEven | None = None
+    differences: list[Difference] = Field(default_factory=list)
+
+    @property
+    def unfair(self) -> list[Difference]:
+        """What makes this comparison unfair."""
+        return [d for d in self.differences if d.kind == "unfair"]
+
+
+def compare(base: Result, other: Result, threshold: float = THRESHOLD) -> Comparison:
+    """Compares two results, fair or not: whoever shows it asks `unfair` first.
+
+    Args:
+        base: what the ratio is taken to.
+        other: the one that is called faster or slower.
+        threshold: relative difference that matters.
+    """
+    found = differences(base, other)
+    unit, factor = unit_of(base, other)
+    ratio, paired = step_ratio(base, other)
+    if ratio is not None:
+        ratio = stats.scaled(ratio, factor)
+    word = verdict(ratio, threshold)
+    return Comparison(
+        base=_side(base),
+        other=_side(other),
+        axis=axis(found),
+        unit=unit,
+        paired=paired,
+        ratio=ratio,
+        verdict=word,
+        threshold=threshold,
+        needed=needed(ratio, threshold) if ratio is not None and word == "undecided" else None,
+        phases=_phases(base, other),
+        break_even=None if unit == "example" else break_even(base, other, paired),
+        differences=found,
+    )
+
+
+def step_ratio(base: Result, other: Result) -> tuple[Interval | None, bool]:
+    """The other's step time over the base's, and whether it is paired within cohorts.
+
+    Paired where the two took turns in two cohorts or more, which takes out the noise that both met; else from each
+    side's processes on their own.
+    """
+    within = stats.within(base, other)
+    if within is not None:
+        return within.ratio(), True
+    first, second = (list(stats.process_values(r, stats.median).values()) for r in (base, other))
+    return stats.independent_ratio(first, second), False
+
+
+def against_first(results: Sequence[Result], threshold: float = THRESHOLD) -> list[Comparison]:
+    """Of each group's results, each as against the group's first; in their order."""
+    first: dict[str, Result] = {}
+    found = []
+    for each in results:
+        leader = first.setdefault(each.group, each)
+        if leader is not each:
+            found.append(compare(leader, each, threshold))
+    return found
+
+
+def _side(result: Result) -> Side:
+    processes = len(stats.usable(result))
+    return Side(id=result.id, label=result.spec.label, processes=processes, step_seconds=result.summary.step_seconds)
+
+
+def unit_of(base: Result, other: Result) -> tuple[Literal["step", "example"], float]:
+    """What a ratio of two results is of, an example where their steps hold unequal numbers of them; and its factor."""
+    examples = examples_a_step(base), examples_a_step(other)
+    if None in examples or examples[0] == examples[1]:
+        return "step", 1.0
+    return "example", (examples[0] or 1.0) / (examples[1] or 1.0)
+
+
+def examples_a_step(result: Result) -> float | None:
+    """Examples of one step, where the workload has any."""
+    step, rate = result.summary.step_seconds, result.summary.examples_per_second
+    return round(rate * step.value, 6) if rate and step else None
+
+
+def _phases(base: Result, other: Result) -> list[PhaseDifference]:
+    first, second = (stats.phase_values(stats.usable(r)) for r in (base, other))
+    return [
+        PhaseDifference(
+            phase=phase,
+            base=statistics.fmean(first[phase]),
+            other=statistics.fmean(second[phase]),
+            difference=stats.Contrast.independent(first[phase], second[phase]).interval(),
+        )
+        for phase in first
+        if phase in second
+    ]

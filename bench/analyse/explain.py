@@ -1,0 +1,203 @@
+"""Where the time of a step goes and what would make it faster, read from the results of a ladder and of single changes.
+
+The ladder's rungs differ from one to the next in one thing, and took turns in cohorts, so the difference of two
+neighbours within a cohort is what that thing costs. The parts add up to the step; some may be negative, and are shown
+so. Changes are measured apart from that sum, each against the same base.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import NamedTuple
+
+from pydantic import Field
+
+from bench.analyse import stats
+from bench.analyse.compare import unit_of
+from bench.analyse.roofline import Roofline
+from bench.analyse.stats import Contrast
+from bench.analyse.verdict import Word, verdict
+from bench.result import Interval, Profile, Record, Result
+from bench.spec import LOOPS, Loop
+
+STEPS_DOWN: dict[tuple[Loop, Loop], tuple[str, str]] = {
+    ("as-written", "fit"): ("the program's own loop", "shuffling, callbacks and logging beyond a bare fit"),
+    ("as-written", "step"): ("the program's own loop", "Python, conversions and reads between its steps"),
+    ("fit", "step"): ("Keras' fit", "metrics and bookkeeping around the train step"),
+    ("as-written", "host-batches"): ("the program's own loop and its input", "everything but a step on ready batches"),
+    ("step", "host-batches"): ("input", "making the batches"),
+    ("fit", "host-batches"): ("input and fit", "making the batches, metrics and bookkeeping"),
+    ("host-batches", "resident"): ("copies", "converting batches and moving them to the device"),
+    ("resident", "fused"): ("dispatch", "calling TensorFlow once a step"),
+}
+"""Upper rung, lower rung: what lies between them, in a word and in a few."""
+
+
+class Part(Record):
+    """What lies between two neighbouring rungs."""
+
+    name: str
+    what: str
+    upper: str = Field(description="loop that has it")
+    lower: str = Field(description="loop that has not")
+    seconds: float = Field(description="of a step, mean over cohorts")
+    share: Interval = Field(description="of the program's own step, at the level at which all of them hold together")
+    measurable: bool = Field(description="whether the interval is clear of 0")
+
+
+class Named(NamedTuple):
+    """What a change is called."""
+
+    words: str
+    option: str
+    cured: str = ""
+
+
+class Gain(Record):
+    """One change, measured."""
+
+    change: str = Field(description="in words")
+    option: str = Field(description="as it is written on the command line")
+    unit: str = Field("step", description="what the ratio is of: a step, or an example for another batch")
+    ratio: Interval | None = Field(
+        None, description="time after over before, at the level at which all of them hold together"
+    )
+    verdict: Word
+    cured: str = Field("", description="the cause that it takes away, where it is faster")
+    failure: str | None = None
+
+
+class Finding(Record):
+    """Something read from the runs themselves, with what it stands on and what to do."""
+
+    cause: str
+    sentence: str
+    evidence: str
+    cure: str = ""
+    share: float | None = Field(None, description="of the step, where that was measured")
+
+
+class Fastest(Record):
+    """The fastest configuration that was measured."""
+
+    words: str = Field(description="what is different from the program as it is")
+    unit: str = Field(description="what the ratio is of: a step or an example")
+    times: Interval = Field(description="how many times as fast as the program as it is")
+    command: str = Field(description="as a command line")
+
+
+class Explanation(Record):
+    """Why a step takes as long as it does."""
+
+    id: str
+    label: str
+    step_seconds: float = Field(description="of the program as it is")
+    cohorts: int
+    parts: list[Part]
+    rest_seconds: float = Field(description="of the lowest rung: computing, and what no rung takes away")
+    rest_share: Interval
+    lowest: str = Field(description="the lowest rung's loop")
+    gains: list[Gain]
+    together: Gain | None = Field(None, description="all the changes that are faster, at once")
+    findings: list[Finding] = Field(default_factory=list)
+    roofline: Roofline | None = Field(None, description="of the lowest rung")
+    profile: Profile | None = Field(None, description="a trace of the program as it is (`--profile`)")
+    disagreements: list[str] = Field(default_factory=list, description="where that trace and the ladder differ")
+    tried_on: str = Field("", description="loop that the changes were tried on; empty where none was tried")
+    fastest: Fastest | None = Field(None, description="none where nothing was faster than the program as it is")
+    missing: list[str] = Field(default_factory=list, description="rungs that do not apply or failed, and why")
+
+
+def simultaneous(count: int) -> float:
+    """The confidence of each of so many intervals that all of them together hold with 95% (C. E. Bonferroni, 1936).
+
+    Holm's order would reject a little more, but it gives tests and no intervals: those that it leads to do not hold
+    together.
+    """
+    return 1 - (1 - stats.CONFIDENCE) / max(1, count)
+
+
+def between(upper: Loop, lower: Loop) -> tuple[str, str]:
+    """What lies between two rungs, in a word and in a few, also where rungs between them are missing."""
+    if (upper, lower) in STEPS_DOWN:
+        return STEPS_DOWN[upper, lower]
+    loops = LOOPS[LOOPS.index(upper) : LOOPS.index(lower) + 1]
+    found = [STEPS_DOWN[pair] for pair in pairwise(loops) if pair in STEPS_DOWN]
+    return " and ".join(name for name, _ in found), "; ".join(what for _, what in found)
+
+
+def ladder(rungs: Sequence[Result]) -> tuple[list[Part], Interval, int]:
+    """The parts of a step, the share of the lowest rung, and the number of cohorts.
+
+    Args:
+        rungs: results of one workload from the program as it is down to the barest loop, which took turns.
+
+    Raises:
+        ValueError: no cohort holds all of them.
+    """
+    values = [stats.process_values(r, stats.faster_half) for r in rungs]
+    cohorts = sorted(set.intersection(*(set(v) for v in values)))
+    if not cohorts:
+        raise ValueError("no cohort holds all rungs")
+    whole = [values[0][c] for c in cohorts]
+    parts, contrasts = [], []
+    for (upper, above), (lower, below) in pairwise(zip(rungs, values, strict=True)):
+        name, what = between(upper.spec.loop, lower.spec.loop)
+        shares = [(above[c] - below[c]) / t for c, t in zip(cohorts, whole, strict=True)]
+        contrasts.append(Contrast.paired([0.0] * len(shares), shares))
+        seconds = sum(above[c] - below[c] for c in cohorts) / len(cohorts)
+        parts.append((name, what, upper.spec.loop, lower.spec.loop, seconds))
+    level = simultaneous(len(contrasts))
+    found = [
+        Part(
+            name=name,
+            what=what,
+            upper=upper,
+            lower=lower,
+            seconds=seconds,
+            share=(share := contrast.interval(level)),
+            measurable=share.low is not None and share.high is not None and not share.low <= 0 <= share.high,
+        )
+        for (name, what, upper, lower, seconds), contrast in zip(parts, contrasts, strict=True)
+    ]
+    rest = [values[-1][c] / t for c, t in zip(cohorts, whole, strict=True)]
+    return found, stats.arithmetic(rest), len(cohorts)
+
+
+def gains(base: Result, changed: Mapping[Named, Result], threshold: float, of: int | None = None) -> list[Gain]:
+    """Each change as against the base that it took turns with, the largest gain first.
+
+    Args:
+        base: the program without any of them.
+        changed: each change's result.
+        threshold: relative difference that matters.
+        of: changes that are tried in all, so that all their intervals hold together; as many as these without it.
+    """
+    level = simultaneous(of or len(changed))
+    found = []
+    for named, result in changed.items():
+        unit, contrast = gain_of(base, result)
+        ratio = contrast.ratio(level) if contrast is not None and result.failure is None else None
+        word = verdict(ratio, threshold)
+        found.append(
+            Gain(
+                change=named.words,
+                option=named.option,
+                unit=unit,
+                ratio=ratio,
+                verdict=word,
+                cured=named.cured if word == "faster" else "",
+                failure=result.failure.message if result.failure else None,
+            )
+        )
+    return sorted(found, key=lambda gain: gain.ratio.value if gain.ratio else math.inf)
+
+
+def gain_of(base: Result, result: Result) -> tuple[str, Contrast | None]:
+    """What a ratio is of, a step or, with another batch, an example; and its logarithm."""
+    unit, factor = unit_of(base, result)
+    found = stats.within(base, result)
+    return unit, replace(found, mean=found.mean + math.log(factor)) if found else None

@@ -1,0 +1,102 @@
+"""Which results of what was named are compared with which."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from bench.analyse.comparable import Difference, axis, differences
+from bench.result import Result
+
+
+@dataclass(frozen=True)
+class Pairing:
+    """Pairs of base and other, and what has no partner.
+
+    Args:
+        pairs: (base, other), in the order of the others.
+        alone: results that nothing comparable was found for.
+        asked: whether each pair was named in so many words, so that it is refused where it is unfair, not left out.
+    """
+
+    pairs: list[tuple[Result, Result]]
+    alone: list[Result]
+    asked: bool = False
+
+
+def pair(sets: Sequence[Sequence[Result]]) -> Pairing:
+    """Pairs the results of one argument or several.
+
+    One result each of two or more arguments: every pair of them, as asked. Two sets: each of the second with the one
+    of the first that does the same work, or differs in one thing only. Else: within each group its first with the
+    others, then what was measured alone with the first that is comparable.
+    """
+    newest = [_newest([r for r in each if r.purpose == "run" or len(each) == 1]) for each in sets]
+    if len(sets) > 1 and all(len(each) == 1 for each in newest):
+        single = [each[0] for each in newest]
+        return Pairing([(a, b) for i, a in enumerate(single) for b in single[i + 1 :]], [], asked=True)
+    if len(sets) == 2:
+        return _across(newest[0], newest[1])
+    return _within([each for one in newest for each in one])
+
+
+def fair(found: Iterable[Difference]) -> bool:
+    """Whether nothing among the differences makes the comparison unfair."""
+    return all(d.kind != "unfair" for d in found)
+
+
+def _newest(results: Sequence[Result]) -> list[Result]:
+    """The newest of each key within each group's members: repetitions in other groups are older news."""
+    latest: dict[str, Result] = {}
+    for each in sorted(results, key=lambda r: r.created):
+        latest.pop(each.key, None)
+        latest[each.key] = each
+    chosen = {each.id for each in latest.values()}
+    return [each for each in results if each.id in chosen]
+
+
+def _across(bases: Sequence[Result], others: Sequence[Result]) -> Pairing:
+    pairs, taken = [], set()
+    keys = {each.key: each for each in bases}
+    for other in others:
+        base = keys.get(other.key) or _nearest(bases, other)
+        if base is not None:
+            pairs.append((base, other))
+            taken |= {base.id, other.id}
+    return Pairing(pairs, [each for each in [*bases, *others] if each.id not in taken])
+
+
+def _nearest(bases: Sequence[Result], other: Result) -> Result | None:
+    """The one base that differs in one thing only; of several the one that differs in the backend."""
+    candidates = []
+    for base in bases:
+        found = differences(base, other)
+        if fair(found):
+            candidates.append((axis(found), base))
+    by_backend = [base for name, base in candidates if name == "backend"]
+    chosen = by_backend or [base for _, base in candidates]
+    return chosen[0] if len(chosen) == 1 else None
+
+
+def _within(results: Sequence[Result]) -> Pairing:
+    pairs, single = [], []
+    groups: dict[str, list[Result]] = {}
+    for each in results:
+        groups.setdefault(each.group, []).append(each)
+    for members in groups.values():
+        if len(members) > 1:
+            pairs += [(members[0], other) for other in members[1:]]
+        else:
+            single += members
+    alone: list[Result] = []
+    leaders: dict[str, list[Result]] = {}
+    for each in single:
+        before = leaders.setdefault(each.spec.workload, [])
+        base = next((b for b in before if fair(differences(b, each))), None)
+        if base is None:
+            before.append(each)
+            alone.append(each)
+        else:
+            pairs.append((base, each))
+            alone = [a for a in alone if a is not base]
+    return Pairing(pairs, alone)

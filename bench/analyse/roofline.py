@@ -1,0 +1,119 @@
+"""Which roof a step is under: what the machine can compute, or what its memory or cache can bring.
+
+S. Williams, A. Waterman, D. Patterson: "Roofline: an insightful visual performance model", 2009. Operations are known
+by formula or counted by TensorFlow; the bytes are the least that must move, so the intensity is the most it can be and
+the memory roof the highest it can be.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+from pydantic import Field
+
+from bench.analyse import stats
+from bench.result import Record, Result
+
+DTYPE_OF = {"mixed_float16": "float16", "mixed_bfloat16": "bfloat16"}
+
+
+class Peaks(Record):
+    """What one machine attains with one TensorFlow, on one device."""
+
+    fingerprint: str = Field(description="of the machine, its device, its threads and its TensorFlow")
+    flops_per_second: dict[str, float] = Field(description="dtype: attained in a matrix product")
+    memory_bytes_per_second: float = Field(description="attained in a triad that no cache holds")
+    cache_bytes_per_second: float | None = Field(
+        description="attained in a triad that a core's cache holds; none on a GPU, where so small a one is all launch"
+    )
+    cache_bytes: int | None = Field(description="working set of that triad")
+
+
+class Roofline(Record):
+    """One step under the roofs."""
+
+    flops: float = Field(description="floating-point operations of a step")
+    flops_method: Literal["formula", "counted"]
+    bytes: float = Field(description="that a step must move at least")
+    intensity: float = Field(description="operations a byte, at most")
+    attained: float = Field(description="operations a second")
+    dtype: str
+    compute_roof: float = Field(description="operations a second, of a matrix product")
+    memory_roof: float = Field(description="operations a second that the memory's bandwidth allows")
+    cache_roof: float | None = Field(description="the same for the cache's")
+    roof: Literal["compute", "memory"] = Field(description="the lower one of the compute and the memory roof")
+    share: float = Field(description="attained over that roof")
+    beyond_memory: bool = Field(description="faster than memory allows: its working set is in a cache")
+
+
+def peaks_of(result: Result) -> Peaks | None:
+    """The peaks that a run of the workload `peaks` measured; none where it has none.
+
+    Of each the fastest process counts: a peak is what can be attained, and noise only takes away from it.
+    """
+    seconds: dict[str, float] = {}
+    moved: dict[str, int] = {}
+    for sample in stats.usable(result):
+        for series in sample.series:
+            if series.blocks:
+                seconds[series.name] = min(seconds.get(series.name, math.inf), stats.faster_half(series.blocks))
+                moved[series.name] = series.bytes or 0
+    operations = 2.0 * float(result.spec.params.get("n", 0)) ** 3
+    products = {name.partition("/")[2]: operations / s for name, s in seconds.items() if name.startswith("matmul/")}
+    if result.failure is not None or not products or "triad/memory" not in seconds:
+        return None
+    cache = seconds.get("triad/cache")
+    return Peaks(
+        fingerprint=fingerprint(result),
+        flops_per_second=products,
+        memory_bytes_per_second=moved["triad/memory"] / seconds["triad/memory"],
+        cache_bytes_per_second=moved["triad/cache"] / cache if cache else None,
+        cache_bytes=2 * int(result.spec.params["cache_bytes"]) if cache else None,
+    )
+
+
+def fingerprint(result: Result) -> str:
+    """What peaks depend on: CPU, its limit, device, driver, threads, backend, TensorFlow, oneDNN, TF32."""
+    import hashlib
+    import json
+
+    environment, spec = result.environment, result.spec
+    cpu = environment.get("host", {}).get("cpu", {})
+    device = environment.get("device", {})
+    parts = [
+        cpu.get("model"), cpu.get("limit"), device.get("name"), device.get("driver"),
+        environment.get("framework", {}).get("tensorflow"), spec.backend, spec.threads.model_dump(), spec.onednn,
+        spec.tf32,
+    ]  # fmt: skip
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def roofline(result: Result, peaks: Peaks) -> Roofline | None:
+    """Where a result's step stands; none where its operations or its bytes are not known."""
+    step = result.summary.step_seconds
+    facts = next((s.facts for s in result.samples if s.facts.get("bytes_per_step")), {})
+    formula, counted = facts.get("flops_formula"), facts.get("flops_per_step")
+    flops, moved = formula or counted, facts.get("bytes_per_step")
+    dtype = DTYPE_OF.get(result.spec.dtype, result.spec.dtype)
+    top = peaks.flops_per_second.get(dtype)
+    if step is None or not flops or not moved or not top:
+        return None
+    intensity = flops / moved
+    memory = intensity * peaks.memory_bytes_per_second
+    attained = flops / step.value
+    roof = min(top, memory)
+    return Roofline(
+        flops=flops,
+        flops_method="formula" if formula else "counted",
+        bytes=moved,
+        intensity=intensity,
+        attained=attained,
+        dtype=dtype,
+        compute_roof=top,
+        memory_roof=memory,
+        cache_roof=intensity * peaks.cache_bytes_per_second if peaks.cache_bytes_per_second else None,
+        roof="compute" if top <= memory else "memory",
+        share=attained / roof,
+        beyond_memory=attained > memory,
+    )

@@ -1,0 +1,199 @@
+"""What a sweep shows: a curve for each backend or loop, where one overtakes another, and where memory ends."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+from pydantic import Field
+
+from bench.analyse.compare import step_ratio
+from bench.analyse.verdict import Word, verdict
+from bench.result import Interval, Record, Result
+
+
+class Point(Record):
+    """One value of the swept parameters, on one curve."""
+
+    values: dict[str, Any]
+    id: str = Field(description="the result's id")
+    step_seconds: Interval | None = None
+    examples_per_second: float | None = None
+    failure: str | None = Field(None, description="why there is no time, such as memory that ended")
+    memory: bool = Field(False, description="whether it was memory that ended")
+
+
+class Ratio(Record):
+    """How two curves stand to each other at one value."""
+
+    values: dict[str, Any]
+    ratio: Interval = Field(description="time of the curve over that of the first, per step")
+    verdict: Word
+
+
+class Crossing(Record):
+    """Where a curve overtakes the first."""
+
+    value: float = Field(description="of the swept parameter, between two measured values on a logarithmic scale")
+    low: float | None = Field(description="from here on it may be ahead; none where that is left of what was measured")
+    high: float | None = Field(description="from here on it is ahead for sure; none where that was not measured")
+    ahead: str = Field(description="label of who is ahead to the right of it")
+
+
+class Curve(Record):
+    """One backend or loop along the sweep."""
+
+    label: str
+    points: list[Point]
+    ratios: list[Ratio] = Field(default_factory=list, description="to the first curve; none of the first itself")
+    crossings: list[Crossing] = Field(default_factory=list)
+    best: dict[str, Any] | None = Field(None, description="values with the most examples a second")
+
+
+class Sweep(Record):
+    """All of a sweep."""
+
+    id: str
+    workload: str
+    axes: dict[str, list[Any]] = Field(description="swept parameter: the values measured, rising")
+    threshold: float
+    curves: list[Curve]
+    cut_short: str | None = Field(None, description="why not all values were measured")
+
+
+def sweep_of(results: Sequence[Result], axes: Sequence[str], threshold: float, cut_short: str | None = None) -> Sweep:
+    """Reads a sweep from its points' results.
+
+    Args:
+        results: of all points of one sweep.
+        axes: names of the swept parameters.
+        threshold: relative difference that matters.
+        cut_short: why not all values were measured.
+    """
+    by_curve: dict[str, list[Result]] = {}
+    for each in sorted(results, key=lambda r: _place(r, axes)):
+        by_curve.setdefault(curve_label(each), []).append(each)
+    names = list(dict.fromkeys(curve_label(r) for r in results))
+    curves = [Curve(label=name, points=[_point(r, axes) for r in by_curve[name]]) for name in names]
+    first = {_place(r, axes): r for r in by_curve[names[0]]}
+    for curve in curves:
+        _best(curve)
+        if curve is curves[0]:
+            continue
+        curve.ratios = _ratios(first, by_curve[curve.label], axes, threshold)
+        if len(axes) == 1 and _numeric(curve, axes[0]):
+            curve.crossings = crossings(axes[0], curve, curves[0].label)
+    return Sweep(
+        id=results[0].part_of or "",
+        workload=results[0].spec.workload,
+        axes={name: sorted({r.spec.params[name] for r in results}) for name in axes},
+        threshold=threshold,
+        curves=curves,
+        cut_short=cut_short,
+    )
+
+
+def curve_label(result: Result) -> str:
+    """What stays the same along a curve."""
+    spec = result.spec
+    return ", ".join([*([spec.case] if spec.case else []), spec.backend, spec.loop])
+
+
+def crossings(axis: str, curve: Curve, first: str) -> list[Crossing]:
+    """Where the ratio to the first passes 1, interpolated between neighbours on logarithms of both.
+
+    Its interval reaches to where the bounds of the ratio's own interval pass 1: it is as wide as the data leave it.
+    """
+    points = [(float(r.values[axis]), r.ratio) for r in curve.ratios if float(r.values[axis]) > 0]
+    found = []
+    for falling in (True, False):
+        value, low, high = (
+            _passing([(x, y) for x, y in side if y is not None], falling)
+            for side in (
+                [(x, r.value) for x, r in points],
+                [(x, r.low if falling else r.high) for x, r in points],
+                [(x, r.high if falling else r.low) for x, r in points],
+            )
+        )
+        found += [
+            Crossing(
+                value=place,
+                low=max((x for x in low if x <= place), default=None),
+                high=min((x for x in high if x >= place), default=None),
+                ahead=curve.label if falling else first,
+            )
+            for place in value
+        ]
+    return sorted(found, key=lambda c: c.value)
+
+
+def _numeric(curve: Curve, axis: str) -> bool:
+    """Whether an axis has an order in which one curve can overtake another."""
+    return all(isinstance(r.values[axis], (int, float)) for r in curve.ratios)
+
+
+def _passing(points: Sequence[tuple[float, float]], falling: bool) -> list[float]:
+    """Where straight lines between these points, on logarithms of both, pass 1 in one direction."""
+    found = []
+    for (left, a), (right, b) in pairwise(points):
+        if (a > 1 >= b) if falling else (a <= 1 < b):
+            share = math.log(a) / (math.log(a) - math.log(b))
+            found.append(math.exp(math.log(left) + share * (math.log(right) - math.log(left))))
+    return found
+
+
+def memory_ended(result: Result) -> bool:
+    """Whether a point failed for want of memory, as it said itself or as the system's killing tells."""
+    failure = result.failure
+    return failure is not None and (failure.kind == "memory" or failure.signal == "SIGKILL")
+
+
+def _point(result: Result, axes: Sequence[str]) -> Point:
+    failure = result.failure
+    return Point(
+        values={name: result.spec.params[name] for name in axes},
+        id=result.id,
+        step_seconds=None if failure else result.summary.step_seconds,
+        examples_per_second=None if failure else result.summary.examples_per_second,
+        failure=failure.message if failure else None,
+        memory=memory_ended(result),
+    )
+
+
+def _ratios(
+    first: dict[tuple[Any, ...], Result], others: Sequence[Result], axes: Sequence[str], threshold: float
+) -> list[Ratio]:
+    found = []
+    for other in others:
+        base = first.get(_place(other, axes))
+        if base is None or base.failure or other.failure:
+            continue
+        ratio, _ = step_ratio(base, other)
+        if ratio is not None:
+            values = {name: other.spec.params[name] for name in axes}
+            found.append(Ratio(values=values, ratio=ratio, verdict=verdict(ratio, threshold)))
+    return found
+
+
+def _best(curve: Curve) -> None:
+    rated = [p for p in curve.points if p.examples_per_second]
+    if rated:
+        curve.best = max(rated, key=lambda p: p.examples_per_second or 0.0).values
+
+
+def _place(result: Result, axes: Sequence[str]) -> tuple[Any, ...]:
+    return tuple(result.spec.params[name] for name in axes)
+
+
+def open_brackets(sweep: Sweep) -> list[tuple[float, float]]:
+    """Neighbouring values between which a curve overtakes the first: where another point would tell most."""
+    (axis,) = sweep.axes
+    found = [
+        (float(left.values[axis]), float(right.values[axis]))
+        for curve in sweep.curves[1:]
+        for left, right in pairwise(curve.ratios if _numeric(curve, axis) else [])
+        if (left.ratio.value > 1) != (right.ratio.value > 1)
+    ]
+    return list(dict.fromkeys(found))

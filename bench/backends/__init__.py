@@ -1,0 +1,20 @@
+"""Backends: where a workload runs. One module each; the files present are the backends there are.
+
+A backend module holds
+
+    NAME, DESCRIPTION, EXTRA (package extra), IMAGE (container image), PLATFORMS (where it can be)
+    environment(spec) -> dict[str, str]   variables that a worker needs before TensorFlow is imported
+    require() -> None                     raises DeviceAbsent with cause and cure; quick, without TensorFlow
+    configure(tf) -> str                  in the worker: chooses the device, hides the others, returns its
+                                          name such as "/device:GPU:0"; raises DeviceAbsent
+    describe(tf) -> dict[str, Any]        in the worker: what device it is, with versions of what drives it
+    checks() -> Iterator[Check]           doctor's checks, without TensorFlow in this process
+
+Importing a backend module imports no TensorFlow.
+"""
+
+from __future__ import annotations
+
+from bench.check import Check, Status
+
+__all__ = ["Check", "Status"]

@@ -1,0 +1,127 @@
+"""Asks a driver what it has, in a process of its own, since a broken driver may crash or hang whoever asks.
+
+Run as a plain script it needs nothing but the standard library and prints one JSON document:
+
+    python _probe.py load LIBRARY…    which shared libraries the loader finds, with its words where it doesn't
+    python _probe.py cuda LIBRARY     what the CUDA driver says
+
+`ask` runs it so. In a worker that has the driver loaded already, `cuda` is called directly.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+# cuDeviceGetAttribute's numbers (CUdevice_attribute in cuda.h).
+_MAJOR, _MINOR = 75, 76
+
+
+def load(names: list[str]) -> dict[str, str | None]:
+    """The loader's complaint about each shared library, or none where it loads."""
+    found: dict[str, str | None] = {}
+    for name in names:
+        try:
+            ctypes.CDLL(name)
+        except OSError as error:
+            found[name] = str(error)
+        else:
+            found[name] = None
+    return found
+
+
+def cuda(library: str) -> dict[str, Any]:
+    """What the CUDA driver says.
+
+    Args:
+        library: name or path of the driver's library.
+
+    Returns:
+        `path` (where the loader found it, if that can be told), and then either `error`, or `driver` (the CUDA version
+        that it offers, 12040 for 12.4), `status` (what cuInit returned, 0 for success, with its `name`), and `devices`,
+        each with `name`, `capability` such as [7, 5] and `memory` in bytes.
+    """
+    answer: dict[str, Any] = {}
+    try:
+        driver = ctypes.CDLL(library)
+        answer["path"] = _path(library)
+        start, get_version = driver.cuInit, driver.cuDriverGetVersion
+        count_devices, get_device = driver.cuDeviceGetCount, driver.cuDeviceGet
+        get_name, get_attribute = driver.cuDeviceGetName, driver.cuDeviceGetAttribute
+        get_memory = driver.cuDeviceTotalMem_v2
+    except OSError as error:
+        return {**answer, "error": str(error)}
+    except AttributeError as error:
+        return {**answer, "error": f"it is not a CUDA driver: {error}"}
+    number = ctypes.c_int()
+    if get_version(ctypes.byref(number)) == 0:
+        answer["driver"] = number.value
+    status = start(0)
+    answer.update(status=status, name=_error_name(driver, status), devices=[])
+    if status != 0 or count_devices(ctypes.byref(number)) != 0:
+        return answer
+    for index in range(number.value):
+        device, major, minor = ctypes.c_int(), ctypes.c_int(), ctypes.c_int()
+        name, memory = ctypes.create_string_buffer(256), ctypes.c_size_t()
+        get_device(ctypes.byref(device), index)
+        get_name(name, len(name), device)
+        get_attribute(ctypes.byref(major), _MAJOR, device)
+        get_attribute(ctypes.byref(minor), _MINOR, device)
+        get_memory(ctypes.byref(memory), device)
+        text = name.value.decode(errors="replace")
+        answer["devices"].append({"name": text, "capability": [major.value, minor.value], "memory": memory.value})
+    return answer
+
+
+def _error_name(driver: Any, status: int) -> str:
+    """Such as "CUDA_ERROR_NO_DEVICE"."""
+    text = ctypes.c_char_p()
+    try:
+        if driver.cuGetErrorName(status, ctypes.byref(text)) == 0 and text.value:
+            return text.value.decode(errors="replace")
+    except AttributeError:
+        pass
+    return "CUDA_SUCCESS" if status == 0 else f"error {status}"
+
+
+def _path(library: str) -> str | None:
+    """Where a loaded library lies, by this process's memory map; none where the system has no such map."""
+    try:
+        lines = Path("/proc/self/maps").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return None
+    stem = Path(library).name.split(".so")[0]
+    paths = (line.split(maxsplit=5)[-1] for line in lines if "/" in line)
+    return next((path for path in paths if Path(path).name.startswith(stem)), None)
+
+
+def ask(*arguments: str, timeout: float) -> dict[str, Any]:
+    """Runs this file in a process of its own.
+
+    Args:
+        arguments: as the module's docstring lists them.
+        timeout: seconds to wait for the answer.
+
+    Returns:
+        What it printed; or `error`, with how it ended, and `hung` or `crashed` set.
+    """
+    command = [sys.executable, "-I", str(Path(__file__).resolve()), *arguments]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=timeout, check=False)
+    except subprocess.TimeoutExpired:
+        return {"error": f"no answer within {timeout:g} s", "hung": True}
+    try:
+        answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    except (IndexError, ValueError):
+        last = (done.stderr.strip().splitlines() or ["nothing said"])[-1]
+        ended = f"signal {-done.returncode}" if done.returncode < 0 else f"exit code {done.returncode}"
+        return {"error": f"asking it ended with {ended} ({last})", "crashed": True}
+    return answer
+
+
+if __name__ == "__main__":
+    print(json.dumps(cuda(sys.argv[2]) if sys.argv[1] == "cuda" else load(sys.argv[2:])))

@@ -1,0 +1,79 @@
+"""The command line: a table of commands, each loaded only when it is asked for, so that help comes at once.
+
+A command is a module of `bench.commands` that holds `command`.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+COMMANDS = {
+    "list": ("bench.commands.list", "Show the workloads and the backends, and what each is for."),
+    "doctor": ("bench.commands.doctor", "Check what this machine has and lacks, with causes and cures."),
+    "run": ("bench.commands.run", "Measure workloads on one backend or more."),
+    "compare": ("bench.commands.compare", "Say which result is faster, by how much, and from which step on."),
+    "explain": (
+        "bench.commands.explain",
+        "Find by experiment where the time goes and what makes it faster.",
+    ),
+    "sweep": ("bench.commands.sweep", "Measure a workload over a range of a parameter."),
+    "report": ("bench.commands.report", "Write results up as one HTML page, as Markdown or as CSV."),
+}
+"""Command: (module, one line of help)."""
+
+
+class Lazy(TyperGroup):
+    """A group that knows its commands by name and line of help before it has loaded any."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """The names, in the order of the table."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Loads a command's module, or returns None for a name that is not in the table."""
+        if cmd_name not in COMMANDS:
+            return None
+        return importlib.import_module(COMMANDS[cmd_name][0]).command
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Finds the command, or ends with exit code 2 and the nearest names."""
+        near = difflib.get_close_matches(args[0], COMMANDS, cutoff=0.5) if args[0] not in COMMANDS else []
+        if near:
+            ctx.fail(f"No such command '{args[0]}'. Did you mean {' or '.join(near)}?")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Writes the table into the help, loading nothing."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
+
+
+app = typer.Typer(
+    name="devbench",
+    cls=Lazy,
+    add_completion=False,
+    invoke_without_command=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+@app.callback()
+def devbench(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Show the version and end.")] = False,
+) -> None:
+    """Which device runs my TensorFlow program faster, and why."""
+    if version:
+        from bench import __version__
+
+        typer.echo(f"devbench {__version__}")
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())

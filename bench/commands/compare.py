@@ -1,0 +1,78 @@
+"""`devbench compare`: which of results is faster, from when on, and whether the comparison is fair."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Annotated, Literal
+
+import typer
+
+from bench.commands import as_json, build, end
+from bench.commands.options import with_settings
+from bench.errors import NotComparable, SlowerThanAllowed, UsageError
+from bench.settings import RunSettings
+
+
+def compare(
+    results: Annotated[
+        list[str], typer.Argument(metavar="A B…", help="Result files, folders of results, or ids of results.")
+    ],
+    settings: RunSettings,
+    fail_on: Annotated[
+        Literal["slower"] | None,
+        typer.Option("--fail-on", help="End with exit code 5 where a verdict is this.", show_default=False),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Compare what is not fair to compare, and say so.")] = False,
+) -> None:
+    """Say which result is faster, by how much, and from which step on.
+
+    The ratio is that of B's time to A's. With one folder, whatever can be compared in it is.
+    """
+    from bench.analyse.compare import compare as of
+    from bench.analyse.pairing import pair
+    from bench.output import store, verdicts
+
+    named = [store.find(each, settings.output) for each in results]
+    if sum(map(len, named)) < 2:
+        raise UsageError("there is only one result", "Name two results, or a folder that holds several.")
+    heads = [[(store.head(path), path) for path in paths] for paths in named]
+    path_of = {id(head): path for each in heads for head, path in each}
+    pairing = pair([sorted((head for head, _ in each), key=lambda r: r.id) for each in heads])
+    read = lru_cache(maxsize=4)(store.read)  # a base is followed by all that are compared with it
+    found = [of(read(path_of[id(base)]), read(path_of[id(other)]), settings.threshold) for base, other in pairing.pairs]
+    if not found:
+        raise NotComparable(
+            "none of these results can be compared with another",
+            "Results are comparable when they differ in one thing only: backend, loop, a parameter, a user's file.",
+        )
+    refused = [] if force else [each for each in found if each.unfair]
+    if refused and pairing.asked:
+        first = refused[0]
+        reasons = [verdicts.differing(each) for each in first.unfair]
+        raise NotComparable(
+            f"{first.other.label} can't be compared with {first.base.label}",
+            "\n".join([*reasons, "--force compares them all the same."]),
+        )
+    shown = [each for each in found if each not in refused]
+    slower = [each for each in shown if each.verdict == "slower"]
+    error = None
+    if fail_on and slower:
+        names = ", ".join(each.other.label for each in slower)
+        error = SlowerThanAllowed(f"slower by more than {settings.threshold:.3g}: {names}")
+    document = None
+    if settings.json:
+        document = {
+            "comparisons": [as_json(each) for each in shown],
+            "not_comparable": [as_json(each) for each in refused],
+            "alone": [each.id for each in pairing.alone],
+        }
+    else:
+        typer.echo(verdicts.text(shown), nl=False)
+        for each in refused:
+            typer.echo(f"not comparable: {each.other.label} and {each.base.label}; name the two to see why")
+        for one in pairing.alone:
+            typer.echo(f"nothing to compare with: {one.spec.label} ({one.id})")
+    end(document, error)
+
+
+command = build(with_settings(compare, ("threshold", "output", "json")), "compare")

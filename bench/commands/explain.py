@@ -1,0 +1,52 @@
+"""`devbench explain`: where a step's time goes, and what makes it faster."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from bench.commands import as_json, build, end
+from bench.commands.options import with_settings
+from bench.errors import Interrupted
+from bench.settings import RunSettings
+
+
+def explain(
+    workload: Annotated[str, typer.Argument(metavar="WORKLOAD", help="A name, or the path of a .py file.")],
+    settings: RunSettings,
+    changes: Annotated[
+        bool, typer.Option("--changes/--no-changes", help="Try single changes too, which takes most of the time.")
+    ] = True,
+) -> None:
+    """Find by experiment where the time goes and what makes it faster.
+
+    It runs the program against barer and barer loops, then against single changes; --max-time is for each of these.
+    """
+    from bench.measure.explain import Explaining
+    from bench.measure.interrupt import interruptible
+    from bench.output import explanations, store
+    from bench.output.progress import Drawer
+
+    store.prepare(settings.output)
+    if settings.profile is not None:
+        store.prepare(settings.profile, "--profile")
+    with interruptible(), Drawer(sys.stderr) as draw:
+        explaining = Explaining(workload, settings, lambda r: store.write(r, settings.output), draw, store.new_id)
+        stopped: Interrupted | None = None
+        try:
+            explaining.run(changes)
+        except Interrupted as error:
+            stopped = Interrupted(error.signum, explaining.results)
+    found = explaining.found
+    if found is not None:
+        store.write_explanation(found, settings.output)
+        if not settings.json:
+            typer.echo(explanations.text(found), nl=False)
+    typer.echo(f"results: {settings.output}", err=True)
+    document = {"explanation": as_json(found)} if found is not None else {}
+    end(document if settings.json else None, stopped)
+
+
+command = build(with_settings(explain), "explain")

@@ -1,0 +1,68 @@
+"""`devbench run`: measures, draws progress on stderr, and ends with the table or its JSON on stdout."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+
+from bench.commands import as_json, build, complain, describe, print_json
+from bench.commands.options import with_settings
+from bench.errors import Interrupted
+from bench.result import Result
+from bench.settings import RunSettings
+
+
+def run(
+    workloads: Annotated[list[str], typer.Argument(metavar="WORKLOAD…", help="A name, or the path of a .py file.")],
+    settings: RunSettings,
+) -> None:
+    """Measure workloads on one backend or more, and write a result file for each."""
+    from bench import run as measure
+    from bench.output.progress import Drawer
+
+    stopped: Interrupted | None = None
+    with Drawer(sys.stderr) as draw:
+        try:
+            results = measure(workloads, settings, listener=draw)
+        except Interrupted as error:
+            stopped, results = error, list(error.results)
+    if settings.json:
+        from bench.analyse.compare import against_first
+
+        document: dict[str, Any] = {
+            "results": [as_json(each) for each in results],
+            "comparisons": [as_json(c) for c in against_first(results, settings.threshold)],
+        }
+        print_json(document | ({"error": describe(stopped)} if stopped else {}))
+    elif results:
+        _show(results, settings.threshold)
+    if results:
+        typer.echo(f"results: {settings.output}", err=True)
+    if stopped:
+        complain(stopped)
+    code = stopped.exit_code if stopped else exit_code(results)
+    if code:
+        raise typer.Exit(code)
+
+
+def exit_code(results: Sequence[Result]) -> int:
+    """The exit code that results ask for: 0 without a failure, 3 for an absent device, 2 for the user's part."""
+    kinds = {each.failure.kind if each.failure else "error" for each in results if each.status == "failed"}
+    if "device" in kinds:
+        return 3
+    if kinds and kinds <= {"workload", "data"}:
+        return 2
+    return 1 if kinds else 0
+
+
+def _show(results: Sequence[Result], threshold: float) -> None:
+    from bench.analyse.compare import against_first
+    from bench.output.table import show
+
+    show(results, against_first(results, threshold), sys.stdout)
+
+
+command = build(with_settings(run), "run")

@@ -1,0 +1,61 @@
+"""`devbench sweep`: a workload at many values of a parameter, and where one backend overtakes another."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from bench.commands import as_json, build, end
+from bench.commands.options import with_settings
+from bench.errors import DevbenchError, Interrupted, RunFailed, SettingsError
+from bench.settings import RunSettings
+from bench.syntax import seconds
+
+
+def sweep(
+    workload: Annotated[str, typer.Argument(metavar="WORKLOAD", help="A name, or the path of a .py file.")],
+    settings: RunSettings,
+    point_time: Annotated[
+        str, typer.Option("--point-time", metavar="TIME", help="Start no more processes for a point after this.")
+    ] = "45s",
+) -> None:
+    """Measure a workload over a range of a parameter.
+
+    --param batch=1..4096 doubles; --max-time is for the whole sweep; two ranges make a grid.
+    """
+    from bench.measure.interrupt import interruptible
+    from bench.measure.sweep import Sweeping
+    from bench.output import store, sweeps
+    from bench.output.progress import Drawer
+
+    try:
+        limit = seconds(point_time)
+    except ValueError as error:
+        raise SettingsError(f"option --point-time can't be '{point_time}'", f"{str(error).capitalize()}.") from None
+    store.prepare(settings.output)
+    stopped: Interrupted | None = None
+    with interruptible(), Drawer(sys.stderr) as draw:
+        sweeping = Sweeping(
+            workload, settings, lambda r: store.write(r, settings.output), draw, store.new_id, point_time=limit
+        )
+        try:
+            found = sweeping.run()
+        except Interrupted as error:
+            if not sweeping.results:
+                raise
+            stopped = Interrupted(error.signum, sweeping.results)
+            sweeping.cut_short = "it was interrupted"
+            found = sweeping.read()
+    if not settings.json:
+        typer.echo(sweeps.text(found), nl=False)
+    typer.echo(f"results: {settings.output}", err=True)
+    wrong: DevbenchError | None = stopped
+    failures = [p for c in found.curves for p in c.points if p.failure and not p.memory]
+    if not stopped and (failures or all(p.step_seconds is None for c in found.curves for p in c.points)):
+        wrong = RunFailed("points of the sweep failed", "Their results say how; memory that ends is no failure.")
+    end({"sweep": as_json(found)} if settings.json else None, wrong)
+
+
+command = build(with_settings(sweep), "sweep")

@@ -1,0 +1,211 @@
+"""Where a run ran, in full: what a reader needs to judge a figure, or to get it again.
+
+`host` is read by the parent and imports no TensorFlow; `framework` is read by the worker, which has it anyway.
+Both return plain JSON values. What could not be read is none or absent, never guessed.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import sys
+from collections.abc import Iterable, Mapping
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from bench import __version__, installed, system
+from bench.machine import cgroup, limits
+from bench.system import ROOT, read
+
+PREFIXES = ("TF_", "XLA_", "CUDA_", "NVIDIA_", "OMP_", "MKL_", "KMP_", "DML_", "KERAS_")
+_FOREIGN = ("TF_CLI_", "TF_VAR_", "TF_HTTP_")  # Terraform's, which may well hold secrets
+_SECRET = re.compile(
+    r"SECRET|TOKEN|PASSWORD|PASSWD|PASSPHRASE|(^|_)(PASS|PWD)(_|$)|CREDENTIAL|COOKIE|AUTH|(^|_)(API|ACCESS|PRIVATE)?_?KEY(_|$)"
+)
+_USERINFO = re.compile(r"(?<=://)[^/@\s]+@")
+
+# What an image or the chart tells of where it put us: key in the environment, variable.
+DEPLOYMENT = {
+    "image": "DEVBENCH_IMAGE",
+    "image_digest": "DEVBENCH_IMAGE_DIGEST",
+    "node": "DEVBENCH_NODE",
+    "pool": "DEVBENCH_POOL",
+    "instance_type": "DEVBENCH_INSTANCE_TYPE",
+    "chart": "DEVBENCH_CHART",
+    "revision": "DEVBENCH_REVISION",
+}
+
+
+def variables(environ: Mapping[str, str]) -> dict[str, str]:
+    """The variables that change what TensorFlow or its libraries do, sorted by name.
+
+    A variable whose name speaks of a secret is left out whole, and so is the user and password in a URL.
+    """
+    return {
+        name: _USERINFO.sub("", value)
+        for name, value in sorted(environ.items())
+        if name.upper().startswith(PREFIXES)
+        and not name.upper().startswith(_FOREIGN)
+        and not _SECRET.search(name.upper())
+    }
+
+
+def load() -> float | None:
+    """The 1-minute load average, or none where the system has none (Windows)."""
+    if sys.platform == "win32":
+        return None
+    try:
+        return os.getloadavg()[0]
+    except OSError:
+        return None
+
+
+def host(root: Path = ROOT, environ: Mapping[str, str] = os.environ) -> dict[str, Any]:
+    """The machine, the system and the interpreter, as JSON values; sizes in bytes, frequencies in hertz.
+
+    Args:
+        root: the folder that stands for `/` where files are read.
+        environ: the environment variables to look at.
+    """
+    import psutil
+
+    return {
+        "devbench": __version__,
+        "cpu": {
+            "model": system.cpu_model(root),
+            "architecture": platform.machine(),
+            "features": system.cpu_features(root),
+            "physical_cores": psutil.cpu_count(logical=False),
+            "logical_cores": psutil.cpu_count(logical=True),
+            "affinity": limits.affinity(),
+            "limit": limits.cpu_limit(root),
+            "quota": limits.cpu_quota(root),
+            "governor": governor(root),
+            "max_frequency_hz": _max_frequency(root),
+            "numa_nodes": len(_ids(read(root / "sys/devices/system/node/online"))) or None,
+            "smt": {"0": False, "1": True}.get(read(root / "sys/devices/system/cpu/smt/active") or ""),
+        },
+        "memory": {
+            "total": int(psutil.virtual_memory().total),
+            "available": limits.memory_available(root),
+            "limit": limits.memory_limit(root),
+            "transparent_hugepages": _chosen(read(root / "sys/kernel/mm/transparent_hugepage/enabled")),
+        },
+        "system": {
+            "os": _os_name(root),
+            "kernel": platform.release(),
+            "cgroup": cgroup.version(root),
+            "hypervisor": system.hypervisor(root),
+            "container": system.container(root, environ),
+            "wsl": system.wsl(root),
+            "load": load(),
+        },
+        "python": {
+            "version": platform.python_version(),
+            "implementation": platform.python_implementation(),
+            "build": " ".join(platform.python_build()),
+            "compiler": platform.python_compiler(),
+        },
+        "deployment": {key: environ[name] for key, name in DEPLOYMENT.items() if environ.get(name)},
+        "variables": variables(environ),
+    }
+
+
+def governor(root: Path = ROOT) -> str | None:
+    """The CPUs' frequency governor, such as "performance"; several are joined by "+"; none where unreadable."""
+    files = (root / "sys/devices/system/cpu").glob("cpu[0-9]*/cpufreq/scaling_governor")
+    return "+".join(sorted({text for text in map(read, files) if text})) or None
+
+
+def _max_frequency(root: Path) -> float | None:
+    text = read(root / "sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq")
+    return int(text) * 1e3 if text and text.isdigit() else None
+
+
+def _ids(text: str | None) -> list[int]:
+    """The numbers of a kernel list such as "0-3,8"."""
+    found: list[int] = []
+    for part in (text or "").split(","):
+        low, _, high = part.partition("-")
+        if low.isdigit():
+            found += range(int(low), int(high or low) + 1)
+    return found
+
+
+def _chosen(text: str | None) -> str | None:
+    """The word in brackets of "always [madvise] never"."""
+    match = re.search(r"\[(\w+)\]", text or "")
+    return match[1] if match else None
+
+
+def _os_name(root: Path) -> str:
+    """Such as "Debian GNU/Linux 12 (bookworm)", "macOS 15.1" or "Windows 11 10.0.22631"."""
+    if sys.platform == "darwin":
+        return f"macOS {platform.mac_ver()[0]}"
+    if sys.platform == "win32":
+        return f"Windows {platform.release()} {platform.version()}"
+    match = re.search(r'^PRETTY_NAME="?([^"\n]*)', read(root / "etc/os-release") or "", re.MULTILINE)
+    return match[1] if match else platform.system()
+
+
+def framework(tf: Any) -> dict[str, Any]:
+    """TensorFlow as it came up in this process, as JSON values; call it where TensorFlow is imported and configured.
+
+    Args:
+        tf: the imported TensorFlow.
+    """
+    return {
+        "tensorflow": tf.__version__,
+        "distribution": installed.tensorflow(),
+        "git_version": tf.version.GIT_VERSION,
+        "compiler": tf.version.COMPILER_VERSION,
+        "keras": tf.keras.__version__,
+        "build": {key: _plain(value) for key, value in tf.sysconfig.get_build_info().items()},
+        "onednn": onednn(tf),
+        "tf32": bool(tf.config.experimental.tensor_float_32_execution_enabled()),
+        "jit": tf.config.optimizer.get_jit() or None,
+        "xla_flags": os.environ.get("XLA_FLAGS"),
+        "tf_xla_flags": os.environ.get("TF_XLA_FLAGS"),
+        "cpu_features": system.cpu_features(),
+        "threads": {
+            "intra": tf.config.threading.get_intra_op_parallelism_threads(),
+            "inter": tf.config.threading.get_inter_op_parallelism_threads(),
+        },
+        "packages": _packages(),
+    }
+
+
+def onednn(tf: Any) -> bool | None:
+    """Whether oneDNN's operations are on; none where the build decides and does not tell.
+
+    `IsMklEnabled` minds the variable and the CPU in newer releases, and tells only how it was built in older ones,
+    where the variable decides alone.
+    """
+    try:
+        from tensorflow.python.util import _pywrap_util_port as port
+
+        on = bool(port.IsMklEnabled())
+    except (ImportError, AttributeError):
+        on = False
+    if on or tuple(int(part) for part in tf.__version__.split(".")[:2]) >= (2, 16):
+        return on
+    said = os.environ.get("TF_ENABLE_ONEDNN_OPTS", "").lower()
+    return {"1": True, "true": True, "0": False, "false": False}.get(said)
+
+
+def _packages() -> dict[str, str]:
+    """Versions of what TensorFlow computes with; CUDA's libraries are wheels that float within its bounds."""
+    names = ["numpy", "protobuf", "h5py", "ml-dtypes", "keras", "tensorflow-directml-plugin", "nvidia-ml-py"]
+    names += sorted(_nvidia(metadata.distributions()))
+    return {name: found for name in names if (found := installed.version(name))}
+
+
+def _nvidia(distributions: Iterable[metadata.Distribution]) -> set[str]:
+    named = (distribution.metadata["Name"] or "" for distribution in distributions)
+    return {name.lower() for name in named if re.match(r"nvidia[-_].*[-_]cu\d+$", name, re.IGNORECASE)}
+
+
+def _plain(value: Any) -> Any:
+    return value if isinstance(value, (bool, int, float, str, type(None))) else [str(part) for part in value]

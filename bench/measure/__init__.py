@@ -1,0 +1,1 @@
+"""Measuring: the parent conducts (`session`), one worker process a sample obeys (`worker`)."""

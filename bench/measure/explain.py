@@ -1,0 +1,275 @@
+"""An explanation's runs: the ladder, single changes, and all that helped at once, each in cohorts of their own."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any
+
+from bench import registry
+from bench.analyse import stats
+from bench.analyse.batches import fixed_cost
+from bench.analyse.capacity import under_the_roof
+from bench.analyse.explain import Explanation, Fastest, Gain, Named, gain_of, gains, ladder
+from bench.analyse.findings import findings
+from bench.analyse.roofline import roofline
+from bench.analyse.traced import disagreements
+from bench.analyse.verdict import verdict
+from bench.errors import NotApplicable, RunFailed
+from bench.measure.counterfactuals import Change, changed, changes, from_outside, rows_of
+from bench.measure.plan import Group, Planned, plan
+from bench.measure.roofs import peaks_for
+from bench.measure.session import Save, Session
+from bench.progress import Listener
+from bench.registry.answer import Resolved
+from bench.result import Result
+from bench.settings import RunSettings, written
+from bench.spec import LOOPS, Spec
+
+PILOTS = {"rung": 5, "change": 3}
+"""Cohorts at least: a rung's share of the step is judged with its neighbours', a change by itself."""
+
+SECONDS = 300.0
+"""After which no more cohorts of a part are started, unless `--max-time` says otherwise: they are large."""
+
+KEPT = ("change", "dtype", "xla", "tf32", "onednn", "deterministic", "threads", "seed", "data")
+"""Settings that are part of the program as it is; an option of the fastest, which comes after, overrides them."""
+
+TOGETHER = 4
+"""Changes that take turns with the base in one cohort: more workers at once take more memory and longer turns."""
+
+
+@dataclass
+class Explaining:
+    """Measures what an explanation of one workload needs.
+
+    Args:
+        workload: name or file.
+        settings: of every session; `max_time` is for each.
+        save: writes a result.
+        listener: told of progress.
+        new_id: makes ids.
+
+    Attributes:
+        found: what is known so far, once the ladder is measured.
+    """
+
+    workload: str
+    settings: RunSettings
+    save: Save
+    listener: Listener
+    new_id: Callable[[], str]
+    results: list[Result] = field(default_factory=list)
+    found: Explanation | None = None
+    options: list[Change] = field(default_factory=list)
+    tried: list[tuple[Named, Result, Result]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        if "max_time" not in self.settings.model_fields_set:
+            self.settings = self.settings.model_copy(update={"max_time": SECONDS})
+
+    def run(self, with_changes: bool = True) -> Explanation:
+        """Ladder, changes, and the changes that help together.
+
+        Args:
+            with_changes: whether changes are tried, or the ladder is all.
+
+        Raises:
+            UsageError: a name, parameter, loop or device can't be.
+            RunFailed: the program as it is could not be measured.
+            Interrupted: by a signal; what was measured is on disk.
+        """
+        self.id = self.new_id()
+        base = self._base()
+        params = {name: str(value) for name, value in base.spec.params.items()}
+        resolved = registry.resolve(self.workload, params, self.settings.worker_timeout)
+        if "probes" in resolved.offers:
+            raise NotApplicable(
+                f"{base.spec.title} has no steps: it times several things one by one", "`devbench run` shows them."
+            )
+        compiled = self._compiled(base)
+        rungs, missing = self._rungs(base, resolved, compiled)
+        results = self._session(rungs, "rung")
+        measured = [r for r in results if r.failure is None]
+        missing += [f"{r.spec.loop}: failed: {r.failure.message}" for r in results[1:] if r.failure]
+        if not measured or measured[0] is not results[0]:
+            raise RunFailed(f"{base.spec.label} could not be measured", "Its result says why.")
+        found = self._ladder(base, measured, missing)
+        self.found = found
+        peaks = peaks_for(measured[-1], self.settings, self.save, self.listener, self.new_id)
+        found.roofline = roofline(measured[-1], peaks) if peaks else None
+        if found.roofline is not None:
+            found.findings += under_the_roof(found.roofline, found.rest_share.value)
+        tried = self._changed_base(base, resolved, measured) if with_changes else None
+        if tried is not None:
+            driven = next((r for r in measured if r.spec.loop == tried.spec.loop), measured[0])
+            self.options = changes(tried.spec, from_outside(driven), rows_of(driven), compiled)
+            found.tried_on = tried.spec.loop
+            found.gains = self._gains(tried, found)
+            found.together = self._together(tried, found.gains)
+        found.fastest = self._fastest(measured)
+        return found
+
+    def _compiled(self, base: Planned) -> bool:
+        """Whether XLA compiles the program as it is; where it decides for itself one process is started to see."""
+        if base.spec.xla is not None:
+            return base.spec.xla
+        (result,) = self._session([base], "change", {"max_processes": 1})
+        return any(sample.facts.get("jit_compile") for sample in result.samples)
+
+    def _ladder(self, base: Planned, measured: Sequence[Result], missing: list[str]) -> Explanation:
+        try:
+            parts, rest, cohorts = ladder(measured)
+        except ValueError:
+            raise RunFailed(
+                f"{base.spec.label} could not be measured with all its rungs", "Their results say why."
+            ) from None
+        found = Explanation(
+            id=self.id,
+            label=base.spec.label,
+            step_seconds=stats.interval(list(stats.process_values(measured[0]).values())).value,
+            cohorts=cohorts,
+            parts=parts,
+            rest_seconds=stats.interval(list(stats.process_values(measured[-1]).values())).value,
+            rest_share=rest,
+            lowest=measured[-1].spec.loop,
+            gains=[],
+            findings=findings(list(measured), parts),
+            missing=missing,
+            profile=measured[0].profile,
+        )
+        if found.profile is not None:
+            found.disagreements = disagreements(found.profile, parts, rest, found.step_seconds)
+        return found
+
+    def _base(self) -> Planned:
+        """The program as it is: its first case, where it has several and none was asked for.
+
+        Raises:
+            NotApplicable: more than one thing is asked to be explained.
+        """
+        (group,) = plan([self.workload], self.settings)
+        specs = group.planned
+        if len(self.settings.backend) > 1 or len(self.settings.loop) > 1:
+            raise NotApplicable(
+                "one program on one backend is explained at a time", "Name one --backend, and one --loop at most."
+            )
+        if len(specs) > 1:
+            cases = ", ".join(str(p.spec.case) for p in specs)
+            raise NotApplicable(f"{self.workload} has the cases {cases}", f"Name one: --case {specs[0].spec.case}")
+        return specs[0]
+
+    def _rungs(self, base: Planned, resolved: Resolved, compiled: bool) -> tuple[list[Planned], list[str]]:
+        """The loops from the base's own downwards that apply, compiled as it is, and why the others do not."""
+        rungs, missing = [base], []
+        for loop in LOOPS[LOOPS.index(base.spec.loop) + 1 :]:
+            reason = registry.applicable(resolved.offers, resolved.not_loops, loop)
+            if loop == "fit" and "step" in resolved.offers:
+                reason = "its step is its own, not Keras'"
+            if reason:
+                missing.append(f"{loop}: {reason}")
+                continue
+            rungs.append(replace(base, spec=base.spec.model_copy(update={"loop": loop, "xla": compiled})))
+        return rungs, missing
+
+    def _session(
+        self, planned: Sequence[Planned], purpose: Any, changed: Mapping[str, Any] = MappingProxyType({})
+    ) -> list[Result]:
+        group = Group(self.workload, tuple(planned))
+        whole = {} if purpose == "rung" else {"profile": None, "full": False}
+        settings = self.settings.model_copy(update={**whole, **changed})
+        session = Session(group, settings, self.save, self.listener, self.new_id, (purpose, self.id), PILOTS[purpose])
+        self.results += session.results
+        session.run()
+        return session.results
+
+    def _changed_base(self, base: Planned, resolved: Resolved, measured: Sequence[Result]) -> Planned | None:
+        """What changes are tried on: a loop that devbench drives, since it can't reach into a program's own.
+
+        A program that only trains by `fit` is reached as written.
+        """
+        if "as_written" not in resolved.offers or base.spec.loop != "as-written":
+            return base
+        loops = [r.spec.loop for r in measured]
+        loop = next((each for each in ("fit", "step", "host-batches") if each in loops), None)
+        spec = next((r.spec for r in measured if r.spec.loop == loop), None)
+        return replace(base, spec=spec) if spec is not None else None
+
+    def _gains(self, base: Planned, explanation: Explanation) -> list[Gain]:
+        """Each change by itself; from those of the batch follows, from which batch on a step's fixed cost is small."""
+        found: list[Gain] = []
+        for start in range(0, len(self.options), TOGETHER):
+            chunk = self.options[start : start + TOGETHER]
+            results = self._session([base, *(changed(base, change) for change in chunk)], "change")
+            tried = dict(zip(chunk, results[1:], strict=True))
+            self.tried += [(c.named, results[0], r) for c, r in tried.items()]
+            named = {c.named: r for c, r in tried.items()}
+            found += gains(results[0], named, self.settings.threshold, len(self.options))
+            larger = [r for c, r in tried.items() if c.kind == "batch" and r.failure is None]
+            explanation.findings += fixed_cost(results[0], larger)
+        return sorted(found, key=lambda gain: gain.ratio.value if gain.ratio else float("inf"))
+
+    def _together(self, base: Planned, found: Sequence[Gain]) -> Gain | None:
+        """The best change of each kind that is faster, all at once, as against the base."""
+        known = {change.named.option: change for change in self.options}
+        best: dict[str, Change] = {}
+        for gain in found:
+            if gain.verdict == "faster":
+                best.setdefault(known[gain.option].kind, known[gain.option])
+        if len(best) < 2:
+            return None
+        chosen = list(best.values())
+        planned = base
+        for change in chosen:
+            planned = changed(planned, change)
+        results = self._session([base, planned], "change")
+        all_of_it = Named(" and ".join(c.named.words for c in chosen), " ".join(c.named.option for c in chosen))
+        self.tried.append((all_of_it, results[0], results[1]))
+        return gains(results[0], {all_of_it: results[1]}, self.settings.threshold)[0]
+
+    def _fastest(self, measured: Sequence[Result]) -> Fastest | None:
+        """The fastest of rungs, changes and all that helped at once, as against the program as it is.
+
+        Changes were tried on one rung, so their ratio is taken together with that rung's own.
+        """
+        base = measured[0]
+        found: list[tuple[stats.Contrast, str, str, str, Spec]] = []
+        ratios = {base.spec.loop: stats.Contrast(0.0, 0.0, math.inf, base.stop.cohorts if base.stop else 2)}
+        for rung in measured[1:]:
+            contrast = stats.within(base, rung)
+            if contrast is not None:
+                ratios[rung.spec.loop] = contrast
+                found.append((contrast, f"loop {rung.spec.loop}", "step", "", rung.spec))
+        for named, before, after in self.tried:
+            unit, contrast = gain_of(before, after)
+            rung_ratio = ratios.get(before.spec.loop)
+            if contrast is not None and rung_ratio is not None and after.failure is None:
+                words = named.words if before.spec.loop == base.spec.loop else f"loop {before.spec.loop} {named.words}"
+                found.append((rung_ratio.plus(contrast), words, unit, named.option, before.spec))
+        faster = [each for each in found if verdict(each[0].ratio(), self.settings.threshold) == "faster"]
+        if not faster:
+            return None
+        contrast, words, unit, option, spec = min(faster, key=lambda each: each[0].mean)
+        return Fastest(
+            words=words, unit=unit, times=stats.inverse(contrast.ratio()), command=self._command(spec, option)
+        )
+
+    def _command(self, spec: Spec, option: str) -> str:
+        """A command line that runs a spec with an option more."""
+        settings = self.settings
+        words = ["devbench", "run", self.workload, "--backend", spec.backend]
+        if spec.case:
+            words += ["--case", spec.case]
+        if spec.loop != "as-written":
+            words += ["--loop", spec.loop]
+        words += [word for name, value in settings.param.items() for word in ("--param", f"{name}={value}")]
+        for name in KEPT:
+            value = getattr(settings, name)
+            if value != RunSettings.model_fields[name].default:
+                words += written(name, value)
+        if spec.loop != "as-written" and spec.xla and settings.xla == "auto":
+            words += ["--xla", "on"]
+        return shlex.join(words) + (f" {option}" if option else "")

@@ -1,0 +1,155 @@
+"""From settings to specs: what is asked for becomes what will run, or a clear reason why it can't.
+
+Everything that can be found wrong is found here, before anything is measured: names, parameters, loops,
+data, and the backends' devices. The specs of one workload form a group, whose workers take turns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from bench import datasets, registry
+from bench.errors import NotApplicable, SettingsError, UnknownName
+from bench.machine.limits import thread_count
+from bench.settings import RunSettings
+from bench.spec import LOOPS, Data, Loop, Spec, Threads
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A spec with what its result should say about it."""
+
+    spec: Spec
+    notes: tuple[str, ...]
+    total_steps: int | None
+    examples: int | None
+
+
+@dataclass(frozen=True)
+class Group:
+    """The specs of one workload, whose workers take turns; and what was asked for but makes no sense."""
+
+    workload: str
+    planned: tuple[Planned, ...]
+    not_applicable: tuple[str, ...] = field(default=())
+
+
+def plan(workloads: Sequence[str | Path], settings: RunSettings) -> list[Group]:
+    """What will run.
+
+    Raises:
+        UsageError: a name, parameter, loop or data set that can't be; nothing was measured.
+        DeviceAbsent: a backend's device is not there.
+    """
+    if not workloads:
+        raise UnknownName("workload", "", registry.names(), "Name at least one.")
+    for loop in settings.loop:
+        if loop not in LOOPS:
+            raise UnknownName("loop", loop, LOOPS)
+    backends = {name: registry.backend(name) for name in settings.backend}
+    groups = [_group(str(workload), settings) for workload in workloads]
+    if settings.compare:
+        groups = [_together(groups)]
+    for backend in backends.values():
+        backend.require()
+    return groups
+
+
+def _together(groups: Sequence[Group]) -> Group:
+    """All specs as one group, whose workers take turns.
+
+    Raises:
+        SettingsError: they are different built-ins, or one thing only.
+    """
+    planned = tuple(planned for group in groups for planned in group.planned)
+    if len({p.spec.key for p in planned}) < 2:
+        raise SettingsError("--compare needs two things that differ", "Name two files, backends, loops or cases.")
+    built_in = {p.spec.workload for p in planned if p.spec.file is None}
+    if len(built_in) > 1 or (built_in and any(p.spec.file for p in planned)):
+        names = " and ".join(dict.fromkeys(p.spec.workload for p in planned))
+        raise SettingsError(
+            f"--compare can't compare {names}: they do different work", "Name files of your own, or one workload."
+        )
+    titles = ", ".join(dict.fromkeys(group.workload for group in groups))
+    return Group(titles, planned, tuple(reason for group in groups for reason in group.not_applicable))
+
+
+def _group(workload: str, settings: RunSettings) -> Group:
+    specs: dict[str, Planned] = {}
+    refused: list[str] = []
+    for case, params, own_loop in _cases(workload, settings):
+        resolved = registry.resolve(workload, params, settings.worker_timeout)
+        data = _data(resolved.data, settings)
+        for backend in settings.backend:
+            for loop in settings.loop or (own_loop,):
+                reason = resolved.not_on.get(backend) or registry.applicable(resolved.offers, resolved.not_loops, loop)
+                if reason:
+                    title = f"{resolved.name}/{case}" if case else resolved.name
+                    where = f"on {backend}" if backend in resolved.not_on else f"by loop {loop}"
+                    refused.append(f"{title} {where}: not applicable, because {reason}")
+                    continue
+                spec = _spec(resolved, case, backend, loop, data, settings)
+                same = spec.model_copy(update={"case": None}).key  # a loop may make two cases the same
+                specs.setdefault(same, Planned(spec, tuple(resolved.notes), resolved.total_steps, resolved.examples))
+    if not specs:
+        raise NotApplicable("; ".join(dict.fromkeys(refused)), "`devbench list` shows what each workload can do.")
+    return Group(workload, tuple(specs.values()), tuple(dict.fromkeys(refused)))
+
+
+def _cases(workload: str, settings: RunSettings) -> list[tuple[str | None, dict[str, Any], Loop]]:
+    """Name, parameters and loop of each case to run; one without a name where there are none or a parameter chooses."""
+    resolved = registry.resolve(workload, {} if settings.case else dict(settings.param), settings.worker_timeout)
+    cases = resolved.cases
+    for name in settings.case:
+        if name not in cases:
+            raise UnknownName("case", name, cases, f"{resolved.name} has {len(cases) or 'no'} cases.")
+    chosen = {name: cases[name] for name in settings.case} or {
+        name: case for name, case in cases.items() if _agrees(case, settings.param)
+    }
+    if not chosen:
+        return [(None, dict(settings.param), "as-written")]
+    return [
+        (
+            name,
+            {**{key: value for key, value in case.items() if key != "loop"}, **settings.param},
+            case.get("loop", "as-written"),
+        )
+        for name, case in chosen.items()
+    ]
+
+
+def _agrees(case: Mapping[str, Any], asked: Mapping[str, str]) -> bool:
+    """Whether a case sets no parameter to another value than was asked for."""
+    return all(str(case[key]) == str(value) for key, value in asked.items() if key in case)
+
+
+def _data(name: str | None, settings: RunSettings) -> Data:
+    if name is None:
+        return Data(kind="own")
+    return datasets.locate(name, settings.data, settings.data_dir)
+
+
+def _spec(resolved: Any, case: str | None, backend: str, loop: Loop, data: Data, settings: RunSettings) -> Spec:
+    threads = settings.threads or thread_count()
+    pinned = None if loop == "as-written" else False
+    return Spec(
+        workload=resolved.name,
+        file=resolved.file,
+        file_sha256=resolved.sha256,
+        case=case,
+        params=resolved.params,
+        backend=backend,
+        loop=loop,
+        changes=settings.change,
+        dtype=settings.dtype,
+        xla={"auto": pinned, "on": True, "off": False}[settings.xla],
+        tf32=settings.tf32,
+        onednn=settings.onednn,
+        deterministic=settings.deterministic,
+        threads=Threads(intra=threads, inter=threads),
+        seed=settings.seed,
+        data=data,
+    )

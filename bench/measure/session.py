@@ -1,0 +1,297 @@
+"""The session: cohorts of workers that take turns, until the answer is as sure as asked for.
+
+The parent conducts, and works only between blocks: it draws progress, writes results, and sleeps while a
+block is timed. Where specs are compared, their workers are started one after another, so that each start
+is measured alone, then take turns block by block in random order; whoever waits is suspended. Every
+result is on disk before the next cohort starts.
+"""
+
+from __future__ import annotations
+
+import random
+import secrets
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import bench
+from bench import registry
+from bench.errors import Interrupted
+from bench.machine import environment, gpu
+from bench.machine.limits import memory_available
+from bench.measure import extra, stopping, summary
+from bench.measure.handle import WorkerEnded
+from bench.measure.interrupt import whole
+from bench.measure.plan import Group
+from bench.measure.sample import Sampling
+from bench.measure.turns import take_turns
+from bench.progress import Estimate, Listener, Progress
+from bench.result import Failure, Purpose, Result, Stop
+from bench.settings import RunSettings
+
+Save = Callable[[Result], Path]
+
+
+class Session:
+    """Measures one group of specs.
+
+    Args:
+        group: specs whose workers take turns.
+        settings: targets and caps.
+        save: writes a result; called after each cohort.
+        listener: told of progress, only between blocks.
+        new_id: makes the results' ids.
+        purpose: what the results are for, and the id of what they belong to.
+        pilot: cohorts that there are at least.
+    """
+
+    def __init__(
+        self,
+        group: Group,
+        settings: RunSettings,
+        save: Save,
+        listener: Listener,
+        new_id: Callable[[], str],
+        purpose: tuple[Purpose, str | None] = ("run", None),
+        pilot: int = stopping.PILOT,
+    ) -> None:
+        self.settings = settings
+        self.pilot = pilot
+        self.save = save
+        self.listener = listener
+        self.planned = group.planned
+        self.rng = random.Random(secrets.randbits(64))
+        self.begun = time.monotonic()
+        self.target = settings.threshold if len(group.planned) > 1 else settings.target_error
+        self.chained = purpose[0] == "rung"
+        self.answered = 0.0
+        self.cohort = 0
+        self.needed: int | None = None
+        self.workers: list[Sampling] = []
+        self.order: list[Result] = []
+        host = environment.host()
+        self.load = environment.load()
+        together = new_id()
+        self.results = [
+            Result(
+                id=new_id(),
+                created=datetime.now(timezone.utc),
+                devbench=bench.__version__,
+                spec=planned.spec,
+                key=planned.spec.key,
+                group=together,
+                purpose=purpose[0],
+                part_of=purpose[1],
+                environment={"host": host},
+                notes=[*planned.notes, *group.not_applicable],
+            )
+            for planned in self.planned
+        ]
+
+    def run(self) -> list[Result]:
+        """Cohorts until a target or a cap; then the whole training, where asked for.
+
+        Raises:
+            Interrupted: by SIGINT or SIGTERM; what was measured is in the results, which are saved as partial.
+        """
+        try:
+            reason = self._cohorts()
+            self.answered = time.monotonic() - self.begun
+            self._extra()
+        except Interrupted:
+            self._abandon()
+            self._conclude("interrupted")
+            raise
+        finally:
+            self._abandon()
+        self._conclude(reason)
+        return self.results
+
+    def _cohorts(self) -> str:
+        while True:
+            before = time.monotonic()
+            self.cohort += 1
+            self._one_cohort()
+            for result in self.results:
+                summary.summarise(result, self._of(result).total_steps, self._of(result).examples)
+                self.save(result)
+            reason = self._stop(time.monotonic() - before)
+            if reason:
+                return reason
+
+    def _of(self, result: Result) -> Any:
+        return next(p for p in self.planned if p.spec.key == result.key)
+
+    def _stop(self, cohort_seconds: float) -> str | None:
+        """Why no further cohort is needed or possible; none to go on."""
+        if not self._open():
+            return "failed"
+        reached = stopping.reached(self._open(), self.target, self.chained)
+        needed = reached.needed if reached else None
+        self.needed = min(max(self.pilot, needed), self.settings.max_processes) if needed else None
+        elapsed = time.monotonic() - self.begun
+        return stopping.reason(reached, self.cohort, elapsed, cohort_seconds, self.settings, self.pilot)
+
+    def _open(self) -> list[Result]:
+        """Results whose workers have not failed."""
+        return [result for result in self.results if result.failure is None]
+
+    def _one_cohort(self) -> None:
+        """One worker of each spec, all alive together, taking turns; or one after another where memory is short."""
+        pairs: list[tuple[Result, Sampling]] = []
+        results = self._open()
+        order = self._starts(results)
+        together = len(order) > 1
+        on_gpu = [result for result in order if result.spec.backend == "cuda"]
+        before = gpu.memory() if together and len(on_gpu) > 1 else None
+        for index, result in enumerate(order):
+            worker = self.start(result, place=index)
+            if worker is None:
+                continue
+            if together and (
+                (index == 0 and worker.handle.rss() * 1.2 * (len(order) - 1) > memory_available())
+                or (before and result is on_gpu[0] and not gpu.holds(before, gpu.memory(), len(on_gpu) - 1))
+            ):
+                together = False
+                for each in self.results:
+                    each.took_turns = False
+                for pair in pairs:  # those that were started already have their turn before the others begin
+                    self._measure([pair])
+                pairs = []
+            if together:
+                worker.suspend()
+                pairs.append((result, worker))
+            else:
+                self._measure([(result, worker)])
+        if pairs:
+            self._measure(pairs)
+
+    def _starts(self, results: list[Result]) -> list[Result]:
+        """Who is started when: in random order, then with each of them first in turn, so that all places are as often.
+
+        Whoever is started first is slower by itself (`bench.analyse.stats.Contrast.adjusted`).
+        """
+        turn = (self.cohort - 1) % len(results)
+        if turn == 0 or len(self.order) != len(results):
+            self.order = self.rng.sample(results, len(results))
+        return self.order[turn:] + self.order[:turn]
+
+    def start(self, result: Result, full: bool = False, place: int = 0) -> Sampling | None:
+        """A worker that has set itself up and warmed up, or begun to train; none where it ended badly."""
+        worker = self.begin(result, full, place)
+        with self.guarded(result, worker):
+            if not full:
+                worker.set_up()
+                worker.warm_up()
+        return worker if worker.sample.failure is None else None
+
+    def begin(self, result: Result, full: bool = False, place: int = 0) -> Sampling:
+        """A worker that has just been started; its sample is the result's last."""
+        backend = registry.backend(result.spec.backend)
+        variables = {"TF_ENABLE_ONEDNN_OPTS": str(int(result.spec.onednn)), **backend.environment(result.spec)}
+
+        def tell(phase: str, note: str) -> None:
+            self._tell(result, phase, note)
+
+        with whole():  # a worker that is started is one that `_abandon` knows
+            worker = Sampling(
+                result.spec, self.cohort, variables, self.settings.worker_timeout, tell, full, place, self.load
+            )
+            self.workers = [*(each for each in self.workers if each.alive), worker]
+            result.samples.append(worker.sample)
+        return worker
+
+    def _measure(self, pairs: list[tuple[Result, Sampling]]) -> None:
+        """Blocks in turns, then each worker's latency pass and end, alone."""
+        take_turns(pairs, self.rng, self.guarded, lambda result, phase: self._tell(result, phase, ""))
+        for result, worker in pairs:
+            if worker.sample.failure is None:
+                with self.guarded(result, worker):
+                    worker.resume()
+                    steps = len(worker.sample.series) == 1 and result.spec.loop != "fused"
+                    inspect = result.purpose == "rung" and not result.samples[:-1]  # once is enough
+                    worker.finish(prove=result.placement is None, latency=steps, inspect=inspect)
+                    self._accept(result, worker)
+
+    def _accept(self, result: Result, worker: Sampling) -> None:
+        """Takes over what one worker proved or found out for the whole result."""
+        sample = worker.sample
+        for key in ("framework", "device"):
+            if key in sample.facts:
+                result.environment[key] = sample.facts.pop(key)
+        if result.placement is None and sample.placement is not None:
+            result.placement = sample.placement
+            if not sample.placement.on_device:
+                message = f"no proof that the step ran on {sample.placement.asked}: {sample.placement.reason}"
+                hint = "Its times are kept in the result, but they prove nothing about that device."
+                result.failure = Failure(kind="placement", message=message, hint=hint)
+
+    @contextmanager
+    def guarded(self, result: Result, worker: Sampling) -> Iterator[None]:
+        """A worker that ends badly fails its own result; the others go on."""
+        try:
+            yield
+        except WorkerEnded as ended:
+            worker.fail(ended.failure)
+            result.failure = ended.failure
+            self.save(result)
+
+    def _extra(self) -> None:
+        """What is not measured in cohorts, once each; of an explanation's rungs only the program as it is."""
+        if self.settings.full:
+            for result in self._open():
+                extra.train(self, result)
+        if self.settings.profile is not None:
+            for result in self._open()[: 1 if self.results[0].purpose == "rung" else None]:
+                extra.profile(self, result, self.settings.profile)
+
+    def _abandon(self) -> None:
+        """Ends every worker that is still alive, suspended or not."""
+        for worker in self.workers:
+            if worker.alive:
+                message = "the run was interrupted"
+                worker.fail(Failure(kind="interrupted", message=message, phase=worker.handle.phase))
+        self.workers = []
+
+    def _conclude(self, reason: Any) -> None:
+        reached = stopping.reached(self._open() or self.results, self.target, self.chained)
+        for result in self.results:
+            planned = self._of(result)
+            summary.summarise(result, planned.total_steps, planned.examples)
+            result.stop = Stop(
+                reason=reason if result.failure is None else "failed",
+                cohorts=self.cohort,
+                planned=self.needed,
+                achieved=reached.error if reached else None,
+                target=self.target,
+                settled=reached is not None and (reached.settled or reached.decided),
+                compared=len(self.results) > 1,
+                seconds=self.answered or time.monotonic() - self.begun,
+            )
+            result.status = "failed" if result.failure else "partial" if reason == "interrupted" else "complete"
+        summary.compare_answers(self.results)
+        for result in self.results:
+            summary.warn(result)
+            self.save(result)
+
+    def _tell(self, result: Result, phase: str, note: str) -> None:
+        estimates = []
+        for each in self.results:
+            known = each.summary.step_seconds
+            if known is not None:
+                estimates.append(Estimate(each.spec.label, known.value, known.relative_error))
+        self.listener(
+            Progress(
+                title=result.spec.label,
+                phase=phase,
+                note=note,
+                cohort=self.cohort,
+                planned=self.needed,
+                elapsed=time.monotonic() - self.begun,
+                budget=self.settings.max_time,
+                estimates=tuple(estimates),
+            )
+        )

@@ -1,0 +1,146 @@
+"""Which stage of a `tf.data` pipeline takes the time: the pipeline is cut after each stage, and each part is run.
+
+Elements are passed over in TensorFlow by `skip`, which computes every one (seen with 2.10 and 2.21) but hands none to
+Python. A start by itself is timed too, so that what it costs, a shuffle buffer that fills above all, drops out. Stages
+run alone here, without the prefetching that hides them behind a step. Worker's side only.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+import re
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+ENOUGH_SECONDS = 0.2
+"""The least that a pass takes beyond its start."""
+
+MOST_SECONDS = 10.0
+"""For all stages together: after that none is timed again."""
+
+WHOLE_SECONDS = 60.0
+"""After which none is timed for the first time; a buffer that fills for long is waited for by each that follows it."""
+
+MOST_ELEMENTS = 10_000_000
+
+TURNS = 3
+"""How often each is timed while that lasts."""
+
+UNCOUNTED = re.compile(r"Unbatch|FlatMap|Interleave|Window|Filter|Rebatch|GroupBy|Scan|TakeWhile")
+"""Stages that make an unknown number of elements of one."""
+
+FUNCTIONS = ("_map_func", "_predicate", "_func", "_reduce_func")
+
+
+def stages(dataset: Any) -> list[Any]:
+    """The pipeline's datasets, its source first."""
+    found: list[Any] = []
+    while dataset is not None:
+        found.append(dataset)
+        dataset = getattr(dataset, "_input_dataset", None) or getattr(dataset, "_dataset", None)
+    return [each for each in reversed(found) if not type(each).__name__.endswith(("OptionsDataset", "Adapter"))]
+
+
+def described(stage: Any) -> dict[str, Any]:
+    """What a stage is: its name, and of its function the name, the file and the line."""
+    kind = re.sub(r"Dataset(V\d)?$", "", type(stage).__name__.lstrip("_"))
+    words = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", kind).lower()
+    told: dict[str, Any] = {"stage": words.replace("parallel map", "map, parallel")}
+    function = next((getattr(stage, name) for name in FUNCTIONS if hasattr(stage, name)), None)
+    function = inspect.unwrap(getattr(function, "_func", function)) if function is not None else None
+    code = getattr(function, "__code__", None)
+    if code is not None:
+        told |= {"function": code.co_name, "file": code.co_filename, "line": code.co_firstlineno}
+    return told
+
+
+def measured(dataset: Any, tell: Callable[[str], None] = lambda stage: None) -> list[dict[str, Any]]:
+    """Each stage with the seconds that one of the last stage's elements (a batch, mostly) takes up to and with it.
+
+    What comes before a stage that makes an unknown number of elements of one can't be told by the batch: left out.
+    The whole pipeline is timed first, then from the source on, the lot up to three times; the least time counts,
+    since whatever else ran on the machine only added to one. A stage that there was no time for has none.
+
+    Args:
+        dataset: the pipeline.
+        tell: called with a stage's name before it is timed, which may take long.
+    """
+    told = list(_with_elements(stages(dataset)))
+    cuts = [_Cut(stage, elements) for stage, elements in told[:1] + told[:0:-1]]
+    begun = time.perf_counter()
+    for _ in range(TURNS):
+        for cut in cuts:
+            if time.perf_counter() - begun < (MOST_SECONDS if cut.timed else WHOLE_SECONDS):
+                tell(described(cut.stage)["stage"])
+                cut.time()
+    return [
+        {**described(cut.stage), "seconds": cut.seconds if cut.timed else None, **cut.filling}
+        for cut in cuts[1:] + cuts[:1]
+    ]
+
+
+def _with_elements(chain: list[Any]) -> Iterator[tuple[Any, int]]:
+    """Each stage that can be told with how many of its elements make one of the last stage's; the last one first."""
+    elements = 1
+    for stage in reversed(chain):
+        yield stage, elements
+        size = getattr(stage, "_batch_size", None)
+        if size is not None:
+            elements *= max(1, int(size))
+        elif UNCOUNTED.search(type(stage).__name__):
+            return
+
+
+class _Cut:
+    """A pipeline that ends with `stage`, `elements` of whose own elements make one of the whole pipeline's."""
+
+    def __init__(self, stage: Any, elements: int) -> None:
+        self.stage, self.elements = stage, elements
+        self._endless = stage.repeat()
+        self._count = 0
+        self._start = self._passed = math.inf
+
+    def time(self) -> None:
+        """Passes over no element, which is what a start costs, and over a number that takes long enough."""
+        self._start = min(self._start, _passing(self._endless, 0))
+        if self._count:
+            self._passed = min(self._passed, _passing(self._endless, self._count))
+        else:
+            self._passed = self._calibrate()
+
+    def _calibrate(self) -> float:
+        """Finds how many elements take long enough beyond what a start costs; the seconds of the last try."""
+        self._count = self.elements
+        while True:
+            taken = _passing(self._endless, self._count)
+            spent = max(taken - self._start, 1e-9)
+            if spent >= ENOUGH_SECONDS or self._count >= MOST_ELEMENTS:
+                return taken
+            guess = math.ceil(1.2 * self._count * ENOUGH_SECONDS / spent)
+            self._count = min(MOST_ELEMENTS, 16 * self._count, max(2 * self._count, guess))
+
+    @property
+    def filling(self) -> dict[str, Any]:
+        """Of a stage that shuffles: elements that its buffer holds, and seconds until it gives its first."""
+        buffer = getattr(self.stage, "_buffer_size", None)
+        if "Shuffle" not in type(self.stage).__name__ or buffer is None or not self.timed:
+            return {}
+        return {"buffer": int(buffer), "filling_seconds": self._start}
+
+    @property
+    def timed(self) -> bool:
+        """Whether there was time for it."""
+        return self._passed < math.inf
+
+    @property
+    def seconds(self) -> float:
+        """What `elements` of them take."""
+        return max(0.0, self._passed - self._start) / self._count * self.elements
+
+
+def _passing(dataset: Any, count: int) -> float:
+    begun = time.perf_counter()
+    next(iter(dataset.skip(count)))
+    return time.perf_counter() - begun

@@ -1,0 +1,98 @@
+"""When to stop: enough cohorts for the target, by what a pilot of them varied, or a cap.
+
+One spec stops when its typical step is known to `--target-error`. Specs that are compared stop when the verdict on
+each as against the first is settled, whatever their levels do meanwhile. Who looks after each cohort and stops at
+the first interval that decides is wrong more often than that interval's level says, so looking asks for more
+(`LOOK`) than what is published.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from bench.analyse import stats
+from bench.analyse.verdict import needed, verdict
+from bench.measure import summary
+from bench.result import Result
+from bench.settings import RunSettings
+
+PILOT = 5
+"""Cohorts whose variance tells how many the target needs."""
+
+LOOK = 0.99
+"""Level of the interval that must decide before a comparison is stopped."""
+
+
+@dataclass(frozen=True)
+class Reached:
+    """How well the answer is known.
+
+    Args:
+        error: the worst relative half-width of a 95% interval.
+        needed: cohorts that the target needs, as the variance so far has it; none where no number is enough.
+        settled: whether that is enough to stop looking.
+        decided: whether the published intervals decide, which ask for less, since they are looked at once.
+    """
+
+    error: float
+    needed: int | None
+    settled: bool
+    decided: bool = False
+
+
+def reached(results: Sequence[Result], target: float, chained: bool = False) -> Reached | None:
+    """What is known after the cohorts so far; none before there are two.
+
+    Args:
+        results: of one spec, or of those that are compared with the first of them.
+        target: relative error of one spec's step, or the difference that matters between several.
+        chained: whether each is compared with the one before it, as on a ladder, not with the first.
+    """
+    if len(results) > 1:
+        pairs = pairwise(results) if chained else ((results[0], other) for other in results[1:])
+        return _compared([stats.within(a, b) for a, b in pairs], target)
+    columns = [summary.level_values(result) for result in results]
+    if not columns or min(map(len, columns)) < 2:
+        return None
+    error = max(stats.interval(values).relative_error or 0.0 for values in columns)
+    known = error <= target
+    return Reached(error, max(stats.needed(values, target) for values in columns), known, known)
+
+
+def _compared(contrasts: Sequence[stats.Contrast | None], threshold: float) -> Reached | None:
+    known = [contrast for contrast in contrasts if contrast is not None]  # a spec of probes has no step to compare
+    if not known or min(contrast.n for contrast in known) < 2:
+        return None
+    looks = [contrast.ratio(LOOK) for contrast in known]
+    open_ = [look for look in looks if verdict(look, threshold) == "undecided"]
+    more = [needed(look, threshold) for look in open_]
+    return Reached(
+        error=max(contrast.ratio().relative_error or 0.0 for contrast in known),
+        needed=None if None in more else max((n for n in more if n), default=min(c.n for c in known)),
+        settled=not open_,
+        decided=all(verdict(contrast.ratio(), threshold) != "undecided" for contrast in known),
+    )
+
+
+def reason(
+    known: Reached | None, cohorts: int, elapsed: float, last: float, settings: RunSettings, pilot: int = PILOT
+) -> str | None:
+    """Why to stop now; none to go on.
+
+    Args:
+        known: what is known so far.
+        cohorts: how many there were.
+        elapsed: seconds since the first one's start.
+        last: seconds that the last one took, as the next one will.
+        settings: the caps.
+        pilot: cohorts that there are at least, unless a cap comes first.
+    """
+    if known is not None and cohorts >= pilot and known.settled:
+        return "target"
+    if cohorts >= settings.max_processes:
+        return "max-processes"
+    if elapsed > settings.max_time or (cohorts >= 2 and elapsed + last > settings.max_time):
+        return "max-time"
+    return None

@@ -1,0 +1,168 @@
+"""A sweep: one workload at several values of its parameters, each point a session of its own.
+
+Along one parameter the points go from the smallest up, so that memory's end ends the sweep; where several backends
+or loops are compared, further points then close in on where one overtakes another.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from bench.analyse.sweep import Sweep, memory_ended, open_brackets, sweep_of
+from bench.errors import DataError, NotApplicable, SettingsError, UsageError
+from bench.measure.plan import plan
+from bench.measure.session import Save, Session
+from bench.progress import Listener
+from bench.result import Result
+from bench.settings import RunSettings
+from bench.syntax import axis
+
+PILOT = 3
+"""Cohorts of a point: its neighbours tell of it too."""
+
+CLOSE = 1.1
+"""Neighbours nearer than this factor need no point between them."""
+
+MOST_POINTS = 64
+
+SECONDS = 900.0
+"""For a whole sweep, unless `--max-time` says otherwise: it has many points."""
+
+
+@dataclass
+class Sweeping:
+    """Measures points until there are enough.
+
+    Args:
+        workload: name or file.
+        settings: of every point; `param` holds the ranges and the fixed parameters.
+        save: writes a result.
+        listener: told of progress.
+        new_id: makes ids.
+        point_time: seconds after which no more cohorts of a point are started; the whole sweep has `max_time`.
+    """
+
+    workload: str
+    settings: RunSettings
+    save: Save
+    listener: Listener
+    new_id: Callable[[], str]
+    point_time: float
+    results: list[Result] = field(default_factory=list)
+    cut_short: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.settings.profile is not None:
+            raise SettingsError("a sweep has no profile", "Trace one of its points: `devbench run … --profile DIR`.")
+        if "max_time" not in self.settings.model_fields_set:
+            self.settings = self.settings.model_copy(update={"max_time": SECONDS})
+        self.axes = axes_of(self.settings.param)
+        self.fixed = {name: value for name, value in self.settings.param.items() if name not in self.axes}
+        self.id = self.new_id()
+        self.begun = time.monotonic()
+        self.integral = all(value.lstrip("-").isdigit() for values in self.axes.values() for value in values)
+
+    def run(self) -> Sweep:
+        """All points; what came of them.
+
+        Raises:
+            UsageError: no point can be measured: a wrong name, range or device.
+            Interrupted: by a signal; `results` hold what was measured.
+        """
+        for point in self._grid():
+            if self._enough() or not self._measure(point):
+                break
+        while len(self.axes) == 1 and self.cut_short is None and not self._enough():
+            between = self._between()
+            if between is None or not self._measure(between):
+                break
+        return self.read()
+
+    def read(self) -> Sweep:
+        """What the points so far show.
+
+        Raises:
+            UsageError: there is no point.
+        """
+        if not self.results:
+            raise UsageError("no point of the sweep was measured", self.cut_short or "Give it more --max-time.")
+        return sweep_of(self.results, list(self.axes), self.settings.threshold, self.cut_short)
+
+    def _grid(self) -> Any:
+        for values in itertools.product(*self.axes.values()):
+            yield dict(zip(self.axes, values, strict=True))
+
+    def _at(self, point: Mapping[str, str]) -> RunSettings:
+        """The settings of one point."""
+        changed = {"param": {**self.fixed, **point}, "max_time": self.point_time, "full": False}
+        return self.settings.model_copy(update=changed)
+
+    def _enough(self) -> bool:
+        """Whether the sweep's time is over."""
+        if time.monotonic() - self.begun > self.settings.max_time and self.results:
+            self.cut_short = "its time was over; --max-time gives it more"
+            return True
+        return False
+
+    def _measure(self, point: Mapping[str, str]) -> bool:
+        """Measures a point; false where there is no sense in going on to larger ones."""
+        settings = self._at(point)
+        try:
+            (group,) = plan([self.workload], settings)
+        except (NotApplicable, DataError):
+            raise
+        except UsageError as error:
+            if not self.results:
+                raise
+            self.cut_short = f"{_said(point)} can't be: {error.message}"
+            return False
+        session = Session(group, settings, self.save, self.listener, self.new_id, ("sweep", self.id), PILOT)
+        self.results += session.results
+        session.run()
+        if any(memory_ended(r) for r in session.results) and len(self.axes) == 1:
+            whose = ", ".join(r.spec.backend for r in session.results if memory_ended(r))
+            self.cut_short = f"memory ended at {_said(point)} ({whose})"
+            return False
+        return True
+
+    def _between(self) -> dict[str, str] | None:
+        """The middle of the widest bracket around a crossing, on a logarithmic scale; none where all are narrow."""
+        (name,) = self.axes
+        brackets = [(low, high) for low, high in open_brackets(self.read()) if low > 0 and high / low > CLOSE]
+        for low, high in sorted(brackets, key=lambda b: b[1] / b[0], reverse=True):
+            middle = math.sqrt(low * high)
+            value = round(middle) if self.integral else float(f"{middle:.4g}")
+            if low < value < high:
+                return {name: str(value)}
+        return None
+
+
+def axes_of(params: Mapping[str, str]) -> dict[str, list[str]]:
+    """Parameter: its values, of those that are ranges or lists.
+
+    Raises:
+        SettingsError: none is, a range is wrong, or there are more points than anybody would wait for.
+    """
+    found = {}
+    for name, text in params.items():
+        try:
+            values = axis(text)
+        except ValueError as error:
+            raise SettingsError(f"--param {name}={text} is no range", f"{str(error).capitalize()}.") from None
+        if values is not None:
+            found[name] = values
+    if not found:
+        raise SettingsError("there is nothing to sweep", "Give a parameter a range: --param batch=1..4096")
+    points = math.prod(map(len, found.values()))
+    if points > MOST_POINTS:
+        raise SettingsError(f"that makes {points} points", f"At most {MOST_POINTS}: take larger steps, as in 1..4096*4")
+    return found
+
+
+def _said(point: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in point.items())

@@ -1,0 +1,1 @@
+"""Everything a result becomes: files, tables, JSON."""

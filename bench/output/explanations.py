@@ -1,0 +1,132 @@
+"""An explanation as a person reads it: sentences first, the figures under them."""
+
+from __future__ import annotations
+
+from bench.analyse import stats
+from bench.analyse.explain import Explanation, Gain, Part
+from bench.analyse.roofline import Roofline
+from bench.analyse.verdict import Word
+from bench.output import numbers
+from bench.output.fields import longest, traced_shares
+from bench.output.lines import filled, plain
+from bench.result import Profile
+
+WIDTH = 80
+BAR = 24
+FACES: dict[Word, str] = {"faster": "faster", "slower": "slower", "same": "no change", "undecided": "undecided"}
+
+
+def text(found: Explanation, width: int = WIDTH) -> str:
+    """The whole explanation in plain text."""
+    lines = filled(headline(found), width)
+    for heading, told in (
+        (f"Where a step's time goes (paired within {found.cohorts} cohorts):", _ladder(found)),
+        ("", [] if found.roofline is None else [under_roof(found.roofline, found.lowest)]),
+        ("", [] if found.profile is None else [_profile(found, found.profile)]),
+        ("Read from the runs:", [f"{r.cause}: {r.sentence} ({r.evidence}). {r.cure}" for r in found.findings]),
+        (f"Single changes, each against the loop {found.tried_on} without it:", _changes(found)),
+    ):
+        if told:
+            lines += ["", *([heading] if heading else [])]
+            lines += [line for each in told for line in filled(each, width, 2 if heading else 0)]
+    for each in found.missing:
+        lines += filled(f"not on the ladder: {each}", width, 2)
+    if found.fastest is not None:
+        lines += ["", "The fastest that was measured:", f"  {found.fastest.command}"]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _ladder(found: Explanation) -> list[str]:
+    rest = f"{share(found.rest_share)}  computing, and what no rung takes away: loop {found.lowest}"
+    return [
+        *map(_part, found.parts),
+        f"{_bar(found.rest_share.value)} {rest}, {numbers.time(found.rest_seconds)}",
+    ]
+
+
+def _changes(found: Explanation) -> list[str]:
+    told = [gained(gain) for gain in found.gains]
+    return told + ([] if found.together is None else [f"all that helped, at once: {gained(found.together)}"])
+
+
+def headline(found: Explanation) -> str:
+    """The largest cause in a sentence; that there is none, where there is none."""
+    causes = sorted((p for p in found.parts if p.measurable and p.share.value > 0), key=lambda p: -p.share.value)
+    whole = f"{found.label}: a step takes {numbers.time(found.step_seconds)}"
+    cure = ""
+    if found.fastest is not None:
+        best = found.fastest
+        cure = f" Fastest found: {best.words}, {numbers.times(best.times)} as fast per {best.unit}."
+    if causes and causes[0].share.value > 0.1:
+        return f"{whole}, of which {causes[0].share.value:.0%} is {causes[0].name}: {causes[0].what}.{cure}"
+    unsure = sum(abs(p.share.value) for p in found.parts if not p.measurable)
+    if unsure > 0.1:
+        return (
+            f"{whole}, of which {unsure:.0%} lies between rungs whose difference {found.cohorts} cohorts can't "
+            f"tell from nothing; more --max-time or --max-processes may.{cure}"
+        )
+    computing = f"{min(1.0, found.rest_share.value):.0%} of it is computing"
+    if cure:
+        return f"{whole}, and {computing}.{cure}"
+    if found.findings:
+        return f"{whole}, and {computing}; what else was seen stands below."
+    looked = "nothing is wrong that was looked for" if found.gains else "no rung of the ladder takes much away"
+    return f"{whole}, and {computing}: {looked}."
+
+
+def _part(part: Part) -> str:
+    shown = share(part.share) if part.measurable else "not measurable"
+    return (
+        f"{_bar(part.share.value if part.measurable else 0)} {shown}  {part.name}: {part.what} "
+        f"({part.upper} less {part.lower}, {numbers.time(part.seconds)})"
+    )
+
+
+def under_roof(found: Roofline, loop: str) -> str:
+    """Where the barest loop stands under its roofs."""
+    roof = found.compute_roof if found.roof == "compute" else found.memory_roof
+    cached = " Its working set is in a cache: it is above what memory allows." if found.beyond_memory else ""
+    return (
+        f"Roofline, loop {loop}: {numbers.quantity(found.flops, 'FLOP')} ({found.flops_method}) on at least "
+        f"{numbers.size(int(found.bytes))} a step are {found.intensity:.3g} FLOP a byte; it attains "
+        f"{numbers.quantity(found.attained, 'FLOP/s')}, {found.share:.0%} of the {numbers.quantity(roof, 'FLOP/s')} "
+        f"that the {found.roof} roof allows in {found.dtype}.{cached}"
+    )
+
+
+def _profile(found: Explanation, profile: Profile) -> str:
+    told = found.disagreements or ["What it says of computing and input agrees with the ladder."]
+    return " ".join([traced(profile), *told, f"It lies in {plain(profile.folder)}."])
+
+
+def traced(found: Profile) -> str:
+    """What a profiler's trace says of a step, in sentences."""
+    shares = ", ".join(f"{name} {numbers.percent(share)}" for name, share in traced_shares(found).items())
+    most = longest(found)
+    return (
+        f"Traced by TensorFlow's profiler, {found.steps} steps of {numbers.time(found.step_seconds)}: {shares} of the "
+        f"time." + (f" Longest in a step: {plain(most)}." if most else "")
+    )
+
+
+def share(found: object) -> str:
+    """A share with its interval, as percentages."""
+    value, low, high = (getattr(found, name) for name in ("value", "low", "high"))
+    if low is None or high is None:
+        return f"{value:.0%}"
+    return f"{value:.0%} [{low:.0%}, {high:.0%}]"
+
+
+def _bar(part: float) -> str:
+    return "#" * max(0, min(BAR, round(BAR * part))) or "-"
+
+
+def gained(gain: Gain) -> str:
+    """A change with its verdict and its ratio, in a line."""
+    if gain.ratio is None:
+        return f"failed: {gain.change}: {gain.failure or 'nothing was measured'} ({gain.option})"
+    faster = gain.verdict == "faster"
+    told = numbers.times(stats.inverse(gain.ratio) if faster else gain.ratio)
+    figure = f"{told} as {'fast' if faster else 'long'}"
+    share = f"; {1 - gain.ratio.value:.0%} of it was {gain.cured}" if gain.cured else ""
+    return f"{FACES.get(gain.verdict, gain.verdict)}: {gain.change}: {figure} per {gain.unit}{share} ({gain.option})"

@@ -1,0 +1,139 @@
+"""From a folder to a report, as plain data: chapter by chapter, so that only one chapter's results are held whole."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+
+from bench.output import numbers
+from bench.output.lines import plain
+from bench.output.report import words
+from bench.output.report.gather import Gathered, Listed, Set, gather
+from bench.output.report.names import heading
+from bench.output.report.parts import Chapter, Report, Row, Table
+from bench.output.report.sections import SECTIONS, environments, explained, remarks, swept
+from bench.output.report.sections.verdicts import TITLE as VERDICTS
+from bench.output.report.subject import Subject
+from bench.result import Result
+
+LISTED = 10_000
+"""Results in the table of all; of more, the newest."""
+
+HEAD = ("result", "status", "step", "processes", "begun (UTC)", "id")
+
+
+def compose(folder: Path, threshold: float) -> Report:
+    """The report of a folder.
+
+    Args:
+        folder: holds results, as `devbench run` writes them.
+        threshold: relative difference that matters.
+
+    Raises:
+        DataError: the folder is not there, holds no result, or a file in it is none.
+    """
+    found = gather(folder)
+    chapters = [_chapter(each, number, threshold) for number, each in enumerate(found.sets, 1)]
+    titles = [each.title for each in chapters]
+    chapters = [  # titles that are the same would be links that are the same
+        replace(each, title=f"{each.title} ({_moment(chosen.newest)})") if titles.count(each.title) > 1 else each
+        for each, chosen in zip(chapters, found.sets, strict=True)
+    ]
+    name = plain(folder.resolve().name) or "results"
+    return Report(f"devbench: {name}", _about(found), tuple(chapters), _everything(found))
+
+
+def _chapter(chosen: Set, number: int, threshold: float) -> Chapter:
+    results = chosen.read()
+    subject = Subject.of(results, threshold)
+    made = [section for make in SECTIONS if (section := make(subject)) is not None]
+    if chosen.sweep:
+        found = swept.read(results, threshold)
+        title, sentences = swept.title(found), swept.sentences(found)
+        firsts = Subject.of(swept.firsts(results), threshold)
+        beside = [environments.section(firsts), remarks.section(subject)]
+        made = [*swept.sections(found), *(each for each in beside if each is not None)]
+    elif chosen.explanation is not None:
+        title, sentences = explained.title(chosen.explanation), explained.sentences(chosen.explanation)
+        made = [*explained.sections(chosen.explanation, threshold), *(each for each in made if each.title != VERDICTS)]
+    else:
+        title, sentences = _named(subject), _sentences(subject)
+    return Chapter(
+        name=f"chapter-{number}",
+        title=plain(title),
+        sentences=tuple(map(plain, sentences)),
+        about=_how(chosen, results),
+        sections=tuple(made),
+    )
+
+
+def _named(subject: Subject) -> str:
+    title, results = heading(subject.results), subject.results
+    if len(results) == 1:
+        return title
+    shown = "; ".join(subject.names[:6]) + ("; …" if len(results) > 6 else "")
+    return f"{title}: {shown}"
+
+
+def _sentences(subject: Subject) -> list[str]:
+    results = {each.id: each for each in subject.results}
+    if not subject.comparisons:
+        return [words.level(each) for each in subject.results]
+    return list(words.verdicts(subject.comparisons, results, subject.name_of))
+
+
+def _how(chosen: Set, results: list[Result]) -> str:
+    """How these results were measured and when, and how many are not shown."""
+    cohorts = max((each.stop.cohorts for each in results if each.stop), default=0)
+    if chosen.sweep:
+        groups = len({each.group for each in results})
+        how = f"a sweep of {groups} points, at each of which its curves took turns"
+    elif chosen.together:
+        turns = "took turns" if all(each.took_turns for each in results) else "ran as whole processes in turn"
+        how = f"{len(results)} specs that {turns} in {cohorts} cohort{'s' if cohorts != 1 else ''}"
+    elif len(results) > 1:
+        how = f"{len(results)} results that were measured apart, so what the machine did meanwhile counts too"
+    else:
+        how = "measured by itself"
+    told = [how, f"begun {_moment(results[0].created)} UTC"]
+    if chosen.runs > 1:
+        each = "each " if not chosen.together and len(results) > 1 else ""
+        told.append(f"{each}the newest of {'as many as ' if each else ''}{chosen.runs} runs")
+    if chosen.explanation is not None and chosen.hidden:
+        told.append(f"{len(chosen.hidden)} runs of changes and peaks stand in the list of all only")
+    elif chosen.hidden:
+        told.append(f"{len(chosen.hidden)} more results stand in the list of all only")
+    return "; ".join(told) + "."
+
+
+def _about(found: Gathered) -> tuple[str, ...]:
+    first, last = (_moment(each.created) for each in (found.results[0], found.results[-1]))
+    count = len(found.results)
+    when = f"begun {first} UTC" if first == last else f"begun {first} to {last} UTC"
+    told = [f"{count:,} result{'s' if count > 1 else ''}, {when}."]
+    if found.repeated:
+        older = "1 older one has" if found.repeated == 1 else f"{found.repeated:,} older ones have"
+        told.append(f"Of repeated runs the newest has a chapter; {older} none.")
+    if found.crowded:
+        told.append(f"{found.crowded:,} further results have none, for a report holds a limited number, the newest.")
+    return tuple(told)
+
+
+def _everything(found: Gathered) -> Table | None:
+    """All results in a line each, newest first; none where each has a chapter."""
+    if not found.repeated and not found.crowded:
+        return None
+    newest = found.results[: -LISTED - 1 : -1]
+    more = f", the newest {LISTED:,} of {len(found.results):,}" if len(found.results) > LISTED else ""
+    return Table(f"Every result in the folder{more}", HEAD, tuple(map(_line, newest)))
+
+
+def _line(each: Listed) -> Row:
+    step = "–" if each.step is None else numbers.interval(each.step)
+    cells = (each.status, step, str(each.processes), _moment(each.created), plain(each.id))
+    return Row(plain(each.label), cells, "" if each.status == "complete" else "alarm")
+
+
+def _moment(when: datetime) -> str:
+    return f"{when:%Y-%m-%d %H:%M}"

@@ -1,0 +1,89 @@
+"""Which is faster: ratios with their intervals and verdicts, and from which step on it holds from a cold start."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from bench.analyse.breakeven import BreakEven
+from bench.analyse.compare import Comparison
+from bench.output import numbers, verdicts
+from bench.output.report import charts
+from bench.output.report.parts import Figure, Remark, Row, Section, Table
+from bench.output.report.subject import Subject
+from bench.result import Result
+
+TITLE = "Verdicts"
+HEAD = ("compared with {}", "verdict", "time over that of {}", "from", "ahead from a cold start", "differs too")
+
+
+def section(subject: Subject) -> Section | None:
+    """Verdicts on all but the first; none where there is but one."""
+    if not subject.comparisons:
+        return None
+    base = subject.names[0]
+    results = {each.id: each for each in subject.results}
+    rows = [_row(each, subject.name_of, results) for each in subject.comparisons]
+    table = Table(f"Verdicts as against {base}", tuple(each.format(base) for each in HEAD), tuple(rows))
+    return Section(TITLE, (*_figure(subject, base), table, *_unfair(subject)), brief=True)
+
+
+def _row(found: Comparison, names: dict[str, str], results: dict[str, Result]) -> Row:
+    name, ratio = names[found.other.id], found.ratio
+    failed = "failed" in (results[found.base.id].status, results[found.other.id].status)
+    if failed or found.unfair or ratio is None:
+        word = "failed" if failed else "not comparable" if found.unfair else "no step times"
+        told = (word, numbers.factor(ratio) if ratio else "–", _behind(found), "–", _besides(found))
+        return Row(name, told, "alarm")
+    unit = "" if found.unit == "step" else f" per {found.unit}"
+    ahead = _ahead(found.break_even, found, names)
+    return Row(name, (found.verdict, numbers.factor(ratio) + unit, _behind(found), ahead, _besides(found)))
+
+
+def _behind(found: Comparison) -> str:
+    """What the ratio stands on."""
+    if found.ratio is None:
+        return "–"
+    return verdicts.units(found.paired, found.ratio.n) + (" in turns" if found.paired else "")
+
+
+def _besides(found: Comparison) -> str:
+    """What is different beside what is compared; both values stand under the environments."""
+    return ", ".join(each.name for each in found.differences if each.kind == "named") or "–"
+
+
+def _ahead(even: BreakEven | None, found: Comparison, names: dict[str, str]) -> str:
+    if even is None or even.winner == "none":
+        return "–"
+    winner = names[(found.base if even.winner == "base" else found.other).id]
+    if even.at_once:
+        return f"{winner}, from the first step"
+    return f"{winner}, after {even.steps.value:,.0f} steps" if even.steps else "–"
+
+
+def _unfair(subject: Subject) -> list[Remark]:
+    """Why a comparison is not fair, once each; what else differs stands under the environments."""
+    told = []
+    for found in subject.comparisons:
+        why = list(dict.fromkeys(each.why.rstrip(".") for each in found.unfair))
+        if why:
+            told.append(Remark("warning", f"{subject.name_of[found.other.id]} is not fairly compared", tuple(why)))
+    return told
+
+
+def _figure(subject: Subject, base: str) -> list[Figure]:
+    """The fair ratios as points with their intervals."""
+    fair = [each for each in subject.comparisons if each.ratio is not None and not each.unfair]
+    points = [
+        charts.Ratio(subject.name_of[each.other.id], each.ratio.value, each.ratio.low, each.ratio.high, each.verdict)
+        for each in fair
+        if each.ratio is not None
+    ]
+    if not points:
+        return []
+    threshold = fair[0].threshold
+    told = "; ".join(f"{each.name} {each.value:.3g}, {each.verdict}" for each in points)
+    unit = " and ".join(sorted({each.unit for each in fair}))
+    caption = f"Time per {unit} over that of {base}, with its 95% interval; below 1 is faster. "
+    caption += f"The band is ±{numbers.percent(threshold)}, the difference that matters."
+    alt = f"Points with intervals: time over that of {base}. {told}."
+    return [Figure(caption, alt, partial(charts.ratios, points, threshold))]

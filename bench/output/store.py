@@ -1,0 +1,278 @@
+"""Results on disk: one JSON file each, written whole or not at all, by any number of runs at once.
+
+A file is written beside its place and then put there in one move, so a reader meets the old document or
+the new one, and a run that is cut off leaves what it had.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import secrets
+import sys
+import time
+from collections.abc import Iterable
+from datetime import datetime, timezone
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from bench.analyse.explain import Explanation
+from bench.errors import DataError, OutputError
+from bench.result import SCHEMA_VERSION, Result
+
+SUFFIX = ".json"
+SAMPLES = b'\n "samples": ['
+"""Begins the samples in a file that `write` made; within a text of it a line never breaks."""
+
+HEAD = 2**16
+"""Bytes that hold everything before them, mostly."""
+
+EXPLANATIONS = "explanations"
+"""Folder of what `devbench explain` found, beside its results."""
+
+ALTERED = "It was cut short or altered; run it again."
+
+
+def new_id() -> str:
+    """An id that no other run makes: the time in UTC to the millisecond, so that ids sort, and 8 random digits."""
+    now = datetime.now(timezone.utc)
+    return f"{now:%Y%m%dT%H%M%S}{now.microsecond // 1000:03d}-{secrets.token_hex(4)}"
+
+
+def prepare(folder: Path, option: str = "--output") -> None:
+    """Makes the folder and proves that it can be written, before anything is measured.
+
+    Args:
+        folder: for results, or for what else a run writes.
+        option: that names it.
+
+    Raises:
+        OutputError: it can't.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe = folder / f".{secrets.token_hex(8)}.tmp"
+        _write(probe, b"devbench was here\n")
+        probe.unlink()
+    except OSError as error:
+        raise _unwritable(folder, error, option) from None
+
+
+def file_name(result: Result) -> str:
+    """The name of a result's file: what was run, where, how, and its id."""
+    spec = result.spec
+    words = "-".join([spec.title, spec.backend, spec.loop])
+    return f"{re.sub(r'[^A-Za-z0-9._-]+', '-', words).strip('.-')}-{result.id}{SUFFIX}"
+
+
+def write(result: Result, folder: Path) -> Path:
+    """Puts a result into the folder, in place of an earlier state of the same one.
+
+    Returns:
+        Its file.
+
+    Raises:
+        OutputError: the folder is gone, full or can't be written.
+    """
+    return _put(result, folder / file_name(result))
+
+
+def write_explanation(found: Explanation, folder: Path) -> Path:
+    """Puts an explanation into the folder `explanations` beside the results that it was read from.
+
+    Returns:
+        Its file.
+
+    Raises:
+        OutputError: the folder is gone, full or can't be written.
+    """
+    return _put(found, folder / EXPLANATIONS / f"{found.id}{SUFFIX}")
+
+
+def explanations(folder: Path) -> dict[str, Explanation]:
+    """The explanations beside a folder's results, by id.
+
+    Raises:
+        DataError: a file among them is none.
+    """
+    found = {}
+    for path in sorted((folder / EXPLANATIONS).glob(f"*{SUFFIX}")):
+        try:
+            found[path.stem] = Explanation.model_validate_json(path.read_bytes())
+        except OSError as error:
+            raise DataError(f"{path} can't be read: {error.strerror or error}") from None
+        except ValidationError as error:
+            raise DataError(f"{path} is no valid explanation: {error.errors()[0]['msg']}", ALTERED) from None
+    return found
+
+
+def _put(document: Result | Explanation, path: Path) -> Path:
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+    try:
+        path.parent.mkdir(exist_ok=True)
+        try:
+            _write(temporary, document.model_dump_json(indent=1).encode() + b"\n")
+            _replace(temporary, path)
+        finally:
+            with contextlib.suppress(OSError):
+                temporary.unlink(missing_ok=True)
+    except OSError as error:
+        raise _unwritable(path.parent, error) from None
+    return path
+
+
+def read(path: Path) -> Result:
+    """The result in a file.
+
+    Raises:
+        DataError: it can't be read, is cut short, comes from a newer devbench, or is no result.
+    """
+    try:
+        document = json.loads(path.read_bytes())
+    except OSError as error:
+        raise DataError(f"{path} can't be read: {error.strerror or error}") from None
+    except ValueError as error:
+        raise DataError(f"{path} is no whole JSON document: {error}", ALTERED) from None
+    version = document.get("schema_version") if isinstance(document, dict) else None
+    if not isinstance(version, int):
+        raise DataError(f"{path} is no result of devbench", "Results are the files that `devbench run` writes.")
+    if version > SCHEMA_VERSION:
+        raise DataError(
+            f"{path} was written by a newer devbench ({document.get('devbench')}, schema {version})",
+            f"This one reads schemas up to {SCHEMA_VERSION}: upgrade devbench.",
+        )
+    try:
+        return Result.model_validate(document)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        raise DataError(f"{path} is no valid result: {where}: {first['msg']}", ALTERED) from None
+
+
+def head(path: Path) -> Result:
+    """The result in a file without its samples, which are most of it: for a folder that holds more than is looked at.
+
+    Raises:
+        DataError: as for `read`.
+    """
+    with contextlib.suppress(OSError, ValidationError), path.open("rb") as file:
+        begun = file.read(HEAD)
+        cut = begun.find(SAMPLES)
+        file.seek(-2, os.SEEK_END)
+        if cut > 0 and file.read() == b"}\n":
+            found = Result.model_validate_json(begun[:cut].rstrip(b",") + b"}")
+            if found.schema_version <= SCHEMA_VERSION:
+                return found
+    return read(path)
+
+
+def results(folder: Path) -> list[Result]:
+    """Every result in a folder, oldest first.
+
+    Raises:
+        DataError: the folder is not there, or one of its JSON files is no result.
+    """
+    return sorted(map(read, files(folder)), key=lambda each: each.id)
+
+
+def files(folder: Path) -> list[Path]:
+    """The files that should be results, by name: for a folder that holds more than should be read at once.
+
+    Raises:
+        DataError: the folder is not there.
+    """
+    if not folder.is_dir():
+        raise DataError(f"there is no folder {folder}", "`devbench run` writes results there with --output.")
+    return sorted(path for path in folder.glob(f"*{SUFFIX}") if path.is_file())
+
+
+def write_text(path: Path, pieces: Iterable[str]) -> int:
+    """Puts a text into a file in one move, so that an error on the way leaves what was there.
+
+    Args:
+        path: the file.
+        pieces: the text, in order.
+
+    Returns:
+        Its bytes.
+
+    Raises:
+        OutputError: the file can't be written.
+    """
+    temporary = path.parent / f".{path.name}.{secrets.token_hex(4)}.tmp"
+    count = 0
+    try:
+        try:
+            with temporary.open("xb") as file:
+                for piece in pieces:
+                    count += file.write(piece.encode())
+            _replace(temporary, path)
+        finally:
+            with contextlib.suppress(OSError):
+                temporary.unlink(missing_ok=True)
+    except OSError as error:
+        raise OutputError(
+            f"{path} can't be written: {error.strerror or error}", "Choose another file with --output."
+        ) from None
+    return count
+
+
+def find(named: str, folder: Path) -> list[Path]:
+    """The files of the results that an argument names: a file, a folder's all, or the one whose id this is.
+
+    Args:
+        named: a path, or an id or a part of it that only one result in `folder` has.
+        folder: where ids are looked up.
+
+    Raises:
+        DataError: nothing is there.
+    """
+    path = Path(named)
+    if path.is_dir():
+        found = files(path)
+        if not found:
+            raise DataError(f"there is no result in {path}", "`devbench run` writes results there with --output.")
+        return found
+    if path.is_file() or path.suffix == SUFFIX or os.sep in named:
+        return [path]
+    known = [each for each in folder.glob(f"*{SUFFIX}") if named in each.stem] if folder.is_dir() else []
+    if len(known) == 1:
+        return known
+    if known:
+        names = ", ".join(sorted(each.stem for each in known)[:3])
+        raise DataError(f"{len(known)} results in {folder} are called '{named}'", f"Write more of the id: {names}, …")
+    raise DataError(
+        f"'{named}' is no file, no folder and no result in {folder}",
+        "--output names the folder that ids are looked up in.",
+    )
+
+
+def _write(path: Path, data: bytes) -> None:
+    """Writes a new file and waits until the disk has it; the file's rights are the usual ones."""
+    with path.open("xb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _replace(temporary: Path, path: Path) -> None:
+    """Moves a file onto another. Windows refuses while somebody reads the other, which passes."""
+    for pause in (0.01, 0.05, 0.2, 1.0) if sys.platform == "win32" else ():
+        try:
+            temporary.replace(path)
+        except PermissionError:
+            time.sleep(pause)
+        else:
+            return
+    temporary.replace(path)
+
+
+def _unwritable(folder: Path, error: OSError, option: str = "--output") -> OutputError:
+    what = "results" if option == "--output" else f"{option.lstrip('-')}s"
+    return OutputError(
+        f"{what} can't be written to {folder}: {error.strerror or error}",
+        f"Choose another folder with {option} (or DEVBENCH_{option.lstrip('-').upper()}).",
+    )

@@ -1,0 +1,152 @@
+"""Comparisons as a person reads them: a sentence each, from which step on it holds, phases, and what else differs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from bench.analyse import stats
+from bench.analyse.breakeven import BreakEven
+from bench.analyse.comparable import Difference
+from bench.analyse.compare import Comparison
+from bench.output import numbers
+from bench.output.lines import filled
+from bench.result import Interval
+
+WIDTH = 80
+MATRIX = 5
+"""Results that fit beside each other in a matrix."""
+
+
+def text(comparisons: Sequence[Comparison], width: int = WIDTH) -> str:
+    """Sentences of every comparison; with its phases where there is but one, as a matrix where all were compared."""
+    lines = matrix(comparisons)
+    for each in comparisons:
+        lines += [line for paragraph in paragraphs(each, width) for line in paragraph]
+    if len(comparisons) == 1:
+        lines += ["", *phases(comparisons[0])]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def paragraphs(found: Comparison, width: int = WIDTH) -> Iterator[list[str]]:
+    """The verdict; what it means for a training from a cold start; what else differs."""
+    yield filled(sentence(found), width)
+    if found.break_even is not None:
+        told = cold_start(found, found.break_even)
+        if told:
+            yield filled(told, width, 2)
+    for each in found.differences:
+        if each.kind != "axis":
+            yield filled(differing(each), width, 2)
+
+
+def sentence(found: Comparison) -> str:
+    """Verdict and ratio, such as "faster: cifar on cuda, fit is 12.3 times [11.8, 12.9] as fast as … (6 cohorts)"."""
+    base, other, ratio = found.base.label, found.other.label, found.ratio
+    word = found.verdict
+    if ratio is None:
+        return f"{word}: {other} and {base} have no step time in common"
+    behind = units(found.paired, ratio.n)
+    times = f"{other} takes {numbers.times(ratio)} as long as {base} per {found.unit}"
+    if word == "faster":
+        return f"faster: {other} is {numbers.times(stats.inverse(ratio))} as fast as {base} per {found.unit} ({behind})"
+    if word == "same":
+        return f"same: {times}, within {found.threshold:.3g} of 1 ({behind})"
+    if word == "undecided":
+        near = f"its ratio is too near {found.threshold:.0%} to be settled"
+        more = f"about {found.needed} would settle it" if found.needed else near
+        return f"undecided: {times} ({behind}); {more}"
+    if word == "not enough data":
+        return f"{word}: {times} ({behind}); a verdict needs at least two of each"
+    return f"{word}: {times} ({behind})"
+
+
+def cold_start(found: Comparison, even: BreakEven) -> str:
+    """What starts and steps make of a whole program: when the one that runs faster is ahead."""
+    names = {"base": found.base.label, "other": found.other.label}
+    told = []
+    if even.steps is not None:
+        winner, loser = names[even.winner], names["base" if even.winner == "other" else "other"]
+        told.append(f"from a cold start {winner} is ahead of {loser} after {_steps(even.steps)}")
+        if even.epochs is not None:
+            told[-1] += f" ({_epochs(even.epochs)})"
+    elif even.at_once:
+        unsure = ", though its start is not known to be no slower" if even.start_unsure else ""
+        told.append(f"from a cold start {names[even.winner]} is ahead from the first step on{unsure}")
+    if even.training_steps and even.training_seconds:
+        base, other = map(numbers.time, even.training_seconds)
+        told.append(f"the whole training of {even.training_steps} steps, cold: {other} as against {base}")
+    return "; ".join(told)
+
+
+def _epochs(found: Interval) -> str:
+    bounds = "" if found.low is None or found.high is None else f" [{found.low:.2g}, {found.high:.2g}]"
+    return f"{found.value:.2g}{bounds} epochs"
+
+
+def differing(each: Difference) -> str:
+    """One difference: what, both values, and why it is unfair where it is."""
+    values = f"{_shown(each.base)} as against {_shown(each.other)}"
+    return f"UNFAIR, {each.name}: {values}: {each.why}" if each.kind == "unfair" else f"differs: {each.name}: {values}"
+
+
+def phases(found: Comparison) -> list[str]:
+    """A table of the phases of both sides; the difference where it is known not to be 0."""
+    rows = [("phase", "base", "other", "other less base")]
+    for each in found.phases:
+        apart = each.difference
+        known = apart.low is not None and apart.high is not None and not apart.low <= 0 <= apart.high
+        shown = f"{apart.value:+.3f} s [{apart.low:+.3f}, {apart.high:+.3f}]" if known else "not measurable"
+        rows.append((each.phase.replace("_", " "), numbers.time(each.base), numbers.time(each.other), shown))
+    return [f"{a:20}{b:>14}{c:>14}   {d}".rstrip() for a, b, c, d in rows] if found.phases else []
+
+
+def matrix(comparisons: Sequence[Comparison]) -> list[str]:
+    """Everyone against everyone, where that is what was compared: the row's time over the column's, and the verdict."""
+    labels: dict[str, str] = {}
+    for each in comparisons:
+        labels.setdefault(each.base.id, each.base.label)
+        labels.setdefault(each.other.id, each.other.label)
+    cells = {(c.other.id, c.base.id): c for c in comparisons}
+    if len(labels) < 3 or len(labels) > MATRIX or len(cells) != len(labels) * (len(labels) - 1) // 2:
+        return []
+    ids = list(labels)
+    lines = ["time of the row over that of the column:"]
+    lines += [f"  {chr(65 + n)}  {labels[each]}" for n, each in enumerate(ids)]
+    lines.append("     " + "".join(f"{chr(65 + n):>14}" for n in range(len(ids))))
+    for n, row in enumerate(ids):
+        line = [_cell(cells, row, column) for column in ids]
+        lines.append(f"  {chr(65 + n)}  " + "".join(f"{cell:>14}" for cell in line))
+    return [*lines, ""]
+
+
+def _cell(cells: dict[tuple[str, str], Comparison], row: str, column: str) -> str:
+    if row == column:
+        return "–"
+    turned = {"faster": "slower", "slower": "faster"}
+    found = cells.get((row, column))
+    if found is not None:
+        return f"{found.ratio.value:.3g} {found.verdict}" if found.ratio else "–"
+    found = cells[column, row]
+    return f"{1 / found.ratio.value:.3g} {turned.get(found.verdict, found.verdict)}" if found.ratio else "–"
+
+
+def _steps(steps: Interval) -> str:
+    if steps.low is None or steps.high is None:
+        return f"{steps.value:,.0f} steps"
+    return f"{steps.value:,.0f} steps [{steps.low:,.0f}, {steps.high:,.0f}]"
+
+
+def units(paired: bool, n: int) -> str:
+    """What a ratio stands on: so many cohorts, or processes measured apart."""
+    if paired:
+        return f"{n} cohort{'s' if n > 1 else ''}"
+    return f"{n} process{'es' if n > 1 else ''} a side, not in turns"
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "none"
+    if isinstance(value, dict):
+        return ", ".join(f"{k}={v}" for k, v in value.items()) or "none"
+    return str(value)

@@ -1,0 +1,82 @@
+"""A workload's parameters: typed from what was written, refused with the name, the value and what is allowed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from types import ModuleType
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from bench.errors import SettingsError, UnknownName, WorkloadError
+from bench.registry.userfile import named
+
+
+class NoParams(BaseModel):
+    """What a workload without `Params` has."""
+
+
+def params_type(module: ModuleType) -> type[BaseModel]:
+    """The workload's `Params`, or an empty model."""
+    found = getattr(module, "Params", NoParams)
+    if not (isinstance(found, type) and issubclass(found, BaseModel)):
+        raise WorkloadError(
+            f"Params of {named(module)} is not a pydantic model", "Write `class Params(pydantic.BaseModel)`."
+        )
+    return found
+
+
+def parse_params(module: ModuleType, assignments: Mapping[str, Any]) -> BaseModel:
+    """The workload's parameters, from what was assigned (strings are converted) and the defaults.
+
+    Raises:
+        UnknownName: it has no such parameter.
+        SettingsError: a value is of the wrong type or out of range, or one without a default is missing.
+    """
+    kind = params_type(module)
+    for name in assignments:
+        if name not in kind.model_fields:
+            raise UnknownName("parameter", name, kind.model_fields, f"`devbench list` says what {named(module)} has.")
+    values = dict(assignments)
+    try:
+        return kind.model_validate(values)
+    except ValidationError as error:
+        structured = {str(e["loc"][0]) for e in error.errors() if e["loc"] and isinstance(e["input"], str)}
+    for name in structured & values.keys():
+        try:
+            values[name] = json.loads(values[name])
+        except ValueError:
+            continue
+    try:
+        return kind.model_validate(values)
+    except ValidationError as error:
+        raise _refused(kind, dict(assignments), error) from error
+
+
+def _refused(kind: type[BaseModel], given: dict[str, Any], error: ValidationError) -> SettingsError:
+    """The first thing that is wrong with the parameters, in words: name, value, what is allowed."""
+    first = error.errors()[0]
+    if not first["loc"]:
+        return SettingsError(f"these parameters don't go together: {first['msg'].removeprefix('Value error, ')}")
+    name = str(first["loc"][0])
+    if first["type"] == "missing":
+        return SettingsError(f"parameter {name} has no default", f"Give it: --param {name}=…")
+    schema = kind.model_json_schema()["properties"].get(name, {})
+    hint = kind.model_fields[name].description or ""
+    return SettingsError(f"parameter {name}={given.get(name)!s} is not allowed: {_allowed(schema, first['msg'])}", hint)
+
+
+def _allowed(schema: Mapping[str, Any], otherwise: str) -> str:
+    """A parameter's range in words, from its JSON Schema; pydantic's own sentence where the schema tells none."""
+    if "enum" in schema:
+        return "it is one of " + ", ".join(map(str, schema["enum"]))
+    kind = {"integer": "a whole number", "number": "a number", "boolean": "true or false"}.get(schema.get("type", ""))
+    limits = {
+        "minimum": "at least {}",
+        "exclusiveMinimum": "more than {}",
+        "maximum": "at most {}",
+        "exclusiveMaximum": "less than {}",
+    }
+    bounds = " and ".join(text.format(f"{schema[key]:,}") for key, text in limits.items() if key in schema)
+    return f"it is {kind}{', ' + bounds if bounds else ''}" if kind else otherwise

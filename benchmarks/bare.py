@@ -1,0 +1,112 @@
+"""The same loops, written bare: what a plain script would hold. The other side of `benchmarks.observer`.
+
+    python -m benchmarks.bare WORKLOAD CASE LOOP THREADS     then, on stdin, a number of steps (or epochs) a line
+
+Each line is answered by the seconds that so many steps took. Nothing of devbench runs here but the
+workload's own functions (data, model, step).
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
+
+
+def offered(workload: str, case: str) -> Callable[..., Any]:
+    """A function that calls one of the workload's functions with the arguments it names."""
+    import numpy as np
+
+    from bench import datasets, registry
+    from bench.spec import Data
+    from bench.workloads import Context
+
+    module = registry.load(workload)
+    p = registry.parse_params(
+        module, {k: v for k, v in getattr(module, "CASES", {}).get(case, {}).items() if k != "loop"}
+    )
+    wanted = getattr(module, "DATA", None)
+    data = datasets.locate(wanted, "sample", None) if wanted else Data(kind="own")
+    ctx = Context(np.random.default_rng([1, 0]), "/device:CPU:0", "cpu", "float32", 1, lambda _: datasets.load(data, 1))
+    have: dict[str, Any] = {"p": p, "ctx": ctx}
+
+    def call(function: str) -> Any:
+        have[function] = value = getattr(module, function)(
+            **{k: have[k] for k in inspect.signature(getattr(module, function)).parameters}
+        )
+        return value
+
+    call.p = p  # type: ignore[attr-defined]
+    call.has = lambda function: hasattr(module, function)  # type: ignore[attr-defined]
+    return call
+
+
+def stepping(call: Any, tf: Any) -> tuple[Any, Any]:
+    """One `tf.function` for a step, and an iterator of the batches that it is called with, from the workload's data."""
+    data, model, p = call("data"), call("model"), call.p
+    if call.has("step"):
+        function = tf.function(call("step"), jit_compile=False)
+    else:
+        model.jit_compile = False
+        function = tf.function(lambda *batch: model.train_step(batch)["loss"], jit_compile=False)
+    if not isinstance(data, tf.data.Dataset):
+        arrays = tuple(a.astype("float32") if a.dtype == "float64" else a for a in data)
+        data = tf.data.Dataset.from_tensor_slices(arrays).batch(p.batch, drop_remainder=True)
+        data = data.repeat().prefetch(tf.data.AUTOTUNE)
+    else:
+        data = data.repeat()
+    return function, iter(data)
+
+
+def step_loop(call: Any, tf: Any) -> Callable[[int], float]:
+    """One call a step."""
+    function, iterator = stepping(call, tf)
+
+    def run(steps: int) -> float:
+        begun = time.perf_counter()
+        for _ in range(steps):
+            value = function(*next(iterator))
+        value.numpy()
+        return time.perf_counter() - begun
+
+    return run
+
+
+def fit_loop(call: Any, tf: Any) -> Callable[[int], float]:
+    """A whole `fit` of so many epochs, by the wall clock around it."""
+    data, model, p = call("data"), call("model"), call.p
+    model.jit_compile = False
+
+    def run(epochs: int) -> float:
+        begun = time.perf_counter()
+        if isinstance(data, tf.data.Dataset):
+            model.fit(data, epochs=epochs, verbose=0)
+        else:
+            model.fit(*data, batch_size=p.batch, epochs=epochs, shuffle=False, verbose=0)
+        return time.perf_counter() - begun
+
+    return run
+
+
+def main() -> None:
+    """Answers lines until there are none."""
+    workload, case, loop, threads = sys.argv[1:]
+    answers = os.dup(1)
+    os.dup2(2, 1)
+    import tensorflow as tf
+
+    tf.config.threading.set_intra_op_parallelism_threads(int(threads))
+    tf.config.threading.set_inter_op_parallelism_threads(int(threads))
+    with tf.device("/device:CPU:0"):
+        run = {"step": step_loop, "fit": fit_loop}[loop](offered(workload, case), tf)
+        for line in sys.stdin:
+            os.write(answers, f"{run(int(line))!r}\n".encode())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,178 @@
+"""Observer effect from within: what devbench's loop adds to a step, told in one process, where processes don't differ.
+
+`python -m benchmarks.inside [ROUNDS [CASE…]]`, the cases of `benchmarks.observer`. Processes of one script vary by
+several percent on a busy machine, so `observer`, which compares processes, has wide intervals. Here one process does
+both in turn, with the same function on the same batches: blocks of a plain loop that ends in `.numpy()`, and blocks
+that a real conductor times, with its ticks, its synchronisation and its reports. For `fit`, whole calls of the same
+model: as Keras has it, and watched by devbench. What this can't see is what else a worker's process has that a plain
+script has not; that is what `observer` is for.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from benchmarks.bare import offered
+from benchmarks.observer import CASES
+from benchmarks.turns import spec_of
+
+ROUNDS = 100
+BLOCK_SECONDS = 0.1
+FIT_SECONDS = 2.0
+
+
+class Line:
+    """Stands in for the line to the parent: its orders come from here, and its events stay here."""
+
+    def __init__(self, next_order: Callable[[], Any]) -> None:
+        self.next_order = next_order
+        self.events: list[Any] = []
+
+    def send(self, event: Any) -> None:
+        """Turns the event into its line, as the worker does, and keeps it."""
+        event.model_dump_json()
+        self.events.append(event)
+
+    def receive(self) -> Any:
+        """The next order."""
+        return self.next_order()
+
+
+def conducted(tf: Any, next_order: Callable[[], Any]) -> tuple[Any, Any, Line]:
+    """A conductor with what it synchronises by, and its line."""
+    from bench.measure.conductor import Conductor
+    from bench.measure.reading import Reader
+
+    line = Line(next_order)
+    reader = Reader(tf, "/device:CPU:0")
+    channel: Any = line
+    return Conductor(channel, reader.sync, reader.answer), reader, line
+
+
+def of_steps(call: Any, tf: Any, rounds: int) -> list[float]:
+    """Devbench's block over the plain one, in each round."""
+    from bench.measure.conductor import Finished
+    from bench.measure.events import Finish, Go, Timed
+    from benchmarks.bare import stepping
+
+    function, iterator = stepping(call, tf)
+
+    def plain(steps: int) -> float:
+        begun = time.perf_counter()
+        for _ in range(steps):
+            value = function(*next(iterator))
+        value.numpy()
+        return time.perf_counter() - begun
+
+    plain(50)
+    steps = max(1, round(BLOCK_SECONDS / (plain(50) / 50)))
+    bare: list[float] = []
+    order = [Go(steps=steps, blocks=1)]
+
+    def next_order() -> Any:
+        """Some blocks go first bare, some first conducted; what is timed here is no part of the conductor's blocks."""
+        if len(bare) >= rounds:
+            return Finish()
+        bare.append(plain(steps))
+        return order[0]
+
+    conductor, _, line = conducted(tf, next_order)
+    conductor.begin()
+    try:
+        for batch in iterator:
+            conductor.tick(function(*batch))
+    except Finished:
+        pass
+    watched = [event.seconds for event in line.events if isinstance(event, Timed)]
+    between = [(a + b) / 2 for a, b in pairwise(bare)]  # each stands between two bare ones
+    return [w / b for w, b in zip(watched, between, strict=False)]
+
+
+def of_fit(call: Any, tf: Any, rounds: int) -> list[float]:
+    """A watched call of `fit` over a plain one of the same model, in each round."""
+    from bench.measure.changes import Changes
+    from bench.measure.events import Go
+    from bench.measure.watch import Watch
+
+    data, model, p = call("data"), call("model"), call.p
+    model.jit_compile = False
+    base = tf.keras.Model
+    plain_fit, plain_make = base.fit, base.make_train_function
+    parts = (data,) if isinstance(data, tf.data.Dataset) else data
+    how = {} if isinstance(data, tf.data.Dataset) else {"batch_size": p.batch, "shuffle": False}
+    per_epoch = -(-len(parts[0]) // p.batch) if how else int(data.cardinality())
+    conductor, reader, _ = conducted(tf, lambda: Go(steps=per_epoch, blocks=10**9))
+
+    def on_first(model: Any) -> None:
+        reader.model = model
+        conductor.averaged = True
+        reader.prepare(model)
+        conductor.begin()
+
+    watch = Watch(tf, on_first, lambda event: None, Changes(tf, ()))
+    watch.on_step = conductor.tick
+    watched_fit, watched_make = base.fit, base.make_train_function
+
+    def fitted(watched: bool, epochs: int) -> float:
+        base.fit, base.make_train_function = (watched_fit, watched_make) if watched else (plain_fit, plain_make)
+        if watch.plain is not None:  # the same traced function, wrapped or not
+            model.train_function = watch._wrap(model, watch.plain) if watched else watch.plain
+        begun = time.perf_counter()
+        model.fit(*parts, epochs=epochs, verbose=0, **how)
+        return time.perf_counter() - begun
+
+    fitted(True, 2)
+    epochs = max(1, round(FIT_SECONDS / fitted(True, 1)))
+    found = []
+    for _ in range(rounds):
+        seconds = {watched: fitted(watched, epochs) for watched in random.sample((True, False), 2)}
+        found.append(seconds[True] / seconds[False])
+    return found
+
+
+def median(values: Sequence[float]) -> str:
+    """The median with its 95% interval by order statistics, which a burst in some rounds does not move."""
+    from scipy.stats import binom
+
+    ordered = sorted(values)
+    low = max(0, int(binom.ppf(0.025, len(ordered), 0.5)) - 1)
+    middle, high = statistics.median(ordered), len(ordered) - 1 - low
+    return f"{middle:.4f} [{ordered[low]:.4f}, {ordered[high]:.4f}] of {len(ordered)}"
+
+
+def main() -> None:
+    """Prints a line for each case, each in a process of its own."""
+    words = sys.argv[1:]
+    if words[:1] == ["--case"]:
+        workload, case, loop = CASES[int(words[1])]
+        rounds, threads = int(words[2]), spec_of(workload, case, loop).threads.intra
+        os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
+        import tensorflow as tf
+
+        tf.config.threading.set_intra_op_parallelism_threads(threads)
+        tf.config.threading.set_inter_op_parallelism_threads(threads)
+        with tf.device("/device:CPU:0"):
+            if loop == "step":
+                found = of_steps(offered(workload, case), tf, rounds)
+            else:
+                found = of_fit(offered(workload, case), tf, max(3, rounds // 5))
+        name = f"{Path(workload).stem}/{case}".rstrip("/")
+        print(f"{name:22} {loop:5} devbench/bare {median(found)} rounds", flush=True)
+        return
+    rounds = int(words[0]) if words else ROUNDS
+    for place in words[1:] or range(len(CASES)):
+        command = [sys.executable, "-m", "benchmarks.inside", "--case", str(place), str(rounds)]
+        subprocess.run(command, check=True, stderr=subprocess.DEVNULL)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,68 @@
+"""Noise: how much each estimator varies between processes, and its ratio within cohorts of two.
+
+`python -m benchmarks.noise [COHORTS] [WORKLOAD CASE LOOP]`. Cohorts of two workers of one and the same spec take
+turns; whatever their ratio differs from 1 is noise. The estimator that varies least within cohorts is what
+comparisons use (`bench.analyse.stats.within`).
+"""
+
+from __future__ import annotations
+
+import random
+import statistics
+import sys
+from collections.abc import Callable, Sequence
+
+from bench.analyse.stats import faster_half, mean, median
+from bench.result import Block
+from benchmarks.turns import interval, spec_of, variation, worker_of
+
+ROUNDS = 20
+
+
+def minimum(blocks: Sequence[Block]) -> float:
+    """Seconds a step of the fastest block."""
+    return min(b.step_seconds for b in blocks)
+
+
+ESTIMATORS: dict[str, Callable[[Sequence[Block]], float]] = {
+    "mean": mean,
+    "median": median,
+    "faster half": faster_half,
+    "minimum": minimum,
+}
+
+
+def cohort(workload: str, case: str, loop: str) -> list[list[Block]]:
+    """Blocks of two workers of one spec that took turns."""
+    spec = spec_of(workload, case, loop)
+    workers = [worker_of(spec) for _ in range(2)]
+    for turn in range(ROUNDS):
+        for worker in random.sample(workers, 2):
+            worker.handle.resume()
+            worker.turn(turn, lead=True)
+            worker.handle.suspend()
+    for worker in workers:
+        worker.handle.kill()
+        worker.close()
+    return [worker.series("step").blocks for worker in workers]
+
+
+def main() -> None:
+    """Prints a line for each estimator."""
+    count = int(sys.argv[1]) if len(sys.argv) > 1 else 40
+    workload, case, loop = sys.argv[2:5] if len(sys.argv) > 4 else ("tabular", "small", "step")
+    cohorts = [cohort(workload, case, loop) for _ in range(count)]
+    print(f"{workload} {case}, {loop}, {count} cohorts of two workers of one spec, {ROUNDS} blocks each")
+    print(
+        f"{'estimator':12} {'between processes':>18} {'neighbours correlate':>21} {'ratio in a cohort':>18}  mean ratio"
+    )
+    for name, estimator in ESTIMATORS.items():
+        values = [[estimator(blocks) for blocks in each] for each in cohorts]
+        level = [v[0] for v in values]
+        ratios = [v[1] / v[0] for v in values]
+        near = statistics.correlation(level, [v[1] for v in values]) if count > 2 else float("nan")
+        print(f"{name:12} {variation(level):18.2%} {near:21.2f} {variation(ratios):18.2%}  {interval(ratios)}")
+
+
+if __name__ == "__main__":
+    main()

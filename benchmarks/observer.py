@@ -1,0 +1,170 @@
+"""Observer effect: the step under devbench over the same loop written bare, taking turns with it.
+
+`python -m benchmarks.observer [COHORTS [CASE…]]`, cases by their place in `CASES`. In each cohort a devbench worker
+and two plain scripts are alive together; each does the same steps in turn, the others suspended, in random order; so
+all meet the same noise. Who is started first matters by itself (of identical scripts the first was seen to be slower
+by 2 to 6%), so devbench takes each place as often, and the places are told apart from it: the logarithm of a time is
+taken to be the sum of its cohort's, its place's and devbench's own, by least squares. Loop `step`: blocks of the same
+number of steps. Loop `fit`: whole `fit` calls by the wall clock, short and long, whose difference leaves out what a
+call costs to start, against devbench's blocks end to end over as many steps.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import statistics
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from scipy.special import stdtrit
+
+from bench.measure.events import Go, Timed
+from bench.measure.sample import Sampling
+from bench.spec import Spec
+from benchmarks.turns import Bare, spec_of, worker_of
+
+CASES = [
+    ("cifar", "", "step"),
+    ("tabular", "small", "step"),
+    ("input-pipeline", "slept", "step"),
+    ("tabular", "small", "fit"),
+    (str(Path(__file__).with_name("short_cifar.py")), "", "fit"),
+]
+"""Workload, case and loop. Small steps vary most between processes (by 3% and more), so they want most cohorts."""
+ROUNDS = 24
+FIT_SECONDS = 3.0
+
+
+def turns(sides: list[Callable[[], float]], rounds: int) -> list[list[float]]:
+    """Each side's times, the sides taking turns in random order."""
+    times: list[list[float]] = [[] for _ in sides]
+    for _ in range(rounds):
+        for index in random.sample(range(len(sides)), len(sides)):
+            times[index].append(sides[index]())
+    return times
+
+
+def faster_half(times: list[float]) -> float:
+    """Mean of the faster half."""
+    return statistics.fmean(sorted(times)[: (len(times) + 1) // 2])
+
+
+def of_steps(workload: str, case: str, place: int) -> list[float]:
+    """Step times of one cohort in the order of its starts, devbench's at `place`, loop `step`."""
+    worker, scripts = start(spec_of(workload, case, "step"), case, 100, place)
+    steps = worker.steps["step"]
+
+    def watched() -> float:
+        worker.handle.resume()
+        worker.turn(0, lead=True)
+        worker.handle.suspend()
+        block = worker.series("step").blocks[-1]
+        return block.seconds / block.steps
+
+    def bare(script: Bare) -> float:
+        script.run(max(1, steps // 8))
+        return script.run(steps) / steps
+
+    times = turns([watched, lambda: bare(scripts[0]), lambda: bare(scripts[1])], ROUNDS)
+    finish(worker, scripts)
+    return in_order(place, *map(faster_half, times))
+
+
+def of_fit(workload: str, case: str, place: int) -> list[float]:
+    """Times of an epoch of one cohort in the order of its starts, devbench's at `place`, loop `fit`."""
+    spec = spec_of(workload, case, "fit")
+    worker, scripts = start(spec, case, 1, place)
+    epoch = scripts[0].run(2) - scripts[0].run(1)
+    epochs = max(1, round(FIT_SECONDS / max(epoch, 0.01)))
+    per_epoch = steps_of_epoch(spec)
+
+    def watched() -> float:
+        worker.handle.resume()
+        worker.handle.order(Go(series="step", steps=per_epoch, blocks=epochs, lead=1))
+        seconds = math.fsum(worker.until(Timed).seconds for _ in range(epochs))
+        worker.handle.suspend()
+        return seconds / epochs
+
+    def bare(script: Bare) -> float:
+        return (script.run(epochs + 1) - script.run(1)) / epochs
+
+    times = turns([watched, lambda: bare(scripts[0]), lambda: bare(scripts[1])], 4)
+    finish(worker, scripts)
+    return in_order(place, *map(statistics.fmean, times))
+
+
+def start(spec: Spec, case: str, warm_up: int, place: int) -> tuple[Sampling, list[Bare]]:
+    """A worker and two scripts, started and warmed up one after another, the worker at `place`."""
+    scripts = []
+    for index in range(3):
+        if index == place:
+            worker = worker_of(spec)
+        else:
+            scripts.append(Bare(spec.file or spec.workload, case, spec.loop, spec.threads.intra))
+            scripts[-1].run(warm_up)
+    return worker, scripts
+
+
+def in_order(place: int, devbench: float, first: float, second: float) -> list[float]:
+    """The three times in the order of their starts."""
+    found = [first, second]
+    found.insert(place, devbench)
+    return found
+
+
+def effects(cohorts: list[tuple[int, list[float]]]) -> list[str]:
+    """Devbench's factor on a time, and those of being started second and third, each with its 95% interval."""
+    rows, times = [], []
+    for number, (place, found) in enumerate(cohorts):
+        for start_place, seconds in enumerate(found):
+            one_of = [float(number == n) for n in range(len(cohorts))]
+            rows.append([float(start_place == place), float(start_place == 1), float(start_place == 2), *one_of])
+            times.append(math.log(seconds))
+    x, y = np.array(rows), np.array(times)
+    solved, _, rank, _ = np.linalg.lstsq(x, y, rcond=None)
+    freedom = len(y) - rank
+    variance = float(np.sum((y - x @ solved) ** 2)) / freedom
+    errors = np.sqrt(np.diag(np.linalg.pinv(x.T @ x)) * variance) * stdtrit(freedom, 0.975)
+    told = [
+        f"{math.exp(s):.4f} [{math.exp(s - e):.4f}, {math.exp(s + e):.4f}]"
+        for s, e in zip(solved[:3], errors[:3], strict=True)
+    ]
+    return [*told, f"{math.sqrt(variance):.2%}"]
+
+
+def steps_of_epoch(spec: Spec) -> int:
+    """Batches of an epoch, the last partial one included."""
+    return math.ceil(int(spec.params["rows"]) / int(spec.params["batch"])) if "rows" in spec.params else 100
+
+
+def finish(worker: Sampling, scripts: list[Bare]) -> None:
+    """Ends everyone."""
+    worker.resume()
+    worker.handle.kill()
+    worker.close()
+    for script in scripts:
+        script.close()
+
+
+def main() -> None:
+    """Prints a line for each case."""
+    cohorts = int(sys.argv[1]) if len(sys.argv) > 1 else 6
+    print("factor on the time of a step, with its 95% interval: of devbench, of being started second, and third")
+    for workload, case, loop in [CASES[int(place)] for place in sys.argv[2:]] or CASES:
+        places = [n % 3 for n in range(cohorts)]
+        random.shuffle(places)
+        measure = of_steps if loop == "step" else of_fit
+        found = [(place, measure(workload, case, place)) for place in places]
+        devbench, second, third, noise = effects(found)
+        name = f"{Path(workload).stem}/{case}".rstrip("/")
+        print(
+            f"{name:22} {loop:5} devbench {devbench} of {cohorts}   second {second}   third {third}   noise {noise}",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,134 @@
+"""Projection: what a run of `cifar` says of the whole training, and what the whole training takes.
+
+`python -m benchmarks.projection [apart ROUNDS]`. A machine whose speed drifts by tens of percent within ten minutes
+can't be asked for 3% by one run after another. So the training of the article's ten epochs and fresh processes of a
+default run take turns here: the training goes on for some seconds, is suspended while one process measures its blocks
+from its start to its end, goes on again, and so forth; its time suspended is not counted. What those processes project
+is then held against what the training took. `apart` does it as a user would: each round is one
+`devbench run cifar --backend cpu --full`, a default run and then the training, drift and all; it also says how much
+sooner the answer was there.
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+import tempfile
+import threading
+import time
+from datetime import datetime, timezone
+
+import bench
+from bench import registry
+from bench.measure import summary
+from bench.measure.events import PhaseBegun
+from bench.measure.plan import Planned, plan
+from bench.measure.sample import Sampling
+from bench.measure.turns import BLOCKS, FEWEST_BLOCKS, MEASURE_SECONDS
+from bench.result import ProcessSample, Result
+from bench.settings import load
+from benchmarks.turns import interval
+
+SLICE = 20.0
+"""Seconds of training between two processes."""
+
+
+def measured(planned: Planned, cohort: int) -> ProcessSample:
+    """One process of a default run, from its start to its end."""
+    worker = started(planned, cohort, full=False)
+    worker.set_up()
+    worker.warm_up()
+    blocks = worker.sample.series[0].blocks
+    while len(blocks) < BLOCKS and (len(blocks) < FEWEST_BLOCKS or sum(b.seconds for b in blocks) < MEASURE_SECONDS):
+        worker.run(FEWEST_BLOCKS, len(blocks))
+    worker.finish(prove=False, latency=True)
+    return worker.sample
+
+
+def started(planned: Planned, cohort: int, full: bool) -> Sampling:
+    """A worker of this spec."""
+    environment = registry.backend(planned.spec.backend).environment(planned.spec)
+    return Sampling(planned.spec, cohort, environment, 300.0, lambda phase, note: None, full)
+
+
+def in_turns() -> None:
+    """The training and the processes of a run, in turns; prints both."""
+    (group,) = plan(["cifar"], load(backend="cpu", data="sample"))
+    planned = group.planned[0]
+    training = started(planned, 0, full=True)
+    while training.until(PhaseBegun).phase != "training":
+        pass
+    ended = threading.Thread(target=training.train)
+    ended.start()
+    samples: list[ProcessSample] = []
+    suspended = 0.0
+    while True:
+        ended.join(SLICE)
+        if not ended.is_alive():
+            break
+        training.handle.suspend()
+        begun = time.perf_counter()
+        samples.append(measured(planned, len(samples) + 1))
+        suspended += time.perf_counter() - begun
+        training.handle.resume()
+    full = training.sample.full
+    if full is None:
+        raise SystemExit(f"the training failed: {training.sample.failure}")
+    truth = full.article_seconds - suspended
+    result = Result(
+        id="projection", created=datetime.now(timezone.utc), devbench=bench.__version__, spec=planned.spec,
+        key=planned.spec.key, group="projection", samples=samples,
+    )  # fmt: skip
+    summary.summarise(result, planned.total_steps, planned.examples)
+    projection = result.projection
+    if projection is None:
+        raise SystemExit("nothing was projected")
+    ratios = [value / truth for value in each_projected(result, planned)]
+    print(f"trained in {truth:.0f} s, {full.steps} steps; projected {projection.article_seconds.value:.0f} s")
+    print(f"projected over true   {interval(ratios)} processes   one process varies {statistics.stdev(ratios):.1%}")
+
+
+def each_projected(result: Result, planned: Planned) -> list[float]:
+    """What each process by itself projects, seconds."""
+    found = []
+    for sample in result.samples:
+        alone = result.model_copy(update={"samples": [sample], "projection": None})
+        summary.summarise(alone, planned.total_steps, planned.examples)
+        if alone.projection is not None:
+            found.append(alone.projection.article_seconds.value)
+    return found
+
+
+def apart(rounds: int) -> None:
+    """A default run, then the training, as a user has it; prints a line a round, then both ratios."""
+    sooner, right = [], []
+    for _ in range(rounds):
+        with tempfile.TemporaryDirectory() as folder:
+            (result,) = bench.run(["cifar"], backend="cpu", full=True, output=folder, data="sample")
+        projection, stop, step = result.projection, result.stop, result.summary.step_seconds
+        if projection is None or projection.measured is None or stop is None or step is None:
+            raise SystemExit(f"the run failed: {result.failure}")
+        truth, answered = projection.measured, stop.seconds or 0.0
+        sooner.append(truth.article_seconds / answered)
+        right.append(projection.article_seconds.value / truth.article_seconds)
+        print(
+            f"answer after {answered:.0f} s ({stop.cohorts} processes, {stop.reason}, "
+            f"± {step.relative_error or 0:.1%}); "
+            f"projected {projection.article_seconds.value:.0f} s, trained in {truth.article_seconds:.0f} s; "
+            f"cold {projection.cold_seconds.value:.0f} s and {truth.cold_seconds:.0f} s",
+            flush=True,
+        )
+    print(f"training over answer  {interval(sooner) if rounds > 1 else sooner[0]}")
+    print(f"projected over true   {interval(right) if rounds > 1 else right[0]}")
+
+
+def main() -> None:
+    """In turns, or apart."""
+    if sys.argv[1:2] == ["apart"]:
+        apart(int(sys.argv[2]) if len(sys.argv) > 2 else 3)
+    else:
+        in_turns()
+
+
+if __name__ == "__main__":
+    main()

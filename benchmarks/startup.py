@@ -1,0 +1,37 @@
+"""Start-up: `devbench --help` and `devbench list` over a bare interpreter, in turns.
+
+`python -m benchmarks.startup [ROUNDS]`. Claimed: 0.25 s and 0.4 s on a quiet core.
+"""
+
+from __future__ import annotations
+
+import random
+import statistics
+import subprocess
+import sys
+import time
+
+COMMANDS = {
+    "python -c pass": [sys.executable, "-c", "pass"],
+    "devbench --help": [sys.executable, "-m", "bench", "--help"],
+    "devbench list": [sys.executable, "-m", "bench", "list"],
+}
+
+
+def main() -> None:
+    """Prints each command's fastest and median time, and its ratio to the interpreter's own."""
+    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 20
+    times: dict[str, list[float]] = {name: [] for name in COMMANDS}
+    for _ in range(rounds):
+        for name in random.sample(list(COMMANDS), len(COMMANDS)):
+            begun = time.perf_counter()
+            subprocess.run(COMMANDS[name], stdout=subprocess.DEVNULL, check=True)
+            times[name].append(time.perf_counter() - begun)
+    base = statistics.median(times["python -c pass"])
+    for name, found in times.items():
+        middle = statistics.median(found)
+        print(f"{name:16} fastest {min(found):.3f} s   median {middle:.3f} s   {middle / base:5.1f} × the interpreter")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,78 @@
+"""Bare scripts and devbench workers that take turns: what `observer` and `noise` share."""
+
+from __future__ import annotations
+
+import math
+import statistics
+import subprocess
+import sys
+from collections.abc import Sequence
+
+import psutil
+
+from bench import registry
+from bench.measure.plan import plan
+from bench.measure.sample import Sampling
+from bench.settings import load
+from bench.spec import Spec
+
+
+class Bare:
+    """A `benchmarks.bare` process, suspended while it is not asked."""
+
+    def __init__(self, workload: str, case: str, loop: str, threads: int) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "benchmarks.bare", workload, case, loop, str(threads)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        self._ps = psutil.Process(self.process.pid)
+
+    def run(self, count: int) -> float:
+        """Seconds that so many steps (or epochs) took."""
+        assert self.process.stdin
+        assert self.process.stdout
+        self._ps.resume()
+        self.process.stdin.write(f"{count}\n")
+        self.process.stdin.flush()
+        seconds = float(self.process.stdout.readline())
+        self._ps.suspend()
+        return seconds
+
+    def close(self) -> None:
+        """Ends the process."""
+        self._ps.resume()
+        assert self.process.stdin
+        self.process.stdin.close()
+        self.process.wait()
+
+
+def spec_of(workload: str, case: str, loop: str) -> Spec:
+    """The spec that `devbench run WORKLOAD --case CASE --loop LOOP` would measure on the CPU."""
+    (group,) = plan([workload], load(loop=loop, case=case or None, backend="cpu", data="sample"))
+    return group.planned[0].spec
+
+
+def worker_of(spec: Spec, cohort: int = 0) -> Sampling:
+    """A worker of this spec, warmed up and suspended."""
+    backend = registry.backend(spec.backend)
+    worker = Sampling(spec, cohort, backend.environment(spec), 300.0, lambda phase, note: None)
+    worker.set_up()
+    worker.warm_up()
+    worker.handle.suspend()
+    return worker
+
+
+def interval(values: Sequence[float]) -> str:
+    """Mean of ratios with its 95% interval, as text."""
+    from bench.analyse.stats import interval as of
+
+    found = of(values)
+    return f"{found.value:.4f} [{found.low or math.nan:.4f}, {found.high or math.nan:.4f}] of {found.n}"
+
+
+def variation(values: Sequence[float]) -> float:
+    """Standard deviation of the logarithms: the coefficient of variation of positive values, nearly."""
+    return statistics.stdev(math.log(v) for v in values)

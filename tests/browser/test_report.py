@@ -1,0 +1,236 @@
+"""The report in a real browser: it asks for nothing, and can be read wide, narrow, dark, on paper and by keyboard."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from synthetic import (
+    doubtful,
+    explanation,
+    folder,
+    interval,
+    killed,
+    ladder_results,
+    measured,
+    misplaced,
+    swept,
+)
+
+from bench.output import store
+from bench.output.report import html
+from bench.output.report.compose import compose
+from bench.result import Summary
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page, ViewportSize
+
+pytestmark = [pytest.mark.once, pytest.mark.needs("chromium")]
+
+WIDE: ViewportSize = {"width": 1280, "height": 900}
+NARROW: ViewportSize = {"width": 400, "height": 800}
+
+CONTRAST = """() => {
+  const context = document.createElement('canvas').getContext('2d', {willReadFrequently: true});
+  const rgb = (colour) => {
+    context.clearRect(0, 0, 1, 1); context.fillStyle = colour; context.fillRect(0, 0, 1, 1);
+    return [...context.getImageData(0, 0, 1, 1).data];
+  };
+  const light = (c) => {
+    const linear = (v) => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4;
+    const [r, g, b] = c.slice(0, 3).map((v) => linear(v / 255));
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const behind = (element) => {
+    for (let each = element; each; each = each.parentElement) {
+      const found = rgb(getComputedStyle(each).backgroundColor);
+      if (found[3] === 255) return found;
+    }
+    return [255, 255, 255, 255];
+  };
+  const found = [];
+  for (const element of document.querySelectorAll('body *')) {
+    const drawn = element.closest('svg');
+    const written = [...element.childNodes].some((node) => node.nodeType === 3 && node.data.trim());
+    if (drawn ? element.tagName !== 'text' : !written) continue;
+    const style = getComputedStyle(element);
+    const ink = drawn ? style.fill : style.color;
+    if (ink === 'rgb(10, 10, 10)') continue;  // on a phase's own colour, which unit tests look at
+    const [a, b] = [light(rgb(ink)), light(behind(drawn || element))];
+    found.push([(Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05), element.textContent.trim().slice(0, 40)]);
+  }
+  return found;
+}"""
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A report with everything in it: verdicts of all kinds, failures, long names, many columns, repeated runs."""
+    path = tmp_path_factory.mktemp("report")
+    machine = {"framework": {"tensorflow": "2.21.0"}, "host": {"cpu": {"model": "A processor", "limit": 2.0}}}
+    failed = {"status": "failed", "failure": killed(), "summary": Summary(), "samples": []}
+    loops = [
+        measured("10", [0.1, 0.101, 0.099], group="loops", environment=machine, warnings=doubtful()),
+        measured("11", [0.0081, 0.0082, 0.008], group="loops", loop="fit", environment=machine),
+        measured("12", [0.1, 0.13, 0.09], group="loops", loop="step", environment=machine),
+        measured("13", [0.2, 0.201, 0.202], group="loops", loop="fused", placement=misplaced()),
+        measured("14", [], group="loops", loop="resident", **failed),
+    ]
+    long = [
+        measured(
+            str(20 + n),
+            [0.02, 0.021 + n / 1000],
+            group="long",
+            workload="a-very-long-name-of-a-workload" * 3,
+            params={"batch": 2**n},
+        )
+        for n in range(10)
+    ]
+    alone = [measured(str(40 + n), [0.02], group=str(40 + n), workload="mnist") for n in range(3)]
+    transfer = measured("50", [], group="t", workload="transfer", summary=Summary(series={"to device": interval(0.1)}))
+    analysed = ladder_results()
+    results = folder(path / "results", *loops, *long, *alone, transfer, *analysed, *swept())
+    store.write_explanation(explanation(analysed), results)
+    page = path / "report.html"
+    page.write_text(html.render(compose(results, 0.02), "1.2.3"), encoding="utf-8")
+    return page.as_uri()
+
+
+@pytest.fixture(scope="module")
+def browser(chromium_path: str) -> Iterator[Browser]:
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as play:
+        started = play.chromium.launch(executable_path=chromium_path, args=["--no-sandbox"])
+        yield started
+        started.close()
+
+
+@pytest.fixture
+def opened(browser: Browser, address: str, request: pytest.FixtureRequest) -> Iterator[Page]:
+    """The report in a window; `request.param` is what a context may be told, such as its size."""
+    context = browser.new_context(**{"viewport": WIDE, **getattr(request, "param", {})})
+    page = context.new_page()
+    page.goto(address)
+    yield page
+    context.close()
+
+
+def test_it_opens_without_an_error_and_asks_for_nothing_but_itself(browser: Browser, address: str) -> None:
+    context = browser.new_context(viewport=WIDE)
+    page = context.new_page()
+    asked: list[str] = []
+    told: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.on("console", lambda message: told.append(message.text))
+    page.on("pageerror", lambda error: told.append(str(error)))
+    page.goto(address, wait_until="networkidle")
+    assert [url for url in asked if not url.startswith("data:")] == [address]
+    assert told == []
+    context.close()
+
+
+def test_every_chart_is_seen_and_all_its_layers_have_marks(opened: Page) -> None:
+    found: list[Any] = opened.evaluate(
+        "[...document.querySelectorAll('figure svg')].map((svg) => [svg.getBoundingClientRect().height,"
+        " [...svg.querySelectorAll('.role-mark')].map((layer) => [...layer.children].filter((mark) =>"
+        " {const box = mark.getBoundingClientRect(); return box.width + box.height > 0}).length)])"
+    )
+    assert len(found) >= 8
+    assert [height for height, _ in found if height < 40] == []
+    assert [layers for _, layers in found if len(layers) < 2 or min(layers) < 1] == []
+
+
+def test_no_label_of_a_chart_is_cut_off(opened: Page) -> None:
+    cut = opened.evaluate(
+        "[...document.querySelectorAll('figure svg text')].filter((text) => {"
+        " const box = text.getBoundingClientRect(), frame = text.closest('svg').getBoundingClientRect();"
+        " return box.width && (box.left < frame.left - 2 || box.right > frame.right + 2)"
+        "}).map((text) => text.textContent)"
+    )
+    assert cut == []
+
+
+def test_no_label_of_a_chart_covers_another(opened: Page) -> None:
+    found: list[Any] = opened.evaluate(
+        "[...document.querySelectorAll('figure svg')].map((svg) => [...svg.querySelectorAll('text')].map((text) => {"
+        " const box = text.getBoundingClientRect();"
+        " return [box.left, box.top, box.right, box.bottom, text.textContent]}).filter((each) => each[4].trim()))"
+    )
+    assert sum(map(len, found)) > 100
+    covered = [
+        (a[4], b[4])
+        for texts in found
+        for n, a in enumerate(texts)
+        for b in texts[n + 1 :]
+        if min(a[2], b[2]) - max(a[0], b[0]) > -2 and min(a[3], b[3]) - max(a[1], b[1]) > 3
+    ]
+    assert covered == []
+
+
+@pytest.mark.parametrize("opened", [{"viewport": NARROW}], indirect=True)
+def test_at_400_pixels_only_regions_scroll_sideways_never_the_page(opened: Page) -> None:
+    assert opened.evaluate("document.documentElement.scrollWidth") <= NARROW["width"]
+    assert opened.evaluate(
+        "[...document.querySelectorAll('.scroll')].some((each) => each.scrollWidth > each.clientWidth)"
+    )
+    outside = opened.evaluate(
+        "[...document.querySelectorAll('p, li, h1, h2, h3, figcaption')].filter((each) =>"
+        " each.getBoundingClientRect().right > innerWidth).map((each) => each.textContent)"
+    )
+    assert outside == []
+
+
+@pytest.mark.parametrize("opened", [{"viewport": NARROW}], indirect=True)
+def test_a_region_is_scrolled_by_the_keys(opened: Page) -> None:
+    wide = opened.locator(".scroll:has(table)").nth(1)
+    wide.focus()
+    opened.keyboard.press("ArrowRight")
+    opened.wait_for_function("[...document.querySelectorAll('.scroll')].some((each) => each.scrollLeft > 0)")
+
+
+def test_tab_reaches_every_link_and_region_in_their_order(opened: Page) -> None:
+    count = opened.evaluate("document.querySelectorAll('a, .scroll').length")
+    opened.evaluate("document.querySelectorAll('a, .scroll').forEach((each, n) => { each.dataset.n = n })")
+    reached = []
+    for _ in range(count):
+        opened.keyboard.press("Tab")
+        reached.append(opened.evaluate("document.activeElement.dataset.n"))
+        outlined = opened.evaluate("getComputedStyle(document.activeElement).outlineStyle")
+        assert outlined == "solid"
+    assert reached == [str(n) for n in range(count)]
+    unnamed = opened.evaluate(
+        "[...document.querySelectorAll('.scroll')].filter((e) => !e.ariaLabel || e.role !== 'region').length"
+    )
+    assert unnamed == 0
+
+
+def test_a_link_leads_to_its_chapter(opened: Page) -> None:
+    link = opened.get_by_role("link").nth(1)
+    title = link.text_content()
+    link.press("Enter")
+    opened.wait_for_function("scrollY > 0")
+    target = opened.locator("section:target h2")
+    assert target.text_content() == title
+    box = target.bounding_box()
+    assert box is not None
+    assert 0 <= box["y"] < WIDE["height"]
+
+
+@pytest.mark.parametrize("opened", [{"color_scheme": "light"}, {"color_scheme": "dark"}], indirect=True, ids=str)
+def test_text_stands_out_from_what_is_behind_it_in_light_and_in_dark(opened: Page) -> None:
+    found: list[Any] = opened.evaluate(CONTRAST)
+    assert len(found) > 300
+    assert [each for each in found if each[0] < 4.5] == []
+
+
+@pytest.mark.parametrize("opened", [{"color_scheme": "dark"}], indirect=True)
+def test_dark_is_dark_and_paper_is_white_and_shows_all_columns(opened: Page) -> None:
+    paper = "getComputedStyle(document.documentElement).backgroundColor"
+    colours = f"[{paper}, getComputedStyle(document.querySelector('svg text')).fill]"
+    assert opened.evaluate(colours) == ["rgb(22, 23, 27)", "rgb(236, 236, 241)"]
+    opened.emulate_media(media="print")
+    assert opened.evaluate(colours) == ["rgb(255, 255, 255)", "rgb(26, 26, 31)"]
+    assert opened.evaluate("getComputedStyle(document.querySelector('.scroll')).overflowX") == "visible"
+    assert opened.pdf().startswith(b"%PDF")

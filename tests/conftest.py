@@ -1,0 +1,235 @@
+"""What the suite needs of a machine, told by name: a test that can't run here is skipped with the reason and the cure.
+
+`@pytest.mark.needs("nvidia-gpu")` names a capability of the table below. With `--strict-skips` (which
+`make test STRICT=1` sets) a skip that this machine could have avoided fails; one that it could not (no GPU
+in it, another operating system) stays a skip. A skip of any other origin fails under it too, so nothing is
+left out in silence.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import sys
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+SECOND = ROOT / ".venv-directml"
+XPROF = ROOT / ".venv-xprof" / "bin" / "python"
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+EXCUSED = pytest.StashKey[bool]()
+
+
+@dataclass(frozen=True)
+class Absent:
+    """Why a capability is not here.
+
+    Args:
+        reason: what was looked for and not found.
+        cure: how to get it.
+        avoidable: whether this machine could have it without other hardware or another operating system.
+    """
+
+    reason: str
+    cure: str
+    avoidable: bool
+
+
+def _nvidia() -> Absent | None:
+    if Path("/dev/nvidiactl").exists() or Path("/dev/nvidia0").exists():
+        return None
+    return Absent("this machine shows no NVIDIA GPU (/dev/nvidiactl)", "run it on a machine with one", avoidable=False)
+
+
+def _no_nvidia() -> Absent | None:
+    if _nvidia() is not None:
+        return None
+    return Absent("an NVIDIA GPU is here, and the test is about its absence", "run it without one", avoidable=False)
+
+
+def _directml() -> Absent | None:
+    if sys.platform == "win32" or Path("/dev/dxg").exists():
+        return None
+    return Absent("there is no DirectML adapter (/dev/dxg)", "run it on Windows or in WSL2", avoidable=False)
+
+
+def _no_directml() -> Absent | None:
+    if _directml() is not None:
+        return None
+    return Absent(
+        "a DirectML adapter may be here, and the test is about its absence", "run it without", avoidable=False
+    )
+
+
+def _second_tensorflow() -> Absent | None:
+    if (sys.platform, platform.machine()) not in {("linux", "x86_64"), ("win32", "AMD64")}:
+        what = f"TensorFlow 2.10 with the DirectML plugin has no wheel for {sys.platform} on {platform.machine()}"
+        return Absent(what, "run it on x86-64 Linux or Windows", avoidable=False)
+    if second_python().exists():
+        return None
+    cure = "install Python 3.10 (for example `pyenv install 3.10`) and call `make test`, which makes it"
+    return Absent(f"there is no {SECOND.name} with TensorFlow 2.10", cure, avoidable=True)
+
+
+def _xprof() -> Absent | None:
+    if (sys.platform, platform.machine()) != ("linux", "x86_64"):
+        return Absent("xprof is locked for Linux on x86-64", "run it there", avoidable=False)
+    if XPROF.exists():
+        return None
+    return Absent(f"there is no {XPROF.parent.parent.name}", "call `make test`, which makes it", avoidable=True)
+
+
+def _system(wanted: str, name: str) -> Callable[[], Absent | None]:
+    def probe() -> Absent | None:
+        if sys.platform == wanted:
+            return None
+        return Absent(f"this is {platform.system()}", f"run it on {name}", avoidable=False)
+
+    return probe
+
+
+def _posix() -> Absent | None:
+    if sys.platform != "win32":
+        return None
+    return Absent("this is Windows, which has no signals", "run it on Linux or macOS", avoidable=False)
+
+
+def _cpu_quota() -> Absent | None:
+    top = Path("/sys/fs/cgroup")
+    delegated = top / "cgroup.subtree_control"
+    if delegated.exists():
+        there = "cpu" in delegated.read_text().split() and os.access(top, os.W_OK)
+    else:
+        there = os.access(top / "cpu", os.W_OK)
+    if there:
+        return None
+    return Absent("no control group for CPU can be made here", "run it as root on Linux", avoidable=False)
+
+
+def _chromium() -> Absent | None:
+    if chromium() is not None:
+        return None
+    cure = "install it (on Debian: apt-get install chromium)"
+    return Absent(f"there is none of {', '.join(BROWSERS)} on the path", cure, avoidable=True)
+
+
+CAPABILITIES: dict[str, Callable[[], Absent | None]] = {
+    "nvidia-gpu": _nvidia,
+    "no-nvidia-gpu": _no_nvidia,
+    "directml-adapter": _directml,
+    "no-directml-adapter": _no_directml,
+    "tensorflow-2.10": _second_tensorflow,
+    "xprof": _xprof,
+    "posix": _posix,
+    "cpu-quota": _cpu_quota,
+    "chromium": _chromium,
+    "linux": _system("linux", "Linux"),
+    "windows": _system("win32", "Windows"),
+    "macos": _system("darwin", "macOS"),
+}
+
+
+def second_python() -> Path:
+    """Interpreter of the environment that holds TensorFlow 2.10, whether or not it is there."""
+    return SECOND / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
+
+
+def chromium() -> str | None:
+    """The browser's program, or none."""
+    return next(filter(None, map(shutil.which, BROWSERS)), None)
+
+
+@cache
+def absent(capability: str) -> Absent | None:
+    """Why this machine lacks a capability, or none; looked at once."""
+    return CAPABILITIES[capability]()
+
+
+def skip_without(item: pytest.Item, capability: str) -> None:
+    """Skip `item` by name if the capability is not here, and note whether strictness excuses that."""
+    if lack := absent(capability):
+        item.stash[EXCUSED] = not lack.avoidable
+        pytest.skip(f"needs {capability}: {lack.reason}; to get it: {lack.cure}")
+
+
+@pytest.fixture
+def directml_python(request: pytest.FixtureRequest) -> Path:
+    """Python of the environment with TensorFlow 2.10 and the DirectML plugin; skips by name without it."""
+    skip_without(request.node, "tensorflow-2.10")
+    return second_python()
+
+
+@pytest.fixture
+def xprof_python(request: pytest.FixtureRequest) -> Path:
+    """Python of the environment with xprof, which reads profiler traces; skips by name without it."""
+    skip_without(request.node, "xprof")
+    return XPROF
+
+
+@pytest.fixture(scope="session")
+def chromium_path() -> str:
+    """The browser's program, for tests that need "chromium"."""
+    return chromium() or ""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add `--strict-skips`."""
+    parser.addoption("--strict-skips", action="store_true", help="a skip that this machine could have avoided fails")
+
+
+def pytest_configure() -> None:
+    """Keep the user's own settings out of the tests."""
+    for name in [name for name in os.environ if name.startswith("DEVBENCH_")]:
+        del os.environ[name]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Refuse a capability that the table lacks: a misspelt one would never skip, or always."""
+    for item in items:
+        for name in _needed(item):
+            if name not in CAPABILITIES:
+                raise pytest.UsageError(f"{item.nodeid} needs '{name}', which is none of {', '.join(CAPABILITIES)}")
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip what this machine lacks the means for."""
+    for name in _needed(item):
+        skip_without(item, name)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Under strictness, turn an avoidable skip of a test into its failure."""
+    report = yield
+    if report.skipped and not hasattr(report, "wasxfail") and not item.stash.get(EXCUSED, False):
+        _forbid(item.config, report)
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """Under strictness, turn the skip of a whole file into an error."""
+    report = yield
+    if report.skipped:
+        _forbid(collector.config, report)
+    return report
+
+
+def _needed(item: pytest.Item) -> Iterator[str]:
+    for mark in item.iter_markers("needs"):
+        yield from mark.args
+
+
+def _forbid(config: pytest.Config, report: pytest.TestReport | pytest.CollectReport) -> None:
+    if config.getoption("--strict-skips"):
+        why = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr
+        report.outcome = "failed"
+        report.longrepr = f"this machine can run it, and strictness allows no such skip. {why}"

@@ -1,0 +1,195 @@
+"""Workers that come to a bad end: each is told by its name, its line and a cure, and the others go on.
+
+The runs below are made once, some at a time: those that hang have to be waited for, and the others run meanwhile.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from concurrent.futures import ThreadPoolExecutor
+
+import psutil
+import pytest
+from commandline import BRIEF, USERFILES, Ended, devbench, survivors, userfile
+
+from bench.result import Failure, Result
+
+ENDS = {
+    "hung": ("hangs",),
+    "unloaded": ("hangs_when_loaded",),
+    "ended": ("segfault", "aborts", "killed", "raises"),
+    "wrong": ("nan", "nan_inside", "yields_text", "matmul"),
+    "turns": ("half", "neither"),
+    "well": ("chatty", "swallows"),
+}
+pytestmark = pytest.mark.timeout(600)
+
+PATIENT = ("--worker-timeout", "40s")
+"""Longer than TensorFlow's import takes on a machine that does other things as well."""
+
+
+@pytest.fixture(scope="module")
+def ended(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Ended]:
+    """What each of the runs ended with."""
+    folder = tmp_path_factory.mktemp("ends")
+    extra = {"hung": PATIENT, "unloaded": PATIENT, "turns": ("--loop", "as-written,step"), "well": ("--json",)}
+
+    def run(name: str) -> Ended:
+        files = [each if each == "matmul" else userfile(each) for each in ENDS[name]]
+        return devbench(folder / name, "run", *files, *BRIEF, *extra.get(name, ()), ORPHAN=str(folder / "orphan"))
+
+    with ThreadPoolExecutor(3) as pool:
+        return dict(zip(ENDS, pool.map(run, ENDS), strict=True))
+
+
+def failure(result: Result) -> Failure:
+    """How it failed, which it must have."""
+    assert result.status == "failed"
+    assert result.failure is not None
+    assert result.samples[-1].failure == result.failure
+    return result.failure
+
+
+def line_of(program: str, text: str) -> int:
+    """Number of the line of a program that holds `text`."""
+    lines = (USERFILES / f"{program}.py").read_text().splitlines()
+    return next(number for number, line in enumerate(lines, 1) if text in line)
+
+
+def test_a_failed_worker_is_exit_1_without_a_traceback_of_ours(ended: dict[str, Ended]) -> None:
+    for name in ("ended", "wrong", "hung", "unloaded", "turns"):
+        assert ended[name].code == 1, ended[name].said()
+        assert "Traceback" not in ended[name].err
+        assert "fault of devbench" not in ended[name].err
+        assert "bench/measure" not in ended[name].out
+
+
+def test_whatever_happens_to_one_workload_the_next_is_measured_and_each_is_on_disk(ended: dict[str, Ended]) -> None:
+    for name in ("ended", "wrong"):
+        assert set(ended[name].results) == set(ENDS[name])
+    matmul = ended["wrong"].results["matmul"]
+    assert (matmul.status, matmul.failure) == ("complete", None)
+    assert matmul.summary.step_seconds is not None
+    assert "complete" in ended["wrong"].out
+
+
+@pytest.mark.needs("posix")
+@pytest.mark.parametrize(
+    ("program", "signal", "place"),
+    [("segfault", "SIGSEGV", "signal.SIGSEGV"), ("aborts", "SIGABRT", "os.abort()")],
+)
+def test_a_crash_is_told_with_its_signal_its_line_and_its_last_words(
+    program: str, signal: str, place: str, ended: dict[str, Ended]
+) -> None:
+    found = failure(ended["ended"].results[program])
+    assert (found.kind, found.signal, found.phase) == ("crashed", signal, "steps")
+    line = line_of(program, place)
+    assert found.message == f"the worker was ended by {signal} ({program}.py, line {line})"
+    assert found.message in ended["ended"].said()
+    assert any(f"line {line} in as_written" in each for each in found.last_lines)
+    if program == "aborts":
+        assert "the last words before the end" in found.last_lines
+
+
+@pytest.mark.needs("posix")
+def test_a_kill_is_told_with_memory_as_its_likely_cause(ended: dict[str, Ended]) -> None:
+    found = failure(ended["ended"].results["killed"])
+    assert (found.kind, found.signal) == ("killed", "SIGKILL")
+    assert "try a smaller batch" in found.hint
+    assert "try a smaller batch" in ended["ended"].said()
+
+
+@pytest.mark.needs("posix")
+def test_a_workers_death_is_seen_and_its_own_processes_end_though_they_hold_its_pipes(ended: dict[str, Ended]) -> None:
+    orphan = int((ended["ended"].folder.parents[1] / "orphan").read_text())
+    assert not survivors([psutil.Process(orphan)] if psutil.pid_exists(orphan) else [])
+
+
+def test_a_step_that_raises_is_told_by_its_own_line(ended: dict[str, Ended]) -> None:
+    found = failure(ended["ended"].results["raises"])
+    line = line_of("raises", "raise RuntimeError")
+    assert (found.kind, found.signal) == ("error", None)
+    assert found.message.startswith("RuntimeError: the middle of nowhere")
+    assert f"raises.py, line {line}: raise RuntimeError" in " ".join(found.message.split())
+    assert f"raises.py, line {line}" in ended["ended"].said()
+    assert "RuntimeError: the middle of nowhere" in found.last_lines
+
+
+def test_what_was_timed_before_a_bad_end_is_kept(ended: dict[str, Ended]) -> None:
+    for program in ENDS["ended"]:
+        (sample,) = ended["ended"].results[program].samples
+        (series,) = sample.series
+        assert series.warmup or series.blocks
+        assert sample.phases["first_step"] > 0
+
+
+@pytest.mark.parametrize("program", ["nan", "nan_inside"])
+def test_a_step_that_gives_no_number_invalidates_the_result(program: str, ended: dict[str, Ended]) -> None:
+    found = failure(ended["wrong"].results[program])
+    assert found.kind == "nan"
+    assert found.message == "a step gave nan: its time says nothing about a program that works"
+    assert "--dtype float32" in found.hint
+    assert ended["wrong"].results[program].summary.step_seconds is None
+
+
+def test_a_step_that_yields_no_number_at_all_is_told_what_to_yield(ended: dict[str, Ended]) -> None:
+    found = failure(ended["wrong"].results["yields_text"])
+    assert found.kind == "workload"
+    assert found.message == "a step gave 'step done', which is no number"
+    assert "a tensor, an array, a number or a model" in found.hint
+
+
+def test_a_worker_that_hangs_is_ended_and_told_by_its_line_and_the_option(ended: dict[str, Ended]) -> None:
+    found = failure(ended["hung"].results["hangs"])
+    assert (found.kind, found.phase) == ("hung", "steps")
+    assert found.message.startswith("the worker was silent for 40 s")
+    assert "--worker-timeout 10m" in found.hint
+    assert "--worker-timeout" in ended["hung"].said()
+    assert not survivors([psutil.Process(p) for p in pids(ended["hung"])])
+    lines = (line_of("hangs", "while True"), line_of("hangs", "pass"))
+    assert os.name == "nt" or any(f"(hangs.py, line {each})" in found.message for each in lines)
+
+
+def test_a_program_that_hangs_while_the_worker_loads_it_is_ended_too(ended: dict[str, Ended]) -> None:
+    found = failure(ended["unloaded"].results["hangs_when_loaded"])
+    assert (found.kind, found.phase) == ("hung", "loading")
+    line = line_of("hangs_when_loaded", "wait()")
+    assert os.name == "nt" or f"(hangs_when_loaded.py, line {line})" in found.message
+
+
+def pids(run: Ended) -> list[int]:
+    """Its workers that are still there."""
+    return [s.pid for each in run.results.values() for s in each.samples if psutil.pid_exists(s.pid)]
+
+
+def test_where_one_of_two_fails_the_other_goes_on_alone(ended: dict[str, Ended]) -> None:
+    results = ended["turns"].results
+    assert "this way it does not go" in failure(results["half as-written"]).message
+    assert results["half step"].status == "complete"
+    assert len(results["half step"].samples[0].series[0].blocks) >= 5
+
+
+def test_where_both_fail_both_are_told(ended: dict[str, Ended]) -> None:
+    for loop in ("as-written", "step"):
+        found = failure(ended["turns"].results[f"neither {loop}"])
+        assert "RuntimeError: there is nothing to eat" in found.message
+        assert f"neither.py, line {line_of('neither', 'raise RuntimeError')}" in found.message
+
+
+def test_what_a_program_prints_gets_neither_into_the_document_nor_between_worker_and_parent(
+    ended: dict[str, Ended],
+) -> None:
+    run = ended["well"]
+    assert run.code == 0, run.said()[-3000:]
+    document = json.loads(run.out)
+    assert [each["spec"]["workload"] for each in document["results"]] == ["chatty", "swallows"]
+    assert run.results["chatty"].status == "complete"
+    assert "ooo" not in run.err
+
+
+def test_a_program_that_swallows_every_exception_is_measured_and_ends(ended: dict[str, Ended]) -> None:
+    result = ended["well"].results["swallows"]
+    assert (result.status, result.failure) == ("complete", None)
+    assert result.placement is not None
+    assert result.placement.proven

@@ -1,0 +1,47 @@
+"""What the reference shows is run as it stands there: the example, by the command line and by the Python API."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from commandline import ROOT, devbench
+
+from bench.output import store
+
+REFERENCE = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
+
+
+def test_the_example_runs_by_the_command_that_the_reference_shows(tmp_path: Path) -> None:
+    (line,) = re.findall(r"`devbench (run examples/mine\.py [^`]+)`", REFERENCE)
+    words = shlex.split(line.replace("examples/mine.py", shlex.quote(str(ROOT / "examples" / "mine.py"))))
+    ended = devbench(tmp_path, *words, "--max-processes", "1")
+    assert ended.code == 0, ended.said()
+    assert {each.spec.loop: each.status for each in ended.every} == {"as-written": "complete", "fused": "complete"}
+    for each in ended.every:
+        assert each.placement is not None
+        assert each.placement.proven, each.placement.reason
+        assert each.projection is not None
+        assert each.projection.steps == 3 * 8192 // 256
+
+
+@pytest.mark.once
+def test_the_references_python_measures_the_example(tmp_path: Path) -> None:
+    (code,) = re.findall(r"^## Python\n```python\n(.*?)^```", REFERENCE, re.MULTILINE | re.DOTALL)
+    ran = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        env={**os.environ, "DEVBENCH_OUTPUT": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.startswith("complete value=")
+    (found,) = store.results(tmp_path)
+    assert found.spec.workload == "mine"

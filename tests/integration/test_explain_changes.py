@@ -1,0 +1,97 @@
+"""What an explanation tries runs for real: every change, the machine's peaks, and each `--change` by itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from commandline import BRIEF, devbench
+from measuring import SECONDS
+
+from bench.measure import explain, roofs
+from bench.measure.counterfactuals import Change, changes
+from bench.measure.explain import Explaining
+from bench.output import store
+from bench.settings import load
+from bench.spec import CHANGES
+
+USERFILES = Path(__file__).parent / "userfiles_explain"
+FITS = str(USERFILES / "fits_dataset.py")
+pytestmark = pytest.mark.timeout(SECONDS)
+
+
+@pytest.fixture(scope="module")
+def explained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Explaining, Path]:
+    """An explanation of one cohort each, on two rungs, with the changes that no other test makes, all in one cohort."""
+    folder = tmp_path_factory.mktemp("changes")
+    settings = load(max_processes="1", backend="cpu", output=str(folder / "results"))
+    store.prepare(settings.output)
+
+    def some(*given: Any) -> list[Change]:
+        return [c for c in changes(*given) if c.kind in {*CHANGES, "batch", "xla"}]
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("XDG_CACHE_HOME", str(folder / "cache"))
+        patched.setattr(explain, "LOOPS", ("as-written", "fit"))
+        patched.setattr(explain, "TOGETHER", 16)
+        patched.setattr(explain, "changes", some)
+        patched.setattr(roofs, "COHORTS", 1)
+        explaining = Explaining(
+            FITS, settings, lambda r: store.write(r, settings.output), lambda progress: None, store.new_id
+        )
+        explaining.run()
+    return explaining, folder
+
+
+@pytest.mark.once
+def test_every_change_that_makes_sense_is_tried_and_none_fails(explained: tuple[Explaining, Path]) -> None:
+    found = explained[0].found
+    assert found is not None
+    assert {gain.option: gain.failure for gain in found.gains if gain.failure} == {}
+    outside = {f"--change {name}" for name in CHANGES if name not in ("graph", "without-callbacks")}
+    expected = outside | {"--param batch=128", "--param batch=512", "--xla on"}  # not 2048: there are 640 rows
+    assert {gain.option for gain in found.gains} == expected
+    assert all(gain.ratio is not None for gain in found.gains)
+    assert {gain.unit for gain in found.gains if "batch" in gain.option} == {"example"}
+    assert found.tried_on == "fit"  # a program with a loop of its own is not reached within it
+
+
+@pytest.mark.once
+def test_the_machines_peaks_are_measured_once_and_kept(explained: tuple[Explaining, Path]) -> None:
+    explaining, folder = explained
+    assert explaining.found is not None
+    roofline = explaining.found.roofline
+    assert roofline is not None
+    assert roofline.compute_roof > roofline.attained > 0
+    assert roofline.bytes > 8 * 4 * 32
+    (peaks,) = [each for each in store.results(folder / "results") if each.purpose == "peaks"]
+    kept = list((folder / "cache" / "devbench").glob("peaks-*.json"))
+    assert len(kept) == 1
+    assert peaks.status == "complete"
+    assert {each.part_of for each in store.results(folder / "results")} == {explaining.found.id}
+
+
+def test_changes_from_outside_are_made_and_told(tmp_path: Path) -> None:
+    asked = "cache,prefetch,parallel-map,steps-per-execution,without-callbacks"
+    ended = devbench(tmp_path, "run", FITS, *BRIEF, "--change", asked)
+    (result,) = ended.every
+    assert result.status == "complete", ended.said()
+    assert result.spec.changes == tuple(asked.split(","))
+    assert result.summary.step_seconds is not None
+
+
+def test_several_steps_a_call_are_counted_as_what_they_are_at_an_epochs_end(tmp_path: Path) -> None:
+    slow = str(USERFILES / "slow_input.py")  # 48 rows a batch, each a millisecond: 10 batches an epoch, not 32
+    ended = devbench(
+        tmp_path, "run", slow, "--loop", "fit", "--param", "batch=48", *BRIEF, "--change", "steps-per-execution"
+    )
+    (result,) = ended.every
+    assert result.summary.step_seconds is not None, ended.said()
+    assert result.summary.step_seconds.value > 0.048
+
+
+def test_a_change_that_finds_nothing_to_change_says_so(tmp_path: Path) -> None:
+    ended = devbench(tmp_path, "run", "tabular", "--case", "small", "--loop", "fit", *BRIEF, "--change", "cache")
+    assert ended.code == 2
+    assert "--change cache finds nothing to change" in ended.said()

@@ -1,0 +1,137 @@
+"""Whoever waits does not work, and nobody takes more than the container's CPUs."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+import pytest
+from commandline import ROOT
+from measuring import ONCE, own
+
+from bench import registry
+from bench.analyse.findings import findings
+from bench.measure.events import Go, Ready, Timed
+from bench.measure.handle import Handle
+from bench.measure.plan import plan
+from bench.output import store
+from bench.settings import load
+
+pytestmark = pytest.mark.once
+
+
+@contextmanager
+def worker(path: str) -> Iterator[Handle]:
+    """A worker that is set up."""
+    ((one,),) = [group.planned for group in plan([path], load(loop="step"))]
+    handle = Handle(one.spec, registry.backend("cpu").environment(one.spec), timeout=120)
+    try:
+        until(handle, Ready)
+        yield handle
+    finally:
+        handle.kill()
+        handle.close()
+
+
+def until(handle: Handle, kind: type[Ready] | type[Timed]) -> None:
+    while not isinstance(handle.event(), kind):
+        pass
+
+
+def block(handle: Handle) -> None:
+    """One block of steps, from the order to its end."""
+    handle.order(Go(steps=30))
+    until(handle, Timed)
+
+
+def stop(handle: Handle) -> None:
+    """Suspends a worker, and waits until all its threads have seen it."""
+    handle.suspend()
+    tasks = Path(f"/proc/{handle.process.pid}/task")
+    looks = (_all_stopped(tasks, handle.process.pid) for _ in range(20_000))
+    assert any(looks)
+
+
+def _all_stopped(tasks: Path, pid: int) -> bool:
+    """Whether every thread is stopped; the process's own state is that of its first thread only."""
+    if not tasks.exists():
+        return psutil.Process(pid).status() == psutil.STATUS_STOPPED
+    states = [(task / "stat").read_text().rpartition(")")[2].split()[0] for task in tasks.iterdir()]
+    return set(states) == {"T"}
+
+
+def cpu_seconds(handle: Handle) -> float:
+    times = psutil.Process(handle.process.pid).cpu_times()
+    return times.user + times.system
+
+
+def test_a_worker_that_waits_for_its_turn_does_no_work() -> None:
+    with worker(own("hungry")) as one:
+        stop(one)
+        before = cpu_seconds(one)
+        with worker(own("hungry")) as other:
+            block(other)
+            assert cpu_seconds(one) == before
+            stop(other)
+            one.resume()
+            elsewhere = cpu_seconds(other)
+            block(one)
+            assert cpu_seconds(one) > before
+            assert cpu_seconds(other) == elsewhere
+            # The same without suspension: input threads work on, and the test above would see it.
+            before = cpu_seconds(one)
+            other.resume()
+            block(other)
+            assert cpu_seconds(one) > before
+
+
+def _group(name: str, cpus: float) -> Path:
+    """A control group with that CPU quota."""
+    top = Path("/sys/fs/cgroup")
+    if (top / "cgroup.controllers").exists():
+        group = top / name
+        group.mkdir()
+        (group / "cpu.max").write_text(f"{cpus * 100_000:.0f} 100000")
+    else:
+        group = top / "cpu" / name
+        group.mkdir()
+        (group / "cpu.cfs_period_us").write_text("100000")
+        (group / "cpu.cfs_quota_us").write_text(f"{cpus * 100_000:.0f}")
+    return group
+
+
+@pytest.fixture
+def quota() -> Iterator[Path]:
+    group = _group(f"devbench-test-{os.getpid()}", 0.8)
+    try:
+        yield group
+    finally:
+        group.rmdir()
+
+
+@pytest.mark.needs("cpu-quota")
+def test_threads_follow_the_cpu_quota_and_being_held_back_is_recorded(quota: Path, tmp_path: Path) -> None:
+    words = [sys.executable, "-m", "bench", "run", own("step_inputs"), *ONCE, "--output", str(tmp_path / "results")]
+    enter = 'echo $$ >"$0/cgroup.procs" && exec "$@"'
+    environ = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        ["sh", "-c", enter, str(quota), *words], cwd=tmp_path, env=environ, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    (found,) = store.results(tmp_path / "results")
+    assert found.spec.threads.model_dump() == {"intra": 1, "inter": 1}
+    assert found.environment["framework"]["threads"] == {"intra": 1, "inter": 1}
+    telemetry = found.samples[0].telemetry
+    assert telemetry is not None
+    assert telemetry.throttled_periods is not None
+    assert telemetry.throttled_periods > 0
+    assert telemetry.throttled_seconds is not None
+    assert telemetry.throttled_seconds > 0
+    assert "throttled" in [each.key for each in found.warnings]
+    assert "the CPU quota held the program's threads back" in done.stdout
+    assert "CPU quota" in [each.cause for each in findings([found])]

@@ -1,0 +1,195 @@
+"""A user's own file, whatever its shape, is measured as a built-in is; and what it can't have is said."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import pytest
+from measuring import SECONDS, Runs, own, under_way
+
+from bench.output import table
+
+pytestmark = pytest.mark.timeout(SECONDS)
+
+ASKED = {
+    "fit_arrays": (own("fit_arrays"), "--full"),
+    "xla": (own("fit_arrays"), "--loop", "as-written,step,fused", "--xla", "on"),
+    "fit_dataset": (own("fit_dataset"),),
+    "generator": (own("generator"),),
+    "finite": (own("finite"), "--param", "steps=30"),
+    "single": (own("finite"), "--param", "steps=1"),
+    "step_inputs": (own("step_inputs"),),
+    "step_data": (own("step_data"), "--full"),
+    "several": (own("together"), "--param", "steps_per_execution=4"),
+    "eager": (own("together"), "--param", "run_eagerly=true"),
+    "uncompiled": (own("uncompiled"),),
+    "misplaced": (own("misplaced"),),
+    "nothing": (own("nothing"),),
+}
+GOOD = ["fit_arrays", "fit_dataset", "generator", "finite", "step_inputs", "step_data", "several", "eager"]
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runs]:
+    with under_way(tmp_path_factory.mktemp("userfiles"), ASKED) as found:
+        yield found
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_a_file_of_any_shape_is_measured_and_proven(runs: Runs, name: str) -> None:
+    found = runs.result(name)
+    assert (runs[name].code, found.status, found.failure) == (0, "complete", None)
+    assert found.spec.file is not None
+    assert found.spec.data.kind == "own"
+    assert found.summary.step_seconds is not None
+    assert found.summary.step_seconds.value > 0
+    assert found.placement is not None
+    assert found.placement.proven
+    assert found.placement.on_device > 0
+    (sample,) = found.samples
+    assert len(sample.series[0].blocks) >= 5
+    assert sample.latency
+    assert len(sample.answer) == 5
+    assert all(math.isfinite(each) for each in sample.answer)
+
+
+def test_a_training_learns_while_it_is_measured(runs: Runs) -> None:
+    for name in ("generator", "step_data"):
+        answer = runs.result(name).samples[0].answer
+        assert answer[-1] < answer[0]
+
+
+def test_fit_is_seen_inside_the_authors_own_call(runs: Runs) -> None:
+    phases = runs.result("fit_arrays").samples[0].phases
+    assert {"data", "build", "prepare", "trace", "first_step", "epoch_end", "partial_batch"} <= phases.keys()
+    assert runs.result("fit_arrays").samples[0].facts["epoch"] == {"batches": 127, "rest": 8}
+
+
+def test_a_dataset_tells_the_length_of_its_training(runs: Runs) -> None:
+    projection = runs.result("fit_dataset").projection
+    assert projection is not None
+    assert projection.steps == 100
+
+
+def test_a_custom_step_over_arrays_has_its_partial_batch_and_its_wait_for_input(runs: Runs) -> None:
+    phases = runs.result("step_data").samples[0].phases
+    assert {"batch_copy", "input_wait", "partial_batch", "partial_batch_again"} <= phases.keys()
+
+
+def test_an_expression_of_inputs_varies_them_and_knows_its_operations(runs: Runs) -> None:
+    found = runs.result("step_inputs")
+    assert len(set(found.samples[0].answer)) == 5
+    assert found.samples[0].facts["flops_formula"] == found.samples[0].facts["flops_per_step"] == 2.0 * 64**2
+    assert found.projection is None
+
+
+def test_a_program_shorter_than_a_block_is_begun_again_and_that_is_noted(runs: Runs) -> None:
+    found = runs.result("finite")
+    assert any("30 steps long" in note and "begun again" in note for note in found.notes)
+    assert max(block.steps for block in found.samples[0].series[0].blocks) <= 29
+    assert sum(block.steps for block in found.samples[0].series[0].blocks) > 60
+    assert found.projection is not None
+    assert found.projection.steps == 30
+
+
+def test_a_program_of_a_single_step_is_refused_with_what_to_do(runs: Runs) -> None:
+    ended = runs["single"]
+    assert ended.code == 2
+    assert "one step" in ended.said()
+    failure = runs.result("single").failure
+    assert failure is not None
+    assert (failure.kind, bool(failure.hint)) == ("workload", True)
+
+
+def test_several_steps_a_call_are_counted_as_steps(runs: Runs) -> None:
+    several = runs.result("several")
+    assert all(block.steps % 4 == 0 for block in several.samples[0].series[0].blocks)
+    assert several.samples[0].facts["steps_run"] % 4 == 0
+
+
+def test_a_training_that_runs_eagerly_is_said_to(runs: Runs) -> None:
+    assert runs.result("eager").samples[0].facts["run_eagerly"] is True
+    assert runs.result("several").samples[0].facts["run_eagerly"] is False
+    assert runs.result("eager").placement is not None
+
+
+def test_a_model_that_was_never_compiled_is_refused_with_what_to_do(runs: Runs) -> None:
+    ended = runs["uncompiled"]
+    assert ended.code == 2
+    failure = runs.result("uncompiled").failure
+    assert failure is not None
+    assert failure.kind == "workload"
+    assert "compiled" in failure.message
+    assert "Compile the model" in failure.hint
+    assert "Traceback" not in ended.out
+
+
+def test_an_operation_on_another_device_is_named_in_result_and_table(runs: Runs) -> None:
+    found = runs.result("misplaced")
+    assert found.placement is not None
+    assert not found.placement.proven
+    assert [(each.name, each.device) for each in found.placement.misplaced] == [("planted", "CPU:1")]
+    assert "MatMul" in found.placement.misplaced[0].op
+    assert found.placement.on_device > 0
+    (warned,) = [each for each in found.warnings if each.key == "misplaced"]
+    assert "'planted' on CPU:1" in warned.message
+    assert warned.cure
+    assert "planted" in table.text([found], [])
+    assert "planted" in runs["misplaced"].out
+
+
+def test_a_program_that_runs_no_tensorflow_proves_nothing_and_fails(runs: Runs) -> None:
+    ended = runs["nothing"]
+    assert ended.code == 1
+    found = runs.result("nothing")
+    assert found.status == "failed"
+    assert found.failure is not None
+    assert found.failure.kind == "placement"
+    assert found.placement is not None
+    assert (found.placement.proven, found.placement.on_device) == (False, 0)
+    assert found.samples[0].series[0].blocks
+    assert "no proof" in ended.said()
+
+
+def test_xla_is_on_where_it_was_asked_for_and_there_is_evidence(runs: Runs) -> None:
+    for loop in ("step", "fused"):
+        found = runs.result("xla", loop)
+        assert (found.status, found.spec.xla) == ("complete", True)
+        assert found.samples[0].facts["jit_compile"] is True
+        assert found.placement is not None
+        assert found.placement.proven
+        assert found.placement.xla_clusters > 0
+
+
+def test_as_written_records_what_xla_became(runs: Runs) -> None:
+    asked = runs.result("xla")
+    assert (asked.spec.xla, asked.samples[0].facts["jit_compile"]) == (True, True)
+    assert asked.placement is not None
+    assert asked.placement.xla_clusters > 0
+    left_alone = runs.result("fit_arrays")
+    assert (left_alone.spec.xla, left_alone.samples[0].facts["jit_compile"]) == (None, False)
+    assert left_alone.placement is not None
+    assert left_alone.placement.xla_clusters == 0
+
+
+def test_a_whole_training_stands_beside_its_projection_with_its_metrics(runs: Runs) -> None:
+    found = runs.result("fit_arrays")
+    projection = found.projection
+    assert projection is not None
+    assert projection.measured is not None
+    assert projection.steps == projection.measured.steps == 3 * 128
+    assert projection.measured.cold_seconds > projection.measured.article_seconds > 0
+    assert {"loss", "mae", "test_loss"} <= projection.measured.metrics.keys()
+    assert all(math.isfinite(each) for each in projection.measured.metrics.values())
+    assert len(found.samples) == 1
+    shown = runs["fit_arrays"].out
+    assert "whole training, measured" in shown
+    assert "test loss" in shown
+
+
+def test_a_custom_step_is_trained_whole_for_its_number_of_steps(runs: Runs) -> None:
+    projection = runs.result("step_data").projection
+    assert projection is not None
+    assert projection.measured is not None
+    assert projection.measured.steps == projection.steps == 2 * 101

@@ -1,0 +1,42 @@
+"""`sweep`, and `run` that compares two files, with a real TensorFlow."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from commandline import started
+from measuring import ONCE, SECONDS, own
+
+pytestmark = pytest.mark.timeout(SECONDS)
+
+
+def test_a_sweep_ends_where_memory_does_and_says_so(tmp_path: Path) -> None:
+    words = ("--loop", "step", "--param", "batch=1..10000000*10000000", "--json", *ONCE)
+    with started(tmp_path, "sweep", own("grows"), *words) as run:
+        run.process.wait(timeout=SECONDS)
+        ended = run.end()
+    assert ended.code == 0, ended.said()
+    found = json.loads(ended.out)["sweep"]
+    (curve,) = found["curves"]
+    assert [(p["values"]["batch"], p["memory"]) for p in curve["points"]] == [(1, False), (10_000_000, True)]
+    assert curve["points"][1]["failure"].startswith("OOM when allocating tensor with shape[10000000,1000000]")
+    assert found["cut_short"] == "memory ended at batch=10000000 (cpu)"
+    assert {r.purpose for r in ended.every} == {"sweep"}
+
+
+def test_two_files_take_turns_and_end_with_a_verdict(tmp_path: Path) -> None:
+    folder = tmp_path / "files"
+    folder.mkdir()
+    text = Path(own("grows")).read_text(encoding="utf-8")
+    for name, factor in (("old", "1"), ("new", "4")):
+        (folder / f"{name}.py").write_text(text.replace("p.batch,", f"{factor} * p.batch,"), encoding="utf-8")
+    words = (str(folder / "old.py"), str(folder / "new.py"), "--compare", "--json", "--max-processes", "3")
+    with started(tmp_path, "run", *words) as run:
+        run.process.wait(timeout=SECONDS)
+        ended = run.end()
+    assert ended.code == 0, ended.said()
+    (found,) = json.loads(ended.out)["comparisons"]
+    assert (found["axis"], found["paired"], found["verdict"]) == ("file", True, "slower")
+    assert found["ratio"]["value"] > 2

@@ -1,0 +1,392 @@
+"""Every workload under a real TensorFlow: what it computes is right, and repeated work is really done.
+
+TensorFlow runs in processes of its own: one does what only needs answers, one does what is timed. Times are only
+ever set against each other, within one process.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench import registry
+
+PRELUDE = """
+import json, sys, time
+import numpy as np
+import tensorflow as tf
+from bench import registry
+from bench.datasets import load
+from bench.spec import Data
+from bench.workloads import Context
+
+DEVICE = "/device:CPU:0"
+tf.keras.utils.set_random_seed(1)
+
+def context():
+    rng = np.random.default_rng(1)
+    return Context(rng=rng, device=DEVICE, backend="cpu", dtype="float32", seed=1,
+                   _load=lambda name: load(Data(kind="sample", name=name), 1))
+
+class Workload:
+    def __init__(self, name, **params):
+        self.module = registry.load(name)
+        self.p = registry.parse_params(self.module, params)
+        self.given = {"p": self.p, "ctx": context()}
+    def call(self, function):
+        import inspect
+        target = getattr(self.module, function)
+        wanted = inspect.signature(target).parameters
+        for name in ("data", "inputs", "model"):
+            if name in wanted and name not in self.given:
+                self.given[name] = self.call(name)
+        return target(**{name: self.given[name] for name in wanted})
+
+def say(**found):
+    with os_out() as out:
+        json.dump(found, out)
+
+def os_out():
+    import os
+    return os.fdopen(CHANNEL, "w")
+
+import os
+CHANNEL = os.dup(1)
+os.dup2(2, 1)
+"""
+
+
+def ask(script: str) -> dict[str, Any]:
+    """What a script prints by `say` in a Python of its own, after the prelude above."""
+    quiet = {"CUDA_VISIBLE_DEVICES": "-1", "TF_CPP_MIN_LOG_LEVEL": "3"}
+    done = subprocess.run(
+        [sys.executable, "-c", PRELUDE + textwrap.dedent(script)],
+        capture_output=True, text=True, timeout=280, check=False, env={**os.environ, **quiet},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+@pytest.fixture(scope="module")
+def answers() -> dict[str, Any]:
+    return ask("""
+    from tensorflow.python.framework import ops
+    said = {}
+
+    def counted(function, *batch):
+        # Products only: not the optimizer, not biases, nor the images' gradient, which no one reads.
+        graph = tf.function(function).get_concrete_function(*[tf.TensorSpec(a.shape, a.dtype) for a in batch]).graph
+        products = [op for op in graph.get_operations() if op.type in ("MatMul", "Conv2D", "Conv2DBackpropFilter")]
+        return float(sum(ops.get_stats_for_node_def(graph, op.node_def, "flops").value for op in products))
+
+    # Operations by formula against TensorFlow's own counter.
+    ratios = {}
+    for name in ("cifar", "mnist", "input-pipeline", "tabular", "dense-inference", "matmul"):
+        small = {"images": 64, "sleep": "none"} if name == "input-pipeline" else {}
+        w = Workload(name, **small)
+        if name == "cifar":
+            batch = [np.zeros((32, 32, 32, 3), "float32"), np.zeros((32, 10), "float32")]
+        elif name == "mnist":
+            batch = [np.zeros((32, 28, 28, 1), "float32"), np.zeros(32, "uint8")]
+        elif name == "input-pipeline":
+            batch = [np.zeros((32, 64, 64, 3), "float32"), np.zeros(32, "int64")]
+        elif name == "tabular":
+            batch = [a[:10].astype(t) for a, t in zip(w.call("data"), ("float32", "int64"))]
+        else:
+            batch = list(w.call("inputs"))
+        if hasattr(w.module, "step"):
+            function = w.call("step")
+        else:
+            w.given["model"] = w.call("model")
+            function = lambda *b, m=w.given["model"]: m.train_step(b)["loss"]
+        ratios[name] = counted(function, *batch) / w.call("flops")
+    said["flops"] = ratios
+
+    # The chains, with XLA and without, against NumPy.
+    chains = {}
+    for op in ("add", "matmul"):
+        w = Workload("op-granularity", op=op, operations=500)
+        first, second = w.call("inputs")
+        value = first
+        for _ in range(500):
+            value = value + second if op == "add" else value @ second
+        for xla in (False, True):
+            got = tf.function(w.call("step"), jit_compile=xla)(first, second).numpy()
+            chains[f"{op} {xla}"] = [float(np.abs(got - value).max()), float(np.abs(value).max())]
+    said["chains"] = chains
+    w = Workload("op-granularity", op="matmul", operations=3)
+    result = next(w.call("as_written")).numpy()
+    first, second = w.given["inputs"]
+    said["eager"] = float(np.abs(result - first @ second).max())
+
+    # The Session folds the product, up to 10 MiB.
+    v1 = tf.compat.v1
+    folded = {}
+    for n in (1000, 1700):
+        w = Workload("matmul", n=n)
+        seen, sessions = [], []
+        run = v1.Session.run
+        def spy(self, fetches):
+            meta, options = v1.RunMetadata(), v1.RunOptions(output_partition_graphs=True)
+            sessions.append(self)
+            value = run(self, fetches, options=options, run_metadata=meta)
+            seen.extend(node.op for graph in meta.partition_graphs for node in graph.node)
+            return value
+        v1.Session.run = spy
+        w.given["inputs"] = pair = w.call("inputs")
+        steps = w.call("as_written")
+        next(steps)
+        value = next(steps)
+        v1.Session.run = run
+        right = bool(np.allclose(value, pair[0] @ pair[1], rtol=1e-3))
+        noted = any("folded" in note for note in w.call("notes"))
+        folded[str(n)] = [not any("MatMul" in op for op in seen), right, noted, len(set(map(id, sessions)))]
+    said["folded"] = folded
+
+    # Models that a step makes.
+    made = {}
+    for form in ("build", "clone"):
+        w = Workload("model-init", form=form)
+        steps = w.call("as_written")
+        one, two = next(steps), next(steps)
+        made[form] = [one is not two, sum(int(np.prod(v.shape)) for v in two.trainable_variables),
+                      one(np.zeros((1, 100), "float32")).shape.as_list()]
+    said["made"] = made
+
+    # Tabular learns, by both feeds and by its step.
+    losses = {}
+    for feed, rows, batch in (("slices", 1000, 10), ("dataset", 320, 32)):
+        w = Workload("tabular", feed=feed, rows=rows, batch=batch, learning_rate=0.01)
+        steps = w.call("as_written")
+        losses[feed] = [float(next(steps)) for _ in range(300)]
+    w = Workload("tabular", learning_rate=0.01)
+    function = tf.function(w.call("step"))
+    rows, labels = w.call("data")
+    losses["step"] = [float(function(rows[:10].astype("float32"), labels[:10])) for _ in range(300)]
+    said["losses"] = losses
+
+    # The sleep as written happens while the map is traced, the real one for each image.
+    sleeps = {}
+    for sleep in ("as-written", "real", "none"):
+        w = Workload("input-pipeline", images=64, size=8, sleep=sleep)
+        naps = []
+        w.module.time.sleep, kept = naps.append, w.module.time.sleep
+        dataset = w.call("data")
+        at_tracing = len(naps)
+        batches = list(dataset)
+        w.module.time.sleep = kept
+        sleeps[sleep] = [at_tracing, len(naps), naps[:1]]
+    said["sleeps"] = sleeps
+
+    # Brightness: the same by map and parallel map, within bounds, other for each image; in the model by XLA alike.
+    def images(place):
+        w = Workload("input-pipeline", images=96, size=8, sleep="none", place=place)
+        return np.concatenate([x.numpy() for x, y in w.call("data")])
+    plain, serial, parallel = images("model"), images("serial"), images("parallel")
+    shift = (serial - plain).reshape(96, -1)
+    w = Workload("input-pipeline", images=96, size=8, sleep="none", place="model")
+    layer = w.call("model").layers[0]
+    on, off = (tf.function(lambda x: layer(x, training=True), jit_compile=xla)(plain).numpy() for xla in (True, False))
+    said["brightness"] = {
+        "same in parallel": bool((serial == parallel).all()),
+        "one shift an image": float(shift.std(axis=1).max()),
+        "largest": float(np.abs(shift).max()),
+        "different": len(set(np.round(shift[:, 0], 5))),
+        "in the model": float(np.abs(on - plain).max()),
+        "images that the model shifts differently": len(set(np.round((off - plain)[:, 0, 0, 0], 5))),
+        "xla": float(np.abs(on - off).max()),
+        "idle outside training": float(np.abs(layer(plain, training=False).numpy() - plain).max()),
+    }
+
+    # What as-written programs return; fewer examples, so that it is quick.
+    histories = {}
+    for name in ("cifar", "mnist"):
+        w = Workload(name, epochs=1, **({"hidden1": 20, "hidden2": 10} if name == "cifar" else {"filters": 2}))
+        x, y = w.call("data")
+        w.given["data"] = x[:640], y[:640]
+        history = w.call("as_written")
+        w.given["ctx"]._load = lambda n: tuple((a[:640], b[:640]) for a, b in load(Data(kind="sample", name=n), 1))
+        histories[name] = [history.params["steps"], sorted(history.history), w.call("evaluate"),
+                           str(x.dtype), list(x.shape), float(x.max()), str(y.dtype), list(y.shape)]
+    w = Workload("input-pipeline", images=80, size=8, epochs=1, sleep="none", place="model")
+    history = w.call("as_written")
+    histories["input-pipeline"] = [history.params["steps"], sorted(history.history)]
+    said["histories"] = histories
+
+    # Transfers, on the CPU: no copy is to be measured here, but what is read must be right, and each read be new.
+    w = Workload("transfer", max_bytes=64)
+    probes = w.call("probes")
+    said["probes"] = {name: [probe.bytes, probe.floor] for name, probe in probes.items()}
+    one, two = probes["d2h/64"].run(), probes["d2h/64"].run()
+    up = probes["h2d/64"].run()
+    said["transfer"] = [one is not two, one.shape.as_list(), up.shape.as_list(),
+                        float(one[-1].numpy() - 1.0 - up[0].numpy())]
+
+    w = Workload("dense-inference")
+    steps, function = w.call("as_written"), tf.function(w.call("step"))
+    said["inference"] = float(np.abs(next(steps).numpy() - function(*w.call("inputs")).numpy()).max()) >= 0
+    said["inference shape"] = next(steps).shape.as_list()
+    say(**said)
+    """)
+
+
+@pytest.fixture(scope="module")
+def ratios() -> dict[str, Any]:
+    """How much more of the processors four times the work takes, by the median of several turns.
+
+    CPU time of all threads, for the tests' neighbours on a busy machine lengthen any other.
+    """
+    return ask("""
+    import statistics
+
+    def grown(*works):
+        times = [[] for _ in works]
+        for _ in range(11):
+            for work, kept in zip(works, times):
+                begun = time.process_time()
+                work()
+                kept.append(time.process_time() - begun)
+        return statistics.median(more / less for less, more in zip(*times))  # neighbours met the same machine
+
+    said = {}
+    for xla in (False, True):
+        for op, size, few in (("add", 128, 6000), ("matmul", 64, 6000)):  # enough that a call's own cost is little
+            works = []
+            for operations in (few, 4 * few):
+                w = Workload("op-granularity", op=op, size=size, operations=operations)
+                pair = [tf.constant(a) for a in w.call("inputs")]
+                function = tf.function(w.call("step"), jit_compile=xla)
+                function(*pair).numpy()
+                works.append(lambda function=function, pair=pair: function(*pair).numpy())
+            said[f"op-granularity {op}, {'XLA' if xla else 'no XLA'}"] = grown(*works)
+        w = Workload("matmul", n=400)
+        pairs = [[tf.constant(a) for a in w.call("inputs")] for _ in range(4)]
+        function = tf.function(w.call("step"), jit_compile=xla)
+        function(*pairs[0]).numpy()
+        def many(count):
+            for index in range(count):
+                value = function(*pairs[index % 4])
+            return value.numpy()
+        said[f"matmul, {'XLA' if xla else 'no XLA'}"] = grown(lambda: many(10), lambda: many(40))
+
+    w = Workload("matmul", n=400)
+    steps = w.call("as_written")
+    next(steps)
+    said["matmul as written"] = grown(lambda: [next(steps) for _ in range(3)], lambda: [next(steps) for _ in range(12)])
+    works = []
+    for operations in (1500, 6000):
+        w = Workload("op-granularity", operations=operations)
+        steps = w.call("as_written")
+        next(steps)
+        works.append(lambda steps=steps: next(steps).numpy())
+    said["op-granularity as written"] = grown(*works)
+    w = Workload("model-init")
+    steps = w.call("as_written")
+    next(steps)
+    said["model-init"] = grown(lambda: [next(steps) for _ in range(3)], lambda: [next(steps) for _ in range(12)])
+    say(**said)
+    """)
+
+
+def test_four_times_the_work_takes_about_four_times_the_processor_time(ratios: dict[str, float]) -> None:
+    assert len(ratios) == 9
+    wrong = {name: ratio for name, ratio in ratios.items() if not 2.5 < ratio < 6.5}
+    assert not wrong, ratios
+
+
+def test_a_chain_of_operations_in_one_graph_gives_what_numpy_does(answers: dict[str, Any]) -> None:
+    assert set(answers["chains"]) == {"add False", "add True", "matmul False", "matmul True"}
+    for difference, largest in answers["chains"].values():
+        assert difference < 1e-4 * max(largest, 1)
+        assert 0.1 < largest < 5_000
+    assert answers["eager"] < 1e-5
+
+
+def test_formulas_for_operations_agree_with_tensorflows_own_counter(answers: dict[str, Any]) -> None:
+    assert len(answers["flops"]) == 6
+    wrong = {name: ratio for name, ratio in answers["flops"].items() if not 0.999 < ratio < 1.08}
+    assert not wrong
+
+
+def test_the_session_folds_the_articles_product_and_the_note_says_so_only_where_it_is_so(
+    answers: dict[str, Any],
+) -> None:
+    folded, right, noted, sessions = answers["folded"]["1000"]
+    assert folded
+    assert right
+    assert noted
+    assert sessions == 2
+    folded, right, noted, sessions = answers["folded"]["1700"]
+    assert not folded
+    assert right
+    assert not noted
+
+
+def test_each_step_of_model_init_makes_another_model_with_all_its_weights(answers: dict[str, Any]) -> None:
+    weights = 100 * 128 + 128 + 128 * 10 + 10
+    assert answers["made"] == {"build": [True, weights, [1, 10]], "clone": [True, weights, [1, 10]]}
+
+
+def test_tabular_learns_by_either_feed_and_by_its_step(answers: dict[str, Any]) -> None:
+    for losses in answers["losses"].values():
+        assert len(set(losses)) > 290
+        assert sum(losses[-30:]) < sum(losses[:30])
+
+
+def test_the_articles_sleep_happens_once_and_the_real_one_for_every_image(answers: dict[str, Any]) -> None:
+    assert answers["sleeps"] == {"as-written": [1, 1, [0.001]], "real": [0, 64, [0.001]], "none": [0, 0, []]}
+
+
+def test_brightness_is_drawn_the_same_in_every_order_and_under_xla(answers: dict[str, Any]) -> None:
+    found = answers["brightness"]
+    assert found["same in parallel"]
+    assert found["one shift an image"] < 1e-6
+    assert 0.05 < found["largest"] < 0.1001
+    assert found["different"] > 80
+    assert 0.05 < found["in the model"] < 0.1001
+    assert found["images that the model shifts differently"] > 80
+    assert found["xla"] < 1e-6
+    assert found["idle outside training"] == 0
+
+
+def test_training_workloads_return_a_history_and_evaluate_on_the_test_set(answers: dict[str, Any]) -> None:
+    for name, shape in (("cifar", [50_000, 32, 32, 3]), ("mnist", [60_000, 28, 28, 1])):
+        steps, keys, evaluated, *arrays = answers["histories"][name]
+        assert steps == 20
+        assert keys == ["accuracy", "loss"]
+        assert set(evaluated) == {"test_accuracy", "test_loss"}
+        assert 0 <= evaluated["test_accuracy"] <= 1
+        labels = ["float32", [50_000, 10]] if name == "cifar" else ["uint8", [60_000]]
+        assert arrays == ["float64" if name == "cifar" else "float32", shape, 1.0, *labels]
+    assert answers["histories"]["input-pipeline"] == [3, ["accuracy", "loss"]]
+
+
+def test_transfers_read_what_was_written_by_a_new_tensor_each_time(answers: dict[str, Any]) -> None:
+    assert answers["transfer"][:3] == [True, [16], [1]]
+    assert abs(answers["transfer"][3]) < 1e-6
+    assert answers["probes"] == {
+        "floor/h2d": [None, None],
+        **{f"floor/d2h/{size}": [None, None] for size in (4, 16, 64)},
+        **{f"h2d/{size}": [size, "floor/h2d"] for size in (4, 16, 64)},
+        **{f"d2h/{size}": [size, f"floor/d2h/{size}"] for size in (4, 16, 64)},
+    }
+
+
+def test_inference_gives_ten_probabilities_an_example(answers: dict[str, Any]) -> None:
+    assert answers["inference"]
+    assert answers["inference shape"] == [100, 10]
+
+
+def test_a_users_file_that_imports_tensorflow_is_resolved_without_it_here(tmp_path: Path) -> None:
+    path = tmp_path / "mine.py"
+    path.write_text("import tensorflow as tf\n\ndef step():\n    return tf.square\n", encoding="utf-8")
+    assert registry.resolve(path).offers == ["step"]
+    assert "tensorflow" not in sys.modules

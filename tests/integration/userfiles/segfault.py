@@ -1,0 +1,19 @@
+"""Its process ends by a segmentation fault, in the middle of the timed steps."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from typing import Any
+
+
+def as_written() -> Iterator[Any]:
+    import tensorflow as tf
+
+    for number in range(1000):
+        if number == 60:
+            os.kill(os.getpid(), signal.SIGSEGV)
+        time.sleep(0.01)
+        yield tf.constant(float(number)) + 1.0

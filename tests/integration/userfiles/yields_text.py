@@ -1,0 +1,10 @@
+"""What it yields is no number."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+
+def as_written() -> Iterator[str]:
+    while True:
+        yield "step done"

@@ -1,0 +1,230 @@
+"""Results made by hand, with every part that the outputs show."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+from bench.analyse import stats
+from bench.analyse.explain import Explanation, Fastest, Finding, Named, gains, ladder
+from bench.analyse.roofline import Roofline
+from bench.output import store
+from bench.result import (
+    Block,
+    Busy,
+    Failure,
+    Full,
+    Interval,
+    Operation,
+    Placement,
+    ProcessSample,
+    Profile,
+    Projection,
+    Result,
+    Series,
+    Stop,
+    Summary,
+    Warned,
+)
+from bench.spec import Data, Spec, Threads
+
+MOMENT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=timezone.utc)
+
+
+def interval(value: float, share: float = 0.02, n: int = 7) -> Interval:
+    return Interval(value=value, low=value * (1 - share), high=value * (1 + share), n=n)
+
+
+def spec(**changes: Any) -> Spec:
+    given: dict[str, Any] = {
+        "workload": "cifar",
+        "backend": "cpu",
+        "loop": "as-written",
+        "params": {"batch": 32, "epochs": 10},
+        "threads": Threads(intra=2, inter=2),
+        "data": Data(kind="sample", name="cifar10"),
+    }
+    return Spec(**{**given, **changes})
+
+
+def result(name: str = "20260102T030405000-00000001", group: str = "g", **changes: Any) -> Result:
+    """A complete result, `name` its id; keywords of a spec go into its spec, the others replace the result's own."""
+    about = spec(**{name: changes.pop(name) for name in list(changes) if name in Spec.model_fields})
+    phases = {"import": interval(3.2), "device_init": interval(0.035), "first_step": interval(0.21)}
+    block = Block(seconds=0.09, steps=5, cpu_seconds=0.17, turn=0)
+    given: dict[str, Any] = {
+        "id": name,
+        "status": "complete",
+        "created": MOMENT,
+        "devbench": "0.1.0",
+        "spec": about,
+        "key": about.key,
+        "group": group,
+        "samples": [
+            ProcessSample(
+                cohort=1,
+                pid=4711,
+                started=MOMENT,
+                series=[Series(blocks=[block])],
+                answer=[2.3, 2.2],
+                facts={"jit_compile": False},
+            )
+        ],
+        "summary": Summary(
+            step_seconds=interval(0.0184),
+            step_seconds_mean=interval(0.0187),
+            step_seconds_p50=0.0182,
+            step_seconds_p90=0.0196,
+            step_seconds_p99=0.0251,
+            examples_per_second=1740,
+            flops_per_step=2.4e9,
+            flops_per_second=129e9,
+            phases=phases,
+        ),
+        "projection": Projection(
+            steps=15630,
+            article_seconds=interval(288),
+            cold_seconds=interval(295),
+            measured=Full(article_seconds=291, cold_seconds=299, steps=15630, metrics={"loss": 1.2345}),
+        ),
+        "placement": Placement(asked="CPU:0", method="partition graphs", proven=True, on_device=37),
+        "stop": Stop(reason="target", cohorts=7, planned=7, achieved=0.021, target=0.03),
+    }
+    return Result(**{**given, **changes})
+
+
+def misplaced() -> Placement:
+    strays = [Operation(name="x/MatMul", op="MatMul", device="CPU:1"), Operation(name="y", op="Add", device="CPU:1")]
+    return Placement(asked="CPU:0", method="partition graphs", proven=False, on_device=35, misplaced=strays)
+
+
+def killed() -> Failure:
+    return Failure(
+        kind="killed",
+        message="the worker was killed by SIGKILL, as by the system when memory ends",
+        hint="Give it more memory, or try a smaller batch.",
+        signal="SIGKILL",
+        phase="first_step",
+        last_lines=["\x1b[31mabout to allocate\x1b[0m\r", "x" * 300],
+    )
+
+
+def doubtful() -> list[Warned]:
+    return [Warned(key="load", message="the machine was busy: load 1.7 on 2 CPUs", cure="Close what else runs.")]
+
+
+def measured(name: str, steps: Sequence[float], **changes: Any) -> Result:
+    """A result with blocks: a process a cohort, whose typical step takes so long.
+
+    Args:
+        name: its id; a number is also the seconds after `MOMENT` at which it was begun.
+        steps: seconds, one for each cohort.
+        changes: as for `result`.
+    """
+    shares = (0.97, 0.99, 1.0, 1.0, 1.01, 1.06)
+    phases = {"interpreter": 0.3, "import": 3.2, "build": 0.4, "trace": 0.5, "first_step": 0.2}
+    samples = [
+        ProcessSample(
+            cohort=cohort,
+            pid=4000 + cohort,
+            started=MOMENT,
+            phases=phases,
+            series=[
+                Series(
+                    warmup=[Block(seconds=0.12, steps=5, cpu_seconds=0.1)],
+                    blocks=[
+                        Block(seconds=5 * step * share, steps=5, cpu_seconds=0.1, turn=turn)
+                        for turn, share in enumerate(shares)
+                    ],
+                )
+            ],
+            latency=[step * 1.1, step * 1.2],
+        )
+        for cohort, step in enumerate(steps, 1)
+    ]
+    typical = stats.interval(steps) if steps else None
+    summary = Summary(
+        step_seconds=typical,
+        step_seconds_mean=typical,
+        phases={phase: Interval(value=value, n=len(steps)) for phase, value in phases.items()} if steps else {},
+    )
+    begun = MOMENT + timedelta(seconds=int(name)) if name.isdigit() else MOMENT
+    given = {"samples": samples, "summary": summary, "projection": None, "created": begun}
+    return result(name, **{**given, **changes})
+
+
+def folder(path: Path, *results: Result) -> Path:
+    """Writes results as a run does."""
+    path.mkdir(exist_ok=True)
+    for each in results:
+        store.write(each, path)
+    return path
+
+
+def ladder_results(part_of: str = "why") -> list[Result]:
+    """The rungs of an explanation, a tried change, and the machine's peaks."""
+    steps = {"as-written": 0.010, "step": 0.006, "host-batches": 0.004, "resident": 0.0041, "fused": 0.002}
+    moods = (1.0, 1.6, 0.9, 1.3, 1.1)
+    spread = (1.0, 1.004, 0.997, 1.002, 0.999)
+    about: dict[str, Any] = {"purpose": "rung", "part_of": part_of, "group": "rungs"}
+    rungs = [
+        measured(str(60 + n), [step * mood * spread[(n + k) % 5] for k, mood in enumerate(moods)], loop=loop, **about)
+        for n, (loop, step) in enumerate(steps.items())
+    ]
+    about = {"purpose": "change", "part_of": part_of, "group": "changes"}
+    base = measured("70", [0.01 * mood for mood in moods], **about)
+    faster = measured("71", [0.005 * mood * part for mood, part in zip(moods, spread, strict=True)], xla=True, **about)
+    peaks = measured("72", [], workload="peaks", purpose="peaks", part_of=part_of, group="peaks", summary=Summary())
+    return [*rungs, base, faster, peaks]
+
+
+def explanation(results: Sequence[Result]) -> Explanation:
+    """What these say, with everything that an explanation may hold."""
+    parts, rest, cohorts = ladder(results[:5])
+    found = gains(results[5], {Named("with XLA", "--xla on", "missing fusion"): results[6]}, 0.02)
+    return Explanation(
+        id=results[0].part_of or "", label="cifar on cpu, as-written", step_seconds=0.01, cohorts=cohorts, parts=parts,
+        rest_seconds=0.002, rest_share=rest, lowest="fused", gains=found, together=found[0],
+        findings=[
+            Finding(cause="slow input", sentence="input takes 20% of the step, most of it <map> (mine.py line 12)",
+                    evidence="alone, a batch takes map 12 ms", cure="Give map num_parallel_calls."),
+        ],
+        roofline=Roofline(
+            flops=2.4e9, flops_method="counted", bytes=5e7, intensity=48, attained=60e9, dtype="float32",
+            compute_roof=110e9, memory_roof=48 * 12e9, cache_roof=48 * 90e9, roof="compute", share=0.55,
+            beyond_memory=False,
+        ),
+        profile=profile(),
+        disagreements=["The trace has operations running for 30% of the step, the ladder finds 20%."],
+        tried_on="as-written",
+        fastest=Fastest(
+            words="with XLA", unit="step", times=interval(2.0), command="devbench run cifar --xla on",
+        ),
+        missing=["fit: its step is its own, not Keras'"],
+    )  # fmt: skip
+
+
+def profile(**changes: Any) -> Profile:
+    """A trace of a program that mostly works on the host."""
+    given: dict[str, Any] = {
+        "folder": "/traces/cifar", "steps": 50, "step_seconds": 0.011, "device_share": 0.3, "input_share": 0.2,
+        "host_share": 0.4, "idle_share": 0.1,
+        "operations": [Busy(name="MatMul", seconds=0.002, calls=6), Busy(name="Relu", seconds=0.001, calls=2)],
+    }  # fmt: skip
+    return Profile(**{**given, **changes})
+
+
+def swept(part_of: str = "along") -> list[Result]:
+    """A sweep over the batch on two backends, the second of which overtakes the first at 16 and some."""
+    found: list[Result] = []
+    for n, batch in enumerate((1, 4, 16, 64, 256)):
+        for backend, step in (("cpu", 0.001 + 0.0002 * batch), ("cuda", 0.004 + 0.00002 * batch)):
+            found.append(
+                measured(
+                    str(100 + len(found)), [step, 1.01 * step, 0.99 * step], params={"batch": batch}, backend=backend,
+                    workload="dense-inference", purpose="sweep", part_of=part_of, group=f"point {n}",
+                )
+            )  # fmt: skip
+    return found

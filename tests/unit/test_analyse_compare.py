@@ -1,0 +1,297 @@
+"""Comparisons of result documents: verdicts, break-even, fairness, pairing."""
+
+from __future__ import annotations
+
+import math
+import random
+import statistics
+from collections.abc import Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats as scipy_stats
+from synthetic import MOMENT, result
+
+from bench.analyse import stats
+from bench.analyse.breakeven import fieller
+from bench.analyse.comparable import differences
+from bench.analyse.compare import against_first, compare
+from bench.analyse.pairing import pair
+from bench.analyse.stats import Contrast
+from bench.analyse.verdict import needed, verdict
+from bench.output import store
+from bench.result import Block, Failure, Interval, Placement, ProcessSample, Result, Series
+from bench.spec import Data, Threads
+
+
+def sample(cohort: int, step: float, start: float = 3.0, **changes: Any) -> ProcessSample:
+    """A process that starts in `start` seconds and whose every step takes `step`."""
+    blocks = [Block(seconds=100 * step, steps=100, cpu_seconds=100 * step, turn=n) for n in range(5)]
+    given: dict[str, Any] = {"phases": {"import": start - 0.5, "first_step": 0.5}, "series": [Series(blocks=blocks)]}
+    return ProcessSample(cohort=cohort, pid=1, started=MOMENT, **{**given, **changes})
+
+
+def measured(steps: Sequence[float], start: float = 3.0, name: str = "a", **changes: Any) -> Result:
+    """A result of one process a step time, cohort by cohort."""
+    samples = [sample(n, step, start + 0.01 * (n % 3)) for n, step in enumerate(steps, 1)]
+    return result(name, samples=samples, **changes)
+
+
+NOISE = (1.0, 1.004, 0.997, 1.002, 0.996, 1.001)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "word"),
+    [
+        (0.90, 0.97, "faster"),
+        (0.95, 0.99, "undecided"),
+        (0.99, 1.01, "same"),
+        (0.981, 1.019, "same"),
+        (0.97, 1.05, "undecided"),
+        (1.01, 1.03, "undecided"),
+        (1.021, 1.05, "slower"),
+    ],
+)
+def test_the_whole_interval_decides_against_the_threshold(low: float, high: float, word: str) -> None:
+    assert verdict(Interval(value=math.sqrt(low * high), low=low, high=high, n=5), 0.02) == word
+
+
+def test_one_cohort_is_not_enough_data() -> None:
+    assert verdict(Interval(value=0.5, n=1), 0.02) == "not enough data"
+    assert verdict(None, 0.02) == "not enough data"
+
+
+@given(st.floats(0.5, 2.0), st.floats(1.0001, 1.5), st.floats(0.001, 0.2))
+def test_swapping_the_sides_swaps_the_words(value: float, spread: float, threshold: float) -> None:
+    ratio = Interval(value=value, low=value / spread, high=value * spread, n=5)
+    turned = Interval(value=1 / value, low=1 / (value * spread), high=spread / value, n=5)
+    swap = {"faster": "slower", "slower": "faster"}
+    word = verdict(ratio, threshold)
+    assert verdict(turned, threshold) == swap.get(word, word)
+
+
+def test_as_many_cohorts_as_are_said_to_be_needed_settle_it() -> None:
+    ratio = Interval(value=1.01, low=0.97, high=1.01**2 / 0.97, n=5)
+    assert verdict(ratio, 0.02) == "undecided"
+    enough = needed(ratio, 0.02)
+    assert enough is not None
+    spread = math.log(ratio.high / ratio.low) / 2 / stats.t_quantile(5) * math.sqrt(5)  # type: ignore[operator]
+
+    def after(n: int) -> str:
+        half = stats.t_quantile(n) * spread / math.sqrt(n)
+        return verdict(Interval(value=1.01, low=1.01 * math.exp(-half), high=1.01 * math.exp(half), n=n), 0.02)
+
+    assert after(enough) == "same"
+    assert after(enough - 1) == "undecided"
+
+
+def test_a_ratio_at_the_threshold_itself_is_never_settled() -> None:
+    assert needed(Interval(value=1.02, low=1.0, high=1.0404, n=5), 0.02) is None
+
+
+def test_measured_apart_is_compared_by_welch_as_scipy_has_it() -> None:
+    rng = random.Random(4)
+    first = [rng.lognormvariate(0, 0.1) for _ in range(7)]
+    other = [rng.lognormvariate(0.2, 0.3) for _ in range(4)]
+    found = stats.independent_ratio(first, other)
+    expected = scipy_stats.ttest_ind(*([math.log(v) for v in side] for side in (other, first)), equal_var=False)
+    low, high = expected.confidence_interval(0.95)
+    assert found is not None
+    assert found.low is not None
+    assert found.high is not None
+    assert (found.low, found.high) == pytest.approx((math.exp(low), math.exp(high)))
+
+
+def test_processes_that_took_turns_are_paired_and_their_common_noise_drops_out() -> None:
+    noise = [1.0, 1.5, 0.8, 2.0, 1.2]
+    base = measured([0.01 * n for n in noise])
+    other = measured([0.0095 * n for n in noise], name="b", loop="fit")
+    found = compare(base, other)
+    assert found.paired
+    assert found.verdict == "faster"
+    assert found.ratio is not None
+    assert found.ratio.value == pytest.approx(0.95)
+    apart = compare(base, other.model_copy(update={"group": "another"}))
+    assert not apart.paired
+    assert apart.verdict == "undecided"
+
+
+def test_other_batches_are_compared_by_the_example() -> None:
+    base, other = measured([0.01 * n for n in NOISE]), measured([0.015 * n for n in NOISE], name="b")
+    other.spec.params["batch"] = 64
+    for each, batch in ((base, 32), (other, 64)):
+        each.summary.step_seconds = stats.interval(list(stats.process_values(each).values()))
+        each.summary.examples_per_second = batch / each.summary.step_seconds.value
+    found = compare(base, other)
+    assert (found.axis, found.unit, found.verdict) == ("batch", "example", "faster")
+    assert found.ratio is not None
+    assert found.ratio.value == pytest.approx(0.75)
+
+
+def test_who_starts_slower_and_runs_faster_is_ahead_where_the_lines_cross() -> None:
+    base = measured([0.012 * n for n in NOISE], start=3.0)
+    other = measured([0.002 * n for n in NOISE], start=43.0, name="b", backend="cuda")
+    found = compare(base, other).break_even
+    assert found is not None
+    assert found.winner == "other"
+    assert found.steps is not None
+    assert found.steps.low is not None
+    assert found.steps.high is not None
+    assert found.steps.value == pytest.approx(4000, rel=0.01)
+    assert found.steps.low < 4000 < found.steps.high
+    assert found.training_steps == 15630
+    assert found.training_seconds == pytest.approx([3 + 15629 * 0.012, 43 + 15629 * 0.002], rel=0.01)
+
+
+def test_who_starts_faster_and_runs_faster_is_ahead_at_once() -> None:
+    base = measured([0.012 * n for n in NOISE], start=8.0)
+    found = compare(base, measured([0.002 * n for n in NOISE], start=3.0, name="b", loop="fit")).break_even
+    assert found is not None
+    assert (found.winner, found.at_once, found.steps) == ("other", True, None)
+
+
+def test_steps_that_are_not_known_to_differ_have_no_break_even() -> None:
+    base, other = measured([0.01, 0.012, 0.009]), measured([0.012, 0.009, 0.01], name="b", loop="fit")
+    found = compare(base, other).break_even
+    assert found is not None
+    assert (found.winner, found.steps) == ("none", None)
+
+
+def test_fiellers_interval_covers_the_true_ratio_as_often_as_it_says() -> None:
+    rng = random.Random(7)
+    trials, held = 2000, 0
+    for _ in range(trials):
+        above, below = ([[0.0] * 6, [rng.gauss(mean, spread) for _ in range(6)]] for mean, spread in ((40, 3), (10, 1)))
+        cost, gain = Contrast.paired(*above), Contrast.paired(*below)
+        covariance = statistics.covariance(above[1], below[1]) / 6
+        found = fieller(cost, gain, covariance)
+        held += (found.low or 0) <= 4 <= (found.high or math.inf)
+    assert scipy_stats.binom.ppf(1e-4, trials, 0.95) <= held <= scipy_stats.binom.ppf(1 - 1e-4, trials, 0.95)
+
+
+@pytest.mark.parametrize(
+    ("change", "axis"),
+    [
+        ({"backend": "cuda"}, "backend"),
+        ({"loop": "fit", "xla": False}, "loop"),
+        ({"dtype": "mixed_float16"}, "dtype"),
+        ({"params": {"batch": 64, "epochs": 10}}, "batch"),
+        ({"threads": Threads(intra=1, inter=1)}, "threads"),
+        ({"backend": "cuda", "threads": Threads(intra=1, inter=1)}, "backend"),
+        ({}, None),
+    ],
+)
+def test_one_thing_may_differ_and_is_what_is_compared(change: dict[str, Any], axis: str | None) -> None:
+    found = compare(result("a"), result("b", **change))
+    assert found.axis == axis
+    assert not found.unfair
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"workload": "mnist"}, "workload"),
+        ({"backend": "cuda", "loop": "fit"}, "backend"),
+        ({"params": {"batch": 64, "epochs": 2}}, "batch"),
+        ({"data": Data(kind="synthetic", name="cifar10")}, "data"),
+        ({"failure": Failure(kind="answer", message="its first answers differ")}, "answer"),
+        ({"placement": Placement(asked="GPU:0", method="m", proven=False, on_device=0, reason="r")}, "placement"),
+    ],
+)
+def test_what_makes_a_comparison_unfair_is_named(change: dict[str, Any], named: str) -> None:
+    found = compare(result("a"), result("b", **change))
+    assert named in [d.name for d in found.unfair]
+    assert all(d.why for d in found.unfair)
+
+
+def test_two_files_of_the_users_own_are_the_axis_with_all_that_they_bring() -> None:
+    old = result("a", workload="old", file="/x/old.py", file_sha256="1", params={"batch": 32})
+    new = result("b", workload="new", file="/x/new.py", file_sha256="2", params={"rows": 5})
+    found = compare(old, new)
+    assert found.axis == "file"
+    assert not found.unfair
+    assert {"batch", "rows"} <= {d.name for d in found.differences if d.kind == "named"}
+
+
+def test_another_tensorflow_is_named_beside_the_verdict() -> None:
+    base = result("a", environment={"framework": {"tensorflow": "2.21.0"}})
+    other = result("b", backend="directml", environment={"framework": {"tensorflow": "2.10.1"}})
+    assert ("TensorFlow", "named") in [(d.name, d.kind) for d in differences(base, other)]
+
+
+def test_with_one_argument_a_group_is_compared_with_its_first_and_the_rest_with_what_is_comparable() -> None:
+    group = [result("a", "g"), result("b", "g", loop="fit", xla=False)]
+    single = [result("c", "h", dtype="mixed_float16"), result("d", "i", workload="mnist")]
+    found = pair([[*group, *single]])
+    assert [(a.id, b.id) for a, b in found.pairs] == [("a", "b")]
+    assert [r.id for r in found.alone] == ["c", "d"]
+    again = pair([[*single, result("e", "j", workload="mnist", loop="fit", xla=False)]])
+    assert [(a.id, b.id) for a, b in again.pairs] == [("d", "e")]
+
+
+def test_of_two_folders_the_same_work_is_paired_and_the_rest_is_said_to_be_alone() -> None:
+    later = {"created": MOMENT + timedelta(days=1)}
+    before = [result("a1"), result("b1", workload="mnist"), result("c1", workload="matmul", params={"n": 4})]
+    after = [result("b2", "h", workload="mnist", **later), result("a2", "h", backend="cuda", **later)]
+    found = pair([before, after])
+    assert [(a.id, b.id) for a, b in found.pairs] == [("b1", "b2"), ("a1", "a2")]
+    assert [r.id for r in found.alone] == ["c1"]
+
+
+def test_of_repetitions_the_newest_counts() -> None:
+    runs = [result(str(n), str(n), created=MOMENT + timedelta(hours=n)) for n in range(3)]
+    found = pair([[*runs], [result("x", "x", loop="fit", xla=False)]])
+    assert [(a.id, b.id) for a, b in found.pairs] == [("2", "x")]
+
+
+def test_three_named_results_are_all_compared_with_each_other() -> None:
+    found = pair([[result(name, name, backend=name)] for name in ("a", "b", "c")])
+    assert [(a.id, b.id) for a, b in found.pairs] == [("a", "b"), ("a", "c"), ("b", "c")]
+
+
+def test_a_groups_results_are_compared_with_its_first() -> None:
+    group = [result("a"), result("b", loop="fit"), result("c", "other", loop="fit")]
+    assert [(c.base.id, c.other.id) for c in against_first(group)] == [("a", "b")]
+
+
+@pytest.mark.parametrize("steps", [[0.0, 0.0], [-1.0, 1.0], [math.nan, 1.0], [math.inf, 1.0]])
+def test_times_that_are_no_times_make_no_verdict(steps: list[float]) -> None:
+    found = compare(measured([0.01, 0.011]), measured(steps, name="b", loop="fit"))
+    assert found.verdict == "not enough data"
+    found.model_dump_json()
+
+
+def test_times_without_any_variance_are_compared_all_the_same() -> None:
+    found = compare(measured([0.01] * 3), measured([0.02] * 3, name="b", loop="fit"))
+    assert found.verdict == "slower"
+    assert found.ratio is not None
+    assert (found.ratio.low, found.ratio.high) == pytest.approx((2.0, 2.0))
+
+
+def test_a_result_is_found_by_its_file_its_folder_its_id_or_a_part_of_that(tmp_path: Path) -> None:
+    one = result("20260102T030405000-aaaaaaaa")
+    path = store.write(one, tmp_path)
+    store.write(result("20260102T030405000-bbbbbbbb"), tmp_path)
+    assert store.find(str(path), Path("nowhere")) == [path]
+    assert store.find("aaaaaaaa", tmp_path) == [path]
+    assert len(store.find(str(tmp_path), Path("nowhere"))) == 2
+
+
+def test_a_change_from_outside_is_what_is_compared_or_makes_a_second_thing_that_differs() -> None:
+    plain, cached = measured([0.01, 0.011]), measured([0.009, 0.01], name="b", changes=("cache",))
+    assert compare(plain, cached).axis == "changes"
+    other = measured([0.009, 0.01], name="c", changes=("cache",), backend="cuda")
+    assert {d.name for d in compare(plain, other).unfair} == {"backend", "changes"}
+
+
+def test_a_break_even_without_an_upper_bound_says_so() -> None:
+    cost = Contrast(mean=40.0, variance=100.0, freedom=4, n=5)
+    gain = Contrast(mean=0.010, variance=0.004**2, freedom=8, n=9)
+    found = fieller(cost, gain, 0.0)
+    assert found.high is None
+    assert found.low is not None
+    assert 0 <= found.low < found.value

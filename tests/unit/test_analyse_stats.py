@@ -1,0 +1,273 @@
+"""Estimates against scipy's own Student t, and against what simulated noise must give."""
+
+from __future__ import annotations
+
+import math
+import random
+import statistics
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats as scipy_stats
+from synthetic import MOMENT, result
+
+from bench.analyse import stats
+from bench.result import Block, Failure, ProcessSample, Result, Series
+
+pytestmark = pytest.mark.once
+
+TIMES = st.floats(1e-6, 1e3)
+SAMPLES = st.lists(TIMES, min_size=2, max_size=30)
+
+
+def blocks(seconds: Sequence[float], steps: int = 1) -> list[Block]:
+    """Blocks that last so long."""
+    return [Block(seconds=each, steps=steps, cpu_seconds=0.0) for each in seconds]
+
+
+def measured(times: Mapping[int, Sequence[float]], group: str = "g", **changes: Any) -> Result:
+    """A result with one sample a cohort, of these step times."""
+    samples = [
+        ProcessSample(cohort=cohort, pid=cohort, started=MOMENT, series=[Series(blocks=blocks(each))])
+        for cohort, each in times.items()
+    ]
+    return result(group=group, samples=samples, **changes)
+
+
+def test_an_interval_is_scipys_student_t_on_logarithms() -> None:
+    values = [0.101, 0.098, 0.107, 0.1, 0.103]
+    logs = [math.log(value) for value in values]
+    low, high = scipy_stats.t.interval(0.95, len(logs) - 1, loc=statistics.fmean(logs), scale=scipy_stats.sem(logs))
+    found = stats.interval(values)
+    assert found.low is not None
+    assert found.high is not None
+    assert (found.value, found.low, found.high) == pytest.approx(
+        (scipy_stats.gmean(values), math.exp(low), math.exp(high)), rel=1e-12
+    )
+    assert (found.n, found.confidence) == (5, 0.95)
+
+
+def test_an_arithmetic_interval_is_scipys_student_t_and_may_hold_zero() -> None:
+    values = [0.0, 0.1, -0.05, 0.02]
+    expected = scipy_stats.t.interval(0.95, 3, loc=statistics.fmean(values), scale=scipy_stats.sem(values))
+    found = stats.arithmetic(values)
+    assert (found.low, found.high) == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("confidence", [0.5, 0.9, 0.95, 0.999])
+@pytest.mark.parametrize("n", [2, 3, 5, 30])
+def test_the_quantile_is_scipys(n: int, confidence: float) -> None:
+    assert stats.t_quantile(n, confidence) == pytest.approx(scipy_stats.t.ppf((1 + confidence) / 2, n - 1), rel=1e-9)
+
+
+def test_one_process_has_a_value_and_no_interval() -> None:
+    for found in (stats.interval([0.25]), stats.arithmetic([0.25])):
+        assert (found.value, found.low, found.high, found.n, found.relative_error) == (0.25, None, None, 1, None)
+
+
+def test_no_process_has_no_estimate() -> None:
+    with pytest.raises(ValueError, match="no values"):
+        stats.interval([])
+
+
+def test_a_time_of_zero_does_not_reach_a_logarithm() -> None:
+    assert stats.interval([0.0, 0.2]).value == pytest.approx(0.1)
+
+
+@given(SAMPLES, st.floats(1e-3, 1e3))
+def test_another_unit_of_time_changes_nothing_else(values: list[float], scale: float) -> None:
+    one, other = stats.interval(values), stats.interval([value * scale for value in values])
+    for a, b in zip((one.value, one.low, one.high), (other.value, other.low, other.high), strict=True):
+        assert a is not None
+        assert b is not None
+        assert b == pytest.approx(a * scale, rel=1e-6)
+    assert stats.needed(values, 0.03) == pytest.approx(stats.needed([value * scale for value in values], 0.03), abs=1)
+
+
+@given(SAMPLES)
+def test_the_inverse_of_a_ratio_has_the_inverse_interval(values: list[float]) -> None:
+    one, other = stats.interval(values), stats.interval([1 / value for value in values])
+    assert one.low is not None
+    assert other.high is not None
+    assert other.value == pytest.approx(1 / one.value, rel=1e-9)
+    assert other.high == pytest.approx(1 / one.low, rel=1e-6)
+
+
+@given(SAMPLES, st.randoms(use_true_random=False))
+def test_the_order_of_processes_does_not_matter(values: list[float], order: random.Random) -> None:
+    shuffled = order.sample(values, len(values))
+    assert stats.interval(shuffled).value == pytest.approx(stats.interval(values).value, rel=1e-12)
+    assert stats.faster_half(blocks(shuffled)) == pytest.approx(stats.faster_half(blocks(values)), rel=1e-12)
+
+
+@given(SAMPLES)
+def test_an_interval_holds_its_own_value_and_widens_with_confidence(values: list[float]) -> None:
+    narrow, wide = stats.interval(values, 0.8), stats.interval(values, 0.99)
+    assert narrow.low is not None
+    assert narrow.high is not None
+    assert wide.low is not None
+    assert wide.high is not None
+    slack = 1 + 1e-9
+    assert wide.low <= narrow.low * slack
+    assert narrow.low <= narrow.value * slack
+    assert narrow.value <= narrow.high * slack
+    assert narrow.high <= wide.high * slack
+
+
+@pytest.mark.parametrize("n", [2, 5, 12])
+def test_of_simulated_processes_95_percent_of_the_intervals_hold_the_truth(n: int) -> None:
+    rng = random.Random(7)
+    trials = 2000
+    held = 0
+    for _ in range(trials):
+        found = stats.interval([math.exp(rng.gauss(math.log(0.02), 0.1)) for _ in range(n)])
+        assert found.low is not None
+        assert found.high is not None
+        held += found.low <= 0.02 <= found.high
+    # Between the 1/10,000 quantiles of the binomial distribution that a true 95% has.
+    assert scipy_stats.binom.ppf(1e-4, trials, 0.95) <= held <= scipy_stats.binom.ppf(1 - 1e-4, trials, 0.95)
+
+
+def test_processes_that_agree_need_the_least_there_can_be() -> None:
+    assert stats.needed([0.1, 0.1, 0.1], 0.03) == 2
+
+
+def test_what_is_needed_follows_from_the_pilots_variance() -> None:
+    values = [0.100, 0.110, 0.095, 0.104, 0.099]
+    spread = statistics.stdev(map(math.log, values))
+    expected = math.ceil((scipy_stats.t.ppf(0.975, 4) * spread / math.log(1.03)) ** 2)
+    assert expected > 5
+    assert stats.needed(values, 0.03) == expected
+    assert stats.needed(values, 0.01) > 8 * stats.needed(values, 0.03)
+
+
+def test_as_many_as_were_needed_mostly_reach_the_target() -> None:
+    rng = random.Random(3)
+
+    def processes(n: int) -> list[float]:
+        return [math.exp(rng.gauss(0, 0.05)) for _ in range(n)]
+
+    reached = 0
+    for _ in range(300):
+        pilot = processes(5)
+        error = stats.interval([*pilot, *processes(max(0, stats.needed(pilot, 0.03) - 5))]).relative_error
+        assert error is not None
+        reached += error <= 0.03 * 1.05
+    assert reached >= 0.7 * 300
+
+
+def test_the_three_estimators_of_a_process() -> None:
+    uneven = [*blocks([4.0], 4), *blocks([4.0], 2), *blocks([12.0], 4)]  # 1, 2 and 3 seconds a step
+    assert stats.median(uneven) == 2.0
+    assert stats.mean(uneven) == 20.0 / 10
+    assert stats.faster_half(uneven) == 1.5
+
+
+def test_a_disturbed_slower_half_does_not_move_the_faster_half() -> None:
+    quiet = [1.0, 1.1, 1.2, 1.3]
+    assert stats.faster_half(blocks([*quiet, 1.4, 1.5, 1.6, 1.7])) == pytest.approx(
+        stats.faster_half(blocks([*quiet, 14.0, 15.0, 16.0, 17.0]))
+    )
+
+
+def test_ratios_are_taken_within_cohorts_only() -> None:
+    first = measured({1: [1.0], 2: [10.0], 3: [5.0]})
+    other = measured({2: [20.0], 1: [3.0], 4: [7.0]})
+    found = stats.within(first, other)
+    assert found is not None
+    assert found.n == 2
+    assert found.ratio().value == pytest.approx(math.sqrt(6.0))
+
+
+def test_noise_that_both_met_leaves_their_ratio_alone() -> None:
+    noise = {1: 1.0, 2: 1.7, 3: 0.6}
+    first = measured({cohort: [0.1 * level, 0.11 * level] for cohort, level in noise.items()})
+    other = measured({cohort: [0.2 * level, 0.22 * level] for cohort, level in noise.items()})
+    found = stats.within(first, other)
+    assert found is not None
+    assert (found.ratio().low, found.ratio().high) == pytest.approx((2.0, 2.0))
+
+
+def test_results_of_different_groups_never_took_turns_and_have_no_ratio() -> None:
+    times = {1: [1.0], 2: [1.1]}
+    assert stats.within(measured(times), measured(times, group="another")) is None
+
+
+def started(first: list[float], other: list[float], places: list[tuple[int, int]]) -> tuple[Result, Result]:
+    """Two results whose processes were started in these places of their cohorts."""
+    sides = []
+    for times, which in ((first, 0), (other, 1)):
+        made = measured({cohort: [seconds] for cohort, seconds in enumerate(times, 1)})
+        for sample, both in zip(made.samples, places, strict=True):
+            sample.place = both[which]
+        sides.append(made)
+    return sides[0], sides[1]
+
+
+def test_what_being_started_first_costs_is_told_apart_from_what_is_compared() -> None:
+    noise = [1.002, 0.999, 1.0, 1.001, 0.998, 1.0]
+    turns = [(0, 1), (1, 0)] * 3
+    first = [0.010 * n * (1.05 if a == 0 else 1) for n, (a, _) in zip(noise, turns, strict=True)]
+    other = [0.0102 * (1.05 if b == 0 else 1) for _, b in turns]
+    found = stats.within(*started(first, other, turns))
+    plain = stats.within(*started(first, other, [(0, 0)] * 6))
+    assert found is not None
+    assert plain is not None
+    assert found.ratio().value == pytest.approx(1.02, rel=0.001)
+    assert found.variance < plain.variance / 100
+    assert found.freedom == 4
+
+
+def test_the_places_of_starts_are_left_alone_where_there_are_too_few_to_tell() -> None:
+    first, other = [0.01] * 5, [0.011, 0.0112, 0.0111, 0.0109, 0.011]
+    mostly = stats.within(*started(first, other, [(0, 1)] * 4 + [(1, 0)]))
+    assert mostly is not None
+    assert mostly.freedom == 4
+
+
+def test_intervals_that_leave_out_the_places_hold_the_truth_as_often_as_they_say() -> None:
+    rng = random.Random(5)
+    held, trials = 0, 400
+    for _ in range(trials):
+        turns = [(0, 1), (1, 0), (1, 2)] * 2
+        first, other = (
+            [0.01 * rng.lognormvariate(0, 0.01) * (1.04 if place[side] == 0 else 1) for place in turns]
+            for side in (0, 1)
+        )
+        found = stats.within(*started(first, other, turns))
+        assert found is not None
+        interval = found.ratio()
+        held += (interval.low or 0) <= 1.0 <= (interval.high or 0)
+    assert held / trials == pytest.approx(0.95, abs=0.03)
+
+
+def test_without_a_common_cohort_there_is_no_ratio() -> None:
+    assert stats.within(measured({1: [1.0]}), measured({2: [1.0]})) is None
+
+
+def test_a_sample_that_failed_or_has_no_blocks_counts_for_nothing() -> None:
+    one = measured({1: [1.0], 2: [2.0], 3: [3.0]})
+    one.samples[0].failure = Failure(kind="killed", message="…")
+    one.samples[1].series[0].blocks = []
+    assert stats.process_values(one) == {3: 3.0}
+
+
+def test_probes_are_no_steps() -> None:
+    one = measured({1: [1.0]})
+    one.samples[0].series[0].name = "h2d/4"
+    assert stats.process_values(one) == {}
+    assert stats.usable(one) == one.samples
+
+
+def test_a_sum_of_contrasts_has_satterthwaites_freedom_and_no_bounds_where_one_has_none() -> None:
+    a, b = stats.Contrast(0.1, 0.02, 4, 5), stats.Contrast(0.2, 0.03, 9, 10)
+    found = a.plus(b)
+    assert (found.mean, found.variance) == pytest.approx((0.3, 0.05))
+    assert found.freedom == pytest.approx(0.05**2 / (0.02**2 / 4 + 0.03**2 / 9))
+    alone = stats.Contrast.paired([0.0], [0.1])
+    assert a.plus(alone).interval().low is None
+    exact = stats.Contrast(0.0, 0.0, math.inf, 5)
+    assert exact.plus(a).freedom == pytest.approx(4)

@@ -1,0 +1,336 @@
+"""What the cuda backend says of drivers that are absent, broken, too old, or fine.
+
+There is no GPU where these run, so the driver's library is a small one made here by the C compiler, with the functions
+of NVIDIA's, and loaded by the real loader; it behaves as the variable `DRIVER` says. TensorFlow's CUDA build is laid
+out as the files that tell it from others.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from bench.backends import _cuda_checks as look
+from bench.backends import cuda
+from bench.check import Check
+from bench.errors import DeviceAbsent
+from bench.spec import Data, Spec, Threads
+
+pytestmark = pytest.mark.needs("linux")
+
+SOURCE = """
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+static int is(const char *what) { const char *v = getenv("DRIVER"); return v && !strcmp(v, what); }
+int cuInit(unsigned flags) {
+    if (is("hang")) pause();
+    if (is("crash")) raise(SIGSEGV);
+    return is("stub") ? 34 : is("no-device") ? 100 : 0;
+}
+int cuDriverGetVersion(int *v) { *v = is("old") ? 11040 : 12040; return 0; }
+int cuDeviceGetCount(int *n) { *n = is("none") ? 0 : 2; return 0; }
+int cuDeviceGet(int *device, int index) { *device = index; return 0; }
+int cuDeviceGetName(char *name, int size, int device) { strncpy(name, device ? "Second" : "First", size); return 0; }
+int cuDeviceTotalMem_v2(size_t *bytes, int device) { *bytes = (size_t)16 << 30; return 0; }
+int cuDeviceGetAttribute(int *value, int attribute, int device) {
+    if (attribute == 75) *value = is("hopper") ? 9 : is("kepler") ? 3 : 7;
+    if (attribute == 76) *value = is("hopper") ? 0 : 5;
+    return 0;
+}
+int cuGetErrorName(int error, const char **name) {
+    *name = error == 100 ? "CUDA_ERROR_NO_DEVICE" : "CUDA_ERROR_UNKNOWN"; return 0;
+}
+"""
+
+BUILD = """import collections
+build_info = collections.OrderedDict([('cuda_compute_capabilities', ['compute_90', 'sm_60', 'sm_70', 'sm_80']),
+    ('cuda_version', '12.5.1'), ('cudnn_version', '9'), ('is_cuda_build', True)])
+"""
+
+RUN = """
+from bench.backends import cuda
+from bench.errors import DeviceAbsent
+for check in cuda.checks():
+    print(check.status, check.name, check.found, check.cure, sep=" | ")
+try:
+    cuda.require()
+except DeviceAbsent as error:
+    print("ABSENT", error.message)
+else:
+    print("PRESENT")
+"""
+
+
+def write(folder: Path, files: dict[str, str]) -> Path:
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text, encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a libcuda.so.1 that does as told."""
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if compiler is None:
+        pytest.skip("needs a C compiler to make a stand-in for the driver; to get it: apt-get install gcc libc6-dev")
+    folder = tmp_path_factory.mktemp("driver")
+    (folder / "driver.c").write_text(SOURCE, encoding="utf-8")
+    command = [compiler, "-shared", "-fPIC", "-o", str(folder / look.LIBRARY), str(folder / "driver.c")]
+    subprocess.run(command, check=True, capture_output=True)
+    return folder
+
+
+Behave = Callable[[str], None]
+
+
+@pytest.fixture
+def behave(driver: Path, monkeypatch: pytest.MonkeyPatch) -> Behave:
+    """Puts the stand-in on the loader's path, behaving as named."""
+
+    def set_up(how: str) -> None:
+        monkeypatch.setenv("LD_LIBRARY_PATH", str(driver))
+        monkeypatch.setenv("DRIVER", how)
+
+    return set_up
+
+
+@pytest.fixture(autouse=True)
+def _nothing_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    monkeypatch.delenv("NVIDIA_VISIBLE_DEVICES", raising=False)
+
+
+def by_name(root: Path, timeout: float = 10.0) -> dict[str, Check]:
+    return {check.name: check for check in look.checks(root, timeout)}
+
+
+@pytest.mark.needs("no-nvidia-gpu")
+def test_without_anything_each_missing_part_is_named_with_its_cure() -> None:
+    with pytest.raises(DeviceAbsent) as caught:
+        cuda.require()
+    assert caught.value.exit_code == 3
+    library, nodes = "libcuda.so.1 is not there", "/dev/nvidia0 and /dev/nvidiactl are not there"
+    for part in ("built without CUDA", "nvidia-* wheels", library, nodes):
+        assert part in caught.value.message
+    assert "pip install devbench[cuda]" in caught.value.hint
+    assert look.OLDEST_DRIVER in caught.value.hint
+
+
+def test_a_docker_container_is_told_its_flag(tmp_path: Path) -> None:
+    found = by_name(write(tmp_path, {".dockerenv": ""}))
+    assert "docker" in found["container"].found
+    assert "docker run --gpus all" in found["container"].cure
+    assert "podman run --device nvidia.com/gpu=all" in found["container"].cure
+
+
+def test_a_pod_is_told_its_resource_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
+    assert "nvidia.com/gpu: 1" in by_name(tmp_path)["container"].cure
+
+
+def test_wsl_is_told_of_its_own_node_library_and_windows_driver(tmp_path: Path) -> None:
+    root = write(tmp_path, {"proc/sys/kernel/osrelease": "5.15.1-microsoft-standard-WSL2"})
+    check = by_name(root)["device nodes"]
+    assert "/dev/dxg" in check.found
+    assert "/usr/lib/wsl/lib/libcuda.so.1" in check.found
+    assert "driver for Windows" in check.cure
+
+
+def test_nodes_that_are_there_are_no_cause(tmp_path: Path) -> None:
+    found = by_name(write(tmp_path, {"dev/nvidia0": "", "dev/nvidiactl": "", ".dockerenv": ""}))
+    assert found["device nodes"].status == "PASS"
+    assert "container" not in found
+
+
+@pytest.mark.parametrize("value", ["", "-1", "-1,0"])
+def test_a_variable_that_hides_every_gpu_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", value)
+    check = by_name(tmp_path)["visible GPUs"]
+    assert check.status == "FAIL"
+    assert f"CUDA_VISIBLE_DEVICES='{value}'" in check.found
+    assert check.cure == "unset CUDA_VISIBLE_DEVICES"
+
+
+@pytest.mark.parametrize("value", ["0", "1,0", "GPU-abc"])
+def test_a_variable_that_chooses_a_gpu_is_fine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", value)
+    assert "visible GPUs" not in by_name(tmp_path)
+
+
+def test_a_library_that_is_no_driver_is_named_for_what_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import _ctypes
+
+    shutil.copy(_ctypes.__file__, tmp_path / look.LIBRARY)
+    monkeypatch.setenv("LD_LIBRARY_PATH", str(tmp_path))
+    check = by_name(tmp_path)["driver library"]
+    assert check.status == "FAIL"
+    assert str(tmp_path / look.LIBRARY) in check.found
+    assert "not a CUDA driver" in check.found
+    assert "LD_LIBRARY_PATH" in check.cure
+
+
+def test_a_file_that_the_loader_refuses_is_named_with_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path, {look.LIBRARY: "no library at all"})
+    monkeypatch.setenv("LD_LIBRARY_PATH", str(tmp_path))
+    check = by_name(tmp_path)["driver library"]
+    assert check.status == "FAIL"
+    assert f"{tmp_path / look.LIBRARY} is there and does not load" in check.found
+
+
+def test_the_toolkits_stub_is_named_for_what_it_is(tmp_path: Path, behave: Behave) -> None:
+    behave("stub")
+    check = by_name(tmp_path)["driver library"]
+    assert check.status == "FAIL"
+    assert "stub, made for linking only" in check.found
+
+
+def test_a_driver_without_a_device_gives_its_own_error_and_the_nodes_are_looked_at(
+    tmp_path: Path, behave: Behave
+) -> None:
+    behave("no-device")
+    found = by_name(tmp_path)
+    assert "CUDA_ERROR_NO_DEVICE" in found["driver library"].found
+    assert found["device nodes"].status == "FAIL"
+
+
+def test_a_driver_that_crashes_is_survived_and_named(tmp_path: Path, behave: Behave) -> None:
+    behave("crash")
+    check = by_name(tmp_path)["driver library"]
+    assert check.status == "FAIL"
+    assert "signal 11" in check.found
+
+
+def test_a_driver_that_hangs_is_given_up_and_named(tmp_path: Path, behave: Behave) -> None:
+    behave("hang")
+    check = by_name(tmp_path, timeout=1.0)["driver library"]
+    assert check.status == "FAIL"
+    assert "no answer within 1 s" in check.found
+    assert "nvidia-smi" in check.cure
+
+
+def test_a_driver_too_old_for_cuda_12_is_named_with_the_version_it_takes(tmp_path: Path, behave: Behave) -> None:
+    behave("old")
+    check = by_name(tmp_path)["driver version"]
+    assert check.status == "FAIL"
+    assert "CUDA 11.4" in check.found
+    assert look.OLDEST_DRIVER in check.cure
+
+
+def test_a_driver_that_has_no_gpu_to_give_fails(tmp_path: Path, behave: Behave) -> None:
+    behave("none")
+    assert by_name(tmp_path)["GPU"].status == "FAIL"
+
+
+def test_the_first_gpu_is_named_with_its_capability_and_memory(tmp_path: Path, behave: Behave) -> None:
+    behave("fine")
+    nodes = {"proc/driver/nvidia/version": "NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.14  Thu Feb 22"}
+    found = by_name(write(tmp_path, nodes))
+    assert found["driver library"].status == "PASS"
+    assert found["driver version"] == Check("driver version", "PASS", "driver 550.54.14, CUDA 12.4")
+    assert found["GPU"].found == "First, compute capability 7.5, 16.0 GiB (and 1 more, not used)"
+
+
+@pytest.mark.parametrize(
+    ("capability", "targets", "expected"),
+    [
+        ((7, 5), ["sm_60", "sm_70", "compute_90"], "code"),
+        ((9, 0), ["sm_60", "sm_89", "compute_90"], "ptx"),
+        ((10, 0), ["sm_89", "compute_90"], "ptx"),
+        ((8, 6), ["sm_89", "sm_80"], "code"),
+        ((8, 0), ["sm_89"], "none"),
+        ((3, 7), ["sm_60", "compute_90"], "none"),
+        ((12, 0), ["sm_120"], "code"),
+        ((7, 5), [], "unknown"),
+    ],
+)
+def test_machine_code_serves_its_own_generation_and_ptx_all_later_ones(
+    capability: tuple[int, int], targets: list[str], expected: str
+) -> None:
+    assert look.covered(capability, targets) == expected
+
+
+def cuda_build(folder: Path) -> Path:
+    """The files of a TensorFlow with CUDA and of its wheels, as far as they are read."""
+    wheel = "Metadata-Version: 2.1\nName: {}\nVersion: {}\n"
+    asks = 'Requires-Dist: nvidia-cudnn-cu12<10.0,>=9.3; extra == "and-cuda"\n'
+    return write(
+        folder,
+        {
+            "tensorflow/__init__.py": "raise ImportError('doctor must not import TensorFlow')",
+            "tensorflow/python/platform/build_info.py": BUILD,
+            "tensorflow-2.21.0.dist-info/METADATA": wheel.format("tensorflow", "2.21.0") + asks,
+            "nvidia_cudnn_cu12-9.3.0.75.dist-info/METADATA": wheel.format("nvidia-cudnn-cu12", "9.3.0.75"),
+        },
+    )
+
+
+def asked(path: Path, driver: Path, how: str, **variables: str) -> list[str]:
+    """The lines that the backend prints in a fresh process with that TensorFlow and that driver."""
+    root = Path(__file__).resolve().parents[2]
+    environ = {**os.environ, "PYTHONPATH": f"{path}{os.pathsep}{root}", "LD_LIBRARY_PATH": str(driver), "DRIVER": how}
+    done = subprocess.run(
+        [sys.executable, "-c", RUN], env=environ | variables, capture_output=True, text=True, check=True
+    )
+    return done.stdout.splitlines()
+
+
+def test_with_everything_there_a_run_may_start(tmp_path: Path, driver: Path) -> None:
+    lines = asked(cuda_build(tmp_path), driver, "fine")
+    assert lines[-1] == "PRESENT"
+    text = "\n".join(lines)
+    assert "PASS | TensorFlow with CUDA | tensorflow 2.21.0, built for CUDA 12.5.1" in text
+    assert "PASS | CUDA libraries | all 1 nvidia-* wheels" in text
+
+
+def test_a_gpu_that_the_build_has_no_code_for_is_refused(tmp_path: Path, driver: Path) -> None:
+    lines = asked(cuda_build(tmp_path), driver, "kepler")
+    assert lines[-1].startswith("ABSENT no CUDA device: GPU: First, compute capability 3.5")
+
+
+def test_a_gpu_whose_code_is_compiled_at_the_first_start_is_warned_of(tmp_path: Path, driver: Path) -> None:
+    lines = asked(cuda_build(tmp_path), driver, "hopper")
+    assert lines[-1] == "PRESENT"
+    assert any(line.startswith("WARN | GPU code") and "CUDA_CACHE_PATH" in line for line in lines)
+    assert any(line.startswith("WARN | GPU code") and "unsupported PTX" in line for line in lines)
+    lines = asked(cuda_build(tmp_path), driver, "hopper", CUDA_CACHE_PATH="/cache")
+    assert any(line.startswith("PASS | GPU code") and "/cache" in line for line in lines)
+
+
+def test_a_wheel_that_is_missing_is_named(tmp_path: Path, driver: Path) -> None:
+    path = cuda_build(tmp_path)
+    metadata = path / "tensorflow-2.21.0.dist-info/METADATA"
+    more = 'Requires-Dist: nvidia-cufft-cu12>=11.2; extra == "and-cuda"\n'
+    metadata.write_text(metadata.read_text(encoding="utf-8") + more, encoding="utf-8")
+    assert "CUDA libraries: not installed: nvidia-cufft-cu12" in asked(path, driver, "fine")[-1]
+
+
+def spec(**more: object) -> Spec:
+    fixed = {"workload": "cifar", "backend": "cuda", "threads": Threads(intra=3, inter=2), "data": Data(kind="own")}
+    return Spec.model_validate({**fixed, **more})
+
+
+def test_a_worker_counts_gpus_as_nvml_does_unless_the_user_chose(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CUDA_DEVICE_ORDER", raising=False)
+    assert cuda.environment(spec())["CUDA_DEVICE_ORDER"] == "PCI_BUS_ID"
+    monkeypatch.setenv("CUDA_DEVICE_ORDER", "FASTEST_FIRST")
+    assert cuda.environment(spec())["CUDA_DEVICE_ORDER"] == "FASTEST_FIRST"
+
+
+def test_the_users_choice_of_gpu_and_cache_is_left_alone() -> None:
+    assert not {"CUDA_VISIBLE_DEVICES", "CUDA_CACHE_PATH"} & cuda.environment(spec()).keys()
+
+
+def test_a_spec_without_tf32_forbids_it_to_the_libraries_too() -> None:
+    assert cuda.environment(spec(tf32=False))["NVIDIA_TF32_OVERRIDE"] == "0"
+    assert "NVIDIA_TF32_OVERRIDE" not in cuda.environment(spec(tf32=True))

@@ -1,0 +1,90 @@
+"""What holds for every backend: the names that the protocol asks for, and that none needs TensorFlow to be imported."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import bench.backends
+from bench.check import Check
+from bench.spec import Data, Spec, Threads
+
+FOLDER = Path(bench.backends.__file__).parent
+NAMES = sorted(path.stem for path in FOLDER.glob("[a-z]*.py"))
+
+
+@pytest.fixture(params=NAMES)
+def backend(request: pytest.FixtureRequest) -> ModuleType:
+    return importlib.import_module(f"bench.backends.{request.param}")
+
+
+def spec(backend: ModuleType, onednn: bool = True) -> Spec:
+    threads = Threads(intra=3, inter=2)
+    return Spec(workload="cifar", backend=backend.NAME, threads=threads, onednn=onednn, data=Data(kind="own"))
+
+
+def test_the_three_backends_are_here() -> None:
+    assert NAMES == ["cpu", "cuda", "directml"]
+
+
+def test_a_backend_says_what_it_is_and_how_to_get_it(backend: ModuleType) -> None:
+    for name in ("NAME", "DESCRIPTION", "EXTRA", "IMAGE", "PLATFORMS"):
+        assert getattr(backend, name), name
+    assert f"{backend.NAME}.py" == Path(str(backend.__file__)).name
+
+
+def test_a_backends_module_and_checks_import_no_tensorflow_and_never_raise(backend: ModuleType) -> None:
+    code = (
+        f"import sys; from bench.backends import {backend.NAME} as backend; checks = list(backend.checks());"
+        "assert checks; print([name for name in sys.modules if name.split('.')[0] in ('tensorflow', 'keras')])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_every_failed_check_has_cause_and_cure(backend: ModuleType) -> None:
+    for check in backend.checks():
+        assert isinstance(check, Check)
+        assert check.found
+        assert check.cure or check.status in ("PASS", "SKIP"), check
+
+
+def test_a_worker_gets_the_specs_threads_and_onednn_before_tensorflow_is_loaded(backend: ModuleType) -> None:
+    environment = backend.environment(spec(backend))
+    assert environment["TF_ENABLE_ONEDNN_OPTS"] == "1"
+    assert environment["TF_NUM_INTRAOP_THREADS"] == environment["OMP_NUM_THREADS"] == "3"
+    assert environment["TF_NUM_INTEROP_THREADS"] == "2"
+    assert backend.environment(spec(backend, onednn=False))["TF_ENABLE_ONEDNN_OPTS"] == "0"
+
+
+def test_the_cpu_backend_hides_every_accelerator() -> None:
+    from bench.backends import cpu
+
+    environment = cpu.environment(spec(importlib.import_module("bench.backends.cpu")))
+    assert environment["CUDA_VISIBLE_DEVICES"] == environment["DML_VISIBLE_DEVICES"] == "-1"
+
+
+@pytest.mark.needs("linux")
+def test_without_any_tensorflow_the_cpu_backend_says_what_to_install(tmp_path: Path) -> None:
+    # This environment's packages but for TensorFlow; -S keeps the environment's own folder off the path.
+    for entry in Path(sysconfig.get_path("platlib")).iterdir():
+        if not entry.name.startswith("tensorflow"):
+            (tmp_path / entry.name).symlink_to(entry)
+    code = (
+        "from bench.backends import cpu\nfrom bench.errors import SettingsError\n"
+        "print([check.status for check in cpu.checks()])\n"
+        "try: cpu.require()\nexcept SettingsError as error: print(error.exit_code, error.message, error.hint)"
+    )
+    environ = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{FOLDER.parents[1]}"}
+    done = subprocess.run([sys.executable, "-S", "-c", code], env=environ, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == [
+        "['FAIL', 'PASS']",
+        "2 no TensorFlow is installed beside devbench pip install devbench[cpu]",
+    ]

@@ -1,0 +1,133 @@
+"""`devbench compare` as a user meets it: what it prints and how it ends."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_analyse_compare import NOISE, measured
+from typer.testing import CliRunner, Result
+
+from bench.cli import app
+from bench.output import store
+
+
+def devbench(*words: str) -> Result:
+    return CliRunner().invoke(app, ["compare", *words])
+
+
+def saved(folder: Path, steps: list[float], name: str, **changes: Any) -> str:
+    folder.mkdir(exist_ok=True)
+    return str(store.write(measured(steps, name=name, **changes), folder))
+
+
+@pytest.fixture
+def two(tmp_path: Path) -> tuple[str, str]:
+    """A result on the CPU and a slower one of a GPU that starts later, which took turns."""
+    cpu = saved(tmp_path, [0.01 * n for n in NOISE], "20260102T030405000-aaaaaaaa")
+    gpu = measured([0.013 * n for n in NOISE], 20.0, "20260102T030405000-bbbbbbbb", backend="cuda")
+    return cpu, str(store.write(gpu, tmp_path))
+
+
+def test_a_verdict_is_a_sentence_with_the_phases_below(two: tuple[str, str]) -> None:
+    done = devbench(*two)
+    assert done.exit_code == 0
+    told = " ".join(done.stdout.split())
+    assert "slower: cifar on cuda, as-written takes 1.3" in told
+    assert "as long as cifar on cpu, as-written per step (6 cohorts)" in told
+    assert "from a cold start cifar on cpu, as-written is ahead from the first step on" in told
+    assert "import 2.51 s 19.5 s +17.000 s" in told
+    assert max(map(len, done.stdout.splitlines())) <= 80
+
+
+def test_slower_ends_with_5_where_that_is_asked_for(two: tuple[str, str]) -> None:
+    assert devbench(*two, "--fail-on", "slower").exit_code == 5
+    assert devbench(*reversed(two), "--fail-on", "slower").exit_code == 0
+    assert devbench(*two, "--fail-on", "slower", "--threshold", "50%").exit_code == 0
+
+
+def test_slower_than_allowed_is_one_document_with_the_error_in_it(two: tuple[str, str]) -> None:
+    done = devbench(*two, "--fail-on", "slower", "--json")
+    assert done.exit_code == 5
+    document = json.loads(done.stdout)
+    assert document["error"]["exit_code"] == 5
+    assert [each["verdict"] for each in document["comparisons"]] == ["slower"]
+
+
+def test_the_document_is_alone_on_stdout_and_holds_what_is_printed(two: tuple[str, str]) -> None:
+    (found,) = json.loads(devbench(*two, "--json").stdout)["comparisons"]
+    assert (found["axis"], found["verdict"], found["paired"]) == ("backend", "slower", True)
+    assert found["ratio"]["value"] == pytest.approx(1.3)
+
+
+def test_an_unfair_comparison_is_refused_with_4_and_made_with_force(two: tuple[str, str], tmp_path: Path) -> None:
+    other = saved(tmp_path, [0.01, 0.011], "20260102T030405000-cccccccc", workload="mnist", group="h")
+    refused = devbench(two[0], other)
+    assert refused.exit_code == 4
+    assert "they are different programs" in refused.stderr
+    assert "--force" in refused.stderr
+    forced = devbench(two[0], other, "--force")
+    assert forced.exit_code == 0
+    assert "UNFAIR, workload: cifar as against mnist" in forced.stdout
+
+
+def test_three_results_make_a_matrix(two: tuple[str, str], tmp_path: Path) -> None:
+    third = saved(tmp_path, [0.005 * n for n in NOISE], "20260102T030405000-dddddddd", backend="directml")
+    done = devbench(*two, third)
+    assert "B  cifar on cuda, as-written" in done.stdout
+    row = next(line for line in done.stdout.splitlines() if line.startswith("  C   "))
+    assert row.split() == ["C", "0.5", "faster", "0.385", "faster", "–"]
+
+
+def test_a_folder_is_compared_within_itself(two: tuple[str, str], tmp_path: Path) -> None:
+    done = devbench(str(tmp_path))
+    assert done.stdout.startswith("slower: cifar on cuda")
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (("aaaaaaaa", "nowhere"), 2, "'nowhere' is no file, no folder and no result in"),
+        (("20260102", "aaaaaaaa"), 2, "2 results in"),
+        (("aaaaaaaa", "missing/a.json"), 2, "missing/a.json can't be read"),
+        (("aaaaaaaa",), 2, "there is only one result"),
+    ],
+)
+def test_what_names_no_result_is_told_with_what_to_do(
+    two: tuple[str, str], tmp_path: Path, words: tuple[str, ...], code: int, said: str
+) -> None:
+    done = devbench(*words, "--output", str(tmp_path))
+    assert done.exit_code == code
+    assert said in " ".join(done.stderr.split())
+
+
+def test_a_newer_truncated_or_edited_document_is_named_as_what_it_is(two: tuple[str, str], tmp_path: Path) -> None:
+    text = Path(two[0]).read_text()
+    wrong = {
+        "newer": (text.replace('"schema_version": 1', '"schema_version": 99', 1), "newer devbench"),
+        "cut": (text[: len(text) // 2], "no whole JSON document"),
+        "edited": (text.replace('"cohort": 1', '"cohort": "one"', 1), "no valid result: samples.0.cohort"),
+    }
+    for name, (content, said) in wrong.items():
+        path = tmp_path / f"{name}.json"
+        path.write_text(content)
+        done = devbench(str(path), two[1])
+        assert done.exit_code == 2
+        assert said in done.stderr
+
+
+def test_an_empty_folder_says_how_results_come_there(tmp_path: Path) -> None:
+    done = devbench(str(tmp_path))
+    assert done.exit_code == 2
+    assert "there is no result in" in done.stderr
+    assert "devbench run" in done.stderr
+
+
+def test_one_process_is_not_enough_data(tmp_path: Path) -> None:
+    one = saved(tmp_path, [0.01], "20260102T030405000-aaaaaaaa")
+    other = saved(tmp_path, [0.02], "20260102T030405000-bbbbbbbb", loop="fit", xla=False)
+    done = devbench(one, other)
+    assert done.exit_code == 0
+    assert done.stdout.startswith("not enough data:")

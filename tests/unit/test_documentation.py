@@ -1,0 +1,153 @@
+"""Every page of the documentation: its links lead somewhere, and what it shows is understood as it stands."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from pages import PAGES, REFERENCE, ROOT, anchors, command_lines, fences, links, words
+
+from bench import registry
+from bench.cli import COMMANDS, app
+from bench.errors import DevbenchError
+from bench.settings import FILE_VARIABLE, RunSettings, load, variable
+
+pytestmark = pytest.mark.once
+
+REFUSED: Any = typer.BadParameter.__mro__[1]
+"""Click's UsageError; some versions of Typer bring a Click of their own."""
+
+LINES = [(page, line) for page in PAGES for line in command_lines(page.read_text(encoding="utf-8"))]
+BLOCKS = [(page, fence) for page in PAGES for fence in fences(page.read_text(encoding="utf-8"))]
+
+
+def understand(line: str) -> None:
+    """Reads a command line as devbench does, up to where it would begin to work.
+
+    Raises:
+        Exception: devbench, too, would refuse it.
+    """
+    variables, rest = words(line)
+    for name in variables:
+        if name.startswith("DEVBENCH_") and name != FILE_VARIABLE:
+            assert name in map(variable, RunSettings.model_fields), f"{name} is no setting"
+    group: Any = typer.main.get_command(app)
+    if rest[0].startswith("-"):
+        group.make_context("devbench", list(rest))
+        return
+    assert rest[0] in COMMANDS, f"there is no command {rest[0]}"
+    if rest[1:]:  # a command alone is spoken of, not called
+        given = group.get_command(None, rest[0]).make_context(rest[0], rest[1:]).params
+        if "config" in given:
+            known = {"config", *RunSettings.model_fields}  # what else a command takes, Typer has checked
+            asked(given.pop("workloads", []), {name: value for name, value in given.items() if name in known})
+
+
+def asked(names: list[str], given: dict[str, Any]) -> None:
+    """Reads settings and names; a workload in capitals stands for any, a file is not run."""
+    settings = load(given.pop("config"), **{name: value for name, value in given.items() if value not in ([], ())})
+    for backend in settings.backend:
+        registry.backend(backend)
+    for name in names:
+        if name.endswith(".py"):
+            assert name == "./mine.py" or registry.describe(ROOT / name).offers
+        elif not name.isupper():
+            known = registry.resolve(name, settings.param)
+            assert set(settings.case) <= set(known.cases), f"{name} has no such case"
+            for loop in settings.loop:
+                assert registry.applicable(known.offers, known.not_loops, loop) is None
+
+
+@pytest.mark.parametrize(("page", "line"), LINES, ids=[f"{page.name}: {line}" for page, line in LINES])
+def test_a_command_line_that_a_page_shows_is_understood(
+    page: Path, line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    understand(line)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "devbench measure cifar",
+        "devbench run",
+        "devbench run cifar --fast",
+        "devbench run cifa",
+        "devbench run cifar --param batches=64",
+        "devbench run cifar --param batch=0",
+        "devbench run cifar --backend gpu",
+        "devbench run cifar --loop steps",
+        "devbench run transfer --loop fused",
+        "devbench run tabular --case middle",
+        "devbench run cifar --target-error 3",
+        "devbench run examples/none.py",
+        "devbench doctor --loop fit",
+        "devbench list all",
+        "devbench --fast",
+        "DEVBENCH_BACKENDS=cpu devbench run cifar",
+    ],
+)
+def test_a_command_line_that_devbench_refuses_is_refused_here_too(
+    line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    called = f"{line} --output here" if line == "devbench run" else line
+    with pytest.raises((DevbenchError, AssertionError, REFUSED)):
+        understand(called)
+
+
+def test_command_lines_are_found_in_shell_blocks_behind_prompts_and_in_the_text() -> None:
+    page = """
+Call `devbench run cifar`, or `devbench` alone; `devbench.toml` is a file. `X=1 devbench list` has a variable.
+```sh
+make demo
+.venv/bin/devbench run mnist --backend cpu \\
+  --json > out.json  # a comment
+```
+```console
+$ devbench doctor
+devbench shows this
+```
+```text
+devbench is a word here
+```
+"""
+    lines = command_lines(page)
+    assert [words(line) for line in lines] == [
+        ([], ["run", "cifar"]),
+        (["X"], ["list"]),
+        ([], ["run", "mnist", "--backend", "cpu", "--json"]),
+        ([], ["doctor"]),
+    ]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_link_of_a_page_leads_to_a_file_and_a_heading(page: Path) -> None:
+    for target in links(page.read_text(encoding="utf-8")):
+        path, _, anchor = target.partition("#")
+        there = (page.parent / path).resolve() if path else page
+        assert there.exists(), f"{page.name} links to {target}"
+        if anchor and there.suffix == ".md":
+            assert anchor in anchors(there.read_text(encoding="utf-8")), f"{page.name} links to {target}"
+
+
+def test_the_reference_has_links_to_look_at() -> None:
+    found = links(REFERENCE.read_text(encoding="utf-8"))
+    assert "../bench/output/schema.json" in found
+    assert "#data" in found
+
+
+def test_python_on_a_page_is_python() -> None:
+    for page, fence in BLOCKS:
+        if fence.language == "python":
+            compile(fence.text, page.name, "exec")
+
+
+def test_a_settings_file_on_a_page_is_read(tmp_path: Path) -> None:
+    for number, (_, fence) in enumerate(BLOCKS):
+        if fence.language == "toml":
+            file = tmp_path / f"{number}.toml"
+            file.write_text(fence.text, encoding="utf-8")
+            load(file)

@@ -1,0 +1,310 @@
+"""Explanations from results made by hand: parts, gains, findings, and what is printed of them."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+from synthetic import result
+from test_analyse_compare import sample
+
+from bench.analyse.batches import fixed_cost
+from bench.analyse.explain import Explanation, Fastest, Finding, Named, gains, ladder
+from bench.analyse.findings import findings
+from bench.measure.counterfactuals import Change, changed, changes, from_outside
+from bench.measure.plan import Planned
+from bench.output import explanations
+from bench.result import Failure, Interval, Operation, Placement, Result, Telemetry
+
+MOOD = (1.0, 1.6, 0.9, 1.3, 1.1)
+"""How fast the machine is in each cohort, for every worker in it."""
+
+
+def rung(loop: str, step: float, noise: float = 0.002, **changes: Any) -> Result:
+    rng = random.Random(loop)
+    samples = [sample(n, step * mood * rng.lognormvariate(0, noise)) for n, mood in enumerate(MOOD, 1)]
+    return result(loop, loop=loop, samples=samples, purpose="rung", part_of="x", **changes)
+
+
+RUNGS = {"as-written": 0.010, "step": 0.006, "host-batches": 0.004, "resident": 0.0039, "fused": 0.002}
+
+
+def test_the_parts_are_what_lies_between_neighbours_whatever_the_machine_did() -> None:
+    parts, rest, cohorts = ladder([rung(loop, step) for loop, step in RUNGS.items()])
+    assert cohorts == len(MOOD)
+    assert [p.name for p in parts] == ["the program's own loop", "input", "copies", "dispatch"]
+    assert [p.share.value for p in parts] == pytest.approx([0.4, 0.2, 0.01, 0.19], abs=0.005)
+    assert sum(p.share.value for p in parts) + rest.value == pytest.approx(1.0)
+
+
+def test_a_part_whose_interval_holds_zero_is_not_measurable() -> None:
+    rungs = [rung("step", 0.006, 0.03), rung("host-batches", 0.006, 0.03), rung("resident", 0.003, 0.03)]
+    parts, _, _ = ladder(rungs)
+    assert [p.measurable for p in parts] == [False, True]
+
+
+def test_a_barer_loop_that_is_slower_is_a_negative_part() -> None:
+    parts, rest, _ = ladder([rung("host-batches", 0.005), rung("resident", 0.006)])
+    assert parts[0].share.value == pytest.approx(-0.2, abs=0.01)
+    assert parts[0].measurable
+    assert rest.value == pytest.approx(1.2, abs=0.01)
+
+
+def test_intervals_of_several_parts_hold_together_as_often_as_they_say() -> None:
+    rng = random.Random(13)
+    held, trials = 0, 300
+    shares = {"step": 0.010, "host-batches": 0.008, "resident": 0.006, "fused": 0.003}
+    for _ in range(trials):
+        rungs = [
+            result(loop, loop=loop, samples=[sample(n, step * rng.lognormvariate(0, 0.02)) for n in range(1, 7)])
+            for loop, step in shares.items()
+        ]
+        parts = ladder(rungs)[0]
+        truths = (0.2, 0.2, 0.3)
+        held += all((p.share.low or 0) <= t <= (p.share.high or 0) for p, t in zip(parts, truths, strict=True))
+    assert held >= (0.95 - 3 * (0.05 * 0.95 / trials) ** 0.5) * trials
+
+
+def test_where_rungs_are_missing_the_part_is_called_by_all_that_lies_between() -> None:
+    parts, _, _ = ladder([rung("host-batches", 0.004), rung("fused", 0.002)])
+    assert [p.name for p in parts] == ["copies and dispatch"]
+    assert all(word in parts[0].what for word in ("converting", "calling TensorFlow"))
+
+
+def test_parts_that_are_nothing_are_called_causes_at_most_as_often_as_the_level_says() -> None:
+    rng = random.Random(11)
+    wrong, trials = 0, 300
+    for _ in range(trials):
+        loops = ("step", "host-batches", "resident", "fused")
+        rungs = [
+            result(loop, loop=loop, samples=[sample(n, 0.005 * rng.lognormvariate(0, 0.02)) for n in range(1, 7)])
+            for loop in loops
+        ]
+        wrong += any(p.measurable for p in ladder(rungs)[0])
+    assert wrong <= 0.05 * trials + 3 * (0.05 * 0.95 * trials) ** 0.5
+
+
+def test_gains_come_largest_first_and_a_change_that_failed_comes_last_with_why() -> None:
+    base = rung("step", 0.010)
+    failed = rung("step", 0.01, failure=Failure(kind="memory", message="OOM when allocating"))
+    tried = {
+        Named("batch 512", "--param batch=512", "too small batches"): failed,
+        Named("1 thread", "--threads 1", "too many threads"): rung("resident", 0.012),
+        Named("with XLA", "--xla on", "missing fusion"): rung("fused", 0.005),
+        Named("without oneDNN", "--no-onednn"): rung("host-batches", 0.010),
+    }
+    found = gains(base, tried, 0.02)
+    assert [(g.change, g.verdict) for g in found] == [
+        ("with XLA", "faster"), ("without oneDNN", "same"), ("1 thread", "slower"), ("batch 512", "not enough data"),
+    ]  # fmt: skip
+    assert found[-1].failure == "OOM when allocating"
+    assert [g.cured for g in found] == ["missing fusion", "", "", ""]  # only what is faster without it is a cause
+    assert "50% of it was missing fusion" in explanations.gained(found[0])
+
+
+def test_a_larger_batch_is_judged_by_the_example() -> None:
+    base, larger = rung("step", 0.010), rung("fused", 0.020)
+    for each, examples in ((base, 32), (larger, 128)):
+        assert each.summary.step_seconds is not None
+        each.summary.examples_per_second = examples / each.summary.step_seconds.value
+    (found,) = gains(base, {Named("batch 128", "--param batch=128"): larger}, 0.02)
+    assert (found.unit, found.verdict) == ("example", "faster")
+    assert found.ratio is not None
+    assert found.ratio.value == pytest.approx(0.5, rel=0.02)
+
+
+def batches(fixed: float, each: float, noise: float = 0.002) -> list[Result]:
+    """A program at batch 32, 128 and 512 whose step has a fixed cost and one for each example."""
+    found = []
+    for size in (32, 128, 512):
+        made = rung("step", fixed + each * size, noise)
+        found.append(made.model_copy(update={"spec": made.spec.model_copy(update={"params": {"batch": size}})}))
+    return found
+
+
+def test_the_batch_from_which_on_a_steps_fixed_cost_is_small_is_found() -> None:
+    base, *larger = batches(fixed=0.001, each=1e-6)
+    (found,) = fixed_cost(base, larger)
+    assert found.cause == "too small steps"
+    assert found.sentence.startswith("97% of a step is spent whatever its batch; from batch 9")
+    assert "beyond what was measured" in found.sentence  # 9,000 of 512
+    assert "1.15 ms and 1.15 µs an example" in found.evidence  # the moods, on average
+
+
+def test_a_step_that_grows_with_its_batch_has_no_fixed_cost_worth_telling() -> None:
+    base, *larger = batches(fixed=1e-5, each=1e-5)
+    assert not list(fixed_cost(base, larger))
+    assert not list(fixed_cost(base, larger[:1]))  # two points are a line, whatever is true
+
+
+def test_only_changes_that_make_sense_for_the_spec_are_tried() -> None:
+    options = {c.named.option for c in changes(result().spec)}
+    assert {"--xla on", "--dtype mixed_bfloat16", "--param batch=128", "--threads 1", "--no-onednn"} <= options
+    gpu = result(backend="cuda", dtype="float64", xla=True, tf32=False, params={}).spec
+    assert {c.named.option for c in changes(gpu)} >= {"--xla off", "--dtype float32", "--tf32"}
+    assert not any("batch" in c.named.option or "onednn" in c.named.option for c in changes(gpu))
+
+
+def causes(**of_sample: Any) -> list[str]:
+    samples = [sample(n, 0.01, **of_sample) for n in (1, 2, 3)]
+    return [f.cause for f in findings([result(samples=samples)])]
+
+
+def test_odd_shapes_are_a_cause_only_where_there_are_tensor_cores() -> None:
+    facts = {"products": {"count": 9, "odd": 3, "examples": {"dense_2/MatMul": [10]}}}
+
+    def told(**changes: Any) -> list[str]:
+        samples = [sample(n, 0.01, facts=facts) for n in (1, 2, 3)]
+        return [f.sentence for f in findings([result(samples=samples, **changes)]) if "tensor cores" in f.cause]
+
+    assert told() == []
+    assert told(backend="cuda", dtype="float64") == []
+    assert told(backend="cuda", dtype="float32", tf32=False) == []
+    expected = ["3 of 9 matrix products have a side that is no multiple of 8"]
+    assert told(backend="cuda") == told(backend="cuda", dtype="mixed_float16", tf32=False) == expected
+
+
+@pytest.mark.parametrize(
+    ("callbacks", "verbose", "cause"),
+    [(["Slow"], 0, "callbacks and logging"), ([], "auto", "callbacks and logging"), ([], 0, "shuffling by fit")],
+)
+def test_what_fit_is_asked_for_beyond_a_bare_one_is_named_as_what_it_is(
+    callbacks: list[str], verbose: Any, cause: str
+) -> None:
+    rungs = [rung("as-written", 0.010), rung("fit", 0.006), rung("step", 0.0059, 0.03)]
+    rungs[0].samples[0].facts["fit"] = {"callbacks": callbacks, "verbose": verbose}
+    found = {f.cause: f for f in findings(rungs, ladder(rungs)[0])}
+    assert cause in found
+    assert found[cause].share == pytest.approx(0.4, abs=0.01)
+    assert ", ".join(callbacks) in found[cause].evidence
+
+
+def busy(cpu_share: float) -> Result:
+    samples = [sample(n, 0.01) for n in (1, 2, 3)]
+    for each in samples:
+        for block in each.series[0].blocks:
+            block.cpu_seconds = block.seconds * cpu_share
+    return result(samples=samples)
+
+
+def test_nothing_is_found_where_nothing_is_wrong() -> None:
+    assert findings([busy(1.9)]) == []
+
+
+def test_processors_that_idle_are_seen_in_cpu_time() -> None:
+    assert [f.cause for f in findings([busy(0.9)])] == ["too little parallelism"]
+
+
+def test_a_quota_that_throttles_is_seen_in_the_cgroups_counters() -> None:
+    held = Telemetry(wall_seconds=2.0, throttled_seconds=0.5, throttled_periods=10)
+    assert "CPU quota" in causes(telemetry=held)
+
+
+def test_a_trace_a_step_is_retracing_and_a_few_are_not() -> None:
+    def traced(count: int, steps: int, restarts: int = 0) -> bool:
+        often = [{"function": "f", "file": "/a/mine.py", "line": 3, "count": count}]
+        return "retracing" in causes(facts={"traced": often, "steps_run": steps, "restarts": restarts})
+
+    assert traced(400, 500)
+    assert not traced(6, 2000)
+    assert not traced(40, 500, restarts=39)  # once each time that devbench begins a short program again
+    assert traced(400, 500, restarts=39)
+
+
+def test_a_partial_batch_that_compiles_anew_is_told_in_steps() -> None:
+    phases = {"first_step": 0.1, "partial_batch": 0.61, "partial_batch_again": 0.01}
+    assert "a partial last batch" in causes(phases=phases)
+    assert "a partial last batch" not in causes(phases={**phases, "partial_batch": 0.02})
+
+
+def test_operations_on_the_host_are_named() -> None:
+    stray = Placement(
+        asked="GPU:0",
+        method="partition graphs",
+        proven=False,
+        on_device=5,
+        host_by_design={"EagerPyFunc": 1, "Const": 3},
+        misplaced=[Operation(name="x", op="StringJoin", device="CPU:0")],
+    )
+    found = [f for f in findings([result(placement=stray)]) if f.cause == "operations kept on the host"]
+    assert "EagerPyFunc, StringJoin on CPU:0" in found[0].sentence
+
+
+def test_a_start_that_outweighs_a_short_program_is_told() -> None:
+    short = result(samples=[sample(n, 0.001, phases={"trace": 0.4, "first_step": 0.2}) for n in (1, 2)])
+    assert short.projection is not None
+    short.projection.steps = 100
+    assert "first-step costs" in [f.cause for f in findings([short])]
+
+
+def test_callbacks_are_named_where_a_bare_fit_is_faster() -> None:
+    rungs = [rung("as-written", 0.010), rung("fit", 0.007), rung("step", 0.006)]
+    rungs[0].samples[0].facts["fit"] = {"callbacks": ["Slow"], "verbose": "auto"}
+    found = {f.cause: f for f in findings(rungs, ladder(rungs)[0])}
+    assert "30%" in found["callbacks and logging"].sentence
+    assert "Slow" in found["callbacks and logging"].evidence
+    assert "10%" in found["Keras' metrics and bookkeeping"].sentence
+
+
+def test_only_what_can_be_changed_from_outside_is_tried() -> None:
+    base = rung("as-written", 0.01)
+    base.samples[0].facts |= {"fit": {"callbacks": [], "verbose": 0}, "pipeline": [{"stage": "map", "seconds": 1.0}]}
+    assert from_outside(base) == ["steps-per-execution"]  # a pipeline that a generator iterates over by itself
+    base.samples[0].facts["reachable"] = True
+    assert from_outside(base) == ["cache", "prefetch", "parallel-map", "steps-per-execution"]
+    assert from_outside(rung("step", 0.01)) == []
+    both = changed(changed(planned(base), change_of("cache")), change_of("prefetch"))
+    assert both.spec.changes == ("cache", "prefetch")
+
+
+def planned(base: Result) -> Planned:
+    return Planned(base.spec, (), None, 32)
+
+
+def change_of(name: Any) -> Change:
+    return Change(Named(name, f"--change {name}"), name, {"changes": (name,)})
+
+
+def explained(**changes: Any) -> Explanation:
+    parts, rest, cohorts = ladder([rung(loop, step) for loop, step in RUNGS.items()])
+    given: dict[str, Any] = {
+        "id": "x", "label": "cifar on cpu, as-written", "step_seconds": 0.01, "cohorts": cohorts, "parts": parts,
+        "rest_seconds": 0.002, "rest_share": rest, "lowest": "fused",
+        "gains": gains(rung("step", 0.01), {Named("with XLA", "--xla on"): rung("fused", 0.005)}, 0.02),
+        "tried_on": "as-written",
+        "fastest": Fastest(
+            words="with XLA", unit="step", times=Interval(value=2.0, low=1.9, high=2.1),
+            command="devbench run cifar --xla on",
+        ),
+    }  # fmt: skip
+    return Explanation(**{**given, **changes})
+
+
+def test_the_largest_cause_and_the_best_change_are_the_first_sentence() -> None:
+    shown = explanations.text(explained())
+    first = " ".join(shown.split("\n\n")[0].split())
+    assert first.startswith("cifar on cpu, as-written: a step takes 10.0 ms, of which 40% is the program's own loop")
+    assert "Fastest found: with XLA, 2" in first
+    assert "as fast per step." in first
+    assert shown.rstrip().endswith("devbench run cifar --xla on")
+    assert max(map(len, shown.splitlines())) <= 80
+
+
+def test_what_so_few_cohorts_cannot_tell_is_not_called_nothing() -> None:
+    parts, rest, _ = ladder([rung("step", 0.01, 0.3), rung("resident", 0.006, 0.3)])
+    told = explanations.headline(explained(parts=parts, rest_share=rest, gains=[], fastest=None))
+    assert "nothing is wrong" not in told
+    assert "--max-time" in told
+
+
+def test_where_nothing_is_wrong_that_is_what_is_said() -> None:
+    parts, rest, _ = ladder([rung("step", 0.01, 0.02), rung("resident", 0.01, 0.02)])
+    told = explanations.headline(explained(parts=parts, rest_share=rest, fastest=None))
+    assert "nothing is wrong that was looked for" in told
+    untried = explanations.headline(explained(parts=parts, rest_share=rest, fastest=None, gains=[]))
+    assert "nothing is wrong" not in untried
+    seen = [Finding(cause="CPU quota", sentence="held back", evidence="x")]
+    found = explanations.headline(explained(parts=parts, rest_share=rest, fastest=None, findings=seen))
+    assert "nothing is wrong" not in found
+    assert "stands below" in found

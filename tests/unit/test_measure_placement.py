@@ -1,0 +1,135 @@
+"""The verdict on partitioned graphs, on nodes made by hand as TensorFlow writes them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pytest
+
+from bench.machine.placement import judge, short
+
+pytestmark = pytest.mark.once
+
+FLOAT, INT32, UINT8, STRING, INT64 = 1, 3, 4, 7, 9
+
+
+@dataclass
+class Attr:
+    """What an AttrValue is asked for."""
+
+    type: int = 0
+    b: bool = False
+
+
+@dataclass
+class Node:
+    """What a NodeDef is asked for."""
+
+    name: str
+    op: str
+    device: str
+    attr: dict[str, Attr] = field(default_factory=dict)
+
+
+def node(op: str, device: str, dtype: int | None = None, name: str = "", key: str = "T") -> Node:
+    """A node on a device such as "GPU:0", in TensorFlow's long spelling."""
+    full = f"/job:localhost/replica:0/task:0/device:{device}" if device else ""
+    return Node(name or op.lower(), op, full, {} if dtype is None else {key: Attr(type=dtype)})
+
+
+def test_a_devices_spellings_are_one() -> None:
+    for spelling in ("/job:localhost/replica:0/task:0/device:GPU:0", "/device:GPU:0", "GPU:0", "/device:gpu:0"):
+        assert short(spelling) == "GPU:0"
+
+
+def test_a_step_that_ran_where_it_was_asked_to_is_proven() -> None:
+    found = judge([node("MatMul", "CPU:0", FLOAT), node("_Arg", "CPU:0", FLOAT)], "/device:CPU:0", "by hand")
+    assert (found.proven, found.on_device, found.misplaced, found.reason) == (True, 2, [], None)
+    assert (found.asked, found.method, found.devices) == ("CPU:0", "by hand", {"CPU:0": 2})
+
+
+def test_no_node_at_all_proves_nothing() -> None:
+    found = judge([], "/device:CPU:0", "by hand")
+    assert not found.proven
+    assert "no proof" in (found.reason or "")
+
+
+def test_nodes_on_the_host_alone_prove_nothing_of_a_gpu() -> None:
+    found = judge([node("IteratorGetNext", "CPU:0"), node("_Send", "CPU:0", FLOAT)], "/device:GPU:0", "by hand")
+    assert not found.proven
+    assert found.on_device == 0
+    assert found.misplaced == []
+
+
+def test_an_operation_on_the_other_cpu_is_named() -> None:
+    planted = node("MatMul", "CPU:1", FLOAT, "model/planted")
+    found = judge([node("MatMul", "CPU:0", FLOAT), planted], "/device:CPU:0", "by hand")
+    assert not found.proven
+    assert [(o.name, o.op, o.device) for o in found.misplaced] == [("model/planted", "MatMul", "CPU:1")]
+    assert "1 operation" in (found.reason or "")
+
+
+def test_what_carries_values_to_a_stray_operation_is_no_stray_itself() -> None:
+    strays = [node(op, "CPU:1", FLOAT, op) for op in ("_Recv", "MatMul", "_Send", "_Arg", "_Retval", "NoOp")]
+    found = judge([node("MatMul", "CPU:0", FLOAT), *strays], "/device:CPU:0", "by hand")
+    assert [o.op for o in found.misplaced] == ["MatMul"]
+    assert not found.proven
+
+
+@pytest.mark.parametrize("op", ["MatMul", "Conv2D", "ResourceApplyGradientDescent", "Relu", "BiasAdd", "AddV2", "Mul"])
+def test_computing_on_the_host_is_never_by_design_on_a_gpu(op: str) -> None:
+    found = judge([node("MatMul", "GPU:0", FLOAT), node(op, "CPU:0", FLOAT, "stray")], "/device:GPU:0", "by hand")
+    assert [o.name for o in found.misplaced] == ["stray"]
+    assert not found.proven
+
+
+HOST = [
+    node("IteratorGetNext", "CPU:0"),
+    node("AnonymousIteratorV3", "CPU:0"),
+    node("_Arg", "CPU:0", FLOAT),
+    node("_Retval", "CPU:0", FLOAT),
+    node("_Send", "CPU:0", FLOAT),
+    node("_HostRecv", "CPU:0", FLOAT),
+    node("Const", "CPU:0", INT32, key="dtype"),
+    node("Const", "CPU:0", STRING, key="dtype"),
+    node("AddV2", "CPU:0", INT64),
+    node("Less", "CPU:0", INT32),
+    node("VarHandleOp", "CPU:0", FLOAT, key="dtype"),
+    node("StatefulPartitionedCall", "CPU:0"),
+    node("While", "CPU:0"),
+    node("NoOp", "CPU:0"),
+    node("Identity", ""),
+]
+
+
+@pytest.mark.parametrize("one", HOST, ids=lambda one: f"{one.op}-{one.attr}")
+def test_what_belongs_on_the_host_is_counted_and_forgiven_there(one: Node) -> None:
+    found = judge([node("MatMul", "GPU:0", FLOAT), one], "/device:GPU:0", "by hand")
+    assert found.proven
+    assert found.host_by_design == {one.op: 1}
+
+
+def test_an_operation_of_small_numbers_without_a_type_is_not_forgiven() -> None:
+    found = judge([node("MatMul", "GPU:0", FLOAT), node("AddV2", "CPU:0")], "/device:GPU:0", "by hand")
+    assert [o.op for o in found.misplaced] == ["AddV2"]
+
+
+def test_a_cast_of_images_on_the_host_is_named() -> None:
+    cast = Node("cast", "Cast", "/device:CPU:0", {"SrcT": Attr(type=UINT8), "DstT": Attr(type=FLOAT)})
+    found = judge([node("MatMul", "GPU:0", FLOAT), cast], "/device:GPU:0", "by hand")
+    assert [o.op for o in found.misplaced] == ["Cast"]
+
+
+def test_one_operation_that_ran_in_many_graphs_is_named_once() -> None:
+    stray = node("MatMul", "CPU:0", FLOAT, "stray")
+    found = judge([node("MatMul", "GPU:0", FLOAT), stray, stray, stray], "/device:GPU:0", "by hand")
+    assert len(found.misplaced) == 1
+    assert found.devices == {"GPU:0": 1, "CPU:0": 3}
+
+
+def test_xla_clusters_are_counted() -> None:
+    compiled = node("StatefulPartitionedCall", "CPU:0")
+    compiled.attr["_XlaMustCompile"] = Attr(b=True)
+    plain = node("StatefulPartitionedCall", "CPU:0", name="plain")
+    plain.attr["_XlaMustCompile"] = Attr(b=False)
+    assert judge([compiled, plain, node("_XlaRun", "CPU:0")], "/device:CPU:0", "by hand").xla_clusters == 2

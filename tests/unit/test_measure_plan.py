@@ -1,0 +1,230 @@
+"""From settings to specs: which runs follow from what was asked for, and what is refused, and why."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench.errors import DataError, NotApplicable, SettingsError, UnknownName
+from bench.measure.plan import Group, plan
+from bench.settings import load
+from bench.spec import Data, Spec, Threads
+
+pytestmark = pytest.mark.once
+
+OWN = '''"""A program."""
+from pydantic import BaseModel
+
+class Params(BaseModel):
+    batch: int = 8
+
+def inputs(ctx):
+    return (ctx.rng.random(4),)
+
+def step():
+    return lambda x: x
+'''
+
+
+def planned(*workloads: str, **options: Any) -> list[Group]:
+    return plan(workloads, load(**options))
+
+
+def specs(*workloads: str, **options: Any) -> list[Spec]:
+    """The specs of all groups."""
+    return [each.spec for group in planned(*workloads, **options) for each in group.planned]
+
+
+def own(folder: Path, name: str = "mine.py", text: str = OWN) -> str:
+    folder.mkdir(exist_ok=True)
+    (folder / name).write_text(text)
+    return str(folder / name)
+
+
+def test_a_bare_name_is_the_program_as_written_on_the_cpu() -> None:
+    (spec,) = specs("cifar", data="sample")
+    assert (spec.workload, spec.backend, spec.loop, spec.case) == ("cifar", "cpu", "as-written", None)
+    assert spec.params == {"batch": 32, "epochs": 10, "hidden1": 3000, "hidden2": 1000, "learning_rate": 0.01}
+
+
+def test_every_value_of_a_spec_is_explicit() -> None:
+    (spec,) = specs("cifar", data="sample", loop="step")
+    told = spec.model_dump()
+    assert {name for name, value in told.items() if value is None} == {"file", "case"}
+    assert spec.threads.intra >= 1
+    assert spec.threads.inter >= 1
+    assert told["data"]["kind"] == "sample"
+    assert told["data"]["sha256"]
+    assert told["file_sha256"]
+
+
+@pytest.mark.parametrize(
+    ("loop", "xla", "pinned"),
+    [
+        ("as-written", "auto", None),
+        ("fit", "auto", False),
+        ("fused", "auto", False),
+        ("as-written", "on", True),
+        ("as-written", "off", False),
+        ("step", "on", True),
+        ("step", "off", False),
+    ],
+)
+def test_xla_is_pinned_in_every_loop_but_as_written(loop: str, xla: str, pinned: bool | None) -> None:
+    (spec,) = specs("cifar", data="sample", loop=loop, xla=xla)
+    assert spec.xla is pinned
+
+
+def test_settings_reach_the_spec() -> None:
+    wanted: dict[str, Any] = {"dtype": "float64", "tf32": False, "onednn": False, "deterministic": True, "seed": 7}
+    (spec,) = specs("matmul", threads=3, **wanted)
+    assert spec.threads == Threads(intra=3, inter=3)
+    assert spec.model_dump(include=set(wanted)) == wanted
+
+
+def test_threads_are_the_cpu_limits_unless_asked_for() -> None:
+    from bench.machine.limits import thread_count
+
+    (spec,) = specs("matmul")
+    assert spec.threads.intra == spec.threads.inter == thread_count()
+
+
+def test_without_a_choice_all_cases_run_each_by_its_own_loop() -> None:
+    found = [(spec.title, spec.loop, spec.params["op"]) for spec in specs("op-granularity")]
+    assert found == [
+        ("op-granularity/add", "as-written", "add"),
+        ("op-granularity/matmul", "as-written", "matmul"),
+        ("op-granularity/add-graph", "step", "add"),
+        ("op-granularity/matmul-graph", "step", "matmul"),
+    ]
+
+
+def test_a_case_can_be_chosen_and_its_other_parameters_set() -> None:
+    (spec,) = specs("tabular", case="large", param={"rows": "6400"})
+    assert (spec.title, spec.params["feed"], spec.params["rows"], spec.params["batch"]) == (
+        "tabular/large", "dataset", 6400, 32,
+    )  # fmt: skip
+
+
+def test_a_parameter_that_the_cases_set_chooses_instead_of_them() -> None:
+    (spec,) = specs("tabular", param={"batch": "20"})
+    assert (spec.case, spec.params["batch"], spec.params["rows"]) == (None, 20, 1000)
+
+
+def test_a_parameter_that_no_case_sets_goes_to_each_of_them() -> None:
+    found = specs("tabular", param={"hidden": "64"})
+    assert [(spec.case, spec.params["hidden"]) for spec in found] == [("small", 64), ("large", 64)]
+
+
+def test_backends_and_loops_are_crossed_within_one_group() -> None:
+    (group,) = planned("matmul", loop="as-written,step,fused")
+    assert [(each.spec.backend, each.spec.loop) for each in group.planned] == [
+        ("cpu", "as-written"), ("cpu", "step"), ("cpu", "fused"),
+    ]  # fmt: skip
+
+
+def test_each_workload_is_a_group_of_its_own() -> None:
+    groups = planned("matmul", "dense-inference")
+    assert [group.workload for group in groups] == ["matmul", "dense-inference"]
+    assert [len(group.planned) for group in groups] == [1, 1]
+
+
+def test_a_loop_that_makes_no_sense_is_told_and_the_others_run() -> None:
+    (group,) = planned("matmul", loop="fit,step")
+    assert [each.spec.loop for each in group.planned] == ["step"]
+    (refused,) = group.not_applicable
+    assert refused.startswith("matmul by loop fit: not applicable, because ")
+
+
+def test_where_nothing_is_left_to_run_the_reasons_are_the_error() -> None:
+    with pytest.raises(
+        NotApplicable, match=r"model-init/build by loop step: not applicable, because .+model-init/clone"
+    ):
+        planned("model-init", loop="step")
+
+
+def test_a_backend_that_makes_no_sense_is_told() -> None:
+    with pytest.raises(NotApplicable, match=r"transfer on cpu: not applicable, because .+nothing to copy") as caught:
+        planned("transfer")
+    assert caught.value.exit_code == 2
+
+
+def test_two_cases_that_an_asked_loop_makes_the_same_are_run_once() -> None:
+    assert [spec.title for spec in specs("op-granularity", loop="step")] == [
+        "op-granularity/add", "op-granularity/matmul",
+    ]  # fmt: skip
+
+
+def test_what_a_result_should_say_is_planned_with_it() -> None:
+    (group,) = planned("tabular", case="large")
+    (one,) = group.planned
+    assert one.total_steps == 3125
+    assert one.examples == 32
+    assert any("float64" in note for note in one.notes)
+
+
+@pytest.mark.parametrize(
+    ("workload", "options", "error", "said"),
+    [
+        ("cifra", {}, UnknownName, "cifra"),
+        ("cifar", {"backend": "gpu"}, UnknownName, "backend named 'gpu'"),
+        ("cifar", {"case": "small"}, UnknownName, "case named 'small'"),
+        ("tabular", {"case": "smal"}, UnknownName, "case named 'smal'"),
+        ("cifar", {"param": {"bach": "1"}}, UnknownName, "bach"),
+        ("cifar", {"param": {"batch": "0"}}, SettingsError, "batch"),
+        ("cifar", {"data": "full", "data_dir": "nowhere"}, DataError, "nowhere"),
+    ],
+)
+def test_what_is_wrong_is_found_before_anything_runs(
+    workload: str, options: dict[str, Any], error: type[Exception], said: str
+) -> None:
+    with pytest.raises(error, match=said):
+        planned(workload, **options)
+
+
+def test_no_workload_at_all_is_an_error_that_names_those_there_are() -> None:
+    with pytest.raises(UnknownName) as caught:
+        planned()
+    assert "cifar" in caught.value.hint
+
+
+def test_a_file_is_named_by_its_stem_and_known_by_its_text(tmp_path: Path) -> None:
+    (spec,) = specs(own(tmp_path / "a"))
+    assert (spec.workload, spec.params) == ("mine", {"batch": 8})
+    assert spec.file == str((tmp_path / "a/mine.py").resolve())
+    (moved,) = specs(own(tmp_path / "b"))
+    assert moved.key == spec.key
+    (edited,) = specs(own(tmp_path / "c", text=OWN + "\n# another text\n"))
+    assert edited.key != spec.key
+
+
+def test_the_key_tells_apart_whatever_defines_a_run_and_not_where_its_data_lie() -> None:
+    base = Spec(workload="w", backend="cpu", threads=Threads(intra=2, inter=2), data=Data(kind="full", name="d"))
+    changes: list[dict[str, Any]] = [
+        {"workload": "v"}, {"backend": "cuda"}, {"loop": "fit"}, {"dtype": "float64"}, {"xla": True}, {"xla": False},
+        {"tf32": False}, {"onednn": False}, {"deterministic": True}, {"seed": 2}, {"params": {"batch": 1}},
+        {"threads": Threads(intra=1, inter=2)}, {"file_sha256": "0"}, {"data": Data(kind="sample", name="d")},
+        {"data": Data(kind="full", name="d", sha256="1")},
+    ]  # fmt: skip
+    keys = [base.key, *(base.model_copy(update=change).key for change in changes)]
+    assert len(set(keys)) == len(keys)
+    elsewhere = base.model_copy(update={"file": "/elsewhere", "data": Data(kind="full", name="d", source="/mnt")})
+    assert elsewhere.key == base.key
+
+
+def test_the_key_is_the_same_in_every_process_and_in_any_order_of_parameters() -> None:
+    script = """
+from bench.spec import Data, Spec, Threads
+print(Spec(workload="w", backend="cpu", params={"b": 1, "a": [1, 2]}, threads=Threads(intra=1, inter=1),
+           data=Data(kind="own")).key)
+"""
+    params = {"a": [1, 2], "b": 1}
+    spec = Spec(workload="w", backend="cpu", params=params, threads=Threads(intra=1, inter=1), data=Data(kind="own"))
+    there = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert there.stdout.strip() == spec.key
+    assert len(spec.key) == 16
+    assert int(spec.key, 16) >= 0

@@ -1,0 +1,98 @@
+"""When a run has measured enough."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+from test_analyse_compare import measured
+
+from bench.measure import stopping
+from bench.settings import RunSettings, load
+
+SETTINGS: RunSettings = load(max_time="2m", max_processes="30")
+
+
+def pair(ratios: list[float]) -> list[Any]:
+    return [measured([0.01] * len(ratios)), measured([0.01 * r for r in ratios], name="b", loop="fit")]
+
+
+def test_one_spec_is_done_when_its_step_is_known_to_the_target() -> None:
+    found = stopping.reached([measured([0.0100, 0.0101, 0.0099, 0.0100, 0.0101])], 0.03)
+    assert found is not None
+    assert found.settled
+    wide = stopping.reached([measured([0.010, 0.012, 0.009, 0.011, 0.008])], 0.03)
+    assert wide is not None
+    assert not wide.settled
+    assert wide.needed is not None
+    assert wide.needed > 5
+
+
+@pytest.mark.parametrize("centre", [0.8, 1.0, 1.25])
+def test_a_comparison_is_done_when_its_verdict_is_settled_whatever_the_width(centre: float) -> None:
+    found = stopping.reached(pair([centre * r for r in (1.0, 1.004, 0.996, 1.003, 0.998)]), 0.02)
+    assert found is not None
+    assert found.settled
+
+
+def test_a_comparison_is_not_done_while_one_of_its_verdicts_is_open() -> None:
+    third = measured([0.010, 0.0105, 0.0099, 0.0104, 0.010], name="c", loop="step")
+    found = stopping.reached([*pair([2.0] * 5), third], 0.02)
+    assert found is not None
+    assert not found.settled
+
+
+def test_a_ladder_is_done_when_neighbours_are_told_apart() -> None:
+    near = [measured([0.0100] * 5, name="a"), *pair([3.0, 3.02, 2.99, 3.01, 3.0])]
+    near[1] = measured([0.0100 * r for r in (1.0, 1.05, 0.96, 1.04, 0.99)], name="b", loop="step")
+    near[2] = measured([0.030 * r for r in (1.0, 1.05, 0.96, 1.04, 0.99)], name="c", loop="fused")
+    first, chained = stopping.reached(near, 0.02), stopping.reached(near, 0.02, chained=True)
+    assert first is not None
+    assert chained is not None
+    assert (first.settled, chained.settled) == (False, False)  # a and b are not told apart either way
+    told = stopping.reached(near[1:], 0.02, chained=True)
+    assert told is not None
+    assert told.settled
+    assert told.decided
+
+
+def test_a_ratio_too_near_the_threshold_says_that_no_number_is_enough() -> None:
+    found = stopping.reached(pair([1.02 * r for r in (1.0, 1.02, 1 / 1.02, 1.01, 1 / 1.01)]), 0.02)
+    assert found is not None
+    assert not found.settled
+    assert found.needed is None
+
+
+def test_looking_again_and_again_stops_identical_programs_at_a_wrong_verdict_hardly_ever() -> None:
+    rng = random.Random(3)
+    wrong = 0
+    for _ in range(400):
+        ratios = [rng.lognormvariate(0, 0.03) for _ in range(12)]
+        for n in range(stopping.PILOT, 13):
+            found = stopping.reached(pair(ratios[:n]), 0.02)
+            assert found is not None
+            if found.settled:
+                from bench.analyse.compare import compare
+
+                first, other = pair(ratios[:n])
+                wrong += compare(first, other).verdict != "same"
+                break
+    assert wrong <= 8  # 2 in 100, were the noise as large as on a bad day
+
+
+@pytest.mark.parametrize(
+    ("known", "cohorts", "elapsed", "expected"),
+    [
+        (stopping.Reached(0.01, 5, True), 5, 10.0, "target"),
+        (stopping.Reached(0.01, 5, True), 4, 10.0, None),
+        (stopping.Reached(0.09, 50, False), 30, 10.0, "max-processes"),
+        (stopping.Reached(0.09, 50, False), 7, 118.0, "max-time"),
+        (None, 1, 118.0, None),
+        (None, 1, 121.0, "max-time"),
+    ],
+)
+def test_a_cap_or_the_target_ends_a_run(
+    known: stopping.Reached | None, cohorts: int, elapsed: float, expected: str | None
+) -> None:
+    assert stopping.reason(known, cohorts, elapsed, 5.0, SETTINGS) == expected

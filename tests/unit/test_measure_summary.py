@@ -1,0 +1,320 @@
+"""A result's figures from samples made by hand, whose figures can be worked out on paper."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from synthetic import MOMENT, misplaced, result
+
+from bench.measure import summary
+from bench.result import Block, Failure, Full, Placement, ProcessSample, Result, Series, Stop, Telemetry
+
+pytestmark = pytest.mark.once
+
+PHASES = {
+    "interpreter": 0.1, "import": 2.0, "device_init": 0.3, "data": 1.0, "build": 0.5,
+    "prepare": 4.0, "trace": 0.7, "first_step": 0.2,
+}  # fmt: skip
+
+
+def series(step: float, name: str = "step", blocks: int = 3, warm: float | None = None, **changes: Any) -> Series:
+    """A series of equal blocks of 10 steps, after one block of warm-up."""
+    return Series(
+        name=name,
+        warmup=[Block(seconds=10 * (warm or step), steps=10, cpu_seconds=0.0)],
+        blocks=[Block(seconds=10 * step, steps=10, cpu_seconds=0.0, turn=n) for n in range(blocks)],
+        **changes,
+    )
+
+
+def sample(step: float = 0.01, cohort: int = 1, **changes: Any) -> ProcessSample:
+    given: dict[str, Any] = {"phases": dict(PHASES), "series": [series(step)], **changes}
+    return ProcessSample(cohort=cohort, pid=cohort, started=MOMENT, **given)
+
+
+def blank(*samples: ProcessSample, **changes: Any) -> Result:
+    """A result that holds nothing but samples."""
+    given: dict[str, Any] = {"summary": {}, "projection": None, "placement": None, "stop": None, **changes}
+    return result(samples=list(samples), **given)
+
+
+def summarised(*samples: ProcessSample, total: int | None = None, examples: int | None = None) -> Result:
+    found = blank(*samples)
+    summary.summarise(found, total, examples)
+    return found
+
+
+def keys(found: Result) -> list[str]:
+    return [each.key for each in found.warnings]
+
+
+def test_the_step_is_the_typical_one_and_beside_it_the_mean() -> None:
+    one = sample()
+    one.series[0].blocks[2].seconds *= 4
+    found = summarised(one, examples=32).summary
+    assert found.step_seconds is not None
+    assert found.step_seconds_mean is not None
+    assert found.step_seconds.value == pytest.approx(0.01)
+    assert found.step_seconds_mean.value == pytest.approx(0.02)
+    assert found.examples_per_second == pytest.approx(3200)
+
+
+def test_each_process_counts_once_however_many_blocks_it_has() -> None:
+    found = summarised(sample(0.01), sample(0.04, cohort=2, series=[series(0.04, blocks=300)])).summary
+    assert found.step_seconds is not None
+    assert [found.step_seconds.value, found.step_seconds.n] == pytest.approx([0.02, 2])
+
+
+def test_percentiles_are_those_of_the_latency_pass_alone() -> None:
+    found = summarised(sample(latency=[0.04, 0.01, 0.03]), sample(cohort=2, latency=[0.02, 0.05])).summary
+    assert (found.step_seconds_p50, found.step_seconds_p90, found.step_seconds_p99) == pytest.approx(
+        (0.03, 0.046, 0.0496)
+    )
+
+
+def test_without_a_latency_pass_there_are_no_percentiles() -> None:
+    assert summarised(sample()).summary.step_seconds_p50 is None
+
+
+def test_operations_by_formula_go_before_counted_ones() -> None:
+    counted = summarised(sample(facts={"flops_per_step": 3e6})).summary
+    assert [counted.flops_per_step, counted.flops_per_second] == pytest.approx([3e6, 3e8])
+    both = summarised(sample(facts={"flops_per_step": 3e6, "flops_formula": 2e6})).summary
+    assert both.flops_per_second == pytest.approx(2e8)
+
+
+def test_a_phase_is_told_for_the_processes_that_had_it() -> None:
+    other = sample(cohort=2, phases={**PHASES, "build": 1.5, "partial_batch": 9.0})
+    found = summarised(sample(), other).summary.phases
+    assert (found["build"].value, found["build"].n) == (1.0, 2)
+    assert (found["partial_batch"].value, found["partial_batch"].n) == (9.0, 1)
+    assert found["warm_up"].value == pytest.approx(0.1)
+
+
+def test_a_floor_is_subtracted_within_each_process_and_bandwidth_is_of_what_is_left() -> None:
+    def copies(floor: float, copy: float) -> list[Series]:
+        return [series(floor, "floor"), series(copy, "h2d/1000", bytes=1000, floor="floor")]
+
+    found = summarised(sample(series=copies(0.1, 0.3)), sample(cohort=2, series=copies(0.4, 0.6))).summary
+    assert found.series["h2d/1000"].value == pytest.approx(0.2)
+    assert found.series["floor"].value == pytest.approx(0.25)
+    assert found.bytes_per_second == {"h2d/1000": pytest.approx(5000)}
+    assert found.step_seconds is None
+
+
+def test_a_copy_faster_than_its_floor_has_no_bandwidth() -> None:
+    parts = [series(0.3, "floor"), series(0.2, "h2d/4", bytes=4, floor="floor")]
+    found = summarised(sample(series=parts)).summary
+    assert found.series["h2d/4"].value == 0.0
+    assert found.bytes_per_second == {}
+
+
+def test_the_projection_is_the_phases_once_and_the_mean_step_for_the_rest() -> None:
+    found = summarised(sample(), total=1000).projection
+    assert found is not None
+    article = 0.5 + 4.0 + 0.7 + 0.2 + 999 * 0.01
+    assert found.steps == 1000
+    assert found.article_seconds.value == pytest.approx(article)
+    assert found.cold_seconds.value == pytest.approx(article + 0.1 + 2.0 + 0.3 + 1.0)
+
+
+def test_slower_steps_of_warm_up_are_projected_as_slow_as_they_were() -> None:
+    found = summarised(sample(series=[series(0.01, warm=0.05)]), total=1000).projection
+    assert found is not None
+    assert found.article_seconds.value == pytest.approx(5.4 + 999 * 0.01 + 10 * (0.05 - 0.01))
+
+
+def test_a_partial_batch_is_projected_once_an_epoch_and_an_epochs_end_between_epochs() -> None:
+    phases = {**PHASES, "partial_batch": 0.9, "partial_batch_again": 0.004, "epoch_end": 0.25}
+    facts = {"epoch": {"batches": 9, "rest": 3}, "total_steps": 50}
+    found = summarised(sample(phases=phases, facts=facts)).projection
+    assert found is not None
+    assert found.steps == 50
+    assert found.article_seconds.value == pytest.approx(5.4 + (45 - 1) * 0.01 + 0.9 + 4 * 0.004 + 4 * 0.25)
+
+
+def test_the_workloads_own_word_on_its_steps_goes_before_the_datas() -> None:
+    found = summarised(sample(facts={"total_steps": 50}), total=70).projection
+    assert found is not None
+    assert found.steps == 70
+
+
+def test_a_program_without_an_end_has_no_projection() -> None:
+    assert summarised(sample()).projection is None
+
+
+def test_the_truth_stands_beside_the_projection_and_stays_there() -> None:
+    found = summarised(sample(), total=1000)
+    full = Full(article_seconds=15.0, cold_seconds=19.0, steps=1000, metrics={"loss": 0.5})
+    summary.truth(found, full)
+    summary.summarise(found, 1000, None)
+    assert found.projection is not None
+    assert found.projection.measured == full
+    assert found.projection.article_seconds.value == pytest.approx(5.4 + 999 * 0.01)
+
+
+def test_a_failed_process_gives_no_figures() -> None:
+    broken = sample(9.0, cohort=2, failure=Failure(kind="killed", message="…"), latency=[9.0])
+    found = summarised(sample(), broken)
+    assert found.summary.step_seconds is not None
+    assert [found.summary.step_seconds.value, found.summary.step_seconds.n] == pytest.approx([0.01, 1])
+    assert found.summary.step_seconds_p50 is None
+    assert found.summary.phases["import"].n == 1
+    assert summary.level_values(found) == [pytest.approx(0.01)]
+
+
+def test_the_level_of_probes_is_all_of_them_together() -> None:
+    assert summary.level_values(blank(sample(series=[series(0.1, "a"), series(0.3, "b")]))) == [pytest.approx(0.4)]
+
+
+def answering(*answers: float, kind: str = "exact", loop: str = "step", backend: str = "cpu", **changes: Any) -> Result:
+    asked = Placement(asked="CPU:0" if backend == "cpu" else "GPU:0", method="", proven=True, on_device=1)
+    one = sample(answer=list(answers), answer_class=kind, placement=asked)
+    return blank(one, loop=loop, backend=backend, **changes)
+
+
+@pytest.mark.parametrize(
+    ("kind", "off", "agree"),
+    [
+        ("exact", 1e-4, True),
+        ("exact", 1e-2, False),
+        ("reduced", 1e-2, True),
+        ("reduced", 0.2, False),
+        ("changed", 0.2, True),
+    ],
+)
+def test_answers_agree_within_the_tolerance_of_their_class(kind: str, off: float, agree: bool) -> None:
+    one, other = answering(2.0, 1.5, kind=kind), answering(2.0, 1.5 * (1 + off), kind=kind, loop="fit")
+    summary.compare_answers([one, other])
+    assert one.failure is None
+    assert (other.failure is None) is agree
+    if other.failure is not None:
+        assert (other.failure.kind, other.status) == ("answer", "failed")
+        assert "2, 1.5" in other.failure.message
+        assert "cpu, step" in other.failure.message
+
+
+def test_the_looser_class_of_the_two_decides() -> None:
+    exact, reduced = answering(1.0), answering(1.01, kind="reduced", loop="fit")
+    summary.compare_answers([exact, reduced])
+    assert reduced.failure is None
+
+
+def test_a_gpu_may_use_fewer_bits_than_the_cpu() -> None:
+    cpu, gpu = answering(1.0), answering(1.01, backend="cuda")
+    summary.compare_answers([cpu, gpu])
+    assert gpu.failure is None
+
+
+def test_a_program_as_written_may_shuffle_so_its_answers_are_not_set_against_other_loops() -> None:
+    written, step = answering(1.0, loop="as-written"), answering(5.0)
+    summary.compare_answers([written, step])
+    assert step.failure is None
+
+
+def test_as_written_first_does_not_hide_that_the_others_disagree() -> None:
+    three = [answering(9.0, loop="as-written"), answering(1.0), answering(5.0, loop="fit")]
+    summary.compare_answers(three)
+    assert [each.failure is not None for each in three] == [False, False, True]
+
+
+def test_other_parameters_may_give_other_answers() -> None:
+    small, large = answering(1.0, params={"rows": 1}), answering(5.0, params={"rows": 2})
+    summary.compare_answers([small, large])
+    assert large.failure is None
+
+
+def test_processes_of_one_spec_that_disagree_are_warned_of() -> None:
+    found = blank(sample(answer=[1.0, 2.0]), sample(cohort=2, answer=[1.0, 2.2]))
+    summary.compare_answers([found])
+    assert keys(found) == ["answer"]
+    assert "--deterministic" in found.warnings[0].cure
+
+
+def told(**telemetry: Any) -> Result:
+    found = blank(sample(telemetry=Telemetry(wall_seconds=10.0, **telemetry)))
+    summary.warn(found)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("key", "telemetry"),
+    [
+        ("throttled", {"throttled_seconds": 0.5}),
+        ("stolen", {"stolen_seconds": 0.5}),
+        ("load", {"load_before": 1.7}),
+        ("clocks", {"gpu_sm_clock_spread": 0.2}),
+    ],
+)
+def test_a_disturbance_is_warned_of_with_a_cure(key: str, telemetry: dict[str, float]) -> None:
+    found = told(**telemetry)
+    assert keys(found) == [key]
+    assert found.warnings[0].cure
+
+
+def test_a_quiet_machine_is_not_warned_of() -> None:
+    quiet = {"throttled_seconds": 0.05, "stolen_seconds": 0.1, "load_before": 0.4, "gpu_sm_clock_spread": 0.01}
+    assert keys(told(**quiet)) == []
+
+
+def test_a_process_that_never_settled_is_counted() -> None:
+    found = blank(sample(series=[series(0.1, settled=False)]), sample(cohort=2))
+    summary.warn(found)
+    assert keys(found) == ["unsettled"]
+    assert found.warnings[0].message.startswith("1 of 2 processes")
+
+
+def test_processes_are_counted_and_not_their_series() -> None:
+    found = blank(sample(series=[series(0.1, name, settled=False) for name in ("a", "b", "c")]), sample(cohort=2))
+    summary.warn(found)
+    assert found.warnings[0].message.startswith("1 of 2 processes")
+
+
+@pytest.mark.parametrize(
+    ("stop", "said", "option"),
+    [
+        (Stop(reason="max-time", cohorts=3, achieved=0.05, target=0.03), "to 5.0%, not to 3%", "--max-time"),
+        (Stop(reason="max-processes", cohorts=1, target=0.03), "from one process only", "--max-processes"),
+        (
+            Stop(reason="max-time", cohorts=6, achieved=0.031, target=0.02, compared=True),
+            "a verdict is not settled: a ratio is known to 3.1%",
+            "--max-time",
+        ),
+    ],
+)
+def test_a_run_that_a_cap_ended_before_its_target_says_so(stop: Stop, said: str, option: str) -> None:
+    found = blank(sample(), stop=stop)
+    summary.warn(found)
+    assert keys(found) == ["target"]
+    assert said in found.warnings[0].message
+    assert option in found.warnings[0].cure
+
+
+@pytest.mark.parametrize("reason", ["target", "max-processes"])
+def test_a_run_that_reached_its_target_is_not_warned_of(reason: Any) -> None:
+    found = blank(sample(), stop=Stop(reason=reason, cohorts=4, achieved=0.02, target=0.03, settled=True))
+    summary.warn(found)
+    assert keys(found) == []
+
+
+def test_misplaced_operations_are_named_in_a_warning() -> None:
+    found = blank(sample(), placement=misplaced())
+    summary.warn(found)
+    assert keys(found) == ["misplaced"]
+    assert "MatMul 'x/MatMul' on CPU:1" in found.warnings[0].message
+
+
+def test_what_a_process_notes_is_told_once() -> None:
+    found = blank(
+        sample(notes=["the program is 3 steps long"]), sample(cohort=2, notes=["the program is 3 steps long"])
+    )
+    summary.warn(found)
+    assert found.notes == ["the program is 3 steps long"]
+
+
+@pytest.mark.parametrize(("counted", "told"), [(2.1e6, 0), (3e6, 1)])
+def test_a_count_of_operations_far_from_the_formula_is_noted(counted: float, told: int) -> None:
+    found = blank(sample(facts={"flops_per_step": counted, "flops_formula": 2e6}))
+    summary.warn(found)
+    assert len(found.notes) == told

@@ -1,0 +1,176 @@
+"""The wheel as pip builds it, its metadata on each platform, and the locks beside it."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import zipfile
+from email.message import Message
+from email.parser import Parser
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+pytestmark = pytest.mark.once
+
+ROOT = Path(__file__).resolve().parents[2]
+LOCKS = sorted((ROOT / "images").glob("*.lock"))
+DIRECTML = {"tensorflow-cpu", "tensorflow-directml-plugin", "numpy"}
+LINUX = {"sys_platform": "linux", "platform_system": "Linux", "platform_machine": "x86_64", "os_name": "posix"}
+ARM = LINUX | {"platform_machine": "aarch64"}
+WINDOWS = {"sys_platform": "win32", "platform_system": "Windows", "platform_machine": "AMD64", "os_name": "nt"}
+MACOS = {"sys_platform": "darwin", "platform_system": "Darwin", "platform_machine": "arm64", "os_name": "posix"}
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
+    folder = tmp_path_factory.mktemp("wheel")
+    offline = ["--no-deps", "--no-build-isolation", "--no-index", "--disable-pip-version-check"]
+    build = [sys.executable, "-m", "pip", "wheel", *offline, "--wheel-dir", str(folder), str(ROOT)]
+    subprocess.run(build, check=True, capture_output=True, cwd=folder)
+    (path,) = folder.glob("devbench-*.whl")
+    return zipfile.ZipFile(path)
+
+
+@pytest.fixture(scope="session")
+def metadata(wheel: zipfile.ZipFile) -> Message:
+    (name,) = [name for name in wheel.namelist() if name.endswith(".dist-info/METADATA")]
+    return Parser().parsestr(wheel.read(name).decode())
+
+
+def required(metadata: Message, extra: str, python: str, machine: dict[str, str]) -> dict[str, Requirement]:
+    """What an extra brings on a machine, beyond what the package itself needs."""
+    where = {**machine, "python_version": python, "python_full_version": f"{python}.0", "extra": extra}
+    found = [Requirement(text) for text in metadata.get_all("Requires-Dist", []) if "extra ==" in text]
+    return {one.name: one for one in found if one.marker is not None and one.marker.evaluate({**where})}
+
+
+def test_the_wheel_holds_the_package_its_samples_and_its_licence_and_nothing_else(wheel: zipfile.ZipFile) -> None:
+    names = wheel.namelist()
+    here = {path.relative_to(ROOT).as_posix() for path in (ROOT / "bench").rglob("*") if path.is_file()}
+    assert {"bench/py.typed", "bench/data/cifar10.npz", "bench/data/mnist.npz"} <= here
+    assert {name for name in names if ".dist-info/" not in name} == {
+        name for name in here if "/__pycache__/" not in name
+    }
+    assert [wheel.getinfo(name).file_size > 10_000 for name in names if name.endswith("/LICENSE")] == [True]
+
+
+def test_the_wheel_brings_the_command(wheel: zipfile.ZipFile) -> None:
+    (name,) = [name for name in wheel.namelist() if name.endswith(".dist-info/entry_points.txt")]
+    assert "devbench=bench.__main__:main" in wheel.read(name).decode().replace(" ", "")
+
+
+def test_the_metadata_says_where_it_runs(metadata: Message) -> None:
+    python = SpecifierSet(metadata["Requires-Python"])
+    supported = [minor for minor in range(8, 16) if f"3.{minor}" in python]
+    assert supported == [10, 11, 12, 13]
+    listed = [text.rpartition(" ")[2] for text in metadata.get_all("Classifier", []) if ":: 3." in text]
+    assert listed == [f"3.{minor}" for minor in supported]
+    assert metadata["License-Expression"] == "Apache-2.0"
+
+
+@pytest.mark.parametrize(
+    ("extra", "python", "machine", "brings"),
+    [
+        ("cpu", "3.10", LINUX, {"tensorflow-cpu"}),
+        ("cpu", "3.13", LINUX, {"tensorflow-cpu"}),
+        ("cpu", "3.12", WINDOWS, {"tensorflow-cpu"}),
+        ("cpu", "3.12", ARM, {"tensorflow"}),
+        ("cpu", "3.12", MACOS, {"tensorflow"}),
+        ("cuda", "3.12", LINUX, {"tensorflow", "nvidia-ml-py"}),
+        ("cuda", "3.12", MACOS, set()),
+        ("cuda", "3.12", WINDOWS, set()),
+        ("report", "3.10", LINUX, {"altair", "jinja2", "vl-convert-python"}),
+        ("directml", "3.10", LINUX, DIRECTML),
+        ("directml", "3.10", WINDOWS, {*DIRECTML, "tensorflow-intel", "tensorflow-io-gcs-filesystem"}),
+        ("directml", "3.10", MACOS, {"numpy"}),
+        ("directml", "3.11", LINUX, {"numpy"}),
+    ],
+)
+def test_an_extra_brings_what_the_platform_has(
+    metadata: Message, extra: str, python: str, machine: dict[str, str], brings: set[str]
+) -> None:
+    assert set(required(metadata, extra, python, machine)) == brings
+
+
+@pytest.mark.parametrize("python", ["3.10", "3.13"])
+def test_the_cpu_lock_draws_reports_too(metadata: Message, python: str) -> None:
+    locked = pins(ROOT / "images" / "cpu.lock", python, LINUX)
+    for asked in required(metadata, "report", python, LINUX).values():
+        assert locked[canonicalize_name(asked.name)] in asked.specifier
+
+
+def test_the_directml_extra_keeps_numpy_below_2(metadata: Message) -> None:
+    numpy = required(metadata, "directml", "3.10", LINUX)["numpy"]
+    assert "1.26.4" in numpy.specifier
+    assert "2.0.0" not in numpy.specifier
+
+
+def pins(lock: Path, python: str, machine: dict[str, str]) -> dict[str, Version]:
+    """What a lock installs on a machine, by canonical name."""
+    where = {**machine, "python_version": python, "python_full_version": f"{python}.0"}
+    found = [Requirement(text) for text in re.findall(r"^[^\s#].*?(?= *\\?$)", lock.read_text(), re.MULTILINE)]
+    here = [one for one in found if one.marker is None or one.marker.evaluate({**where})]
+    return {canonicalize_name(one.name): Version(str(one.specifier).removeprefix("==")) for one in here}
+
+
+@pytest.mark.parametrize("lock", LOCKS, ids=lambda lock: lock.name)
+def test_a_lock_pins_and_hashes_everything_and_names_no_index(lock: Path) -> None:
+    text = lock.read_text()
+    entries = re.split(r"\n(?=[A-Za-z0-9])", text)[1:]
+    assert entries
+    assert [entry for entry in entries if not re.match(r"[\w.\-\[\]]+==\S+", entry)] == []
+    assert [entry for entry in entries if "--hash=sha256:" not in entry] == []
+    assert re.findall(r"https?://|^-.*", text, re.MULTILINE) == []
+
+
+@pytest.mark.parametrize(
+    ("extra", "python", "machine"),
+    [
+        *[("cpu", python, LINUX) for python in ("3.10", "3.11", "3.12", "3.13")],
+        ("cpu", "3.12", WINDOWS),
+        ("cpu", "3.12", MACOS),
+        ("cuda", "3.12", LINUX),
+        ("directml", "3.10", LINUX),
+        ("directml", "3.10", WINDOWS),
+    ],
+)
+def test_a_lock_has_all_that_the_package_with_its_extra_asks_for(
+    metadata: Message, extra: str, python: str, machine: dict[str, str]
+) -> None:
+    locked = pins(ROOT / "images" / f"{extra}.lock", python, machine)
+    plain = [Requirement(text) for text in metadata.get_all("Requires-Dist", []) if "extra ==" not in text]
+    asked = plain + list(required(metadata, extra, python, machine).values())
+    assert len(asked) > len(plain) > 0
+    assert [
+        str(one) for one in asked if locked.get(canonicalize_name(one.name), Version("0")) not in one.specifier
+    ] == []
+
+
+@pytest.mark.parametrize(
+    ("tools", "base", "python"), [("dev", "cpu", "3.13"), ("dev", "cpu", "3.10"), ("dev-directml", "directml", "3.10")]
+)
+def test_the_tools_lock_agrees_with_the_lock_that_it_is_installed_beside(tools: str, base: str, python: str) -> None:
+    ours, theirs = (pins(ROOT / "images" / f"{name}.lock", python, LINUX) for name in (tools, base))
+    shared = ours.keys() & theirs.keys()
+    assert shared
+    assert {name: ours[name] for name in shared} == {name: theirs[name] for name in shared}
+
+
+def test_the_cpu_and_cuda_locks_differ_in_nothing_that_both_have() -> None:
+    cpu, cuda = (pins(ROOT / "images" / f"{name}.lock", "3.12", LINUX) for name in ("cpu", "cuda"))
+    assert cuda["tensorflow"] == cpu["tensorflow-cpu"]
+    assert {name: cpu[name] for name in cpu.keys() & cuda.keys()} == {
+        name: cuda[name] for name in cpu.keys() & cuda.keys()
+    }
+
+
+def test_the_build_backend_is_the_locked_one() -> None:
+    named = re.search(r'requires = \["flit_core==([\d.]+)"\]', (ROOT / "pyproject.toml").read_text())
+    assert named is not None
+    assert pins(ROOT / "images" / "build.lock", "3.12", LINUX) == {"flit-core": Version(named[1])}

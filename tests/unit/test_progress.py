@@ -1,0 +1,127 @@
+"""Progress: a live view on a terminal, drawn seldom and only when told; a few plain lines elsewhere."""
+
+from __future__ import annotations
+
+import io
+import threading
+
+import pytest
+
+from bench.output.progress import Drawer, line
+from bench.progress import Estimate, Progress
+
+PHASES = ("starting", "import", "device_init", "data", "build", "first step", "warm-up", "steady state", "latency")
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def moment(**changes: object) -> Progress:
+    given: dict[str, object] = {
+        "title": "cifar on cpu, fit",
+        "phase": "steady state",
+        "cohort": 4,
+        "planned": 7,
+        "elapsed": 30.0,
+        "budget": 120.0,
+        "estimates": (Estimate("cifar on cpu, fit", 0.0184, 0.021),),
+    }
+    return Progress(**{**given, **changes})  # type: ignore[arg-type]
+
+
+def test_a_plain_line_says_phase_process_estimate_and_time_left() -> None:
+    assert line(moment()) == (
+        "cifar on cpu, fit, process 4 of about 7: steady state, 18.4 ms ± 2.1% a step (40 s left at most)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("elapsed", "cohort", "planned", "left"),
+    [
+        (0.0, 1, None, "2 min 0 s left at most"),
+        (30.0, 4, None, "1 min 30 s left at most"),
+        (30.0, 4, 7, "40 s left at most"),
+        (30.0, 4, 30, "1 min 30 s left at most"),
+        (121.0, 4, 7, "about to end"),
+        (30.0, 4, 3, "about to end"),
+    ],
+)
+def test_the_time_left_follows_the_pace_but_never_exceeds_the_budget(
+    elapsed: float, cohort: int, planned: int | None, left: str
+) -> None:
+    assert line(moment(elapsed=elapsed, cohort=cohort, planned=planned)).endswith(f"({left})")
+
+
+def test_elsewhere_than_on_a_terminal_a_process_takes_two_lines_without_codes() -> None:
+    stream = io.StringIO()
+    with Drawer(stream) as draw:
+        for cohort in (1, 2, 3):
+            for phase in PHASES:
+                draw(moment(cohort=cohort, phase=phase))
+    lines = stream.getvalue().splitlines()
+    assert len(lines) == 6
+    assert [each for each in lines if "\x1b" in each or "\r" in each] == []
+    assert ["starting" in each for each in lines] == [True, False] * 3
+
+
+def test_turns_add_no_lines() -> None:
+    stream = io.StringIO()
+    with Drawer(stream) as draw:
+        for _ in range(50):
+            draw(moment(title="a"))
+            draw(moment(title="b"))
+    assert len(stream.getvalue().splitlines()) == 2
+
+
+def test_a_reason_to_wait_is_told_once() -> None:
+    stream = io.StringIO()
+    with Drawer(stream) as draw:
+        draw(moment(phase="starting"))
+        for cohort in (4, 4, 4):
+            draw(moment(phase="device_init", note="may compile for minutes", cohort=cohort))
+    assert stream.getvalue().count("device init (may compile for minutes)") == 1
+
+
+def test_a_terminal_is_redrawn_at_most_four_times_a_second() -> None:
+    stream, clock = io.StringIO(), Clock()
+    with Drawer(stream, tty=True, clock=clock) as draw:
+        for number in range(21):
+            clock.now = 100.0 + number * 0.05
+            draw(moment(phase=f"phase {number}"))
+        drawn = [number for number in range(21) if f"phase {number}," in stream.getvalue()]
+    assert drawn == [0, 5, 10, 15, 20]
+
+
+def test_nothing_is_drawn_but_when_called_and_no_thread_is_started() -> None:
+    stream, before = io.StringIO(), set(threading.enumerate())
+    with Drawer(stream, tty=True, clock=Clock()) as draw:
+        draw(moment())
+        assert set(threading.enumerate()) == before
+    assert "process 4 of about 7" in stream.getvalue()
+    assert "18.4 ms ± 2.1% a step" in stream.getvalue()
+
+
+def interrupt_a_drawer(stream: io.StringIO) -> None:
+    with Drawer(stream, tty=True) as draw:
+        draw(moment())
+        raise KeyboardInterrupt
+
+
+def test_the_live_view_is_gone_at_the_end_and_the_cursor_is_back_even_after_an_error() -> None:
+    stream = io.StringIO()
+    with pytest.raises(KeyboardInterrupt):
+        interrupt_a_drawer(stream)
+    hide, back = "\x1b[?25l", "\x1b[?25h"
+    assert stream.getvalue().startswith(hide)
+    assert stream.getvalue().rindex(back) > stream.getvalue().rindex("process 4")
+    assert "\x1b[2K" in stream.getvalue()
+
+
+def test_several_specs_are_shown_each_with_its_estimate() -> None:
+    both = (Estimate("a on cpu, fit", 0.001), Estimate("a on cuda, fit", 0.0005, 0.5))
+    assert "a on cpu, fit 1.00 ms a step, a on cuda, fit 500 µs ± 50% a step" in line(moment(estimates=both))

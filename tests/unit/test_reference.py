@@ -1,0 +1,263 @@
+"""The reference page against the code that it tells of: what is there stands on the page, and what stands there is."""
+
+from __future__ import annotations
+
+import ast
+import re
+import signal
+from collections.abc import Iterator
+from typing import Any, get_args
+
+import pytest
+import typer
+from pages import PAGES, REFERENCE, ROOT, command_lines, first_column, rows, section, spans
+from synthetic import result
+
+from bench import errors, workloads
+from bench.cli import COMMANDS, app
+from bench.datasets import download
+from bench.datasets.files import SETS
+from bench.measure import after, conductor, loops, rig, sample, steady, stopping, summary, turns
+from bench.output.reference import current, main, settings_table
+from bench.output.report import compose, gather, markdown
+from bench.output.report.sections import steps
+from bench.registry.userfile import FUNCTIONS
+from bench.result import PHASES, Failure, Result, Stop, Telemetry
+from bench.settings import FILE_VARIABLE, RunSettings, default, option, variable
+from bench.spec import LOOPS
+
+pytestmark = pytest.mark.once
+
+TEXT = REFERENCE.read_text(encoding="utf-8")
+COMMAND: Any = typer.main.get_command(app)
+
+
+def stands(word: str, text: str = TEXT) -> bool:
+    """Whether a text holds this word, not as a part of another."""
+    return re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", text) is not None
+
+
+def calls(folder: str = "bench") -> Iterator[ast.Call]:
+    """Every call in the sources."""
+    for path in sorted((ROOT / folder).rglob("*.py")):
+        yield from (
+            node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.Call)
+        )
+
+
+def named(call: ast.Call) -> str:
+    """The name of what is called, without what it belongs to."""
+    return getattr(call.func, "id", getattr(call.func, "attr", ""))
+
+
+def literals(function: str, keyword: str, place: int = 0) -> set[str]:
+    """The strings that calls of a function give for one of its arguments."""
+    found = set()
+    for call in calls():
+        if named(call) == function:
+            given = [each.value for each in call.keywords if each.arg == keyword] or call.args[place : place + 1]
+            found |= {each.value for each in given if isinstance(each, ast.Constant) and isinstance(each.value, str)}
+    return found
+
+
+def options(command: Any) -> set[str]:
+    """All spellings of a command's options."""
+    return {name for each in command.params for name in (*each.opts, *each.secondary_opts) if name.startswith("-")}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_what_a_page_holds_of_the_code_is_what_the_code_says(page: Any) -> None:
+    cure = f"make it again: python -m bench.output.reference {page.relative_to(ROOT)}"
+    assert page.read_text(encoding="utf-8") == current(page), cure
+
+
+def test_the_reference_holds_the_settings_table_and_the_example_whole() -> None:
+    assert settings_table() in TEXT
+    assert (ROOT / "examples" / "mine.py").read_text(encoding="utf-8") in TEXT
+
+
+def test_a_part_that_is_out_of_date_is_made_anew_and_the_rest_is_left(tmp_path: Any) -> None:
+    page, shown = tmp_path / "page.md", tmp_path / "shown.py"
+    shown.write_text("x = 1\n")
+    page.write_text(
+        "Before\n<!-- made from settings -->\nold\n<!-- end -->\n<!-- made from shown.py -->\n<!-- end -->\nAfter\n"
+    )
+    main([str(page)])
+    made = page.read_text(encoding="utf-8")
+    settings = f"<!-- made from settings -->\n{settings_table()}<!-- end -->\n"
+    assert made == f"Before\n{settings}<!-- made from shown.py -->\n```python\nx = 1\n```\n<!-- end -->\nAfter\n"
+    main([str(page)])
+    assert page.read_text(encoding="utf-8") == made
+
+
+@pytest.mark.parametrize("name", RunSettings.model_fields)
+def test_a_settings_row_names_its_option_variable_key_default_and_meaning(name: str) -> None:
+    field = RunSettings.model_fields[name]
+    (row,) = (row for row in rows(section(TEXT, "Settings")) if spans(row[2]) == [name])
+    assert option(name) in spans(row[0])
+    assert spans(row[1]) == [variable(name)]
+    assert field.description is not None
+    assert row[4].startswith(field.description)
+    (shown,) = (each.help for each in COMMAND.get_command(None, "run").params if each.name == name)
+    assert (f"default: {row[3]};" if row[3] != "–" else "") in shown
+    assert ("default:" in shown) == (row[3] != "–")
+    assert row[3] == (default(field) or "–")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_stands_on_the_page_with_the_options_it_takes(name: str) -> None:
+    (row,) = (row for row in rows(section(TEXT, "Commands")) if f"devbench {name}" in row[0])
+    taken = options(COMMAND.get_command(None, name))
+    assert {each for each in taken if not stands(each)} == set()
+    told = {each for each in spans(row[1]) if each.startswith("--")}
+    rest = (
+        taken
+        - {option(field) for field in RunSettings.model_fields}
+        - {option(f"no_{field}") for field in RunSettings.model_fields}
+    )
+    if name == "sweep":
+        assert rest == {"--config", "--point-time"}
+    elif name == "explain":
+        assert rest == {"--config", "--changes", "--no-changes"}
+    elif name == "run":
+        assert rest == {"--config"}
+    else:
+        assert told == {each for each in taken if not each.startswith("--no-")}
+
+
+def test_the_programs_own_options_stand_on_the_page() -> None:
+    assert {each for each in {*options(COMMAND), "-h", "--help"} if not stands(each)} == set()
+
+
+def test_every_variable_that_is_read_stands_on_the_page() -> None:
+    sources = [path.read_text(encoding="utf-8") for path in (ROOT / "bench").rglob("*.py")]
+    strings = {node.value for text in sources for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Constant)}
+    known = {each for each in strings if isinstance(each, str) and re.fullmatch(r"DEVBENCH_[A-Z_]*[A-Z]", each)}
+    assert {"DEVBENCH_DATA_URL", "DEVBENCH_TRACEBACK"} <= known
+    assert {each for each in known | {FILE_VARIABLE} if not stands(each)} == set()
+
+
+def test_the_exit_codes_are_those_of_the_errors() -> None:
+    def below(kind: type[errors.DevbenchError]) -> Iterator[type[errors.DevbenchError]]:
+        yield kind
+        for each in kind.__subclasses__():
+            yield from below(each)
+
+    codes = {kind.exit_code for kind in below(errors.DevbenchError)} | {0}
+    codes |= {errors.Interrupted(each).exit_code for each in (signal.SIGINT, signal.SIGTERM)}
+    told = {int(code) for row in rows(section(TEXT, "Exit codes")) for code in row[0].split(", ")}
+    assert told == codes
+
+
+def test_the_loops_are_those_of_a_spec_in_their_order() -> None:
+    assert [spans(row[0]) for row in rows(section(TEXT, "Loops"))] == [[loop] for loop in LOOPS]
+
+
+def test_the_phases_are_those_that_workers_report_in_their_order() -> None:
+    assert [spans(row[0]) for row in rows(section(TEXT, "Phases"))] == [[phase] for phase in PHASES]
+    reported = literals("PhaseDone", "phase") | literals("phase", "name")
+    assert reported == {*PHASES} - {"warm_up"}, "warm-up is the sum of its blocks; all else a worker reports"
+
+
+def test_the_warnings_are_those_that_a_result_can_carry() -> None:
+    known = literals("add_warning", "key", 1) | literals("Warned", "key")
+    assert first_column(section(TEXT, "Warnings")) == known
+
+
+@pytest.mark.parametrize(
+    ("key", "field", "whole"),
+    [
+        ("throttled", "throttled_seconds", 20.0),
+        ("stolen", "stolen_seconds", 10.0),
+        ("load", "load_before", 2.0),
+        ("clocks", "gpu_sm_clock_spread", 1.0),
+    ],
+)
+def test_a_warning_comes_from_where_the_page_says(key: str, field: str, whole: float) -> None:
+    (row,) = (row for row in rows(section(TEXT, "Warnings")) if spans(row[0]) == [key])
+    told = re.search(r"more than (\d+)%", row[1])
+    assert told
+    limit = int(told[1]) / 100 * whole
+
+    def warned(value: float) -> bool:
+        found = result()  # on two CPUs
+        found.samples[0].telemetry = Telemetry.model_validate({"wall_seconds": 10.0, field: value})
+        summary.warn(found)
+        return key in {each.key for each in found.warnings}
+
+    assert (warned(limit * 0.99), warned(limit * 1.01)) == (False, True)
+
+
+def test_every_kind_of_failure_and_every_status_stands_on_the_page() -> None:
+    told = set(spans(section(TEXT, "Warnings")))
+    assert {kind for kind in get_args(Failure.model_fields["kind"].annotation) if kind not in told} == set()
+    told = set(spans(section(TEXT, "The result")))
+    assert {each for each in get_args(Result.model_fields["status"].annotation) if each not in told} == set()
+
+
+def test_a_reason_to_stop_that_stands_on_the_page_is_one() -> None:
+    told = re.search(r"`stop\.reason` is (.*?)\.\n", TEXT, re.DOTALL)
+    assert told
+    assert set(spans(told[1])) <= set(get_args(Stop.model_fields["reason"].annotation))
+    assert {"target", "max-time", "max-processes"} <= set(spans(told[1]))
+
+
+def test_the_telemetry_fields_are_those_of_a_sample() -> None:
+    assert first_column(section(TEXT, "Telemetry")) == set(Telemetry.model_fields)
+
+
+def test_the_fields_of_the_result_are_those_of_the_document() -> None:
+    assert first_column(section(TEXT, "The result")) == set(Result.model_fields)
+
+
+def test_every_fact_that_a_worker_reports_stands_on_the_page() -> None:
+    facts = literals("Fact", "key")
+    assert {"jit_compile", "flops_per_step"} <= facts
+    assert facts <= set(spans(section(TEXT, "The result")))
+
+
+def test_the_protocols_functions_and_constants_stand_on_the_page() -> None:
+    told = section(TEXT, "A program of your own")
+    assert first_column(told) == set(FUNCTIONS)
+    constants = set(re.findall(r"^`([A-Z_]+) =", workloads.__doc__ or "", re.MULTILINE))
+    assert {"DATA", "CASES"} <= constants
+    assert constants <= set(spans(told))
+
+
+def test_the_data_choices_sets_and_files_stand_on_the_page() -> None:
+    told = section(TEXT, "Data")
+    assert first_column(told) == set(get_args(RunSettings.model_fields["data"].annotation))
+    files = {name for known in SETS.values() for name in (known.name, *known.forms)}
+    assert files <= set(spans(told))
+
+
+@pytest.mark.parametrize(
+    ("title", "told"),
+    [
+        ("Loops", f"up to {rig.POOL} batches"),
+        ("Loops", f"up to {loops.FUSED_STEPS} steps in one graph"),
+        ("Phases", f"median of {after.REPEATS}"),
+        ("How a step is measured", f"at least {conductor.BLOCK_SECONDS * 1000:.0f} ms"),
+        ("How a step is measured", f"{turns.BLOCKS} blocks, or until {turns.MEASURE_SECONDS:g} s"),
+        ("How a step is measured", f"no fewer than {turns.FEWEST_BLOCKS}"),
+        ("How a step is measured", f"two stretches of {steady.WINDOW} blocks agree within {steady.TOLERANCE:.0%}"),
+        ("How a step is measured", f"{sample.WARMUP_BLOCKS} blocks or {sample.WARMUP_SECONDS:g} s"),
+        ("How a step is measured", f"fewer than {2 * steady.WINDOW} blocks"),
+        ("How a step is measured", f"up to {sample.LATENCY_STEPS} steps or {sample.LATENCY_SECONDS:g} s"),
+        ("How a step is measured", f"A pilot of {stopping.PILOT} cohorts"),
+        ("The same answer", f"the first {conductor.ANSWERS} steps"),
+        ("The same answer", f"{summary.TOLERANCES['exact']:.1%} (class `exact`"),
+        ("The same answer", f"{summary.TOLERANCES['reduced']:.0%} (`reduced`"),
+        ("The report", f"at most {gather.CHAPTERS} chapters of {gather.MEMBERS} results each"),
+        ("The report", f"names up to {compose.LISTED:,} results"),
+        ("The report", f"at most {steps.TICKS} blocks"),
+        ("The report", f"{markdown.LONGEST:,} characters"),
+        ("Data", f"{download.CONNECT_SECONDS:g} s without a connection, or {download.READ_SECONDS:g} s of silence"),
+    ],
+)
+def test_a_number_on_the_page_is_the_codes(title: str, told: str) -> None:
+    assert told in " ".join(section(TEXT, title).split())
+
+
+def test_the_page_shows_how_its_example_is_run() -> None:
+    assert any("examples/mine.py" in line for line in command_lines(TEXT))

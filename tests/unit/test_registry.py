@@ -1,0 +1,312 @@
+"""What there is to run: built-ins and users' own files, on one footing; a user's mistake is told by their own line."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bench import registry
+from bench.errors import SettingsError, UnknownName, WorkloadError
+
+pytestmark = pytest.mark.once
+
+GOOD = '''
+    """Counts to a number, and says so.
+
+    More of it.
+    """
+    import os
+    from typing import Literal
+    from pydantic import BaseModel, Field
+
+    CASES = {"few": {"rows": 10}, "many": {"rows": 1000, "loop": "step"}}
+    NOTES = ("It is only a test.",)
+    NOT_ON = {"directml": "it has no such kernel"}
+    NOT_LOOPS = {"fused": "it would be folded"}
+    DATA = "mnist"
+    print("a megabyte of chatter")
+    os.write(1, b"from below")
+
+    class Params(BaseModel):
+        rows: int = Field(100, ge=1, le=5000, description="examples")
+        batch: int = Field(10, ge=1)
+        rate: float = Field(0.5, gt=0, lt=1)
+        mode: Literal["a", "b"] = "a"
+        sides: list[int] = [1, 2]
+        fast: bool = False
+
+    def data(p, ctx):
+        return ()
+
+    def model(p, *, data):
+        return None
+
+    def as_written(p, model, data, inner=3):
+        yield p.rows
+
+    def total_steps(p):
+        return p.rows // p.batch
+
+    def flops(p):
+        return 2 * p.rows
+
+    def notes(p):
+        return [f"{p.rows} rows in process {os.getpid()}"]
+'''
+
+
+def write(folder: Path, text: str, name: str = "mine.py") -> Path:
+    path = folder / name
+    path.write_text(textwrap.dedent(text), encoding="utf-8")
+    return path
+
+
+def test_workloads_and_backends_are_the_files_that_are_there() -> None:
+    assert "op-granularity" in registry.names()
+    folder = Path(registry.__file__).parent.parent
+    assert len(registry.names()) == len(list((folder / "workloads").glob("[!_]*.py")))
+    assert len(registry.backend_names()) == len(list((folder / "backends").glob("[!_]*.py")))
+
+
+@pytest.mark.parametrize(("wrong", "near"), [("op_granularity", "op-granularity"), ("matmull", "matmul")])
+def test_an_unknown_workload_is_met_with_the_nearest_and_the_way_to_name_a_file(wrong: str, near: str) -> None:
+    for ask in (registry.load, registry.resolve, registry.describe):
+        with pytest.raises(UnknownName, match=wrong) as met:
+            ask(wrong)
+        assert near in met.value.hint
+        assert "./mine.py" in met.value.hint
+
+
+def test_an_unknown_backend_is_met_with_what_there_is() -> None:
+    with pytest.raises(UnknownName, match="no backend named 'cudo'"):
+        registry.backend("cudo")
+
+
+def test_describing_reads_the_source_and_runs_nothing(tmp_path: Path) -> None:
+    found = registry.describe(write(tmp_path, GOOD.replace("import os", "import nothing_of_this_name")))
+    assert found.name == "mine"
+    assert found.summary == "Counts to a number, and says so."
+    assert found.doc.endswith("More of it.")
+    assert found.offers["as_written"] == ("p", "model", "data", "inner")
+    assert found.offers["model"] == ("p", "data")
+    assert found.constants["CASES"]["many"] == {"rows": 1000, "loop": "step"}
+    assert found.constants["DATA"] == "mnist"
+
+
+def test_resolving_built_ins_imports_neither_tensorflow_nor_numpy() -> None:
+    script = """
+        import sys
+        from bench import registry
+        for name in registry.names():
+            registry.describe(name)
+            for case in ({}, *registry.resolve(name).cases.values()):
+                registry.resolve(name, {k: v for k, v in case.items() if k != "loop"})
+        print([m for m in ("tensorflow", "keras", "numpy") if m in sys.modules])
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+def test_a_users_file_is_resolved_like_a_built_in_in_a_process_of_its_own(tmp_path: Path) -> None:
+    import os
+
+    path = write(tmp_path, GOOD)
+    found = registry.resolve(path, {"batch": "20", "rate": "0.25", "sides": "[3, 4]", "fast": "true"})
+    assert found.name == "mine"
+    assert found.file == str(path.resolve())
+    assert found.params == {"rows": 100, "batch": 20, "rate": 0.25, "mode": "a", "sides": [3, 4], "fast": True}
+    assert (found.total_steps, found.flops, found.examples, found.epochs) == (5, 200, 20, None)
+    assert found.cases == {"few": {"rows": 10}, "many": {"rows": 1000, "loop": "step"}}
+    assert found.notes[0] == "It is only a test."
+    assert found.notes[1].startswith("100 rows in process ")
+    assert not found.notes[1].endswith(f" {os.getpid()}")
+    assert (found.data, found.not_on["directml"]) == ("mnist", "it has no such kernel")
+    assert set(found.offers) == {"data", "model", "as_written", "notes", "total_steps", "flops"}
+    assert not any("mine" in name for name in sys.modules)
+
+
+def test_a_users_cases_are_answered_by_the_one_process(tmp_path: Path) -> None:
+    path = write(tmp_path, GOOD)
+    plain = registry.resolve(path, {"batch": "5"})
+    few = registry.resolve(path, {"rows": 10, "batch": "5"})
+    assert few.params["rows"] == 10
+    assert few.total_steps == 2
+    assert plain.notes[1].split()[-1] == few.notes[1].split()[-1]
+
+
+def test_a_change_of_the_file_is_seen(tmp_path: Path) -> None:
+    first = registry.resolve(write(tmp_path, GOOD))
+    second = registry.resolve(write(tmp_path, GOOD.replace("Field(100,", "Field(200,")))
+    assert (first.params["rows"], second.params["rows"]) == (100, 200)
+    assert first.sha256 != second.sha256
+
+
+def test_a_file_is_loaded_from_its_own_folder_and_once(tmp_path: Path) -> None:
+    write(tmp_path, "def help_out():\n    return 5\n", "helper_of_mine.py")
+    path = write(tmp_path, "from helper_of_mine import help_out\n\ndef step(p):\n    return help_out\n")
+    module = registry.load(path)
+    assert module.step(None)() == 5
+    assert registry.load(str(path)) is module
+    assert not (tmp_path / "__pycache__" / "mine.pyc").exists()
+
+
+def test_what_a_file_prints_gets_nowhere_near_the_answer(tmp_path: Path) -> None:
+    path = write(tmp_path, 'import os, sys\nprint("x" * 1_000_000)\nos.system("echo shell")\n\ndef step(): ...\n')
+    assert registry.inspect_file(path).offers == ["step"]
+
+
+BROKEN = [
+    ("x = (\n", r"mine\.py is not Python: SyntaxError: .*\n  mine\.py, line 1: x = \("),
+    (
+        "\n\nimport nothing_of_this_name\n",
+        r"does not import: ModuleNotFoundError: .*\n  mine\.py, line 3: import nothing",
+    ),
+    ("def f():\n    return 1 / 0\n\nf()\n", r"ZeroDivisionError: division by zero\n  mine\.py, line 2: return 1 / 0"),
+    ("import sys\nsys.exit(3)\n", r"SystemExit: 3\n  mine\.py, line 2: sys\.exit\(3\)"),
+    ("x = 1\n", r"mine\.py offers nothing to run"),
+    ("", r"mine\.py offers nothing to run"),
+    ("\ndef step(p, optimiser):\n    ...\n", r"mine\.py, line 2: `step` asks for `optimiser`, which devbench does not"),
+    ("\ndef step(p, /):\n    ...\n", r"mine\.py, line 2: `step` asks for `p` by position"),
+    ("def data(model): ...\ndef model(): ...\n", r"line 1: `data` asks for `model`, which devbench does not give"),
+    ("def step(model): ...\n", r"`step` asks for `model`, and no function `model` makes it"),
+    ("x = 1\nmodel = dict()\n", r"mine\.py, line 2: `model` is a dict, not a function"),
+    ("def step(): ...\ndef data(): ...\ndef inputs(): ...\n", r"line 3: it offers both `data` and `inputs`"),
+    ("Params = 3\ndef step(): ...\n", r"Params of mine is not a pydantic model"),
+]
+
+
+@pytest.mark.parametrize(("text", "message"), BROKEN)
+def test_a_mistake_in_a_users_file_is_told_by_its_own_line(text: str, message: str, tmp_path: Path) -> None:
+    path = write(tmp_path, text)
+    before = set(sys.modules)
+    with pytest.raises(WorkloadError, match=message) as met:
+        registry.params_type(registry.load(path))
+    assert "bench/" not in met.value.message
+    left = [name for name in set(sys.modules) - before if "mine" in name]
+    assert len(left) == ("Params" in text)
+
+
+@pytest.mark.parametrize(("text", "message"), [BROKEN[0], BROKEN[2], BROKEN[6], BROKEN[12]])
+def test_it_is_told_the_same_when_another_process_reads_the_file(text: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(WorkloadError, match=message):
+        registry.resolve(write(tmp_path, text))
+
+
+def test_an_error_in_a_helper_beside_the_file_is_told_by_the_helpers_line(tmp_path: Path) -> None:
+    write(tmp_path, "\nraise LookupError('no table')\n", "broken_helper.py")
+    path = write(tmp_path, "import broken_helper\n")
+    with pytest.raises(WorkloadError, match=r"LookupError: no table\n  broken_helper\.py, line 2: raise LookupError"):
+        registry.load(path)
+
+
+def test_an_error_in_a_library_is_told_by_the_users_line_that_called_it(tmp_path: Path) -> None:
+    path = write(tmp_path, "import json\n\njson.loads('{')\n\ndef step(): ...\n")
+    with pytest.raises(WorkloadError, match=r"JSONDecodeError: .*\n  mine\.py, line 3: json\.loads"):
+        registry.load(path)
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("def flops(p):\n    return 1 / 0\n", r"`flops` of mine\.py fails: ZeroDivisionError.*\n  mine\.py, line 2"),
+        ("CASES = {'one': {'rows': 1}}\n", r"case one of mine: no parameter named 'rows'"),
+        ("CASES = {'one': {'loop': 'stepp'}}\n", r"case one of mine: no loop named 'stepp'"),
+        ("import os\nos._exit(7)\n", r"importing .*mine\.py ended its process with exit code 7"),
+        ("import os, signal\nos.abort()\n", r"importing .*mine\.py ended its process with exit code"),
+    ],
+)
+def test_what_shows_only_when_the_file_is_asked_is_an_error_too(body: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(WorkloadError, match=message):
+        registry.resolve(write(tmp_path, body + "\ndef step(): ...\n"))
+
+
+def test_a_file_that_never_finishes_importing_is_given_up(tmp_path: Path) -> None:
+    path = write(tmp_path, "import threading\nthreading.Event().wait()\n")
+    with pytest.raises(WorkloadError, match="did not finish importing within 2 s"):
+        registry.inspect_file(path, seconds=2)
+
+
+def test_a_file_that_is_not_there_or_not_a_file_is_named(tmp_path: Path) -> None:
+    for ask in (registry.load, registry.resolve, registry.describe):
+        with pytest.raises(WorkloadError, match=r"there is no file .*nowhere\.py"):
+            ask(tmp_path / "nowhere.py")
+        with pytest.raises(WorkloadError, match="can't be read"):
+            ask(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("assignment", "message"),
+    [
+        ({"batch": "0"}, r"parameter batch=0 is not allowed: it is a whole number, at least 1 and at most 65,536"),
+        ({"batch": "many"}, r"parameter batch=many is not allowed: it is a whole number"),
+        ({"batch": "1.5"}, r"parameter batch=1\.5 is not allowed: it is a whole number"),
+        ({"learning_rate": "0"}, r"parameter learning_rate=0 is not allowed: it is a number, more than 0"),
+        ({"learning_rate": "nan"}, r"parameter learning_rate=nan is not allowed: it is a number"),
+    ],
+)
+def test_a_value_out_of_range_is_refused_with_name_value_and_range(assignment: dict[str, str], message: str) -> None:
+    with pytest.raises(SettingsError, match=message):
+        registry.resolve("cifar", assignment)
+
+
+def test_a_choice_that_is_none_is_refused_with_the_choices() -> None:
+    with pytest.raises(SettingsError, match="place=gpu is not allowed: it is one of serial, parallel, model") as met:
+        registry.resolve("input-pipeline", {"place": "gpu"})
+    assert "where images are brightened" in met.value.hint
+
+
+def test_an_unknown_parameter_is_met_with_the_nearest(tmp_path: Path) -> None:
+    with pytest.raises(UnknownName, match="no parameter named 'bacth'") as met:
+        registry.resolve("cifar", {"bacth": "64"})
+    assert "batch" in met.value.hint
+    with pytest.raises(UnknownName, match="no parameter named 'row'") as met:
+        registry.resolve(write(tmp_path, GOOD), {"row": "64"})
+    assert "rows" in met.value.hint
+    with pytest.raises(UnknownName, match="no parameter named 'row'"):
+        registry.resolve(write(tmp_path, "def step(): ...\n"), {"row": "64"})
+
+
+def test_a_parameter_without_a_default_is_asked_for(tmp_path: Path) -> None:
+    text = "from pydantic import BaseModel\n\nclass Params(BaseModel):\n    n: int\n\ndef step(p): ...\n"
+    path = write(tmp_path, text)
+    with pytest.raises(SettingsError, match="parameter n has no default") as met:
+        registry.resolve(path)
+    assert "--param n=" in met.value.hint
+    assert registry.resolve(path, {"n": "3"}).params == {"n": 3}
+
+
+@given(st.integers(1, 65_536), st.floats(1e-9, 100))
+def test_numbers_written_as_text_are_read_as_they_are(batch: int, rate: float) -> None:
+    p: Any = registry.parse_params(registry.load("cifar"), {"batch": str(batch), "learning_rate": repr(rate)})
+    assert (p.batch, p.learning_rate) == (batch, rate)
+
+
+@pytest.mark.parametrize(
+    ("offers", "loops"),
+    [
+        ({"as_written"}, {"as-written"}),
+        ({"probes"}, {"as-written"}),
+        ({"model"}, set()),
+        ({"model", "as_written"}, {"as-written"}),
+        ({"step", "inputs"}, {"as-written", "step", "host-batches", "resident", "fused"}),
+        ({"model", "inputs", "step"}, {"as-written", "step", "host-batches", "resident", "fused"}),
+        ({"model", "data"}, {"as-written", "fit", "step", "host-batches", "resident", "fused"}),
+    ],
+)
+def test_what_a_file_offers_decides_which_loops_apply(offers: set[str], loops: set[str]) -> None:
+    from bench.spec import LOOPS
+
+    assert {loop for loop in LOOPS if registry.applicable(offers, {}, loop) is None} == loops
+
+
+def test_a_loop_that_the_file_rules_out_gives_the_files_reason() -> None:
+    assert registry.applicable({"step"}, {"fused": "it would be folded"}, "fused") == "it would be folded"
+    with pytest.raises(UnknownName, match="no loop named 'fussed'"):
+        registry.applicable({"step"}, {}, "fussed")

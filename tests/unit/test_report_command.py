@@ -1,0 +1,124 @@
+"""`devbench report`: what it writes where, and how it ends."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from synthetic import folder, measured
+from typer.testing import CliRunner
+
+import bench
+from bench import __version__
+from bench.cli import app
+
+pytestmark = pytest.mark.once
+
+
+@pytest.fixture
+def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return folder(tmp_path / "results", measured("1", [0.1] * 3), measured("2", [0.0981] * 3, loop="fit"))
+
+
+def report(monkeypatch: pytest.MonkeyPatch, *words: str) -> Any:
+    monkeypatch.setattr(sys, "argv", ["devbench", "report", *words])
+    return CliRunner().invoke(app, ["report", *words])
+
+
+def test_without_options_it_writes_a_page_beside_and_says_where(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    done = report(monkeypatch, "results")
+    assert (done.exit_code, done.stdout, done.stderr) == (0, "", "report: report.html\n")
+    text = Path("report.html").read_text(encoding="utf-8")
+    assert text.startswith("<!doctype html>")
+    assert f"devbench {__version__}" in text
+    assert [path.name for path in results.parent.iterdir() if path.name.endswith(".tmp")] == []
+
+
+@pytest.mark.parametrize(("form", "begins"), [("markdown", "## devbench: results\n"), ("csv", "id,key,group,")])
+def test_the_other_forms_go_to_stdout_or_into_a_named_file(
+    results: Path, monkeypatch: pytest.MonkeyPatch, form: str, begins: str
+) -> None:
+    done = report(monkeypatch, "results", "--format", form)
+    assert done.exit_code == 0
+    assert done.stdout.startswith(begins)
+    assert report(monkeypatch, "results", "--format", form, "--output", "it").stdout == ""
+    assert Path("it").read_text(encoding="utf-8") == done.stdout
+    assert results.is_dir()
+
+
+def test_csv_and_markdown_need_nothing_of_the_extra(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("altair", "vl_convert", "jinja2"):
+        monkeypatch.setitem(sys.modules, name, None)
+    assert len(list(csv.reader(report(monkeypatch, "results", "--format", "csv").stdout.splitlines()))) > 50
+    assert "fit" in report(monkeypatch, "results", "--format", "markdown").stdout
+    done = report(monkeypatch, str(results))
+    assert done.exit_code == 2
+    assert "pip install devbench[report]" in done.stderr
+    assert not Path("report.html").exists()
+
+
+def test_json_says_where_the_file_is(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    done = report(monkeypatch, "results", "--json", "--output", "page.html")
+    size = Path("page.html").stat().st_size
+    assert json.loads(done.stdout) == {"report": {"file": "page.html", "format": "html", "bytes": size}}
+    assert results.is_dir()
+
+
+@pytest.mark.parametrize("form", ["markdown", "csv"])
+def test_json_and_a_report_do_not_both_go_to_stdout(results: Path, monkeypatch: pytest.MonkeyPatch, form: str) -> None:
+    done = report(monkeypatch, "results", "--json", "--format", form)
+    assert done.exit_code == 2
+    assert json.loads(done.stdout)["error"]["hint"] == "Name a file for it with --output."
+    assert results.is_dir()
+
+
+def test_the_threshold_decides_what_is_the_same(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "fit is as fast as as-written" in report(monkeypatch, "results", "--format", "markdown").stdout
+    stricter = report(monkeypatch, str(results), "--format", "markdown", "--threshold", "1%").stdout
+    assert "as fast as as-written" in stricter
+    assert "fit is 1.0194 times" in stricter
+
+
+@pytest.mark.parametrize("form", ["html", "markdown", "csv"])
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["none"], "there is no folder none"),
+        (["empty"], "there are no results in empty"),
+        (["cut"], "is no whole JSON document"),
+        (["newer"], "was written by a newer devbench"),
+        (["results", "--output", "none/it"], "can't be written"),
+    ],
+)
+def test_what_can_not_be_is_exit_2_and_leaves_an_older_report_as_it_was(
+    results: Path, monkeypatch: pytest.MonkeyPatch, form: str, words: list[str], message: str
+) -> None:
+    Path("empty").mkdir()
+    for name, text in (("cut", '{"schema_version": 1, '), ("newer", '{"schema_version": 99}')):
+        Path(name).mkdir()
+        (Path(name) / "x.json").write_text(text, encoding="utf-8")
+    old = results.parent / "report.html"
+    old.write_text("old", encoding="utf-8")
+    done = report(monkeypatch, *words, "--format", form, *(() if "--output" in words else ("--output", "report.html")))
+    assert done.exit_code == 2
+    assert message in done.stderr
+    assert old.read_text(encoding="utf-8") == "old"
+    assert [path.name for path in results.parent.iterdir() if path.name.endswith(".tmp")] == []
+
+
+def test_it_loads_no_tensorflow_and_draws_only_for_a_page(results: Path) -> None:
+    code = "import sys; sys.argv[1:] = ['report', 'results', '--format', 'markdown']; from bench.__main__ import main\n"
+    code += "try: main()\nexcept SystemExit as end: assert not end.code\n"
+    code += "print(*{'tensorflow', 'keras', 'altair', 'vl_convert', 'jinja2'} & set(sys.modules), file=sys.stderr)"
+    environ = {**os.environ, "PYTHONPATH": str(Path(bench.__file__).parent.parent), "PYTHONIOENCODING": "utf-8"}
+    run = [sys.executable, "-c", code]
+    done = subprocess.run(run, env=environ, capture_output=True, text=True, encoding="utf-8", check=True)
+    assert done.stderr.strip() == ""
+    assert results.is_dir()

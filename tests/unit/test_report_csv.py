@@ -1,0 +1,48 @@
+"""Raw times as CSV."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import pytest
+from synthetic import folder, killed, measured
+
+from bench.errors import DataError
+from bench.output.report import raw
+from bench.result import Summary
+
+pytestmark = pytest.mark.once
+
+
+def rows(path: Path) -> list[dict[str, str]]:
+    return list(csv.DictReader(raw.lines(path)))
+
+
+def test_every_phase_block_and_single_step_is_a_line_with_its_result_and_process(tmp_path: Path) -> None:
+    one = measured("1", [0.1, 0.2], workload='a,"b"')
+    found = rows(folder(tmp_path, one))
+    sample = one.samples[1]
+    mine = [row for row in found if row["cohort"] == "2"]
+    assert {row["workload"] for row in found} == {'a,"b"'}
+    assert len(found) == 2 * len(mine)
+    kinds = {kind: [row for row in mine if row["kind"] == kind] for kind in ("phase", "warm-up", "block", "step")}
+    assert {row["name"]: float(row["seconds"]) for row in kinds["phase"]} == sample.phases
+    assert [float(row["seconds"]) for row in kinds["block"]] == [each.seconds for each in sample.series[0].blocks]
+    assert [int(row["turn"]) for row in kinds["block"]] == [each.turn for each in sample.series[0].blocks]
+    assert [float(row["seconds"]) for row in kinds["step"]] == sample.latency
+    assert len(kinds["warm-up"]) == 1
+
+
+def test_a_failure_is_a_line_too(tmp_path: Path) -> None:
+    broken = measured("1", [0.1])
+    broken.samples[0].failure = killed()
+    broken.failure = killed()
+    absent = measured("2", [], loop="fit", status="failed", failure=killed(), summary=Summary(), samples=[])
+    found = [row for row in rows(folder(tmp_path, broken, absent)) if row["kind"] == "failure"]
+    assert [(row["id"], row["name"], row["seconds"]) for row in found] == [("1", "killed", ""), ("2", "killed", "")]
+
+
+def test_a_folder_without_results_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="there are no results"):
+        rows(tmp_path)

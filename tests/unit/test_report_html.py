@@ -1,0 +1,231 @@
+"""The report's HTML as text; how a browser takes it is tested in tests/browser."""
+
+from __future__ import annotations
+
+import re
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from synthetic import doubtful, explanation, folder, killed, ladder_results, measured, misplaced, swept
+
+from bench.errors import UsageError
+from bench.output import store
+from bench.output.report import charts, curves, drawing, html
+from bench.output.report import compose as module
+from bench.output.report.charts import Ratio, Segment, Spread
+from bench.output.report.compose import compose
+from bench.result import Failure, Result, Summary
+
+pytestmark = pytest.mark.once
+
+
+class Outline(HTMLParser):
+    """Tags with their attributes, and texts."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append(data)
+
+    def all(self, tag: str) -> list[dict[str, str | None]]:
+        return [attributes for name, attributes in self.tags if name == tag]
+
+
+def page(path: Path, *results: Result) -> str:
+    return html.render(compose(folder(path, *results), 0.02), "1.2.3")
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> str:
+    warned = measured("2", [0.05, 0.051, 0.049], loop="fit", warnings=doubtful())
+    return page(tmp_path_factory.mktemp("pair"), measured("1", [0.1, 0.101, 0.099]), warned)
+
+
+def test_it_has_no_script_and_names_nothing_outside_itself(pair: str) -> None:
+    found = Outline(pair)
+    assert found.all("script") == []
+    asked = [value for _, given in found.tags for key, value in given.items() if key in ("src", "href", "srcset")]
+    assert asked
+    assert [value for value in asked if not (value or "").startswith(("#", "data:,"))] == []
+    assert re.findall(r"url\(|@import", pair) == []
+    addresses = set(re.findall(r"https?://[^\"' ]+", pair))
+    assert addresses <= {"http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"}
+
+
+def test_every_chart_is_one_picture_with_a_text_that_tells_its_figures(pair: str) -> None:
+    drawings = Outline(pair).all("svg")
+    assert len(drawings) == 3
+    assert {each["role"] for each in drawings} == {"img"}
+    told = " ".join(each["aria-label"] or "" for each in drawings)
+    assert "fit 0.5, faster" in told
+    assert "as-written 4.60 s, longest import with 3.20 s" in told
+    assert "medians: as-written 100 ms; fit 50.0 ms" in told
+
+
+def test_every_section_with_a_chart_has_a_table_too(pair: str) -> None:
+    sections = [part for part in pair.split("<h3>")[1:] if "<figure>" in part]
+    assert len(sections) == 3
+    assert [part for part in sections if "<table>" not in part] == []
+
+
+def test_tables_name_their_rows_and_columns(pair: str) -> None:
+    heads = Outline(pair).all("th")
+    assert {each.get("scope") for each in heads} == {"col", "row", "colgroup"}
+    assert pair.count("<caption>") == pair.count("<table>")
+
+
+def test_differences_and_what_is_wrong_have_a_sign_beside_their_colour(pair: str) -> None:
+    for row in re.findall(r'<tr class="(?:differs|alarm)">.*?</tr>', pair):
+        assert 'class="mark"' in row
+    assert re.search(r'<tr class="differs"><th scope="row"><span class="mark" title="differs">≠</span> loop</th>', pair)
+
+
+def test_what_a_program_wrote_is_text_and_never_markup(tmp_path: Path) -> None:
+    evil = Failure(kind="error", message="<script>alert(1)</script>", last_lines=["<b>x</b>", "\x1b[31mred"])
+    given = {"status": "failed", "failure": evil, "summary": Summary(), "samples": []}
+    text = page(tmp_path, measured("1", [], workload='<img src="x">"', **given))
+    found = Outline(text)
+    assert found.all("script") == found.all("img") == found.all("b") == []
+    assert "<script>alert(1)</script>" in " ".join(found.texts)
+    assert "\x1b" not in text
+
+
+def test_a_name_with_markup_does_not_leave_a_drawing(tmp_path: Path) -> None:
+    odd = [measured(str(n), [0.1, 0.1], params={"x": f'</svg><i title="{n}">&amp;'}) for n in (1, 2)]
+    assert Outline(page(tmp_path, *odd)).all("i") == []
+
+
+def test_one_process_nan_and_failure_are_shown_as_what_they_are(tmp_path: Path) -> None:
+    nan = Failure(kind="nan", message="the loss became NaN")
+    broken = measured("2", [0.1, 0.1], loop="fit", status="failed", failure=nan)
+    broken.samples[0].answer = [float("nan")]
+    gone = measured("3", [], loop="step", status="failed", failure=killed(), summary=Summary(), samples=[])
+    text = page(tmp_path, measured("1", [0.1]), broken, gone)
+    texts = "\n".join(Outline(text).texts)
+    assert "fit failed: the loss became NaN" in texts
+    assert "step failed: the worker was killed by SIGKILL" in texts
+    assert "FAILED: nan" in texts
+    assert "FAILED: killed" in texts
+    steps = re.findall(r'<tr><th scope="row">step</th><td class="n f">([^<]*)</td>', text)
+    assert steps[0] == "100 ms", "one process knows no error"
+
+
+def test_only_the_cell_that_is_wrong_is_marked_as_wrong(tmp_path: Path) -> None:
+    text = page(tmp_path, measured("1", [0.1]), measured("2", [0.1], loop="fit", placement=misplaced()))
+    (row,) = re.findall(r'<tr class="alarm">.*?where it ran.*?</tr>', text)
+    assert re.findall(r'<td class="([\w ]*)">(\w+)', row) == [("n", "CPU"), ("n wrong", "NOT")]
+
+
+def test_a_report_of_ten_thousand_results_stays_under_10_megabytes_and_lists_them_all(tmp_path: Path) -> None:
+    template = measured("ID", [0.1, 0.11, 0.12], group="GROUP", params={"batch": 32}).model_dump_json()
+    for n in range(10_000):
+        text = template.replace('"ID"', f'"20260102T030405{n % 1000:03d}-{n:08x}"').replace('"GROUP"', f'"g{n // 24}"')
+        text = re.sub(r'"key":"\w+"', f'"key":"{n:016x}"', text).replace('"batch":32', f'"batch":{n}')
+        (tmp_path / f"{n}.json").write_text(text, encoding="utf-8")
+    made = html.render(compose(tmp_path, 0.02), "1.2.3")
+    assert len(made.encode()) < 10_000_000
+    assert made.count("<svg ") == 20 * 3
+    assert made.partition('id="everything"')[2].count('<th scope="row">') == 10_000
+    assert "9,520 further results have none" in made
+
+
+def test_repeated_runs_are_listed_and_the_newest_is_told_as_that(tmp_path: Path) -> None:
+    runs = [measured(str(n), [0.1 + n / 100], group=str(n)) for n in range(3)]
+    text = page(tmp_path, *runs)
+    assert "the newest of 3 runs" in text
+    listed = text.partition('id="everything"')[2]
+    assert re.findall(r"<td[^>]*>(1\d0 ms)", listed) == ["120 ms", "110 ms", "100 ms"]
+
+
+def test_more_results_than_a_list_holds_are_said_to_be_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "LISTED", 2)
+    text = page(tmp_path, *(measured(str(n), [0.1], group=str(n)) for n in range(3)))
+    assert "Every result in the folder, the newest 2 of 3" in text
+
+
+def test_without_its_extra_the_message_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = compose(folder(tmp_path, measured("1", [0.1])), 0.02)
+    monkeypatch.setitem(sys.modules, "altair", None)
+    with pytest.raises(UsageError, match="an HTML report needs altair") as raised:
+        html.render(found, "1.2.3")
+    assert "pip install devbench[report]" in raised.value.hint
+
+
+def test_charts_bear_ratios_far_apart_single_values_and_zero_seconds() -> None:
+    far = charts.ratios([Ratio("a", 0.001, 0.0009, 0.0011, "faster"), Ratio("b", 900.0, None, None, "?")], 0.02)
+    assert far.count("<text") >= 6
+    assert "NaN" not in far
+    assert "NaN" not in charts.phases([Segment("a", 1, "import", 0.0, charts.colour("import"))])
+    assert "NaN" not in charts.steps([Spread("a", [0.1], 0.1, 0.1, 0.1)])
+
+
+def test_a_drawing_keeps_no_colour_that_the_page_would_not_change_but_those_of_phases(pair: str) -> None:
+    drawn = "".join(re.findall(r"<svg.*?</svg>", pair, re.DOTALL))
+    used = set(re.findall(r'(?:fill|stroke)="(#\w+|\w+)"', drawn))
+    known = {drawing.INK, drawing.MUTED, drawing.GRID, drawing.ACCENT, drawing.BAND, drawing.ON_COLOUR}
+    assert used - known - set(charts.PALETTE.values()) <= {"none", "transparent"}
+    assert known <= used
+
+
+@pytest.fixture(scope="module")
+def analyses(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A page with an explanation and a sweep."""
+    path = tmp_path_factory.mktemp("analyses")
+    results = ladder_results()
+    store.write_explanation(explanation(results), folder(path, *results, *swept()))
+    return html.render(compose(path, 0.02), "1.2.3")
+
+
+def test_an_explanation_is_a_waterfall_its_causes_changes_roofline_and_trace(analyses: str) -> None:
+    for title in ("Where a step&#39;s time goes", "Causes, as the runs show them", "What would make it faster",
+                  "Roofline", "Traced"):  # fmt: skip
+        assert f"<h3>{title}</h3>" in analyses
+    assert "of which 40% is the program&#39;s own loop" in analyses
+    assert "most of it &lt;map&gt; (mine.py line 12)" in analyses
+    assert "the fastest that was measured: devbench run cifar --xla on" in analyses
+    assert "missing fusion" in analyses
+    assert "the ladder finds 20%" in analyses
+    assert "55% of the compute roof" in analyses
+    labels = re.findall(r'aria-label="(Waterfall[^"]*)"', analyses)
+    assert len(labels) == 1
+    assert "input 20%" in labels[0]
+    assert "not measurable" in labels[0] or "copies -1%" in labels[0]
+
+
+def test_a_sweep_is_drawn_with_its_crossing_and_stands_in_a_table(analyses: str) -> None:
+    assert "dense-inference over batch 1 to 256" in analyses
+    assert "cuda, as-written overtakes cpu, as-written at batch 16" in analyses
+    (label,) = re.findall(r'aria-label="(Step time over batch[^"]*)"', analyses)
+    assert "crossing at batch 16" in label
+    assert analyses.count(">batch 256<") == 1
+
+
+def test_drawings_of_analyses_have_their_marks_and_no_colour_that_is_lost_on_a_dark_page(analyses: str) -> None:
+    drawn = re.findall(r"<svg.*?</svg>", analyses, re.DOTALL)
+    assert len(drawn) >= 5
+    assert all("NaN" not in each and each.count("<path") > 3 for each in drawn)
+    used = set(re.findall(r'(?:fill|stroke)="(#\w+)"', "".join(drawn)))
+    swapped = {drawing.INK, drawing.MUTED, drawing.GRID, drawing.ACCENT, drawing.BAND, drawing.ON_COLOUR}
+    assert used - swapped - set(charts.PALETTE.values()) <= set(curves.LINES)
+
+
+def test_a_grid_and_an_axis_of_words_have_a_table_only(tmp_path: Path) -> None:
+    points = [
+        measured(str(n), [0.01 * (n + 1)], params={"place": place, "batch": batch}, purpose="sweep", part_of="grid",
+                 group=str(n))
+        for n, (place, batch) in enumerate((p, b) for p in ("serial", "model") for b in (8, 16))
+    ]  # fmt: skip
+    (chapter,) = compose(folder(tmp_path, *points), 0.02).chapters
+    assert [type(part).__name__ for part in chapter.sections[0].parts] == ["Table"]
+    assert "place serial, batch 8" in html.render(compose(tmp_path, 0.02), "1.2.3")

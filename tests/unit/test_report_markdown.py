@@ -1,0 +1,70 @@
+"""The report for a pull request."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+from synthetic import doubtful, folder, killed, measured
+
+from bench.output.report import markdown
+from bench.output.report.compose import compose
+from bench.output.report.parts import Chapter, Report
+from bench.result import Summary
+
+pytestmark = pytest.mark.once
+
+
+def written(path: Path) -> str:
+    return markdown.render(compose(path, 0.02), "1.2.3")
+
+
+def test_it_leads_with_the_sentence_and_folds_away_what_a_hurried_reader_skips(tmp_path: Path) -> None:
+    text = written(folder(tmp_path, measured("1", [0.1] * 5), measured("2", [0.0081] * 5, backend="cuda")))
+    sentence, folded = (
+        text.index("- **cuda is 12."),
+        text.index("<details><summary>Phases, steps, environments</summary>"),
+    )
+    assert text.index("### cifar, as-written: cpu; cuda") < sentence < text.index("#### Verdicts") < folded
+    assert text.index("#### Side by side") < folded < text.index("#### Phases") < text.index("</details>")
+    assert text.endswith("Made by devbench 1.2.3; intervals are at 95%.\n")
+
+
+def test_every_row_of_a_table_has_the_cells_of_its_head(tmp_path: Path) -> None:
+    pair = measured("1", [0.1] * 5, params={"name": "a|b"}), measured("2", [0.1] * 5, params={"name": "*c*"})
+    text = written(folder(tmp_path, *pair)).replace(r"\|", "")
+    tables = [block.splitlines() for block in text.split("\n\n") if block.startswith("|")]
+    assert len(tables) >= 4
+    for lines in tables:
+        assert len({line.count("|") for line in lines}) == 1
+        assert set(lines[1]) == set("|:- ")
+    assert "*c*" not in text
+    assert r"\*c\*" in text
+
+
+def test_a_failure_and_a_warning_stand_above_the_fold_with_the_programs_last_lines(tmp_path: Path) -> None:
+    failed = {"status": "failed", "failure": killed(), "summary": Summary(), "samples": []}
+    text = written(folder(tmp_path, measured("1", [0.1], warnings=doubtful()), measured("2", [], loop="fit", **failed)))
+    above = text.partition("<details>")[0]
+    assert "❌ failed: cifar on cpu, fit: the worker was killed by SIGKILL" in above
+    assert "⚠️ cifar on cpu, as-written: the machine was busy: load 1.7 on 2 CPUs" in above
+    assert "  ```text\n  about to allocate\n" in above
+    assert "\x1b" not in text
+
+
+def test_what_does_not_fit_into_a_comment_is_left_out_and_said(tmp_path: Path) -> None:
+    whole = compose(folder(tmp_path, measured("1", [0.1] * 3), measured("2", [0.05] * 3, loop="fit")), 0.02)
+    many = dataclasses.replace(whole, chapters=whole.chapters * 400)
+    text = markdown.render(many, "1.2.3")
+    assert 40_000 < len(text) < 65_536
+    shown = text.count("\n### ")
+    assert f"{400 - shown} more chapters do not fit here" in text
+
+
+def test_a_chapter_that_is_too_long_is_told_by_its_sentences(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    whole = compose(folder(tmp_path, measured("1", [0.1] * 3), measured("2", [0.05] * 3, loop="fit")), 0.02)
+    long = Chapter("long", "long", ("it is long",), "so long", whole.chapters[0].sections * 60)
+    text = markdown.render(Report("r", (), (long,)), "1.2.3")
+    assert "- **it is long.**" in text
+    assert "| " not in text

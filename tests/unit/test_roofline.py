@@ -1,0 +1,107 @@
+"""Rooflines from documents: which roof, how near, and what is said of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from synthetic import interval, result
+from test_analyse_compare import sample
+
+from bench.analyse.capacity import under_the_roof
+from bench.analyse.roofline import Peaks, Roofline, fingerprint, peaks_of, roofline
+from bench.result import Block, ProcessSample, Result, Series, Summary
+
+PEAKS = Peaks(
+    fingerprint="f",
+    flops_per_second={"float32": 100e9, "bfloat16": 400e9},
+    memory_bytes_per_second=10e9,
+    cache_bytes_per_second=80e9,
+    cache_bytes=2**18,
+)
+
+
+def stepped(seconds: float, flops: float, moved: float, **changes: Any) -> Result:
+    facts = {"flops_per_step": flops, "bytes_per_step": moved}
+    samples = [sample(n, seconds, facts=facts) for n in (1, 2, 3)]
+    return result(samples=samples, summary=Summary(step_seconds=interval(seconds)), **changes)
+
+
+def placed(*args: Any, **changes: Any) -> Roofline:
+    found = roofline(stepped(*args, **changes), PEAKS)
+    assert found is not None
+    return found
+
+
+def test_few_operations_a_byte_are_under_the_memory_roof() -> None:
+    found = placed(0.001, 1e6, 8e6)
+    assert found.roof == "memory"
+    assert found.intensity == pytest.approx(0.125)
+    assert found.memory_roof == pytest.approx(1.25e9)
+    assert found.share == pytest.approx(0.8)
+    assert not found.beyond_memory
+
+
+def test_many_operations_a_byte_are_under_the_compute_roof_of_their_dtype() -> None:
+    assert placed(0.01, 0.9e9, 1e6).share == pytest.approx(0.9)
+    narrow = placed(0.01, 0.9e9, 1e6, dtype="mixed_bfloat16")
+    assert (narrow.dtype, narrow.compute_roof) == ("bfloat16", 400e9)
+
+
+def test_a_working_set_in_a_cache_may_be_above_the_memory_roof_and_says_so() -> None:
+    found = placed(0.0001, 1e6, 8e6)
+    assert found.beyond_memory
+    assert found.share > 1
+
+
+def test_without_operations_bytes_or_a_peak_of_the_dtype_there_is_no_roofline() -> None:
+    assert roofline(result(), PEAKS) is None
+    assert roofline(stepped(0.01, 1e6, 1e6, dtype="float64"), PEAKS) is None
+
+
+def test_a_formula_goes_before_a_count() -> None:
+    one = stepped(0.01, 3e6, 1e6)
+    for each in one.samples:
+        each.facts["flops_formula"] = 2e6
+    found = roofline(one, PEAKS)
+    assert found is not None
+    assert (found.flops, found.flops_method) == (2e6, "formula")
+
+
+@pytest.mark.parametrize(
+    ("step", "cause"),
+    [((0.01, 0.9e9, 1e6), ["compute"]), ((0.001, 1e6, 8e6), ["memory bandwidth"]), ((0.1, 1e6, 8e6), [])],
+)
+def test_only_what_is_near_its_roof_is_bound_by_it(step: tuple[float, float, float], cause: list[str]) -> None:
+    assert [f.cause for f in under_the_roof(placed(*step), 0.9)] == cause
+    assert list(under_the_roof(placed(*step), 0.1)) == []
+
+
+def test_peaks_are_read_from_their_workloads_result_and_known_by_the_machine() -> None:
+    def process(number: int, slow: float) -> ProcessSample:
+        times = {"matmul/float32": 0.02, "triad/memory": 0.1, "triad/cache": 0.001}
+        made = sample(number, 0.01)
+        made.series = [
+            Series(name=name, bytes=8 * 10**8, blocks=[Block(seconds=slow * s, steps=1, cpu_seconds=0.0)] * 3)
+            for name, s in times.items()
+        ]
+        return made
+
+    params = {"n": 1000, "memory_bytes": 2**28, "cache_bytes": 2**17, "repeats": 64}
+    measured = result(workload="peaks", params=params, samples=[process(1, 1.4), process(2, 1.0), process(3, 1.1)])
+    found = peaks_of(measured)
+    assert found is not None
+    assert found.flops_per_second == {"float32": pytest.approx(1e11)}  # the fastest process: noise only takes away
+    assert found.memory_bytes_per_second == pytest.approx(8e9)
+    assert found.cache_bytes_per_second == pytest.approx(8e11)
+    assert found.fingerprint == fingerprint(result())
+    assert found.fingerprint != fingerprint(result(backend="cuda"))
+    assert peaks_of(result()) is None
+
+
+def test_a_working_set_in_a_cache_is_held_against_the_caches_roof() -> None:
+    found = placed(0.0001, 1e6, 8e6)  # 80 GB/s where memory gives 10 and the cache 80
+    (told,) = under_the_roof(found, 0.9)
+    assert "100% of the cache's roof" in told.sentence
+    assert not list(under_the_roof(found.model_copy(update={"cache_roof": None}), 0.9))
+    assert not list(under_the_roof(found.model_copy(update={"cache_roof": 1e12}), 0.9))

@@ -1,0 +1,39 @@
+"""The committed JSON Schema is the model's own, and what is written keeps to it."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import jsonschema
+import pytest
+from synthetic import doubtful, killed, misplaced, result
+
+from bench.output.schema import COMMITTED, schema, text
+
+
+def committed() -> dict[str, Any]:
+    document: dict[str, Any] = json.loads(COMMITTED.read_text(encoding="utf-8"))
+    return document
+
+
+def test_the_committed_schema_is_what_the_model_makes() -> None:
+    assert committed() == schema(), "make it again: python -m bench.output.schema > bench/output/schema.json"
+    assert COMMITTED.read_text(encoding="utf-8") == text()
+
+
+def test_a_written_result_keeps_to_the_schema() -> None:
+    whole = result(placement=misplaced(), failure=killed(), warnings=doubtful())
+    whole.samples[0].answer = [math.nan, 1.0]
+    validator = jsonschema.Draft202012Validator(committed())
+    validator.check_schema(committed())
+    validator.validate(json.loads(whole.model_dump_json()))
+
+
+@pytest.mark.parametrize(
+    "change", [{"extra": 1}, {"schema_version": 2}, {"status": "fine"}, {"created": 5}, {"samples": [{"cohort": 1}]}]
+)
+def test_a_document_that_is_no_result_does_not(change: dict[str, Any]) -> None:
+    document = {**json.loads(result().model_dump_json()), **change}
+    assert not jsonschema.Draft202012Validator(committed()).is_valid(document)

@@ -1,0 +1,238 @@
+"""Settings: the same declaration by option, variable and file, in that order, and errors that say which was wrong."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any, get_args, get_origin
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bench import syntax
+from bench.errors import SettingsError
+from bench.settings import RunSettings, load, mistyped, variable
+
+# Field: three ways to write a value, with what each is read as.
+EXAMPLES: dict[str, list[tuple[str, Any]]] = {
+    "backend": [("cuda", ("cuda",)), ("cpu,cuda", ("cpu", "cuda")), ("directml", ("directml",))],
+    "loop": [("fit", ("fit",)), ("step,fit", ("step", "fit")), ("fused", ("fused",))],
+    "case": [("small", ("small",)), ("small,large", ("small", "large")), ("large", ("large",))],
+    "change": [("cache", ("cache",)), ("cache,prefetch", ("cache", "prefetch")), ("graph", ("graph",))],
+    "compare": [("on", True), ("off", False), ("on", True)],
+    "param": [("batch=1", {"batch": "1"}), ("batch=2", {"batch": "2"}), ("batch=3", {"batch": "3"})],
+    "dtype": [("float64", "float64"), ("mixed_float16", "mixed_float16"), ("mixed_bfloat16", "mixed_bfloat16")],
+    "xla": [("on", "on"), ("off", "off"), ("auto", "auto")],
+    "tf32": [("off", False), ("on", True), ("off", False)],
+    "onednn": [("off", False), ("on", True), ("off", False)],
+    "deterministic": [("on", True), ("off", False), ("on", True)],
+    "threads": [("1", 1), ("2", 2), ("3", 3)],
+    "seed": [("5", 5), ("6", 6), ("7", 7)],
+    "data": [("full", "full"), ("sample", "sample"), ("synthetic", "synthetic")],
+    "data_dir": [("a", Path("a")), ("b", Path("b")), ("c", Path("c"))],
+    "target_error": [("5%", 0.05), ("0.04", 0.04), ("1.5%", 0.015)],
+    "threshold": [("5%", 0.05), ("0.04", 0.04), ("1.5%", 0.015)],
+    "max_time": [("80s", 80), ("1h30m", 5400), ("15", 15)],
+    "max_processes": [("4", 4), ("5", 5), ("6", 6)],
+    "worker_timeout": [("90s", 90), ("1h30m", 5400), ("15", 15)],
+    "full": [("on", True), ("off", False), ("on", True)],
+    "profile": [("a", Path("a")), ("b", Path("b")), ("c", Path("c"))],
+    "output": [("a", Path("a")), ("b", Path("b")), ("c", Path("c"))],
+    "json": [("on", True), ("off", False), ("on", True)],
+}
+
+
+@pytest.fixture(autouse=True)
+def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A working directory without a settings file and an environment without settings."""
+    for name in [each for each in os.environ if each.upper().startswith("DEVBENCH_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.chdir(tmp_path)
+
+
+def toml(name: str, text: str) -> str:
+    """A setting as a line of the file."""
+    key, _, value = text.partition("=")
+    return f"[param]\n{key} = {value}\n" if name == "param" else f'{name} = "{text}"\n'
+
+
+def test_every_setting_has_an_example_here() -> None:
+    assert set(EXAMPLES) == set(RunSettings.model_fields)
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_an_option_wins_over_the_environment_over_the_file_over_the_default(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (by_file, filed), (by_variable, put), (by_option, asked) = EXAMPLES[name]
+    default = RunSettings.model_fields[name].default
+    assert getattr(load(), name) == default
+    Path("devbench.toml").write_text(toml(name, by_file), encoding="utf-8")
+    assert getattr(load(), name) == filed != default
+    monkeypatch.setenv(variable(name), by_variable)
+    assert getattr(load(), name) == put
+    assert getattr(load(**{name: by_option}), name) == asked
+
+
+def test_none_and_an_empty_variable_count_as_not_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DEVBENCH_THREADS", "")
+    assert load(threads=None, xla=None) == load()
+
+
+def test_parameters_are_merged_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("devbench.toml").write_text("[param]\nbatch = 1\nepochs = 1\nhidden = [10, 20]\n", encoding="utf-8")
+    monkeypatch.setenv("DEVBENCH_PARAM", "batch=2,epochs=2")
+    assert load(param=["batch=3"]).param == {"batch": "3", "epochs": "2", "hidden": "10,20"}
+
+
+def test_toml_types_are_read_as_well_as_text() -> None:
+    Path("devbench.toml").write_text(
+        'backend = ["cpu", "cuda"]\ntarget_error = 0.05\nmax_time = 90\nfull = true\nthreads = 3\n', encoding="utf-8"
+    )
+    read = load()
+    assert (read.backend, read.target_error, read.max_time) == (("cpu", "cuda"), 0.05, 90)
+    assert (read.full, read.threads) == (True, 3)
+
+
+def test_a_named_file_is_read_in_place_of_the_usual_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("devbench.toml").write_text("seed = 2\n", encoding="utf-8")
+    Path("other.toml").write_text("threads = 2\n", encoding="utf-8")
+    assert (load(config="other.toml").seed, load(config="other.toml").threads) == (1, 2)
+    monkeypatch.setenv("DEVBENCH_CONFIG", "other.toml")
+    assert (load().seed, load().threads) == (1, 2)
+
+
+def refused(**given: Any) -> SettingsError:
+    with pytest.raises(SettingsError) as caught:
+        load(**given)
+    assert caught.value.exit_code == 2
+    return caught.value
+
+
+def test_an_unknown_key_is_told_with_its_file_and_the_nearest_key() -> None:
+    Path("devbench.toml").write_text("target_eror = 0.05\n", encoding="utf-8")
+    error = refused()
+    assert error.message == "unknown key 'target_eror' in devbench.toml"
+    assert error.hint == "Did you mean target_error?"
+
+
+def test_a_file_that_is_no_toml_is_told_with_the_line() -> None:
+    Path("devbench.toml").write_text("seed = 1\nbackend = cpu\n", encoding="utf-8")
+    assert "devbench.toml is not valid TOML" in refused().message
+    assert "line 2" in refused().message
+
+
+def test_a_named_file_that_is_not_there_is_an_error() -> None:
+    assert "nowhere.toml" in refused(config="nowhere.toml").message
+
+
+def test_an_unknown_option_offers_the_nearest() -> None:
+    error = refused(max_tme="2m")
+    assert (error.message, error.hint) == ("there is no option --max-tme", "Did you mean --max-time?")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "allowed"),
+    [
+        ("backend", ",", "commas"),
+        ("loop", "stepp", "as-written, fit, step, host-batches, resident or fused"),
+        ("param", "64", "batch=64"),
+        ("dtype", "float16", "mixed_float16"),
+        ("xla", "maybe", "auto, on or off"),
+        ("tf32", "perhaps", "on or off"),
+        ("threads", "0", "1 or more"),
+        ("seed", "-1", "0 or more"),
+        ("seed", "many", "whole number"),
+        ("seed", "4294967296", "less than 4294967296"),
+        ("target_error", "3", "3% or 0.03"),
+        ("max_time", "2 minutes", "90s, 2m, 1h30m"),
+        ("max_processes", "1.5", "whole number"),
+        ("worker_timeout", "-1", "more than 0"),
+    ],
+)
+def test_a_wrong_value_is_told_with_where_it_came_from_and_what_is_allowed(
+    name: str, value: str, allowed: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    by_option = refused(**{name: value})
+    assert by_option.message.startswith(f"option --{name.replace('_', '-')} can't be '")
+    assert allowed in by_option.hint
+    if name != "param":
+        Path("devbench.toml").write_text(f'{name} = "{value}"\n', encoding="utf-8")
+        by_file = refused()
+        assert by_file.message.startswith(f"key '{name}' in devbench.toml can't be '")
+        assert allowed in by_file.hint
+    monkeypatch.setenv(variable(name), value)
+    by_variable = refused()
+    assert by_variable.message.startswith(f"variable {variable(name)} can't be '")
+    assert allowed in by_variable.hint
+
+
+def test_several_wrong_values_are_told_at_once() -> None:
+    error = refused(xla="maybe", threads="0")
+    assert "--xla" in error.message
+    assert "--threads" in error.message
+
+
+def test_a_variable_that_is_nearly_a_setting_is_noticed_but_one_of_kubernetes_is_not() -> None:
+    environ = {"DEVBENCH_BACKEN": "cuda", "DEVBENCH_PORT_8080_TCP": "x", "DEVBENCH_SEED": "1", "DEVBENCH_CONFIG": "f"}
+    assert mistyped(environ) == {"DEVBENCH_BACKEN": "DEVBENCH_BACKEND"}
+
+
+def test_every_setting_says_what_it_is_for() -> None:
+    assert [
+        name for name, field in RunSettings.model_fields.items() if not (field.description or "").endswith(".")
+    ] == []
+
+
+def test_settings_have_a_json_schema_for_the_charts_values() -> None:
+    properties = RunSettings.model_json_schema()["properties"]
+    assert set(properties) == set(RunSettings.model_fields)
+    lists = {name for name, field in RunSettings.model_fields.items() if get_origin(field.annotation) is tuple}
+    assert {name for name, each in properties.items() if each.get("type") == "array"} == lists
+    assert properties["xla"]["enum"] == list(get_args(RunSettings.model_fields["xla"].annotation))
+
+
+@given(st.floats(min_value=0.001, max_value=359_999, allow_nan=False).map(lambda value: round(value, 3)))
+def test_a_time_that_was_written_is_read_back(value: float) -> None:
+    assert syntax.seconds(syntax.written_seconds(value)) == pytest.approx(value, rel=1e-5)
+
+
+@given(st.floats(min_value=1e-4, max_value=0.999))
+def test_a_share_that_was_written_is_read_back(value: float) -> None:
+    assert syntax.share(syntax.written_share(value)) == pytest.approx(value, rel=1e-5)
+
+
+@given(st.integers(0, 99), st.integers(0, 59), st.integers(0, 59))
+def test_hours_minutes_and_seconds_add_up(hours: int, minutes: int, rest: int) -> None:
+    total = hours * 3600 + minutes * 60 + rest
+    if total:
+        assert syntax.seconds(f"{hours}h{minutes}m {rest}s") == total
+
+
+WORDS = st.text("abcdefgh-_0123456789", min_size=1, max_size=8)
+
+
+@given(st.dictionaries(WORDS, st.lists(WORDS, min_size=1, max_size=3).map(",".join), min_size=1, max_size=4))
+def test_parameters_survive_being_joined_even_with_commas_in_their_values(wanted: dict[str, str]) -> None:
+    assert syntax.pairs(",".join(f"{name}={value}" for name, value in wanted.items())) == wanted
+
+
+@given(st.one_of(st.text(), st.floats(), st.integers(), st.booleans(), st.none(), st.lists(st.none() | st.text())))
+def test_whatever_is_given_is_read_or_refused_with_the_syntax(value: object) -> None:
+    for read, teach in (
+        (syntax.share, syntax.SHARE),
+        (syntax.seconds, syntax.TIME),
+        (syntax.names, syntax.NAMES),
+        (syntax.pairs, syntax.PAIRS),
+    ):
+        try:
+            read(value)
+        except ValueError as error:
+            assert str(error) == teach  # noqa: PT017 - refusing is one of two right answers
+
+
+@pytest.mark.parametrize("text", ["1m1m", "m", "", "s", "1d", "nan", "inf", "0", "0s", "1h-3m", "1 2", "-5s"])
+def test_what_is_no_time_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="90s, 2m"):
+        syntax.seconds(text)

@@ -1,0 +1,193 @@
+"""The store: whole files only, from any number of runs at once, and errors that say what is wrong with one."""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from synthetic import result
+
+from bench.errors import DataError, OutputError
+from bench.output import store
+from bench.result import SCHEMA_VERSION
+
+
+def test_a_result_is_read_back_as_it_was_written(tmp_path: Path) -> None:
+    wanted = result()
+    path = store.write(wanted, tmp_path)
+    assert path.name == f"cifar-cpu-as-written-{wanted.id}.json"
+    assert store.read(path) == wanted
+
+
+def test_a_later_state_takes_the_place_of_an_earlier_one_and_nothing_else_is_left(tmp_path: Path) -> None:
+    store.write(result(status="partial"), tmp_path)
+    path = store.write(result(), tmp_path)
+    assert store.read(path).status == "complete"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_nan_is_null_in_the_file_and_a_nan_again_when_read(tmp_path: Path) -> None:
+    wanted = result()
+    wanted.samples[0].answer = [2.3, math.nan]
+    path = store.write(wanted, tmp_path)
+    document = json.loads(path.read_text(encoding="utf-8"), parse_constant=pytest.fail)
+    assert document["samples"][0]["answer"] == [2.3, None]
+    assert math.isnan(store.read(path).samples[0].answer[1])
+
+
+def test_a_file_name_holds_nothing_that_a_file_system_refuses(tmp_path: Path) -> None:
+    path = store.write(result(workload="../my model: 1", case="a/b"), tmp_path)
+    assert path.parent == tmp_path
+    assert path.name.startswith("my-model-1-a-b-cpu-as-written-")
+    assert store.read(path).spec.workload == "../my model: 1"
+
+
+def test_a_file_has_the_rights_that_other_files_get(tmp_path: Path) -> None:
+    path = store.write(result(), tmp_path)
+    usual = tmp_path / "usual"
+    usual.touch()
+    assert path.stat().st_mode == usual.stat().st_mode
+
+
+def test_results_come_oldest_first_and_a_half_written_one_is_not_seen(tmp_path: Path) -> None:
+    first, second = result("20260101T000000000-ffffffff"), result("20260102T000000000-00000000", workload="a")
+    for each in (second, first):
+        store.write(each, tmp_path)
+    (tmp_path / ".cifar.json.1234.tmp").write_text("{", encoding="utf-8")
+    assert store.results(tmp_path) == [first, second]
+
+
+def test_a_truncated_file_is_named_with_the_cure(tmp_path: Path) -> None:
+    path = store.write(result(), tmp_path)
+    path.write_bytes(path.read_bytes()[:-100])
+    with pytest.raises(DataError, match="no whole JSON document") as caught:
+        store.results(tmp_path)
+    assert str(path) in caught.value.message
+    assert "run it again" in caught.value.hint
+
+
+def test_a_head_is_the_result_without_its_samples(tmp_path: Path) -> None:
+    path = store.write(result(), tmp_path)
+    whole = store.read(path)
+    assert whole.samples
+    assert store.head(path) == whole.model_copy(update={"samples": []})
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda text: text[:-100], "no whole JSON document"),
+        (lambda text: text.replace(b'"cifar"', b'"cifar"x'), "no whole JSON document"),
+        (lambda text: text.replace(b'"loop": "as-written"', b'"loop": "sideways"'), "no valid result: spec.loop"),
+        (lambda text: text.replace(b'"schema_version": 1', b'"schema_version": 99'), "newer devbench"),
+    ],
+)
+def test_a_head_of_a_file_that_is_no_result_is_refused_as_the_whole_is(
+    tmp_path: Path, spoil: Callable[[bytes], bytes], message: str
+) -> None:
+    path = store.write(result(), tmp_path)
+    path.write_bytes(spoil(path.read_bytes()))
+    with pytest.raises(DataError, match=message):
+        store.head(path)
+
+
+def test_a_file_that_another_program_has_formatted_has_a_head_too(tmp_path: Path) -> None:
+    path = store.write(result(), tmp_path)
+    path.write_text(json.dumps(json.loads(path.read_text(encoding="utf-8"))), encoding="utf-8")
+    assert store.head(path) == result()
+
+
+def test_a_newer_schema_asks_for_an_upgrade(tmp_path: Path) -> None:
+    path = tmp_path / "new.json"
+    path.write_text(
+        json.dumps({"schema_version": SCHEMA_VERSION + 1, "devbench": "9.0", "shape": "new"}), encoding="utf-8"
+    )
+    with pytest.raises(DataError, match=r"newer devbench \(9\.0") as caught:
+        store.read(path)
+    assert "upgrade devbench" in caught.value.hint
+
+
+@pytest.mark.parametrize("document", ["[]", "{}", '"text"', '{"schema_version": "1"}'])
+def test_another_programs_json_is_no_result(tmp_path: Path, document: str) -> None:
+    path = tmp_path / "other.json"
+    path.write_text(document, encoding="utf-8")
+    with pytest.raises(DataError, match="is no result of devbench"):
+        store.read(path)
+
+
+def test_an_altered_result_names_the_field(tmp_path: Path) -> None:
+    path = store.write(result(), tmp_path)
+    document = json.loads(path.read_text(encoding="utf-8"))
+    document["spec"]["loop"] = "sideways"
+    path.write_text(json.dumps(document), encoding="utf-8")
+    with pytest.raises(DataError, match=r"is no valid result: spec\.loop"):
+        store.read(path)
+
+
+def test_an_absent_file_and_an_absent_folder_are_named(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"absent\.json can't be read: No such file"):
+        store.read(tmp_path / "absent.json")
+    with pytest.raises(DataError, match="there is no folder"):
+        store.results(tmp_path / "absent")
+
+
+def test_a_folder_is_made_with_its_parents_and_left_empty(tmp_path: Path) -> None:
+    store.prepare(tmp_path / "a" / "b")
+    assert list((tmp_path / "a" / "b").iterdir()) == []
+
+
+def places() -> list[str]:
+    """Where nobody can write, root included: below a file, and where the kernel makes all files."""
+    return ["file/results", *(["/proc/devbench"] if sys.platform == "linux" else [])]
+
+
+@pytest.mark.parametrize("place", places())
+def test_a_folder_that_cannot_be_written_is_told_with_the_option(tmp_path: Path, place: str) -> None:
+    (tmp_path / "file").touch()
+    folder = tmp_path / place
+    with pytest.raises(OutputError) as caught:
+        store.prepare(folder)
+    assert caught.value.message.startswith(f"results can't be written to {folder}: ")
+    assert "--output" in caught.value.hint
+    with pytest.raises(OutputError):
+        store.write(result(), folder)
+
+
+def test_ids_differ_and_sort_by_time() -> None:
+    ids = [store.new_id() for _ in range(500)]
+    assert len(set(ids)) == 500
+    stamps = [each.partition("-")[0] for each in ids]
+    assert stamps == sorted(stamps)
+
+
+WRITER = """
+import sys
+from pathlib import Path
+from synthetic import result
+from bench.output import store
+
+folder, mark = Path(sys.argv[1]), sys.argv[2]
+store.prepare(folder)
+shared = "20260101T000000000-00000000"
+for round in range(60):
+    store.write(result(store.new_id(), group=mark), folder)
+    store.write(result(shared, group=mark * 20000), folder)
+    found = store.read(folder / f"cifar-cpu-as-written-{shared}.json").group
+    assert found in ("a" * 20000, "b" * 20000), found[:10]
+"""
+
+
+def test_two_processes_write_one_folder_and_one_file_and_every_reader_meets_whole_documents(tmp_path: Path) -> None:
+    here = Path(__file__).parent
+    command = [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(here)!r})\n{WRITER}", str(tmp_path)]
+    both = [subprocess.Popen([*command, mark], stderr=subprocess.PIPE, cwd=here.parent.parent) for mark in "ab"]
+    ends = [(each.communicate(timeout=120)[1], each.returncode) for each in both]
+    assert ends == [(b"", 0), (b"", 0)]
+    groups = [each.group for each in store.results(tmp_path)]
+    assert (groups.count("a"), groups.count("b"), len(groups)) == (60, 60, 121)
+    assert [each.name for each in tmp_path.iterdir() if each.suffix != ".json"] == []

@@ -1,0 +1,213 @@
+"""Sweeps: ranges, which points are measured, what the curves show."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from synthetic import result
+from test_analyse_compare import sample
+
+from bench.analyse.sweep import sweep_of
+from bench.errors import SettingsError
+from bench.measure import sweep as measuring
+from bench.measure.sweep import Sweeping, axes_of
+from bench.output import sweeps
+from bench.result import Failure, Result
+from bench.settings import load
+from bench.syntax import axis
+
+NOISE = (1.0, 1.01, 0.99)
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("64", None),
+        ("1..8", ["1", "2", "4", "8"]),
+        ("1..10", ["1", "2", "4", "8", "10"]),
+        ("1..64*8", ["1", "8", "64"]),
+        ("0..10+5", ["0", "5", "10"]),
+        ("16, 64,256", ["16", "64", "256"]),
+        ("0.001..0.1*10", ["0.001", "0.01", "0.1"]),
+    ],
+)
+def test_a_range_doubles_unless_it_says_otherwise_and_ends_with_its_end(text: str, values: list[str] | None) -> None:
+    assert axis(text) == values
+
+
+@pytest.mark.parametrize("text", ["8..1", "0..8", "1..8*1", "1..8+0", "a..b", "1..", "1..100000+1", "1..2..3"])
+def test_a_range_that_is_none_is_refused_with_how_to_write_one(text: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        axes_of({"batch": text})
+    assert text in caught.value.message
+    assert "1..4096" in caught.value.hint
+
+
+def test_nothing_to_sweep_and_far_too_much_of_it_are_refused() -> None:
+    with pytest.raises(SettingsError, match="nothing to sweep"):
+        axes_of({"batch": "64"})
+    with pytest.raises(SettingsError, match="makes 100 points"):
+        axes_of({"batch": "1..10+1", "epochs": "1..10+1"})
+
+
+def at(batch: int, step: float, backend: str, noise: Sequence[float] = NOISE, **changes: Any) -> Result:
+    made = result(
+        f"{backend}{batch}",
+        f"group{batch}",
+        params={"batch": batch},
+        backend=backend,
+        samples=[sample(n, step * each) for n, each in enumerate(noise, 1)],
+        purpose="sweep",
+        part_of="s",
+        **changes,
+    )
+    made.summary.examples_per_second = batch / step
+    return made
+
+
+def two_lines(crossing: float, noise: Sequence[float] = NOISE) -> list[Result]:
+    """A CPU whose step grows with the batch and a GPU whose step does so slower, equal at `crossing`."""
+    found = []
+    for batch in (1, 2, 4, 8, 16, 32, 64):
+        found.append(at(batch, 0.001 * batch, "cpu", [1.0] * len(noise)))
+        found.append(at(batch, 0.001 * math.sqrt(batch * crossing), "cuda", noise))
+    return found
+
+
+@pytest.mark.parametrize("crossing", [3.0, 11.0, 40.0])
+def test_the_crossing_is_where_the_lines_meet_and_its_interval_holds_that(crossing: float) -> None:
+    (found,) = sweep_of(two_lines(crossing), ["batch"], 0.02).curves[1].crossings
+    assert found.value == pytest.approx(crossing, rel=0.02)
+    assert found.low is not None
+    assert found.high is not None
+    assert found.low < crossing < found.high
+    assert found.ahead == "cuda, as-written"
+
+
+def test_noisier_ratios_make_the_crossings_interval_wider() -> None:
+    quiet, loud = (
+        sweep_of(two_lines(11.0, noise), ["batch"], 0.02).curves[1].crossings[0]
+        for noise in ((1, 1.002, 0.998), (1, 1.1, 0.9))
+    )
+    assert (quiet.low or 0) > (loud.low or 0)
+    assert (quiet.high or math.inf) < (loud.high or math.inf)
+
+
+def test_a_crossing_too_near_the_end_has_no_bound_there() -> None:
+    (found,) = sweep_of(two_lines(60.0, (1, 1.1, 0.9)), ["batch"], 0.02).curves[1].crossings
+    assert found.high is None
+    assert found.low is not None
+
+
+def test_curves_that_do_not_meet_say_who_is_ahead() -> None:
+    found = sweep_of(two_lines(200.0), ["batch"], 0.02)
+    assert found.curves[1].crossings == []
+    told = " ".join(sweeps.sentences(found))
+    assert "cpu, as-written is ahead of cuda, as-written from batch 1 to 64: nobody overtakes" in told
+
+
+def test_the_end_of_memory_is_a_finding_in_the_table_and_in_a_sentence() -> None:
+    points = two_lines(11.0)
+    points[-1].failure = Failure(kind="memory", message="OOM when allocating tensor")
+    shown = sweeps.text(sweep_of(points, ["batch"], 0.02, "memory ended at batch=64 (cuda)"))
+    assert "memory ended" in next(line for line in shown.splitlines() if line.startswith("batch 64"))
+    assert "cuda, as-written: memory ended at batch 64: OOM" in " ".join(shown.split())
+    assert max(map(len, shown.splitlines())) <= 80
+
+
+def test_a_grid_has_a_line_a_pair_of_values() -> None:
+    points = [at(batch, 0.001 * batch, "cpu") for batch in (1, 2)]
+    for each in points:
+        each.spec.params["epochs"] = 3
+    shown = sweeps.text(sweep_of(points, ["batch", "epochs"], 0.02))
+    assert [line[:17] for line in shown.splitlines() if line.startswith("batch")] == [
+        "batch 1, epochs 3",
+        "batch 2, epochs 3",
+    ]
+
+
+class Fake:
+    """A session that takes its step times from lines, in no time."""
+
+    measured: list[int]
+
+    def __init__(self, group: Any, settings: Any, *_: Any, **__: Any) -> None:
+        batch = int(settings.param["batch"])
+        Fake.measured.append(batch)
+        cpu, cuda = at(batch, 0.001 * batch, "cpu"), at(batch, 0.001 * math.sqrt(batch * 11), "cuda")
+        if batch > 100:
+            cuda.failure = Failure(kind="memory", message="OOM")
+        self.results = [cpu, cuda]
+
+    def run(self) -> None:
+        """Is done."""
+
+
+@pytest.fixture
+def faked(monkeypatch: pytest.MonkeyPatch) -> type[Fake]:
+    Fake.measured = []
+    monkeypatch.setattr(measuring, "Session", Fake)
+    monkeypatch.setattr(measuring, "plan", lambda *_: [None])
+    return Fake
+
+
+def sweeping(text: str) -> Sweeping:
+    settings = load(param={"batch": text}, backend="cpu", max_time="1h")
+    return Sweeping("cifar", settings, lambda r: Path(r.id), lambda p: None, lambda: "s", point_time=10)
+
+
+def test_further_points_close_in_on_the_crossing(faked: type[Fake]) -> None:
+    found = sweeping("1..64*8").run()
+    assert faked.measured[:3] == [1, 8, 64]
+    assert set(faked.measured[3:]) <= set(range(9, 64))
+    assert {10, 11, 12} & set(faked.measured[3:])
+    assert found.curves[1].crossings[0].value == pytest.approx(11, rel=0.02)
+    assert len(faked.measured) == len(set(faked.measured)) <= 9
+
+
+def test_larger_points_than_memory_holds_are_not_tried(faked: type[Fake]) -> None:
+    found = sweeping("1..4096").run()
+    assert max(faked.measured) == 128
+    assert found.cut_short == "memory ended at batch=128 (cuda)"
+
+
+def test_a_sweep_whose_time_is_over_shows_what_it_has(faked: type[Fake], monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter(range(0, 100000, 1000))
+    monkeypatch.setattr("time.monotonic", lambda: float(next(clock)))
+    found = sweeping("1..4096").run()
+    assert 1 <= len(faked.measured) < 6
+    assert found.cut_short is not None
+    assert "--max-time" in found.cut_short
+
+
+def test_an_axis_of_words_has_ratios_and_no_crossing() -> None:
+    found = sweep_of(
+        [
+            result(f"{loop}{place}", loop=loop, params={"place": place}, group=place, purpose="sweep", part_of="s",
+                   samples=[sample(n, step * noise) for n, noise in enumerate(NOISE, 1)])
+            for place, first, other in (("model", 0.01, 0.02), ("serial", 0.03, 0.02))
+            for loop, step in (("fit", first), ("step", other))
+        ],
+        ["place"],
+        0.02,
+    )  # fmt: skip
+    assert [round(r.ratio.value, 1) for r in found.curves[1].ratios] == [2.0, 0.7]
+    assert found.curves[1].crossings == []
+    told = sweeps.sentences(found)
+    assert "cpu, step is slower than cpu, fit at place model, faster at place serial" in told
+
+
+def test_cases_are_curves_of_their_own() -> None:
+    points = [
+        result(f"{case}{batch}", case=case, params={"batch": batch}, group=f"{case}{batch}", purpose="sweep",
+               samples=[sample(n, 0.01 * noise) for n, noise in enumerate(NOISE, 1)])
+        for case in ("small", "large")
+        for batch in (8, 16)
+    ]  # fmt: skip
+    found = sweep_of(points, ["batch"], 0.02)
+    assert [each.label for each in found.curves] == ["small, cpu, as-written", "large, cpu, as-written"]
+    assert [len(each.points) for each in found.curves] == [2, 2]
