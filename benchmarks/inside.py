@@ -3,15 +3,14 @@
 `python -m benchmarks.inside [ROUNDS [CASE…]]`, the cases of `benchmarks.observer`. Processes of one script vary by
 several percent on a busy machine, so `observer`, which compares processes, has wide intervals. Here one process does
 both in turn, with the same function on the same batches: blocks of a plain loop that ends in `.numpy()`, and blocks
-that a real conductor times, with its ticks, its synchronisation and its reports. For `fit`, whole calls of the same
-model: as Keras has it, and watched by devbench. What this can't see is what else a worker's process has that a plain
-script has not; that is what `observer` is for.
+that a real conductor times, with its ticks, its synchronisation and its reports. For `fit`, epochs of one call by the
+wall clock, every second one watched by devbench, since calls of `fit` vary by tens of percent themselves. What this
+can't see is what else a worker's process has that a plain script has not; that is what `observer` is for.
 """
 
 from __future__ import annotations
 
 import os
-import random
 import statistics
 import subprocess
 import sys
@@ -27,7 +26,7 @@ from benchmarks.turns import spec_of
 
 ROUNDS = 100
 BLOCK_SECONDS = 0.1
-FIT_SECONDS = 2.0
+EPOCH_SECONDS = 0.3
 
 
 class Line:
@@ -98,19 +97,15 @@ def of_steps(call: Any, tf: Any, rounds: int) -> list[float]:
 
 
 def of_fit(call: Any, tf: Any, rounds: int) -> list[float]:
-    """A watched call of `fit` over a plain one of the same model, in each round."""
+    """A watched epoch over the plain ones beside it, within one call of `fit`."""
     from bench.measure.changes import Changes
     from bench.measure.events import Go
     from bench.measure.watch import Watch
 
     data, model, p = call("data"), call("model"), call.p
     model.jit_compile = False
-    base = tf.keras.Model
-    plain_fit, plain_make = base.fit, base.make_train_function
-    parts = (data,) if isinstance(data, tf.data.Dataset) else data
-    how = {} if isinstance(data, tf.data.Dataset) else {"batch_size": p.batch, "shuffle": False}
-    per_epoch = -(-len(parts[0]) // p.batch) if how else int(data.cardinality())
-    conductor, reader, _ = conducted(tf, lambda: Go(steps=per_epoch, blocks=10**9))
+    order = [Go(steps=1, blocks=10**9)]
+    conductor, reader, _ = conducted(tf, lambda: order[0])
 
     def on_first(model: Any) -> None:
         reader.model = model
@@ -120,23 +115,37 @@ def of_fit(call: Any, tf: Any, rounds: int) -> list[float]:
 
     watch = Watch(tf, on_first, lambda event: None, Changes(tf, ()))
     watch.on_step = conductor.tick
-    watched_fit, watched_make = base.fit, base.make_train_function
+    seconds: list[float] = []
 
-    def fitted(watched: bool, epochs: int) -> float:
-        base.fit, base.make_train_function = (watched_fit, watched_make) if watched else (plain_fit, plain_make)
-        if watch.plain is not None:  # the same traced function, wrapped or not
-            model.train_function = watch._wrap(model, watch.plain) if watched else watch.plain
-        begun = time.perf_counter()
-        model.fit(*parts, epochs=epochs, verbose=0, **how)
-        return time.perf_counter() - begun
+    class Turns(tf.keras.callbacks.Callback):  # type: ignore[misc]
+        """Every second epoch is watched; the clock is read at each one's ends, watched or not."""
 
-    fitted(True, 2)
-    epochs = max(1, round(FIT_SECONDS / fitted(True, 1)))
-    found = []
-    for _ in range(rounds):
-        seconds = {watched: fitted(watched, epochs) for watched in random.sample((True, False), 2)}
-        found.append(seconds[True] / seconds[False])
-    return found
+        def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+            watched = getattr(self.model.train_function, "devbench_plain", None)
+            if watched is not None and epoch % 2 == 0:
+                self.model.train_function = watched
+            elif watched is None and epoch % 2:
+                self.model.train_function = watch._wrap(self.model, self.model.train_function)
+            self.begun = time.perf_counter()
+
+        def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+            seconds.append(time.perf_counter() - self.begun)
+
+    # One iterator for all epochs: making and ending one costs tenths of a second, which are nobody's step.
+    endless = tf.data.Dataset.from_tensor_slices(data).batch(p.batch, drop_remainder=True).repeat().prefetch(2)
+
+    def fit(epochs: int, batches: int) -> list[float]:
+        seconds.clear()
+        model.fit(endless, steps_per_epoch=batches, epochs=epochs, verbose=0, callbacks=[Turns()])
+        return list(seconds)
+
+    step = min(fit(5, 10)[1:]) / 10
+    batches = max(2, round(EPOCH_SECONDS / step))
+    order[0] = Go(steps=max(1, round(BLOCK_SECONDS / step)), blocks=10**9)
+    conductor.left, conductor._end = 1, lambda value: conductor._obey()  # the order above takes the first one's place
+    found = fit(2 * rounds + 3, batches)[2:]
+    between = [(a + b) / 2 for a, b in pairwise(found[::2])]
+    return [w / b for w, b in zip(found[1::2], between, strict=False)]
 
 
 def median(values: Sequence[float]) -> str:
@@ -164,7 +173,7 @@ def main() -> None:
             if loop == "step":
                 found = of_steps(offered(workload, case), tf, rounds)
             else:
-                found = of_fit(offered(workload, case), tf, max(3, rounds // 5))
+                found = of_fit(offered(workload, case), tf, rounds)
         name = f"{Path(workload).stem}/{case}".rstrip("/")
         print(f"{name:22} {loop:5} devbench/bare {median(found)} rounds", flush=True)
         return

@@ -10,11 +10,12 @@ from __future__ import annotations
 import inspect
 import math
 import time
+import weakref
 from collections.abc import Callable
 from typing import Any
 
 from bench.measure.changes import Changes
-from bench.measure.conductor import Conductor
+from bench.measure.conductor import Conductor, Finished
 from bench.measure.events import PhaseDone
 
 
@@ -23,7 +24,8 @@ class Watch:
 
     Attributes:
         model: the model being trained, once a step was seen.
-        iterator: the input iterator of its latest step.
+        iterator: the input iterator of its last step, once no more are wanted; until then the program owns it, and
+            ends it when its epoch does.
         plain: the train function of its latest step, unwrapped.
         dataset: the `tf.data.Dataset` that Python iterated over last, Keras' and devbench's own among them.
         call: the arguments of its latest `fit`, by name.
@@ -42,6 +44,7 @@ class Watch:
         self._send = send
         self._begun = 0.0
         self._tf = tf
+        self._latest: Callable[[], Any] = lambda: None
         self._in_epoch = 0
         base = tf.keras.Model
         named = inspect.signature(base.fit)
@@ -83,9 +86,13 @@ class Watch:
             if self.model is not model:
                 self._first(model)
             done = steps if steps == 1 else self._several(iterator, steps)
-            self.iterator, self.plain = iterator, plain
+            self.plain = plain
             logs = plain(iterator)
-            self.on_step(logs, done)
+            try:
+                self.on_step(logs, done)
+            except Finished:
+                self.iterator = iterator
+                raise
             return logs
 
         train_function.devbench_plain = plain  # type: ignore[attr-defined]
@@ -93,8 +100,9 @@ class Watch:
 
     def _several(self, iterator: Any, steps: int) -> int:
         """How many steps a call of several does: the last one of an epoch does what is left of it."""
-        if iterator is not self.iterator:
-            self._in_epoch, self._length = 0, epoch_length(self._tf, self.call)
+        if iterator is not self._latest():
+            self._latest, self._in_epoch = weakref.ref(iterator), 0
+            self._length = epoch_length(self._tf, self.call)
         left = steps if self._length is None else self._length - self._in_epoch % self._length
         done = min(steps, left)
         self._in_epoch += done
