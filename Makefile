@@ -30,6 +30,9 @@ PIP := -m pip --quiet --disable-pip-version-check --no-input install
 LOCKED := $(PIP) --only-binary :all: --require-hashes
 PACKAGE := $(PIP) --no-deps --no-build-isolation --editable .
 PYTEST := -m pytest $(if $(STRICT),--strict-skips)
+# Programs of benchmarks/, with what follows their name behind a slash; several hours altogether.
+BENCHMARKS := startup inside observer noise verdicts projection projection/apart scale
+
 COMPILE := $(TOOLS)/bin/uv pip compile --quiet --universal --python-version 3.10 --generate-hashes \
 	--no-emit-index-url --custom-compile-command "make lock" $(if $(UPGRADE),--upgrade)
 
@@ -84,8 +87,8 @@ lock: $(TOOLS)/.made ## make the locks anew from pyproject.toml (UPGRADE=1: with
 	$(COMPILE) --group lock --output-file images/tools.lock
 
 bench: $(VENV)/.dev ## run the programs behind the figures in benchmarks/README.md
-	@for program in $$(grep -l __main__ benchmarks/*.py); do \
-		echo "# $$program"; $(VENV)/bin/python -m "benchmarks.$$(basename "$$program" .py)" || exit 1; \
+	@for words in $(BENCHMARKS); do \
+		set -- $$(echo $$words | tr / ' '); echo "# $$*"; $(VENV)/bin/python -m "benchmarks.$$1" $$2 || exit 1; \
 	done
 
 clean: ## remove the environments and caches, but no results

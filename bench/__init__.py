@@ -54,11 +54,12 @@ def run(
     chosen = settings if settings is not None else load(**options)
     results: list[Result] = []
     with interruptible():
+        groups = plan(workloads, chosen)
         store.prepare(chosen.output)
         if chosen.profile is not None:
             store.prepare(chosen.profile, "--profile")
         try:
-            for group in plan(workloads, chosen):
+            for group in groups:
                 session = Session(
                     group, chosen, lambda r: store.write(r, chosen.output), listener or (lambda _: None), store.new_id
                 )

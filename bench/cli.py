@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import difflib
 import importlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated, Any
 
 import typer
@@ -26,9 +28,25 @@ COMMANDS = {
 }
 """Command: (module, one line of help)."""
 
+HELP = "-h or --help shows what there is."
+
+
+Misused: Any = typer.BadParameter.__mro__[1]
+"""Click's UsageError; some versions of Typer bring a Click of their own."""
+
 
 class Lazy(TyperGroup):
     """A group that knows its commands by name and line of help before it has loaded any."""
+
+    def make_context(self, *args: Any, **given: Any) -> Any:
+        """Reads the words before the command's name."""
+        with _told():
+            return super().make_context(*args, **given)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Reads the command's own words, and runs it."""
+        with _told():
+            return super().invoke(ctx)
 
     def list_commands(self, ctx: Any) -> list[str]:
         """The names, in the order of the table."""
@@ -51,6 +69,19 @@ class Lazy(TyperGroup):
         """Writes the table into the help, loading nothing."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """A line that can't be understood is, under `--json`, told as a document too."""
+    try:
+        yield
+    except Misused as error:
+        from bench.commands import json_asked, print_json
+
+        if json_asked():
+            print_json({"error": {"message": error.format_message(), "hint": HELP, "exit_code": error.exit_code}})
+        raise
 
 
 app = typer.Typer(

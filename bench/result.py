@@ -98,6 +98,7 @@ class Telemetry(Record):
     gpu_sm_clock_hz: float | None = None
     gpu_sm_clock_spread: float | None = Field(None, description="(max - min) / mean of the SM clock")
     gpu_temperature_celsius: float | None = None
+    gpu_warmed_celsius: float | None = Field(None, description="the last temperature less the first")
     gpu_throttle_reasons: list[str] = Field(default_factory=list)
 
 
@@ -223,6 +224,7 @@ class Summary(Record):
     examples_per_second: float | None = None
     flops_per_step: float | None = None
     flops_per_second: float | None = None
+    cost_per_1000_steps: float | None = Field(None, description="at the mean step, in the price's currency")
     phases: dict[str, Interval] = Field(default_factory=dict)
     series: dict[str, Interval] = Field(
         default_factory=dict, description="seconds a step of each series, floor subtracted"
@@ -238,6 +240,7 @@ class Projection(Record):
     steps: int
     article_seconds: Interval = Field(description="build and fit")
     cold_seconds: Interval = Field(description="from the interpreter's start")
+    cost: float | None = Field(None, description="of it all from a cold start, in the price's currency")
     measured: Full | None = Field(None, description="the truth, where --full was asked for")
 
 
@@ -247,6 +250,13 @@ class Warned(Record):
     key: str
     message: str
     cure: str = ""
+
+
+class Price(Record):
+    """What the machine costs."""
+
+    per_hour: float
+    currency: str = Field(description="ISO 4217 code")
 
 
 class Stop(Record):
@@ -283,6 +293,7 @@ class Result(Record):
     )
     part_of: str | None = Field(None, description="id of the sweep or explanation that it belongs to")
     environment: dict[str, Any] = Field(default_factory=dict)
+    price: Price | None = None
     summary: Summary = Field(default_factory=Summary)
     projection: Projection | None = None
     placement: Placement | None = None

@@ -94,6 +94,10 @@ with warnings.catch_warnings():
         max_time: Seconds = Field(90.0, description="Start no more processes for a workload after this.")
         max_processes: int = Field(30, ge=1, description="Start at most so many processes for each spec.")
         worker_timeout: Seconds = Field(120.0, description="A process that is silent for so long is hung.")
+        hourly_price: float | None = Field(
+            None, gt=0, lt=1e9, description="What this machine costs an hour; results then say what steps cost."
+        )
+        currency: str = Field("USD", pattern="^[A-Z]{3}$", description="Of that price, three letters such as EUR.")
         full: bool = Field(False, description="Train all epochs as well, and show projection and truth.")
         profile: Path | None = Field(
             None, description="Have TensorFlow's profiler trace some steps into this folder, in one more process."
@@ -272,6 +276,12 @@ def _allowed(error: Any) -> str:
         return "write a whole number"
     if kind == "greater_than_equal":
         return f"write {context['ge']} or more"
+    if kind == "greater_than":
+        return f"write more than {context['gt']:g}"
+    if kind == "string_pattern_mismatch":
+        return "write three capital letters, such as EUR"
+    if kind.startswith("float"):
+        return "write a number"
     if kind == "less_than":
         return f"write less than {context['lt']}"
     return syntax.NAMES if kind == "too_short" else str(error["msg"])

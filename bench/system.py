@@ -1,4 +1,4 @@
-"""What this computer is, read from the few files that tell it: CPU, hypervisor, container, WSL.
+"""What this computer is, read from the few files that tell it: CPU, hypervisor, container, WSL; and its Python.
 
 Shared by the machine's environment and the backends' advice, which are independent of each other.
 Everything takes a `root`, the folder that stands for `/`, so that a laid-out tree can be read as well as
@@ -16,6 +16,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 ROOT = Path("/")
+
+_START = "import runpy, sys; sys.path[0] = sys.argv.pop(1); runpy.run_module(sys.argv.pop(1), run_name='__main__')"
 
 # What decides which of TensorFlow's, oneDNN's and XLA's code paths a CPU can take (Linux' names of the flags).
 _TELLING = re.compile(
@@ -37,6 +39,14 @@ _VENDORS = {
     "parallels": "parallels",
     "microsoft corporation virtual machine": "hyper-v",
 }
+
+
+def python(module: str) -> list[str]:
+    """The command that runs one of our modules in a fresh interpreter, to be followed by its arguments.
+
+    Not by `-m`, which looks into the working folder first: a user's `bench.py` there would be taken for ours.
+    """
+    return [sys.executable, "-c", _START, str(Path(__file__).parent.parent), module]
 
 
 def read(path: Path) -> str | None:

@@ -262,5 +262,10 @@ def warm_up_extra(sample: ProcessSample, mean: float) -> float:
 
 
 def fact(samples: Sequence[ProcessSample], key: str) -> Any:
-    """The first process's word on this, where any has one."""
+    """The first process's word on this, where any has one that is not empty, zero or no."""
     return next((s.facts[key] for s in samples if s.facts.get(key)), None)
+
+
+def told(samples: Sequence[ProcessSample], key: str) -> Any:
+    """The first process's word on this, whatever it is; none where no process has one."""
+    return next((s.facts[key] for s in samples if key in s.facts), None)

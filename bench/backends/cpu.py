@@ -20,7 +20,7 @@ NAME = "cpu"
 DESCRIPTION = "the CPU, with every accelerator hidden"
 EXTRA = "cpu"
 IMAGE = "devbench-cpu"
-PLATFORMS = "Linux, Windows and macOS, x86-64 and arm64"
+PLATFORMS = "Linux (x86-64, arm64), Windows (x86-64) and macOS (arm64)"
 
 
 def environment(spec: Spec) -> dict[str, str]:

@@ -90,7 +90,7 @@ def _guarded(function: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-def _json_asked() -> bool:
+def json_asked() -> bool:
     """Whether a document is due; asked of the line itself, for the settings may be what is wrong."""
     given = [word for word in sys.argv if word in ("--json", "--no-json")]
     environ = os.environ.get("DEVBENCH_JSON", "").lower() in ("1", "true", "t", "yes", "y", "on")
@@ -99,6 +99,6 @@ def _json_asked() -> bool:
 
 def _end(error: DevbenchError) -> None:
     complain(error)
-    if _json_asked():
+    if json_asked():
         print_json({"error": describe(error)})
     raise typer.Exit(error.exit_code)

@@ -8,17 +8,32 @@ from typing import Annotated, Any
 import typer
 
 from bench import registry
-from bench.commands import build, print_json
+from bench.commands import build, json_asked, print_json
 from bench.output.columns import entry
+from bench.registry.params import allowed
 from bench.spec import LOOPS
 
 COLUMN = 19
 
 
 def show(
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="[WORKLOAD]", help="A name or a .py file: show its parameters.", show_default=False),
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout, and nothing else there.")] = False,
 ) -> None:
-    """Show the workloads and the backends, and what each is for."""
+    """Show the workloads and the backends, and what each is for; of one workload its parameters too."""
+    json = json or json_asked()
+    if name is not None:
+        told = {**workload(name), "params": params(name)}
+        if json:
+            print_json({"workload": told})
+        else:
+            typer.echo(
+                "\n".join([*_workload(told), "", "parameters, such as --param " + _example(told), *_params(told)])
+            )
+        return
     found = {
         "workloads": [workload(name) for name in registry.names()],
         "backends": [backend(name) for name in registry.backend_names()],
@@ -49,6 +64,21 @@ def workload(name: str) -> dict[str, Any]:
     }
 
 
+def params(name: str) -> dict[str, dict[str, Any]]:
+    """Parameter: its default, what it means and what is allowed, as `list NAME --json` says them."""
+    schema = registry.params_schema(name)
+    required = schema.get("required", ())
+    return {
+        each: {
+            "default": known.get("default"),
+            "required": each in required,
+            "description": known.get("description", ""),
+            "allowed": allowed(known),
+        }
+        for each, known in schema.get("properties", {}).items()
+    }
+
+
 def backend(name: str) -> dict[str, Any]:
     """What `list --json` says of a backend. The first of a backend's checks is that of its packages."""
     module = registry.backend(name)
@@ -73,6 +103,19 @@ def _workload(told: dict[str, Any]) -> list[str]:
     if told["not_on"]:
         lines.append(entry("", f"not on: {', '.join(told['not_on'])}", 2, COLUMN))
     return lines
+
+
+def _example(told: dict[str, Any]) -> str:
+    return next((f"{name}={each['default']}" for name, each in told["params"].items()), "name=value")
+
+
+def _params(told: dict[str, Any]) -> list[str]:
+    lines = []
+    for name, each in told["params"].items():
+        default = "no default" if each["required"] else f"default {each['default']}"
+        parts = [each["description"], default, each["allowed"]]
+        lines.append(entry(name, "; ".join(part for part in parts if part), 2, COLUMN))
+    return lines or ["  it has none"]
 
 
 def _backend(told: dict[str, Any]) -> list[str]:

@@ -1,10 +1,9 @@
 """Proof of placement: on which device did every operation of a step really run?
 
 After the timed part the step is traced afresh with TensorFlow's graph collection on, and the graphs that
-it was partitioned into are read: each node there names the device it was put on. A function that is
-already warm yields no graph, which is why an empty answer counts as no proof. A session of
-`tf.compat.v1` yields its partition graphs as run metadata. Both are private or old API, tried on
-TensorFlow 2.10 and 2.21.
+it was partitioned into are read: each node there names the device it was put on. Whatever yields no
+graph has no proof, which is why an empty answer counts as none. A session of `tf.compat.v1` yields its
+partition graphs as run metadata. Both are private or old API, tried on TensorFlow 2.10 and 2.21.
 """
 
 from __future__ import annotations
@@ -132,13 +131,24 @@ def judge(nodes: Iterable[Any], asked: str, method: str) -> Placement:
 
 @contextmanager
 def collected(tf: Any) -> Iterator[list[Any]]:
-    """Collects the nodes of every partitioned graph that is made within, eager ones and sessions' included."""
+    """Collects the nodes of every partitioned graph that is made within, eager ones and sessions' included.
+
+    A function that is warm, or that XLA compiles whole, leaves no graph when it is called: it is called from a new one.
+    """
     from tensorflow.python.eager import context
 
     nodes: list[Any] = []
     eager = context.context()
     eager.ensure_initialized()
     plain_run = tf.compat.v1.Session.run
+    kind = type(tf.function(lambda: None))
+    plain_call = kind.__call__
+
+    def call(function: Any, *args: Any, **kwargs: Any) -> Any:
+        warm = function.experimental_get_tracing_count() > 0 or getattr(function, "_jit_compile", False)
+        if not warm or not tf.executing_eagerly():
+            return plain_call(function, *args, **kwargs)
+        return plain_call(tf.function(lambda *a, **k: plain_call(function, *a, **k)), *args, **kwargs)
 
     def run(session: Any, fetches: Any, feed_dict: Any = None, options: Any = None, run_metadata: Any = None) -> Any:
         wanted = tf.compat.v1.RunOptions(output_partition_graphs=True)
@@ -148,6 +158,7 @@ def collected(tf: Any) -> Iterator[list[Any]]:
         return value
 
     tf.compat.v1.Session.run = run
+    kind.__call__ = call
     eager.clear_kernel_cache()  # an eager operation whose kernel is warm yields no graph either
     eager.enable_graph_collection()
     try:
@@ -156,6 +167,7 @@ def collected(tf: Any) -> Iterator[list[Any]]:
     finally:
         eager.disable_graph_collection()
         tf.compat.v1.Session.run = plain_run
+        kind.__call__ = plain_call
 
 
 def _nodes(graphs: Iterable[Any]) -> Iterator[Any]:

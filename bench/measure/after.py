@@ -6,7 +6,6 @@ Worker's side only.
 
 from __future__ import annotations
 
-import inspect
 import itertools
 import re
 import statistics
@@ -18,7 +17,7 @@ from bench.measure import inspection, stages
 from bench.measure.events import Fact, Note, PhaseBegun, PhaseDone
 from bench.measure.loops import python_step, signature
 from bench.measure.reading import Reader
-from bench.measure.rig import Rig, as_tuple, batches, floats_narrowed
+from bench.measure.rig import Rig, as_tuple, batches, floats_narrowed, left_over
 from bench.measure.tracing import Tracing
 from bench.measure.watch import Watch
 
@@ -37,11 +36,27 @@ def _median_seconds(action: Callable[[], Any], repeats: int = REPEATS) -> float:
     return statistics.median(times)
 
 
-def batch_copy(rig: Rig) -> None:
+def _example(rig: Rig, watch: Watch) -> tuple[Any, ...] | None:
+    """A batch as the loop has them; none where the author's own loop makes them."""
+    if rig.yields:
+        return None
+    if "example" in rig.seen:
+        found: tuple[Any, ...] = rig.seen["example"]
+        return found
+    if rig.data is not None or rig.has("inputs"):
+        return next(batches(rig))
+    parts = [watch.call.get(name) for name in ("x", "y")]
+    if not all(hasattr(part, "shape") for part in parts):
+        return None
+    size = int(watch.call.get("batch_size") or 32)
+    return floats_narrowed([part[:size] for part in parts], rig.spec.dtype)  # type: ignore[index]
+
+
+def batch_copy(rig: Rig, watch: Watch) -> None:
     """Phase `batch_copy`: a batch from NumPy to the device, the floor of reading one element subtracted."""
     import numpy as np
 
-    example = rig.seen.get("example")
+    example = _example(rig, watch)
     if example is None:
         return
     tf = rig.tf
@@ -85,10 +100,9 @@ def input_wait(rig: Rig, watch: Watch, reader: Reader) -> None:
 def partial_batch(rig: Rig, reader: Reader) -> None:
     """Phases `partial_batch` (its first time, with what it traces or compiles) and `partial_batch_again`."""
     function, epoch = rig.seen.get("function"), rig.epoch
-    if function is None or "fused_arguments" in rig.seen or rig.is_dataset or epoch is None or not epoch[1]:
+    if function is None or "fused_arguments" in rig.seen or epoch is None or not epoch[1]:
         return
-    rest = epoch[1]
-    parts = floats_narrowed([a[-rest:] for a in rig.data], rig.spec.dtype)
+    parts = [part[: epoch[1]] for part in rig.seen["example"]]
     with rig.tf.device(rig.ctx.device):
         first = _median_seconds(lambda: reader.sync(function(*parts)), 1)
         again = _median_seconds(lambda: reader.sync(function(*parts)), 3)
@@ -108,8 +122,11 @@ def short_epochs(rig: Rig, watch: Watch, reader: Reader) -> None:
         return
     whole, rest = 4, rig.epoch[1] if rig.epoch else 0
     if isinstance(bound["x"], rig.tf.data.Dataset):
-        bound["x"] = bound["x"].take(whole)
-        rest = 0
+        rest = left_over(bound["x"])
+        count = int(bound["x"].cardinality()) - bool(rest)
+        few = bound["x"].take(min(whole, count) if count > 0 else whole)
+        smaller = bound["x"].take(1).map(lambda *batch: rig.tf.nest.map_structure(lambda part: part[:rest], batch))
+        bound["x"] = few.concatenate(smaller) if rest else few
     elif hasattr(bound["x"], "shape"):
         size = int(bound.get("batch_size") or 32)
         for name in names:
@@ -201,8 +218,7 @@ def own_steps(rig: Rig, tracing: Tracing, watch: Watch) -> None:
     """Facts of the program's own steps: `fit`; `host_reads`, `eager`, `float64`, `python`, `traced` (`inspection`)."""
     file = str(rig.module.__file__)
     found = inspection.of_graphs(tracing.graphs, file)
-    as_written = getattr(rig.module, "as_written", None)
-    if rig.spec.loop == "as-written" and inspect.isgeneratorfunction(as_written):
+    if rig.yields:
         with rig.tf.device(rig.ctx.device):
             found |= inspection.of_steps(rig.tf, lambda: rig.call("as_written"), file)
     often = [(*key, count) for key, count in tracing.by_function.most_common(3) if count > 5]
@@ -217,12 +233,12 @@ def own_steps(rig: Rig, tracing: Tracing, watch: Watch) -> None:
 
 def read_facts(rig: Rig, watch: Watch) -> None:
     """What the run became: XLA, retraces, the device of the variables."""
-    model = watch.model or rig.model
+    model = watch.model
     if model is not None:
         became = getattr(model, "jit_compile", getattr(model, "_jit_compile", None))
         rig.send(Fact(key="jit_compile", value=bool(became)))
         rig.send(Fact(key="run_eagerly", value=bool(getattr(model, "run_eagerly", False))))
-    if "function" in rig.seen:
+    elif "function" in rig.seen:
         rig.send(Fact(key="jit_compile", value=bool(rig.spec.xla)))
     if "ended" in rig.seen:
         text = f"The program is {rig.seen['ended']} steps long; it was begun again to be measured for longer."

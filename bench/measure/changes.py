@@ -19,10 +19,12 @@ class Changes:
     Args:
         tf: TensorFlow.
         names: of `bench.spec.CHANGES`.
+        xla: whether Keras is to compile by XLA; none where the program decides.
     """
 
-    def __init__(self, tf: Any, names: Sequence[str]) -> None:
+    def __init__(self, tf: Any, names: Sequence[str], xla: bool | None = None) -> None:
         self._tf = tf
+        self._xla = xla
         self._names = names
         self._made: set[str] = set()
 
@@ -45,6 +47,7 @@ class Changes:
 
     def fit(self, model: Any, kwargs: dict[str, Any]) -> dict[str, Any]:
         """Arguments of a call of `fit`, by name, with their changes; those of the model are made in place."""
+        self.pin(model)
         if not self._names:
             return kwargs
         if isinstance(kwargs.get("x"), self._tf.data.Dataset):
@@ -60,6 +63,15 @@ class Changes:
         if self._asked("graph"):
             model.run_eagerly = False
         return kwargs
+
+    def pin(self, model: Any) -> None:
+        """Decides on XLA for a compiled model, whoever made it, before Keras makes its train function."""
+        if self._xla is None:
+            return
+        if hasattr(type(model), "jit_compile"):
+            model.jit_compile = self._xla
+        else:
+            model._jit_compile = self._xla
 
     def check(self) -> None:
         """At the first step all changes must have been made.

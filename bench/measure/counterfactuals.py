@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -41,7 +41,11 @@ class Change:
 
 
 def changes(
-    spec: Spec, offered: Sequence[ChangeName] = (), rows: int | None = None, compiled: bool | None = None
+    spec: Spec,
+    offered: Sequence[ChangeName] = (),
+    rows: int | None = None,
+    compiled: bool | None = None,
+    not_dtypes: Collection[str] = (),
 ) -> list[Change]:
     """The single changes that make sense for a spec; those of one kind together.
 
@@ -50,9 +54,10 @@ def changes(
         offered: changes from outside that find something to change in it.
         rows: examples that there are, so that no batch is larger; none where that is not known.
         compiled: whether XLA compiles it, where the program decides that.
+        not_dtypes: dtype policies that change nothing of it.
     """
     compiled = bool(spec.xla) if compiled is None else compiled
-    found = [*_batches(spec, rows), *_compiled(compiled), *_dtypes(spec)]
+    found = [*_batches(spec, rows), *_compiled(compiled), *_dtypes(spec, not_dtypes)]
     for name in offered:
         update = {"changes": (*spec.changes, name)}
         found.append(Change(Named(CHANGES[name], f"--change {name}", CURED[name]), name, update))
@@ -76,12 +81,12 @@ def _compiled(compiled: bool) -> Iterator[Change]:
         yield Change(Named("with XLA", "--xla on", "missing fusion"), "xla", {"xla": True})
 
 
-def _dtypes(spec: Spec) -> Iterator[Change]:
+def _dtypes(spec: Spec, but: Collection[str]) -> Iterator[Change]:
     narrower = {
         "float64": ["float32"],
         "float32": ["mixed_bfloat16"] if spec.backend == "cpu" else ["mixed_float16", "mixed_bfloat16"],
     }
-    for dtype in narrower.get(spec.dtype, []):
+    for dtype in [each for each in narrower.get(spec.dtype, []) if each not in but]:
         cured = f"{spec.dtype} where fewer bits would do"
         yield Change(Named(f"in {dtype}", f"--dtype {dtype}", cured), "dtype", {"dtype": dtype})
 

@@ -106,7 +106,7 @@ class Explaining:
         tried = self._changed_base(base, resolved, measured) if with_changes else None
         if tried is not None:
             driven = next((r for r in measured if r.spec.loop == tried.spec.loop), measured[0])
-            self.options = changes(tried.spec, from_outside(driven), rows_of(driven), compiled)
+            self.options = changes(tried.spec, from_outside(driven), rows_of(driven), compiled, resolved.not_dtypes)
             found.tried_on = tried.spec.loop
             found.gains = self._gains(tried, found)
             found.together = self._together(tried, found.gains)

@@ -23,12 +23,15 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from bench import system
 from bench.measure.events import EVENT, Event, Failed, Go, Latency, PhaseBegun, Start, Trace
 from bench.result import Failure
 from bench.spec import Spec
 
 LAST_LINES = 20
-OURS = re.compile(rf'  File "({re.escape(str(Path(__file__).parent))}|<frozen runpy>)|Extension modules: ')
+OURS = re.compile(
+    rf'  File "({re.escape(str(Path(__file__).parent))}|<frozen runpy>|<string>", line 1 in )|Extension modules: '
+)
 """Lines of Python's fault handler that say nothing about the user's program."""
 
 GRACE_SECONDS = 5.0
@@ -66,7 +69,7 @@ class Handle:
             flags["start_new_session"] = True
         spawned = time.time()
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "bench.measure.worker"],
+            system.python("bench.measure.worker"),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,

@@ -5,14 +5,13 @@ A loop is a function of the rig and the conductor, which issues steps until the 
 
 from __future__ import annotations
 
-import inspect
 import itertools
 from collections.abc import Callable
 from typing import Any
 
 from bench.errors import NotApplicable
 from bench.measure.conductor import Conductor
-from bench.measure.rig import Rig, as_tuple, pipeline, pool
+from bench.measure.rig import Rig, as_tuple, is_smaller, pipeline, pool
 from bench.workloads import Probe
 
 FUSED_STEPS = 512
@@ -64,7 +63,7 @@ def as_written(rig: Rig, conductor: Conductor) -> None:
     if not rig.has("as_written"):
         (fit if rig.compiled else step)(rig, conductor)
         return
-    if not inspect.isgeneratorfunction(rig.module.as_written):
+    if not rig.yields:
         while True:
             rig.seen["returned"] = rig.call("as_written")
             if "fit" not in rig.seen:
@@ -117,8 +116,9 @@ def step(rig: Rig, conductor: Conductor) -> None:
         rig.changes.check()
         conductor.begin()
         conductor.tick(function(*first))
-        for batch in iterator:
-            conductor.tick(function(*as_tuple(batch)))
+        for batch in map(as_tuple, iterator):
+            if not is_smaller(batch, first):  # what is left over at an epoch's end is measured afterwards
+                conductor.tick(function(*batch))
 
 
 def host_batches(rig: Rig, conductor: Conductor) -> None:

@@ -86,9 +86,11 @@ def _group(workload: str, settings: RunSettings) -> Group:
         for backend in settings.backend:
             for loop in settings.loop or (own_loop,):
                 reason = resolved.not_on.get(backend) or registry.applicable(resolved.offers, resolved.not_loops, loop)
+                where = f"on {backend}" if backend in resolved.not_on else f"by loop {loop}"
+                if not reason and settings.dtype in resolved.not_dtypes:
+                    reason, where = resolved.not_dtypes[settings.dtype], f"in {settings.dtype}"
                 if reason:
                     title = f"{resolved.name}/{case}" if case else resolved.name
-                    where = f"on {backend}" if backend in resolved.not_on else f"by loop {loop}"
                     refused.append(f"{title} {where}: not applicable, because {reason}")
                     continue
                 spec = _spec(resolved, case, backend, loop, data, settings)

@@ -23,20 +23,15 @@ def _fresh(rig: Rig, watch: Watch) -> tuple[Callable[[], Any], str]:
     if watch.model is not None:
         return lambda: _train_function(rig, watch), "partition graphs of a fresh train function"
     if "fused_arguments" in rig.seen:
-        many = _enclosed(rig, fused_function(rig)[0])
+        many = fused_function(rig)[0]
         return lambda: many(*rig.seen["fused_arguments"]), "partition graphs of fresh steps in one graph"
     if "function" in rig.seen:
-        step = _enclosed(rig, rig.tf.function(python_step(rig), jit_compile=bool(rig.spec.xla)))
+        step = rig.tf.function(python_step(rig), jit_compile=bool(rig.spec.xla))
         return lambda: step(*rig.seen["example"]), "partition graphs of a fresh step"
     if "probes" in rig.seen:
         probes = rig.seen["probes"].values()
         return lambda: [probe.run() for probe in probes], "graphs of eager operations"
     return lambda: next(iter(rig.call("as_written"))), "graphs of a fresh step as written"
-
-
-def _enclosed(rig: Rig, function: Any) -> Any:
-    """The function, called from a graph where XLA compiles it: called directly it leaves no graph to read."""
-    return rig.tf.function(lambda *arguments: function(*arguments)) if rig.spec.xla else function
 
 
 def _train_function(rig: Rig, watch: Watch) -> None:

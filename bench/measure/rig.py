@@ -16,6 +16,7 @@ from typing import Any
 
 from bench.errors import NotApplicable
 from bench.measure.changes import Changes
+from bench.measure.stages import stages
 from bench.spec import Spec
 from bench.workloads import Context
 
@@ -53,8 +54,17 @@ class Rig:
         return callable(getattr(self.module, name, None))
 
     def inputs(self) -> tuple[Any, ...]:
-        """One step's arguments, from the workload's `inputs`; different at each call."""
-        return as_tuple(self.call("inputs"))
+        """One step's arguments, from the workload's `inputs`, different at each call; float64 where that is asked."""
+        parts = as_tuple(self.call("inputs"))
+        if self.spec.dtype != "float64":
+            return parts
+        return tuple(a.astype("float64") if getattr(a, "dtype", None) == "float32" else a for a in parts)
+
+    @property
+    def yields(self) -> bool:
+        """Whether what is driven is the author's own loop, a generator of steps."""
+        function = getattr(self.module, "as_written", None)
+        return self.spec.loop == "as-written" and inspect.isgeneratorfunction(function)
 
     @property
     def is_dataset(self) -> bool:
@@ -73,7 +83,8 @@ class Rig:
             return None
         if self.is_dataset:
             count = int(self.data.cardinality().numpy())
-            return (count, 0) if count > 0 else None
+            rest = left_over(self.data)
+            return (count - bool(rest), rest) if count > 0 else None
         if not isinstance(self.data, tuple) or not hasattr(self.p, "batch"):
             return None
         return divmod(len(self.data[0]), int(self.p.batch))
@@ -111,9 +122,28 @@ def batches(rig: Rig) -> Iterator[tuple[Any, ...]]:
 
 
 def pool(rig: Rig) -> list[tuple[Any, ...]]:
-    """The batches that the loops without input take turns through."""
+    """The batches that the loops without input take turns through, all of one size."""
     size = rig.epoch[0] if rig.epoch else POOL
-    return list(itertools.islice(batches(rig), max(1, min(POOL, size))))
+    found = list(itertools.islice(batches(rig), max(1, min(POOL, size))))
+    return [batch for batch in found if not is_smaller(batch, found[0])]
+
+
+def is_smaller(batch: tuple[Any, ...], first: tuple[Any, ...]) -> bool:
+    """Whether a batch has another number of examples than the first: it is what was left over at the end."""
+    return bool(batch) and getattr(batch[0], "shape", None) != getattr(first[0], "shape", None)
+
+
+def left_over(dataset: Any) -> int:
+    """Examples in the last batch of a `tf.data.Dataset` that is not full; 0 where it is, or where that can't be told.
+
+    Read from the pipeline: what comes into its last `batch`, where nothing behind that changes how many there are.
+    """
+    chain = stages(dataset)
+    last = next((n for n, stage in reversed(list(enumerate(chain))) if hasattr(stage, "_batch_size")), 0)
+    if not last:
+        return 0
+    examples, count, size = int(chain[last - 1].cardinality()), int(dataset.cardinality()), int(chain[last]._batch_size)
+    return examples % size if examples > 0 and count == math.ceil(examples / size) else 0
 
 
 def pipeline(rig: Rig) -> Any:

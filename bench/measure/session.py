@@ -29,7 +29,7 @@ from bench.measure.plan import Group
 from bench.measure.sample import Sampling
 from bench.measure.turns import take_turns
 from bench.progress import Estimate, Listener, Progress
-from bench.result import Failure, Purpose, Result, Stop
+from bench.result import Failure, Price, Purpose, Result, Stop
 from bench.settings import RunSettings
 
 Save = Callable[[Result], Path]
@@ -75,6 +75,9 @@ class Session:
         host = environment.host()
         self.load = environment.load()
         together = new_id()
+        price = None
+        if settings.hourly_price is not None:
+            price = Price(per_hour=settings.hourly_price, currency=settings.currency)
         self.results = [
             Result(
                 id=new_id(),
@@ -86,6 +89,7 @@ class Session:
                 purpose=purpose[0],
                 part_of=purpose[1],
                 environment={"host": host},
+                price=price,
                 notes=[*planned.notes, *group.not_applicable],
             )
             for planned in self.planned
@@ -147,12 +151,14 @@ class Session:
         together = len(order) > 1
         on_gpu = [result for result in order if result.spec.backend == "cuda"]
         before = gpu.memory() if together and len(on_gpu) > 1 else None
+        largest = 0
         for index, result in enumerate(order):
             worker = self.start(result, place=index)
             if worker is None:
                 continue
+            largest = max(largest, worker.handle.rss()) if together else 0
             if together and (
-                (index == 0 and worker.handle.rss() * 1.2 * (len(order) - 1) > memory_available())
+                not _fit(largest, len(order) - 1 - index)
                 or (before and result is on_gpu[0] and not gpu.holds(before, gpu.memory(), len(on_gpu) - 1))
             ):
                 together = False
@@ -295,3 +301,8 @@ class Session:
                 estimates=tuple(estimates),
             )
         )
+
+
+def _fit(largest: int, others: int) -> bool:
+    """Whether memory holds so many workers more, each a little larger than the largest so far, in bytes."""
+    return largest * 1.2 * others <= memory_available()

@@ -107,8 +107,8 @@ class _Cut:
         self._start = min(self._start, _passing(self._endless, 0))
         if self._count:
             self._passed = min(self._passed, _passing(self._endless, self._count))
-        else:
-            self._passed = self._calibrate()
+        if not self._count or (self._spent < ENOUGH_SECONDS / 2 and self._count < MOST_ELEMENTS):
+            self._passed = self._calibrate()  # anew where a stall of the machine had made too few look enough
 
     def _calibrate(self) -> float:
         """Finds how many elements take long enough beyond what a start costs; the seconds of the last try."""
@@ -137,7 +137,11 @@ class _Cut:
     @property
     def seconds(self) -> float:
         """What `elements` of them take."""
-        return max(0.0, self._passed - self._start) / self._count * self.elements
+        return self._spent / self._count * self.elements
+
+    @property
+    def _spent(self) -> float:
+        return max(0.0, self._passed - self._start)
 
 
 def _passing(dataset: Any, count: int) -> float:

@@ -41,6 +41,8 @@ def summarise(result: Result, total_steps: int | None, examples: int | None) -> 
     if flops and summary.step_seconds:
         summary.flops_per_step = flops
         summary.flops_per_second = flops / summary.step_seconds.value
+    if result.price is not None and summary.step_seconds_mean is not None:
+        summary.cost_per_1000_steps = result.price.per_hour / 3600 * 1000 * summary.step_seconds_mean.value
     _series(samples, summary)
     result.summary = summary
     total = total_steps or stats.fact(samples, "total_steps")
@@ -100,10 +102,12 @@ def _projection(result: Result, samples: Sequence[ProcessSample], total: int, me
         article.append(seconds)
         start = sum(phases.get(name, 0.0) for name in ("interpreter", "import", "device_init", "data"))
         cold.append(seconds + start)
+    whole_seconds = stats.arithmetic(cold)
     return Projection(
         steps=total,
         article_seconds=stats.arithmetic(article),
-        cold_seconds=stats.arithmetic(cold),
+        cold_seconds=whole_seconds,
+        cost=result.price.per_hour / 3600 * whole_seconds.value if result.price else None,
         measured=measured,
     )
 
@@ -176,6 +180,11 @@ def warn(result: Result) -> None:
         names = ", ".join(f"{o.op} '{o.name}' on {o.device}" for o in placement.misplaced[:5])
         cure = "Look for tf.device, strings, py_function or int32 in the step."
         add_warning(result, "misplaced", f"{placement.reason}: {names}", cure)
+    became = stats.told(samples, "jit_compile")
+    if result.spec.xla is not None and became is not None and bool(became) != result.spec.xla:
+        asked, how = ("on", "without") if result.spec.xla else ("off", "with")
+        message = f"--xla {asked} changed nothing: the program's own loop runs its steps {how} XLA"
+        add_warning(result, "xla", message, "Say it in the program, @tf.function(jit_compile=…), or use --loop step.")
     if not result.took_turns:
         message = "memory does not hold all workers at once, so whole processes took turns instead of blocks"
         add_warning(result, "turns", message, "Compare fewer specs at a time, or take a smaller data set.")
@@ -224,3 +233,7 @@ def _warn_machine(result: Result, telemetry: Sequence[Telemetry]) -> None:
     if clocks and max(clocks) > 0.1:
         message = f"the GPU's clock moved by {max(clocks):.0%} while steps were measured"
         add_warning(result, "clocks", message, "Let it warm up, or lock the clocks: nvidia-smi -lgc.")
+    warmed = [t.gpu_warmed_celsius for t in telemetry if t.gpu_warmed_celsius is not None]
+    if warmed and max(warmed) > 5:
+        message = f"the GPU became {max(warmed):.0f} °C warmer while steps were measured"
+        add_warning(result, "warmed", message, "Let it warm up, or measure for longer: --max-time 10m.")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import inspect
 from typing import Any
 
 from bench.errors import NotApplicable
@@ -25,7 +24,7 @@ def train(rig: Rig, counter: Counter) -> Any:
 
 def _run(rig: Rig, counter: Counter) -> Any:
     as_written = rig.spec.loop == "as-written"
-    if as_written and rig.has("as_written") and not inspect.isgeneratorfunction(rig.module.as_written):
+    if as_written and rig.has("as_written") and not rig.yields:
         return rig.call("as_written")
     fits = rig.spec.loop == "fit" or (as_written and not rig.has("as_written"))
     if fits and rig.compiled and rig.data is not None:
@@ -42,11 +41,13 @@ def _run(rig: Rig, counter: Counter) -> Any:
     return None
 
 
-def metrics(rig: Rig, returned: Any) -> dict[str, float]:
-    """Loss, accuracy and so on at the end: of the training's last epoch, and by the workload's `evaluate`."""
+def metrics(rig: Rig, returned: Any, counter: Counter) -> dict[str, float]:
+    """Loss, accuracy and so on at the end: of the last epoch or last step, and by the workload's `evaluate`."""
     found = {}
     if hasattr(returned, "history"):
         found = {key: float(values[-1]) for key, values in returned.history.items()}
+    elif rig.data is not None and counter.last is not None:  # a step on examples gives its loss
+        found = {"loss": counter.answer(counter.last)}
     if rig.has("evaluate"):
         found.update({key: float(value) for key, value in rig.call("evaluate").items()})
     return found

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 from bench.measure.changes import Changes
-from bench.measure.conductor import Conductor, Finished
+from bench.measure.conductor import Finished
 from bench.measure.events import PhaseDone
 
 
@@ -30,6 +30,7 @@ class Watch:
         dataset: the `tf.data.Dataset` that Python iterated over last, Keras' and devbench's own among them.
         call: the arguments of its latest `fit`, by name.
         on_step: what is told of each step, `(logs, steps)`; normally the conductor.
+        resting: whether steps are left alone, because the program tells of its own.
     """
 
     def __init__(self, tf: Any, on_first: Callable[[Any], None], send: Callable[[Any], None], changes: Changes) -> None:
@@ -39,7 +40,7 @@ class Watch:
         self.dataset: Any = None
         self.call: dict[str, Any] = {}
         self.on_step: Callable[[Any, int], None] = lambda logs, steps: None
-        self.conductor: Conductor | None = None
+        self.resting = False
         self._on_first = on_first
         self._send = send
         self._begun = 0.0
@@ -64,7 +65,7 @@ class Watch:
         def make_train_function(model: Any, force: bool = False) -> Any:
             made = watch.make(model, force=force)
             function = model.train_function if made is None else made
-            if not hasattr(function, "devbench_plain"):
+            if not watch.resting and not hasattr(function, "devbench_plain"):
                 function = watch._wrap(model, function)
             model.train_function = function
             return function

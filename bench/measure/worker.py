@@ -1,4 +1,4 @@
-"""The worker: one fresh process that measures one spec. `python -m bench.measure.worker`, started by the session.
+"""The worker: one fresh process that measures one spec, started by the session (`handle`).
 
 It holds nothing but TensorFlow and the timed loop: no server, no progress bar, no thread of ours. The parent
 tells it what to do (`events`), and it says what it saw. It dies with its parent.
@@ -95,7 +95,7 @@ class Worker:
         self.tracing = Tracing()
         conductor.traced = lambda: self.tracing.seconds - reader.trace_seconds
         watch = Watch(tf, on_first, self.send, rig.changes)
-        watch.on_step = conductor.tick
+        watch.on_step, watch.resting = conductor.tick, rig.yields
         self.set_up(rig)
         reader.model = rig.model if rig.compiled or rig.has("step") else None
         if reader.model is not None:
@@ -166,7 +166,7 @@ class Worker:
             seed=spec.seed,
             _load=lambda name: datasets.load(spec.data.model_copy(update={"name": name}), spec.seed),
         )
-        changes = Changes(tf, spec.changes)
+        changes = Changes(tf, spec.changes, spec.xla)
         return Rig(tf=tf, spec=spec, module=module, p=p, ctx=ctx, send=self.send, changes=changes)
 
     def set_up(self, rig: Any) -> None:
@@ -191,11 +191,8 @@ class Worker:
     def pin(self, rig: Any) -> None:
         """Pins XLA where the spec does, and sets the weights."""
         model = rig.model
-        if self.spec.xla is not None and rig.compiled:
-            if hasattr(type(model), "jit_compile"):
-                model.jit_compile = self.spec.xla
-            else:
-                model._jit_compile = self.spec.xla
+        if rig.compiled:
+            rig.changes.pin(model)
         if model.built and not self.start.full:
             with rig.tf.device(self.device):
                 weights.draw(model, self.spec.seed)
@@ -228,7 +225,7 @@ class Worker:
         self.send(PhaseBegun(phase="training", note="the whole program"))
         returned = training.train(rig, counter)
         article, cold = time.perf_counter() - self.built, time.time() - self.start.spawned
-        metrics = training.metrics(rig, returned)
+        metrics = training.metrics(rig, returned, counter)
         self.send(
             Trained(full=Full(article_seconds=article, cold_seconds=cold, steps=counter.stepped, metrics=metrics))
         )
@@ -249,11 +246,14 @@ class Worker:
         self.send(Fact(key="traces", value=self.tracing.count))
         if order.prove:
             self.optional("operations", lambda: after.operations(rig))
-            self.send(Proof(placement=proof.placement(rig, watch)))
+            found = proof.placement(rig, watch)
+            self.send(Proof(placement=found))
+            if watch.model is None and "function" not in rig.seen and found.proven:
+                self.send(Fact(key="jit_compile", value=found.xla_clusters > 0))
         if order.inspect:
             self.optional("pipeline", lambda: after.input_stages(rig, watch))
             self.optional("own steps", lambda: after.own_steps(rig, self.tracing, watch))
-        self.optional("batch_copy", lambda: after.batch_copy(rig))
+        self.optional("batch_copy", lambda: after.batch_copy(rig, watch))
         self.optional("input_wait", lambda: after.input_wait(rig, watch, reader))
         if watch.model is None:
             self.optional("partial_batch", lambda: after.partial_batch(rig, reader))

@@ -87,9 +87,10 @@ def _data(result: Result) -> str:
 def _xla(result: Result) -> str | None:
     became = facts(result).get("jit_compile")
     asked = result.spec.xla
+    told = {True: "on", False: "off", None: None}[asked if became is None else bool(became)]
     if asked is None:
-        return None if became is None else f"{'on' if became else 'off'}, as the program decided"
-    return "on" if asked else "off"
+        return told and f"{told}, as the program decided"
+    return told if became is None or bool(became) == asked else f"{told}, though --xla {'on' if asked else 'off'}"
 
 
 def _stop(found: Stop) -> str:
@@ -178,6 +179,11 @@ def _projected(name: str) -> Callable[[Result], Any]:
     return lambda result: getattr(result.projection, name) if result.projection else None
 
 
+def _priced(result: Result, amount: float | None) -> dict[str, float] | None:
+    """An amount of money under its currency."""
+    return {result.price.currency: amount} if result.price and amount is not None else None
+
+
 def _misplaced(result: Result) -> int | None:
     return len(result.placement.misplaced) if result.placement else None
 
@@ -223,6 +229,16 @@ FIELDS: tuple[Field, ...] = (
         "FLOP/s",
         "flops_per_second",
     ),
+    Field(
+        "cost_per_1000_steps",
+        "1,000 steps, {}",
+        lambda result: _priced(result, result.summary.cost_per_1000_steps),
+        numbers.money,
+        STEADY,
+        "",
+        "cost_per_1000_steps",
+        "currency",
+    ),
     Field("traced", "{}", _traced(traced_shares), numbers.percent, TRACED, each="part"),
     Field("traced_operations", "longest", _traced(longest), str, TRACED),
     Field("series", "{}", _moved, _show_moved, SERIES, "s", each="series"),
@@ -252,6 +268,14 @@ FIELDS: tuple[Field, ...] = (
         "s",
         "projected_seconds",
         labels=(("bracket", "cold"),),
+    ),
+    Field(
+        "cost",
+        "cost, {}",
+        lambda result: _priced(result, result.projection.cost if result.projection else None),
+        numbers.money,
+        PROJECTED,
+        each="currency",
     ),
     Field("measured_article_seconds", "build and fit", _measured("article_seconds"), _show_measured, MEASURED, "s"),
     Field("measured_cold_seconds", "from a cold start", _measured("cold_seconds"), _show_measured, MEASURED, "s"),

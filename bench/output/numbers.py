@@ -47,6 +47,11 @@ def interval(found: Interval) -> str:
     return time(found.value, (found.high - found.low) / 2)
 
 
+def money(amount: float) -> str:
+    """An amount of whichever currency: cents from one on, three digits below."""
+    return f"{amount:,.2f}" if amount >= 1 else f"{amount:.3g}"
+
+
 def percent(share: float) -> str:
     """A share in percent: two digits below 10%, and whole percents above."""
     value = share * 100

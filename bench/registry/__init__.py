@@ -12,12 +12,12 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from bench import system
 from bench.errors import UnknownName, WorkloadError
 from bench.registry import userfile
 from bench.registry.answer import Inspection, Problem, Resolved, answer, error_of, params_of
@@ -37,6 +37,7 @@ __all__ = [
     "inspect_file",
     "load",
     "names",
+    "params_schema",
     "params_type",
     "parse_params",
     "resolve",
@@ -114,6 +115,17 @@ def resolve(
     return _opened(_ANSWERS[key])
 
 
+def params_schema(name_or_path: str | Path, seconds: float = INSPECT_SECONDS) -> dict[str, Any]:
+    """JSON Schema of a workload's parameters, never importing TensorFlow here.
+
+    Raises:
+        UnknownName, WorkloadError: as `load` does.
+    """
+    if _is_path(name_or_path):
+        return inspect_file(_file(name_or_path), seconds=seconds).params
+    return params_type(load(name_or_path)).model_json_schema()
+
+
 def inspect_file(
     path: Path, assignments: Mapping[str, Any] | None = None, seconds: float = INSPECT_SECONDS
 ) -> Inspection:
@@ -128,7 +140,7 @@ def inspect_file(
     path_list = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
     try:
         done = subprocess.run(
-            [sys.executable, "-m", "bench.registry", str(file)],
+            [*system.python("bench.registry"), str(file)],
             input=json.dumps(dict(assignments or {})),
             capture_output=True, text=True, encoding="utf-8", errors="replace", timeout=seconds, check=False,
             env={**os.environ, **quiet, "PYTHONPATH": path_list, "PYTHONIOENCODING": "utf-8"},

@@ -30,6 +30,7 @@ class Resolved(BaseModel):
     notes: list[str]
     not_on: dict[str, str]
     not_loops: dict[str, str]
+    not_dtypes: dict[str, str]
     data: str | None = Field(description="data set that it loads")
     offers: list[str] = Field(description="protocol functions that it has")
     total_steps: int | None = Field(description="steps of the whole program, where they can be told without its data")
@@ -81,6 +82,7 @@ def answer(module: ModuleType, given: Mapping[str, Any], name: str, source: Path
         notes=[*notes, *(told("notes") or ())],
         not_on=getattr(module, "NOT_ON", {}),
         not_loops=getattr(module, "NOT_LOOPS", {}),
+        not_dtypes=getattr(module, "NOT_DTYPES", {}),
         data=getattr(module, "DATA", None),
         offers=[function for function in userfile.FUNCTIONS if hasattr(module, function)],
         total_steps=None if steps is None else int(steps),

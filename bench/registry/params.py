@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -37,7 +38,9 @@ def parse_params(module: ModuleType, assignments: Mapping[str, Any]) -> BaseMode
     kind = params_type(module)
     for name in assignments:
         if name not in kind.model_fields:
-            raise UnknownName("parameter", name, kind.model_fields, f"`devbench list` says what {named(module)} has.")
+            raise UnknownName(
+                "parameter", name, kind.model_fields, f"`devbench list {_called(module)}` says what it has."
+            )
     values = dict(assignments)
     try:
         return kind.model_validate(values)
@@ -64,13 +67,21 @@ def _refused(kind: type[BaseModel], given: dict[str, Any], error: ValidationErro
         return SettingsError(f"parameter {name} has no default", f"Give it: --param {name}=…")
     schema = kind.model_json_schema()["properties"].get(name, {})
     hint = kind.model_fields[name].description or ""
-    return SettingsError(f"parameter {name}={given.get(name)!s} is not allowed: {_allowed(schema, first['msg'])}", hint)
+    said = allowed(schema)
+    why = f"it is {said}" if said else first["msg"]
+    return SettingsError(f"parameter {name}={given.get(name)!s} is not allowed: {why}", hint)
 
 
-def _allowed(schema: Mapping[str, Any], otherwise: str) -> str:
-    """A parameter's range in words, from its JSON Schema; pydantic's own sentence where the schema tells none."""
+def _called(module: ModuleType) -> str:
+    """How a workload is named on a command line."""
+    own = Path(module.__file__ or "")
+    return named(module).replace("_", "-") if own.parent.name == "workloads" else str(own)
+
+
+def allowed(schema: Mapping[str, Any]) -> str:
+    """A parameter's range in words, such as "a whole number, at least 1", from its JSON Schema; "" where none."""
     if "enum" in schema:
-        return "it is one of " + ", ".join(map(str, schema["enum"]))
+        return "one of " + ", ".join(map(str, schema["enum"]))
     kind = {"integer": "a whole number", "number": "a number", "boolean": "true or false"}.get(schema.get("type", ""))
     limits = {
         "minimum": "at least {}",
@@ -79,4 +90,4 @@ def _allowed(schema: Mapping[str, Any], otherwise: str) -> str:
         "exclusiveMaximum": "less than {}",
     }
     bounds = " and ".join(text.format(f"{schema[key]:,}") for key, text in limits.items() if key in schema)
-    return f"it is {kind}{', ' + bounds if bounds else ''}" if kind else otherwise
+    return f"{kind}{', ' + bounds if bounds else ''}" if kind else ""

@@ -48,6 +48,8 @@ And these constants, all optional:
                          or a function `notes(p)` that returns them
 `NOT_ON = {"cpu": "…"}`  backends where the work makes no sense, with the reason
 `NOT_LOOPS = {"fused": "…"}`  loops that make no sense although they could be built, with the reason
+`NOT_DTYPES = {"mixed_float16": "…"}`  dtype policies that change nothing of the work, with the reason; float64 makes
+                         `inputs` float64
 `ANSWER = "changed"`      where the first steps' losses need not agree between devices, such as with random augmentation
 
 `total_steps(p) -> int`  steps of the whole program, for the projection; where `data` gives examples it is
@@ -60,6 +62,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
+
+KERAS_XLA = (
+    "Keras 3 turns XLA on by itself wherever the machine has an accelerator, for its runs on the CPU too, which no "
+    "article says. devbench hides accelerators from a run on the CPU; `XLA` in the table says what became of it."
+)
+"""A note of the workloads that Keras trains."""
 
 
 @dataclass(frozen=True)

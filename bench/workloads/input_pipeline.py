@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field, model_validator
 
-from bench.workloads import Context
+from bench.workloads import KERAS_XLA, Context
 
 CASES = {
     "serial": {"place": "serial", "sleep": "as-written"},
@@ -30,6 +30,10 @@ class Params(BaseModel):
     batch: int = Field(32, ge=1, le=65_536, description="examples a step")
     epochs: int = Field(2, ge=1, le=100_000, description="passes over the data")
     filters: int = Field(32, ge=1, le=4096, description="filters of the convolution")
+    kernel: int = Field(3, ge=1, le=8, description="side of the convolution's kernel, pixels")
+    pool: int = Field(2, ge=1, le=8, description="side of the pooling window, pixels")
+    classes: int = Field(10, ge=2, le=1_000_000, description="units of the dense layer, and kinds of labels")
+    learning_rate: float = Field(0.001, gt=0, le=100, description="Adam's step size, no unit; 0.001 is Keras' default")
     brightness: float = Field(
         0.1, ge=0, le=1, description="largest change of brightness, in units of the pixels' range"
     )
@@ -47,6 +51,12 @@ class Params(BaseModel):
             raise ValueError("place=model has no map that could sleep: add sleep=none")
         return self
 
+    @model_validator(mode="after")
+    def _something_is_left_to_pool(self) -> Params:
+        if self.size - self.kernel + 1 < self.pool:
+            raise ValueError("after the convolution nothing is left to pool: take a larger size, or a smaller kernel")
+        return self
+
 
 def notes(p: Params) -> list[str]:
     """What the article says of such a pipeline, and what is so."""
@@ -57,6 +67,7 @@ def notes(p: Params) -> list[str]:
         "The brightness of an image is drawn statelessly from the seed and its place, so that it is the same wherever "
         "and in whatever order images are brightened; the article draws it anew each time.",
     ]
+    said.append(KERAS_XLA)
     if p.sleep == "as-written":
         said.append("time.sleep inside Dataset.map runs once, while the map is traced: no image waits for it.")
     return said
@@ -67,7 +78,7 @@ def data(p: Params, ctx: Context) -> Any:
     import tensorflow as tf
 
     images = ctx.rng.random((p.images, p.size, p.size, 3), dtype="float32")
-    dataset = tf.data.Dataset.from_tensor_slices((images, ctx.rng.integers(0, 10, p.images)))
+    dataset = tf.data.Dataset.from_tensor_slices((images, ctx.rng.integers(0, p.classes, p.images)))
     if p.place != "model":
         calls = tf.data.AUTOTUNE if p.place == "parallel" else None
         dataset = dataset.enumerate().map(lambda index, pair: _prepare(p, ctx, index, *pair), num_parallel_calls=calls)
@@ -87,7 +98,7 @@ def _prepare(p: Params, ctx: Context, index: Any, image: Any, label: Any) -> Any
 
 
 def model(p: Params, ctx: Context) -> Any:
-    """Conv2D, MaxPool, Flatten, Dense 10; Adam; before them, in place=model, the layer that brightens."""
+    """Conv2D, MaxPool, Flatten, Dense; Adam; before them, in place=model, the layer that brightens."""
     import tensorflow as tf
 
     layers = tf.keras.layers
@@ -105,12 +116,16 @@ def model(p: Params, ctx: Context) -> Any:
     network = tf.keras.Sequential([
         tf.keras.Input(shape=(p.size, p.size, 3)),
         *([Brighten()] if p.place == "model" else []),
-        layers.Conv2D(p.filters, (3, 3), activation="relu"),
-        layers.MaxPooling2D((2, 2)),
+        layers.Conv2D(p.filters, (p.kernel, p.kernel), activation="relu"),
+        layers.MaxPooling2D((p.pool, p.pool)),
         layers.Flatten(),
-        layers.Dense(10, activation="softmax"),
+        layers.Dense(p.classes, activation="softmax"),
     ])  # fmt: skip
-    network.compile(optimizer="adam", loss="sparse_categorical_crossentropy", metrics=["accuracy"])
+    network.compile(
+        optimizer=tf.keras.optimizers.Adam(p.learning_rate),
+        loss="sparse_categorical_crossentropy",
+        metrics=["accuracy"],
+    )
     return network
 
 
@@ -130,5 +145,7 @@ def flops(p: Params) -> float:
     TensorFlow's counter finds about half as much again: its graph holds that gradient too, until it is pruned as
     nobody reads it, and its count of a filter's gradient takes the input's size for the output's.
     """
-    side = p.size - 2
-    return 2.0 * p.batch * (2 * side**2 * p.filters * 27 + 3 * (side // 2) ** 2 * p.filters * 10)
+    side = p.size - p.kernel + 1
+    convolution = side**2 * p.filters * 3 * p.kernel**2
+    dense = (side // p.pool) ** 2 * p.filters * p.classes
+    return 2.0 * p.batch * (2 * convolution + 3 * dense)

@@ -12,6 +12,7 @@ from pydantic import BaseModel, Field
 
 from bench.workloads import Context
 
+NOT_DTYPES = dict.fromkeys(("mixed_float16", "mixed_bfloat16"), "it has no Keras layers, which a mixed policy is of")
 FOLDED_BYTES = 10 * 1024 * 1024
 """Largest constant that TensorFlow's runtime folds (`max_constant_size_in_bytes` in constant_folding.h)."""
 

@@ -9,12 +9,13 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
-from bench.workloads import Context
+from bench.workloads import KERAS_XLA, Context
 
 DATA = "mnist"
 NOTES = (
     "The article's program uses NumPy without importing it, and fails as printed.",
     "With the shipped sample repeated to the full set's size, times are real and an accuracy says nothing.",
+    KERAS_XLA,
 )
 
 

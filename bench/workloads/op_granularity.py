@@ -20,6 +20,7 @@ CASES = {
     "add-graph": {"op": "add", "loop": "step"},
     "matmul-graph": {"op": "matmul", "loop": "step"},
 }
+NOT_DTYPES = dict.fromkeys(("mixed_float16", "mixed_bfloat16"), "it has no Keras layers, which a mixed policy is of")
 NOTES = (
     "A step is `operations` operations, so that it is longer than the clock's reading; divide by them for one.",
     "The article never uses what it computes, and its GPU may still be at work when its clock stops; here a block of "

@@ -14,6 +14,7 @@ from pydantic import BaseModel, Field
 
 from bench.workloads import Context, Probe
 
+NOT_DTYPES = dict.fromkeys(("float64", "mixed_float16", "mixed_bfloat16"), "it multiplies in every dtype as it is")
 DTYPES = ("float32", "float64", "bfloat16", "float16")
 NOTES = (
     "The products are of two square matrices; the triad reads two arrays and writes one.",

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, model_validator
 
 from bench.workloads import Context, Probe
 
 NOT_ON = {"cpu": "its memory is the host's: there is nothing to copy to"}
+NOT_DTYPES = dict.fromkeys(
+    ("float64", "mixed_float16", "mixed_bfloat16"), "it copies float32, and what counts is bytes"
+)
 NOTES = (
     "Each copy ends in reading one element that needs it; the same reading without the copy is timed as a floor and "
     "subtracted, so what is left is the copy with its own start.",
@@ -20,14 +23,25 @@ NOTES = (
 
 
 class Params(BaseModel):
-    """Up to which size copies are timed."""
+    """Which sizes of copies are timed."""
 
-    max_bytes: int = Field(4**14, ge=4, le=4**16, description="largest copy, bytes; sizes are powers of 4 from 4")
+    min_bytes: int = Field(4, ge=4, le=4**16, multiple_of=4, description="smallest copy, bytes")
+    max_bytes: int = Field(4**14, ge=4, le=4**16, description="no copy is larger, bytes")
+    factor: int = Field(4, ge=2, le=4**15, description="each size over the one before")
+
+    @model_validator(mode="after")
+    def _there_is_a_size(self) -> Params:
+        if self.min_bytes > self.max_bytes:
+            raise ValueError("min_bytes is larger than max_bytes")
+        return self
 
 
 def sizes(p: Params) -> list[int]:
-    """4, 16, 64, … bytes, up to `max_bytes`."""
-    return [4**power for power in range(1, 17) if 4**power <= p.max_bytes]
+    """4, 16, 64, … bytes as the default has it, up to `max_bytes`."""
+    found = [p.min_bytes]
+    while found[-1] * p.factor <= p.max_bytes:
+        found.append(found[-1] * p.factor)
+    return found
 
 
 def probes(p: Params, ctx: Context) -> dict[str, Probe]:

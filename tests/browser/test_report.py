@@ -102,7 +102,7 @@ def browser(chromium_path: str) -> Iterator[Browser]:
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as play:
-        started = play.chromium.launch(executable_path=chromium_path, args=["--no-sandbox"])
+        started = play.chromium.launch(executable_path=chromium_path, args=["--no-sandbox"], timeout=180_000)
         yield started
         started.close()
 
@@ -111,6 +111,7 @@ def browser(chromium_path: str) -> Iterator[Browser]:
 def opened(browser: Browser, address: str, request: pytest.FixtureRequest) -> Iterator[Page]:
     """The report in a window; `request.param` is what a context may be told, such as its size."""
     context = browser.new_context(**{"viewport": WIDE, **getattr(request, "param", {})})
+    context.set_default_timeout(120_000)
     page = context.new_page()
     page.goto(address)
     yield page
@@ -119,6 +120,7 @@ def opened(browser: Browser, address: str, request: pytest.FixtureRequest) -> It
 
 def test_it_opens_without_an_error_and_asks_for_nothing_but_itself(browser: Browser, address: str) -> None:
     context = browser.new_context(viewport=WIDE)
+    context.set_default_timeout(120_000)
     page = context.new_page()
     asked: list[str] = []
     told: list[str] = []

@@ -20,7 +20,7 @@ from bench.result import Result
 ROOT = Path(bench.__file__).parent.parent
 USERFILES = Path(__file__).parent / "userfiles"
 BRIEF = ("--max-processes", "1", "--max-time", "10s")
-SECONDS = 240
+SECONDS = 900
 
 
 def userfile(name: str) -> str:

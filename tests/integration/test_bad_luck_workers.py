@@ -23,9 +23,9 @@ ENDS = {
     "turns": ("half", "neither"),
     "well": ("chatty", "swallows"),
 }
-pytestmark = pytest.mark.timeout(600)
+pytestmark = pytest.mark.timeout(1500)
 
-PATIENT = ("--worker-timeout", "40s")
+PATIENT = ("--worker-timeout", "75s")
 """Longer than TensorFlow's import takes on a machine that does other things as well."""
 
 

@@ -26,7 +26,22 @@ ASKED = {
     "pipelines": ("input-pipeline", "--case", "serial", "--param", "images=640"),
     "operations": ("op-granularity", "--case", "matmul,add-graph", "--param", "operations=200"),
     "large": ("tabular", "--case", "large", "--param", "rows=6400"),
-}
+    "mnist": ("mnist", "--data", "sample", "--loop", "fit,step,host-batches,resident,fused"),
+    "matmul": ("matmul", "--param", "n=64", "--loop", "step,host-batches,resident,fused"),
+    "inference": ("dense-inference", "--loop", "step,host-batches,resident,fused"),
+    "places": ("input-pipeline", "--case", "parallel,model,slept", "--param", "images=648,sleep_ms=0.2"),
+    "driven": (
+        "input-pipeline", "--case", "serial", "--param", "images=648", "--loop", "fit,step,host-batches,resident,fused",
+    ),
+    "single": ("op-granularity", "--case", "add,matmul-graph", "--param", "operations=200"),
+    "chained": (
+        "op-granularity", "--case", "add-graph", "--param", "operations=200", "--loop", "host-batches,resident,fused",
+    ),
+}  # fmt: skip
+EVERY = {
+    "mnist": 5, "matmul": 4, "inference": 4, "places": 3, "driven": 5, "single": 2, "chained": 3,
+}  # fmt: skip
+"""Results of the runs that are looked at as one: every other case and loop."""
 WRITTEN = {
     "tabular/small": "tabular",
     "cifar": "cifar",
@@ -147,6 +162,26 @@ def test_a_partial_last_batch_is_told_apart(runs: Runs) -> None:
         assert sample.phases["partial_batch"] > 0
 
 
+@pytest.mark.parametrize("name", EVERY)
+def test_every_case_is_measured_and_proven_in_every_loop_that_it_can_have(runs: Runs, name: str) -> None:
+    found = runs[name].every
+    assert (len(found), runs[name].code) == (EVERY[name], 0), runs[name].said()
+    for each in found:
+        assert (each.status, each.failure) == ("complete", None), each.spec.label
+        assert each.placement is not None, each.spec.label
+        assert each.placement.proven, each.spec.label
+        assert each.summary.step_seconds is not None, each.spec.label
+
+
+def test_an_image_that_is_really_slept_for_waits(runs: Runs) -> None:
+    found = {each.spec.case: each for each in runs["places"].every}
+    waits = {case: each.samples[0].phases["input_wait"] for case, each in found.items()}
+    assert set(waits) == {"parallel", "model", "slept"}
+    step = found["slept"].summary.step_seconds
+    assert step is not None
+    assert step.value > 32 * 0.0002  # sleeps can't be shorter
+
+
 @LOOPED
 def test_all_loops_are_measured(runs: Runs, name: str) -> None:
     assert {loop: each.status for loop, each in by_loop(runs, name).items()} == dict.fromkeys(LOOPS, "complete")
@@ -217,7 +252,12 @@ def test_all_of_a_group_stand_side_by_side_in_80_columns(runs: Runs) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "because"), [(("transfer",), "nothing to copy"), (("model-init", "--loop", "step"), "")]
+    ("words", "because"),
+    [
+        (("transfer",), "nothing to copy"),
+        (("model-init", "--loop", "step"), ""),
+        (("matmul", "--dtype", "mixed_bfloat16"), "no Keras layers"),
+    ],
 )
 def test_what_makes_no_sense_is_not_applicable_and_measures_nothing(
     tmp_path: Path, words: tuple[str, ...], because: str
@@ -236,7 +276,7 @@ def test_the_step_gives_the_same_losses_on_tensorflow_2_21_and_2_10(
     words = (*SMALL_CIFAR, "--loop", "step", *ONCE, "--output", str(tmp_path))
     there = [str(directml_python), "-m", "bench", "run", *words]
     environ = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(there, cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=240, check=False)
+    done = subprocess.run(there, cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=800, check=False)
     assert done.returncode == 0, done.stderr
     (old,) = store.results(tmp_path)
     new = by_loop(runs, "cifar")["step"]

@@ -11,18 +11,42 @@ import pytest
 from commandline import ROOT, devbench
 from measuring import ONCE
 
+from bench import system
+
 pytestmark = pytest.mark.once
 
 
-@pytest.mark.needs("no-nvidia-gpu", "linux")
+@pytest.mark.needs("no-nvidia-gpu", "linux", "no-directml-adapter")
 def test_cuda_without_a_gpu_ends_with_all_that_is_missing(tmp_path: Path) -> None:
     ended = devbench(tmp_path, "run", "cifar", "--backend", "cuda", *ONCE)
     assert ended.code == 3
-    for missing in ("libcuda.so.1", "/dev/nvidia0", "libcudart.so.12", "driver", "--gpus all"):
+    engine = system.container()
+    way = "nvidia.com/gpu" if engine == "kubernetes" else "--gpus all" if engine else "install NVIDIA's driver"
+    for missing in ("libcuda.so.1", "libcudart.so.12", "driver", way):
         assert missing in ended.said()
     assert "Traceback" not in ended.said()
     assert ended.out == ""
     assert ended.every == []
+
+
+@pytest.mark.needs("nvidia-gpu", "linux")
+def test_a_gpu_takes_turns_with_the_cpu_and_each_is_proven(tmp_path: Path) -> None:
+    words = ("run", "cifar", "mnist", "matmul", "--backend", "cpu,cuda", "--data", "sample", "--max-processes", "2")
+    ended = devbench(tmp_path, *words)
+    assert ended.code == 0, ended.said()
+    asked = {(each.spec.workload, each.spec.backend): each.placement for each in ended.every}
+    assert len(asked) == 6
+    for (_, backend), placement in asked.items():
+        assert placement is not None
+        assert (placement.asked, placement.proven) == ("GPU:0" if backend == "cuda" else "CPU:0", True)
+
+
+@pytest.mark.needs("nvidia-gpu", "linux")
+def test_copies_to_a_gpu_have_a_bandwidth_in_both_directions(tmp_path: Path) -> None:
+    ended = devbench(tmp_path, "run", "transfer", "--backend", "cuda", "--param", "max_bytes=65536", *ONCE)
+    assert ended.code == 0, ended.said()
+    (found,) = ended.every
+    assert {"h2d/65536", "d2h/65536"} <= found.summary.bytes_per_second.keys()
 
 
 @pytest.mark.needs("no-nvidia-gpu")

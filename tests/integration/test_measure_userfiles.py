@@ -15,7 +15,10 @@ pytestmark = pytest.mark.timeout(SECONDS)
 ASKED = {
     "fit_arrays": (own("fit_arrays"), "--full"),
     "xla": (own("fit_arrays"), "--loop", "as-written,step,fused", "--xla", "on"),
-    "fit_dataset": (own("fit_dataset"),),
+    "fit_dataset": (own("fit_dataset"), "--loop", "as-written,step"),
+    "left_over": (own("fit_dataset"), "--param", "batches=20,rest=5", "--loop", "as-written,step,fused"),
+    "copies": (own("copies"), "--param", "max_bytes=64"),
+    "float64": (own("step_inputs"), "--dtype", "float64"),
     "generator": (own("generator"),),
     "finite": (own("finite"), "--param", "steps=30"),
     "single": (own("finite"), "--param", "steps=1"),
@@ -24,10 +27,25 @@ ASKED = {
     "several": (own("together"), "--param", "steps_per_execution=4"),
     "eager": (own("together"), "--param", "run_eagerly=true"),
     "uncompiled": (own("uncompiled"),),
+    "warm": (own("warm"),),
+    "warm_xla": (own("warm"), "--param", "compiler=xla", "--xla", "off"),
+    "on_batch": (own("on_batch"),),
     "misplaced": (own("misplaced"),),
     "nothing": (own("nothing"),),
 }
-GOOD = ["fit_arrays", "fit_dataset", "generator", "finite", "step_inputs", "step_data", "several", "eager"]
+GOOD = [
+    "fit_arrays",
+    "fit_dataset",
+    "generator",
+    "finite",
+    "step_inputs",
+    "step_data",
+    "several",
+    "eager",
+    "warm",
+    "warm_xla",
+    "on_batch",
+]
 
 
 @pytest.fixture(scope="module")
@@ -72,6 +90,47 @@ def test_a_dataset_tells_the_length_of_its_training(runs: Runs) -> None:
     assert projection.steps == 100
 
 
+def test_what_a_dataset_leaves_over_is_a_phase_and_no_step_of_the_other_loops(runs: Runs) -> None:
+    for loop in ("as-written", "step", "fused"):
+        found = runs.result("left_over", loop)
+        assert found.status == "complete", found.failure
+        assert found.samples[0].facts["epoch"] == {"batches": 20, "rest": 5}
+        assert found.projection is not None
+        assert found.projection.steps == 21
+    assert runs.result("left_over").samples[0].phases["partial_batch"] > 0
+    stepped = runs.result("left_over", "step").samples[0]
+    assert stepped.phases["partial_batch"] > stepped.phases["partial_batch_again"] > 0
+    assert stepped.facts["traces"] == runs.result("fit_dataset", "step").samples[0].facts["traces"]
+
+
+def test_a_batchs_copy_and_the_wait_for_input_are_told_of_the_programs_own_fit(runs: Runs) -> None:
+    for name in ("fit_arrays", "fit_dataset"):
+        assert {"batch_copy", "input_wait"} <= runs.result(name).samples[0].phases.keys(), name
+
+
+def test_copies_are_timed_one_by_one_without_what_reading_costs(runs: Runs) -> None:
+    found = runs.result("copies")
+    assert (found.status, found.failure) == ("complete", None)
+    wanted = {f"{way}/{size}" for way in ("h2d", "d2h") for size in (4, 16, 64)}
+    assert wanted <= set(found.summary.series)
+    assert {name for name, each in found.summary.series.items() if each.value > 0} >= {"floor/h2d"}
+    floors = {series.name: series.floor for series in found.samples[0].series}
+    assert (floors["h2d/64"], floors["d2h/16"]) == ("floor/h2d", "floor/d2h/16")
+
+
+def test_inputs_are_float64_where_that_is_asked_for(runs: Runs) -> None:
+    narrow, wide = runs.result("step_inputs"), runs.result("float64")
+    assert wide.samples[0].facts["bytes_per_step"] == 2 * narrow.samples[0].facts["bytes_per_step"]
+
+
+def test_a_whole_training_ends_with_its_loss_whatever_drives_it(runs: Runs) -> None:
+    for name in ("fit_arrays", "step_data"):
+        projection = runs.result(name).projection
+        assert projection is not None
+        assert projection.measured is not None
+        assert math.isfinite(projection.measured.metrics["loss"]), name
+
+
 def test_a_custom_step_over_arrays_has_its_partial_batch_and_its_wait_for_input(runs: Runs) -> None:
     phases = runs.result("step_data").samples[0].phases
     assert {"batch_copy", "input_wait", "partial_batch", "partial_batch_again"} <= phases.keys()
@@ -106,6 +165,25 @@ def test_several_steps_a_call_are_counted_as_steps(runs: Runs) -> None:
     several = runs.result("several")
     assert all(block.steps % 4 == 0 for block in several.samples[0].series[0].blocks)
     assert several.samples[0].facts["steps_run"] % 4 == 0
+
+
+def test_a_step_of_the_authors_own_loop_is_one_step_though_keras_trains_in_it(runs: Runs) -> None:
+    found = runs.result("on_batch")
+    assert max(block.steps for block in found.samples[0].series[0].blocks) <= 29
+    assert any("30 steps long" in note for note in found.notes)
+
+
+def test_xla_is_what_the_step_became_whatever_was_asked_for(runs: Runs) -> None:
+    left_alone, contrary = runs.result("warm"), runs.result("warm_xla")
+    assert left_alone.samples[0].facts["jit_compile"] is False
+    assert left_alone.placement is not None
+    assert left_alone.placement.xla_clusters == 0
+    assert contrary.samples[0].facts["jit_compile"] is True
+    assert contrary.placement is not None
+    assert contrary.placement.xla_clusters > 0
+    (warned,) = [each for each in contrary.warnings if each.key == "xla"]
+    assert "--xla off changed nothing" in warned.message
+    assert "on, though --xla off" in runs["warm_xla"].out
 
 
 def test_a_training_that_runs_eagerly_is_said_to(runs: Runs) -> None:

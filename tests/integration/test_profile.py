@@ -91,7 +91,7 @@ def test_a_folder_that_cant_be_written_is_told_before_anything_is_measured(tmp_p
 
 
 def read_by_xprof(python: Path, path: Path) -> dict[str, Any]:
-    told = subprocess.run([python, "-c", READ, str(path)], check=True, capture_output=True, text=True, timeout=120)
+    told = subprocess.run([python, "-c", READ, str(path)], check=True, capture_output=True, text=True, timeout=600)
     lines = [json.loads(line) for line in told.stdout.splitlines() if line.startswith("{")]
     return {line["tool"]: line["data"] for line in lines}
 
@@ -119,5 +119,5 @@ def test_xprof_reads_what_either_tensorflow_wrote_and_sees_the_same(
     assert told["trace_viewer"]["traceEvents"]
     steps = told["overview_page"][1]["rows"]
     assert len(steps) >= found.steps - 2  # it leaves out those that it does not see whole
-    busiest = found.operations[0]
+    busiest = next(each for each in found.operations if "MatMul" in each.name)
     assert seconds_of(told["framework_op_stats"], busiest.name) == pytest.approx(busiest.seconds * found.steps, rel=0.1)

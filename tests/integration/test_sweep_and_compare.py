@@ -32,7 +32,16 @@ def test_two_files_take_turns_and_end_with_a_verdict(tmp_path: Path) -> None:
     text = Path(own("grows")).read_text(encoding="utf-8")
     for name, factor in (("old", "1"), ("new", "4")):
         (folder / f"{name}.py").write_text(text.replace("p.batch,", f"{factor} * p.batch,"), encoding="utf-8")
-    words = (str(folder / "old.py"), str(folder / "new.py"), "--compare", "--json", "--max-processes", "3")
+    words = (
+        str(folder / "old.py"),
+        str(folder / "new.py"),
+        "--compare",
+        "--json",
+        "--max-processes",
+        "3",
+        "--max-time",
+        "30m",
+    )
     with started(tmp_path, "run", *words) as run:
         run.process.wait(timeout=SECONDS)
         ended = run.end()

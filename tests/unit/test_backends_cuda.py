@@ -113,7 +113,7 @@ def by_name(root: Path, timeout: float = 10.0) -> dict[str, Check]:
     return {check.name: check for check in look.checks(root, timeout)}
 
 
-@pytest.mark.needs("no-nvidia-gpu")
+@pytest.mark.needs("no-nvidia-gpu", "linux", "no-directml-adapter")
 def test_without_anything_each_missing_part_is_named_with_its_cure() -> None:
     with pytest.raises(DeviceAbsent) as caught:
         cuda.require()

@@ -206,6 +206,35 @@ def test_list_as_json_says_what_applies_and_why_the_rest_does_not(tmp_path: Path
     assert {type(each["installed"]) for each in told["backends"]} == {bool}
 
 
+def test_list_of_a_workload_shows_each_parameter_with_its_meaning_default_and_range(tmp_path: Path) -> None:
+    done = devbench("list", "cifar", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    told = " ".join(done.stdout.split())
+    assert "--param batch=32" in told
+    assert (
+        "hidden1 units of the first dense layer; default 3000; a whole number, at least 1 and at most 1,000,0" in told
+    )
+    (tmp_path / "mine.py").write_text(
+        "from pydantic import BaseModel\nclass Params(BaseModel):\n    rows: int\ndef step(p): ...\n", encoding="utf-8"
+    )
+    found = document(devbench("list", "./mine.py", "--json", cwd=tmp_path))["workload"]["params"]["rows"]
+    assert (found["required"], found["default"], found["allowed"]) == (True, None, "a whole number")
+    refused = devbench("run", "cifar", "--param", "batches=1", cwd=tmp_path)
+    assert "`devbench list cifar` says what it has" in refused.stderr
+
+
+def test_list_obeys_the_variable_for_json_as_every_command_does(tmp_path: Path) -> None:
+    assert document(devbench("list", cwd=tmp_path, DEVBENCH_JSON="1"))["workloads"]
+
+
+@pytest.mark.parametrize("words", [("run", "cifar", "--fast"), ("compare",), ("--fast",), ("lst",)])
+def test_a_line_that_is_not_understood_is_one_document_under_json_too(words: tuple[str, ...], tmp_path: Path) -> None:
+    done = devbench(*words, cwd=tmp_path, DEVBENCH_JSON="1")
+    told = document(done)["error"]
+    assert (done.returncode, told["exit_code"], bool(told["message"])) == (2, 2, True)
+    assert told["message"].split(".")[0] in done.stderr
+
+
 def test_doctor_without_a_backend_looks_at_all_and_an_absent_device_is_no_failure(tmp_path: Path) -> None:
     done = devbench("doctor", "--json", cwd=tmp_path)
     told = document(done)

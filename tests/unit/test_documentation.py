@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,8 @@ def understand(line: str) -> None:
     assert rest[0] in COMMANDS, f"there is no command {rest[0]}"
     if rest[1:]:  # a command alone is spoken of, not called
         given = group.get_command(None, rest[0]).make_context(rest[0], rest[1:]).params
+        if not str(given.get("name") or "X").isupper():  # of `devbench list`
+            registry.describe(given["name"])
         if "config" in given:
             known = {"config", *RunSettings.model_fields}  # what else a command takes, Typer has checked
             asked(given.pop("workloads", []), {name: value for name, value in given.items() if name in known})
@@ -151,3 +154,12 @@ def test_a_settings_file_on_a_page_is_read(tmp_path: Path) -> None:
             file = tmp_path / f"{number}.toml"
             file.write_text(fence.text, encoding="utf-8")
             load(file)
+
+
+def test_make_bench_runs_every_program_that_the_page_of_figures_names() -> None:
+    (line,) = re.findall(r"^BENCHMARKS := (.*)$", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    run = {words.partition("/")[0] for words in line.split()}
+    page = (ROOT / "benchmarks" / "README.md").read_text(encoding="utf-8")
+    claims = page.partition("| program | what it asks")[2].partition("\n\n")[0]
+    assert run == set(re.findall(r"^\| `(\w+)` \|", claims, re.MULTILINE))
+    assert all((ROOT / "benchmarks" / f"{name}.py").is_file() for name in run)

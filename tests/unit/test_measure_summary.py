@@ -8,7 +8,7 @@ import pytest
 from synthetic import MOMENT, misplaced, result
 
 from bench.measure import summary
-from bench.result import Block, Failure, Full, Placement, ProcessSample, Result, Series, Stop, Telemetry
+from bench.result import Block, Failure, Full, Placement, Price, ProcessSample, Result, Series, Stop, Telemetry
 
 pytestmark = pytest.mark.once
 
@@ -144,6 +144,23 @@ def test_a_program_without_an_end_has_no_projection() -> None:
     assert summarised(sample()).projection is None
 
 
+def test_steps_and_trainings_cost_what_the_machine_costs_an_hour() -> None:
+    found = blank(sample(), price=Price(per_hour=3.6, currency="EUR"))
+    summary.summarise(found, 1000, None)
+    assert found.summary.cost_per_1000_steps == pytest.approx(0.01)  # 10 s of 0.001 EUR each
+    assert found.projection is not None
+    assert found.projection.cost == pytest.approx(found.projection.cold_seconds.value / 1000)
+    assert summarised(sample(), total=1000).summary.cost_per_1000_steps is None
+
+
+@pytest.mark.parametrize(("asked", "became", "warned"), [(True, False, True), (False, True, True), (True, True, False)])
+def test_xla_that_was_asked_for_in_vain_is_warned_of(asked: bool, became: bool, warned: bool) -> None:
+    found = blank(sample(facts={"jit_compile": became}))
+    found.spec = found.spec.model_copy(update={"xla": asked})
+    summary.warn(found)
+    assert ("xla" in keys(found)) is warned
+
+
 def test_the_truth_stands_beside_the_projection_and_stays_there() -> None:
     found = summarised(sample(), total=1000)
     full = Full(article_seconds=15.0, cold_seconds=19.0, steps=1000, metrics={"loss": 0.5})
@@ -245,6 +262,7 @@ def told(**telemetry: Any) -> Result:
         ("stolen", {"stolen_seconds": 0.5}),
         ("load", {"load_before": 1.7}),
         ("clocks", {"gpu_sm_clock_spread": 0.2}),
+        ("warmed", {"gpu_warmed_celsius": 8.0}),
     ],
 )
 def test_a_disturbance_is_warned_of_with_a_cure(key: str, telemetry: dict[str, float]) -> None:
@@ -255,6 +273,7 @@ def test_a_disturbance_is_warned_of_with_a_cure(key: str, telemetry: dict[str, f
 
 def test_a_quiet_machine_is_not_warned_of() -> None:
     quiet = {"throttled_seconds": 0.05, "stolen_seconds": 0.1, "load_before": 0.4, "gpu_sm_clock_spread": 0.01}
+    quiet["gpu_warmed_celsius"] = 3.0
     assert keys(told(**quiet)) == []
 
 

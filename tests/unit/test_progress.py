@@ -101,7 +101,7 @@ def test_nothing_is_drawn_but_when_called_and_no_thread_is_started() -> None:
     stream, before = io.StringIO(), set(threading.enumerate())
     with Drawer(stream, tty=True, clock=Clock()) as draw:
         draw(moment())
-        assert set(threading.enumerate()) == before
+        assert set(threading.enumerate()) <= before
     assert "process 4 of about 7" in stream.getvalue()
     assert "18.4 ms ± 2.1% a step" in stream.getvalue()
 

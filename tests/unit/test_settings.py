@@ -36,6 +36,8 @@ EXAMPLES: dict[str, list[tuple[str, Any]]] = {
     "max_time": [("80s", 80), ("1h30m", 5400), ("15", 15)],
     "max_processes": [("4", 4), ("5", 5), ("6", 6)],
     "worker_timeout": [("90s", 90), ("1h30m", 5400), ("15", 15)],
+    "hourly_price": [("0.5", 0.5), ("1", 1.0), ("2.25", 2.25)],
+    "currency": [("EUR", "EUR"), ("GBP", "GBP"), ("JPY", "JPY")],
     "full": [("on", True), ("off", False), ("on", True)],
     "profile": [("a", Path("a")), ("b", Path("b")), ("c", Path("c"))],
     "output": [("a", Path("a")), ("b", Path("b")), ("c", Path("c"))],
@@ -149,6 +151,9 @@ def test_an_unknown_option_offers_the_nearest() -> None:
         ("max_time", "2 minutes", "90s, 2m, 1h30m"),
         ("max_processes", "1.5", "whole number"),
         ("worker_timeout", "-1", "more than 0"),
+        ("hourly_price", "0", "more than 0"),
+        ("hourly_price", "cheap", "a number"),
+        ("currency", "euro", "three capital letters"),
     ],
 )
 def test_a_wrong_value_is_told_with_where_it_came_from_and_what_is_allowed(

@@ -13,7 +13,7 @@ from synthetic import doubtful, interval, killed, misplaced, result
 from bench.analyse.compare import against_first, compare
 from bench.output import numbers, table
 from bench.output.fields import FIELDS
-from bench.result import Interval, Result, Stop, Summary
+from bench.result import Interval, Price, Result, Stop, Summary
 
 
 def rows(shown: str) -> dict[str, str]:
@@ -157,6 +157,17 @@ def test_a_stream_that_is_no_terminal_gets_plain_text_even_where_it_cannot_show_
     assert "-" * 80 in shown
     assert "18.40 ± 0.37 ms" in shown
     assert "?" not in shown
+
+
+def test_money_stands_under_its_currency() -> None:
+    found = result(price=Price(per_hour=3.6, currency="EUR"))
+    found.summary.cost_per_1000_steps = 0.012345
+    assert found.projection is not None
+    found.projection.cost = 1234.5
+    shown = " ".join(table.text([found], []).split())
+    assert "1,000 steps, EUR 0.0123" in shown
+    assert "cost, EUR 1,234.50" in shown
+    assert "EUR" not in table.text([result()], [])
 
 
 def test_keys_and_metrics_of_the_fields_are_their_own() -> None:

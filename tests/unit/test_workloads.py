@@ -28,10 +28,11 @@ ARTICLES: dict[str, dict[str, Any]] = {
     },
     "input-pipeline": {
         "images": 10_000, "size": 64, "batch": 32, "epochs": 2, "filters": 32, "brightness": 0.1,
+        "kernel": 3, "pool": 2, "classes": 10, "learning_rate": 0.001,
         "place": "serial", "sleep": "as-written", "sleep_ms": 1.0,
     },
     "op-granularity": {"op": "add", "size": 10, "operations": 1000, "iterations": 1_000_000},
-    "transfer": {"max_bytes": 256 * 1024 * 1024},
+    "transfer": {"min_bytes": 4, "max_bytes": 256 * 1024 * 1024, "factor": 4},
 }  # fmt: skip
 
 OURS: dict[str, dict[str, Any]] = {
@@ -163,6 +164,13 @@ def test_transfer_makes_no_sense_on_the_cpu_and_says_why() -> None:
     assert sizes[0] == 4
     assert sizes[-1] == 256 * 1024 * 1024
     assert {after / before for before, after in itertools.pairwise(sizes)} == {4}
+
+
+def test_the_sizes_of_copies_are_parameters() -> None:
+    module = registry.load("transfer")
+    assert module.sizes(module.Params(min_bytes=8, max_bytes=1000, factor=10)) == [8, 80, 800]
+    with pytest.raises(SettingsError, match="larger than max_bytes"):
+        registry.resolve("transfer", {"min_bytes": 4096, "max_bytes": 1024})
 
 
 def test_a_sleep_without_a_map_is_refused_with_the_way_out() -> None:

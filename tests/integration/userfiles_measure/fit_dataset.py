@@ -12,10 +12,11 @@ from bench.workloads import Context
 
 class Params(BaseModel):
     batches: int = 100
+    rest: int = 0
 
 
 def data(p: Params, ctx: Context) -> Any:
-    rows = ctx.rng.random((p.batches * 16, 8), dtype="float32")
+    rows = ctx.rng.random((p.batches * 16 + p.rest, 8), dtype="float32")
     return tf.data.Dataset.from_tensor_slices((rows, rows.sum(axis=1))).batch(16).prefetch(1)
 
 

@@ -1,0 +1,63 @@
+"""The session of a run, called from Python: where it writes, what it imports, and what it does when memory is short."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from measuring import own
+
+import bench
+from bench.measure import session
+from bench.output import store
+from bench.progress import Progress
+
+pytestmark = pytest.mark.once
+
+
+def test_a_cohort_is_on_disk_before_the_next_begins(tmp_path: Path) -> None:
+    kept: list[int] = []
+
+    def look(moment: Progress) -> None:
+        if moment.cohort == 2 and moment.phase == "starting":
+            (found,) = store.results(tmp_path)
+            kept.append(sum(bool(sample.series and sample.series[0].blocks) for sample in found.samples))
+
+    bench.run([own("step_inputs")], max_processes=2, output=tmp_path, listener=look)
+    assert kept == [1]
+
+
+def test_where_memory_is_short_whole_processes_take_turns_and_the_result_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session, "memory_available", lambda: 0)
+    results = bench.run([own("step_inputs")], loop="step,resident", max_processes=1, output=tmp_path)
+    assert [(each.status, each.took_turns) for each in results] == [("complete", False)] * 2
+    for each in results:
+        assert "turns" in [warned.key for warned in each.warnings]
+        turns = [block.turn for block in each.samples[0].series[0].blocks]
+        assert turns == list(range(len(turns)))  # nobody else's in between
+
+
+def test_whoever_asks_for_a_run_never_imports_tensorflow(tmp_path: Path) -> None:
+    asks = f"""
+import json, sys, bench
+(found,) = bench.run([{own("step_inputs")!r}], max_processes=1, output={str(tmp_path)!r})
+print(json.dumps([found.status, sorted({{"tensorflow", "keras"}} & set(sys.modules))]))
+"""
+    done = subprocess.run([sys.executable, "-c", asks], capture_output=True, text=True, timeout=800, check=False)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == ["complete", []]
+
+
+def test_a_program_named_as_our_package_is_measured_like_any_other(tmp_path: Path) -> None:
+    (tmp_path / "bench.py").write_text(Path(own("step_inputs")).read_text(encoding="utf-8"), encoding="utf-8")
+    program = str(Path(sys.executable).with_name("devbench"))
+    words = [program, "run", "./bench.py", "--max-processes", "1"]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=800, check=False)
+    assert done.returncode == 0, done.stderr
+    (found,) = store.results(tmp_path / "results")
+    assert (found.spec.workload, found.status) == ("bench", "complete")
