@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol, TypeVar
 
 from bench.analyse.comparable import Difference, axis, differences
-from bench.result import Result
+from bench.result import Purpose, Result
 
 
 @dataclass(frozen=True)
@@ -31,13 +33,13 @@ def pair(sets: Sequence[Sequence[Result]]) -> Pairing:
     of the first that does the same work, or differs in one thing only. Else: within each group its first with the
     others, then what was measured alone with the first that is comparable.
     """
-    newest = [_newest([r for r in each if r.purpose == "run" or len(each) == 1]) for each in sets]
-    if len(sets) > 1 and all(len(each) == 1 for each in newest):
-        single = [each[0] for each in newest]
+    chosen = [counting(each) for each in sets]
+    if len(sets) > 1 and all(len(each) == 1 for each in chosen):
+        single = [each[0] for each in chosen]
         return Pairing([(a, b) for i, a in enumerate(single) for b in single[i + 1 :]], [], asked=True)
     if len(sets) == 2:
-        return _across(newest[0], newest[1])
-    return _within([each for one in newest for each in one])
+        return _across(chosen[0], chosen[1])
+    return _within([each for one in chosen for each in one])
 
 
 def fair(found: Iterable[Difference]) -> bool:
@@ -45,12 +47,35 @@ def fair(found: Iterable[Difference]) -> bool:
     return all(d.kind != "unfair" for d in found)
 
 
-def _newest(results: Sequence[Result]) -> list[Result]:
-    """The newest of each key within each group's members: repetitions in other groups are older news."""
-    latest: dict[str, Result] = {}
+class Named(Protocol):
+    """What tells a result from its repetitions: a result itself, or its entry in a folder."""
+
+    @property
+    def id(self) -> str:
+        """Its own name."""
+
+    @property
+    def key(self) -> str:
+        """Its spec's."""
+
+    @property
+    def created(self) -> datetime:
+        """When it was made."""
+
+    @property
+    def purpose(self) -> Purpose:
+        """What for."""
+
+
+T = TypeVar("T", bound=Named)
+
+
+def counting(results: Sequence[T]) -> list[T]:
+    """Those of one argument that count: of each key the newest run, or whatever it is where there is one only."""
+    latest: dict[str, T] = {}
     for each in sorted(results, key=lambda r: r.created):
-        latest.pop(each.key, None)
-        latest[each.key] = each
+        if each.purpose == "run" or len(results) == 1:
+            latest[each.key] = each
     chosen = {each.id for each in latest.values()}
     return [each for each in results if each.id in chosen]
 

@@ -29,13 +29,14 @@ def compare(
     The ratio is that of B's time to A's. With one folder, whatever can be compared in it is.
     """
     from bench.analyse.compare import compare as of
-    from bench.analyse.pairing import pair
+    from bench.analyse.pairing import counting, pair
     from bench.output import store, verdicts
 
     named = [store.find(each, settings.output) for each in results]
     if sum(map(len, named)) < 2:
         raise UsageError("there is only one result", "Name two results, or a folder that holds several.")
-    heads = [[(store.head(path), path) for path in paths] for paths in named]
+    chosen = [counting([store.entry(path) for path in paths]) for paths in named]
+    heads = [[(store.head(each.path), each.path) for each in entries] for entries in chosen]
     path_of = {id(head): path for each in heads for head, path in each}
     pairing = pair([sorted((head for head, _ in each), key=lambda r: r.id) for each in heads])
     read = lru_cache(maxsize=4)(store.read)  # a base is followed by all that are compared with it

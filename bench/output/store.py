@@ -14,14 +14,16 @@ import secrets
 import sys
 import time
 from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 
 from pydantic import ValidationError
+from pydantic_core import from_json
 
 from bench.analyse.explain import Explanation
 from bench.errors import DataError, OutputError
-from bench.result import SCHEMA_VERSION, Result
+from bench.result import SCHEMA_VERSION, Purpose, Result
 
 SUFFIX = ".json"
 SAMPLES = b'\n "samples": ['
@@ -29,6 +31,9 @@ SAMPLES = b'\n "samples": ['
 
 HEAD = 2**16
 """Bytes that hold everything before them, mostly."""
+
+FIRST_LINES = 2**13
+"""Bytes that hold what tells a result from its repetitions, mostly."""
 
 EXPLANATIONS = "explanations"
 """Folder of what `devbench explain` found, beside its results."""
@@ -150,6 +155,34 @@ def read(path: Path) -> Result:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))
         raise DataError(f"{path} is no valid result: {where}: {first['msg']}", ALTERED) from None
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What tells a result from its repetitions, read from the first lines of its file."""
+
+    path: Path
+    id: str
+    created: datetime
+    key: str
+    purpose: Purpose
+
+
+def entry(path: Path) -> Entry:
+    """A result's entry, at some thirtieth of what `read` costs, for folders that hold years of them.
+
+    Raises:
+        DataError: as for `read`.
+    """
+    with contextlib.suppress(OSError, ValueError), path.open("rb") as file:
+        begun = from_json(file.read(FIRST_LINES), allow_partial=True)
+        file.seek(-2, os.SEEK_END)
+        known = isinstance(begun, dict) and {"id", "created", "key", "purpose"} <= begun.keys()
+        if known and file.read() == b"}\n" and begun["schema_version"] <= SCHEMA_VERSION:
+            created = datetime.fromisoformat(begun["created"].replace("Z", "+00:00"))
+            return Entry(path, begun["id"], created, begun["key"], begun["purpose"])
+    found = read(path)
+    return Entry(path, found.id, found.created, found.key, found.purpose)
 
 
 def head(path: Path) -> Result:

@@ -39,8 +39,8 @@ class Ended:
 
     @property
     def every(self) -> list[Result]:
-        """All results, oldest first."""
-        return store.results(self.folder)
+        """All results, oldest first; none where it ended before there was a folder for them."""
+        return store.results(self.folder) if self.folder.is_dir() else []
 
     @property
     def results(self) -> dict[str, Result]:
