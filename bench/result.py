@@ -189,7 +189,9 @@ class ProcessSample(Record):
     """What one fresh worker process measured."""
 
     cohort: int
-    place: int = Field(0, description="position in which it was started within its cohort, from 0")
+    place: int | None = Field(
+        0, description="position in which it was started within its cohort, from 0; none where several started at once"
+    )
     pid: int
     started: datetime
     phases: dict[str, float] = Field(default_factory=dict, description="phase: seconds, on a cold start")

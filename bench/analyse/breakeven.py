@@ -107,9 +107,9 @@ def fieller(above: Contrast, below: Contrast, covariance: float) -> Interval:
 def _lines(result: Result) -> tuple[dict[int, float], dict[int, float]]:
     """Cohort: seconds from the interpreter's start to the first step's end; cohort: seconds of a mean step."""
     starts, steps = {}, {}
-    for sample in stats.usable(result):
+    for sample in stats.started_alone(stats.usable(result)):
         series = stats.main_series(sample)
-        if series is None or "first_step" not in sample.phases:
+        if series is None:
             continue
         mean = stats.mean(series.blocks)
         if not 0 < mean < math.inf:

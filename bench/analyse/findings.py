@@ -142,7 +142,8 @@ def _filling(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
 
 def _first_steps(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
     step = statistics.median(stats.process_values(base).values())
-    first = statistics.median(s.phases.get("first_step", 0.0) + s.phases.get("trace", 0.0) for s in samples)
+    alone = stats.started_alone(samples) or samples
+    first = statistics.median(s.phases.get("first_step", 0.0) + s.phases.get("trace", 0.0) for s in alone)
     total = base.projection.steps if base.projection else None
     if total and first > 0.1 * total * step:
         yield Finding(

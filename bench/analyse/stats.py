@@ -21,6 +21,9 @@ CONFIDENCE = 0.95
 ORDERED = 5
 """Cohorts from which on the place of a start is taken out of ratios: of fewer it would cost more than it helps."""
 
+DEAR = 0.25
+"""Share by which the variance may grow when the place of a start is taken out: more, and too few cohorts tell of it."""
+
 Estimator = Callable[[Sequence[Block]], float]
 
 
@@ -172,18 +175,20 @@ class Contrast:
 
         Whoever is started first was seen to be slower by 2 to 6% for its whole life (`benchmarks/observer.py`): each
         difference is the contrast and, where one of the two was first, that effect; by least squares (analysis of
-        covariance with one covariate; R. A. Fisher, 1932). Where either was first too seldom to tell, or there are
-        fewer than `ORDERED`, it is the plain paired one.
+        covariance with one covariate; R. A. Fisher, 1932). Where one of them never was first, where telling the effect
+        apart is too dear, or where there are fewer than `ORDERED`, it is the plain paired one.
 
         Args:
             apart: the other's value less the first's, in each cohort.
             first: in each, 1 where the other was started first, -1 where the base was, 0 where neither.
         """
         n = len(apart)
-        if n < ORDERED or min(first.count(1), first.count(-1)) < 2:
+        if n < ORDERED or not (first.count(1) and first.count(-1)):
             return cls.paired([0.0] * n, apart)
         centre, mean = statistics.fmean(first), statistics.fmean(apart)
         squares = sum((x - centre) ** 2 for x in first)
+        if centre**2 / squares > DEAR / n:
+            return cls.paired([0.0] * n, apart)
         slope = sum((x - centre) * (y - mean) for x, y in zip(first, apart, strict=True)) / squares
         value = mean - slope * centre
         rest = sum((y - value - slope * x) ** 2 for x, y in zip(first, apart, strict=True))
@@ -242,12 +247,15 @@ def independent_ratio(
     return Contrast.independent([math.log(v) for v in first], [math.log(v) for v in other]).ratio(confidence)
 
 
+def started_alone(samples: Sequence[ProcessSample]) -> list[ProcessSample]:
+    """Those that came to their first step and whose start was measured, while nobody else started."""
+    return [s for s in samples if "first_step" in s.phases and s.place is not None]
+
+
 def phase_values(samples: Sequence[ProcessSample]) -> dict[str, list[float]]:
-    """Phase: its seconds in each process that came to its first step, warm-up included; in the phases' order."""
+    """Phase: its seconds in each process that was started alone, warm-up included; in the phases' order."""
     measured: dict[str, list[float]] = {}
-    for sample in samples:
-        if "first_step" not in sample.phases:
-            continue
+    for sample in started_alone(samples):
         warm_up = sum(b.seconds for x in sample.series for b in x.warmup)
         for name, seconds in {**sample.phases, "warm_up": warm_up}.items():
             measured.setdefault(name, []).append(seconds)

@@ -54,7 +54,7 @@ class Sampling:
         timeout: seconds of silence that count as hung.
         tell: called with the phase and a note whenever the phase changes.
         full: train the whole program instead.
-        place: position in which it is started within its cohort.
+        place: position in which it is started within its cohort; none where several start at once.
         load_before: the machine's load average before anything of ours ran.
     """
 
@@ -66,7 +66,7 @@ class Sampling:
         timeout: float,
         tell: Callable[[str, str], None],
         full: bool = False,
-        place: int = 0,
+        place: int | None = 0,
         load_before: float | None = None,
     ) -> None:
         self.spec = spec
@@ -197,16 +197,20 @@ class Sampling:
                 self.meter.resume()
 
     def finish(self, prove: bool, latency: bool, inspect: bool = False) -> None:
-        """The latency pass, then what is measured after the timed part, and the worker's end."""
+        """The latency pass, then what is measured after the timed part, and the worker's end.
+
+        Of a worker that started beside others only its steps are wanted.
+        """
+        brief = self.sample.place is None
         self._stop_meter()
         for series in self.sample.series:
             if not stayed([b.step_seconds for b in series.blocks]):
                 series.settled = False
-        if latency:
+        if latency and not brief:
             self.tell("latency", "")
             self.handle.order(Latency(steps=LATENCY_STEPS, seconds=LATENCY_SECONDS))
             self.until(Latencies)
-        self.handle.order(Finish(prove=prove, inspect=inspect))
+        self.handle.order(Finish(prove=prove, inspect=inspect, brief=brief))
         self.until(Done)
         self.close()
 

@@ -2,8 +2,8 @@
 
 The parent conducts, and works only between blocks: it draws progress, writes results, and sleeps while a
 block is timed. Where specs are compared, their workers are started one after another, so that each start
-is measured alone, then take turns block by block in random order; whoever waits is suspended. Every
-result is on disk before the next cohort starts.
+is measured alone, and at once when the starts are known; then they take turns block by block in random
+order; whoever waits is suspended. Every result is on disk before the next cohort starts.
 """
 
 from __future__ import annotations
@@ -20,9 +20,8 @@ from typing import Any
 import bench
 from bench import registry
 from bench.errors import Interrupted
-from bench.machine import environment, gpu
-from bench.machine.limits import memory_available
-from bench.measure import extra, stopping, summary
+from bench.machine import environment
+from bench.measure import extra, starts, stopping, summary
 from bench.measure.handle import WorkerEnded
 from bench.measure.interrupt import whole
 from bench.measure.plan import Group
@@ -33,6 +32,9 @@ from bench.result import Failure, Price, Purpose, Result, Stop
 from bench.settings import RunSettings
 
 Save = Callable[[Result], Path]
+
+PHASED = 3
+"""Cohorts of a run whose starts are measured, each alone; from then on workers start at once, which takes less time."""
 
 
 class Session:
@@ -145,35 +147,12 @@ class Session:
 
     def _one_cohort(self) -> None:
         """One worker of each spec, all alive together, taking turns; or one after another where memory is short."""
-        pairs: list[tuple[Result, Sampling]] = []
-        results = self._open()
-        order = self._starts(results)
-        together = len(order) > 1
-        on_gpu = [result for result in order if result.spec.backend == "cuda"]
-        before = gpu.memory() if together and len(on_gpu) > 1 else None
-        largest = 0
-        for index, result in enumerate(order):
-            worker = self.start(result, place=index)
-            if worker is None:
-                continue
-            largest = max(largest, worker.handle.rss()) if together else 0
-            if together and (
-                not _fit(largest, len(order) - 1 - index)
-                or (before and result is on_gpu[0] and not gpu.holds(before, gpu.memory(), len(on_gpu) - 1))
-            ):
-                together = False
-                for each in self.results:
-                    each.took_turns = False
-                for pair in pairs:  # those that were started already have their turn before the others begin
-                    self._measure([pair])
-                pairs = []
-            if together:
-                worker.suspend()
-                pairs.append((result, worker))
-            else:
-                self._measure([(result, worker)])
+        order = self._starts(self._open())
+        known = PHASED if self.results[0].purpose == "run" else 1
+        start = starts.at_once if self.cohort > known and starts.may_coincide(order) else starts.one_by_one
+        pairs = start(self, order)
         if pairs:
-            self._measure(pairs)
+            self.measure(pairs)
 
     def _starts(self, results: list[Result]) -> list[Result]:
         """Who is started when: in random order, then with each of them first in turn, so that all places are as often.
@@ -194,7 +173,7 @@ class Session:
                 worker.warm_up()
         return worker if worker.sample.failure is None else None
 
-    def begin(self, result: Result, full: bool = False, place: int = 0) -> Sampling:
+    def begin(self, result: Result, full: bool = False, place: int | None = 0) -> Sampling:
         """A worker that has just been started; its sample is the result's last."""
         backend = registry.backend(result.spec.backend)
         variables = {"TF_ENABLE_ONEDNN_OPTS": str(int(result.spec.onednn)), **backend.environment(result.spec)}
@@ -210,7 +189,7 @@ class Session:
             result.samples.append(worker.sample)
         return worker
 
-    def _measure(self, pairs: list[tuple[Result, Sampling]]) -> None:
+    def measure(self, pairs: list[tuple[Result, Sampling]]) -> None:
         """Blocks in turns, then each worker's latency pass and end, alone."""
         take_turns(pairs, self.rng, self.guarded, lambda result, phase: self._tell(result, phase, ""))
         for result, worker in pairs:
@@ -301,8 +280,3 @@ class Session:
                 estimates=tuple(estimates),
             )
         )
-
-
-def _fit(largest: int, others: int) -> bool:
-    """Whether memory holds so many workers more, each a little larger than the largest so far, in bytes."""
-    return largest * 1.2 * others <= memory_available()

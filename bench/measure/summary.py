@@ -22,7 +22,7 @@ def level_values(result: Result) -> list[float]:
 def summarise(result: Result, total_steps: int | None, examples: int | None) -> None:
     """Computes summary and projection anew from the samples."""
     samples = stats.usable(result)
-    done = [s for s in samples if "first_step" in s.phases]
+    done = stats.started_alone(samples)
     summary = Summary(phases={name: stats.arithmetic(found) for name, found in stats.phase_values(done).items()})
     steps = stats.process_values(result)
     if steps:

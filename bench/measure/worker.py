@@ -253,6 +253,8 @@ class Worker:
         if order.inspect:
             self.optional("pipeline", lambda: after.input_stages(rig, watch))
             self.optional("own steps", lambda: after.own_steps(rig, self.tracing, watch))
+        if order.brief:
+            return
         self.optional("batch_copy", lambda: after.batch_copy(rig, watch))
         self.optional("input_wait", lambda: after.input_wait(rig, watch, reader))
         if watch.model is None:

@@ -11,7 +11,7 @@ import pytest
 from measuring import own
 
 import bench
-from bench.measure import session
+from bench.measure import session, starts
 from bench.output import store
 from bench.progress import Progress
 
@@ -33,13 +33,37 @@ def test_a_cohort_is_on_disk_before_the_next_begins(tmp_path: Path) -> None:
 def test_where_memory_is_short_whole_processes_take_turns_and_the_result_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(session, "memory_available", lambda: 0)
+    monkeypatch.setattr(starts, "memory_available", lambda: 0)
     results = bench.run([own("step_inputs")], loop="step,resident", max_processes=1, output=tmp_path)
     assert [(each.status, each.took_turns) for each in results] == [("complete", False)] * 2
     for each in results:
         assert "turns" in [warned.key for warned in each.warnings]
         turns = [block.turn for block in each.samples[0].series[0].blocks]
         assert turns == list(range(len(turns)))  # nobody else's in between
+
+
+def test_once_the_starts_are_known_workers_start_at_once_and_only_their_steps_count(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session, "PHASED", 1)
+    results = bench.run([own("step_data")], loop="step,resident", max_processes=2, output=tmp_path)
+    for each in results:
+        assert each.status == "complete"
+        assert each.took_turns
+        alone, beside = each.samples
+        assert beside.place is None
+        assert beside.place != alone.place
+        assert alone.latency
+        assert not beside.latency
+        assert "batch_copy" in alone.phases
+        assert "batch_copy" not in beside.phases
+        assert {found.n for found in each.summary.phases.values()} == {1}
+        assert each.summary.step_seconds is not None
+        assert each.summary.step_seconds.n == 2
+        assert each.projection is not None
+        assert each.projection.cold_seconds.n == 1
+    turns = [[block.turn for block in each.samples[1].series[0].blocks] for each in results]
+    assert sorted(turns[0] + turns[1]) == list(range(2 * len(turns[0])))
 
 
 def test_whoever_asks_for_a_run_never_imports_tensorflow(tmp_path: Path) -> None:

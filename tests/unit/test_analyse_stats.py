@@ -196,7 +196,9 @@ def test_results_of_different_groups_never_took_turns_and_have_no_ratio() -> Non
     assert stats.within(measured(times), measured(times, group="another")) is None
 
 
-def started(first: list[float], other: list[float], places: list[tuple[int, int]]) -> tuple[Result, Result]:
+def started(
+    first: list[float], other: list[float], places: Sequence[tuple[int | None, int | None]]
+) -> tuple[Result, Result]:
     """Two results whose processes were started in these places of their cohorts."""
     sides = []
     for times, which in ((first, 0), (other, 1)):
@@ -219,6 +221,14 @@ def test_what_being_started_first_costs_is_told_apart_from_what_is_compared() ->
     assert found.ratio().value == pytest.approx(1.02, rel=0.001)
     assert found.variance < plain.variance / 100
     assert found.freedom == 4
+
+
+def test_the_places_of_starts_are_taken_out_though_later_cohorts_started_at_once() -> None:
+    first, other = [0.01] * 5, [0.011, 0.0112, 0.0111, 0.0109, 0.011]
+    places: list[tuple[int | None, int | None]] = [(0, 1), (1, 0), (0, 1), (None, None), (None, None)]
+    found = stats.within(*started(first, other, places))
+    assert found is not None
+    assert found.freedom == 3
 
 
 def test_the_places_of_starts_are_left_alone_where_there_are_too_few_to_tell() -> None:
