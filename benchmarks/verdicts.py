@@ -16,11 +16,14 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
+from bench import system
 from bench.analyse import stats
 from bench.analyse.verdict import verdict
+from bench.machine.telemetry import stolen_seconds
 from bench.measure import stopping
 from bench.result import Block
 from bench.settings import load
@@ -45,7 +48,7 @@ def sides(workload: str) -> dict[str, Spec]:
 
 def cohort(workload: str, order: Sequence[str]) -> dict[str, Any]:
     """Blocks of the three, which were started in this order and took turns, as JSON values."""
-    begun = time.monotonic()
+    begun, stolen = time.monotonic(), stolen_seconds()
     specs = sides(workload)
     workers = {name: worker_of(specs[name]) for name in order}
     for turn in range(ROUNDS):
@@ -56,8 +59,14 @@ def cohort(workload: str, order: Sequence[str]) -> dict[str, Any]:
     for worker in workers.values():
         worker.handle.kill()
         worker.close()
-    blocks = {name: [[b.seconds, b.steps] for b in w.series("step").blocks] for name, w in workers.items()}
-    return {"workload": workload, "seconds": time.monotonic() - begun, "started": list(workers), **blocks}
+    blocks = {name: [[round(b.seconds, 7), b.steps] for b in w.series("step").blocks] for name, w in workers.items()}
+    seconds, now = time.monotonic() - begun, stolen_seconds()
+    met = {
+        "at": f"{datetime.now(timezone.utc):%Y-%m-%dT%H:%M:%SZ}",
+        "cpu": system.cpu_model(),
+        "stolen": None if now is None or stolen is None else round((now - stolen) / seconds, 4),
+    }
+    return {"workload": workload, "seconds": round(seconds, 2), **met, "started": list(workers), **blocks}
 
 
 def collect(pool: Path, count: int, workload: str) -> None:
