@@ -11,6 +11,7 @@ from pydantic import Field
 from bench.analyse import stats
 from bench.analyse.breakeven import BreakEven, break_even
 from bench.analyse.comparable import Difference, axis, differences
+from bench.analyse.pairing import within_group
 from bench.analyse.verdict import Word, needed, verdict
 from bench.result import Interval, Record, Result
 
@@ -104,14 +105,18 @@ def step_ratio(base: Result, other: Result) -> tuple[Interval | None, bool]:
     return stats.independent_ratio(first, second), False
 
 
-def against_first(results: Sequence[Result], threshold: float = THRESHOLD) -> list[Comparison]:
-    """Of each group's results, each as against the group's first; in their order."""
-    first: dict[str, Result] = {}
-    found = []
+def side_by_side(results: Sequence[Result], threshold: float = THRESHOLD) -> list[Comparison]:
+    """Of each group's results, each as against the one that it differs from in one thing; else as against the first.
+
+    In their order; what is not fair says so (`Comparison.unfair`).
+    """
+    groups: dict[str, list[Result]] = {}
     for each in results:
-        leader = first.setdefault(each.group, each)
-        if leader is not each:
-            found.append(compare(leader, each, threshold))
+        groups.setdefault(each.group, []).append(each)
+    found = []
+    for members in groups.values():
+        base_of = {other.id: base for base, other in within_group(members)}
+        found += [compare(base_of.get(other.id, members[0]), other, threshold) for other in members[1:]]
     return found
 
 

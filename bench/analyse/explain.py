@@ -109,6 +109,28 @@ class Explanation(Record):
     tried_on: str = Field("", description="loop that the changes were tried on; empty where none was tried")
     fastest: Fastest | None = Field(None, description="none where nothing was faster than the program as it is")
     missing: list[str] = Field(default_factory=list, description="rungs that do not apply or failed, and why")
+    doubts: list[str] = Field(default_factory=list, description="what its rungs warn of, and what it could not have")
+
+    @property
+    def rest(self) -> tuple[str, str]:
+        """What the lowest rung's time is, in a word and in a few."""
+        if self.lowest in BARE:
+            return "computing", "and what no rung takes away"
+        return "not divided", "since no barer loop was measured"
+
+
+BARE: tuple[Loop, ...] = ("host-batches", "resident", "fused")
+"""Loops that have no input in them: what is left of a step there is computing, mostly."""
+
+
+def doubts(rungs: Sequence[Result]) -> list[str]:
+    """What the rungs warn of, each once; with whose it is where it is not all of theirs."""
+    whose: dict[str, list[str]] = {}
+    for rung in rungs:
+        for warned in rung.warnings:
+            told = f"{warned.message}. {warned.cure}" if warned.cure else warned.message
+            whose.setdefault(told, []).append(rung.spec.loop)
+    return [told if len(who) == len(rungs) else f"{', '.join(who)}: {told}" for told, who in whose.items()]
 
 
 def simultaneous(count: int) -> float:
@@ -146,6 +168,8 @@ def ladder(rungs: Sequence[Result]) -> tuple[list[Part], Interval, int]:
     parts, contrasts = [], []
     for (upper, above), (lower, below) in pairwise(zip(rungs, values, strict=True)):
         name, what = between(upper.spec.loop, lower.spec.loop)
+        if stats.told(upper.samples, "run_eagerly") and not stats.told(lower.samples, "run_eagerly"):
+            name, what = "eager execution", f"operations one by one from Python, where {lower.spec.loop} runs a graph"
         shares = [(above[c] - below[c]) / t for c, t in zip(cohorts, whole, strict=True)]
         contrasts.append(Contrast.paired([0.0] * len(shares), shares))
         seconds = sum(above[c] - below[c] for c in cohorts) / len(cohorts)

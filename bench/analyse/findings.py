@@ -22,12 +22,13 @@ def findings(rungs: list[Result], parts: Sequence[Part] = ()) -> list[Finding]:
     if not samples:
         return []
     readers: list[Callable[[Result, list[ProcessSample]], Iterator[Finding]]] = [
-        habits.reads, habits.eager, habits.retraces, habits.float64, habits.hosted, _partial_batch,
+        habits.reads, habits.eager, habits.retraces, habits.float64, habits.hosted,
         capacity.quota, capacity.parallelism, capacity.odd_shapes, _filling, _first_steps,
     ]  # fmt: skip
     return [
         *_fit(base, samples, parts),
         *_input(rungs, parts),
+        *_partial_batch(rungs),
         *(each for read in readers for each in read(base, samples)),
     ]
 
@@ -52,6 +53,8 @@ def _fit(base: Result, samples: list[ProcessSample], parts: Sequence[Part]) -> I
             cure = "Call what can wait once an epoch (on_epoch_end), and fit(verbose=2): --change without-callbacks."
         sentence = f"what the program asks of fit beyond a bare one takes {own:.0%} of the step"
         yield Finding(cause=cause, sentence=sentence, evidence=evidence, cure=cure, share=own)
+    if bare and any(s.facts.get("run_eagerly") for s in samples):
+        return  # the step below it is a graph: what lies between is eager execution (`habits.eager`)
     if bare:
         yield Finding(
             cause="Keras' metrics and bookkeeping",
@@ -105,22 +108,26 @@ def where(stage: Mapping[str, Any]) -> str:
     return f"{stage['stage']} ({name}{Path(stage['file']).name} line {stage['line']})"
 
 
-def _partial_batch(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
-    pairs = [
-        (s.phases["partial_batch"], s.phases["partial_batch_again"])
-        for s in samples
-        if "partial_batch" in s.phases and "partial_batch_again" in s.phases
-    ]
-    if not pairs:
+def _partial_batch(rungs: list[Result]) -> Iterator[Finding]:
+    """By the first rung that measured it: the author's own loop does not tell of one."""
+    for rung in rungs:
+        pairs = [
+            (s.phases["partial_batch"], s.phases["partial_batch_again"])
+            for s in stats.usable(rung)
+            if "partial_batch" in s.phases and "partial_batch_again" in s.phases
+        ]
+        if pairs:
+            break
+    else:
         return
     first, again = (statistics.median(side) for side in zip(*pairs, strict=True))
-    step = statistics.median(stats.process_values(base).values())
+    step = statistics.median(stats.process_values(rung).values())
     if first - again > 10 * step:
         yield Finding(
             cause="a partial last batch",
             sentence=f"the last batch, which is smaller, costs {first - again:.3f} s more the first time, "
             f"as much as {(first - again) / step:.0f} steps",
-            evidence=f"{first:.3f} s the first time and {again:.3f} s after that",
+            evidence=f"{first:.3f} s the first time and {again:.3f} s after that, loop {rung.spec.loop}",
             cure="Drop the remainder: batch(n, drop_remainder=True), or a batch that divides the rows.",
         )
 

@@ -36,11 +36,13 @@ def eager(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
             evidence="operations seen in a few steps",
             cure="Put the whole step into one @tf.function.",
         )
-    elif any(s.facts.get("run_eagerly") for s in samples) or (placement and placement.method.startswith("eager")):
+        return
+    by_keras = any(s.facts.get("run_eagerly") for s in samples)
+    if by_keras or (placement and placement.method.startswith("eager")):
         yield Finding(
             cause="eager execution",
             sentence="its operations run one by one from Python, not as a graph",
-            evidence="run_eagerly" if placement is None else f"proof of placement by {placement.method}",
+            evidence="the model's run_eagerly" if by_keras or placement is None else f"proof by {placement.method}",
             cure="Decorate the step with @tf.function, or compile the model without run_eagerly.",
         )
 

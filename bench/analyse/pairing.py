@@ -42,6 +42,20 @@ def pair(sets: Sequence[Sequence[Result]]) -> Pairing:
     return _within([each for one in chosen for each in one])
 
 
+def within_group(members: Sequence[Result]) -> list[tuple[Result, Result]]:
+    """Base and other of those that took turns: each with the first that it differs from in one thing, a backend if any.
+
+    So of two cases on two backends, each case on the second backend is compared with the same case on the first.
+    """
+    found = []
+    for place, other in enumerate(members):
+        told = [(axis(apart), base) for base in members[:place] if fair(apart := differences(base, other))]
+        base = next((base for name, base in told if name == "backend"), told[0][1] if told else None)
+        if base is not None:
+            found.append((base, other))
+    return found
+
+
 def fair(found: Iterable[Difference]) -> bool:
     """Whether nothing among the differences makes the comparison unfair."""
     return all(d.kind != "unfair" for d in found)
@@ -110,7 +124,7 @@ def _within(results: Sequence[Result]) -> Pairing:
         groups.setdefault(each.group, []).append(each)
     for members in groups.values():
         if len(members) > 1:
-            pairs += [(members[0], other) for other in members[1:]]
+            pairs += within_group(members) or [(members[0], other) for other in members[1:]]
         else:
             single += members
     alone: list[Result] = []

@@ -128,7 +128,7 @@ def process_values(result: Result, estimator: Estimator = median) -> dict[int, f
     found = {}
     for sample in usable(result):
         series = main_series(sample)
-        if series is not None:
+        if series is not None and all(block.seconds > 0 and block.steps > 0 for block in series.blocks):
             found[sample.cohort] = estimator(series.blocks)
     return {cohort: seconds for cohort, seconds in found.items() if 0 < seconds < math.inf}
 

@@ -106,27 +106,48 @@ def crossings(axis: str, curve: Curve, first: str) -> list[Crossing]:
 
     Its interval reaches to where the bounds of the ratio's own interval pass 1: it is as wide as the data leave it.
     """
-    points = [(float(r.values[axis]), r.ratio) for r in curve.ratios if float(r.values[axis]) > 0]
+    ratios = [r for r in curve.ratios if float(r.values[axis]) > 0]
+    places = [float(r.values[axis]) for r in ratios]
     found = []
-    for falling in (True, False):
-        value, low, high = (
-            _passing([(x, y) for x, y in side if y is not None], falling)
+    for left, falling in _overtakings(ratios):
+        values, low, high = (
+            _passing([(x, y) for x, y in zip(places, side, strict=True) if y is not None], falling)
             for side in (
-                [(x, r.value) for x, r in points],
-                [(x, r.low if falling else r.high) for x, r in points],
-                [(x, r.high if falling else r.low) for x, r in points],
+                [r.ratio.value if n in (left, left + 1) else None for n, r in enumerate(ratios)],
+                [r.ratio.low if falling else r.ratio.high for r in ratios],
+                [r.ratio.high if falling else r.ratio.low for r in ratios],
             )
         )
-        found += [
+        found.append(
             Crossing(
-                value=place,
-                low=max((x for x in low if x <= place), default=None),
-                high=min((x for x in high if x >= place), default=None),
+                value=values[0],
+                low=max((x for x in low if x <= values[0]), default=None),
+                high=min((x for x in high if x >= values[0]), default=None),
                 ahead=curve.label if falling else first,
             )
-            for place in value
-        ]
-    return sorted(found, key=lambda c: c.value)
+        )
+    return found
+
+
+def _overtakings(ratios: Sequence[Ratio]) -> list[tuple[int, bool]]:
+    """Where a curve and the first change places: the neighbour to the left, and whether the ratio falls below 1.
+
+    Between two points where it is settled who is ahead, or such a point and the curve's end, there is one such place at
+    most, however often noise passes 1 there; where nothing is settled there is none.
+    """
+    settled = [n for n, r in enumerate(ratios) if r.verdict in ("faster", "slower")]
+    if not settled:
+        return []
+    found = []
+    for left, right in pairwise(sorted({0, *settled, len(ratios) - 1})):
+        behind, ahead = ((ratios[n].ratio.value > 1) for n in (left, right))
+        if behind != ahead:
+            between = range(left, right)
+            passes = [
+                n for n in between if (ratios[n].ratio.value > 1, ratios[n + 1].ratio.value > 1) == (behind, ahead)
+            ]
+            found.append((passes[len(passes) // 2], behind))
+    return found
 
 
 def _numeric(curve: Curve, axis: str) -> bool:
@@ -191,9 +212,8 @@ def open_brackets(sweep: Sweep) -> list[tuple[float, float]]:
     """Neighbouring values between which a curve overtakes the first: where another point would tell most."""
     (axis,) = sweep.axes
     found = [
-        (float(left.values[axis]), float(right.values[axis]))
+        (float(curve.ratios[left].values[axis]), float(curve.ratios[left + 1].values[axis]))
         for curve in sweep.curves[1:]
-        for left, right in pairwise(curve.ratios if _numeric(curve, axis) else [])
-        if (left.ratio.value > 1) != (right.ratio.value > 1)
+        for left, _ in (_overtakings(curve.ratios) if _numeric(curve, axis) else [])
     ]
     return list(dict.fromkeys(found))

@@ -9,7 +9,7 @@ import typer
 
 from bench.commands import as_json, build, end
 from bench.commands.options import with_settings
-from bench.errors import NotComparable, SlowerThanAllowed, UsageError
+from bench.errors import DevbenchError, NotComparable, RunFailed, SlowerThanAllowed, UsageError
 from bench.settings import RunSettings
 
 
@@ -56,10 +56,13 @@ def compare(
         )
     shown = [each for each in found if each not in refused]
     slower = [each for each in shown if each.verdict == "slower"]
-    error = None
+    error: DevbenchError | None = None
     if fail_on and slower:
         names = ", ".join(each.other.label for each in slower)
         error = SlowerThanAllowed(f"slower by more than {settings.threshold:.3g}: {names}")
+    elif fail_on and (without := [each for each in shown if each.verdict == "not enough data"]):
+        names = ", ".join(each.other.label for each in without)
+        error = RunFailed(f"no verdict, so slower can't be ruled out: {names}", "Look at whether its run failed.")
     document = None
     if settings.json:
         document = {

@@ -30,11 +30,11 @@ def run(
         except Interrupted as error:
             stopped, results = error, list(error.results)
     if settings.json:
-        from bench.analyse.compare import against_first
+        from bench.analyse.compare import side_by_side
 
         document: dict[str, Any] = {
             "results": [as_json(each) for each in results],
-            "comparisons": [as_json(c) for c in against_first(results, settings.threshold)],
+            "comparisons": [as_json(c) for c in side_by_side(results, settings.threshold)],
         }
         print_json(document | ({"error": describe(stopped)} if stopped else {}))
     elif results:
@@ -59,10 +59,10 @@ def exit_code(results: Sequence[Result]) -> int:
 
 
 def _show(results: Sequence[Result], threshold: float) -> None:
-    from bench.analyse.compare import against_first
+    from bench.analyse.compare import side_by_side
     from bench.output.table import show
 
-    show(results, against_first(results, threshold), sys.stdout)
+    show(results, side_by_side(results, threshold), sys.stdout)
 
 
 command = build(with_settings(run), "run")

@@ -93,8 +93,8 @@ def _dtypes(spec: Spec, but: Collection[str]) -> Iterator[Change]:
 
 def _threads(spec: Spec) -> Iterator[Change]:
     threads = spec.threads.intra
-    for count in dict.fromkeys([1, 2 * threads]):
-        if count != threads:
+    for count in dict.fromkeys([1, threads // 4, threads // 2, 2 * threads]):
+        if count not in (0, threads):
             words = f"{count} thread{'s' if count > 1 else ''}"
             named = Named(words, f"--threads {count}", "too many threads" if count < threads else "too few threads")
             yield Change(named, "threads", {"threads": Threads(intra=count, inter=count)})
@@ -118,7 +118,7 @@ def from_outside(base: Result) -> list[ChangeName]:
         found += ["cache", "prefetch", "parallel-map"]
     if facts.get("fit"):
         found.append("steps-per-execution")
-        if facts["fit"]["callbacks"]:
+        if facts["fit"]["callbacks"] or facts["fit"].get("verbose") in (1, "auto"):
             found.append("without-callbacks")
         if facts.get("run_eagerly"):
             found.append("graph")

@@ -13,7 +13,7 @@ from bench import registry
 from bench.analyse import stats
 from bench.analyse.batches import fixed_cost
 from bench.analyse.capacity import under_the_roof
-from bench.analyse.explain import Explanation, Fastest, Gain, Named, gain_of, gains, ladder
+from bench.analyse.explain import Explanation, Fastest, Gain, Named, doubts, gain_of, gains, ladder, simultaneous
 from bench.analyse.findings import findings
 from bench.analyse.roofline import roofline
 from bench.analyse.traced import disagreements
@@ -101,6 +101,9 @@ class Explaining:
         self.found = found
         peaks = peaks_for(measured[-1], self.settings, self.save, self.listener, self.new_id)
         found.roofline = roofline(measured[-1], peaks) if peaks else None
+        if found.roofline is None:
+            lacking = "its operations or bytes" if peaks else "the machine's peaks"
+            found.doubts.append(f"there is no roofline: {lacking} could not be told")
         if found.roofline is not None:
             found.findings += under_the_roof(found.roofline, found.rest_share.value)
         tried = self._changed_base(base, resolved, measured) if with_changes else None
@@ -140,6 +143,7 @@ class Explaining:
             findings=findings(list(measured), parts),
             missing=missing,
             profile=measured[0].profile,
+            doubts=doubts(measured),
         )
         if found.profile is not None:
             found.disagreements = disagreements(found.profile, parts, rest, found.step_seconds)
@@ -181,7 +185,10 @@ class Explaining:
         group = Group(self.workload, tuple(planned))
         whole = {} if purpose == "rung" else {"profile": None, "full": False}
         settings = self.settings.model_copy(update={**whole, **changed})
-        session = Session(group, settings, self.save, self.listener, self.new_id, (purpose, self.id), PILOTS[purpose])
+        level = simultaneous(len(self.options)) if purpose == "change" else stats.CONFIDENCE
+        session = Session(
+            group, settings, self.save, self.listener, self.new_id, (purpose, self.id), PILOTS[purpose], level
+        )
         self.results += session.results
         session.run()
         return session.results
@@ -249,12 +256,13 @@ class Explaining:
             if contrast is not None and rung_ratio is not None and after.failure is None:
                 words = named.words if before.spec.loop == base.spec.loop else f"loop {before.spec.loop} {named.words}"
                 found.append((rung_ratio.plus(contrast), words, unit, named.option, before.spec))
-        faster = [each for each in found if verdict(each[0].ratio(), self.settings.threshold) == "faster"]
+        level = simultaneous(len(found))  # the best of so many would else be found by chance
+        faster = [each for each in found if verdict(each[0].ratio(level), self.settings.threshold) == "faster"]
         if not faster:
             return None
         contrast, words, unit, option, spec = min(faster, key=lambda each: each[0].mean)
         return Fastest(
-            words=words, unit=unit, times=stats.inverse(contrast.ratio()), command=self._command(spec, option)
+            words=words, unit=unit, times=stats.inverse(contrast.ratio(level)), command=self._command(spec, option)
         )
 
     def _command(self, spec: Spec, option: str) -> str:

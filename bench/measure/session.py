@@ -19,6 +19,7 @@ from typing import Any
 
 import bench
 from bench import registry
+from bench.analyse import stats
 from bench.errors import Interrupted
 from bench.machine import environment
 from bench.measure import extra, starts, stopping, summary
@@ -48,6 +49,7 @@ class Session:
         new_id: makes the results' ids.
         purpose: what the results are for, and the id of what they belong to.
         pilot: cohorts that there are at least.
+        confidence: level of the intervals that will be published.
     """
 
     def __init__(
@@ -59,6 +61,7 @@ class Session:
         new_id: Callable[[], str],
         purpose: tuple[Purpose, str | None] = ("run", None),
         pilot: int = stopping.PILOT,
+        confidence: float = stats.CONFIDENCE,
     ) -> None:
         self.settings = settings
         self.pilot = pilot
@@ -68,7 +71,8 @@ class Session:
         self.rng = random.Random(secrets.randbits(64))
         self.begun = time.monotonic()
         self.target = settings.threshold if len(group.planned) > 1 else settings.target_error
-        self.chained = purpose[0] == "rung"
+        self.pairs = {"rung": stopping.neighbours, "change": stopping.with_the_first}.get(purpose[0], stopping.fairly)
+        self.confidence = confidence
         self.answered = 0.0
         self.cohort = 0
         self.needed: int | None = None
@@ -135,7 +139,7 @@ class Session:
         """Why no further cohort is needed or possible; none to go on."""
         if not self._open():
             return "failed"
-        reached = stopping.reached(self._open(), self.target, self.chained)
+        reached = stopping.reached(self._open(), self.target, self.pairs, self.confidence)
         needed = reached.needed if reached else None
         self.needed = min(max(self.pilot, needed), self.settings.max_processes) if needed else None
         elapsed = time.monotonic() - self.begun
@@ -242,7 +246,7 @@ class Session:
         self.workers = []
 
     def _conclude(self, reason: Any) -> None:
-        reached = stopping.reached(self._open() or self.results, self.target, self.chained)
+        reached = stopping.reached(self._open() or self.results, self.target, self.pairs, self.confidence)
         for result in self.results:
             planned = self._of(result)
             summary.summarise(result, planned.total_steps, planned.examples)

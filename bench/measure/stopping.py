@@ -8,11 +8,13 @@ the first interval that decides is wrong more often than that interval's level s
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 from bench.analyse import stats
+from bench.analyse.explain import gain_of
+from bench.analyse.pairing import within_group
 from bench.analyse.verdict import needed, verdict
 from bench.measure import summary
 from bench.result import Result
@@ -42,17 +44,38 @@ class Reached:
     decided: bool = False
 
 
-def reached(results: Sequence[Result], target: float, chained: bool = False) -> Reached | None:
+Pairs = Callable[[Sequence[Result]], Iterable[tuple[Result, Result]]]
+"""Which of a group's results are compared: base and other."""
+
+
+def with_the_first(results: Sequence[Result]) -> Iterable[tuple[Result, Result]]:
+    """Each with the first, as changes with the program as it is."""
+    return ((results[0], other) for other in results[1:])
+
+
+def neighbours(results: Sequence[Result]) -> Iterable[tuple[Result, Result]]:
+    """Each with the one before it, as on a ladder."""
+    return pairwise(results)
+
+
+def fairly(results: Sequence[Result]) -> Iterable[tuple[Result, Result]]:
+    """Each with the one that a run's verdict sets it against."""
+    return within_group(results) or with_the_first(results)
+
+
+def reached(
+    results: Sequence[Result], target: float, pairs: Pairs = with_the_first, confidence: float = stats.CONFIDENCE
+) -> Reached | None:
     """What is known after the cohorts so far; none before there are two.
 
     Args:
         results: of one spec, or of those that are compared with the first of them.
         target: relative error of one spec's step, or the difference that matters between several.
-        chained: whether each is compared with the one before it, as on a ladder, not with the first.
+        pairs: which of them are compared.
+        confidence: level of the interval that will be published.
     """
     if len(results) > 1:
-        pairs = pairwise(results) if chained else ((results[0], other) for other in results[1:])
-        return _compared([stats.within(a, b) for a, b in pairs], target)
+        return _compared([gain_of(a, b)[1] for a, b in pairs(results)], target, confidence)
     columns = [summary.level_values(result) for result in results]
     if not columns or min(map(len, columns)) < 2:
         return None
@@ -61,18 +84,18 @@ def reached(results: Sequence[Result], target: float, chained: bool = False) -> 
     return Reached(error, max(stats.needed(values, target) for values in columns), known, known)
 
 
-def _compared(contrasts: Sequence[stats.Contrast | None], threshold: float) -> Reached | None:
+def _compared(contrasts: Sequence[stats.Contrast | None], threshold: float, confidence: float) -> Reached | None:
     known = [contrast for contrast in contrasts if contrast is not None]  # a spec of probes has no step to compare
     if not known or min(contrast.n for contrast in known) < 2:
         return None
-    looks = [contrast.ratio(LOOK) for contrast in known]
+    looks = [contrast.ratio(max(LOOK, confidence)) for contrast in known]
     open_ = [look for look in looks if verdict(look, threshold) == "undecided"]
     more = [needed(look, threshold) for look in open_]
     return Reached(
         error=max(contrast.ratio().relative_error or 0.0 for contrast in known),
         needed=None if None in more else max((n for n in more if n), default=min(c.n for c in known)),
         settled=not open_,
-        decided=all(verdict(contrast.ratio(), threshold) != "undecided" for contrast in known),
+        decided=all(verdict(contrast.ratio(confidence), threshold) != "undecided" for contrast in known),
     )
 
 

@@ -77,7 +77,7 @@ class Sweeping:
         for point in self._grid():
             if self._enough() or not self._measure(point):
                 break
-        while len(self.axes) == 1 and self.cut_short is None and not self._enough():
+        while len(self.axes) == 1 and self.results and not self._enough():
             between = self._between()
             if between is None or not self._measure(between):
                 break
@@ -105,7 +105,7 @@ class Sweeping:
     def _enough(self) -> bool:
         """Whether the sweep's time is over."""
         if time.monotonic() - self.begun > self.settings.max_time and self.results:
-            self.cut_short = "its time was over; --max-time gives it more"
+            self.cut_short = self.cut_short or "its time was over; --max-time gives it more"
             return True
         return False
 
@@ -155,13 +155,20 @@ def axes_of(params: Mapping[str, str]) -> dict[str, list[str]]:
         except ValueError as error:
             raise SettingsError(f"--param {name}={text} is no range", f"{str(error).capitalize()}.") from None
         if values is not None:
-            found[name] = values
+            found[name] = sorted(values, key=float) if all(map(_is_number, values)) else values
     if not found:
         raise SettingsError("there is nothing to sweep", "Give a parameter a range: --param batch=1..4096")
     points = math.prod(map(len, found.values()))
     if points > MOST_POINTS:
         raise SettingsError(f"that makes {points} points", f"At most {MOST_POINTS}: take larger steps, as in 1..4096*4")
     return found
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return math.isfinite(float(text))
+    except ValueError:
+        return False
 
 
 def _said(point: Mapping[str, Any]) -> str:

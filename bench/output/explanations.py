@@ -31,13 +31,15 @@ def text(found: Explanation, width: int = WIDTH) -> str:
             lines += [line for each in told for line in filled(each, width, 2 if heading else 0)]
     for each in found.missing:
         lines += filled(f"not on the ladder: {each}", width, 2)
+    for each in found.doubts:
+        lines += filled(f"warning: {plain(each)}", width)
     if found.fastest is not None:
         lines += ["", "The fastest that was measured:", f"  {found.fastest.command}"]
     return "".join(f"{line}\n" for line in lines)
 
 
 def _ladder(found: Explanation) -> list[str]:
-    rest = f"{share(found.rest_share)}  computing, and what no rung takes away: loop {found.lowest}"
+    rest = f"{share(found.rest_share)}  {', '.join(found.rest)}: loop {found.lowest}"
     return [
         *map(_part, found.parts),
         f"{_bar(found.rest_share.value)} {rest}, {numbers.time(found.rest_seconds)}",
@@ -66,11 +68,15 @@ def headline(found: Explanation) -> str:
             f"tell from nothing; more --max-time or --max-processes may.{cure}"
         )
     computing = f"{min(1.0, found.rest_share.value):.0%} of it is computing"
+    if found.rest[0] != "computing":
+        computing = f"{min(1.0, found.rest_share.value):.0%} of it can't be divided, {found.rest[1]}"
     if cure:
         return f"{whole}, and {computing}.{cure}"
     if found.findings:
         return f"{whole}, and {computing}; what else was seen stands below."
     looked = "nothing is wrong that was looked for" if found.gains else "no rung of the ladder takes much away"
+    if not found.parts and not found.gains:
+        looked = "nothing else was seen"
     return f"{whole}, and {computing}: {looked}."
 
 

@@ -174,12 +174,12 @@ def entry(path: Path) -> Entry:
     Raises:
         DataError: as for `read`.
     """
-    with contextlib.suppress(OSError, ValueError), path.open("rb") as file:
+    with contextlib.suppress(OSError, ValueError, TypeError, LookupError), path.open("rb") as file:
         begun = from_json(file.read(FIRST_LINES), allow_partial=True)
         file.seek(-2, os.SEEK_END)
         known = isinstance(begun, dict) and {"id", "created", "key", "purpose"} <= begun.keys()
         if known and file.read() == b"}\n" and begun["schema_version"] <= SCHEMA_VERSION:
-            created = datetime.fromisoformat(begun["created"].replace("Z", "+00:00"))
+            created = datetime.fromisoformat(begun["created"].replace("Z", "+00:00")).astimezone(timezone.utc)
             return Entry(path, begun["id"], created, begun["key"], begun["purpose"])
     found = read(path)
     return Entry(path, found.id, found.created, found.key, found.purpose)

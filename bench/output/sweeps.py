@@ -52,10 +52,7 @@ def sentences(sweep: Sweep) -> list[str]:
         if curve.ratios and not all(isinstance(r.values[name], (int, float)) for r in curve.ratios):
             told.append(f"{curve.label} is {_by_value(curve, name, first)}")
         elif not curve.crossings and curve.ratios:
-            slower = curve.ratios[0].ratio.value > 1
-            ahead, behind = (first, curve.label) if slower else (curve.label, first)
-            low, high = curve.ratios[0].values[name], curve.ratios[-1].values[name]
-            told.append(f"{ahead} is ahead of {behind} from {name} {low} to {high}: nobody overtakes")
+            told.append(_throughout(curve, name, first))
     for curve in sweep.curves:
         if curve.best:
             best = next(p for p in curve.points if p.values == curve.best)
@@ -68,6 +65,17 @@ def sentences(sweep: Sweep) -> list[str]:
     if sweep.cut_short:
         told.append(f"not all was measured: {sweep.cut_short}")
     return told
+
+
+def _throughout(curve: Curve, name: str, first: str) -> str:
+    """Who is ahead where nobody overtakes, as far as that is settled anywhere."""
+    where = f"from {name} {curve.ratios[0].values[name]} to {curve.ratios[-1].values[name]}"
+    settled = next((r.verdict for r in curve.ratios if r.verdict in ("faster", "slower")), None)
+    if settled is None:
+        same = all(r.verdict == "same" for r in curve.ratios)
+        return f"{curve.label} and {first} " + ("take the same time" if same else "can't be told apart") + f" {where}"
+    ahead, behind = (first, curve.label) if settled == "slower" else (curve.label, first)
+    return f"{ahead} is ahead of {behind} {where}: nobody overtakes"
 
 
 def _by_value(curve: Curve, name: str, first: str) -> str:

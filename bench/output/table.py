@@ -166,10 +166,16 @@ def _verdicts(group: Sequence[Result], comparisons: Sequence[Comparison]) -> Ite
     whole = {each.id for each in group if each.status != "failed"}
     turns = "" if all(each.took_turns for each in group) else " (whole processes took turns: memory holds no cohort)"
     for found in comparisons:
-        if {found.base.id, found.other.id} <= whole and found.ratio is not None:
-            even = found.break_even
-            told = verdicts.cold_start(found, even) if even else ""
-            yield verdicts.sentence(found) + turns, [told] if told else [], ""
+        if not {found.base.id, found.other.id} <= whole or found.ratio is None:
+            continue
+        if found.unfair:
+            head = f"not compared: {found.other.label} and {found.base.label}"
+            yield head, [verdicts.differing(each) for each in found.unfair], "yellow"
+            continue
+        even = found.break_even
+        told = verdicts.cold_start(found, even) if even else ""
+        apart = [verdicts.differing(each) for each in found.differences if each.name == "first answers"]
+        yield verdicts.sentence(found) + turns, [*([told] if told else []), *apart], ""
 
 
 def _failures(group: Sequence[Result]) -> Iterator[Paragraph]:

@@ -132,8 +132,10 @@ def _cell(cells: dict[tuple[str, str], Comparison], row: str, column: str) -> st
 
 
 def _steps(steps: Interval) -> str:
-    if steps.low is None or steps.high is None:
+    if steps.low is None:
         return f"{steps.value:,.0f} steps"
+    if steps.high is None:
+        return f"about {steps.value:,.0f} steps, no fewer than {steps.low:,.0f}, and perhaps never"
     return f"{steps.value:,.0f} steps [{steps.low:,.0f}, {steps.high:,.0f}]"
 
 

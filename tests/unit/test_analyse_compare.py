@@ -19,7 +19,7 @@ from synthetic import MOMENT, result
 from bench.analyse import stats
 from bench.analyse.breakeven import fieller
 from bench.analyse.comparable import differences
-from bench.analyse.compare import against_first, compare
+from bench.analyse.compare import compare, side_by_side
 from bench.analyse.pairing import pair
 from bench.analyse.stats import Contrast
 from bench.analyse.verdict import needed, verdict
@@ -255,7 +255,24 @@ def test_three_named_results_are_all_compared_with_each_other() -> None:
 
 def test_a_groups_results_are_compared_with_its_first() -> None:
     group = [result("a"), result("b", loop="fit"), result("c", "other", loop="fit")]
-    assert [(c.base.id, c.other.id) for c in against_first(group)] == [("a", "b")]
+    assert [(c.base.id, c.other.id) for c in side_by_side(group)] == [("a", "b")]
+
+
+def test_each_case_is_compared_across_backends_and_the_cases_on_the_first_backend() -> None:
+    names = {("small", "cpu"): "a", ("small", "cuda"): "b", ("large", "cpu"): "c", ("large", "cuda"): "d"}
+    group = [
+        measured([0.01, 0.011], name=name, backend=backend, case=case, params={"rows": len(case)})
+        for (case, backend), name in names.items()
+    ]
+    told = [(c.base.id, c.other.id, c.axis) for c in side_by_side(group)]
+    assert told == [("a", "b", "backend"), ("a", "c", "case"), ("c", "d", "backend")]
+    assert not any(c.unfair for c in side_by_side(group))
+
+
+def test_one_negative_block_makes_a_process_no_witness() -> None:
+    spoiled = measured([0.01, 0.011, 0.0105], name="b", loop="fit")
+    spoiled.samples[0].series[0].blocks[0].seconds *= -1
+    assert set(stats.process_values(spoiled)) == {2, 3}
 
 
 @pytest.mark.parametrize("steps", [[0.0, 0.0], [-1.0, 1.0], [math.nan, 1.0], [math.inf, 1.0]])

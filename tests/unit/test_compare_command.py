@@ -48,6 +48,15 @@ def test_slower_ends_with_5_where_that_is_asked_for(two: tuple[str, str]) -> Non
     assert devbench(*two, "--fail-on", "slower", "--threshold", "50%").exit_code == 0
 
 
+def test_a_result_without_a_verdict_does_not_pass_for_one_that_is_not_slower(tmp_path: Path) -> None:
+    cpu = saved(tmp_path, [0.01, 0.011], "20260102T030405000-aaaaaaaa")
+    broken = saved(tmp_path, [-1.0, -1.0], "20260102T030405000-bbbbbbbb", backend="cuda")
+    done = devbench(cpu, broken, "--fail-on", "slower")
+    assert done.exit_code == 1
+    assert "slower can't be ruled out: cifar on cuda" in done.stderr
+    assert devbench(cpu, broken).exit_code == 0
+
+
 def test_slower_than_allowed_is_one_document_with_the_error_in_it(two: tuple[str, str]) -> None:
     done = devbench(*two, "--fail-on", "slower", "--json")
     assert done.exit_code == 5

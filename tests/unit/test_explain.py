@@ -10,12 +10,12 @@ from synthetic import result
 from test_analyse_compare import sample
 
 from bench.analyse.batches import fixed_cost
-from bench.analyse.explain import Explanation, Fastest, Finding, Named, gains, ladder
+from bench.analyse.explain import Explanation, Fastest, Finding, Named, doubts, gains, ladder
 from bench.analyse.findings import findings
 from bench.measure.counterfactuals import Change, changed, changes, from_outside
 from bench.measure.plan import Planned
 from bench.output import explanations
-from bench.result import Failure, Interval, Operation, Placement, Result, Telemetry
+from bench.result import Failure, Interval, Operation, Placement, Result, Telemetry, Warned
 
 MOOD = (1.0, 1.6, 0.9, 1.3, 1.1)
 """How fast the machine is in each cohort, for every worker in it."""
@@ -250,6 +250,9 @@ def test_callbacks_are_named_where_a_bare_fit_is_faster() -> None:
 def test_only_what_can_be_changed_from_outside_is_tried() -> None:
     base = rung("as-written", 0.01)
     base.samples[0].facts |= {"fit": {"callbacks": [], "verbose": 0}, "pipeline": [{"stage": "map", "seconds": 1.0}]}
+    base.samples[0].facts["fit"]["verbose"] = "auto"
+    assert from_outside(base) == ["steps-per-execution", "without-callbacks"]
+    base.samples[0].facts["fit"]["verbose"] = 0
     assert from_outside(base) == ["steps-per-execution"]  # a pipeline that a generator iterates over by itself
     base.samples[0].facts["reachable"] = True
     assert from_outside(base) == ["cache", "prefetch", "parallel-map", "steps-per-execution"]
@@ -289,6 +292,47 @@ def test_the_largest_cause_and_the_best_change_are_the_first_sentence() -> None:
     assert "as fast per step." in first
     assert shown.rstrip().endswith("devbench run cifar --xla on")
     assert max(map(len, shown.splitlines())) <= 80
+
+
+def test_a_program_without_a_barer_loop_is_not_called_computing() -> None:
+    alone = ladder([rung("as-written", 0.01)])
+    told = explanations.text(
+        explained(parts=alone[0], rest_share=alone[1], lowest="as-written", gains=[], fastest=None, tried_on="")
+    )
+    assert "computing" not in told
+    assert "100% of it can't be divided, since no barer loop was measured: nothing else was seen" in " ".join(
+        told.split()
+    )
+
+
+def test_eager_execution_is_what_lies_between_a_fit_that_asks_for_it_and_a_graph() -> None:
+    rungs = [rung("fit", 0.010), rung("step", 0.002)]
+    for each in rungs[0].samples:
+        each.facts |= {"fit": {"callbacks": [], "verbose": 0}, "run_eagerly": True}
+    parts = ladder(rungs)[0]
+    assert parts[0].name == "eager execution"
+    causes = [f.cause for f in findings(rungs, parts)]
+    assert "eager execution" in causes
+    assert "Keras' metrics and bookkeeping" not in causes
+
+
+def test_what_its_rungs_warn_of_stands_below_an_explanation_once() -> None:
+    rungs = [rung("as-written", 0.01), rung("step", 0.005)]
+    for each in rungs:
+        each.warnings = [Warned(key="load", message="the machine was busy", cure="Close other programs.")]
+    rungs[1].warnings.append(Warned(key="unsettled", message="it never settled"))
+    found = doubts(rungs)
+    assert found == ["the machine was busy. Close other programs.", "step: it never settled"]
+    told = " ".join(explanations.text(explained(doubts=found)).split())
+    assert told.count("warning: the machine was busy. Close other programs.") == 1
+    assert "warning: step: it never settled" in told
+
+
+def test_a_partial_batch_that_recompiles_is_found_on_the_rung_that_has_it() -> None:
+    rungs = [rung("as-written", 0.001), rung("step", 0.001)]
+    for each in rungs[1].samples:
+        each.phases |= {"partial_batch": 0.5, "partial_batch_again": 0.001}
+    assert "a partial last batch" in [f.cause for f in findings(rungs, ladder(rungs)[0])]
 
 
 def test_what_so_few_cohorts_cannot_tell_is_not_called_nothing() -> None:

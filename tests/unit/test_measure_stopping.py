@@ -47,11 +47,11 @@ def test_a_ladder_is_done_when_neighbours_are_told_apart() -> None:
     near = [measured([0.0100] * 5, name="a"), *pair([3.0, 3.02, 2.99, 3.01, 3.0])]
     near[1] = measured([0.0100 * r for r in (1.0, 1.05, 0.96, 1.04, 0.99)], name="b", loop="step")
     near[2] = measured([0.030 * r for r in (1.0, 1.05, 0.96, 1.04, 0.99)], name="c", loop="fused")
-    first, chained = stopping.reached(near, 0.02), stopping.reached(near, 0.02, chained=True)
+    first, chained = stopping.reached(near, 0.02), stopping.reached(near, 0.02, pairs=stopping.neighbours)
     assert first is not None
     assert chained is not None
     assert (first.settled, chained.settled) == (False, False)  # a and b are not told apart either way
-    told = stopping.reached(near[1:], 0.02, chained=True)
+    told = stopping.reached(near[1:], 0.02, pairs=stopping.neighbours)
     assert told is not None
     assert told.settled
     assert told.decided

@@ -111,6 +111,8 @@ def test_an_entry_is_what_tells_a_result_from_its_repetitions(tmp_path: Path) ->
         (lambda text: text[:-100], "no whole JSON document"),
         (lambda text: text.replace(b'"cifar"', b'"cifar"x'), "no whole JSON document"),
         (lambda text: text.replace(b'"key"', b'"kee"'), "no valid result: key"),
+        (lambda text: text.replace(b'"schema_version": 1', b'"schema_version": "1"'), "no result of devbench"),
+        (lambda text: text.replace(b'"schema_version": 1,', b""), "no result of devbench"),
         (lambda text: text.replace(b'"schema_version": 1', b'"schema_version": 99'), "newer devbench"),
     ],
 )

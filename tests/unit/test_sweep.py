@@ -175,6 +175,29 @@ def test_larger_points_than_memory_holds_are_not_tried(faked: type[Fake]) -> Non
     assert found.cut_short == "memory ended at batch=128 (cuda)"
 
 
+def test_where_memory_ends_the_place_of_the_crossing_is_searched_all_the_same(faked: type[Fake]) -> None:
+    found = sweeping("1..4096").run()
+    assert max(faked.measured) == 128
+    assert set(faked.measured) & {9, 10, 11, 12, 13}
+    assert found.cut_short == "memory ended at batch=128 (cuda)"
+
+
+def test_values_are_measured_from_the_smallest_up_however_they_are_written() -> None:
+    assert axes_of({"batch": "256,64,16"}) == {"batch": ["16", "64", "256"]}
+
+
+@pytest.mark.parametrize(("apart", "told"), [(1.0, "take the same time"), (1.003, "take the same time")])
+def test_curves_that_only_noise_tells_apart_cross_nowhere(apart: float, told: str) -> None:
+    points = []
+    for turn, batch in enumerate((1, 2, 4, 8, 16)):
+        points.append(at(batch, 0.01 * batch, "cpu", [1.0] * 3))
+        tilt = 1 + 0.004 * (-1) ** turn
+        points.append(at(batch, 0.01 * batch * apart * tilt, "cuda", [1.0, 1.001, 0.999]))
+    found = sweep_of(points, ["batch"], 0.02)
+    assert found.curves[1].crossings == []
+    assert f"cuda, as-written and cpu, as-written {told} from batch 1 to 16" in " ".join(sweeps.sentences(found))
+
+
 def test_a_sweep_whose_time_is_over_shows_what_it_has(faked: type[Fake], monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter(range(0, 100000, 1000))
     monkeypatch.setattr("time.monotonic", lambda: float(next(clock)))

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from synthetic import doubtful, interval, killed, misplaced, result
+from test_analyse_compare import measured
 
-from bench.analyse.compare import against_first, compare
+from bench.analyse.compare import compare, side_by_side
 from bench.output import numbers, table
 from bench.output.fields import FIELDS
 from bench.result import Interval, Price, Result, Stop, Summary
@@ -143,7 +144,7 @@ def test_nothing_is_wider_than_80_columns_or_has_codes_in_it(
         group.append(
             result(str(number), workload=name, summary=summary, notes=[words], placement=misplaced(), **more)  # type: ignore[arg-type]
         )
-    shown = table.text(group, against_first(group))
+    shown = table.text(group, side_by_side(group))
     assert [each for each in shown.splitlines() if cell_len(each) > 80] == []
     assert [each for each in shown if not each.isprintable() and each != "\n"] == []
 
@@ -157,6 +158,15 @@ def test_a_stream_that_is_no_terminal_gets_plain_text_even_where_it_cannot_show_
     assert "-" * 80 in shown
     assert "18.40 ± 0.37 ms" in shown
     assert "?" not in shown
+
+
+def test_what_is_not_fair_is_no_verdict_and_says_why() -> None:
+    first = measured([0.01, 0.011], name="a")
+    other = measured([0.02, 0.022], name="b", backend="cuda", dtype="float64")
+    shown = " ".join(table.text([first, other], side_by_side([first, other])).split())
+    assert "slower" not in shown
+    assert "not compared: cifar on cuda, as-written and cifar on cpu, as-written" in shown
+    assert "UNFAIR, backend" in shown
 
 
 def test_money_stands_under_its_currency() -> None:

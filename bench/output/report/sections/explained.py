@@ -63,8 +63,9 @@ def _ladder(found: Explanation) -> Section:
         rows.append(Row(part.name, (told, numbers.time(part.seconds), between, part.what)))
         reached = low
     told = explanations.share(found.rest_share)
-    bars.append(charts.Bar("computing", 0.0, found.rest_share.value, told, "rest"))
-    rows.append(Row("computing", (told, numbers.time(found.rest_seconds), found.lowest, "what no rung takes away")))
+    rest, what = found.rest
+    bars.append(charts.Bar(rest, 0.0, found.rest_share.value, told, "rest"))
+    rows.append(Row(rest, (told, numbers.time(found.rest_seconds), found.lowest, what)))
     head = ("", "share of a step", "seconds a step", "by", "what it is")
     caption = f"Shares of a step, paired within {found.cohorts} cohorts; their intervals hold together"
     figure = Figure(
@@ -74,6 +75,7 @@ def _ladder(found: Explanation) -> Section:
         partial(charts.waterfall, bars),
     )
     missing = [Remark("note", f"not on the ladder: {plain(each)}") for each in found.missing]
+    missing += [Remark("warning", plain(each)) for each in found.doubts]
     return Section("Where a step's time goes", (figure, Table(caption, head, tuple(rows)), *missing), brief=True)
 
 
