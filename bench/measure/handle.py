@@ -29,8 +29,9 @@ from bench.result import Failure
 from bench.spec import Spec
 
 LAST_LINES = 20
+_OWN_FOLDER = re.escape(str(Path(__file__).parent))
 OURS = re.compile(
-    rf'  File "({re.escape(str(Path(__file__).parent))}|<frozen runpy>|<string>", line 1 in )|Extension modules: '
+    rf'  File "({_OWN_FOLDER}|<frozen runpy>|[^"]*\brunpy\.py"|<string>", line 1 in )|Extension modules: '
 )
 """Lines of Python's fault handler that say nothing about the user's program."""
 
