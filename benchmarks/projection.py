@@ -4,7 +4,9 @@
 can't be asked for 3% by one run after another. So the training of the article's ten epochs and fresh processes of a
 default run take turns here: the training goes on for some seconds, is suspended while one process measures its blocks
 from its start to its end, goes on again, and so forth; its time suspended is not counted. What those processes project
-is then held against what the training took. `apart` does it as a user would: each round is one
+is then held against what the training took. Beside that stands how long the training's own steps took soon after it
+went on and later, and in its first and last third: where those differ, a process's first seconds can't tell the whole.
+`apart` does it as a user would: each round is one
 `devbench run cifar --backend cpu --full`, a default run and then the training, drift and all; it also says how much
 sooner the answer was there.
 """
@@ -16,10 +18,13 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Callable, Sequence
 from datetime import datetime, timezone
+from itertools import pairwise
 
 import bench
 from bench import registry
+from bench.analyse import stats
 from bench.measure import summary
 from bench.measure.events import PhaseBegun
 from bench.measure.plan import Planned, plan
@@ -31,6 +36,17 @@ from benchmarks.turns import interval
 
 SLICE = 20.0
 """Seconds of training between two processes."""
+
+
+SOON = 7.0
+"""Seconds after going on that count as soon."""
+
+Mark = tuple[float, int]
+"""When the training said how many steps it had done, and how many."""
+
+
+def _quietly(phase: str, note: str) -> None:
+    """Tells nobody."""
 
 
 def measured(planned: Planned, cohort: int) -> ProcessSample:
@@ -45,23 +61,29 @@ def measured(planned: Planned, cohort: int) -> ProcessSample:
     return worker.sample
 
 
-def started(planned: Planned, cohort: int, full: bool) -> Sampling:
+def started(planned: Planned, cohort: int, full: bool, tell: Callable[[str, str], None] = _quietly) -> Sampling:
     """A worker of this spec."""
     environment = registry.backend(planned.spec.backend).environment(planned.spec)
-    return Sampling(planned.spec, cohort, environment, 300.0, lambda phase, note: None, full)
+    return Sampling(planned.spec, cohort, environment, 300.0, tell, full)
 
 
 def in_turns() -> None:
     """The training and the processes of a run, in turns; prints both."""
     (group,) = plan(["cifar"], load(backend="cpu", data="sample"))
     planned = group.planned[0]
-    training = started(planned, 0, full=True)
+    marks: list[Mark] = []
+
+    def tell(phase: str, note: str) -> None:
+        if note.startswith("step "):
+            marks.append((time.perf_counter(), int(note.removeprefix("step "))))
+
+    training = started(planned, 0, True, tell)
     while training.until(PhaseBegun).phase != "training":
         pass
     ended = threading.Thread(target=training.train)
     ended.start()
     samples: list[ProcessSample] = []
-    suspended = 0.0
+    went_on, suspended = [time.perf_counter()], 0.0
     while True:
         ended.join(SLICE)
         if not ended.is_alive():
@@ -71,6 +93,7 @@ def in_turns() -> None:
         samples.append(measured(planned, len(samples) + 1))
         suspended += time.perf_counter() - begun
         training.handle.resume()
+        went_on.append(time.perf_counter())
     full = training.sample.full
     if full is None:
         raise SystemExit(f"the training failed: {training.sample.failure}")
@@ -86,6 +109,29 @@ def in_turns() -> None:
     ratios = [value / truth for value in each_projected(result, planned)]
     print(f"trained in {truth:.0f} s, {full.steps} steps; projected {projection.article_seconds.value:.0f} s")
     print(f"projected over true   {interval(ratios)} processes   one process varies {statistics.stdev(ratios):.1%}")
+    typical = statistics.median(stats.mean(sample.series[0].blocks) for sample in samples)
+    for name, step in steps_by_when(marks, went_on).items():
+        print(f"the training's own step, {name:28} {step * 1e3:7.2f} ms, {step / typical:.3f} of the processes'")
+
+
+def steps_by_when(marks: Sequence[Mark], went_on: Sequence[float]) -> dict[str, float]:
+    """Seconds of the training's steps: soon after it went on and later, and in its first and last third.
+
+    Args:
+        marks: its own word on how far it is; those on two sides of a suspension tell nothing.
+        went_on: when it was started or went on.
+    """
+    told: dict[str, list[tuple[float, int]]] = {}
+    last = marks[-1][1]
+    for (begun, before), (ended, after) in pairwise(marks):
+        slice_begun = max((moment for moment in went_on if moment <= begun), default=begun)
+        if any(begun < moment <= ended for moment in went_on) or after == before:
+            continue
+        soon = "soon after going on" if begun - slice_begun < SOON else "later"
+        third = ("in its first third", "", "in its last third")[min(2, 3 * before // last)]
+        for name in filter(None, (soon, third)):
+            told.setdefault(name, []).append((ended - begun, after - before))
+    return {name: sum(s for s, _ in found) / sum(n for _, n in found) for name, found in told.items()}
 
 
 def each_projected(result: Result, planned: Planned) -> list[float]:
