@@ -106,18 +106,12 @@ def step_ratio(base: Result, other: Result) -> tuple[Interval | None, bool]:
 
 
 def side_by_side(results: Sequence[Result], threshold: float = THRESHOLD) -> list[Comparison]:
-    """Of each group's results, each as against the one that it differs from in one thing; else as against the first.
-
-    In their order; what is not fair says so (`Comparison.unfair`).
-    """
+    """Of each group's results all but the first, each as against its base (`within_group`); in their order."""
     groups: dict[str, list[Result]] = {}
     for each in results:
         groups.setdefault(each.group, []).append(each)
-    found = []
-    for members in groups.values():
-        base_of = {other.id: base for base, other in within_group(members)}
-        found += [compare(base_of.get(other.id, members[0]), other, threshold) for other in members[1:]]
-    return found
+    pairs = [pair for members in groups.values() for pair in within_group(members)]
+    return [compare(base, other, threshold) for base, other in pairs]
 
 
 def _side(result: Result) -> Side:

@@ -53,9 +53,8 @@ def _fit(base: Result, samples: list[ProcessSample], parts: Sequence[Part]) -> I
             cure = "Call what can wait once an epoch (on_epoch_end), and fit(verbose=2): --change without-callbacks."
         sentence = f"what the program asks of fit beyond a bare one takes {own:.0%} of the step"
         yield Finding(cause=cause, sentence=sentence, evidence=evidence, cure=cure, share=own)
-    if bare and any(s.facts.get("run_eagerly") for s in samples):
-        return  # the step below it is a graph: what lies between is eager execution (`habits.eager`)
-    if bare:
+    # Where fit runs eagerly the step below it is a graph, and what lies between is that (`habits.eager`).
+    if bare and not any(s.facts.get("run_eagerly") for s in samples):
         yield Finding(
             cause="Keras' metrics and bookkeeping",
             sentence=f"what fit does around its train step takes {bare:.0%} of the step",

@@ -30,8 +30,8 @@ def pair(sets: Sequence[Sequence[Result]]) -> Pairing:
     """Pairs the results of one argument or several.
 
     One result each of two or more arguments: every pair of them, as asked. Two sets: each of the second with the one
-    of the first that does the same work, or differs in one thing only. Else: within each group its first with the
-    others, then what was measured alone with the first that is comparable.
+    of the first that does the same work, or differs in one thing only. Else: those of each group as they
+    took turns (`within_group`), then what was measured alone with the first that is comparable.
     """
     chosen = [counting(each) for each in sets]
     if len(sets) > 1 and all(len(each) == 1 for each in chosen):
@@ -45,14 +45,14 @@ def pair(sets: Sequence[Sequence[Result]]) -> Pairing:
 def within_group(members: Sequence[Result]) -> list[tuple[Result, Result]]:
     """Base and other of those that took turns: each with the first that it differs from in one thing, a backend if any.
 
-    So of two cases on two backends, each case on the second backend is compared with the same case on the first.
+    So of two cases on two backends, each case on the second backend is compared with the same case on the first. What
+    differs from all before it in more than one thing stands against the first of them, which is not fair and says so.
     """
     found = []
-    for place, other in enumerate(members):
+    for place, other in enumerate(members[1:], 1):
         told = [(axis(apart), base) for base in members[:place] if fair(apart := differences(base, other))]
-        base = next((base for name, base in told if name == "backend"), told[0][1] if told else None)
-        if base is not None:
-            found.append((base, other))
+        nearest = told[0][1] if told else members[0]
+        found.append((next((base for name, base in told if name == "backend"), nearest), other))
     return found
 
 
@@ -124,7 +124,7 @@ def _within(results: Sequence[Result]) -> Pairing:
         groups.setdefault(each.group, []).append(each)
     for members in groups.values():
         if len(members) > 1:
-            pairs += within_group(members) or [(members[0], other) for other in members[1:]]
+            pairs += within_group(members)
         else:
             single += members
     alone: list[Result] = []

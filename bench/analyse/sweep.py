@@ -110,19 +110,19 @@ def crossings(axis: str, curve: Curve, first: str) -> list[Crossing]:
     places = [float(r.values[axis]) for r in ratios]
     found = []
     for left, falling in _overtakings(ratios):
-        values, low, high = (
+        (value,) = _passing([(places[n], ratios[n].ratio.value) for n in (left, left + 1)], falling)
+        low, high = (
             _passing([(x, y) for x, y in zip(places, side, strict=True) if y is not None], falling)
             for side in (
-                [r.ratio.value if n in (left, left + 1) else None for n, r in enumerate(ratios)],
                 [r.ratio.low if falling else r.ratio.high for r in ratios],
                 [r.ratio.high if falling else r.ratio.low for r in ratios],
             )
         )
         found.append(
             Crossing(
-                value=values[0],
-                low=max((x for x in low if x <= values[0]), default=None),
-                high=min((x for x in high if x >= values[0]), default=None),
+                value=value,
+                low=max((x for x in low if x <= value), default=None),
+                high=min((x for x in high if x >= value), default=None),
                 ahead=curve.label if falling else first,
             )
         )

@@ -20,6 +20,7 @@ from typing import Any
 import bench
 from bench import registry
 from bench.analyse import stats
+from bench.analyse.pairing import within_group
 from bench.errors import Interrupted
 from bench.machine import environment
 from bench.measure import extra, starts, stopping, summary
@@ -71,7 +72,7 @@ class Session:
         self.rng = random.Random(secrets.randbits(64))
         self.begun = time.monotonic()
         self.target = settings.threshold if len(group.planned) > 1 else settings.target_error
-        self.pairs = {"rung": stopping.neighbours, "change": stopping.with_the_first}.get(purpose[0], stopping.fairly)
+        self.pairs = {"rung": stopping.neighbours, "change": stopping.with_the_first}.get(purpose[0], within_group)
         self.confidence = confidence
         self.answered = 0.0
         self.cohort = 0

@@ -14,7 +14,6 @@ from itertools import pairwise
 
 from bench.analyse import stats
 from bench.analyse.explain import gain_of
-from bench.analyse.pairing import within_group
 from bench.analyse.verdict import needed, verdict
 from bench.measure import summary
 from bench.result import Result
@@ -56,11 +55,6 @@ def with_the_first(results: Sequence[Result]) -> Iterable[tuple[Result, Result]]
 def neighbours(results: Sequence[Result]) -> Iterable[tuple[Result, Result]]:
     """Each with the one before it, as on a ladder."""
     return pairwise(results)
-
-
-def fairly(results: Sequence[Result]) -> Iterable[tuple[Result, Result]]:
-    """Each with the one that a run's verdict sets it against."""
-    return within_group(results) or with_the_first(results)
 
 
 def reached(

@@ -17,6 +17,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
+from typing import BinaryIO
 
 from pydantic import ValidationError
 from pydantic_core import from_json
@@ -176,9 +177,8 @@ def entry(path: Path) -> Entry:
     """
     with contextlib.suppress(OSError, ValueError, TypeError, LookupError), path.open("rb") as file:
         begun = from_json(file.read(FIRST_LINES), allow_partial=True)
-        file.seek(-2, os.SEEK_END)
         known = isinstance(begun, dict) and {"id", "created", "key", "purpose"} <= begun.keys()
-        if known and file.read() == b"}\n" and begun["schema_version"] <= SCHEMA_VERSION:
+        if known and _is_whole(file) and begun["schema_version"] <= SCHEMA_VERSION:
             created = datetime.fromisoformat(begun["created"].replace("Z", "+00:00")).astimezone(timezone.utc)
             return Entry(path, begun["id"], created, begun["key"], begun["purpose"])
     found = read(path)
@@ -194,12 +194,17 @@ def head(path: Path) -> Result:
     with contextlib.suppress(OSError, ValidationError), path.open("rb") as file:
         begun = file.read(HEAD)
         cut = begun.find(SAMPLES)
-        file.seek(-2, os.SEEK_END)
-        if cut > 0 and file.read() == b"}\n":
+        if cut > 0 and _is_whole(file):
             found = Result.model_validate_json(begun[:cut].rstrip(b",") + b"}")
             if found.schema_version <= SCHEMA_VERSION:
                 return found
     return read(path)
+
+
+def _is_whole(file: BinaryIO) -> bool:
+    """Whether a file ends as one that `write` made."""
+    file.seek(-2, os.SEEK_END)
+    return file.read() == b"}\n"
 
 
 def results(folder: Path) -> list[Result]:

@@ -269,6 +269,16 @@ def test_each_case_is_compared_across_backends_and_the_cases_on_the_first_backen
     assert not any(c.unfair for c in side_by_side(group))
 
 
+def test_what_is_fair_with_none_of_its_group_is_not_left_out() -> None:
+    group = [
+        measured([0.01, 0.011], name="a"),
+        measured([0.01, 0.011], name="b", backend="cuda"),
+        measured([0.01, 0.011], name="c", backend="rocm", dtype="float64"),
+    ]
+    assert [(a.id, b.id) for a, b in pair([group]).pairs] == [("a", "b"), ("a", "c")]
+    assert [bool(c.unfair) for c in side_by_side(group)] == [False, True]
+
+
 def test_one_negative_block_makes_a_process_no_witness() -> None:
     spoiled = measured([0.01, 0.011, 0.0105], name="b", loop="fit")
     spoiled.samples[0].series[0].blocks[0].seconds *= -1

@@ -78,22 +78,38 @@ def test_a_head_is_the_result_without_its_samples(tmp_path: Path) -> None:
     assert store.head(path) == whole.model_copy(update={"samples": []})
 
 
+UNREADABLE: list[tuple[Callable[[bytes], bytes], str]] = [
+    (lambda text: text[:-100], "no whole JSON document"),
+    (lambda text: text.replace(b'"cifar"', b'"cifar"x'), "no whole JSON document"),
+    (lambda text: text.replace(b'"schema_version": 1', b'"schema_version": 99'), "newer devbench"),
+]
+
+
 @pytest.mark.parametrize(
-    ("spoil", "message"),
+    ("read", "spoil", "message"),
     [
-        (lambda text: text[:-100], "no whole JSON document"),
-        (lambda text: text.replace(b'"cifar"', b'"cifar"x'), "no whole JSON document"),
-        (lambda text: text.replace(b'"loop": "as-written"', b'"loop": "sideways"'), "no valid result: spec.loop"),
-        (lambda text: text.replace(b'"schema_version": 1', b'"schema_version": 99'), "newer devbench"),
+        *((read, *each) for read in (store.head, store.entry) for each in UNREADABLE),
+        (
+            store.head,
+            lambda text: text.replace(b'"loop": "as-written"', b'"loop": "sideways"'),
+            "no valid result: spec.loop",
+        ),
+        (store.entry, lambda text: text.replace(b'"key"', b'"kee"'), "no valid result: key"),
+        (
+            store.entry,
+            lambda text: text.replace(b'"schema_version": 1', b'"schema_version": "1"'),
+            "no result of devbench",
+        ),
+        (store.entry, lambda text: text.replace(b'"schema_version": 1,', b""), "no result of devbench"),
     ],
 )
-def test_a_head_of_a_file_that_is_no_result_is_refused_as_the_whole_is(
-    tmp_path: Path, spoil: Callable[[bytes], bytes], message: str
+def test_a_head_or_an_entry_of_a_file_that_is_no_result_is_refused_as_the_whole_is(
+    tmp_path: Path, read: Callable[[Path], object], spoil: Callable[[bytes], bytes], message: str
 ) -> None:
     path = store.write(result(), tmp_path)
     path.write_bytes(spoil(path.read_bytes()))
     with pytest.raises(DataError, match=message):
-        store.head(path)
+        read(path)
 
 
 def test_an_entry_is_what_tells_a_result_from_its_repetitions(tmp_path: Path) -> None:
@@ -103,26 +119,6 @@ def test_an_entry_is_what_tells_a_result_from_its_repetitions(tmp_path: Path) ->
     assert (found.key, found.purpose) == (whole.key, whole.purpose)
     path.write_text(json.dumps(json.loads(path.read_text(encoding="utf-8"))), encoding="utf-8")
     assert store.entry(path) == found
-
-
-@pytest.mark.parametrize(
-    ("spoil", "message"),
-    [
-        (lambda text: text[:-100], "no whole JSON document"),
-        (lambda text: text.replace(b'"cifar"', b'"cifar"x'), "no whole JSON document"),
-        (lambda text: text.replace(b'"key"', b'"kee"'), "no valid result: key"),
-        (lambda text: text.replace(b'"schema_version": 1', b'"schema_version": "1"'), "no result of devbench"),
-        (lambda text: text.replace(b'"schema_version": 1,', b""), "no result of devbench"),
-        (lambda text: text.replace(b'"schema_version": 1', b'"schema_version": 99'), "newer devbench"),
-    ],
-)
-def test_an_entry_of_a_file_that_is_no_result_is_refused_as_the_whole_is(
-    tmp_path: Path, spoil: Callable[[bytes], bytes], message: str
-) -> None:
-    path = store.write(result(), tmp_path)
-    path.write_bytes(spoil(path.read_bytes()))
-    with pytest.raises(DataError, match=message):
-        store.entry(path)
 
 
 def test_a_file_that_another_program_has_formatted_has_a_head_too(tmp_path: Path) -> None:
