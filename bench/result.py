@@ -287,7 +287,8 @@ class Result(Record):
     created: datetime
     devbench: str = Field(description="version of devbench")
     spec: Spec
-    key: str = Field(description="the spec's key: equal keys are repetitions")
+    key: str = Field(description="the spec's key")
+    where: str = Field("", description="fingerprint of the machine and TensorFlow; with equal keys a repetition")
     group: str = Field(description="id shared by the results whose workers took turns")
     purpose: Purpose = Field(
         "run",

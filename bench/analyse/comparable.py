@@ -7,12 +7,13 @@ else makes the comparison unfair.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
 from pydantic import Field
 
+from bench.analyse import answers
+from bench.machine.environment import at
 from bench.result import Record, Result
 
 Kind = Literal["axis", "named", "unfair"]
@@ -82,6 +83,9 @@ def differences(base: Result, other: Result) -> list[Difference]:
     ]
     found += _data(base, other)
     _one_axis(found)
+    if base.group != other.group:
+        times = [f"{each.created:%Y-%m-%d %H:%M} UTC" for each in (base, other)]
+        found.append(Difference(name="when", base=times[0], other=times[1], kind="named"))
     found += _named(base, other, alone=not any(d.kind in ("axis", "unfair") for d in found))
     found += _doubts(base, other)
     return sorted(found, key=lambda d: ("axis", "unfair", "named").index(d.kind))
@@ -138,10 +142,7 @@ def _doubts(base: Result, other: Result) -> Iterator[Difference]:
                 name="answer", base=statuses[0], other=statuses[1], kind="unfair", why=result.failure.message
             )
             break
-    answers = [next((s.answer for s in r.samples if s.answer), None) for r in (base, other)]
-    if base.spec.file_sha256 != other.spec.file_sha256 and answers[0] and answers[1] and not alike(*answers):
-        shown = [", ".join(f"{each:.6g}" for each in answer or ()) for answer in answers]
-        yield Difference(name="first answers", base=shown[0], other=shown[1], kind="named")
+    yield from _answers(base, other)
     proofs = ["–" if r.placement is None else "proven" if r.placement.proven else "not proven" for r in (base, other)]
     if "not proven" in proofs:
         result = base if proofs[0] == "not proven" else other
@@ -152,17 +153,26 @@ def _doubts(base: Result, other: Result) -> Iterator[Difference]:
         yield Difference(name="status", base=statuses[0], other=statuses[1], kind="named")
 
 
-def alike(a: Sequence[float] | None, b: Sequence[float] | None) -> bool:
-    """Whether first answers agree as those of the same computation in another order of sums do."""
-    return all(math.isclose(x, y, rel_tol=2e-3, abs_tol=1e-8) for x, y in zip(a or (), b or (), strict=False))
+def _answers(base: Result, other: Result) -> Iterator[Difference]:
+    """First answers that differ: of two files to be known; of one computation measured apart, the end of comparing.
 
-
-def at(environment: Mapping[str, Any], place: Sequence[str]) -> Any:
-    """What stands at a place of an environment; none where nothing does."""
-    value: Any = environment
-    for key in place:
-        value = value.get(key) if isinstance(value, Mapping) else None
-    return value
+    Those of one group were held against each other when they were measured.
+    """
+    found = [next(iter(answers.answered(each)), None) for each in (base, other)]
+    first, second = found
+    if first is None or second is None:
+        return
+    shown = [", ".join(f"{value:.6g}" for value in each.answer) for each in (first, second)]
+    if base.spec.file_sha256 != other.spec.file_sha256:
+        if not answers.alike(first.answer, second.answer):
+            yield Difference(name="first answers", base=shown[0], other=shown[1], kind="named")
+        return
+    tensorflow = [at(each.environment, ENVIRONMENT["TensorFlow"]) for each in (base, other)]
+    alike = base.spec.seed == other.spec.seed and base.spec.data == other.spec.data and tensorflow[0] == tensorflow[1]
+    apart = base.group != other.group and alike and answers.same_computation(base, other)
+    if apart and not answers.agree(first, second):
+        why = "the same computation gave different answers, so they do not compute the same"
+        yield Difference(name="first answers", base=shown[0], other=shown[1], kind="unfair", why=why)
 
 
 def _plain(value: Any) -> Any:

@@ -11,7 +11,7 @@ from pydantic import Field
 from bench.analyse import stats
 from bench.analyse.breakeven import BreakEven, break_even
 from bench.analyse.comparable import Difference, axis, differences
-from bench.analyse.pairing import within_group
+from bench.analyse.pairing import MATRIX, everyone, grouped, within_group
 from bench.analyse.verdict import Word, needed, verdict
 from bench.result import Interval, Record, Result
 
@@ -107,11 +107,15 @@ def step_ratio(base: Result, other: Result) -> tuple[Interval | None, bool]:
 
 def side_by_side(results: Sequence[Result], threshold: float = THRESHOLD) -> list[Comparison]:
     """Of each group's results all but the first, each as against its base (`within_group`); in their order."""
-    groups: dict[str, list[Result]] = {}
-    for each in results:
-        groups.setdefault(each.group, []).append(each)
-    pairs = [pair for members in groups.values() for pair in within_group(members)]
+    pairs = [pair for members in grouped(results) for pair in within_group(members)]
     return [compare(base, other, threshold) for base, other in pairs]
+
+
+def matrix(members: Sequence[Result], threshold: float = THRESHOLD) -> list[Comparison]:
+    """Everyone of a group with everyone, where that is fair; nothing where they are too few or too many (`MATRIX`)."""
+    if len(members) not in MATRIX:
+        return []
+    return [found for base, other in everyone(members) if not (found := compare(base, other, threshold)).unfair]
 
 
 def _side(result: Result) -> Side:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol, TypeVar
 
@@ -19,11 +19,13 @@ class Pairing:
         pairs: (base, other), in the order of the others.
         alone: results that nothing comparable was found for.
         asked: whether each pair was named in so many words, so that it is refused where it is unfair, not left out.
+        groups: those that took turns, where they are few enough for a matrix.
     """
 
     pairs: list[tuple[Result, Result]]
     alone: list[Result]
     asked: bool = False
+    groups: list[list[Result]] = field(default_factory=list)
 
 
 def pair(sets: Sequence[Sequence[Result]]) -> Pairing:
@@ -36,10 +38,27 @@ def pair(sets: Sequence[Sequence[Result]]) -> Pairing:
     chosen = [counting(each) for each in sets]
     if len(sets) > 1 and all(len(each) == 1 for each in chosen):
         single = [each[0] for each in chosen]
-        return Pairing([(a, b) for i, a in enumerate(single) for b in single[i + 1 :]], [], asked=True)
+        return Pairing(everyone(single), [], asked=True, groups=[single] if len(single) in MATRIX else [])
     if len(sets) == 2:
         return _across(chosen[0], chosen[1])
     return _within([each for one in chosen for each in one])
+
+
+MATRIX = range(3, 6)
+"""Results that everyone is compared with everyone of."""
+
+
+def everyone(members: Sequence[Result]) -> list[tuple[Result, Result]]:
+    """Each with all that come after it."""
+    return [(base, other) for place, base in enumerate(members) for other in members[place + 1 :]]
+
+
+def grouped(results: Iterable[Result]) -> list[list[Result]]:
+    """The results of each group, in their order."""
+    found: dict[str, list[Result]] = {}
+    for each in results:
+        found.setdefault(each.group, []).append(each)
+    return list(found.values())
 
 
 def within_group(members: Sequence[Result]) -> list[tuple[Result, Result]]:
@@ -73,6 +92,10 @@ class Named(Protocol):
         """Its spec's."""
 
     @property
+    def where(self) -> str:
+        """Its machine's."""
+
+    @property
     def created(self) -> datetime:
         """When it was made."""
 
@@ -85,20 +108,20 @@ T = TypeVar("T", bound=Named)
 
 
 def counting(results: Sequence[T]) -> list[T]:
-    """Those of one argument that count: of each key the newest run, or whatever it is where there is one only."""
-    latest: dict[str, T] = {}
+    """Those of one argument that count: of each key and machine the newest run, or what there is where that is one."""
+    latest: dict[tuple[str, str], T] = {}
     for each in sorted(results, key=lambda r: r.created):
         if each.purpose == "run" or len(results) == 1:
-            latest[each.key] = each
+            latest[each.key, each.where] = each
     chosen = {each.id for each in latest.values()}
     return [each for each in results if each.id in chosen]
 
 
 def _across(bases: Sequence[Result], others: Sequence[Result]) -> Pairing:
     pairs, taken = [], set()
-    keys = {each.key: each for each in bases}
+    same = {each.key: each for each in bases} | {(each.key, each.where): each for each in bases}
     for other in others:
-        base = keys.get(other.key) or _nearest(bases, other)
+        base = same.get((other.key, other.where)) or same.get(other.key) or _nearest(bases, other)
         if base is not None:
             pairs.append((base, other))
             taken |= {base.id, other.id}
@@ -106,23 +129,22 @@ def _across(bases: Sequence[Result], others: Sequence[Result]) -> Pairing:
 
 
 def _nearest(bases: Sequence[Result], other: Result) -> Result | None:
-    """The one base that differs in one thing only; of several the one that differs in the backend."""
+    """The one base that differs in one thing only; of several the one on the same machine, or of another backend."""
     candidates = []
     for base in bases:
         found = differences(base, other)
         if fair(found):
             candidates.append((axis(found), base))
-    by_backend = [base for name, base in candidates if name == "backend"]
-    chosen = by_backend or [base for _, base in candidates]
+    here = [(name, base) for name, base in candidates if base.where == other.where] or candidates
+    by_backend = [base for name, base in here if name == "backend"]
+    chosen = by_backend or [base for _, base in here]
     return chosen[0] if len(chosen) == 1 else None
 
 
 def _within(results: Sequence[Result]) -> Pairing:
     pairs, single = [], []
-    groups: dict[str, list[Result]] = {}
-    for each in results:
-        groups.setdefault(each.group, []).append(each)
-    for members in groups.values():
+    groups = grouped(results)
+    for members in groups:
         if len(members) > 1:
             pairs += within_group(members)
         else:
@@ -138,4 +160,4 @@ def _within(results: Sequence[Result]) -> Pairing:
         else:
             pairs.append((base, each))
             alone = [a for a in alone if a is not base]
-    return Pairing(pairs, alone)
+    return Pairing(pairs, alone, groups=[members for members in groups if len(members) in MATRIX])

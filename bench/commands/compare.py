@@ -29,6 +29,7 @@ def compare(
     The ratio is that of B's time to A's. With one folder, whatever can be compared in it is.
     """
     from bench.analyse.compare import compare as of
+    from bench.analyse.compare import matrix
     from bench.analyse.pairing import counting, pair
     from bench.output import store, verdicts
 
@@ -39,7 +40,7 @@ def compare(
     heads = [[(store.head(each.path), each.path) for each in entries] for entries in chosen]
     path_of = {id(head): path for each in heads for head, path in each}
     pairing = pair([sorted((head for head, _ in each), key=lambda r: r.id) for each in heads])
-    read = lru_cache(maxsize=4)(store.read)  # a base is followed by all that are compared with it
+    read = lru_cache(maxsize=5)(store.read)  # a base is followed by all that are compared with it
     found = [of(read(path_of[id(base)]), read(path_of[id(other)]), settings.threshold) for base, other in pairing.pairs]
     if not found:
         raise NotComparable(
@@ -71,7 +72,9 @@ def compare(
             "alone": [each.id for each in pairing.alone],
         }
     else:
-        typer.echo(verdicts.text(shown), nl=False)
+        groups = ([read(path_of[id(each)]) for each in members] for members in pairing.groups)
+        matrices = [matrix(members, settings.threshold) for members in groups]
+        typer.echo(verdicts.text(shown, matrices), nl=False)
         for each in refused:
             typer.echo(f"not comparable: {each.other.label} and {each.base.label}; name the two to see why")
         for one in pairing.alone:

@@ -59,10 +59,12 @@ def exit_code(results: Sequence[Result]) -> int:
 
 
 def _show(results: Sequence[Result], threshold: float) -> None:
-    from bench.analyse.compare import side_by_side
+    from bench.analyse.compare import matrix, side_by_side
+    from bench.analyse.pairing import grouped
     from bench.output.table import show
 
-    show(results, side_by_side(results, threshold), sys.stdout)
+    matrices = [matrix(members, threshold) for members in grouped(results)]
+    show(results, side_by_side(results, threshold), sys.stdout, [each for each in matrices if each])
 
 
 command = build(with_settings(run), "run")

@@ -6,6 +6,8 @@ Both return plain JSON values. What could not be read is none or absent, never g
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import platform
 import re
@@ -25,6 +27,16 @@ _SECRET = re.compile(
     r"SECRET|TOKEN|PASSWORD|PASSWD|PASSPHRASE|(^|_)(PASS|PWD)(_|$)|CREDENTIAL|COOKIE|AUTH|(^|_)(API|ACCESS|PRIVATE)?_?KEY(_|$)"
 )
 _USERINFO = re.compile(r"(?<=://)[^/@\s]+@")
+
+PLACE = (
+    ("framework", "tensorflow"),
+    ("host", "cpu", "model"),
+    ("host", "cpu", "limit"),
+    ("host", "deployment", "pool"),
+    ("host", "deployment", "instance_type"),
+    ("device", "name"),
+)
+"""Where in a result's `environment` stands what makes the same spec another measurement, not a repetition."""
 
 # What an image or the chart tells of where it put us: key in the environment, variable.
 DEPLOYMENT = {
@@ -111,6 +123,20 @@ def host(root: Path = ROOT, environ: Mapping[str, str] = os.environ) -> dict[str
         "deployment": {key: environ[name] for key, name in DEPLOYMENT.items() if environ.get(name)},
         "variables": variables(environ),
     }
+
+
+def at(environment: Mapping[str, Any], place: Iterable[str]) -> Any:
+    """What stands at a place of a result's `environment`; none where nothing does."""
+    value: Any = environment
+    for key in place:
+        value = value.get(key) if isinstance(value, Mapping) else None
+    return value
+
+
+def where(environment: Mapping[str, Any]) -> str:
+    """A fingerprint of the kind of machine and the TensorFlow (`PLACE`), such as "9f86d081884c"."""
+    parts = [at(environment, place) for place in PLACE]
+    return hashlib.sha256(json.dumps(parts, default=str).encode()).hexdigest()[:12]
 
 
 def governor(root: Path = ROOT) -> str | None:

@@ -29,6 +29,10 @@ from bench.result import Failure
 from bench.spec import Spec
 
 LAST_LINES = 20
+
+TEMPORARY = ("TMPDIR", "TEMP", "TMP")
+"""Variables that name the folder for temporary files: each worker has its own, which goes with it, however it ends."""
+
 _OWN_FOLDER = re.escape(str(Path(__file__).parent))
 OURS = re.compile(
     rf'  File "({_OWN_FOLDER}|<frozen runpy>|[^"]*\brunpy\.py"|<string>", line 1 in )|Extension modules: '
@@ -63,6 +67,7 @@ class Handle:
         self.phase = "start"
         self.started = datetime.now(timezone.utc)
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as the handle
+        self._scratch = tempfile.TemporaryDirectory(prefix="devbench-", ignore_cleanup_errors=True)
         flags: dict[str, Any] = {}
         if sys.platform == "win32":
             flags["creationflags"] = subprocess.CREATE_NEW_PROCESS_GROUP
@@ -74,7 +79,7 @@ class Handle:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
-            env={**os.environ, "PYTHONUNBUFFERED": "1", **environment},
+            env={**os.environ, "PYTHONUNBUFFERED": "1", **dict.fromkeys(TEMPORARY, self._scratch.name), **environment},
             **flags,
         )
         import psutil
@@ -203,6 +208,7 @@ class Handle:
             self.kill()
         self._reader.join(timeout=GRACE_SECONDS)
         self._errors.close()
+        self._scratch.cleanup()
 
     def last_lines(self) -> list[str]:
         """The end of what the worker wrote to stderr; of a dead one, since its place in that file moves with ours."""

@@ -92,6 +92,7 @@ class Session:
                 devbench=bench.__version__,
                 spec=planned.spec,
                 key=planned.spec.key,
+                where=environment.where({"host": host}),
                 group=together,
                 purpose=purpose[0],
                 part_of=purpose[1],
@@ -212,6 +213,7 @@ class Session:
         for key in ("framework", "device"):
             if key in sample.facts:
                 result.environment[key] = sample.facts.pop(key)
+        result.where = environment.where(result.environment)
         if result.placement is None and sample.placement is not None:
             result.placement = sample.placement
             if not sample.placement.on_device:

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bench.analyse import stats
+from bench.analyse import answers, stats
 from bench.result import Failure, Full, Interval, ProcessSample, Projection, Result, Summary, Telemetry, Warned
-
-TOLERANCES = {"exact": 2e-3, "reduced": 5e-2}
-"""Relative difference of the first steps' answers that their class allows: sums in another order; fewer bits."""
 
 
 def level_values(result: Result) -> list[float]:
@@ -124,17 +121,17 @@ def compare_answers(results: Sequence[Result]) -> None:
     """The first steps' answers must agree among processes, and among a group's specs that compute the same."""
     bases: list[tuple[Result, ProcessSample]] = []
     for result in results:
-        answered = [s for s in stats.usable(result) if s.answer]
+        answered = answers.answered(result)
         if not answered:
             continue
         sample = answered[0]
-        if not all(_agree(sample, other) for other in answered[1:]):
+        if not all(answers.agree(sample, other) for other in answered[1:]):
             message = "processes with the same seed did not compute the same first losses"
             add_warning(result, "answer", message, "Use --deterministic to see whether that makes them agree.")
-        base = next(((r, s) for r, s in bases if _same_computation(r, result)), None)
+        base = next(((r, s) for r, s in bases if answers.same_computation(r, result)), None)
         if base is None:
             bases.append((result, sample))
-        elif not _agree(base[1], sample):
+        elif not answers.agree(base[1], sample):
             mine, other = (", ".join(f"{v:.6g}" for v in s.answer) for s in (sample, base[1]))
             whose = f"{base[0].spec.backend}, {base[0].spec.loop}"
             message = f"its first answers ({mine}) are not those of {whose} ({other})"
@@ -144,23 +141,6 @@ def compare_answers(results: Sequence[Result]) -> None:
                 hint="The two do not compute the same, so their times can't be compared.",
             )
             result.status = "failed"
-
-
-def _same_computation(a: Result, b: Result) -> bool:
-    """Whether two specs should give the same first answers: a program as written may shuffle or reuse inputs."""
-    if a.spec.params != b.spec.params or a.spec.workload != b.spec.workload or a.spec.changes != b.spec.changes:
-        return False
-    return a.spec.loop == b.spec.loop or "as-written" not in (a.spec.loop, b.spec.loop)
-
-
-def _agree(a: ProcessSample, b: ProcessSample) -> bool:
-    """Whether two first answers agree within what their classes allow; a GPU's products may use fewer bits (TF32)."""
-    classes = {a.answer_class, b.answer_class}
-    if "changed" in classes:
-        return True
-    gpu = any(s.placement is not None and s.placement.asked.startswith("GPU") for s in (a, b))
-    tolerance = TOLERANCES["reduced" if gpu or "reduced" in classes else "exact"]
-    return all(abs(x - y) <= tolerance * max(abs(x), abs(y), 1e-6) for x, y in zip(a.answer, b.answer, strict=False))
 
 
 def add_warning(result: Result, key: str, message: str, cure: str = "") -> None:

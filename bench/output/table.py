@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
 from bench.analyse.compare import Comparison
+from bench.analyse.pairing import grouped
 from bench.output import verdicts
 from bench.output.fields import FIELDS, Field
 from bench.output.lines import filled, plain
@@ -28,16 +29,21 @@ LABELS = 26
 LAST_LINES = 8
 
 
-def show(results: Sequence[Result], comparisons: Sequence[Comparison], stream: TextIO) -> None:
+Matrices = Sequence[Sequence[Comparison]]
+"""Of a group each all comparisons of everyone with everyone."""
+
+
+def show(results: Sequence[Result], comparisons: Sequence[Comparison], stream: TextIO, matrices: Matrices = ()) -> None:
     """Writes `render`'s tables; colours only on a terminal.
 
     Args:
         results: of any groups, in the order they ran.
         comparisons: of the results with their group's first; failed ones are not told.
         stream: stdout, mostly.
+        matrices: of groups of several.
     """
     if not stream.isatty():
-        plain = text(results, comparisons)
+        plain = text(results, comparisons, matrices=matrices)
         try:
             plain.encode(stream.encoding or "utf-8")
         except UnicodeEncodeError:
@@ -47,11 +53,13 @@ def show(results: Sequence[Result], comparisons: Sequence[Comparison], stream: T
     from rich.console import Console
 
     console = Console(file=stream, width=WIDTH, highlight=False, markup=False, emoji=False)
-    for each in render(results, comparisons, WIDTH):
+    for each in render(results, comparisons, WIDTH, matrices):
         console.print(each)
 
 
-def text(results: Sequence[Result], comparisons: Sequence[Comparison], width: int = WIDTH) -> str:
+def text(
+    results: Sequence[Result], comparisons: Sequence[Comparison], width: int = WIDTH, matrices: Matrices = ()
+) -> str:
     """The same as plain text."""
     import io
 
@@ -59,33 +67,33 @@ def text(results: Sequence[Result], comparisons: Sequence[Comparison], width: in
 
     stream = io.StringIO()
     console = Console(file=stream, width=width, color_system=None, force_terminal=False, highlight=False, emoji=False)
-    for each in render(results, comparisons, width):
+    for each in render(results, comparisons, width, matrices):
         console.print(each)
     return "".join(line.rstrip() + "\n" for line in stream.getvalue().splitlines())
 
 
 def render(
-    results: Sequence[Result], comparisons: Sequence[Comparison], width: int = WIDTH
+    results: Sequence[Result], comparisons: Sequence[Comparison], width: int = WIDTH, matrices: Matrices = ()
 ) -> Iterator[RenderableType]:
-    """Tables and paragraphs, group by group, none wider than `width`."""
-    for group in _groups(results):
+    """Tables, matrices and paragraphs, group by group, none wider than `width`."""
+    from rich.text import Text
+
+    for group in grouped(results):
         tables = math.ceil(len(group) / SIDE_BY_SIDE)
         size = math.ceil(len(group) / tables)
         for start in range(0, len(group), size):
             yield _table(group[start : start + size], width)
+        whole = {each.id for each in group if each.status != "failed"}
+        for found in matrices:
+            told = [each for each in found if {each.base.id, each.other.id} <= whole]
+            if told:
+                yield Text("".join(f"{line}\n" for line in verdicts.matrix(told)))
         yield from _paragraphs(group, comparisons, width)
 
 
 def name(result: Result) -> str:
     """What a result is called in a sentence."""
     return result.spec.label
-
-
-def _groups(results: Iterable[Result]) -> list[list[Result]]:
-    found: dict[str, list[Result]] = {}
-    for each in results:
-        found.setdefault(each.group, []).append(each)
-    return list(found.values())
 
 
 def _table(results: Sequence[Result], width: int) -> Table:

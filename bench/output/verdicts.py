@@ -14,13 +14,19 @@ from bench.output.lines import filled
 from bench.result import Interval
 
 WIDTH = 80
-MATRIX = 5
-"""Results that fit beside each other in a matrix."""
+SHORT = {"not enough data": "too few"}
+"""Verdicts that are too long for a matrix."""
 
 
-def text(comparisons: Sequence[Comparison], width: int = WIDTH) -> str:
-    """Sentences of every comparison; with its phases where there is but one, as a matrix where all were compared."""
-    lines = matrix(comparisons)
+def text(comparisons: Sequence[Comparison], matrices: Sequence[Sequence[Comparison]] = (), width: int = WIDTH) -> str:
+    """Matrices of those that were compared with everyone; a sentence of every comparison; with its phases if alone.
+
+    Args:
+        comparisons: the sentences'.
+        matrices: of each group all comparisons that are fair.
+        width: of a line.
+    """
+    lines = [line for each in matrices for line in (*matrix(each), "")]
     for each in comparisons:
         lines += [line for paragraph in paragraphs(each, width) for line in paragraph]
     if len(comparisons) == 1:
@@ -102,13 +108,13 @@ def phases(found: Comparison) -> list[str]:
 
 
 def matrix(comparisons: Sequence[Comparison]) -> list[str]:
-    """Everyone against everyone, where that is what was compared: the row's time over the column's, and the verdict."""
+    """Everyone against everyone, a dash where that is not fair: the row's time over the column's, and the verdict."""
     labels: dict[str, str] = {}
     for each in comparisons:
         labels.setdefault(each.base.id, each.base.label)
         labels.setdefault(each.other.id, each.other.label)
     cells = {(c.other.id, c.base.id): c for c in comparisons}
-    if len(labels) < 3 or len(labels) > MATRIX or len(cells) != len(labels) * (len(labels) - 1) // 2:
+    if len(labels) < 3:
         return []
     ids = list(labels)
     lines = ["time of the row over that of the column:"]
@@ -117,18 +123,20 @@ def matrix(comparisons: Sequence[Comparison]) -> list[str]:
     for n, row in enumerate(ids):
         line = [_cell(cells, row, column) for column in ids]
         lines.append(f"  {chr(65 + n)}  " + "".join(f"{cell:>14}" for cell in line))
-    return [*lines, ""]
+    return lines
 
 
 def _cell(cells: dict[tuple[str, str], Comparison], row: str, column: str) -> str:
     if row == column:
         return "–"
-    turned = {"faster": "slower", "slower": "faster"}
+    turned = {"faster": "slower", "slower": "faster", **SHORT}
     found = cells.get((row, column))
     if found is not None:
-        return f"{found.ratio.value:.3g} {found.verdict}" if found.ratio else "–"
-    found = cells[column, row]
-    return f"{1 / found.ratio.value:.3g} {turned.get(found.verdict, found.verdict)}" if found.ratio else "–"
+        return f"{found.ratio.value:.3g} {SHORT.get(found.verdict, found.verdict)}" if found.ratio else "–"
+    found = cells.get((column, row))
+    if found is None or found.ratio is None:
+        return "–"
+    return f"{1 / found.ratio.value:.3g} {turned.get(found.verdict, found.verdict)}"
 
 
 def _steps(steps: Interval) -> str:

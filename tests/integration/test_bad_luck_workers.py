@@ -37,7 +37,9 @@ def ended(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Ended]:
 
     def run(name: str) -> Ended:
         files = [each if each == "matmul" else userfile(each) for each in ENDS[name]]
-        return devbench(folder / name, "run", *files, *BRIEF, *extra.get(name, ()), ORPHAN=str(folder / "orphan"))
+        (folder / "temporary" / name).mkdir(parents=True)
+        variables = {"ORPHAN": str(folder / "orphan"), "TMPDIR": str(folder / "temporary" / name)}
+        return devbench(folder / name, "run", *files, *BRIEF, *extra.get(name, ()), **variables)
 
     with ThreadPoolExecutor(3) as pool:
         return dict(zip(ENDS, pool.map(run, ENDS), strict=True))
@@ -72,6 +74,15 @@ def test_whatever_happens_to_one_workload_the_next_is_measured_and_each_is_on_di
     assert (matmul.status, matmul.failure) == ("complete", None)
     assert matmul.summary.step_seconds is not None
     assert "complete" in ended["wrong"].out
+
+
+@pytest.mark.needs("posix")
+def test_a_worker_leaves_no_temporary_file_however_it_ends(
+    ended: dict[str, Ended], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    (temporary,) = tmp_path_factory.getbasetemp().glob("ends*/temporary")
+    assert {each.name for each in temporary.iterdir()} == set(ended)
+    assert [str(left) for name in ended for left in (temporary / name).rglob("*")] == []
 
 
 @pytest.mark.needs("posix")

@@ -248,6 +248,42 @@ def test_of_repetitions_the_newest_counts() -> None:
     assert [(a.id, b.id) for a, b in found.pairs] == [("2", "x")]
 
 
+def test_the_same_work_on_two_kinds_of_machine_is_no_repetition() -> None:
+    here, there = (measured(NOISE, name=name, group=name, where=name) for name in ("here", "there"))
+    again = measured(NOISE, name="again", group="again", where="here", created=MOMENT + timedelta(days=1))
+    found = pair([[here, there, again]])
+    assert [(a.id, b.id) for a, b in found.pairs] == [("there", "again")]
+    across = pair([[here, there], [again, measured(NOISE, name="other", backend="cuda", where="here")]])
+    assert [(a.id, b.id) for a, b in across.pairs] == [("here", "again"), ("here", "other")]
+
+
+def answering(answer: list[float], **changes: Any) -> Result:
+    found = measured(NOISE, **changes)
+    for each in found.samples:
+        each.answer = answer
+    return found
+
+
+def test_what_was_measured_apart_must_have_computed_the_same_too() -> None:
+    cpu = answering([2.3, 2.2], name="a", group="a")
+    for answer, changes, fair in (
+        ([2.3, 2.5], {}, False),
+        ([2.3, 2.2001], {}, True),
+        ([2.3, 2.5], {"seed": 2}, True),
+        ([2.3, 2.5], {"params": {"batch": 64}}, True),
+    ):
+        gpu = answering(answer, name="b", group="b", backend="cuda" if "params" not in changes else "cpu", **changes)
+        found = [each for each in compare(cpu, gpu).unfair if each.name == "first answers"]
+        assert not found if fair else "do not compute the same" in found[0].why, (answer, changes)
+
+
+def test_what_was_measured_apart_is_told_with_when() -> None:
+    later = measured(NOISE, name="b", group="b", backend="cuda", created=MOMENT + timedelta(hours=2))
+    (when,) = [each for each in compare(measured(NOISE), later).differences if each.name == "when"]
+    assert (when.base, when.other) == ("2026-01-02 03:04 UTC", "2026-01-02 05:04 UTC")
+    assert all(each.name != "when" for each in compare(measured(NOISE), measured(NOISE, backend="cuda")).differences)
+
+
 def test_three_named_results_are_all_compared_with_each_other() -> None:
     found = pair([[result(name, name, backend=name)] for name in ("a", "b", "c")])
     assert [(a.id, b.id) for a, b in found.pairs] == [("a", "b"), ("a", "c"), ("b", "c")]

@@ -14,6 +14,7 @@ from pages import PAGES, REFERENCE, ROOT, command_lines, first_column, rows, sec
 from synthetic import result
 
 from bench import errors, workloads
+from bench.analyse import answers
 from bench.cli import COMMANDS, app
 from bench.datasets import download
 from bench.datasets.files import SETS
@@ -246,8 +247,8 @@ def test_the_data_choices_sets_and_files_stand_on_the_page() -> None:
         ("How a step is measured", f"up to {sample.LATENCY_STEPS} steps or {sample.LATENCY_SECONDS:g} s"),
         ("How a step is measured", f"A pilot of {stopping.PILOT} cohorts"),
         ("The same answer", f"the first {conductor.ANSWERS} steps"),
-        ("The same answer", f"{summary.TOLERANCES['exact']:.1%} (class `exact`"),
-        ("The same answer", f"{summary.TOLERANCES['reduced']:.0%} (`reduced`"),
+        ("The same answer", f"{answers.TOLERANCES['exact']:.1%} (class `exact`"),
+        ("The same answer", f"{answers.TOLERANCES['reduced']:.0%} (`reduced`"),
         ("The report", f"at most {gather.CHAPTERS} chapters of {gather.MEMBERS} results each"),
         ("The report", f"names up to {compose.LISTED:,} results"),
         ("The report", f"at most {steps.TICKS} blocks"),

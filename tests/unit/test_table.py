@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from synthetic import doubtful, interval, killed, misplaced, result
 from test_analyse_compare import measured
 
-from bench.analyse.compare import compare, side_by_side
+from bench.analyse.compare import compare, matrix, side_by_side
 from bench.output import numbers, table
 from bench.output.fields import FIELDS
 from bench.result import Interval, Price, Result, Stop, Summary
@@ -147,6 +147,21 @@ def test_nothing_is_wider_than_80_columns_or_has_codes_in_it(
     shown = table.text(group, side_by_side(group))
     assert [each for each in shown.splitlines() if cell_len(each) > 80] == []
     assert [each for each in shown if not each.isprintable() and each != "\n"] == []
+
+
+def test_three_that_took_turns_make_a_matrix_without_what_is_not_fair() -> None:
+    cpu, gpu = result("a", "g"), result("b", "g", backend="cuda")
+    step = result("c", "g", loop="step")
+    group = [cpu, gpu, step]
+    shown = table.text(group, side_by_side(group), matrices=[matrix(group)]).splitlines()
+    begun = shown.index("time of the row over that of the column:")
+    assert [line.split() for line in shown[begun + 4 : begun + 8]] == [
+        ["A", "B", "C"],
+        ["A", "–", "1", "too", "few", "1", "too", "few"],
+        ["B", "1", "too", "few", "–", "–"],
+        ["C", "1", "too", "few", "–", "–"],
+    ]
+    assert "time of the row" not in table.text(group[:2], side_by_side(group[:2]), matrices=[matrix(group[:2])])
 
 
 def test_a_stream_that_is_no_terminal_gets_plain_text_even_where_it_cannot_show_it_all() -> None:

@@ -12,9 +12,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Literal
 
-from bench.analyse.comparable import at
 from bench.analyse.explain import Explanation
 from bench.errors import DataError
+from bench.machine.environment import where
 from bench.output import store
 from bench.result import Interval, Purpose, Result
 
@@ -27,16 +27,6 @@ CHAPTERS = 20
 MEMBERS = 24
 """Results of one chapter."""
 
-PLACE = (
-    ("framework", "tensorflow"),
-    ("host", "cpu", "model"),
-    ("host", "cpu", "limit"),
-    ("device", "name"),
-    ("deployment", "pool"),
-    ("deployment", "instance_type"),
-)
-"""Places in `environment` of what makes the same spec another measurement, not a repetition."""
-
 
 @dataclass(frozen=True)
 class Listed:
@@ -48,7 +38,7 @@ class Listed:
     group: str
     purpose: Purpose
     part_of: str | None
-    identity: tuple[str, ...]
+    identity: tuple[str, str]
     title: str
     label: str
     backend: str
@@ -120,7 +110,6 @@ def gather(folder: Path) -> Gathered:
 
 
 def _listed(path: Path, result: Result) -> Listed:
-    place = [at(result.environment, steps) for steps in PLACE]
     return Listed(
         path=path,
         id=result.id,
@@ -128,7 +117,7 @@ def _listed(path: Path, result: Result) -> Listed:
         group=result.group,
         purpose=result.purpose,
         part_of=result.part_of,
-        identity=(result.key, *map(str, place)),
+        identity=(result.key, where(result.environment)),
         title=result.spec.title,
         label=result.spec.label,
         backend=result.spec.backend,
@@ -156,7 +145,7 @@ def _belongs(each: Listed, known: Mapping[str, Explanation]) -> tuple[Kind, str]
 
 def _newest(kind: Kind, groups: Mapping[tuple[Kind, str], list[Listed]]) -> list[Set]:
     """The groups of a kind, without those whose every member has a newer run within one group."""
-    known: dict[tuple[str, ...], list[tuple[frozenset[tuple[str, ...]], Set]]] = {}
+    known: dict[tuple[str, str], list[tuple[frozenset[tuple[str, str]], Set]]] = {}
     fresh = []
     whose = [group for (its, _), group in groups.items() if its == kind]
     for group in sorted(whose, key=lambda g: max(each.created for each in g), reverse=True):
