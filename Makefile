@@ -29,7 +29,7 @@ FIND2 := [ "$$(uname -sm)" = "Linux x86_64" ] && for python in $(PYTHON310) pyth
 PIP := -m pip --quiet --disable-pip-version-check --no-input install
 LOCKED := $(PIP) --only-binary :all: --require-hashes
 PACKAGE := $(PIP) --no-deps --no-build-isolation --editable .
-PYTEST := -m pytest $(if $(STRICT),--strict-skips)
+PYTEST := -m pytest --durations=25 --durations-min=5 $(if $(STRICT),--strict-skips)
 # Programs of benchmarks/, with what follows their name behind a slash; several hours altogether.
 BENCHMARKS := startup inside observer noise verdicts projection projection/apart scale
 

@@ -1,14 +1,15 @@
 """Projection: what a run of `cifar` says of the whole training, and what the whole training takes.
 
-`python -m benchmarks.projection [apart ROUNDS]`. A machine whose speed drifts by tens of percent within ten minutes
-can't be asked for 3% by one run after another. So the training of the article's ten epochs and fresh processes of a
-default run take turns here: the training goes on for some seconds, is suspended while one process measures its blocks
-from its start to its end, goes on again, and so forth; its time suspended is not counted. What those processes project
-is then held against what the training took. Beside that stands how long the training's own steps took soon after it
-went on and later, and in its first and last third: where those differ, a process's first seconds can't tell the whole.
-`apart` does it as a user would: each round is one
-`devbench run cifar --backend cpu --full`, a default run and then the training, drift and all; it also says how much
-sooner the answer was there.
+`python -m benchmarks.projection [turns EPOCHS | apart ROUNDS]`. A machine whose speed drifts by tens of percent within
+ten minutes can't be asked for 3% by one run after another. So the training of the article's ten epochs and fresh
+processes of a default run take turns here: the training goes on for some seconds, is suspended while one process
+measures its blocks from its start to its end, goes on again, and so forth; its time suspended is not counted. What
+those processes project is then held against what the training took, once as it was and once less what being suspended
+cost it, which no user's training pays: the time between its own words on how far it is, where it was suspended
+meanwhile, above the pace that it had elsewhere. Beside that stands its pace soon after it went on and later, and in its
+first and last third: where those differ, a process's first seconds can't tell the whole. `apart` does it as a user
+would: each round is one `devbench run cifar --backend cpu --full`, a default run and then the training, drift and all;
+it also says how much sooner the answer was there.
 """
 
 from __future__ import annotations
@@ -67,9 +68,9 @@ def started(planned: Planned, cohort: int, full: bool, tell: Callable[[str, str]
     return Sampling(planned.spec, cohort, environment, 300.0, tell, full)
 
 
-def in_turns() -> None:
+def in_turns(epochs: int) -> None:
     """The training and the processes of a run, in turns; prints both."""
-    (group,) = plan(["cifar"], load(backend="cpu", data="sample"))
+    (group,) = plan(["cifar"], load(backend="cpu", data="sample", param={"epochs": str(epochs)}))
     planned = group.planned[0]
     marks: list[Mark] = []
 
@@ -83,7 +84,7 @@ def in_turns() -> None:
     ended = threading.Thread(target=training.train)
     ended.start()
     samples: list[ProcessSample] = []
-    went_on, suspended = [time.perf_counter()], 0.0
+    went_on, pauses = [time.perf_counter()], [0.0]
     while True:
         ended.join(SLICE)
         if not ended.is_alive():
@@ -91,13 +92,13 @@ def in_turns() -> None:
         training.handle.suspend()
         begun = time.perf_counter()
         samples.append(measured(planned, len(samples) + 1))
-        suspended += time.perf_counter() - begun
+        pauses.append(time.perf_counter() - begun)
         training.handle.resume()
         went_on.append(time.perf_counter())
     full = training.sample.full
     if full is None:
         raise SystemExit(f"the training failed: {training.sample.failure}")
-    truth = full.article_seconds - suspended
+    truth = full.article_seconds - sum(pauses)
     result = Result(
         id="projection", created=datetime.now(timezone.utc), devbench=bench.__version__, spec=planned.spec,
         key=planned.spec.key, group="projection", samples=samples,
@@ -106,9 +107,13 @@ def in_turns() -> None:
     projection = result.projection
     if projection is None:
         raise SystemExit("nothing was projected")
-    ratios = [value / truth for value in each_projected(result, planned)]
+    cost = cost_of_pauses(marks, went_on, pauses)
     print(f"trained in {truth:.0f} s, {full.steps} steps; projected {projection.article_seconds.value:.0f} s")
-    print(f"projected over true   {interval(ratios)} processes   one process varies {statistics.stdev(ratios):.1%}")
+    for name, seconds in (("true", truth), ("true, undisturbed", truth - cost)):
+        ratios = [value / seconds for value in each_projected(result, planned)]
+        text = f"projected over {name:20} {interval(ratios)} processes"
+        print(f"{text}   one process varies {statistics.stdev(ratios):.1%}")
+    print(f"being suspended {len(pauses) - 1} times cost the training {cost:.0f} s")
     typical = statistics.median(stats.mean(sample.series[0].blocks) for sample in samples)
     for name, step in steps_by_when(marks, went_on).items():
         print(f"the training's own step, {name:28} {step * 1e3:7.2f} ms, {step / typical:.3f} of the processes'")
@@ -132,6 +137,23 @@ def steps_by_when(marks: Sequence[Mark], went_on: Sequence[float]) -> dict[str, 
         for name in filter(None, (soon, third)):
             told.setdefault(name, []).append((ended - begun, after - before))
     return {name: sum(s for s, _ in found) / sum(n for _, n in found) for name, found in told.items()}
+
+
+def cost_of_pauses(marks: Sequence[Mark], went_on: Sequence[float], pauses: Sequence[float]) -> float:
+    """Seconds that the training took longer where it was suspended, beyond its pace elsewhere.
+
+    Args:
+        marks: its own word on how far it is.
+        went_on: when it was started or went on.
+        pauses: how long it was suspended before that.
+    """
+    kept, broken = [0.0, 0], [0.0, 0]
+    for (begun, before), (ended, after) in pairwise(marks):
+        paused = [pause for moment, pause in zip(went_on, pauses, strict=True) if begun < moment <= ended]
+        side = broken if paused else kept
+        side[0] += ended - begun - sum(paused)
+        side[1] += after - before
+    return broken[0] - broken[1] * kept[0] / kept[1]
 
 
 def each_projected(result: Result, planned: Planned) -> list[float]:
@@ -173,7 +195,7 @@ def main() -> None:
     if sys.argv[1:2] == ["apart"]:
         apart(int(sys.argv[2]) if len(sys.argv) > 2 else 3)
     else:
-        in_turns()
+        in_turns(int(sys.argv[2]) if len(sys.argv) > 2 else 10)
 
 
 if __name__ == "__main__":

@@ -65,6 +65,22 @@ def worker_of(spec: Spec, cohort: int = 0) -> Sampling:
     return worker
 
 
+def workers_of(specs: Sequence[Spec]) -> list[Sampling]:
+    """Workers that started at once, as a session has it once it knows their starts; warmed up alone, and suspended."""
+    workers = [
+        Sampling(spec, 0, registry.backend(spec.backend).environment(spec), 300.0, lambda phase, note: None, place=None)
+        for spec in specs
+    ]
+    for worker in workers:
+        worker.set_up()
+        worker.handle.suspend()
+    for worker in workers:
+        worker.handle.resume()
+        worker.warm_up()
+        worker.handle.suspend()
+    return workers
+
+
 def interval(values: Sequence[float]) -> str:
     """Mean of ratios with its 95% interval, as text."""
     from bench.analyse.stats import interval as of

@@ -28,9 +28,11 @@ from bench.measure import stopping
 from bench.result import Block
 from bench.settings import load
 from bench.spec import Spec
-from benchmarks.turns import spec_of, worker_of
+from benchmarks.turns import spec_of, workers_of
 
-ROUNDS = 20
+ROUNDS = 50
+"""As many as a session asks for (`bench.measure.allocation`) where blocks vary by 5 to 10%."""
+
 MORE = 1.05
 WORK = {"op-granularity": ("add-graph", "step", "operations"), "cifar": ("", "fit", "hidden1")}
 """Workload: its case, its loop, and the parameter that its work is proportional to."""
@@ -46,11 +48,12 @@ def sides(workload: str) -> dict[str, Spec]:
     return {"base": spec, "again": spec, "more": spec.model_copy(update={"params": more})}
 
 
-def cohort(workload: str, order: Sequence[str]) -> dict[str, Any]:
-    """Blocks of the three, which were started in this order and took turns, as JSON values."""
-    begun, stolen = time.monotonic(), stolen_seconds()
+def cohort(workload: str) -> dict[str, Any]:
+    """Blocks of the three, which were started at once and took turns, as JSON values."""
+    begun, stolen_before = time.monotonic(), stolen_seconds()
     specs = sides(workload)
-    workers = {name: worker_of(specs[name]) for name in order}
+    order = random.sample(list(specs), len(specs))
+    workers = dict(zip(order, workers_of([specs[name] for name in order]), strict=True))
     for turn in range(ROUNDS):
         for name in random.sample(list(workers), len(workers)):
             workers[name].handle.resume()
@@ -60,51 +63,39 @@ def cohort(workload: str, order: Sequence[str]) -> dict[str, Any]:
         worker.handle.kill()
         worker.close()
     blocks = {name: [[round(b.seconds, 7), b.steps] for b in w.series("step").blocks] for name, w in workers.items()}
-    seconds, now = time.monotonic() - begun, stolen_seconds()
+    took, now = time.monotonic() - begun, stolen_seconds()
     met = {
         "at": f"{datetime.now(timezone.utc):%Y-%m-%dT%H:%M:%SZ}",
         "cpu": system.cpu_model(),
-        "stolen": None if now is None or stolen is None else round((now - stolen) / seconds, 4),
+        "stolen": None if now is None or stolen_before is None else round((now - stolen_before) / took, 4),
     }
-    return {"workload": workload, "seconds": round(seconds, 2), **met, "started": list(workers), **blocks}
+    return {"workload": workload, "seconds": round(took, 2), **met, **blocks}
 
 
 def collect(pool: Path, count: int, workload: str) -> None:
-    """Adds cohorts to the pool, each as soon as it is there; the order of starts goes round, as in a session."""
-    order: list[str] = []
-    for number in range(count):
-        turn = number % 3
-        order = order if turn else random.sample(["base", "again", "more"], 3)
-        found = cohort(workload, order[turn:] + order[:turn])
+    """Adds cohorts to the pool, each as soon as it is there."""
+    for _ in range(count):
+        found = cohort(workload)
         with pool.open("a", encoding="utf-8") as file:
             file.write(json.dumps(found) + "\n")
 
 
-Ratio = tuple[float, int]
-"""Of one cohort: the logarithm of a ratio, and who of the two was started first (see `Contrast.adjusted`)."""
+def seconds(cohort: dict[str, Any], name: str) -> float:
+    """Of a step of one side of a cohort, by the estimator that comparisons use."""
+    return stats.faster_half([Block(seconds=s, steps=n, cpu_seconds=0.0) for s, n in cohort[name]])
 
 
-def ratios(cohorts: Sequence[dict[str, Any]], other: str) -> list[Ratio]:
-    """The other's time over the base's in each cohort, by the estimator that comparisons use."""
-
-    def seconds(cohort: dict[str, Any], name: str) -> float:
-        return stats.faster_half([Block(seconds=s, steps=n, cpu_seconds=0.0) for s, n in cohort[name]])
-
-    return [
-        (
-            math.log(seconds(each, other) / seconds(each, "base")),
-            (each["started"][0] == other) - (each["started"][0] == "base"),
-        )
-        for each in cohorts
-    ]
+def ratios(cohorts: Sequence[dict[str, Any]], other: str) -> list[float]:
+    """Logarithms of the other's time over the base's in each cohort."""
+    return [math.log(seconds(each, other) / seconds(each, "base")) for each in cohorts]
 
 
-def contrast(values: Sequence[Ratio]) -> stats.Contrast:
-    """What they say together, as a comparison has it."""
-    return stats.Contrast.adjusted([value for value, _ in values], [first for _, first in values])
+def contrast(values: Sequence[float]) -> stats.Contrast:
+    """What they say together, as a comparison has it; none of the sides was started first."""
+    return stats.Contrast.adjusted(values, [0] * len(values))
 
 
-def runs(values: Sequence[Ratio], most: int) -> Iterator[stats.Contrast]:
+def runs(values: Sequence[float], most: int) -> Iterator[stats.Contrast]:
     """What a run from each place on has measured when it stops; the last places hold too few and are left out."""
     threshold = load().threshold
     for start in range(len(values) - most + 1):
@@ -152,6 +143,21 @@ def judge(pool: Sequence[dict[str, Any]]) -> None:
             covered += (interval.low or 0.0) <= truth.value <= (interval.high or 0.0)
         played += len(found)
     print(share("interval covers", covered, played))
+    apart(pool)
+
+
+def apart(pool: Sequence[dict[str, Any]], count: int = stopping.PILOT) -> None:
+    """Prints how often identical programs are called Faster or Slower that ran one after the other, not in turns.
+
+    Nothing is claimed of these: whatever the machine did in between is in the ratio and not in its interval, which is
+    why a comparison says when its two sides were measured.
+    """
+    words: Counter[str] = Counter()
+    for start in range(len(pool) - 2 * count + 1):
+        first = [seconds(each, "base") for each in pool[start : start + count]]
+        then = [seconds(each, "again") for each in pool[start + count : start + 2 * count]]
+        words[verdict(stats.independent_ratio(first, then), load().threshold)] += 1
+    print(f"identical, one run after the other, {count} processes each: {dict(words)}")
 
 
 def main() -> None:

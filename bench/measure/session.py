@@ -23,7 +23,7 @@ from bench.analyse import stats
 from bench.analyse.pairing import within_group
 from bench.errors import Interrupted
 from bench.machine import environment
-from bench.measure import extra, starts, stopping, summary
+from bench.measure import allocation, extra, starts, stopping, summary
 from bench.measure.handle import WorkerEnded
 from bench.measure.interrupt import whole
 from bench.measure.plan import Group
@@ -76,6 +76,7 @@ class Session:
         self.confidence = confidence
         self.answered = 0.0
         self.cohort = 0
+        self.cohort_begun = self.begun
         self.needed: int | None = None
         self.workers: list[Sampling] = []
         self.order: list[Result] = []
@@ -124,13 +125,13 @@ class Session:
 
     def _cohorts(self) -> str:
         while True:
-            before = time.monotonic()
+            self.cohort_begun = time.monotonic()
             self.cohort += 1
             self._one_cohort()
             for result in self.results:
                 summary.summarise(result, self._of(result).total_steps, self._of(result).examples)
                 self.save(result)
-            reason = self._stop(time.monotonic() - before)
+            reason = self._stop(time.monotonic() - self.cohort_begun)
             if reason:
                 return reason
 
@@ -197,7 +198,14 @@ class Session:
 
     def measure(self, pairs: list[tuple[Result, Sampling]]) -> None:
         """Blocks in turns, then each worker's latency pass and end, alone."""
-        take_turns(pairs, self.rng, self.guarded, lambda result, phase: self._tell(result, phase, ""))
+        start_seconds = time.monotonic() - self.cohort_begun
+
+        def length(done: int, seconds: float) -> int:
+            compared = self.pairs([result for result, worker in pairs if worker.sample.failure is None])
+            budget = self.settings.max_time / self.pilot
+            return allocation.rounds(compared, done, seconds, start_seconds, budget)
+
+        take_turns(pairs, self.rng, self.guarded, lambda result, phase: self._tell(result, phase, ""), length)
         for result, worker in pairs:
             if worker.sample.failure is None:
                 with self.guarded(result, worker):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import random
+import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 
@@ -10,10 +12,10 @@ from bench.measure.sample import Sampling
 from bench.result import Result
 
 BLOCKS = 20
-"""Blocks of a process, unless they are long."""
+"""Blocks of a process at least, unless they are long."""
 
 MEASURE_SECONDS = 2.5
-"""Where blocks are long, no more are begun after this, once there are `FEWEST_BLOCKS`."""
+"""Where blocks are long, no more are due after this, once there are `FEWEST_BLOCKS`."""
 
 FEWEST_BLOCKS = 5
 
@@ -25,7 +27,11 @@ Tell = Callable[[Result, str], None]
 """Told of a result and its phase, between blocks."""
 
 
-def take_turns(pairs: Sequence[Pair], rng: random.Random, guarded: Guard, tell: Tell) -> None:
+Length = Callable[[int, float], int]
+"""Told of the rounds that are due at least and the seconds that they took, says how many there should be."""
+
+
+def take_turns(pairs: Sequence[Pair], rng: random.Random, guarded: Guard, tell: Tell, length: Length) -> None:
     """Times the blocks of workers that are warmed up and suspended.
 
     Args:
@@ -33,11 +39,12 @@ def take_turns(pairs: Sequence[Pair], rng: random.Random, guarded: Guard, tell: 
         rng: draws the order of each round.
         guarded: around whatever a worker is asked to do.
         tell: of progress.
+        length: asked once of each cohort of several.
     """
     if len(pairs) == 1 and len(pairs[0][1].sample.series) == 1:
         _alone(pairs[0], guarded, tell)
     else:
-        _in_rounds(pairs, rng, guarded, tell)
+        _in_rounds(pairs, rng, guarded, tell, length)
 
 
 def _alone(pair: Pair, guarded: Guard, tell: Tell) -> None:
@@ -55,11 +62,16 @@ def _alone(pair: Pair, guarded: Guard, tell: Tell) -> None:
             tell(result, "steady state")
 
 
-def _in_rounds(pairs: Sequence[Pair], rng: random.Random, guarded: Guard, tell: Tell) -> None:
+def _in_rounds(pairs: Sequence[Pair], rng: random.Random, guarded: Guard, tell: Tell, length: Length) -> None:
     turn, timed = 0, [0.0] * len(pairs)
     alone = len(pairs) == 1
-    for round_number in range(BLOCKS):
-        if round_number >= FEWEST_BLOCKS and max(timed) > MEASURE_SECONDS:
+    begun = time.monotonic()
+    wanted: int | None = None
+    for round_number in itertools.count():
+        due = BLOCKS if max(timed) <= MEASURE_SECONDS else FEWEST_BLOCKS
+        if wanted is None and round_number >= due:
+            wanted = round_number if alone else length(round_number, time.monotonic() - begun)
+        if wanted is not None and round_number >= wanted:
             break
         for index in rng.sample(range(len(pairs)), len(pairs)):
             result, worker = pairs[index]

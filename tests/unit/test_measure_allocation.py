@@ -1,0 +1,72 @@
+"""How long a cohort's turns go on."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+import pytest
+from synthetic import MOMENT, result
+
+from bench.measure.allocation import rounds
+from bench.result import Block, ProcessSample, Result, Series
+
+pytestmark = pytest.mark.once
+
+
+def noisy(levels: Sequence[float], noise: float, name: str) -> Result:
+    """A result of twenty blocks a cohort: each cohort at its level, each block with noise of its own."""
+    draw = random.Random(name)
+    samples = [
+        ProcessSample(
+            cohort=n,
+            pid=1,
+            started=MOMENT,
+            series=[
+                Series(
+                    blocks=[
+                        Block(seconds=0.1 * level * draw.lognormvariate(0, noise), steps=10, cpu_seconds=0.1)
+                        for _ in range(20)
+                    ]
+                )
+            ],
+        )
+        for n, level in enumerate(levels, 1)
+    ]
+    return result(name, samples=samples)
+
+
+def pair(levels: Sequence[float], noise: float) -> tuple[Result, Result]:
+    return noisy([1.0] * len(levels), noise, "a"), noisy(levels, noise, "b")
+
+
+def asked(both: tuple[Result, Result], cohort_seconds: float = 1000.0) -> int:
+    """Rounds after twenty of 0.2 s each, where starting took 8 s."""
+    return rounds([both], 20, 4.0, 8.0, cohort_seconds)
+
+
+def test_steady_blocks_are_due_no_more_rounds() -> None:
+    assert asked(pair([1.0, 1.001, 0.999, 1.002], 0.001)) == 20
+
+
+def test_blocks_that_vary_more_than_processes_are_due_more_rounds() -> None:
+    assert asked(pair([1.0, 1.0, 1.0, 1.0], 0.10)) > 60
+    assert asked(pair([1.0], 0.10)) > 20
+
+
+def test_processes_that_vary_more_than_blocks_are_due_more_cohorts_instead() -> None:
+    assert asked(pair([0.8, 1.0, 1.25, 0.9, 1.1, 1.3], 0.02)) == 20
+
+
+def test_no_cohort_takes_the_time_of_others() -> None:
+    assert asked(pair([1.0] * 4, 0.10), cohort_seconds=18.0) == 50
+    assert asked(pair([1.0] * 4, 0.10), cohort_seconds=9.0) == 20
+
+
+def test_what_has_no_times_or_too_few_blocks_asks_for_nothing() -> None:
+    base, other = pair([1.0], 0.1)
+    assert rounds([], 20, 4.0, 8.0, 1000.0) == 20
+    other.samples[0].series[0].blocks[3].seconds = float("nan")
+    assert asked((base, other)) == 20
+    del other.samples[0].series[0].blocks[7:]
+    assert asked((base, other)) == 20
