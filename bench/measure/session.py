@@ -202,7 +202,8 @@ class Session:
 
         def length(done: int, seconds: float) -> int:
             compared = self.pairs([result for result, worker in pairs if worker.sample.failure is None])
-            budget = self.settings.max_time / self.pilot
+            run = self.results[0].purpose == "run"  # of the others there are many, and few cohorts of each
+            budget = self.settings.max_time / self.pilot if run else 1.5 * start_seconds
             return allocation.rounds(compared, done, seconds, start_seconds, budget)
 
         take_turns(pairs, self.rng, self.guarded, lambda result, phase: self._tell(result, phase, ""), length)
