@@ -110,7 +110,7 @@ def contents(root: Path) -> dict[str, str]:
             path = Path(folder, name)
             state = path.lstat()
             if path.is_symlink():
-                inside = os.readlink(path)
+                inside = str(path.readlink())
             elif path.is_file():
                 inside = hashlib.sha256(path.read_bytes()).hexdigest()
             else:
