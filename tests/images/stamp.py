@@ -29,16 +29,16 @@ INPUTS = (
 )
 
 
-def inputs() -> list[Path]:
-    """The files that decide what the cuda image is, in a fixed order."""
-    return sorted({path for pattern in INPUTS for path in ROOT.glob(pattern)})
+def inputs(root: Path = ROOT) -> list[Path]:
+    """The files of a checkout that decide what the cuda image is, in a fixed order."""
+    return sorted({path for pattern in INPUTS for path in root.glob(pattern)})
 
 
-def current() -> str:
+def current(root: Path = ROOT) -> str:
     """Their hash as they are now."""
     whole = hashlib.sha256()
-    for path in inputs():
-        whole.update(f"{path.relative_to(ROOT).as_posix()}\n{hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
+    for path in inputs(root):
+        whole.update(f"{path.relative_to(root).as_posix()}\n{hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
     return whole.hexdigest()
 
 
