@@ -12,10 +12,10 @@ FIELDS = ("Package", "Version", "Architecture", "source:Package")
 def licences(one: metadata.Distribution) -> list[str]:
     """What a package says of its licence: an expression, a short text, or its classifiers."""
     said = one.metadata
-    if expression := said.get("License-Expression"):
-        return [expression]
+    if "License-Expression" in said:
+        return [said["License-Expression"]]
     listed = [each.rpartition(" :: ")[2] for each in said.get_all("Classifier", []) if each.startswith("License :: ")]
-    text = (said.get("License") or "").strip()
+    text = (said["License"] if "License" in said else "").strip()
     return listed or ([text] if text and len(text) < 60 and "\n" not in text else [])
 
 

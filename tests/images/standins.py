@@ -10,7 +10,6 @@ import hashlib
 import inspect
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 from images.engine import NAME, podman
@@ -74,11 +73,12 @@ def _copy_python(prefix: Path, local: Path) -> None:
 
 def _debian(tar: Path, packages: str) -> None:
     options = [f"--dpkgopt={each}" for each in SLIM]
-    command = ["mmdebstrap", "--quiet", "--variant=minbase", f"--include={packages}", *options, SUITE, tar]
+    command = ["mmdebstrap", "--quiet", "--variant=minbase", f"--include={packages}", *options, SUITE, str(tar)]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 
 
 def _recipe() -> str:
-    """Changes when this file does, so that an image that was made by another one is not taken."""
-    return hashlib.sha256(inspect.getsource(sys.modules[__name__]).encode()).hexdigest()[:12]
+    """Changes when what makes them does, so that an image that was made in another way is not taken."""
+    made = [inspect.getsource(each) for each in (python_3_13, python_3_10, _copy_python)]
+    return hashlib.sha256("".join([SUITE, *SLIM, PYTHON_3_10_LIBRARIES, *made]).encode()).hexdigest()[:12]

@@ -45,7 +45,14 @@ def folder(tmp_path: Path) -> Path:
 
 def compose(folder: Path, *words: str) -> str:
     """Runs podman-compose there; returns all that it showed."""
-    command = [Path(sys.executable).parent / "podman-compose", "--file", "compose.yaml", "--file", "here.yaml", *words]
+    command = [
+        str(Path(sys.executable).parent / "podman-compose"),
+        "--file",
+        "compose.yaml",
+        "--file",
+        "here.yaml",
+        *words,
+    ]
     given = {**environment(), "WORKLOAD": SMALL, "COMPOSE_PROJECT_NAME": "devbench-test"}
     done = subprocess.run(command, cwd=folder, env=given, capture_output=True, text=True, timeout=600)
     return done.stdout + done.stderr

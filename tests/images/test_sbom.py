@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.once, pytest.mark.needs("container-engine"), pytest.ma
 
 def made(image: str) -> str:
     """The document as `make sbom` writes it."""
-    command = [sys.executable, ROOT / "images" / "sbom.py", image]
+    command = [sys.executable, str(ROOT / "images" / "sbom.py"), image]
     given = {**environment(), "ENGINE": "podman"}
     return subprocess.run(command, env=given, capture_output=True, text=True, check=True).stdout
 
@@ -60,7 +60,7 @@ def test_licences_are_listed(document: str) -> None:
 
 
 def test_without_the_image_it_says_so() -> None:
-    command = [sys.executable, ROOT / "images" / "sbom.py", "localhost/devbench-none:cpu"]
+    command = [sys.executable, str(ROOT / "images" / "sbom.py"), "localhost/devbench-none:cpu"]
     done = subprocess.run(command, env={**environment(), "ENGINE": "podman"}, capture_output=True, text=True)
     assert done.returncode != 0
     assert "devbench-none" in done.stderr
