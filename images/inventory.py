@@ -12,11 +12,11 @@ FIELDS = ("Package", "Version", "Architecture", "source:Package")
 def licences(one: metadata.Distribution) -> list[str]:
     """What a package says of its licence: an expression, a short text, or its classifiers."""
     said = one.metadata
-    if "License-Expression" in said:
-        return [said["License-Expression"]]
+    if expressions := said.get_all("License-Expression"):
+        return expressions
     listed = [each.rpartition(" :: ")[2] for each in said.get_all("Classifier", []) if each.startswith("License :: ")]
-    text = (said["License"] if "License" in said else "").strip()
-    return listed or ([text] if text and len(text) < 60 and "\n" not in text else [])
+    texts = [text.strip() for text in said.get_all("License", [])]
+    return listed or [text for text in texts if 0 < len(text) < 60 and "\n" not in text]
 
 
 def debian_licences(package: str) -> list[str]:

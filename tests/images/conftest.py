@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from images import stamp
-from images.engine import ROOT, build
+from images.engine import ROOT, alone, build
 from images.standins import python_3_10, python_3_13
 
 CUDA = Path(__file__).parent / "test_cuda.py"
@@ -22,13 +22,15 @@ passed: set[str] = set()
 @pytest.fixture(scope="session")
 def base_3_13(tmp_path_factory: pytest.TempPathFactory) -> str:
     """What stands in for the Python image that the cpu and the cuda image start from."""
-    return python_3_13(tmp_path_factory.mktemp("base"))
+    with alone():
+        return python_3_13(tmp_path_factory.mktemp("base"))
 
 
 @pytest.fixture(scope="session")
 def base_3_10(tmp_path_factory: pytest.TempPathFactory) -> str:
     """What stands in for the Python image that the directml image starts from; it needs "tensorflow-2.10"."""
-    return python_3_10(tmp_path_factory.mktemp("base"), ROOT / ".venv-directml" / "bin" / "python")
+    with alone():
+        return python_3_10(tmp_path_factory.mktemp("base"), ROOT / ".venv-directml" / "bin" / "python")
 
 
 @pytest.fixture(scope="session")

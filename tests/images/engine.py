@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import subprocess
+import sys
+import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -50,6 +51,18 @@ def podman(*words: str, check: bool = True, timeout: float = SECONDS) -> subproc
     return done
 
 
+@contextmanager
+def alone() -> Iterator[None]:
+    """Within, no other process of the suite builds: what one has built the next one finds."""
+    if sys.platform == "win32":
+        raise NotImplementedError
+    import fcntl
+
+    with (Path(tempfile.gettempdir()) / f"{NAME}.lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
 def build(backend: str, base: str, name: str = NAME, *options: str) -> str:
     """Builds an image with the script that users build with; returns its name.
 
@@ -61,9 +74,9 @@ def build(backend: str, base: str, name: str = NAME, *options: str) -> str:
     """
     variables = {**environment(), "ENGINE": "podman", "BASE_IMAGE": base, "NAME": name}
     given = ["--network=host", *wheels(), *options]
-    done = subprocess.run(
-        [ROOT / "images" / "build", backend, "--", *given], env=variables, capture_output=True, text=True, timeout=3600
-    )
+    command = [str(ROOT / "images" / "build"), backend, "--", *given]
+    with alone():
+        done = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=3600)
     assert done.returncode == 0, f"{done.stdout[-4000:]}\n{done.stderr[-4000:]}"
     return f"{name}:{backend}"
 
@@ -194,8 +207,3 @@ def mounted(image: str) -> Iterator[Path]:
 def variables(image: str) -> Mapping[str, str]:
     """The environment that an image gives."""
     return dict(each.split("=", 1) for each in inspect(image)["Config"]["Env"])
-
-
-def identifier(text: str) -> str:
-    """A text as a part of an image's tag."""
-    return re.sub(r"[^a-z0-9.-]+", "-", text.lower())

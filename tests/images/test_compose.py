@@ -6,7 +6,6 @@ what it asks the engine for is looked at apart.
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import sys
@@ -39,7 +38,7 @@ def folder(tmp_path: Path) -> Path:
     shutil.copy(ROOT / "compose.yaml", tmp_path)
     (tmp_path / "here.yaml").write_text(OVERRIDE)
     (tmp_path / "results").mkdir()
-    os.chown(tmp_path / "results", 1000, 1000)
+    shutil.chown(tmp_path / "results", 1000, 1000)
     return tmp_path
 
 

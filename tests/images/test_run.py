@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -60,7 +60,7 @@ def test_without_a_mount_the_results_end_with_the_container_and_it_says_so(every
 
 
 def test_results_go_where_a_folder_is_mounted_and_belong_to_whoever_ran_it(cpu: str, tmp_path: Path) -> None:
-    os.chown(tmp_path, 4711, 4711)
+    shutil.chown(tmp_path, 4711, 4711)
     options = (*RESTRICTED, "--user=4711:4711", f"--volume={tmp_path}:/results")
     ended = run(cpu, "run", "matmul", "--param", "n=64", *BRIEF, options=options)
     assert ended.code == 0, ended.err
@@ -112,7 +112,7 @@ def test_a_failed_run_ends_with_1(cpu: str, tmp_path: Path) -> None:
 
 
 def test_stopping_keeps_what_was_measured_and_ends_within_two_seconds(cpu: str, tmp_path: Path) -> None:
-    os.chown(tmp_path, 1000, 1000)
+    shutil.chown(tmp_path, 1000, 1000)
     options = (*RESTRICTED, f"--volume={tmp_path}:/results")
     words = ("run", "tabular", "--case", "small", "--target-error", "0.1%", "--max-time", "10m")
     with Container(cpu, *words, options=options) as container:
