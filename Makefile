@@ -4,7 +4,7 @@
 # twice: .made the bare environment, .run the package with what it needs, .dev the tools of the developers.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format schema lock bench clean
+.PHONY: help demo test check format schema lock images sbom bench clean
 
 VENV := .venv
 # The second TensorFlow: 2.10 with the DirectML plugin, which exists for Python 3.10 on x86-64 only.
@@ -31,7 +31,7 @@ LOCKED := $(PIP) --only-binary :all: --require-hashes
 PACKAGE := $(PIP) --no-deps --no-build-isolation --editable .
 PYTEST := -m pytest --durations=25 --durations-min=5 $(if $(STRICT),--strict-skips)
 # Programs of benchmarks/, with what follows their name behind a slash; several hours altogether.
-BENCHMARKS := startup inside observer noise verdicts projection projection/apart scale
+BENCHMARKS := startup images inside observer noise verdicts projection projection/apart scale
 
 COMPILE := $(TOOLS)/bin/uv pip compile --quiet --universal --python-version 3.10 --generate-hashes \
 	--no-emit-index-url --custom-compile-command "make lock" $(if $(UPGRADE),--upgrade)
@@ -85,6 +85,15 @@ lock: $(TOOLS)/.made ## make the locks anew from pyproject.toml (UPGRADE=1: with
 	$(COMPILE) --group xprof --output-file images/xprof.lock
 	$(COMPILE) --group build --output-file images/build.lock
 	$(COMPILE) --group lock --output-file images/tools.lock
+
+images: ## build the container images: all, or IMAGES="cpu cuda" (ENGINE=docker BASE_IMAGE=…)
+	images/build $(IMAGES)
+
+sbom: $(VENV)/.dev ## write the bill of materials of each image that is built into dist/
+	@mkdir -p dist; for backend in $(or $(IMAGES),$(patsubst Dockerfile.%,%,$(wildcard Dockerfile.*))); do \
+		$(VENV)/bin/python images/sbom.py devbench:$$backend >dist/devbench-$$backend.cdx.json || exit 1; \
+		echo "dist/devbench-$$backend.cdx.json"; \
+	done
 
 bench: $(VENV)/.dev ## run the programs behind the figures in benchmarks/README.md
 	@for words in $(BENCHMARKS); do \

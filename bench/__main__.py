@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import signal
 import sys
 
@@ -15,6 +16,10 @@ def main() -> None:
             stream.reconfigure(errors="replace")
     # Nothing is begun yet that Ctrl-C could spoil: until here it ends this process without a traceback.
     usual = signal.signal(signal.SIGINT, signal.SIG_DFL)
+    if os.getpid() == 1:
+        # The kernel spares a container's first process every signal that it has no handler for.
+        for each in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(each, lambda signum, _: os._exit(128 + signum))
     from bench.cli import app
 
     signal.signal(signal.SIGINT, usual)

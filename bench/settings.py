@@ -26,13 +26,16 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
-from bench import syntax
+from bench import syntax, system
 from bench.errors import SettingsError
 from bench.spec import CHANGES, Change, Dtype, Loop
 
 PREFIX = "DEVBENCH_"
 FILE = Path("devbench.toml")
 FILE_VARIABLE = PREFIX + "CONFIG"
+
+MOUNT = Path("/results")
+"""Where a container of ours puts results if something is mounted there."""
 
 
 @dataclass(frozen=True)
@@ -116,7 +119,8 @@ with warnings.catch_warnings():
         ) -> tuple[PydanticBaseSettingsSource, ...]:
             """The order of precedence."""
             file = _file.get()
-            return (init_settings, _Environment(settings_cls), *([_File(settings_cls, file)] if file else []))
+            files = [_File(settings_cls, file)] if file else []
+            return (init_settings, _Environment(settings_cls), *files, _Image(settings_cls))
 
 
 def load(config: str | Path | None = None, **given: Any) -> RunSettings:
@@ -206,6 +210,19 @@ class _Environment(EnvSettingsSource):
         if field_name == "param" and value is not None:
             return _pairs(value, f"variable {variable('param')}")
         return super().prepare_field_value(field_name, field, value, value_is_complex)
+
+
+class _Image(PydanticBaseSettingsSource):
+    """What our container images make of a default: results go to `/results` where something is mounted there."""
+
+    def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:
+        """The value of one field, its name, and that it is not complex."""
+        mounted = field_name == "output" and system.image() and os.path.ismount(MOUNT)
+        return (MOUNT if mounted else None), field_name, False
+
+    def __call__(self) -> dict[str, Any]:
+        found = {name: self.get_field_value(field, name)[0] for name, field in self.settings_cls.model_fields.items()}
+        return {name: value for name, value in found.items() if value is not None}
 
 
 class _File(TomlConfigSettingsSource):

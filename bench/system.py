@@ -17,6 +17,9 @@ from pathlib import Path
 
 ROOT = Path("/")
 
+IMAGE_VARIABLE = "DEVBENCH_IMAGE"
+"""Set in our container images, to the image's name."""
+
 _START = "import runpy, sys; sys.path[0] = sys.argv.pop(1); runpy.run_module(sys.argv.pop(1), run_name='__main__')"
 
 # What decides which of TensorFlow's, oneDNN's and XLA's code paths a CPU can take (Linux' names of the flags).
@@ -137,3 +140,32 @@ def container(root: Path = ROOT, environ: Mapping[str, str] = os.environ) -> str
         if mark in groups:
             return engine
     return None
+
+
+def image(environ: Mapping[str, str] = os.environ) -> str | None:
+    """The name of the container image of ours that this runs in, such as "devbench:cpu"; none elsewhere."""
+    return environ.get(IMAGE_VARIABLE) or None
+
+
+def mounted(path: Path) -> bool:
+    """Whether something is mounted at a path or at a folder above it, the root left out."""
+    whole = path.absolute()
+    return any(os.path.ismount(each) for each in [whole, *whole.parents][:-1])
+
+
+def fleeting(folder: Path, root: Path = ROOT) -> bool:
+    """Whether what is written to a folder ends with the container: nothing is mounted there, or memory is.
+
+    Args:
+        folder: that exists.
+        root: the folder that stands for `/` where the mounts are read.
+    """
+    here = folder.resolve()
+    kinds: dict[Path, str] = {}
+    for line in (read(root / "proc/self/mountinfo") or "").splitlines():
+        left, _, right = line.partition(" - ")
+        fields, kind = left.split(), right.split()
+        if len(fields) > 4 and kind:
+            kinds[Path(fields[4])] = kind[0]
+    point = next((each for each in [here, *here.parents] if each in kinds), Path("/"))
+    return point == Path("/") or kinds[point] in ("tmpfs", "ramfs")

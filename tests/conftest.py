@@ -119,6 +119,27 @@ def _chromium() -> Absent | None:
     return Absent(f"there is none of {', '.join(BROWSERS)} on the path", cure, avoidable=True)
 
 
+def _container_engine() -> Absent | None:
+    if sys.platform != "linux" or platform.machine() != "x86_64":
+        return Absent("the images are built for Linux on x86-64", "run it there", avoidable=False)
+    if os.geteuid() != 0:
+        return Absent("base images can be made, and containers be limited, by root only", "run it as root", True)
+    missing = [name for name in ("podman", "mmdebstrap", "runc") if shutil.which(name) is None]
+    if not missing:
+        return None
+    cure = "install them (on Debian: apt-get install podman runc slirp4netns containernetworking-plugins mmdebstrap)"
+    return Absent(f"there is no {', '.join(missing)} on the path", cure, avoidable=True)
+
+
+def _changed_cuda_image() -> Absent | None:
+    from images import stamp
+
+    if not stamp.unchanged():
+        return None
+    what = f"the cuda image passed with these very inputs ({stamp.FILE.name})"
+    return Absent(what, f"remove {stamp.FILE.name}", avoidable=False)
+
+
 CAPABILITIES: dict[str, Callable[[], Absent | None]] = {
     "nvidia-gpu": _nvidia,
     "no-nvidia-gpu": _no_nvidia,
@@ -129,6 +150,8 @@ CAPABILITIES: dict[str, Callable[[], Absent | None]] = {
     "posix": _posix,
     "cpu-quota": _cpu_quota,
     "chromium": _chromium,
+    "container-engine": _container_engine,
+    "changed-cuda-image": _changed_cuda_image,
     "linux": _system("linux", "Linux"),
     "windows": _system("win32", "Windows"),
     "macos": _system("darwin", "macOS"),

@@ -16,13 +16,13 @@ from typing import Any
 
 from bench import installed, system
 from bench.backends._probe import ask
-from bench.backends._shared import files_named, library_folders
+from bench.backends._shared import files_named, install, library_folders
 from bench.check import Check, guarded
 from bench.system import ROOT, read
 
 LIBRARY = "libcuda.so.1"
 EXTRA = "cuda"
-INSTALL = f"pip install devbench[{EXTRA}]"
+INSTALL = install(EXTRA)
 
 # The oldest driver that CUDA 12 runs with (NVIDIA's CUDA compatibility guide), and its number as CUDA counts.
 OLDEST_DRIVER, OLDEST_CUDA = "525.60.13", 12000
@@ -40,6 +40,7 @@ _FOLDERS = (
     "/usr/local/cuda/compat",
     "/run/opengl-driver/lib",
 )
+_UNCALLED = ("nvidia-curand-cu12",)  # TensorFlow asks for it and calls no function of it: our image leaves it out
 _NAMED = ("libcudart.so.12", "libcublas.so.12", "libcudnn.so.9")
 
 
@@ -64,7 +65,7 @@ def _build() -> Iterator[Check]:
         return
     build = installed.build()
     if not build.get("is_cuda_build"):
-        cure = f"pip uninstall {found[0]}\n{INSTALL}"
+        cure = INSTALL if system.image() else f"pip uninstall {found[0]}\n{INSTALL}"
         if platform.machine() == "aarch64":
             cure = "there is no such wheel for arm64: use NVIDIA's own TensorFlow container"
         yield Check(name, "FAIL", f"{found[0]} {found[1]} is built without CUDA", cure)
@@ -77,7 +78,7 @@ def _libraries() -> Iterator[Check]:
     """CUDA's libraries come as wheels, or from the system where the loader finds them."""
     name = "CUDA libraries"
     found = installed.tensorflow()
-    wanted = installed.extra(found[0], "and-cuda") if found else []
+    wanted = [each for each in (installed.extra(found[0], "and-cuda") if found else []) if each not in _UNCALLED]
     missing = [wheel for wheel in wanted if not installed.version(wheel)]
     if wanted and not missing:
         yield Check(name, "PASS", f"all {len(wanted)} nvidia-* wheels that {found[0] if found else ''} asks for")
@@ -178,7 +179,10 @@ def _give(root: Path) -> str:
     if engine == "kubernetes":
         return "give the container resources.limits: {nvidia.com/gpu: 1}, on a node with NVIDIA's device plugin"
     if engine:
-        return "start the container with its GPU: docker run --gpus all … or podman run --device nvidia.com/gpu=all …"
+        return (
+            "start the container with its GPU: docker run --gpus all …, or by CDI: "
+            "podman run --device nvidia.com/gpu=all … (or docker with the same)"
+        )
     if system.wsl(root):
         return f"install NVIDIA's driver for Windows ({OLDEST_DRIVER} or newer) and none inside WSL, then: wsl --update"
     return f"install NVIDIA's driver {OLDEST_DRIVER} or newer; nvidia-smi must then list the GPU"
@@ -211,7 +215,10 @@ def _compiled(offered: int, built: str) -> Iterator[Check]:
     """What it means that the driver must compile TensorFlow's kernels (PTX) at the first start."""
     kept = os.environ.get("CUDA_CACHE_PATH")
     found = "no machine code for this GPU: the first start compiles it, which takes minutes"
-    if kept:
+    if kept and system.image() and not system.mounted(Path(kept)):
+        cure = f"start the container with -v devbench-cache:{kept}"
+        yield Check("GPU code", "WARN", f"{found}; nothing is mounted at {kept}, so the next start does too", cure)
+    elif kept:
         yield Check("GPU code", "PASS", f"{found}, and keeps it in {kept}")
     else:
         cure = "keep the compiled code between runs: set CUDA_CACHE_PATH to a folder that lasts"

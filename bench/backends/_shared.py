@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from bench import installed
+from bench import installed, system
 from bench.check import Check
 from bench.errors import DeviceAbsent, SettingsError
 from bench.spec import Spec
@@ -23,6 +23,11 @@ def common_environment(spec: Spec) -> dict[str, str]:
     }
 
 
+def install(extra: str) -> str:
+    """How to get what a backend needs: its extra, or from an image of ours the image that has it."""
+    return f"use the image devbench:{extra}" if system.image() else f"pip install devbench[{extra}]"
+
+
 def require_tensorflow(extra: str) -> tuple[str, str]:
     """Name and version of the TensorFlow installed.
 
@@ -34,7 +39,7 @@ def require_tensorflow(extra: str) -> tuple[str, str]:
     """
     found = installed.tensorflow()
     if found is None:
-        raise SettingsError("no TensorFlow is installed beside devbench", f"pip install devbench[{extra}]")
+        raise SettingsError("no TensorFlow is installed beside devbench", install(extra))
     return found
 
 
@@ -42,7 +47,7 @@ def tensorflow_check(extra: str) -> Iterator[Check]:
     """Whether there is a TensorFlow, and which."""
     found = installed.tensorflow()
     if found is None:
-        yield Check("TensorFlow", "FAIL", "no TensorFlow is installed", f"pip install devbench[{extra}]")
+        yield Check("TensorFlow", "FAIL", "no TensorFlow is installed", install(extra))
     else:
         yield Check("TensorFlow", "PASS", f"{found[0]} {found[1]}")
 

@@ -19,7 +19,7 @@ from bench.spec import Spec
 NAME = "cpu"
 DESCRIPTION = "the CPU, with every accelerator hidden"
 EXTRA = "cpu"
-IMAGE = "devbench-cpu"
+IMAGE = "devbench:cpu"
 PLATFORMS = "Linux (x86-64, arm64), Windows (x86-64) and macOS (arm64)"
 
 

@@ -22,7 +22,7 @@ from bench.spec import Spec
 NAME = "cuda"
 DESCRIPTION = "an NVIDIA GPU, by CUDA"
 EXTRA = look.EXTRA
-IMAGE = "devbench-cuda"
+IMAGE = "devbench:cuda"
 PLATFORMS = "Linux x86-64 and WSL2, with an NVIDIA driver of 525.60.13 or newer"
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from bench import installed, system
 from bench.backends._probe import ask
-from bench.backends._shared import common_environment, files_named, library_folders, refuse
+from bench.backends._shared import common_environment, files_named, install, library_folders, refuse
 from bench.check import Check, guarded
 from bench.errors import DeviceAbsent
 from bench.spec import Spec
@@ -23,11 +23,11 @@ from bench.spec import Spec
 NAME = "directml"
 DESCRIPTION = "a DirectX 12 GPU of any maker, by Microsoft's DirectML plug-in (paused since October 2023)"
 EXTRA = "directml"
-IMAGE = "devbench-directml"
+IMAGE = "devbench:directml"
 PLATFORMS = "Windows and WSL2, Python 3.10"
 
 PLUGIN = "tensorflow-directml-plugin"
-INSTALL = f"with Python 3.10: pip install devbench[{EXTRA}]"
+INSTALL = install(EXTRA) if system.image() else f"with Python 3.10: {install(EXTRA)}"
 CONTAINER = "--device=/dev/dxg -v /usr/lib/wsl:/usr/lib/wsl -e LD_LIBRARY_PATH=/usr/lib/wsl/lib"
 _LIBRARIES = ("libd3d12.so", "libdxcore.so")
 _SECONDS = 8.0

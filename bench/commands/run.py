@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from bench import system
 from bench.commands import as_json, build, complain, describe, print_json
 from bench.commands.options import with_settings
 from bench.errors import Interrupted
@@ -41,6 +42,8 @@ def run(
         _show(results, settings.threshold)
     if results:
         typer.echo(f"results: {settings.output}", err=True)
+        if system.image() and system.fleeting(settings.output):
+            typer.echo('  They end with the container. To keep them: docker run -v "$PWD/results:/results" …', err=True)
     if stopped:
         complain(stopped)
     code = stopped.exit_code if stopped else exit_code(results)

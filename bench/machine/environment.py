@@ -41,6 +41,7 @@ PLACE = (
 # What an image or the chart tells of where it put us: key in the environment, variable.
 DEPLOYMENT = {
     "image": "DEVBENCH_IMAGE",
+    "image_version": "DEVBENCH_IMAGE_VERSION",
     "image_digest": "DEVBENCH_IMAGE_DIGEST",
     "node": "DEVBENCH_NODE",
     "pool": "DEVBENCH_POOL",
@@ -120,7 +121,7 @@ def host(root: Path = ROOT, environ: Mapping[str, str] = os.environ) -> dict[str
             "build": " ".join(platform.python_build()),
             "compiler": platform.python_compiler(),
         },
-        "deployment": {key: environ[name] for key, name in DEPLOYMENT.items() if environ.get(name)},
+        "deployment": deployment(root, environ),
         "variables": variables(environ),
     }
 
@@ -137,6 +138,18 @@ def where(environment: Mapping[str, Any]) -> str:
     """A fingerprint of the kind of machine and the TensorFlow (`PLACE`), such as "9f86d081884c"."""
     parts = [at(environment, place) for place in PLACE]
     return hashlib.sha256(json.dumps(parts, default=str).encode()).hexdigest()[:12]
+
+
+def deployment(root: Path = ROOT, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """What is known of the image and the place that this was put into; podman tells the image's id by itself.
+
+    Args:
+        root: the folder that stands for `/`.
+        environ: the environment variables to look at.
+    """
+    found = {key: environ[name] for key, name in DEPLOYMENT.items() if environ.get(name)}
+    told = re.search(r'^imageid="(.+)"', read(root / "run/.containerenv") or "", re.MULTILINE)
+    return found | ({"image_id": told[1]} if told else {})
 
 
 def governor(root: Path = ROOT) -> str | None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -113,6 +113,42 @@ def memory_available(root: Path = ROOT) -> int:
         used -= stat.get("total_inactive_file" if level.version == 1 else "inactive_file", 0)
         left += [max(0, limit - used) for limit in _limits(level)]
     return min(left)
+
+
+@dataclass(frozen=True)
+class Room:
+    """How much of a memory limit is in use.
+
+    Attributes:
+        limit: bytes.
+        used: bytes that the kernel can't get back by dropping files from memory.
+    """
+
+    limit: int
+    used: int
+
+    @property
+    def left(self) -> int:
+        """Bytes until the kernel ends processes."""
+        return self.limit - self.used
+
+
+def memory_room(groups: Iterable[Level]) -> Room | None:
+    """The limit that is nearest to being reached, or none where there is none.
+
+    Args:
+        groups: `levels("memory")`, to be found once by whoever looks often.
+    """
+    found = []
+    for level in groups:
+        used = level.number("memory.usage_in_bytes" if level.version == 1 else "memory.current")
+        if used is None:
+            continue
+        stat = level.table("memory.stat")
+        kinds = ("total_active_file", "total_inactive_file") if level.version == 1 else ("active_file", "inactive_file")
+        used = max(0, used - sum(stat.get(kind, 0) for kind in kinds))
+        found += [Room(limit, used) for limit in _limits(level)]
+    return min(found, key=lambda room: room.left, default=None)
 
 
 def throttling(root: Path = ROOT) -> Throttling | None:

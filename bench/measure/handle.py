@@ -24,7 +24,9 @@ from typing import Any
 from pydantic import ValidationError
 
 from bench import system
+from bench.machine.limits import Room
 from bench.measure.events import EVENT, Event, Failed, Go, Latency, PhaseBegun, Start, Trace
+from bench.measure.memory import MemoryWatch, full
 from bench.result import Failure
 from bench.spec import Spec
 
@@ -86,6 +88,7 @@ class Handle:
 
         self._ps = psutil.Process(self.process.pid)
         self.suspended = False
+        self._memory = MemoryWatch()
         self._lines: queue.Queue[bytes | None] = queue.Queue()
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
@@ -115,8 +118,11 @@ class Handle:
         """
         deadline = time.monotonic() + self.timeout
         while True:
+            room, soon = self._memory.look()
+            if room is not None:
+                raise WorkerEnded(self._full(room))
             try:
-                line = self._lines.get(timeout=min(0.5, max(0.01, deadline - time.monotonic())))
+                line = self._lines.get(timeout=min(soon, max(0.01, deadline - time.monotonic())))
                 break
             except queue.Empty:
                 # A process that the worker started may hold the line open after its death.
@@ -243,6 +249,11 @@ class Handle:
             phase=self.phase,
             last_lines=self.last_lines(),
         )
+
+    def _full(self, room: Room) -> Failure:
+        held = self.rss()
+        self.kill()
+        return full(room, held, self.phase, self.last_lines())
 
     def _ended(self) -> Failure:
         try:

@@ -119,7 +119,8 @@ class Worker:
             import tensorflow as tf
 
             _ = tf.keras.Model
-        with self.phase("device_init", "the first start on a new GPU may compile kernels for minutes"):
+        note = "the first start on a new GPU may compile kernels for minutes" if spec.backend == "cuda" else ""
+        with self.phase("device_init", note):
             from bench import registry
 
             backend = registry.backend(spec.backend)

@@ -22,6 +22,7 @@ from typing import BinaryIO
 from pydantic import ValidationError
 from pydantic_core import from_json
 
+from bench import system
 from bench.analyse.explain import Explanation
 from bench.errors import DataError, OutputError
 from bench.result import SCHEMA_VERSION, Purpose, Result
@@ -311,7 +312,7 @@ def _replace(temporary: Path, path: Path) -> None:
 
 def _unwritable(folder: Path, error: OSError, option: str = "--output") -> OutputError:
     what = "results" if option == "--output" else f"{option.lstrip('-')}s"
-    return OutputError(
-        f"{what} can't be written to {folder}: {error.strerror or error}",
-        f"Choose another folder with {option} (or DEVBENCH_{option.lstrip('-').upper()}).",
-    )
+    hint = f"Choose another folder with {option} (or DEVBENCH_{option.lstrip('-').upper()})."
+    if system.image():
+        hint += "\nIf it is mounted, run the container as its owner: docker run --user $(id -u):$(id -g) …"
+    return OutputError(f"{what} can't be written to {folder}: {error.strerror or error}", hint)

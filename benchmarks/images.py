@@ -1,0 +1,97 @@
+"""What an image weighs and what fills it, and how much longer its help takes than a bare container of its base image.
+
+`python -m benchmarks.images [ROUNDS] [IMAGE…]`; without names devbench:cpu, devbench:cuda and devbench:directml, those
+that are built. Claimed: 1.3, 5.5 and 1.6 GB unpacked; help within 0.5 s of the bare container.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+from typing import Any
+
+CLAIMED = {"cpu": 1.3e9, "cuda": 5.5e9, "directml": 1.6e9}
+SHOWN = 12
+
+SIZES = """
+import json, os, sys
+held = {}
+for folder, _, names in os.walk("/", onerror=None):
+    if folder.startswith(("/proc", "/sys", "/dev")):
+        continue
+    for name in names:
+        path = os.path.join(folder, name)
+        if not os.path.islink(path):
+            parts = path.split("/")
+            package = parts[6] if "/site-packages/" in path and len(parts) > 6 else "system and Python"
+            kind = "bytecode" if path.endswith(".pyc") and package != "system and Python" else package
+            held[kind] = held.get(kind, 0) + os.path.getsize(path)
+print(json.dumps(held))
+"""
+
+
+def engine(*words: str) -> str:
+    """What podman, or docker without it, prints."""
+    command = shutil.which("podman") or shutil.which("docker")
+    return subprocess.run([command, *words], check=True, capture_output=True, text=True).stdout if command else ""
+
+
+def images(named: list[str]) -> list[str]:
+    """The images that are there."""
+    wanted = named or [f"devbench:{backend}" for backend in CLAIMED]
+    there = engine("images", "--format", "{{.Repository}}:{{.Tag}}").split()
+    return [name for name in wanted if any(each.removeprefix("localhost/") == name for each in there)]
+
+
+def weigh(image: str) -> None:
+    """Prints an image's size against the claim, and the largest parts of it."""
+    (known,) = json.loads(engine("image", "inspect", image))
+    claim = CLAIMED.get(image.rpartition(":")[2].rpartition("-")[2])
+    against = f", claimed {claim / 1e9:.1f} GB" if claim else ""
+    print(f"{image}: {known['Size'] / 1e9:.2f} GB unpacked{against}")
+    python = ("--entrypoint=/opt/devbench/bin/python", image, "-c", SIZES)
+    held: dict[str, Any] = json.loads(engine("run", "--rm", "--network=none", "--user=0", *python))
+    parts = sorted(held.items(), key=lambda item: -item[1])
+    rest = sum(size for _, size in parts[SHOWN:])
+    for name, size in [*parts[:SHOWN], ("all else", rest)]:
+        print(f"  {size / 1e6:8.0f} MB  {name}")
+
+
+def start(image: str, rounds: int) -> None:
+    """Prints how long help takes, over a container of its base image that does nothing."""
+    (known,) = json.loads(engine("image", "inspect", image))
+    base = known["Config"]["Labels"]["org.opencontainers.image.base.name"]
+    bare = ("run", "--rm", "--network=none", "--entrypoint=/bin/true", base)
+    commands = {"bare": bare, "help": ("run", "--rm", "--network=none", image, "--help")}
+    times: dict[str, list[float]] = {name: [] for name in commands}
+    for _ in range(rounds):
+        for name in random.sample(list(commands), len(commands)):
+            begun = time.perf_counter()
+            engine(*commands[name])
+            times[name].append(time.perf_counter() - begun)
+    middle = {name: statistics.median(found) for name, found in times.items()}
+    over = sorted(b - a for a, b in zip(times["bare"], times["help"], strict=True))
+    print(
+        f"  start: bare {middle['bare']:.2f} s, help {middle['help']:.2f} s; over it {statistics.median(over):.2f} s "
+        f"[{over[0]:.2f}, {over[-1]:.2f}] of {rounds} rounds, claimed 0.5 s"
+    )
+
+
+def main() -> None:
+    """Weighs and starts each image that is there."""
+    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 10
+    found = images(sys.argv[2:])
+    if not found:
+        print("None of the images is there: make images")
+    for image in found:
+        weigh(image)
+        start(image, rounds)
+
+
+if __name__ == "__main__":
+    main()

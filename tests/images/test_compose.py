@@ -1,0 +1,86 @@
+"""`compose.yaml`: one backend after the other into one folder, and a comparison that says that it was so.
+
+Run by podman-compose. There is no GPU here, so the service `cuda` is given the cpu image and another loop in its place;
+what it asks the engine for is looked at apart.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from bench.output import store
+from images.engine import ROOT, environment
+
+pytestmark = [pytest.mark.once, pytest.mark.needs("container-engine"), pytest.mark.timeout(3600)]
+
+SMALL = "matmul --param n=64 --max-processes 1 --max-time 5s"
+
+OVERRIDE = f"""
+services:
+  cpu: {{image: "localhost/devbench-test:cpu"}}
+  cuda:
+    image: localhost/devbench-test:cpu
+    deploy: !reset null
+    command: run {SMALL} --loop step
+  compare: {{image: "localhost/devbench-test:cpu"}}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with the file, what changes it for here, and one for results."""
+    shutil.copy(ROOT / "compose.yaml", tmp_path)
+    (tmp_path / "here.yaml").write_text(OVERRIDE)
+    (tmp_path / "results").mkdir()
+    shutil.chown(tmp_path / "results", 1000, 1000)
+    return tmp_path
+
+
+def compose(folder: Path, *words: str) -> str:
+    """Runs podman-compose there; returns all that it showed."""
+    command = [
+        str(Path(sys.executable).parent / "podman-compose"),
+        "--file",
+        "compose.yaml",
+        "--file",
+        "here.yaml",
+        *words,
+    ]
+    given = {**environment(), "WORKLOAD": SMALL, "COMPOSE_PROJECT_NAME": "devbench-test"}
+    done = subprocess.run(command, cwd=folder, env=given, capture_output=True, text=True, timeout=600)
+    return done.stdout + done.stderr
+
+
+def test_both_are_measured_one_after_the_other_and_compared_without_turns(cpu: str, folder: Path) -> None:
+    try:
+        shown = compose(folder, "--profile", "gpu", "up")
+        results = store.results(folder / "results")
+        assert {each.status for each in results} == {"complete"}, shown
+        assert len(results) == 2, shown
+        assert "not in turns" in " ".join(shown.split()), shown
+    finally:
+        compose(folder, "--profile", "gpu", "down", "--volumes")
+
+
+def test_without_the_profile_the_cpu_alone_is_measured(cpu: str, folder: Path) -> None:
+    try:
+        shown = compose(folder, "up")
+        (result,) = store.results(folder / "results")
+        assert (result.status, result.spec.backend) == ("complete", "cpu"), shown
+    finally:
+        compose(folder, "down", "--volumes")
+
+
+def test_the_gpu_is_asked_for_where_the_cuda_image_is_run_and_nowhere_else() -> None:
+    services = yaml.safe_load((ROOT / "compose.yaml").read_text(encoding="utf-8"))["services"]
+    assert {name for name, service in services.items() if "deploy" in service} == {"cuda"}
+    (device,) = services["cuda"]["deploy"]["resources"]["reservations"]["devices"]
+    assert device == {"driver": "nvidia", "count": "all", "capabilities": ["gpu"]}
+    assert services["cuda"]["profiles"] == services["compare"]["profiles"] == ["gpu"]
+    assert all(service["read_only"] and service["cap_drop"] == ["ALL"] for service in services.values())

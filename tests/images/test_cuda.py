@@ -1,0 +1,113 @@
+"""The cuda image where there is no GPU: it says how to give it one, finds a driver wherever it is, and has all else.
+
+Built and run where its inputs have changed since it last passed (`stamp.py`).
+"""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from bench import __version__
+from images.engine import BRIEF, RESTRICTED, inspect, mounted, run, shell, variables
+
+pytestmark = [
+    pytest.mark.once,
+    pytest.mark.needs("container-engine", "no-nvidia-gpu", "changed-cuda-image"),
+    pytest.mark.timeout(3600),
+]
+
+STUB = """
+int cuInit(unsigned flags) { return 34; }
+int cuDriverGetVersion(int *version) { *version = 12050; return 0; }
+int cuDeviceGetCount(int *count) { *count = 0; return 0; }
+int cuDeviceGet(int *device, int index) { return 101; }
+int cuDeviceGetName(char *name, int size, int device) { return 101; }
+int cuDeviceTotalMem_v2(unsigned long *bytes, int device) { return 101; }
+int cuDeviceGetAttribute(int *value, int attribute, int device) { return 101; }
+"""
+
+
+def test_alone_it_prints_help(cuda: str) -> None:
+    ended = run(cuda)
+    assert (ended.code, ended.err) == (0, "")
+    assert "Usage: devbench" in ended.out
+
+
+def test_it_is_as_small_as_is_claimed_and_says_what_it_is(cuda: str) -> None:
+    known = inspect(cuda)
+    assert 3e9 < known["Size"] <= 5.5e9
+    assert known["Config"]["User"] == "1000"
+    assert known["Config"]["Labels"]["org.opencontainers.image.version"] == __version__
+
+
+def test_started_without_a_gpu_it_ends_with_3_and_names_the_flag(cuda: str) -> None:
+    ended = run(cuda, "run", "cifar", "--backend", "cuda")
+    assert ended.code == 3
+    for part in ("docker run --gpus all", "--device nvidia.com/gpu=all", "/dev/nvidia0"):
+        assert part in ended.said()
+
+
+def test_doctor_finds_cudas_libraries_whole(cuda: str) -> None:
+    ended = run(cuda, "doctor", "--backend", "cuda", "--json")
+    checks = {each["name"]: each for each in ended.document["cuda"]}
+    assert checks["TensorFlow with CUDA"]["status"] == "PASS"
+    assert checks["CUDA libraries"]["status"] == "PASS"
+    assert checks["driver library"]["status"] == "FAIL"
+    assert ended.code == 3
+
+
+def test_the_libraries_that_tensorflow_needs_load_and_ptxas_runs(cuda: str) -> None:
+    script = """
+import ctypes, pathlib, subprocess, sysconfig
+nvidia = pathlib.Path(sysconfig.get_path("platlib"), "nvidia")
+loaded = [ctypes.CDLL(str(path), ctypes.RTLD_GLOBAL) for name in (
+    "nvjitlink/lib/libnvJitLink.so.12", "cuda_runtime/lib/libcudart.so.12", "cublas/lib/libcublasLt.so.12",
+    "cublas/lib/libcublas.so.12", "cufft/lib/libcufft.so.11", "cusparse/lib/libcusparse.so.12",
+    "cusolver/lib/libcusolver.so.11", "cudnn/lib/libcudnn.so.9",
+) for path in [nvidia / name]]
+(ptxas,) = nvidia.rglob("bin/ptxas")
+print(subprocess.run([ptxas, "--version"], capture_output=True, text=True, check=True).stdout)
+assert list(nvidia.rglob("libdevice*.bc"))
+"""
+    assert "ptxas" in shell(cuda, f"/opt/devbench/bin/python - <<'E'\n{script}\nE")
+
+
+def test_what_the_image_asks_of_the_engine_is_compute_and_leaves_the_choice_of_gpu_open(cuda: str) -> None:
+    given = variables(cuda)
+    assert given["NVIDIA_DRIVER_CAPABILITIES"] == "compute,utility"
+    assert "NVIDIA_VISIBLE_DEVICES" not in given
+    assert given["CUDA_CACHE_PATH"] == "/cache"
+    assert "/usr/local/nvidia/lib64" in given["LD_LIBRARY_PATH"].split(":")
+    assert "/usr/local/nvidia/bin" in given["PATH"].split(":")
+    with mounted(cuda) as root:
+        assert (root / "cache").stat().st_mode & 0o7777 == 0o1777
+
+
+def test_a_driver_that_gke_mounts_is_found_and_named_for_what_it_is(cuda: str, tmp_path: Path) -> None:
+    (tmp_path / "stub.c").write_text(STUB)
+    (tmp_path / "lib64").mkdir()
+    (tmp_path / "bin").mkdir()
+    library = tmp_path / "lib64" / "libcuda.so.1"
+    subprocess.run(["gcc", "-shared", "-fPIC", "-o", library, tmp_path / "stub.c"], check=True)
+    smi = tmp_path / "bin" / "nvidia-smi"
+    smi.write_text("#!/bin/sh\necho found\n")
+    smi.chmod(0o755)
+    tmp_path.chmod(0o755)
+    mount = f"--volume={tmp_path}:/usr/local/nvidia:ro"
+    ended = run(cuda, "doctor", "--backend", "cuda", "--json", options=(*RESTRICTED, mount))
+    checks = {each["name"]: each for each in ended.document["cuda"]}
+    assert checks["driver library"]["status"] == "FAIL"
+    assert "/usr/local/nvidia/lib64/libcuda.so.1" in checks["driver library"]["found"]
+    assert "stub" in checks["driver library"]["found"]
+    assert shell(cuda, "nvidia-smi", mount) == "found\n"
+
+
+def test_it_measures_the_cpu_too(cuda: str) -> None:
+    ended = run(cuda, "run", "cifar", "matmul", "--backend", "cpu", *BRIEF, "--json")
+    assert ended.code == 0, ended.err
+    assert {each.status for each in ended.results} == {"complete"}
+    assert ended.results[0].environment["framework"]["build"]["is_cuda_build"] is True
+    assert ended.results[0].environment["host"]["deployment"]["image"] == "devbench:cuda"

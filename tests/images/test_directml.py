@@ -1,0 +1,37 @@
+"""The directml image where there is no WSL2: it says what is missing and how to get it, and still measures the CPU."""
+
+from __future__ import annotations
+
+import pytest
+
+from images.engine import BRIEF, run
+
+pytestmark = [
+    pytest.mark.once,
+    pytest.mark.needs("container-engine", "tensorflow-2.10", "no-directml-adapter"),
+    pytest.mark.timeout(3600),
+]
+
+WSL2 = "--device=/dev/dxg -v /usr/lib/wsl:/usr/lib/wsl -e LD_LIBRARY_PATH=/usr/lib/wsl/lib"
+
+
+def test_without_an_adapter_it_ends_with_3_and_the_command_line_that_gives_it_one(directml: str) -> None:
+    ended = run(directml, "run", "cifar", "--backend", "directml")
+    assert ended.code == 3
+    for part in ("/dev/dxg is not there", WSL2):
+        assert part in ended.said()
+
+
+def test_doctor_says_plainly_that_it_is_paused_and_how_to_start_it(directml: str) -> None:
+    ended = run(directml, "doctor", "--backend", "directml")
+    assert ended.code == 3
+    for part in ("paused by Microsoft in October 2023", "0.4.0.dev230202 on TensorFlow 2.10", WSL2):
+        assert part in ended.said()
+
+
+def test_it_measures_the_cpu_with_tensorflow_2_10(directml: str) -> None:
+    ended = run(directml, "run", "cifar", "mnist", "matmul", "--backend", "cpu", *BRIEF, "--json")
+    assert ended.code == 0, ended.err
+    assert {each.spec.workload for each in ended.results} == {"cifar", "mnist", "matmul"}
+    assert {each.status for each in ended.results} == {"complete"}
+    assert {each.environment["framework"]["tensorflow"] for each in ended.results} == {"2.10.0"}

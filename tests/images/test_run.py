@@ -1,0 +1,131 @@
+"""The images as users run them: as anybody, on a root that can't be written, without rights and without a network."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from bench.output import store
+from bench.registry import names
+from images.engine import BRIEF, RESTRICTED, Container, Ended, inspect, run, variables
+
+pytestmark = [pytest.mark.once, pytest.mark.needs("container-engine"), pytest.mark.timeout(3600)]
+
+WORKLOADS = sorted(set(names()) - {"transfer"})  # that has nothing to do on a CPU
+MINE = """def as_written():
+    import tensorflow as tf
+    while True:
+        yield tf.constant(1.0) + 1.0
+"""
+
+
+@pytest.fixture(scope="module")
+def everything(cpu: str) -> Ended:
+    """Every workload, run once in the cpu image."""
+    return run(cpu, "run", *WORKLOADS, *BRIEF, "--data", "sample", "--json", options=(*RESTRICTED, "--user=4711"))
+
+
+def test_every_workload_runs_as_any_user_without_rights_network_or_a_root_that_can_be_written(
+    everything: Ended,
+) -> None:
+    assert everything.code == 0, everything.err
+    ran = everything.results
+    assert {each.spec.workload for each in ran} == set(WORKLOADS)
+    assert {each.status for each in ran} == {"complete"}
+
+
+def test_a_result_says_which_image_of_which_version_and_revision_it_comes_from(everything: Ended, cpu: str) -> None:
+    given, result = variables(cpu), everything.results[0]
+    deployment = result.environment["host"]["deployment"]
+    assert deployment["image"] == "devbench:cpu"
+    assert deployment["image_version"] == given["DEVBENCH_IMAGE_VERSION"]
+    assert deployment["revision"] == given["DEVBENCH_REVISION"]
+    assert result.environment["host"]["system"]["container"] == "podman"
+
+
+def test_a_digest_that_the_platform_tells_is_in_the_result(cpu: str) -> None:
+    digest = inspect(cpu)["Digest"]
+    options = (*RESTRICTED, f"--env=DEVBENCH_IMAGE_DIGEST={digest}")
+    ended = run(cpu, "run", "matmul", "--param", "n=64", *BRIEF, "--json", options=options)
+    assert ended.code == 0, ended.err
+    (result,) = ended.results
+    assert result.environment["host"]["deployment"]["image_digest"] == digest
+
+
+def test_without_a_mount_the_results_end_with_the_container_and_it_says_so(everything: Ended) -> None:
+    assert "results: results" in everything.err
+    assert 'docker run -v "$PWD/results:/results"' in everything.err
+
+
+def test_results_go_where_a_folder_is_mounted_and_belong_to_whoever_ran_it(cpu: str, tmp_path: Path) -> None:
+    shutil.chown(tmp_path, 4711, 4711)
+    options = (*RESTRICTED, "--user=4711:4711", f"--volume={tmp_path}:/results")
+    ended = run(cpu, "run", "matmul", "--param", "n=64", *BRIEF, options=options)
+    assert ended.code == 0, ended.err
+    (result,) = store.results(tmp_path)
+    assert result.status == "complete"
+    assert {path.stat().st_uid for path in tmp_path.iterdir()} == {4711}
+    assert "results: /results" in ended.err
+    assert "end with the container" not in ended.err
+
+
+def test_a_mounted_folder_that_can_not_be_written_is_an_error_that_says_as_whom_to_run(
+    cpu: str, tmp_path: Path
+) -> None:
+    tmp_path.chmod(0o700)
+    ended = run(cpu, "run", "matmul", options=(*RESTRICTED, f"--volume={tmp_path}:/results"))
+    assert ended.code == 2
+    assert "results can't be written to /results" in ended.err
+    assert "--user $(id -u):$(id -g)" in ended.err
+
+
+def test_a_users_own_file_is_mounted_and_run(cpu: str, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(MINE)
+    tmp_path.chmod(0o755)
+    options = (*RESTRICTED, f"--volume={tmp_path / 'mine.py'}:/mine.py:ro")
+    ended = run(cpu, "run", "/mine.py", *BRIEF, "--json", options=options)
+    assert ended.code == 0, ended.err
+    assert [each.spec.workload for each in ended.results] == ["mine"]
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (("run", "cifa"), 2, "Did you mean cifar?"),
+        (("run", "cifar", "--backend", "cuda"), 3, "use the image devbench:cuda"),
+        (("compare", "/opt", "/opt"), 2, "there is no result in /opt"),
+    ],
+)
+def test_exit_codes_pass_through(cpu: str, words: tuple[str, ...], code: int, said: str) -> None:
+    ended = run(cpu, *words)
+    assert (ended.code, said in ended.said()) == (code, True), ended.said()
+
+
+def test_a_failed_run_ends_with_1(cpu: str, tmp_path: Path) -> None:
+    (tmp_path / "dies.py").write_text(MINE.replace("yield tf", "raise RuntimeError('no'); yield tf"))
+    tmp_path.chmod(0o755)
+    ended = run(cpu, "run", "/dies.py", options=(*RESTRICTED, f"--volume={tmp_path / 'dies.py'}:/dies.py:ro"))
+    assert ended.code in (1, 2)
+    assert "RuntimeError" in ended.said()
+
+
+def test_stopping_keeps_what_was_measured_and_ends_within_two_seconds(cpu: str, tmp_path: Path) -> None:
+    shutil.chown(tmp_path, 1000, 1000)
+    options = (*RESTRICTED, f"--volume={tmp_path}:/results")
+    words = ("run", "tabular", "--case", "small", "--target-error", "0.1%", "--max-time", "10m")
+    with Container(cpu, *words, options=options) as container:
+        container.until("process 2")
+        assert container.stop(seconds=2) == 143  # else it would have been killed: 137
+    (result,) = store.results(tmp_path)
+    assert (result.status, result.stop and result.stop.reason) == ("partial", "interrupted")
+    assert result.summary.step_seconds is not None
+
+
+def test_stopping_it_before_it_measures_ends_with_143_too(cpu: str, tmp_path: Path) -> None:
+    (tmp_path / "slow.py").write_text("import time\nprint('here', flush=True)\ntime.sleep(600)\n")
+    tmp_path.chmod(0o755)
+    options = (*RESTRICTED, f"--volume={tmp_path / 'slow.py'}:/slow.py:ro")
+    with Container(cpu, "run", "/slow.py", options=options) as container:
+        assert container.stop(seconds=2) == 143
