@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 from commandline import BRIEF, Ended, devbench
 
+pytestmark = pytest.mark.once  # none of it comes to TensorFlow, but for what only reading shows
+
 MNIST = {"x_train": (60_000, 28, 28), "y_train": (60_000,), "x_test": (10_000, 28, 28), "y_test": (10_000,)}
 
 

@@ -13,7 +13,7 @@ import psutil
 import pytest
 from commandline import BRIEF, Devbench, Ended, started, survivors, userfile
 
-pytestmark = pytest.mark.needs("posix")
+pytestmark = [pytest.mark.needs("posix"), pytest.mark.once]
 
 
 class Steps:

@@ -80,7 +80,7 @@ def test_whatever_happens_to_one_workload_the_next_is_measured_and_each_is_on_di
 def test_a_worker_leaves_no_temporary_file_however_it_ends(
     ended: dict[str, Ended], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    (temporary,) = tmp_path_factory.getbasetemp().glob("ends*/temporary")
+    temporary = tmp_path_factory.getbasetemp() / "ends0" / "temporary"
     assert {each.name for each in temporary.iterdir()} == set(ended)
     assert [str(left) for name in ended for left in (temporary / name).rglob("*")] == []
 
