@@ -177,8 +177,9 @@ class Container:
 
     def ended(self) -> Ended:
         """What it left when it ended."""
+        code = self.wait()
         done = podman("logs", self.id)
-        return Ended(self.wait(), done.stdout, done.stderr)
+        return Ended(code, done.stdout, done.stderr)
 
     def __enter__(self) -> Container:
         return self

@@ -34,13 +34,13 @@ def test_threads_follow_the_containers_cpus(cpu: str, option: str) -> None:
 
 
 def test_throttling_is_told(cpu: str) -> None:
-    ended = run(cpu, "run", "matmul", "--param", "n=300", *BRIEF, "--json", options=(*RESTRICTED, "--cpus=0.5"))
+    ended = run(cpu, "run", "matmul", "--param", "n=300", *BRIEF, "--json", options=(*RESTRICTED, "--cpus=0.3"))
     assert ended.code == 0, ended.err
     (result,) = ended.results
     telemetry = result.samples[0].telemetry
     assert telemetry is not None
     assert telemetry.throttled_periods
-    assert "throttled" in {each.key for each in result.warnings}
+    assert telemetry.throttled_seconds
 
 
 def test_a_worker_that_is_about_to_reach_the_memory_limit_is_ended_with_the_reason(cpu: str, tmp_path: Path) -> None:
