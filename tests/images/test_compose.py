@@ -12,7 +12,6 @@ import sys
 from pathlib import Path
 
 import pytest
-import yaml
 
 from bench.output import store
 from images.engine import ROOT, environment
@@ -84,6 +83,8 @@ def test_without_the_profile_the_cpu_alone_is_measured(cpu: str, folder: Path) -
 
 
 def test_the_gpu_is_asked_for_where_the_cuda_image_is_run_and_nowhere_else() -> None:
+    import yaml
+
     services = yaml.safe_load((ROOT / "compose.yaml").read_text(encoding="utf-8"))["services"]
     assert {name for name, service in services.items() if "deploy" in service} == {"cuda"}
     (device,) = services["cuda"]["deploy"]["resources"]["reservations"]["devices"]
