@@ -18,6 +18,7 @@ from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -225,6 +226,15 @@ def prometheus_programs() -> dict[str, str]:
             program.parent.mkdir(parents=True, exist_ok=True)
             shutil.move(Path(made) / program.name, program)
     return {"2": shutil.which("prometheus") or "", "3": str(program)}
+
+
+@pytest.fixture(scope="session")
+def scraped(tmp_path_factory: pytest.TempPathFactory, prometheus_programs: dict[str, str]) -> Iterator[Any]:
+    """A run that a Prometheus 2 and a Prometheus 3 scraped (`integration/scraping.py`), one for all who ask."""
+    from scraping import scraped_run
+
+    with scraped_run(tmp_path_factory.mktemp("scraped"), prometheus_programs) as made:
+        yield made
 
 
 @pytest.fixture(scope="session")

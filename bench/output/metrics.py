@@ -32,10 +32,10 @@ BUCKETS = tuple(2.0**power * 1e-6 for power in range(27))
 """Upper bounds of the histogram in seconds: powers of two from 1 µs to 67 s."""
 
 STATES = ("running", "complete", "partial", "failed")
-OF_SPEC = ("workload", "case", "backend", "loop", "dtype")
+OF_SPEC = ("backend", "loop", "dtype")
 OF_RESULT = ("key", "group", "purpose", "part_of", "devbench")
 OF_PLACE = ("pool", "node", "instance_type", "image")
-INFO = (*OF_SPEC, *OF_RESULT, *OF_PLACE)
+INFO = ("workload", *OF_SPEC, *OF_RESULT, *OF_PLACE)
 """Labels of `devbench_run_info`: known when a run begins, so that they stay the same throughout it."""
 
 MOST_RUNS = 64
@@ -146,7 +146,7 @@ def _name(sample: ProcessSample) -> tuple[int, datetime]:
 
 def _info(result: Result) -> dict[str, str]:
     spec, deployment = result.spec, result.environment.get("host", {}).get("deployment", {})
-    known: dict[str, Any] = {name: getattr(spec, name) for name in OF_SPEC}
+    known: dict[str, Any] = {"workload": spec.title, **{name: getattr(spec, name) for name in OF_SPEC}}
     known |= {name: getattr(result, name) for name in OF_RESULT}
     known |= {name: deployment.get(name) for name in OF_PLACE}
     return {name: str(value or "") for name, value in known.items()}
@@ -433,5 +433,5 @@ class OneRun(Collector):
 
 
 def _families(runs: Mapping[str, Run]) -> Iterator[Metric]:
-    """What there is of each metric; none of those that no run has."""
-    return iter([found for each in METRICS if (found := each.family(runs)).samples])
+    """What there is of each metric; of those that no run has, what they mean."""
+    return iter([each.family(runs) for each in METRICS])
