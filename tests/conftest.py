@@ -8,6 +8,7 @@ left out in silence.
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import platform
 import shutil
@@ -145,6 +146,15 @@ def _pushgateway() -> Absent | None:
     return Absent("prometheus-pushgateway is not on the path", cure, avoidable=True)
 
 
+def _grafana_sdk() -> Absent | None:
+    if importlib.util.find_spec("grafana_foundation_sdk"):
+        return None
+    what = "there is no grafana-foundation-sdk in this environment"
+    if sys.version_info < (3, 11):
+        return Absent(f"{what}, which needs Python 3.11", "run it with Python 3.11 or newer", avoidable=False)
+    return Absent(what, "call `make test`, which installs it", avoidable=True)
+
+
 CAPABILITIES: dict[str, Callable[[], Absent | None]] = {
     "nvidia-gpu": _nvidia,
     "no-nvidia-gpu": _no_nvidia,
@@ -158,6 +168,7 @@ CAPABILITIES: dict[str, Callable[[], Absent | None]] = {
     "prometheus": _prometheus,
     "prometheus-3": _prometheus_3,
     "pushgateway": _pushgateway,
+    "grafana-sdk": _grafana_sdk,
     "linux": _system("linux", "Linux"),
     "windows": _system("win32", "Windows"),
     "macos": _system("darwin", "macOS"),
