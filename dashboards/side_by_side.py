@@ -45,6 +45,7 @@ def own_less_cpus(value: str) -> str:
 
 def dashboard() -> Dashboard:
     """Speed-up, steps, phases, break-even, cost and energy of the latest results."""
+    saved = f"(-1 * ({own_less_cpus(STEP)}))"
     panels = [
         bars(
             "Speed-up over the CPU of the same pool",
@@ -71,10 +72,7 @@ def dashboard() -> Dashboard:
             "From which step on a device that started slower than its pool's CPU is ahead of it, from a cold start. "
             "0 where it is ahead from the first; absent where its steps are no faster.",
             "suffix: steps",
-            now(
-                f"clamp_min(({own_less_cpus(STARTED)}) / on (key) ((-1 * ({own_less_cpus(STEP)})) > 0), 0)",
-                LEGEND,
-            ),
+            now(f"clamp_min(({own_less_cpus(STARTED)}) / on (key) group_left () ({saved} > 0), 0)", LEGEND),
         ),
         matrix(
             "Phases of a cold start",

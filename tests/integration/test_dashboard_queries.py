@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import re
 import subprocess
 import sys
 import urllib.request
@@ -13,7 +14,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from commandline import ROOT
-from scraping import Prometheus, prometheus
+from scraping import Point, Prometheus, prometheus
 
 from bench.output.metrics import METRICS
 from bench.result import Failure, Price, Result
@@ -37,6 +38,7 @@ class Asked(NamedTuple):
     board: str
     panel: str
     expression: str
+    legend: str = ""
 
     @property
     def of_hub(self) -> bool:
@@ -57,10 +59,17 @@ def asked() -> Iterator[Asked]:
                 for name, value in ALL.items():
                     expression = expression.replace(name, value)
                 assert "$" not in expression
-                yield Asked(path.stem, panel["title"], expression)
+                yield Asked(path.stem, panel["title"], expression, target["legendFormat"])
 
 
-def cases(of_hub: bool) -> Any:
+def answered(one: Asked, found: list[Point]) -> bool:
+    """Whether there are series, each with the labels that its legend shows."""
+    shown = set(re.findall(r"\{\{(\w+)\}\}", one.legend)) - {"pool"}  # which a run outside a cluster has not
+    assert all(shown <= set(each.labels) for each in found), one.panel
+    return bool(found) or any(name in one.expression for name in SILENT)
+
+
+def cases(of_hub: bool) -> pytest.MarkDecorator:
     found = [each for each in asked() if each.of_hub == of_hub]
     return pytest.mark.parametrize("one", found, ids=lambda one: f"{one.board}: {one.panel}")
 
@@ -68,8 +77,7 @@ def cases(of_hub: bool) -> Any:
 @VERSIONS
 @cases(of_hub=False)
 def test_a_query_about_runs_is_answered(scraped: Any, version: str, one: Asked) -> None:
-    found = scraped.by[version].query(one.expression)
-    assert found or any(name in one.expression for name in SILENT)
+    assert answered(one, scraped.by[version].query(one.expression))
 
 
 @VERSIONS
@@ -147,7 +155,7 @@ if importlib.util.find_spec("bench.hub") is not None:
 
     @cases(of_hub=True)
     def test_a_query_about_results_or_the_hub_is_answered(hub_scraped: Prometheus, one: Asked) -> None:
-        assert hub_scraped.until(one.expression) or any(name in one.expression for name in SILENT)
+        assert answered(one, hub_scraped.until(one.expression))
 
     def test_the_speed_up_is_that_of_the_cpu_beside_it(hub_scraped: Prometheus) -> None:
         (speed_up,) = (one.expression for one in asked() if one.panel.startswith("Speed-up"))
