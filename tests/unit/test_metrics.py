@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pages import REFERENCE, section
 from prometheus_client import generate_latest
@@ -102,6 +102,7 @@ def test_a_step_without_examples_has_no_count_of_them() -> None:
     assert ("devbench_examples_total",) not in samples(metrics)
 
 
+@settings(deadline=None)
 @given(st.lists(st.floats(0, 1000), min_size=1, max_size=40))
 def test_a_histogram_counts_each_single_step_below_every_bound_that_it_does_not_exceed(latency: list[float]) -> None:
     metrics = Metrics()

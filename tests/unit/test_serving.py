@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import http.server
 import os
 import shutil
 import signal
@@ -12,6 +13,7 @@ import sys
 import threading
 import urllib.error
 import urllib.request
+from base64 import b64encode
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -22,7 +24,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from synthetic import measured, result
 
 from bench.errors import SettingsError
-from bench.output.exporter import served
+from bench.output.exporter import push, served
 from bench.output.metrics import Metrics
 from bench.progress import Measured, Progress
 from bench.result import Result, Stop
@@ -208,7 +210,11 @@ def sleeping() -> bool:
 
 @pytest.mark.needs("posix")
 def test_a_commands_own_end_lingers_too_and_keeps_its_exit_code() -> None:
+    lingered: list[str] = []
+
     def end(url: str) -> None:
+        lingered.append(url)
+
         def work() -> None:
             while not sleeping():
                 pass
@@ -218,6 +224,7 @@ def test_a_commands_own_end_lingers_too_and_keeps_its_exit_code() -> None:
 
     with pytest.raises(typer.Exit):
         told(load(**HOUR), result(), end, typer.Exit)
+    assert lingered
 
 
 @pytest.mark.parametrize(
@@ -294,6 +301,27 @@ def test_a_run_that_is_over_is_pushed_in_a_group_of_its_own_and_replaces_what_wa
     group = {name: found["1"]["devbench_steps_total"][name] for name in ("job", "workload", "backend", "pool")}
     assert group == {"job": "devbench", "workload": "my/own model", "backend": "cpu", "pool": "t4"}
     assert found["2"]["devbench_run_info"]["loop"] == "as-written"
+
+
+def test_a_user_and_a_password_in_the_gateways_url_are_sent_as_such() -> None:
+    seen: list[tuple[str, str | None]] = []
+
+    class Gateway(http.server.BaseHTTPRequestHandler):
+        def do_PUT(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            seen.append((self.path, self.headers["Authorization"]))
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, *args: Any) -> None:
+            pass
+
+    with http.server.HTTPServer(("127.0.0.1", 0), Gateway) as server:
+        thread = threading.Thread(target=server.handle_request)
+        thread.start()
+        push(heard(result("1")), f"http://me:p%40ss@127.0.0.1:{server.server_port}/behind", {"run": "1"})
+        thread.join()
+    assert seen == [("/behind/metrics/job/devbench/run/1", "Basic " + b64encode(b"me:p@ss").decode())]
 
 
 def test_a_gateway_that_is_not_there_costs_a_warning_and_nothing_else() -> None:
