@@ -81,10 +81,9 @@ class Serving:
         seconds = lingering(self.settings)
         if self.metrics is None or not self.metrics.over or not seconds or self.settings.metrics_port is None:
             return
-        self.say(f"metrics: served for another {seconds:g} s, for a last scrape; Ctrl-C or SIGTERM ends that")
-        for stream in (sys.stdout, sys.stderr):
-            stream.flush()
+        sys.stdout.flush()
         with suppress(Interrupted), interruptible():
+            self.say(f"metrics: served for another {seconds:g} s, for a last scrape; Ctrl-C or SIGTERM ends that")
             time.sleep(seconds)
 
 
