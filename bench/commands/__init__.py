@@ -41,7 +41,7 @@ def as_json(document: BaseModel) -> Any:
     return json.loads(document.model_dump_json())
 
 
-def say(line: str) -> None:
+def announce(line: str) -> None:
     """Writes a line to stderr."""
     typer.echo(line, err=True)
 

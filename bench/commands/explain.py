@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bench.commands import as_json, build, end, say
+from bench.commands import announce, as_json, build, end
 from bench.commands.options import with_settings
 from bench.errors import Interrupted
 from bench.settings import RunSettings
@@ -36,7 +36,7 @@ def explain(
     store.prepare(settings.output)
     if settings.profile is not None:
         store.prepare(settings.profile, "--profile")
-    with serving(settings, say) as served:
+    with serving(settings, announce) as served:
         with interruptible(), Drawer(sys.stderr) as draw:
             save = served.saving(lambda r: store.write(r, settings.output))
             explaining = Explaining(workload, settings, save, served.listening(draw), store.new_id)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bench.commands import as_json, build, end, say
+from bench.commands import announce, as_json, build, end
 from bench.commands.options import with_settings
 from bench.errors import DevbenchError, Interrupted, RunFailed, SettingsError
 from bench.settings import RunSettings
@@ -40,7 +40,7 @@ def sweep(
         raise SettingsError(f"option --point-time can't be '{point_time}'", f"{str(error).capitalize()}.") from None
     store.prepare(settings.output)
     stopped: Interrupted | None = None
-    with serving(settings, say) as served:
+    with serving(settings, announce) as served:
         with interruptible(), Drawer(sys.stderr) as draw:
             save = served.saving(lambda r: store.write(r, settings.output))
             sweeping = Sweeping(workload, settings, save, served.listening(draw), store.new_id, point_time=limit)
