@@ -4,7 +4,7 @@
 # twice: .made the bare environment, .run the package with what it needs, .dev the tools of the developers.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format schema lock images sbom bench clean
+.PHONY: help demo test check format schema dashboards lock images sbom bench clean
 
 VENV := .venv
 # The second TensorFlow: 2.10 with the DirectML plugin, which exists for Python 3.10 on x86-64 only.
@@ -31,7 +31,7 @@ LOCKED := $(PIP) --only-binary :all: --require-hashes
 PACKAGE := $(PIP) --no-deps --no-build-isolation --editable .
 PYTEST := -m pytest --durations=25 --durations-min=5 $(if $(STRICT),--strict-skips)
 # Programs of benchmarks/, with what follows their name behind a slash; several hours altogether.
-BENCHMARKS := startup images inside observer noise verdicts projection projection/apart scale
+BENCHMARKS := startup images inside observer scrape noise verdicts projection projection/apart scale
 
 COMPILE := $(TOOLS)/bin/uv pip compile --quiet --universal --python-version 3.10 --generate-hashes \
 	--no-emit-index-url --custom-compile-command "make lock" $(if $(UPGRADE),--upgrade)
@@ -76,6 +76,9 @@ format: $(VENV)/.dev ## put the code into its format
 schema: $(VENV)/.run ## write the result's JSON Schema anew from its model
 	$(VENV)/bin/python -m bench.output.schema >bench/output/schema.json
 
+dashboards: $(VENV)/.dev ## write Grafana's dashboards anew from their generator (Python 3.11 or newer)
+	$(VENV)/bin/python -m dashboards
+
 lock: $(TOOLS)/.made ## make the locks anew from pyproject.toml (UPGRADE=1: with the newest versions)
 	$(COMPILE) pyproject.toml --extra cpu --extra report --output-file images/cpu.lock
 	$(COMPILE) pyproject.toml --extra cuda --output-file images/cuda.lock
@@ -102,7 +105,7 @@ bench: $(VENV)/.dev ## run the programs behind the figures in benchmarks/README.
 
 clean: ## remove the environments and caches, but no results
 	rm -rf $(VENV) $(VENV2) $(XPROF) $(TOOLS) dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
-	find bench tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+	find bench tests benchmarks dashboards -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/.made $(TOOLS)/.bare $(XPROF)/.bare:
 	@python=$$($(FIND)); [ -n "$$python" ] || { echo >&2 "devbench needs Python 3.10 to 3.13 with its venv module."; \

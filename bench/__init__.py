@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from bench.progress import Listener
     from bench.result import Result
+    from bench.serving import Serving
     from bench.settings import RunSettings
 
 __version__ = "0.1.0"
@@ -26,6 +27,7 @@ def run(
     settings: RunSettings | None = None,
     *,
     listener: Listener | None = None,
+    served: Serving | None = None,
     **options: Any,
 ) -> list[Result]:
     """Measures workloads; this is what `devbench run` calls.
@@ -34,6 +36,7 @@ def run(
         workloads: names of built-ins, or paths of Python files that follow `bench.workloads`' protocol.
         settings: all settings at once; without them `options`, the environment and `devbench.toml` decide.
         listener: told of progress, only while nothing is timed.
+        served: what serves the run's metrics already; without it they are served here, as the settings say.
         options: settings by name, such as `backend="cpu,cuda"`, `param={"batch": 64}` or `max_time="1m"`.
 
     Returns:
@@ -44,25 +47,30 @@ def run(
         DeviceAbsent: a backend's device is not there; nothing was measured.
         Interrupted: by SIGINT or SIGTERM in the main thread; its `results` hold what was measured.
     """
+    from contextlib import ExitStack
+
     from bench.errors import Interrupted
     from bench.measure.interrupt import interruptible
     from bench.measure.plan import plan
     from bench.measure.session import Session
     from bench.output import store
+    from bench.serving import serving
     from bench.settings import load
 
     chosen = settings if settings is not None else load(**options)
     results: list[Result] = []
-    with interruptible():
+    with ExitStack() as stack:
+        served = served or stack.enter_context(serving(chosen))
+        stack.enter_context(interruptible())
         groups = plan(workloads, chosen)
         store.prepare(chosen.output)
         if chosen.profile is not None:
             store.prepare(chosen.profile, "--profile")
+        save = served.saving(lambda r: store.write(r, chosen.output))
+        listen = served.listening(listener or (lambda _: None))
         try:
             for group in groups:
-                session = Session(
-                    group, chosen, lambda r: store.write(r, chosen.output), listener or (lambda _: None), store.new_id
-                )
+                session = Session(group, chosen, save, listen, store.new_id)
                 results.extend(session.results)
                 session.run()
         except Interrupted as error:

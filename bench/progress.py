@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from bench.result import Result
+
 
 @dataclass(frozen=True)
 class Estimate:
@@ -25,6 +27,19 @@ class Estimate:
 
 
 @dataclass(frozen=True)
+class Measured:
+    """One of the specs under way.
+
+    Args:
+        result: what is known of it so far; it goes on to grow.
+        examples: examples of a step, where a step has any.
+    """
+
+    result: Result
+    examples: int | None = None
+
+
+@dataclass(frozen=True)
 class Progress:
     """One moment of a run.
 
@@ -37,6 +52,7 @@ class Progress:
         elapsed: seconds since this workload's first worker was started.
         budget: seconds that it may take (`--max-time`).
         estimates: what is known so far, one a spec.
+        measured: the specs whose workers take turns.
     """
 
     title: str
@@ -47,6 +63,7 @@ class Progress:
     elapsed: float = 0.0
     budget: float = 0.0
     estimates: tuple[Estimate, ...] = ()
+    measured: tuple[Measured, ...] = ()
 
 
 Listener = Callable[[Progress], None]

@@ -54,6 +54,11 @@ Loops = Annotated[tuple[Loop, ...], NoDecode, BeforeValidator(syntax.names), _ST
 Changes = Annotated[tuple[Change, ...], NoDecode, BeforeValidator(syntax.names), _STRINGS, _NAMES]
 Pairs = Annotated[dict[str, str], NoDecode, BeforeValidator(syntax.pairs), Form("NAME=VALUE")]
 Share = Annotated[float, BeforeValidator(syntax.share), _WRITTEN, Form("SHARE", syntax.written_share)]
+Pause = Annotated[
+    float | None, BeforeValidator(lambda value: None if value is None else syntax.pause(value)),
+    _WRITTEN, Form("TIME", syntax.written_seconds),
+]  # fmt: skip
+Url = Annotated[str | None, BeforeValidator(lambda value: None if value is None else syntax.url(value)), Form("URL")]
 Seconds = Annotated[float, BeforeValidator(syntax.seconds), _WRITTEN, Form("TIME", syntax.written_seconds)]
 
 _file: ContextVar[Path | None] = ContextVar("_file", default=None)
@@ -105,6 +110,16 @@ with warnings.catch_warnings():
         profile: Path | None = Field(
             None, description="Have TensorFlow's profiler trace some steps into this folder, in one more process."
         )
+        metrics_port: int | None = Field(
+            None, ge=0, le=65535, description="Serve metrics for Prometheus at this port while it runs; 0 takes any."
+        )
+        metrics_host: str = Field("", description="Address to serve them at; without it all of this machine's.")
+        scrape_interval: Seconds = Field(30.0, description="How often they are scraped.")
+        linger: Pause = Field(
+            None,
+            description="Serve them for so long after a run, 0 for not; without it twice the scrape interval.",
+        )
+        pushgateway: Url = Field(None, description="Push the metrics of a run that is over to this Pushgateway.")
         output: Path = Field(Path("results"), description="Folder that the results are written to.")
         json: bool = Field(False, description="One JSON document on stdout, and nothing else there.")  # type: ignore[assignment]
 
@@ -281,6 +296,14 @@ def _told(error: ValidationError, given: Mapping[str, Any], file: Path | None) -
     return SettingsError("; ".join(messages), "\n".join(hints))
 
 
+_BOUNDS = {
+    "greater_than_equal": "write {ge} or more",
+    "greater_than": "write more than {gt:g}",
+    "less_than_equal": "write {le} or less",
+    "less_than": "write less than {lt}",
+}
+
+
 def _allowed(error: Any) -> str:
     kind, context = error["type"], error.get("ctx", {})
     if kind == "value_error":
@@ -291,16 +314,12 @@ def _allowed(error: Any) -> str:
         return "write on or off"
     if kind.startswith("int"):
         return "write a whole number"
-    if kind == "greater_than_equal":
-        return f"write {context['ge']} or more"
-    if kind == "greater_than":
-        return f"write more than {context['gt']:g}"
     if kind == "string_pattern_mismatch":
         return "write three capital letters, such as EUR"
     if kind.startswith("float"):
         return "write a number"
-    if kind == "less_than":
-        return f"write less than {context['lt']}"
+    if kind in _BOUNDS:
+        return _BOUNDS[kind].format(**context)
     return syntax.NAMES if kind == "too_short" else str(error["msg"])
 
 

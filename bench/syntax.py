@@ -9,9 +9,12 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping
+from urllib.parse import urlsplit
 
 SHARE = "write a share as 3% or 0.03, more than 0% and less than 100%"
 TIME = "write a time as 90s, 2m, 1h30m, or a number of seconds, more than 0"
+PAUSE = "write a time as 90s, 2m, 1h30m, or a number of seconds; 0 for none"
+URL = "write a URL such as http://pushgateway:9091"
 NAMES = "write names with commas between them, such as cpu,cuda"
 AXIS = "write a range as 1..4096 (doubling), 1..4096*4, 0..100+10, or values as 16,64,256; at most 200 values"
 PAIRS = "write parameters as batch=64, or several as batch=64,epochs=2"
@@ -46,21 +49,47 @@ def share(value: object) -> float:
 
 def seconds(value: object) -> float:
     """Reads a time in seconds: "90s", "1.5m", "1h30m", "90" and 90 are all times."""
+    number = _time(value, TIME)
+    if not number:
+        raise ValueError(TIME)
+    return number
+
+
+def pause(value: object) -> float:
+    """Reads a time as `seconds` does, or 0."""
+    return _time(value, PAUSE)
+
+
+def _time(value: object, teach: str) -> float:
+    """A time of 0 or more, or a ValueError that teaches."""
     if isinstance(value, str):
         text = value.strip().lower()
         parts = _PART.findall(text)
         if parts and not _PART.sub("", text).strip():
             units = [unit for _, unit in parts]
             if len(set(units)) < len(units):
-                raise ValueError(TIME)
-            return _positive(sum(float(number) * _SECONDS[unit] for number, unit in parts))
-    return _positive(_number(value, TIME))
+                raise ValueError(teach)
+            return _bounded(sum(float(number) * _SECONDS[unit] for number, unit in parts), teach)
+    return _bounded(_number(value, teach), teach)
 
 
-def _positive(number: float) -> float:
-    if not (0 < number < math.inf):
-        raise ValueError(TIME)
+def _bounded(number: float, teach: str) -> float:
+    if not (0 <= number < math.inf):
+        raise ValueError(teach)
     return number
+
+
+def url(value: object) -> str:
+    """Reads the URL of something that speaks HTTP, without a slash at its end."""
+    text = value.strip().rstrip("/") if isinstance(value, str) else ""
+    try:
+        parts = urlsplit(text)
+        fits = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        fits = False
+    if not fits or any(each.isspace() for each in text):
+        raise ValueError(URL)
+    return text
 
 
 def names(value: object) -> tuple[str, ...]:

@@ -8,20 +8,27 @@ left out in silence.
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import platform
 import shutil
+import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 SECOND = ROOT / ".venv-directml"
 XPROF = ROOT / ".venv-xprof" / "bin" / "python"
+PROMETHEUS = "v0.316.0"
+"""Prometheus 3.16, as its Go module is numbered."""
+
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 EXCUSED = pytest.StashKey[bool]()
 
@@ -140,6 +147,35 @@ def _changed_cuda_image() -> Absent | None:
     return Absent(what, f"remove {stamp.FILE.name}", avoidable=False)
 
 
+def _prometheus() -> Absent | None:
+    if shutil.which("prometheus") and shutil.which("promtool"):
+        return None
+    cure = "install it (on Debian: apt-get install prometheus)"
+    return Absent("prometheus and promtool are not on the path", cure, avoidable=True)
+
+
+def _prometheus_3() -> Absent | None:
+    if prometheus_3().exists() or shutil.which("go"):
+        return None
+    return Absent("there is no Go to build Prometheus 3 with", "install Go 1.26 or newer", avoidable=True)
+
+
+def _pushgateway() -> Absent | None:
+    if shutil.which("prometheus-pushgateway"):
+        return None
+    cure = "install it (on Debian: apt-get install prometheus-pushgateway)"
+    return Absent("prometheus-pushgateway is not on the path", cure, avoidable=True)
+
+
+def _grafana_sdk() -> Absent | None:
+    if importlib.util.find_spec("grafana_foundation_sdk"):
+        return None
+    what = "there is no grafana-foundation-sdk in this environment"
+    if sys.version_info < (3, 11):
+        return Absent(f"{what}, which needs Python 3.11", "run it with Python 3.11 or newer", avoidable=False)
+    return Absent(what, "call `make test`, which installs it", avoidable=True)
+
+
 CAPABILITIES: dict[str, Callable[[], Absent | None]] = {
     "nvidia-gpu": _nvidia,
     "no-nvidia-gpu": _no_nvidia,
@@ -152,6 +188,10 @@ CAPABILITIES: dict[str, Callable[[], Absent | None]] = {
     "chromium": _chromium,
     "container-engine": _container_engine,
     "changed-cuda-image": _changed_cuda_image,
+    "prometheus": _prometheus,
+    "prometheus-3": _prometheus_3,
+    "pushgateway": _pushgateway,
+    "grafana-sdk": _grafana_sdk,
     "linux": _system("linux", "Linux"),
     "windows": _system("win32", "Windows"),
     "macos": _system("darwin", "macOS"),
@@ -166,6 +206,18 @@ def second_python() -> Path:
 def chromium() -> str | None:
     """The browser's program, or none."""
     return next(filter(None, map(shutil.which, BROWSERS)), None)
+
+
+def prometheus_3() -> Path:
+    """The program of Prometheus 3, whether or not it is built; kept in the user's cache, a folder a version."""
+    home = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA")
+    cache = Path(home) if home else Path.home() / ".cache"
+    return (
+        cache
+        / "devbench"
+        / f"prometheus-{PROMETHEUS}"
+        / ("prometheus.exe" if sys.platform == "win32" else "prometheus")
+    )
 
 
 @cache
@@ -193,6 +245,30 @@ def xprof_python(request: pytest.FixtureRequest) -> Path:
     """Python of the environment with xprof, which reads profiler traces; skips by name without it."""
     skip_without(request.node, "xprof")
     return XPROF
+
+
+@pytest.fixture(scope="session")
+def prometheus_programs() -> dict[str, str]:
+    """Prometheus by its major version; where the third is not there it is built, which takes minutes, once."""
+    program = prometheus_3()
+    if not program.exists():
+        package = f"github.com/prometheus/prometheus/cmd/prometheus@{PROMETHEUS}"
+        # Without the discovery of targets in a dozen clouds, whose libraries are most of what would be compiled.
+        build = ["go", "install", "-trimpath", "-tags", "remove_all_sd", package]
+        with tempfile.TemporaryDirectory() as made:
+            subprocess.run(build, check=True, env={**os.environ, "GOBIN": made, "CGO_ENABLED": "0"})
+            program.parent.mkdir(parents=True, exist_ok=True)
+            shutil.move(Path(made) / program.name, program)
+    return {"2": shutil.which("prometheus") or "", "3": str(program)}
+
+
+@pytest.fixture(scope="session")
+def scraped(tmp_path_factory: pytest.TempPathFactory, prometheus_programs: dict[str, str]) -> Iterator[Any]:
+    """A run that a Prometheus 2 and a Prometheus 3 scraped (`integration/scraping.py`), one for all who ask."""
+    from scraping import scraped_run
+
+    with scraped_run(tmp_path_factory.mktemp("scraped"), prometheus_programs) as made:
+        yield made
 
 
 @pytest.fixture(scope="session")

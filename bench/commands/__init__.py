@@ -41,6 +41,11 @@ def as_json(document: BaseModel) -> Any:
     return json.loads(document.model_dump_json())
 
 
+def announce(line: str) -> None:
+    """Writes a line to stderr."""
+    typer.echo(line, err=True)
+
+
 def end(document: dict[str, Any] | None, error: DevbenchError | None) -> None:
     """Ends a command that has something to show although it failed: one document with the error in it, and its code.
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bench.commands import as_json, build, end
+from bench.commands import announce, as_json, build, end
 from bench.commands.options import with_settings
 from bench.errors import Interrupted
 from bench.settings import RunSettings
+
+if TYPE_CHECKING:
+    from bench.analyse.explain import Explanation
 
 
 def explain(
@@ -26,20 +29,29 @@ def explain(
     """
     from bench.measure.explain import Explaining
     from bench.measure.interrupt import interruptible
-    from bench.output import explanations, store
+    from bench.output import store
     from bench.output.progress import Drawer
+    from bench.serving import serving
 
     store.prepare(settings.output)
     if settings.profile is not None:
         store.prepare(settings.profile, "--profile")
-    with interruptible(), Drawer(sys.stderr) as draw:
-        explaining = Explaining(workload, settings, lambda r: store.write(r, settings.output), draw, store.new_id)
-        stopped: Interrupted | None = None
-        try:
-            explaining.run(changes)
-        except Interrupted as error:
-            stopped = Interrupted(error.signum, explaining.results)
-    found = explaining.found
+    with serving(settings, announce) as served:
+        with interruptible(), Drawer(sys.stderr) as draw:
+            save = served.saving(lambda r: store.write(r, settings.output))
+            explaining = Explaining(workload, settings, save, served.listening(draw), store.new_id)
+            stopped: Interrupted | None = None
+            try:
+                explaining.run(changes)
+            except Interrupted as error:
+                stopped = Interrupted(error.signum, explaining.results)
+        _tell(explaining.found, stopped, settings)
+
+
+def _tell(found: Explanation | None, stopped: Interrupted | None, settings: RunSettings) -> None:
+    """Shows what was found, and ends with an interruption's code where there was one."""
+    from bench.output import explanations, store
+
     if found is not None:
         store.write_explanation(found, settings.output)
         if not settings.json:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from bench import system
-from bench.commands import as_json, build, complain, describe, print_json
+from bench.commands import announce, as_json, build, complain, describe, print_json
 from bench.commands.options import with_settings
 from bench.errors import Interrupted
 from bench.result import Result
@@ -23,13 +23,20 @@ def run(
     """Measure workloads on one backend or more, and write a result file for each."""
     from bench import run as measure
     from bench.output.progress import Drawer
+    from bench.serving import serving
 
-    stopped: Interrupted | None = None
-    with Drawer(sys.stderr) as draw:
-        try:
-            results = measure(workloads, settings, listener=draw)
-        except Interrupted as error:
-            stopped, results = error, list(error.results)
+    with serving(settings, announce) as served:
+        stopped: Interrupted | None = None
+        with Drawer(sys.stderr) as draw:
+            try:
+                results = measure(workloads, settings, listener=draw, served=served)
+            except Interrupted as error:
+                stopped, results = error, list(error.results)
+        _tell(results, stopped, settings)
+
+
+def _tell(results: Sequence[Result], stopped: Interrupted | None, settings: RunSettings) -> None:
+    """Shows what was measured, and ends with the code that this asks for."""
     if settings.json:
         from bench.analyse.compare import side_by_side
 

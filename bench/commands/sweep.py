@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bench.commands import as_json, build, end
+from bench.commands import announce, as_json, build, end
 from bench.commands.options import with_settings
 from bench.errors import DevbenchError, Interrupted, RunFailed, SettingsError
 from bench.settings import RunSettings
 from bench.syntax import seconds
+
+if TYPE_CHECKING:
+    from bench.analyse.sweep import Sweep
 
 
 def sweep(
@@ -27,8 +30,9 @@ def sweep(
     """
     from bench.measure.interrupt import interruptible
     from bench.measure.sweep import Sweeping
-    from bench.output import store, sweeps
+    from bench.output import store
     from bench.output.progress import Drawer
+    from bench.serving import serving
 
     try:
         limit = seconds(point_time)
@@ -36,18 +40,25 @@ def sweep(
         raise SettingsError(f"option --point-time can't be '{point_time}'", f"{str(error).capitalize()}.") from None
     store.prepare(settings.output)
     stopped: Interrupted | None = None
-    with interruptible(), Drawer(sys.stderr) as draw:
-        sweeping = Sweeping(
-            workload, settings, lambda r: store.write(r, settings.output), draw, store.new_id, point_time=limit
-        )
-        try:
-            found = sweeping.run()
-        except Interrupted as error:
-            if not sweeping.results:
-                raise
-            stopped = Interrupted(error.signum, sweeping.results)
-            sweeping.cut_short = "it was interrupted"
-            found = sweeping.read()
+    with serving(settings, announce) as served:
+        with interruptible(), Drawer(sys.stderr) as draw:
+            save = served.saving(lambda r: store.write(r, settings.output))
+            sweeping = Sweeping(workload, settings, save, served.listening(draw), store.new_id, point_time=limit)
+            try:
+                found = sweeping.run()
+            except Interrupted as error:
+                if not sweeping.results:
+                    raise
+                stopped = Interrupted(error.signum, sweeping.results)
+                sweeping.cut_short = "it was interrupted"
+                found = sweeping.read()
+        _tell(found, stopped, settings)
+
+
+def _tell(found: Sweep, stopped: Interrupted | None, settings: RunSettings) -> None:
+    """Shows what was found, and ends with the code that this asks for."""
+    from bench.output import sweeps
+
     if not settings.json:
         typer.echo(sweeps.text(found), nl=False)
     typer.echo(f"results: {settings.output}", err=True)

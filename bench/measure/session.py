@@ -29,7 +29,7 @@ from bench.measure.interrupt import whole
 from bench.measure.plan import Group
 from bench.measure.sample import Sampling
 from bench.measure.turns import take_turns
-from bench.progress import Estimate, Listener, Progress
+from bench.progress import Estimate, Listener, Measured, Progress
 from bench.result import Failure, Price, Purpose, Result, Stop
 from bench.settings import RunSettings
 
@@ -294,5 +294,9 @@ class Session:
                 elapsed=time.monotonic() - self.begun,
                 budget=self.settings.max_time,
                 estimates=tuple(estimates),
+                measured=tuple(
+                    Measured(each, summary.examples_of_a_step(self._of(each).examples, each.samples))
+                    for each in self.results
+                ),
             )
         )

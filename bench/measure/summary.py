@@ -22,11 +22,12 @@ def summarise(result: Result, total_steps: int | None, examples: int | None) -> 
     done = stats.started_alone(samples)
     summary = Summary(phases={name: stats.arithmetic(found) for name, found in stats.phase_values(done).items()})
     steps = stats.process_values(result)
+    examples = examples_of_a_step(examples, samples)
     if steps:
         summary.step_seconds = stats.interval(list(steps.values()))
         summary.step_seconds_mean = stats.arithmetic(list(stats.process_values(result, stats.mean).values()))
         if examples:
-            summary.examples_per_second = _at_most(examples, samples) / summary.step_seconds.value
+            summary.examples_per_second = examples / summary.step_seconds.value
     latency = [t for s in samples for t in s.latency]
     if latency:
         import numpy as np
@@ -47,8 +48,10 @@ def summarise(result: Result, total_steps: int | None, examples: int | None) -> 
     result.projection = _projection(result, done, int(total), measured) if total and steps else None
 
 
-def _at_most(examples: int, samples: Sequence[ProcessSample]) -> int:
-    """Examples of a step: those of a batch, or all that there are where a batch asks for more."""
+def examples_of_a_step(examples: int | None, samples: Sequence[ProcessSample]) -> int | None:
+    """Those of a batch, or all that there are where a batch asks for more; none where a step has none."""
+    if not examples:
+        return None
     epoch = stats.fact(samples, "epoch") or {}
     return min(examples, epoch["rest"]) if epoch.get("batches") == 0 and epoch.get("rest") else examples
 

@@ -1,8 +1,8 @@
 """The parts of the documentation that are made from the code, so that nothing is written twice.
 
-What stands in a page between `<!-- made from X -->` and `<!-- end -->` is X: `settings` is the table of all settings,
-anything else is a file, named from the page's folder and shown as it is. After a change of either, make it again:
-`python -m bench.output.reference docs/reference.md`
+What stands in a page between `<!-- made from X -->` and `<!-- end -->` is X: `settings` and `metrics` are the tables of
+them all, anything else is a file, named from the page's folder and shown as it is. After a change of either, make it
+again: `python -m bench.output.reference docs/reference.md`
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from typing import Literal, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
+from bench.output.counted import INFO
+from bench.output.metrics import METRICS, Declared
 from bench.settings import RunSettings, default, option, variable
 
 PART = re.compile(r"(<!-- made from (\S+) -->\n).*?(?=<!-- end -->)", re.DOTALL)
@@ -39,9 +41,26 @@ def settings_table() -> str:
     return "\n".join(lines) + "\n"
 
 
+def metrics_table() -> str:
+    """Every metric of a run: its type, unit, labels beside `run`, and meaning."""
+    lines = ["| metric | type | unit | labels | meaning |", "|---|---|---|---|---|"]
+    for each in METRICS:
+        lines.append(f"| `{each.name}` | {each.kind} | {each.unit or '–'} | {_labels(each)} | {each.help} |")
+    return "\n".join(lines) + "\n"
+
+
+def _labels(metric: Declared) -> str:
+    names = [*(INFO if metric.kind == "info" else ()), *(["le"] if metric.kind == "histogram" else ())]
+    names += [f"{metric.each}"] if metric.each else []
+    return ", ".join(f"`{each}`" for each in names) or "–"
+
+
+TABLES = {"settings": settings_table, "metrics": metrics_table}
+
+
 def _made(source: str, page: Path) -> str:
-    if source == "settings":
-        return settings_table()
+    if source in TABLES:
+        return TABLES[source]()
     shown = page.parent / source
     return f"```{LANGUAGES.get(shown.suffix, '')}\n{shown.read_text(encoding='utf-8')}```\n"
 

@@ -40,6 +40,11 @@ EXAMPLES: dict[str, list[tuple[str, Any]]] = {
     "currency": [("EUR", "EUR"), ("GBP", "GBP"), ("JPY", "JPY")],
     "full": [("on", True), ("off", False), ("on", True)],
     "profile": [("a", Path("a")), ("b", Path("b")), ("c", Path("c"))],
+    "metrics_port": [("0", 0), ("9100", 9100), ("9101", 9101)],
+    "metrics_host": [("127.0.0.1", "127.0.0.1"), ("::1", "::1"), ("10.0.0.1", "10.0.0.1")],
+    "scrape_interval": [("15s", 15), ("1m", 60), ("10", 10)],
+    "linger": [("15s", 15), ("1m30s", 90), ("0", 0)],
+    "pushgateway": [("http://a:9091", "http://a:9091"), ("https://b/", "https://b"), ("http://[::1]", "http://[::1]")],
     "output": [("a", Path("a")), ("b", Path("b")), ("c", Path("c"))],
     "json": [("on", True), ("off", False), ("on", True)],
 }
@@ -154,6 +159,14 @@ def test_an_unknown_option_offers_the_nearest() -> None:
         ("hourly_price", "0", "more than 0"),
         ("hourly_price", "cheap", "a number"),
         ("currency", "euro", "three capital letters"),
+        ("metrics_port", "65536", "65535 or less"),
+        ("metrics_port", "http", "whole number"),
+        ("scrape_interval", "0", "more than 0"),
+        ("linger", "-1s", "0 for none"),
+        ("linger", "a while", "0 for none"),
+        ("pushgateway", "pushgateway:9091", "http://pushgateway:9091"),
+        ("pushgateway", "http://", "http://pushgateway:9091"),
+        ("pushgateway", "http://a b", "http://pushgateway:9091"),
     ],
 )
 def test_a_wrong_value_is_told_with_where_it_came_from_and_what_is_allowed(
@@ -203,6 +216,11 @@ def test_a_time_that_was_written_is_read_back(value: float) -> None:
     assert syntax.seconds(syntax.written_seconds(value)) == pytest.approx(value, rel=1e-5)
 
 
+@given(st.just(0.0) | st.floats(min_value=0.001, max_value=359_999).map(lambda value: round(value, 3)))
+def test_a_pause_that_was_written_is_read_back(value: float) -> None:
+    assert syntax.pause(syntax.written_seconds(value)) == pytest.approx(value, rel=1e-5)
+
+
 @given(st.floats(min_value=1e-4, max_value=0.999))
 def test_a_share_that_was_written_is_read_back(value: float) -> None:
     assert syntax.share(syntax.written_share(value)) == pytest.approx(value, rel=1e-5)
@@ -228,6 +246,8 @@ def test_whatever_is_given_is_read_or_refused_with_the_syntax(value: object) -> 
     for read, teach in (
         (syntax.share, syntax.SHARE),
         (syntax.seconds, syntax.TIME),
+        (syntax.pause, syntax.PAUSE),
+        (syntax.url, syntax.URL),
         (syntax.names, syntax.NAMES),
         (syntax.pairs, syntax.PAIRS),
     ):

@@ -1,0 +1,130 @@
+"""Scraping: the step while metrics are served and scraped every second, over the step without any metrics.
+
+`python -m benchmarks.scrape [ROUNDS [CASE…]]`, the cases of `benchmarks.observer` whose loop is `step`. One worker does
+stretches of blocks as a run does, five at each order. In every second stretch its parent brings the metrics up to date
+after each order, and a process of its own scrapes them every second, in OpenMetrics as Prometheus asks for it; in the
+others nothing is served. Each is set against the stretches beside it. What the scraper itself costs is on the same
+machine here and so counts too. Beside it stands what stretches without metrics differ by among themselves.
+"""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+from collections.abc import Sequence
+from datetime import datetime, timezone
+from pathlib import Path
+
+from bench import __version__
+from bench.measure.sample import Sampling
+from bench.output.exporter import served
+from bench.output.metrics import Metrics
+from bench.progress import Measured, Progress
+from bench.result import Result
+from benchmarks.inside import median
+from benchmarks.observer import CASES
+from benchmarks.turns import spec_of, worker_of
+
+ROUNDS = 60
+STRETCH_SECONDS = 4.0
+BLOCKS = 5
+SCRAPER = """
+import sys, threading, urllib.request
+asked = threading.Event()
+def scrape():
+    on = False
+    while True:
+        if asked.wait(1.0 if on else None):
+            asked.clear()
+            on = not on
+        if on:
+            headers = {"Accept": "application/openmetrics-text; version=1.0.0", "Accept-Encoding": "gzip"}
+            urllib.request.urlopen(urllib.request.Request(sys.argv[1], headers=headers)).read()
+            print(flush=True)
+threading.Thread(target=scrape, daemon=True).start()
+for line in sys.stdin:
+    asked.set()
+"""
+
+
+class Scraper:
+    """A process that scrapes every second while it is on; it says a line for each scrape."""
+
+    def __init__(self, url: str) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", SCRAPER, url], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        self.on = False
+
+    def turn(self, on: bool) -> None:
+        """Turns it on or off."""
+        if on != self.on:
+            assert self.process.stdin
+            self.process.stdin.write("\n")
+            self.process.stdin.flush()
+            self.on = on
+
+    def close(self) -> int:
+        """Ends it; how often it scraped."""
+        rest, _ = self.process.communicate()
+        return len(rest)
+
+
+def stretch(worker: Sampling, metrics: Metrics | None, moment: Progress) -> float:
+    """Seconds of a step, over blocks of at least `STRETCH_SECONDS`."""
+    blocks = worker.sample.series[0].blocks
+    first = len(blocks)
+    while math.fsum(block.seconds for block in blocks[first:]) < STRETCH_SECONDS:
+        worker.run(BLOCKS, len(blocks))
+        if metrics is not None:
+            metrics(moment)
+    mine = blocks[first:]
+    return math.fsum(block.seconds for block in mine) / sum(block.steps for block in mine)
+
+
+def measure(workload: str, case: str, rounds: int) -> tuple[list[float], int]:
+    """Seconds of a step in stretches without and with metrics in turn, one without at both ends; and the scrapes."""
+    spec = spec_of(workload, case, "step")
+    worker = worker_of(spec)
+    now = datetime.now(timezone.utc)
+    result = Result(
+        id="scrape", created=now, devbench=__version__, spec=spec, key=spec.key, group="scrape", samples=[worker.sample]
+    )
+    moment = Progress(spec.label, "steady state", measured=(Measured(result, 32),))
+    metrics = Metrics()
+    metrics(moment)
+    with served(metrics, "127.0.0.1", 0) as url:
+        scraper = Scraper(url)
+        worker.handle.resume()
+        stretch(worker, None, moment)
+        found = []
+        for number in range(2 * rounds + 1):
+            on = number % 2 == 1
+            scraper.turn(on)
+            found.append(stretch(worker, metrics if on else None, moment))
+        scraper.turn(False)
+        scrapes = scraper.close()
+    worker.handle.kill()
+    worker.close()
+    return found, scrapes
+
+
+def against_neighbours(found: Sequence[float]) -> list[float]:
+    """Every second value over the mean of the two beside it."""
+    return [2 * found[n] / (found[n - 1] + found[n + 1]) for n in range(1, len(found) - 1, 2)]
+
+
+def main() -> None:
+    """Prints a line for each case."""
+    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else ROUNDS
+    chosen = [CASES[int(place)] for place in sys.argv[2:]] or [each for each in CASES if each[2] == "step"]
+    for workload, case, loop in chosen:
+        found, scrapes = measure(workload, case, rounds)
+        name = f"{Path(workload).stem}/{case}".rstrip("/")
+        ratio, noise = median(against_neighbours(found)), median(against_neighbours(found[::2]))
+        print(f"{name:22} {loop:5} scraped/not {ratio} rounds, {scrapes} scrapes   not/not {noise}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

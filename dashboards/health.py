@@ -1,0 +1,79 @@
+"""Health: whether the latest results can be relied on, and whether the hub works."""
+
+from __future__ import annotations
+
+from grafana_foundation_sdk.builders.dashboard import Dashboard
+
+from dashboards.parts import bars, board, figures, listing, now, over_time, query, rows
+from dashboards.side_by_side import INFO, LEGEND, NAMED, each
+
+LIVE = "on (run) group_left (workload, backend, loop, pool) devbench_run_info"
+REQUESTS = "devbench_hub_request_duration_seconds_bucket"
+
+
+def dashboard() -> Dashboard:
+    """Status, age and placement of each latest result; throttling; the hub."""
+    panels = [
+        figures(
+            "Latest results by status",
+            "How many of the latest results are complete, partial or failed.",
+            "none",
+            now(f"sum by (status) (devbench_result_status * on (key) {NAMED})", "{{status}}"),
+        ),
+        listing(
+            "Not complete",
+            "Latest results that failed or were cut off.",
+            "none",
+            rows(f'(devbench_result_status{{status!="complete"}} == 1) * on (key) {NAMED}'),
+            hidden=("key", "Value"),
+        ),
+        bars(
+            "Age",
+            "Time since each latest result was begun.",
+            "s",
+            now(f"(time() - devbench_result_timestamp_seconds) * on (key) {NAMED}", LEGEND),
+        ),
+        bars(
+            "Misplaced operations",
+            "Operations of a step that ran on another device than asked; 0 is right.",
+            "suffix: operations",
+            now(each("misplaced_operations"), LEGEND),
+        ),
+        over_time(
+            "Throttling of runs",
+            "Seconds a second for which a CPU quota holds a run back. Empty where there is no quota.",
+            "suffix: s/s",
+            query(
+                f"rate(devbench_cpu_throttled_seconds_total[$__rate_interval]) * {LIVE}",
+                "{{workload}} on {{backend}} {{pool}} {{loop}}",
+            ),
+        ),
+        over_time(
+            "Runs that failed",
+            "Runs now served that failed.",
+            "suffix: runs",
+            query('sum(devbench_run_state{state="failed"})', "failed"),
+        ),
+        "Hub",
+        over_time(
+            "Requests",
+            "Requests a second that the hub answered, by status.",
+            "reqps",
+            query("sum by (status) (rate(devbench_hub_requests_total[$__rate_interval]))", "{{status}}"),
+        ),
+        over_time(
+            "Time to answer",
+            "90th percentile of the time until an answer began, by route.",
+            "s",
+            query(f"histogram_quantile(0.9, sum by (le, route) (rate({REQUESTS}[$__rate_interval])))", "{{route}}"),
+        ),
+        over_time("Rows", "Rows of the hub's tables.", "suffix: rows", query("devbench_hub_rows", "{{table}}")),
+        over_time(
+            "Runs the hub knows of",
+            "By state; a run that fell silent is lost.",
+            "suffix: runs",
+            query("devbench_hub_runs", "{{state}}"),
+        ),
+    ]
+    about = "Whether the latest results can be relied on, and whether the hub works."
+    return board("health", "Health", about, INFO, panels)

@@ -1,0 +1,101 @@
+"""Live run: what runs are doing now, and did a moment ago, from the runs' own metrics."""
+
+from __future__ import annotations
+
+from grafana_foundation_sdk.builders.dashboard import Dashboard
+
+from dashboards.parts import CHOSEN, bars, board, heat, now, over_time, query, states
+
+INFO = "devbench_run_info"
+NAMED = f"on (run) group_left (workload, backend, loop, pool) {INFO}{{{CHOSEN}}}"
+LEGEND = "{{workload}} on {{backend}} {{pool}} {{loop}}"
+BUCKETS = "devbench_step_duration_seconds_bucket"
+
+
+def rate(counter: str) -> str:
+    """How fast a counter of each chosen run grows."""
+    return f"rate({counter}[$__rate_interval]) * {NAMED}"
+
+
+def quantile(share: float) -> str:
+    """A quantile of each chosen run's single steps so far."""
+    return f"histogram_quantile({share}, {BUCKETS} * {NAMED})"
+
+
+def dashboard() -> Dashboard:
+    """State, pace, step, single steps, and what the machine does meanwhile."""
+    panels = [
+        states(
+            "State",
+            "Which state each run is in: running, complete, partial or failed.",
+            query(f"(devbench_run_state == 1) * {NAMED}", LEGEND + ": {{state}}"),
+        ),
+        over_time(
+            "Steps",
+            "Timed steps a second. Where several specs take turns it is less than one over the step.",
+            "suffix: steps/s",
+            query(rate("devbench_steps_total"), LEGEND),
+        ),
+        over_time(
+            "Examples",
+            "Examples a second in these steps.",
+            "suffix: examples/s",
+            query(rate("devbench_examples_total"), LEGEND),
+        ),
+        over_time(
+            "Typical step so far",
+            "With its 95% interval from the second process on.",
+            "s",
+            query(f"devbench_step_seconds * {NAMED}", LEGEND),
+            query(f"devbench_step_seconds_low * {NAMED}", LEGEND + ", low"),
+            query(f"devbench_step_seconds_high * {NAMED}", LEGEND + ", high"),
+        ),
+        heat(
+            "Single steps",
+            "How many steps of the latency passes took how long, all chosen runs together.",
+            "s",
+            query(f"sum by (le) (increase({BUCKETS}[$__rate_interval]) * {NAMED})", "{{le}}"),
+        ),
+        over_time(
+            "Quantiles of single steps",
+            "Of the latency passes so far, right to within a factor of two.",
+            "s",
+            query(quantile(0.5), LEGEND + ", p50"),
+            query(quantile(0.9), LEGEND + ", p90"),
+            query(quantile(0.99), LEGEND + ", p99"),
+        ),
+        bars(
+            "Phases",
+            "Mean seconds of each phase so far.",
+            "s",
+            now(f"devbench_phase_seconds * {NAMED}", LEGEND + ", {{phase}}"),
+        ),
+        "The machine",
+        over_time(
+            "Utilisation",
+            "Share of the latest process's steady state in which its GPU was busy, or of a CPU run's threads' time.",
+            "percentunit",
+            query(f"devbench_device_utilization_ratio * {NAMED}", LEGEND),
+        ),
+        over_time(
+            "Memory",
+            "Most memory in use on the GPU, or that a CPU run's latest process ever held.",
+            "bytes",
+            query(f"devbench_device_memory_bytes * {NAMED}", LEGEND),
+        ),
+        over_time(
+            "Power",
+            "Mean power over the latest process's steady state, of the GPU or the CPU packages. Empty "
+            "where the machine does not tell.",
+            "watt",
+            query(f"devbench_device_power_watts * {NAMED}", LEGEND),
+        ),
+        over_time(
+            "Throttling",
+            "Seconds a second for which a CPU quota held the run back, all CPUs together. Empty "
+            "where there is no quota.",
+            "suffix: s/s",
+            query(rate("devbench_cpu_throttled_seconds_total"), LEGEND),
+        ),
+    ]
+    return board("live-run", "Live run", "What runs are doing now, from the metrics that they serve.", INFO, panels)

@@ -1,0 +1,111 @@
+"""Dashboards: the committed JSON is what the generator makes, and every panel says what it shows and in which unit."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pages import ROOT
+
+from bench.output.counted import INFO
+from bench.output.metrics import METRICS
+
+pytestmark = pytest.mark.once
+
+FOLDER = ROOT / "charts" / "devbench" / "dashboards"
+BOARDS = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted(FOLDER.glob("*.json"))}
+EACH = pytest.mark.parametrize("board", BOARDS.values(), ids=list(BOARDS))
+
+
+def panels(board: Any) -> Iterator[Any]:
+    """Its panels but for the rows' titles."""
+    yield from (panel for panel in board["panels"] if panel["type"] != "row")
+
+
+def queries(board: Any) -> Iterator[str]:
+    for panel in panels(board):
+        yield from (target["expr"] for target in panel["targets"])
+
+
+@pytest.mark.needs("grafana-sdk")
+def test_the_committed_files_are_what_the_generator_makes(tmp_path: Path) -> None:
+    assert importlib.util.find_spec("grafana_foundation_sdk")
+    subprocess.run([sys.executable, "-m", "dashboards", str(tmp_path)], check=True, cwd=ROOT)
+    made = {path.name: path.read_text(encoding="utf-8") for path in tmp_path.iterdir()}
+    committed = {path.name: path.read_text(encoding="utf-8") for path in FOLDER.iterdir()}
+    assert made == committed, "make them again: python -m dashboards"
+
+
+def test_there_are_the_three_that_are_meant() -> None:
+    assert {board["title"] for board in BOARDS.values()} == {
+        "devbench / Side by side",
+        "devbench / Live run",
+        "devbench / Health",
+    }
+    assert len({board["uid"] for board in BOARDS.values()}) == 3
+
+
+@EACH
+def test_every_panel_has_a_title_a_description_a_unit_and_the_chosen_data_source(board: Any) -> None:
+    for panel in panels(board):
+        assert panel["title"]
+        assert panel["description"].endswith("."), panel["title"]
+        assert panel["fieldConfig"]["defaults"]["unit"], panel["title"]
+        sources = [panel["datasource"], *(target["datasource"] for target in panel["targets"])]
+        assert sources == [{"type": "prometheus", "uid": "${datasource}"}] * len(sources)
+        assert panel["targets"]
+
+
+@EACH
+def test_no_two_panels_lie_over_one_another_and_each_has_its_number(board: Any) -> None:
+    taken: set[tuple[int, int]] = set()
+    for panel in board["panels"]:
+        place = panel["gridPos"]
+        cells = {(x, y) for x in range(place["x"], place["x"] + place["w"])
+                 for y in range(place["y"], place["y"] + place["h"])}  # fmt: skip
+        assert not cells & taken, panel["title"]
+        assert place["x"] + place["w"] <= 24
+        taken |= cells
+    numbers = [panel["id"] for panel in board["panels"]]
+    assert len(set(numbers)) == len(numbers)
+
+
+@EACH
+def test_data_source_workload_backend_and_pool_can_be_chosen(board: Any) -> None:
+    names = [variable["name"] for variable in board["templating"]["list"]]
+    assert names == ["datasource", "workload", "backend", "pool", "hub"]
+
+
+@EACH
+def test_no_query_names_what_only_one_kind_of_prometheus_has(board: Any) -> None:
+    for expression in queries(board):
+        assert not re.findall(r"\b(job|instance|pod|namespace|container|endpoint|service)\b", expression)
+
+
+def test_the_live_dashboard_shows_every_metric_of_a_run() -> None:
+    text = " ".join(queries(BOARDS["live-run"]))
+    assert [each.name for each in METRICS if not re.search(rf"\b{each.name}(_bucket)?\b", text)] == []
+
+
+def test_no_query_asks_for_a_metric_or_label_of_a_run_that_there_is_not() -> None:
+    known = {each.name for each in METRICS} | {"devbench_step_duration_seconds_bucket"}
+    for board in BOARDS.values():
+        for expression in queries(board):
+            named = set(re.findall(r"\bdevbench_\w+", expression))
+            ours = {name for name in named if not name.startswith(("devbench_result_", "devbench_hub_"))}
+            assert ours <= known
+            for labels in re.findall(r"on \(run\) group_left \(([^)]*)\)", expression):
+                assert {label.strip() for label in labels.split(",")} <= {*INFO}
+
+
+def test_steps_are_linked_to_the_hubs_history() -> None:
+    (panel,) = (panel for panel in panels(BOARDS["side-by-side"]) if panel["title"] == "Typical step")
+    (link,) = panel["fieldConfig"]["defaults"]["links"]
+    assert link["url"] == "${hub}/history/${__field.labels.key}"
