@@ -25,6 +25,8 @@ XPROF = ROOT / ".venv-xprof" / "bin" / "python"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 EXCUSED = pytest.StashKey[bool]()
 
+pytest_plugins = ("hubs",)
+
 
 @dataclass(frozen=True)
 class Absent:
@@ -119,6 +121,17 @@ def _chromium() -> Absent | None:
     return Absent(f"there is none of {', '.join(BROWSERS)} on the path", cure, avoidable=True)
 
 
+def _postgresql() -> Absent | None:
+    if sys.platform == "win32":
+        return Absent("the tests start no PostgreSQL on Windows", "run it on Linux or macOS", avoidable=False)
+    import postgres
+
+    if postgres.programs() is not None:
+        return None
+    cure = "install it (on Debian: apt-get install postgresql)"
+    return Absent("there is no PostgreSQL server (initdb, postgres)", cure, avoidable=True)
+
+
 CAPABILITIES: dict[str, Callable[[], Absent | None]] = {
     "nvidia-gpu": _nvidia,
     "no-nvidia-gpu": _no_nvidia,
@@ -129,6 +142,7 @@ CAPABILITIES: dict[str, Callable[[], Absent | None]] = {
     "posix": _posix,
     "cpu-quota": _cpu_quota,
     "chromium": _chromium,
+    "postgresql": _postgresql,
     "linux": _system("linux", "Linux"),
     "windows": _system("win32", "Windows"),
     "macos": _system("darwin", "macOS"),
