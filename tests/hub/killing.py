@@ -1,4 +1,4 @@
-"""A hub and a sender as processes that can be killed, forked from one that has everything imported, so that it is quick."""
+"""A hub and a sender as processes that can be killed, forked from one that has imported everything."""
 
 from __future__ import annotations
 
