@@ -132,6 +132,13 @@ def _postgresql() -> Absent | None:
     return Absent("there is no PostgreSQL server (initdb, postgres)", cure, avoidable=True)
 
 
+def _prometheus() -> Absent | None:
+    if shutil.which("prometheus") and shutil.which("promtool"):
+        return None
+    cure = "install it (on Debian: apt-get install prometheus)"
+    return Absent("prometheus and promtool are not on the path", cure, avoidable=True)
+
+
 CAPABILITIES: dict[str, Callable[[], Absent | None]] = {
     "nvidia-gpu": _nvidia,
     "no-nvidia-gpu": _no_nvidia,
@@ -143,6 +150,7 @@ CAPABILITIES: dict[str, Callable[[], Absent | None]] = {
     "cpu-quota": _cpu_quota,
     "chromium": _chromium,
     "postgresql": _postgresql,
+    "prometheus": _prometheus,
     "linux": _system("linux", "Linux"),
     "windows": _system("win32", "Windows"),
     "macos": _system("darwin", "macOS"),
