@@ -32,6 +32,8 @@ PROMETHEUS = "v0.316.0"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 EXCUSED = pytest.StashKey[bool]()
 
+pytest_plugins = ("hubs",)
+
 
 @dataclass(frozen=True)
 class Absent:
@@ -126,6 +128,17 @@ def _chromium() -> Absent | None:
     return Absent(f"there is none of {', '.join(BROWSERS)} on the path", cure, avoidable=True)
 
 
+def _postgresql() -> Absent | None:
+    if sys.platform == "win32":
+        return Absent("the tests start no PostgreSQL on Windows", "run it on Linux or macOS", avoidable=False)
+    import postgres
+
+    if postgres.programs() is not None:
+        return None
+    cure = "install it (on Debian: apt-get install postgresql)"
+    return Absent("there is no PostgreSQL server (initdb, postgres)", cure, avoidable=True)
+
+
 def _prometheus() -> Absent | None:
     if shutil.which("prometheus") and shutil.which("promtool"):
         return None
@@ -165,6 +178,7 @@ CAPABILITIES: dict[str, Callable[[], Absent | None]] = {
     "posix": _posix,
     "cpu-quota": _cpu_quota,
     "chromium": _chromium,
+    "postgresql": _postgresql,
     "prometheus": _prometheus,
     "prometheus-3": _prometheus_3,
     "pushgateway": _pushgateway,

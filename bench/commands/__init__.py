@@ -41,7 +41,7 @@ def as_json(document: BaseModel) -> Any:
     return json.loads(document.model_dump_json())
 
 
-def say(line: str) -> None:
+def announce(line: str) -> None:
     """Writes a line to stderr."""
     typer.echo(line, err=True)
 
@@ -73,6 +73,11 @@ def complain(error: DevbenchError) -> None:
     typer.echo(f"error: {error.message}", err=True)
     for line in error.hint.splitlines():
         typer.echo(f"  {line}", err=True)
+
+
+def say(text: str) -> None:
+    """Writes what is worth knowing to stderr."""
+    typer.echo(f"note: {text}", err=True)
 
 
 def _guarded(function: Callable[..., None]) -> Callable[..., None]:

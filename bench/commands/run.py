@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from bench.commands import as_json, build, complain, describe, print_json, say
+from bench.commands import announce, as_json, build, complain, describe, print_json, say
 from bench.commands.options import with_settings
 from bench.errors import Interrupted
 from bench.result import Result
@@ -24,11 +24,11 @@ def run(
     from bench.output.progress import Drawer
     from bench.serving import serving
 
-    with serving(settings, say) as served:
+    with serving(settings, announce) as served:
         stopped: Interrupted | None = None
         with Drawer(sys.stderr) as draw:
             try:
-                results = measure(workloads, settings, listener=draw, served=served)
+                results = measure(workloads, settings, listener=draw, served=served, warn=say)
             except Interrupted as error:
                 stopped, results = error, list(error.results)
         _tell(results, stopped, settings)
