@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from grafana_foundation_sdk.builders import (
     bargauge,
@@ -39,7 +39,7 @@ SCRAPED = ("job", "instance", "namespace", "pod", "container", "endpoint", "serv
 CHOSEN = 'workload=~"$workload", backend=~"$backend", pool=~"$pool"'
 """What the variables choose, among the labels of an info."""
 
-Query = prometheus.Dataquery
+Query: TypeAlias = prometheus.Dataquery
 
 
 def query(expression: str, legend: str = "") -> Query:

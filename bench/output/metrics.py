@@ -9,10 +9,8 @@ has at most `MOST_SERIES` series, and a process serves its `MOST_RUNS` latest ru
 from __future__ import annotations
 
 import threading
-from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
-from datetime import datetime
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from prometheus_client.core import (
@@ -25,131 +23,12 @@ from prometheus_client.core import (
 from prometheus_client.registry import Collector
 from prometheus_client.utils import floatToGoString
 
+from bench.output.counted import BUCKETS, INFO, STATES, Counts, Run
 from bench.progress import Progress
-from bench.result import PHASES, ProcessSample, Result, Telemetry
-
-BUCKETS = tuple(2.0**power * 1e-6 for power in range(27))
-"""Upper bounds of the histogram in seconds: powers of two from 1 µs to 67 s."""
-
-STATES = ("running", "complete", "partial", "failed")
-OF_SPEC = ("backend", "loop", "dtype")
-OF_RESULT = ("key", "group", "purpose", "part_of", "devbench")
-OF_PLACE = ("pool", "node", "instance_type", "image")
-INFO = ("workload", *OF_SPEC, *OF_RESULT, *OF_PLACE)
-"""Labels of `devbench_run_info`: known when a run begins, so that they stay the same throughout it."""
+from bench.result import PHASES, Result, Telemetry
 
 MOST_RUNS = 64
 """A sweep or an explanation has many; the oldest are served no longer."""
-
-
-@dataclass(frozen=True)
-class Counts:
-    """What only grows.
-
-    Args:
-        steps: timed steps.
-        throttled: seconds for which a CPU quota held the program back; none where that is not told.
-        buckets: single steps by the bucket they fall into, the last being beyond all bounds.
-        seconds: of all these single steps.
-    """
-
-    steps: int = 0
-    throttled: float | None = None
-    buckets: tuple[int, ...] = (0,) * (len(BUCKETS) + 1)
-    seconds: float = 0.0
-
-    @classmethod
-    def of(cls, sample: ProcessSample) -> Counts:
-        """Those of one process so far."""
-        blocks = (block for series in sample.series for block in (*series.warmup, *series.blocks))
-        buckets = [0] * (len(BUCKETS) + 1)
-        for seconds in sample.latency:
-            buckets[bisect_left(BUCKETS, seconds)] += 1
-        return cls(
-            steps=sum(block.steps for block in blocks) + len(sample.latency),
-            throttled=sample.telemetry.throttled_seconds if sample.telemetry else None,
-            buckets=tuple(buckets),
-            seconds=sum(sample.latency),
-        )
-
-    def __add__(self, other: Counts) -> Counts:
-        told = [each.throttled for each in (self, other) if each.throttled is not None]
-        return Counts(
-            steps=self.steps + other.steps,
-            throttled=sum(told) if told else None,
-            buckets=tuple(a + b for a, b in zip(self.buckets, other.buckets, strict=True)),
-            seconds=self.seconds + other.seconds,
-        )
-
-
-@dataclass
-class Run:
-    """One result under way, and what is known of it.
-
-    Args:
-        result: it grows between two updates, and is not looked at elsewhere.
-        per_step: examples of a step; none where a step has none.
-
-    Attributes:
-        counts: of all its processes.
-        examples: counted along with the steps.
-        values: what each metric last read, by its name.
-    """
-
-    result: Result
-    per_step: int | None = None
-    counts: Counts = field(default_factory=Counts)
-    examples: int | None = None
-    values: dict[str, Any] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self._closed: set[tuple[int, datetime]] = set()
-        self._before = Counts()
-        self._latest: ProcessSample | None = None
-        self.info = _info(self.result)
-
-    def update(self) -> None:
-        """Counts what is new: the latest process anew, on top of all before it.
-
-        A process that is no longer among the samples (a profiler's) stays counted.
-        """
-        steps = self.counts.steps
-        if self._latest is not None:
-            self.counts = self._before + Counts.of(self._latest)
-        for sample in self.result.samples:
-            if sample is self._latest or _name(sample) in self._closed:
-                continue
-            if self._latest is not None:
-                self._closed.add(_name(self._latest))
-            self._before, self._latest = self.counts, sample
-            self.counts = self._before + Counts.of(sample)
-        if self.per_step is not None:
-            self.examples = (self.examples or 0) + (self.counts.steps - steps) * self.per_step
-        self.values = {each.name: each.read(self) for each in METRICS}
-
-    @property
-    def state(self) -> str:
-        """One of `STATES`."""
-        if self.result.failure is not None:
-            return "failed"
-        return self.result.status if self.result.stop is not None else "running"
-
-    @property
-    def telemetry(self) -> Telemetry | None:
-        """Of the latest process that has come to the end of its steady state."""
-        return next((each.telemetry for each in reversed(self.result.samples) if each.telemetry), None)
-
-
-def _name(sample: ProcessSample) -> tuple[int, datetime]:
-    return sample.pid, sample.started
-
-
-def _info(result: Result) -> dict[str, str]:
-    spec, deployment = result.spec, result.environment.get("host", {}).get("deployment", {})
-    known: dict[str, Any] = {"workload": spec.title, **{name: getattr(spec, name) for name in OF_SPEC}}
-    known |= {name: getattr(result, name) for name in OF_RESULT}
-    known |= {name: deployment.get(name) for name in OF_PLACE}
-    return {name: str(value or "") for name, value in known.items()}
 
 
 def _phases(run: Run) -> dict[str, float]:
@@ -374,23 +253,27 @@ class Metrics(Collector):
     def __call__(self, progress: Progress) -> None:
         """Takes in what is new of all runs under way."""
         with self._lock:
+            under_way = {each.result.id for each in progress.measured}
             for each in progress.measured:
-                run = self._run(each.result)
-                run.per_step = each.examples
-                run.update()
+                if self._has_place(each.result, under_way):
+                    run = self.runs.setdefault(each.result.id, Run(each.result))
+                    run.per_step = each.examples
+                    _update(run)
 
     def refresh(self, result: Result) -> None:
         """Takes in what is new of one run, if it is served."""
         with self._lock:
             if result.id in self.runs:
-                self.runs[result.id].update()
+                _update(self.runs[result.id])
 
-    def _run(self, result: Result) -> Run:
-        if result.id not in self.runs:
-            while len(self.runs) >= self.most:
-                del self.runs[next(iter(self.runs))]
-            self.runs[result.id] = Run(result)
-        return self.runs[result.id]
+    def _has_place(self, result: Result, under_way: set[str]) -> bool:
+        """Whether a run is served; for a new one the oldest that is no longer under way makes place."""
+        if result.id not in self.runs and len(self.runs) >= self.most:
+            oldest = next((name for name in self.runs if name not in under_way), None)
+            if oldest is None:
+                return False
+            del self.runs[oldest]
+        return True
 
     @property
     def over(self) -> bool:
@@ -408,12 +291,19 @@ class Metrics(Collector):
             return _families(self.runs)
 
     def only(self, result: Result) -> OneRun:
-        """Those of one run that is served.
+        """Those of one run that is over."""
+        with self._lock:
+            run = self.runs.get(result.id)
+            if run is None:
+                run = Run(result)
+                _update(run)
+            return OneRun(run)
 
-        Raises:
-            KeyError: it is not.
-        """
-        return OneRun(self.runs[result.id])
+
+def _update(run: Run) -> None:
+    """Counts what is new of a run, and reads it, so that rendering has nothing of the result to look at."""
+    run.update()
+    run.values = {each.name: each.read(run) for each in METRICS}
 
 
 class OneRun(Collector):

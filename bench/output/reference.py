@@ -15,7 +15,8 @@ from typing import Literal, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
-from bench.output.metrics import INFO, METRICS, Declared
+from bench.output.counted import INFO
+from bench.output.metrics import METRICS, Declared
 from bench.settings import RunSettings, default, option, variable
 
 PART = re.compile(r"(<!-- made from (\S+) -->\n).*?(?=<!-- end -->)", re.DOTALL)

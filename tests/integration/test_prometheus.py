@@ -12,7 +12,8 @@ import pytest
 from commandline import started
 from scraping import Prometheus
 
-from bench.output.metrics import BUCKETS, INFO, METRICS, Declared
+from bench.output.counted import BUCKETS, INFO
+from bench.output.metrics import METRICS, Declared
 from bench.result import Result
 
 pytestmark = [pytest.mark.once, pytest.mark.needs("prometheus", "prometheus-3")]

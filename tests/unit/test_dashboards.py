@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 from pages import ROOT
 
-from bench.output.metrics import INFO, METRICS
+from bench.output.counted import INFO
+from bench.output.metrics import METRICS
 
 pytestmark = pytest.mark.once
 

@@ -16,8 +16,9 @@ from prometheus_client import generate_latest
 from prometheus_client.openmetrics import exposition, parser
 from synthetic import MOMENT, killed, measured, result
 
+from bench.output.counted import BUCKETS, INFO, STATES
 from bench.output.exporter import registry_of
-from bench.output.metrics import BUCKETS, INFO, METRICS, MOST_RUNS, MOST_SERIES, STATES, Metrics
+from bench.output.metrics import METRICS, MOST_RUNS, MOST_SERIES, Metrics
 from bench.output.reference import metrics_table
 from bench.progress import Measured, Progress
 from bench.result import PHASES, Block, Interval, ProcessSample, Result, Series, Stop, Telemetry
@@ -240,6 +241,17 @@ def test_only_the_latest_runs_are_served() -> None:
         metrics(moment(begun(id=name)))
     text = rendered(metrics)
     assert set(re.findall(r'run="(\d)"', text)) == {"2", "3"}
+
+
+def test_no_run_that_is_under_way_makes_place_for_another_and_one_without_a_place_can_be_pushed_all_the_same() -> None:
+    many = [begun(id=name, samples=[process(1, steps=5)]) for name in ("1", "2", "3")]
+    metrics = Metrics(most=2)
+    for _ in range(3):
+        metrics(moment(*many))
+    assert set(metrics.runs) == {"1", "2"}
+    pushed = metrics.only(many[2])
+    assert pushed.group["run"] == "3"
+    assert [s.value for each in pushed.collect() for s in each.samples if s.name == "devbench_steps_total"] == [5]
 
 
 def test_a_scraper_can_ask_for_one_metric_by_its_name() -> None:
