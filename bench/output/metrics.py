@@ -27,8 +27,8 @@ from bench.output.counted import BUCKETS, INFO, STATES, Counts, Run
 from bench.progress import Progress
 from bench.result import PHASES, Result, Telemetry
 
-MOST_RUNS = 64
-"""A sweep or an explanation has many; the oldest are served no longer."""
+MOST_RUNS = 16
+"""A sweep or an explanation has many; the oldest are served no longer, so that a scrape stays a few milliseconds."""
 
 
 def _phases(run: Run) -> dict[str, float]:
