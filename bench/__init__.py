@@ -7,7 +7,7 @@ print(result.summary.step_seconds)
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ def run(
     *,
     listener: Listener | None = None,
     served: Serving | None = None,
+    warn: Callable[[str], None] | None = None,
     **options: Any,
 ) -> list[Result]:
     """Measures workloads; this is what `devbench run` calls.
@@ -37,6 +38,7 @@ def run(
         settings: all settings at once; without them `options`, the environment and `devbench.toml` decide.
         listener: told of progress, only while nothing is timed.
         served: what serves the run's metrics already; without it they are served here, as the settings say.
+        warn: told what is to be known of the hub, such as that it is away.
         options: settings by name, such as `backend="cpu,cuda"`, `param={"batch": 64}` or `max_time="1m"`.
 
     Returns:
@@ -54,11 +56,14 @@ def run(
     from bench.measure.plan import plan
     from bench.measure.session import Session
     from bench.output import store
+    from bench.output.sending.sender import attached
     from bench.serving import serving
     from bench.settings import load
 
     chosen = settings if settings is not None else load(**options)
     results: list[Result] = []
+    new_id = store.namer(chosen.run_id)
+    title = ", ".join(map(str, workloads))
     with ExitStack() as stack:
         served = served or stack.enter_context(serving(chosen))
         stack.enter_context(interruptible())
@@ -66,13 +71,13 @@ def run(
         store.prepare(chosen.output)
         if chosen.profile is not None:
             store.prepare(chosen.profile, "--profile")
-        save = served.saving(lambda r: store.write(r, chosen.output))
-        listen = served.listening(listener or (lambda _: None))
         try:
-            for group in groups:
-                session = Session(group, chosen, save, listen, store.new_id)
-                results.extend(session.results)
-                session.run()
+            with attached(chosen, title, listener or (lambda _: None), new_id, warn or (lambda _: None)) as link:
+                save, listen = served.saving(link.save), served.listening(link.listener)
+                for group in groups:
+                    session = Session(group, chosen, save, listen, new_id)
+                    results.extend(session.results)
+                    session.run()
         except Interrupted as error:
             raise Interrupted(error.signum, results) from None
     return results

@@ -25,6 +25,8 @@ COMMANDS = {
     ),
     "sweep": ("bench.commands.sweep", "Measure a workload over a range of a parameter."),
     "report": ("bench.commands.report", "Write results up as one HTML page, as Markdown or as CSV."),
+    "push": ("bench.commands.push", "Send a folder's results to a hub."),
+    "hub": ("bench.commands.hub", "Serve results: take what runs send, and show it."),
 }
 """Command: (module, one line of help)."""
 

@@ -32,6 +32,8 @@ PROMETHEUS = "v0.316.0"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 EXCUSED = pytest.StashKey[bool]()
 
+pytest_plugins = ("hubs",)
+
 
 @dataclass(frozen=True)
 class Absent:
@@ -147,6 +149,17 @@ def _changed_cuda_image() -> Absent | None:
     return Absent(what, f"remove {stamp.FILE.name}", avoidable=False)
 
 
+def _postgresql() -> Absent | None:
+    if sys.platform == "win32":
+        return Absent("the tests start no PostgreSQL on Windows", "run it on Linux or macOS", avoidable=False)
+    import postgres
+
+    if postgres.programs() is not None:
+        return None
+    cure = "install it (on Debian: apt-get install postgresql)"
+    return Absent("there is no PostgreSQL server (initdb, postgres)", cure, avoidable=True)
+
+
 def _prometheus() -> Absent | None:
     if shutil.which("prometheus") and shutil.which("promtool"):
         return None
@@ -188,6 +201,7 @@ CAPABILITIES: dict[str, Callable[[], Absent | None]] = {
     "chromium": _chromium,
     "container-engine": _container_engine,
     "changed-cuda-image": _changed_cuda_image,
+    "postgresql": _postgresql,
     "prometheus": _prometheus,
     "prometheus-3": _prometheus_3,
     "pushgateway": _pushgateway,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bench.commands import announce, as_json, build, end
+from bench.commands import announce, as_json, build, end, say
 from bench.commands.options import with_settings
 from bench.errors import Interrupted
 from bench.settings import RunSettings
@@ -31,31 +31,35 @@ def explain(
     from bench.measure.interrupt import interruptible
     from bench.output import store
     from bench.output.progress import Drawer
+    from bench.output.sending.sender import attached
     from bench.serving import serving
 
     store.prepare(settings.output)
     if settings.profile is not None:
         store.prepare(settings.profile, "--profile")
+    new_id = store.namer(settings.run_id)
+    stopped: Interrupted | None = None
     with serving(settings, announce) as served:
-        with interruptible(), Drawer(sys.stderr) as draw:
-            save = served.saving(lambda r: store.write(r, settings.output))
-            explaining = Explaining(workload, settings, save, served.listening(draw), store.new_id)
-            stopped: Interrupted | None = None
-            try:
-                explaining.run(changes)
-            except Interrupted as error:
-                stopped = Interrupted(error.signum, explaining.results)
-        _tell(explaining.found, stopped, settings)
+        with Drawer(sys.stderr) as draw, attached(settings, f"explain {workload}", draw, new_id, say) as link:
+            with interruptible():
+                save, listen = served.saving(link.save), served.listening(link.listener)
+                explaining = Explaining(workload, settings, save, listen, new_id)
+                try:
+                    explaining.run(changes)
+                except Interrupted as error:
+                    stopped = Interrupted(error.signum, explaining.results)
+            found = explaining.found
+            if found is not None:
+                link.written(store.write_explanation(found, settings.output))
+        _tell(found, stopped, settings)
 
 
 def _tell(found: Explanation | None, stopped: Interrupted | None, settings: RunSettings) -> None:
     """Shows what was found, and ends with an interruption's code where there was one."""
-    from bench.output import explanations, store
+    from bench.output import explanations
 
-    if found is not None:
-        store.write_explanation(found, settings.output)
-        if not settings.json:
-            typer.echo(explanations.text(found), nl=False)
+    if found is not None and not settings.json:
+        typer.echo(explanations.text(found), nl=False)
     typer.echo(f"results: {settings.output}", err=True)
     document = {"explanation": as_json(found)} if found is not None else {}
     end(document if settings.json else None, stopped)

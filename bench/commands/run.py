@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from bench import system
-from bench.commands import announce, as_json, build, complain, describe, print_json
+from bench.commands import announce, as_json, build, complain, describe, print_json, say
 from bench.commands.options import with_settings
 from bench.errors import Interrupted
 from bench.result import Result
@@ -29,7 +29,7 @@ def run(
         stopped: Interrupted | None = None
         with Drawer(sys.stderr) as draw:
             try:
-                results = measure(workloads, settings, listener=draw, served=served)
+                results = measure(workloads, settings, listener=draw, served=served, warn=say)
             except Interrupted as error:
                 stopped, results = error, list(error.results)
         _tell(results, stopped, settings)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bench.commands import announce, as_json, build, end
+from bench.commands import announce, as_json, build, end, say
 from bench.commands.options import with_settings
 from bench.errors import DevbenchError, Interrupted, RunFailed, SettingsError
 from bench.settings import RunSettings
@@ -32,6 +32,7 @@ def sweep(
     from bench.measure.sweep import Sweeping
     from bench.output import store
     from bench.output.progress import Drawer
+    from bench.output.sending.sender import attached
     from bench.serving import serving
 
     try:
@@ -40,10 +41,15 @@ def sweep(
         raise SettingsError(f"option --point-time can't be '{point_time}'", f"{str(error).capitalize()}.") from None
     store.prepare(settings.output)
     stopped: Interrupted | None = None
+    new_id = store.namer(settings.run_id)
     with serving(settings, announce) as served:
-        with interruptible(), Drawer(sys.stderr) as draw:
-            save = served.saving(lambda r: store.write(r, settings.output))
-            sweeping = Sweeping(workload, settings, save, served.listening(draw), store.new_id, point_time=limit)
+        with (
+            Drawer(sys.stderr) as draw,
+            attached(settings, f"sweep {workload}", draw, new_id, say) as link,
+            interruptible(),
+        ):
+            save, listen = served.saving(link.save), served.listening(link.listener)
+            sweeping = Sweeping(workload, settings, save, listen, new_id, point_time=limit)
             try:
                 found = sweeping.run()
             except Interrupted as error:

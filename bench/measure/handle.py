@@ -28,6 +28,7 @@ from bench.machine.limits import Room
 from bench.measure.events import EVENT, Event, Failed, Go, Latency, PhaseBegun, Start, Trace
 from bench.measure.memory import MemoryWatch, full
 from bench.result import Failure
+from bench.settings import SECRETS
 from bench.spec import Spec
 
 LAST_LINES = 20
@@ -81,7 +82,12 @@ class Handle:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
-            env={**os.environ, "PYTHONUNBUFFERED": "1", **dict.fromkeys(TEMPORARY, self._scratch.name), **environment},
+            env={
+                **_environment(),
+                "PYTHONUNBUFFERED": "1",
+                **dict.fromkeys(TEMPORARY, self._scratch.name),
+                **environment,
+            },
             **flags,
         )
         import psutil
@@ -284,3 +290,7 @@ class Handle:
             phase=self.phase,
             last_lines=self.last_lines(),
         )
+
+
+def _environment() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if name not in SECRETS}

@@ -46,6 +46,10 @@ EXAMPLES: dict[str, list[tuple[str, Any]]] = {
     "linger": [("15s", 15), ("1m30s", 90), ("0", 0)],
     "pushgateway": [("http://a:9091", "http://a:9091"), ("https://b/", "https://b"), ("http://[::1]", "http://[::1]")],
     "output": [("a", Path("a")), ("b", Path("b")), ("c", Path("c"))],
+    "hub": [(f"http://{name}:8080", f"http://{name}:8080") for name in ("a", "b", "c")],
+    "hub_token_file": [("a", Path("a")), ("b", Path("b")), ("c", Path("c"))],
+    "run_id": [("a", "a"), ("b-0", "b-0"), ("c.1", "c.1")],
+    "attempt": [("2", 2), ("3", 3), ("4", 4)],
     "json": [("on", True), ("off", False), ("on", True)],
 }
 
