@@ -24,6 +24,8 @@ COMMANDS = {
         "Find by experiment where the time goes and what makes it faster.",
     ),
     "sweep": ("bench.commands.sweep", "Measure a workload over a range of a parameter."),
+    "watch": ("bench.commands.watch", "In a cluster, tell the hub of runs that can't tell it themselves."),
+    "await": ("bench.commands.awaiting", "Wait until the hub has the results of a cluster's Jobs."),
     "report": ("bench.commands.report", "Write results up as one HTML page, as Markdown or as CSV."),
 }
 """Command: (module, one line of help)."""

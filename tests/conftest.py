@@ -24,6 +24,8 @@ SECOND = ROOT / ".venv-directml"
 XPROF = ROOT / ".venv-xprof" / "bin" / "python"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 EXCUSED = pytest.StashKey[bool]()
+CLUSTER = os.environ.get("DEVBENCH_TEST_CLUSTER", "own")
+"""Where the chart is tested: own makes a control plane here, existing takes the one of KUBECONFIG."""
 
 
 @dataclass(frozen=True)
@@ -119,6 +121,26 @@ def _chromium() -> Absent | None:
     return Absent(f"there is none of {', '.join(BROWSERS)} on the path", cure, avoidable=True)
 
 
+def _go() -> Absent | None:
+    if sys.platform == "win32":
+        return Absent("Helm is built for the tests on Linux and macOS only", "run it there", avoidable=False)
+    if shutil.which("go"):
+        return None
+    cure = "install Go 1.26 or later, which builds Helm and the like for the tests"
+    return Absent("there is no go on the path", cure, avoidable=True)
+
+
+def _cluster() -> Absent | None:
+    if CLUSTER == "existing" and not os.environ.get("KUBECONFIG"):
+        return Absent("DEVBENCH_TEST_CLUSTER=existing, but no KUBECONFIG", "name its file", avoidable=True)
+    if sys.platform != "linux":
+        return Absent(f"this is {platform.system()}", "run it on Linux", avoidable=False)
+    if not shutil.which("openssl"):
+        cure = "install it (on Debian: apt-get install openssl)"
+        return Absent("there is no openssl on the path", cure, avoidable=True)
+    return _go()
+
+
 CAPABILITIES: dict[str, Callable[[], Absent | None]] = {
     "nvidia-gpu": _nvidia,
     "no-nvidia-gpu": _no_nvidia,
@@ -129,6 +151,8 @@ CAPABILITIES: dict[str, Callable[[], Absent | None]] = {
     "posix": _posix,
     "cpu-quota": _cpu_quota,
     "chromium": _chromium,
+    "go": _go,
+    "cluster": _cluster,
     "linux": _system("linux", "Linux"),
     "windows": _system("win32", "Windows"),
     "macos": _system("darwin", "macOS"),

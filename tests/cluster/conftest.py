@@ -1,0 +1,45 @@
+"""The control plane that the tests of the chart share, and the resources of others that it must know."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from nodes import CLOUDS
+from plane import Plane, existing, started
+
+CLUSTER = os.environ.get("DEVBENCH_TEST_CLUSTER", "own")  # before the suite takes the user's settings away
+OPERATOR = "github.com/prometheus-operator/prometheus-operator@v0.85.0"
+GATEWAY = "sigs.k8s.io/gateway-api@v1.4.0"
+
+
+@pytest.fixture(scope="session")
+def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plane]:
+    """A control plane with the resources of the Prometheus operator and the Gateway API."""
+    with existing() if CLUSTER == "existing" else started(tmp_path_factory.mktemp("plane")) as made:
+        for module, folder in (
+            (OPERATOR, "example/prometheus-operator-crd"),
+            (GATEWAY, "config/crd/standard"),
+        ):
+            wanted = ("podmonitors", "servicemonitors", "prometheusrules", "httproutes")
+            for file in sorted((_module(module) / folder).glob("*.yaml")):
+                if any(each in file.name for each in wanted):
+                    made.kubectl("apply", "--server-side", "-f", str(file))
+        yield made
+
+
+@pytest.fixture(scope="session")
+def clouds(plane: Plane) -> Plane:
+    """That control plane with nodes as three clouds have them."""
+    plane.apply(*CLOUDS)
+    return plane
+
+
+def _module(named: str) -> Path:
+    """The folder of a Go module, downloaded once by Go itself."""
+    done = subprocess.run(["go", "mod", "download", "-json", named], capture_output=True, text=True, check=True)
+    return Path(json.loads(done.stdout)["Dir"])
