@@ -80,7 +80,8 @@ lock: $(TOOLS)/.made ## make the locks anew from pyproject.toml (UPGRADE=1: with
 	$(COMPILE) pyproject.toml --extra cpu --extra report --output-file images/cpu.lock
 	$(COMPILE) pyproject.toml --extra cuda --output-file images/cuda.lock
 	$(COMPILE) pyproject.toml --extra directml --output-file images/directml.lock
-	$(COMPILE) --group dev --constraint images/cpu.lock --output-file images/dev.lock
+	$(COMPILE) pyproject.toml --extra hub --constraint images/cpu.lock --output-file images/hub.lock
+	$(COMPILE) --group dev --constraint images/cpu.lock --constraint images/hub.lock --output-file images/dev.lock
 	$(COMPILE) --group test --constraint images/directml.lock --output-file images/dev-directml.lock
 	$(COMPILE) --group xprof --output-file images/xprof.lock
 	$(COMPILE) --group build --output-file images/build.lock
@@ -108,8 +109,8 @@ $(VENV)/.run: images/cpu.lock images/build.lock pyproject.toml $(VENV)/.made
 	$(VENV)/bin/python $(PACKAGE)
 	@touch $@
 
-$(VENV)/.dev: images/dev.lock $(VENV)/.run
-	$(VENV)/bin/python $(LOCKED) -r images/dev.lock
+$(VENV)/.dev: images/hub.lock images/dev.lock $(VENV)/.run
+	$(VENV)/bin/python $(LOCKED) -r images/hub.lock -r images/dev.lock
 	@touch $@
 
 # PYTHON310 is given by `make test`, which looks for it.

@@ -7,7 +7,7 @@ print(result.summary.step_seconds)
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ def run(
     settings: RunSettings | None = None,
     *,
     listener: Listener | None = None,
+    warn: Callable[[str], None] | None = None,
     **options: Any,
 ) -> list[Result]:
     """Measures workloads; this is what `devbench run` calls.
@@ -34,6 +35,7 @@ def run(
         workloads: names of built-ins, or paths of Python files that follow `bench.workloads`' protocol.
         settings: all settings at once; without them `options`, the environment and `devbench.toml` decide.
         listener: told of progress, only while nothing is timed.
+        warn: told what is to be known of the hub, such as that it is away.
         options: settings by name, such as `backend="cpu,cuda"`, `param={"batch": 64}` or `max_time="1m"`.
 
     Returns:
@@ -49,22 +51,24 @@ def run(
     from bench.measure.plan import plan
     from bench.measure.session import Session
     from bench.output import store
+    from bench.output.sending.sender import attached
     from bench.settings import load
 
     chosen = settings if settings is not None else load(**options)
     results: list[Result] = []
+    new_id = store.namer(chosen.run_id)
+    title = ", ".join(map(str, workloads))
     with interruptible():
         groups = plan(workloads, chosen)
         store.prepare(chosen.output)
         if chosen.profile is not None:
             store.prepare(chosen.profile, "--profile")
         try:
-            for group in groups:
-                session = Session(
-                    group, chosen, lambda r: store.write(r, chosen.output), listener or (lambda _: None), store.new_id
-                )
-                results.extend(session.results)
-                session.run()
+            with attached(chosen, title, listener or (lambda _: None), new_id, warn or (lambda _: None)) as link:
+                for group in groups:
+                    session = Session(group, chosen, link.save, link.listener, new_id)
+                    results.extend(session.results)
+                    session.run()
         except Interrupted as error:
             raise Interrupted(error.signum, results) from None
     return results

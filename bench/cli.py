@@ -27,6 +27,8 @@ COMMANDS = {
     "watch": ("bench.commands.watch", "In a cluster, tell the hub of runs that can't tell it themselves."),
     "await": ("bench.commands.awaiting", "Wait until the hub has the results of a cluster's Jobs."),
     "report": ("bench.commands.report", "Write results up as one HTML page, as Markdown or as CSV."),
+    "push": ("bench.commands.push", "Send a folder's results to a hub."),
+    "hub": ("bench.commands.hub", "Serve results: take what runs send, and show it."),
 }
 """Command: (module, one line of help)."""
 

@@ -283,6 +283,7 @@ class Result(Record):
 
     schema_version: int = SCHEMA_VERSION
     id: str
+    attempt: int = Field(1, ge=1, le=2**31 - 1, description="which attempt at this id; a later one supersedes it")
     status: Literal["complete", "partial", "failed"] = "partial"
     created: datetime
     devbench: str = Field(description="version of devbench")

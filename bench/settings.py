@@ -34,6 +34,15 @@ PREFIX = "DEVBENCH_"
 FILE = Path("devbench.toml")
 FILE_VARIABLE = PREFIX + "CONFIG"
 
+SERVER = "server"
+"""Table of the file, and `SERVER_PREFIX` of the environment, that belong to `devbench hub`."""
+
+SERVER_PREFIX = PREFIX + "HUB_"
+
+TOKEN_VARIABLE = SERVER_PREFIX + "TOKEN"
+SECRETS = (TOKEN_VARIABLE, SERVER_PREFIX + "TOKENS", SERVER_PREFIX + "READERS")
+"""Variables that no program that is measured gets to see."""
+
 
 @dataclass(frozen=True)
 class Form:
@@ -97,12 +106,22 @@ with warnings.catch_warnings():
         hourly_price: float | None = Field(
             None, gt=0, lt=1e9, description="What this machine costs an hour; results then say what steps cost."
         )
-        currency: str = Field("USD", pattern="^[A-Z]{3}$", description="Of that price, three letters such as EUR.")
+        currency: str = Field("USD", pattern=syntax.CURRENCY, description="Of that price, three letters such as EUR.")
         full: bool = Field(False, description="Train all epochs as well, and show projection and truth.")
         profile: Path | None = Field(
             None, description="Have TensorFlow's profiler trace some steps into this folder, in one more process."
         )
         output: Path = Field(Path("results"), description="Folder that the results are written to.")
+        hub: str | None = Field(
+            None, pattern=syntax.ADDRESS, description="Address of a hub that the results are sent to as well."
+        )
+        hub_token_file: Path | None = Field(None, description="File that holds the hub's token.")
+        run_id: str | None = Field(
+            None,
+            pattern=syntax.NAME,
+            description="What asked for this run, such as a Job's UID and index: its results are called after it.",
+        )
+        attempt: int = Field(1, ge=1, le=2**31 - 1, description="Which attempt at that id; a later one supersedes it.")
         json: bool = Field(False, description="One JSON document on stdout, and nothing else there.")  # type: ignore[assignment]
 
         @classmethod
@@ -194,7 +213,8 @@ def mistyped(environ: Mapping[str, str]) -> dict[str, str]:
     variable alone is no error.
     """
     known = [variable(name) for name in RunSettings.model_fields]
-    others = {name for name in map(str.upper, environ) if name.startswith(PREFIX)} - {*known, FILE_VARIABLE}
+    ours = (name for name in map(str.upper, environ) if name.startswith(PREFIX) and not name.startswith(SERVER_PREFIX))
+    others = set(ours) - {*known, FILE_VARIABLE}
     near = {name: difflib.get_close_matches(name, known, n=1, cutoff=0.88) for name in sorted(others)}
     return {name: found[0] for name, found in near.items() if found}
 
@@ -222,6 +242,7 @@ class _File(TomlConfigSettingsSource):
 
     def __call__(self) -> dict[str, Any]:
         values: dict[str, Any] = super().__call__()
+        values.pop(SERVER, None)
         for key in values:
             if key not in RunSettings.model_fields:
                 raise SettingsError(f"unknown key '{key}' in {self.file}", nearest(key, RunSettings.model_fields))
@@ -250,41 +271,24 @@ def _pairs(value: object, origin: str) -> dict[str, str]:
 def _told(error: ValidationError, given: Mapping[str, Any], file: Path | None) -> SettingsError:
     """The same errors as a user meets them: which place, which value, what is allowed."""
     present = {name.upper() for name, value in os.environ.items() if value}
-    messages, hints = [], []
-    for each in error.errors():
-        name = str(each["loc"][0])
+
+    def origin(name: str) -> str:
         if name in given:
-            origin = f"option {option(name)}"
-        elif variable(name) in present:
-            origin = f"variable {variable(name)}"
-        else:
-            origin = f"key '{name}' in {file}"
-        messages.append(f"{origin} can't be {_quoted(each['input'])}")
-        hints.append(_sentence(_allowed(each)))
-    return SettingsError("; ".join(messages), "\n".join(hints))
+            return f"option {option(name)}"
+        return f"variable {variable(name)}" if variable(name) in present else f"key '{name}' in {file}"
+
+    return refused(error, origin)
 
 
-def _allowed(error: Any) -> str:
-    kind, context = error["type"], error.get("ctx", {})
-    if kind == "value_error":
-        return str(context["error"])
-    if kind == "literal_error":
-        return f"allowed: {context['expected']}".replace("'", "")
-    if kind.startswith("bool"):
-        return "write on or off"
-    if kind.startswith("int"):
-        return "write a whole number"
-    if kind == "greater_than_equal":
-        return f"write {context['ge']} or more"
-    if kind == "greater_than":
-        return f"write more than {context['gt']:g}"
-    if kind == "string_pattern_mismatch":
-        return "write three capital letters, such as EUR"
-    if kind.startswith("float"):
-        return "write a number"
-    if kind == "less_than":
-        return f"write less than {context['lt']}"
-    return syntax.NAMES if kind == "too_short" else str(error["msg"])
+def refused(error: ValidationError, origin: Callable[[str], str]) -> SettingsError:
+    """What is wrong with settings, as a user meets it.
+
+    Args:
+        error: pydantic's.
+        origin: says of a setting where its value was given.
+    """
+    messages = [f"{origin(str(each['loc'][0]))} can't be {_quoted(each['input'])}" for each in error.errors()]
+    return SettingsError("; ".join(messages), "\n".join(_sentence(syntax.allowed(each)) for each in error.errors()))
 
 
 def _quoted(value: object) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 SHARE = "write a share as 3% or 0.03, more than 0% and less than 100%"
 TIME = "write a time as 90s, 2m, 1h30m, or a number of seconds, more than 0"
@@ -156,3 +157,41 @@ def written_seconds(value: float) -> str:
     minutes, rest = divmod(rest, 60)
     parts = [f"{hours:.0f}h" if hours else "", f"{minutes:.0f}m" if minutes else "", f"{rest:.6g}s" if rest else ""]
     return "".join(parts)
+
+
+ADDRESS = r"^https?://[^/\s]+\S*$"
+NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
+CURRENCY = "^[A-Z]{3}$"
+
+_PATTERNS = {
+    ADDRESS: "write an address, such as http://hub:8080",
+    NAME: "write letters, digits, '.', '_' and '-', a hundred at most",
+    CURRENCY: "write three capital letters, such as EUR",
+}
+
+_BOUNDS = {
+    "greater_than_equal": ("ge", "write {} or more"),
+    "greater_than": ("gt", "write more than {:g}"),
+    "less_than_equal": ("le", "write {} or less"),
+    "less_than": ("lt", "write less than {}"),
+}
+
+_KINDS = {"bool": "write on or off", "int": "write a whole number", "float": "write a number"}
+
+
+def allowed(error: Mapping[str, Any]) -> str:
+    """What pydantic would have taken where it found this error, in words."""
+    kind, context = error["type"], error.get("ctx", {})
+    if kind in _BOUNDS:
+        name, words = _BOUNDS[kind]
+        return words.format(context[name])
+    if kind == "value_error":
+        return str(context["error"])
+    if kind == "literal_error":
+        return f"allowed: {context['expected']}".replace("'", "")
+    if kind == "string_pattern_mismatch":
+        return _PATTERNS[context["pattern"]]
+    for start, words in _KINDS.items():
+        if kind.startswith(start):
+            return words
+    return NAMES if kind == "too_short" else str(error["msg"])

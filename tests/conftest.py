@@ -27,6 +27,8 @@ EXCUSED = pytest.StashKey[bool]()
 CLUSTER = os.environ.get("DEVBENCH_TEST_CLUSTER", "own")
 """Where the chart is tested: own makes a control plane here, existing takes the one of KUBECONFIG."""
 
+pytest_plugins = ("hubs",)
+
 
 @dataclass(frozen=True)
 class Absent:
@@ -141,6 +143,17 @@ def _cluster() -> Absent | None:
     return _go()
 
 
+def _postgresql() -> Absent | None:
+    if sys.platform == "win32":
+        return Absent("the tests start no PostgreSQL on Windows", "run it on Linux or macOS", avoidable=False)
+    import postgres
+
+    if postgres.programs() is not None:
+        return None
+    cure = "install it (on Debian: apt-get install postgresql)"
+    return Absent("there is no PostgreSQL server (initdb, postgres)", cure, avoidable=True)
+
+
 CAPABILITIES: dict[str, Callable[[], Absent | None]] = {
     "nvidia-gpu": _nvidia,
     "no-nvidia-gpu": _no_nvidia,
@@ -153,6 +166,7 @@ CAPABILITIES: dict[str, Callable[[], Absent | None]] = {
     "chromium": _chromium,
     "go": _go,
     "cluster": _cluster,
+    "postgresql": _postgresql,
     "linux": _system("linux", "Linux"),
     "windows": _system("win32", "Windows"),
     "macos": _system("darwin", "macOS"),

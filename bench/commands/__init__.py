@@ -70,6 +70,11 @@ def complain(error: DevbenchError) -> None:
         typer.echo(f"  {line}", err=True)
 
 
+def say(text: str) -> None:
+    """Writes what is worth knowing to stderr."""
+    typer.echo(f"note: {text}", err=True)
+
+
 def _guarded(function: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(function)
     def run(*args: Any, **given: Any) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from bench.commands import as_json, build, end
+from bench.commands import as_json, build, end, say
 from bench.commands.options import with_settings
 from bench.errors import Interrupted
 from bench.settings import RunSettings
@@ -28,22 +28,25 @@ def explain(
     from bench.measure.interrupt import interruptible
     from bench.output import explanations, store
     from bench.output.progress import Drawer
+    from bench.output.sending.sender import attached
 
     store.prepare(settings.output)
     if settings.profile is not None:
         store.prepare(settings.profile, "--profile")
-    with interruptible(), Drawer(sys.stderr) as draw:
-        explaining = Explaining(workload, settings, lambda r: store.write(r, settings.output), draw, store.new_id)
-        stopped: Interrupted | None = None
-        try:
-            explaining.run(changes)
-        except Interrupted as error:
-            stopped = Interrupted(error.signum, explaining.results)
-    found = explaining.found
-    if found is not None:
-        store.write_explanation(found, settings.output)
-        if not settings.json:
-            typer.echo(explanations.text(found), nl=False)
+    new_id = store.namer(settings.run_id)
+    stopped: Interrupted | None = None
+    with Drawer(sys.stderr) as draw, attached(settings, f"explain {workload}", draw, new_id, say) as link:
+        with interruptible():
+            explaining = Explaining(workload, settings, link.save, link.listener, new_id)
+            try:
+                explaining.run(changes)
+            except Interrupted as error:
+                stopped = Interrupted(error.signum, explaining.results)
+        found = explaining.found
+        if found is not None:
+            link.written(store.write_explanation(found, settings.output))
+    if found is not None and not settings.json:
+        typer.echo(explanations.text(found), nl=False)
     typer.echo(f"results: {settings.output}", err=True)
     document = {"explanation": as_json(found)} if found is not None else {}
     end(document if settings.json else None, stopped)

@@ -34,7 +34,7 @@ def with_settings(function: Callable[..., None], names: Iterable[str] | None = N
         _warn()
         function(settings=settings, **given)
 
-    options = [_parameter(name, RunSettings.model_fields[name]) for name in chosen]
+    options = [parameter(name, RunSettings.model_fields[name], variable(name)) for name in chosen]
     parameters = [*own, *options, _config()]
     call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     call.__annotations__ = {each.name: each.annotation for each in parameters}
@@ -46,16 +46,22 @@ def _warn() -> None:
         typer.echo(f"warning: {wrong} is no setting and is not read; did you mean {right}?", err=True)
 
 
-def _parameter(name: str, field: FieldInfo) -> inspect.Parameter:
-    """One option. Its value stays text, for the settings to read, so that every place teaches the same syntax."""
+def parameter(name: str, field: FieldInfo, origin: str) -> inspect.Parameter:
+    """One option. Its value stays text, for the settings to read, so that every place teaches the same syntax.
+
+    Args:
+        name: of the setting.
+        field: the setting.
+        origin: the variable that gives it too.
+    """
     kind: Any = str
     if field.annotation is bool:
         kind = bool
     elif get_origin(field.annotation) in (tuple, dict):
         kind = list[str]
     declared = f"{option(name)}/{option('no_' + name)}" if kind is bool else option(name)
-    metavar = None if kind is bool else _metavar(field)
-    made = typer.Option(declared, metavar=metavar, help=_help(name, field), show_default=False)
+    metavar = None if kind is bool else "FILE" if name.endswith("_file") else _metavar(field)
+    made = typer.Option(declared, metavar=metavar, help=_help(field, origin), show_default=False)
     return _keyword(name, Annotated[kind | None, made])
 
 
@@ -79,7 +85,7 @@ def _metavar(field: FieldInfo) -> str:
     return "N" if int in kinds else "DIR" if Path in kinds else "TEXT"
 
 
-def _help(name: str, field: FieldInfo) -> str:
+def _help(field: FieldInfo, origin: str) -> str:
     """The description with what applies if nothing is given, and the variable that could give it."""
     written = default(field)
-    return f"{field.description} [{f'default: {written}; ' if written else ''}{variable(name)}]"
+    return f"{field.description} [{f'default: {written}; ' if written else ''}{origin}]"

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from bench.commands import as_json, build, complain, describe, print_json
+from bench.commands import as_json, build, complain, describe, print_json, say
 from bench.commands.options import with_settings
 from bench.errors import Interrupted, UsageError
 from bench.result import Result
@@ -37,7 +37,7 @@ def run(
     stopped: Interrupted | None = None
     with Drawer(sys.stderr) as draw:
         try:
-            results = measure(workloads, settings, listener=draw)
+            results = measure(workloads, settings, listener=draw, warn=say)
         except Interrupted as error:
             stopped, results = error, list(error.results)
     if settings.json:

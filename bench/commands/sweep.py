@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from bench.commands import as_json, build, end
+from bench.commands import as_json, build, end, say
 from bench.commands.options import with_settings
 from bench.errors import DevbenchError, Interrupted, RunFailed, SettingsError
 from bench.settings import RunSettings
@@ -29,6 +29,7 @@ def sweep(
     from bench.measure.sweep import Sweeping
     from bench.output import store, sweeps
     from bench.output.progress import Drawer
+    from bench.output.sending.sender import attached
 
     try:
         limit = seconds(point_time)
@@ -36,10 +37,13 @@ def sweep(
         raise SettingsError(f"option --point-time can't be '{point_time}'", f"{str(error).capitalize()}.") from None
     store.prepare(settings.output)
     stopped: Interrupted | None = None
-    with interruptible(), Drawer(sys.stderr) as draw:
-        sweeping = Sweeping(
-            workload, settings, lambda r: store.write(r, settings.output), draw, store.new_id, point_time=limit
-        )
+    new_id = store.namer(settings.run_id)
+    with (
+        Drawer(sys.stderr) as draw,
+        attached(settings, f"sweep {workload}", draw, new_id, say) as link,
+        interruptible(),
+    ):
+        sweeping = Sweeping(workload, settings, link.save, link.listener, new_id, point_time=limit)
         try:
             found = sweeping.run()
         except Interrupted as error:

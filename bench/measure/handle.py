@@ -26,6 +26,7 @@ from pydantic import ValidationError
 from bench import system
 from bench.measure.events import EVENT, Event, Failed, Go, Latency, PhaseBegun, Start, Trace
 from bench.result import Failure
+from bench.settings import SECRETS
 from bench.spec import Spec
 
 LAST_LINES = 20
@@ -74,7 +75,7 @@ class Handle:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
-            env={**os.environ, "PYTHONUNBUFFERED": "1", **environment},
+            env={**_environment(), "PYTHONUNBUFFERED": "1", **environment},
             **flags,
         )
         import psutil
@@ -267,3 +268,7 @@ class Handle:
             phase=self.phase,
             last_lines=self.last_lines(),
         )
+
+
+def _environment() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if name not in SECRETS}

@@ -88,6 +88,7 @@ class Session:
         self.results = [
             Result(
                 id=new_id(),
+                attempt=settings.attempt,
                 created=datetime.now(timezone.utc),
                 devbench=bench.__version__,
                 spec=planned.spec,

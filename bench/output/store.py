@@ -13,9 +13,10 @@ import re
 import secrets
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timezone
+from itertools import count
 from pathlib import Path
 from typing import BinaryIO
 
@@ -46,6 +47,18 @@ def new_id() -> str:
     """An id that no other run makes: the time in UTC to the millisecond, so that ids sort, and 8 random digits."""
     now = datetime.now(timezone.utc)
     return f"{now:%Y%m%dT%H%M%S}{now.microsecond // 1000:03d}-{secrets.token_hex(4)}"
+
+
+def namer(run_id: str | None) -> Callable[[], str]:
+    """What makes a run's ids: by chance, or after what asked for the run, the same ones at each attempt.
+
+    Args:
+        run_id: what asked for it, such as a Job's UID and index.
+    """
+    if run_id is None:
+        return new_id
+    numbers = count(1)
+    return lambda: f"{run_id}-{next(numbers):03d}"
 
 
 def prepare(folder: Path, option: str = "--output") -> None:
@@ -241,12 +254,12 @@ def write_text(path: Path, pieces: Iterable[str]) -> int:
         OutputError: the file can't be written.
     """
     temporary = path.parent / f".{path.name}.{secrets.token_hex(4)}.tmp"
-    count = 0
+    size = 0
     try:
         try:
             with temporary.open("xb") as file:
                 for piece in pieces:
-                    count += file.write(piece.encode())
+                    size += file.write(piece.encode())
             _replace(temporary, path)
         finally:
             with contextlib.suppress(OSError):
@@ -255,7 +268,7 @@ def write_text(path: Path, pieces: Iterable[str]) -> int:
         raise OutputError(
             f"{path} can't be written: {error.strerror or error}", "Choose another file with --output."
         ) from None
-    return count
+    return size
 
 
 def find(named: str, folder: Path) -> list[Path]:

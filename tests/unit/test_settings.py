@@ -41,6 +41,10 @@ EXAMPLES: dict[str, list[tuple[str, Any]]] = {
     "full": [("on", True), ("off", False), ("on", True)],
     "profile": [("a", Path("a")), ("b", Path("b")), ("c", Path("c"))],
     "output": [("a", Path("a")), ("b", Path("b")), ("c", Path("c"))],
+    "hub": [(f"http://{name}:8080", f"http://{name}:8080") for name in ("a", "b", "c")],
+    "hub_token_file": [("a", Path("a")), ("b", Path("b")), ("c", Path("c"))],
+    "run_id": [("a", "a"), ("b-0", "b-0"), ("c.1", "c.1")],
+    "attempt": [("2", 2), ("3", 3), ("4", 4)],
     "json": [("on", True), ("off", False), ("on", True)],
 }
 

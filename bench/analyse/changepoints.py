@@ -1,0 +1,60 @@
+"""Where a history changes its level: change points of a series, by optimal segmentation.
+
+The algorithm is PELT (R. Killick, P. Fearnhead and I. A. Eckley, Optimal detection of changepoints with a linear
+computational cost, 2012), in the library ruptures (C. Truong, L. Oudre and N. Vayatis, 2020), over the logarithms of
+step times, since those vary by factors.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from itertools import pairwise
+
+SMALLEST = 2
+"""Points of a level: a single one may be an outlier."""
+
+FEWEST = 6
+"""Points of a history below which no level can be told from noise."""
+
+STRICTNESS = 3.0
+"""Of the penalty, in variances times the logarithm of the length; 2 is the information criterion of G. Schwarz."""
+
+
+def change_points(values: Sequence[float], floor: float) -> list[int]:
+    """Where a new level begins.
+
+    Args:
+        values: positive numbers in the order of time.
+        floor: relative difference below which a change does not matter.
+
+    Returns:
+        Places of the first values of new levels, in order.
+    """
+    if len(values) < FEWEST:
+        return []
+    import numpy as np
+    import ruptures
+
+    logs = np.log(np.asarray(values, dtype=float))
+    penalty = STRICTNESS * _variance(logs.tolist(), floor) * math.log(len(values))
+    ends: list[int] = ruptures.Pelt(model="l2", min_size=SMALLEST, jump=1).fit(logs.reshape(-1, 1)).predict(penalty)
+    return _mattering(logs.tolist(), ends[:-1], math.log1p(floor))
+
+
+def _variance(logs: Sequence[float], floor: float) -> float:
+    """Of the noise, from the differences of neighbours, which a few changes of level hardly touch; never nothing."""
+    steps = [abs(b - a) for a, b in pairwise(logs)]
+    spread = statistics.median(steps) / 0.9539  # the median of |difference| of two normal values, in their deviations
+    return max(spread, math.log1p(floor) / 4) ** 2
+
+
+def _mattering(logs: Sequence[float], places: Sequence[int], least: float) -> list[int]:
+    """The changes between whose levels there is a difference that matters."""
+    kept: list[int] = []
+    for place, end in zip(places, [*places[1:], len(logs)], strict=True):
+        before = statistics.median(logs[kept[-1] if kept else 0 : place])
+        if abs(statistics.median(logs[place:end]) - before) > least:
+            kept.append(place)
+    return kept

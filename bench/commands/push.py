@@ -1,0 +1,53 @@
+"""`devbench push`: sends a folder's results to a hub, whoever measured them and whenever."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from bench.commands import build, end, say
+from bench.commands.options import with_settings
+from bench.errors import DataError, DevbenchError, RunFailed, UsageError
+from bench.settings import RunSettings
+
+
+def push(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder of results, as `run` writes them.")],
+    settings: RunSettings,
+) -> None:
+    """Send a folder's results to a hub.
+
+    What it has already is not sent twice, or taken as the same; what a run could not send goes with it.
+    """
+    from bench.output import store
+    from bench.output.sending.client import Client, Refused, token
+    from bench.output.sending.sender import deliver
+    from bench.output.sending.spool import Spool, Waiting
+
+    if settings.hub is None:
+        raise UsageError("there is no hub to send to", "Name its address: --hub http://…")
+    spool = Spool(folder, settings.hub)
+    paths = [*store.files(folder), *sorted((folder / store.EXPLANATIONS).glob(f"*{store.SUFFIX}"))]
+    noted = {each.path: each for each in spool.waiting()}
+    everything = [noted.pop(path, Waiting(path, ())) for path in paths] + list(noted.values())
+    client = Client(settings.hub, token(settings.hub_token_file))
+    outcomes: Counter[str] = Counter()
+    wrong: DevbenchError | None = None
+    for waiting in everything:
+        try:
+            outcomes[deliver(client, spool, waiting)] += 1
+        except (Refused, DataError) as error:
+            outcomes["refused"] += 1
+            say(" ".join(filter(None, (f"{error.message}.", error.hint))))
+            wrong = RunFailed(f"{outcomes['refused']} of {len(everything)} documents were not taken")
+    client.close()
+    if not settings.json:
+        told = ", ".join(f"{count} {outcome}" for outcome, count in outcomes.items()) or "there was nothing to send"
+        typer.echo(f"{settings.hub}: {told}")
+    end({"push": {"hub": settings.hub, **outcomes}} if settings.json else None, wrong)
+
+
+command = build(with_settings(push, ("hub", "hub_token_file", "json")), "push")

@@ -1,0 +1,105 @@
+"""Documents as they come in: what they must be, and what is said of those that are not.
+
+A result is first asked for its schema's version, since a newer document would only seem wrong.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import from_json
+
+from bench.analyse.explain import Explanation
+from bench.hub.problems import Problem
+from bench.output.sending.messages import MESSAGE_VERSION, RunState
+from bench.result import SCHEMA_VERSION, Result
+
+ID = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$"
+"""What an id may be: it stands in addresses and names files."""
+
+YEARS = range(1970, 10_000)
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+def result(body: bytes) -> Result:
+    """The result in a body.
+
+    Raises:
+        Problem: it is none, or of a newer devbench.
+    """
+    found = _read(body, Result, "result", SCHEMA_VERSION)
+    if found.created.year not in YEARS:
+        raise _wrong("result", "created", "it is no moment since 1970")
+    return found
+
+
+def run(body: bytes) -> RunState:
+    """The state of a run in a body.
+
+    Raises:
+        Problem: it is none, or of a newer devbench.
+    """
+    found = _read(body, RunState, "run", MESSAGE_VERSION)
+    if found.started.year not in YEARS:
+        raise _wrong("run", "started", "it is no moment since 1970")
+    return found
+
+
+def explanation(body: bytes) -> Explanation:
+    """The explanation in a body.
+
+    Raises:
+        Problem: it is none.
+    """
+    return _read(body, Explanation, "explanation", None)
+
+
+def named(document: Result | RunState | Explanation, name: str) -> None:
+    """Sees that a document is the one that the address names.
+
+    Raises:
+        Problem: it has another id, or one that can't stand in an address.
+    """
+    if document.id != name:
+        raise _wrong(type(document).__name__.lower(), "id", f"the address says '{name}'")
+    if not re.fullmatch(ID[1:-1], document.id):
+        raise _wrong(type(document).__name__.lower(), "id", "it may hold letters, digits, '.', '_' and '-' only")
+
+
+def _read(body: bytes, model: type[Model], what: str, version: int | None) -> Model:
+    try:
+        document: Any = from_json(body, allow_inf_nan=False)
+    except ValueError as error:
+        raise Problem(400, "no-json", f"the body is no JSON document: {error}") from None
+    if not isinstance(document, dict):
+        raise _wrong(what, "", "it is no object")
+    if version is not None:
+        _known(document, what, version)
+    try:
+        return model.model_validate(document)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        raise _wrong(what, ".".join(map(str, first["loc"])), first["msg"]) from None
+    except RecursionError:
+        raise _wrong(what, "", "it is nested too deeply") from None
+
+
+def _known(document: dict[str, Any], what: str, version: int) -> None:
+    given = document.get("schema_version")
+    if not isinstance(given, int) or isinstance(given, bool):
+        raise _wrong(what, "schema_version", "it must be a whole number")
+    if given > version:
+        raise Problem(
+            422,
+            "newer-schema",
+            f"the {what} has schema {given}, and this hub knows schemas up to {version}",
+            "Upgrade the hub before its senders; they keep what it refused.",
+        )
+
+
+def _wrong(what: str, where: str, why: str) -> Problem:
+    place = f" at {where}" if where else ""
+    return Problem(422, "wrong-document", f"this is no {what} of devbench{place}: {why}")

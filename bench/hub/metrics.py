@@ -1,0 +1,82 @@
+"""`/metrics`: the latest result of each comparison key from the database, and the hub's own work.
+
+The text of the results is kept until a result changes, whichever hub took it.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from sqlalchemy import func, select
+
+from bench import __version__
+from bench.hub import gauges, reading, records
+from bench.hub.database import Database
+from bench.hub.tables import DOCUMENTS, EXPLANATIONS, RESULTS, RUNS
+
+MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+BUCKETS = tuple(2.0**power for power in range(-10, 5))
+"""Seconds: powers of two from a millisecond to 16 s."""
+
+TABLES = (RESULTS, DOCUMENTS, RUNS, EXPLANATIONS)
+
+
+class Metrics:
+    """What Prometheus is told of one hub."""
+
+    def __init__(self) -> None:
+        self.registry = own = CollectorRegistry()
+        self.requests = Counter(
+            "devbench_hub_requests", "Requests, by route and status.", ("method", "route", "status"), registry=own
+        )
+        self.seconds = Histogram(
+            "devbench_hub_request_duration_seconds",
+            "Time until a request's answer began.",
+            ("route",),
+            buckets=BUCKETS,
+            registry=own,
+        )
+        self.rows = Gauge("devbench_hub_rows", "Rows of a table.", ("table",), registry=own)
+        self.runs = Gauge("devbench_hub_runs", "Runs, by state; lost ones fell silent.", ("state",), registry=own)
+        self.streams = Gauge("devbench_hub_streams", "Open event streams.", registry=own)
+        version = Gauge("devbench_hub_info", "Version of the hub; its value is 1.", ("version",), registry=own)
+        version.labels(__version__).set(1)
+        self._lock = threading.Lock()
+        self._results: tuple[tuple[int, int], str] = ((-1, -1), "")
+
+    def seen(self, method: str, route: str, status: int, seconds: float) -> None:
+        """Counts a request.
+
+        Args:
+            method: of HTTP.
+            route: the address' pattern, so that there are not as many as there are results.
+            status: of the answer.
+            seconds: until it began.
+        """
+        self.requests.labels(method, route, str(status)).inc()
+        self.seconds.labels(route).observe(seconds)
+
+    def text(self, database: Database) -> str:
+        """Everything, in Prometheus' text format."""
+        with self._lock:
+            with database.read() as connection:
+                version = reading.version(connection)
+                if version != self._results[0]:
+                    rows = reading.latest(connection, RESULTS.c.gauges)
+                    self._results = (version, _joined([json.loads(row.gauges) for row in rows]))
+                for table in TABLES:
+                    count = connection.execute(select(func.count()).select_from(table)).scalar_one()
+                    self.rows.labels(table.name).set(count)
+                for state, runs in reading.run_counts(connection, records.now()).items():
+                    self.runs.labels(state).set(runs)
+            return self._results[1] + generate_latest(self.registry).decode()
+
+
+def _joined(found: list[dict[str, str]]) -> str:
+    lines: dict[str, list[str]] = {}
+    for each in found:
+        for metric, text in each.items():
+            lines.setdefault(metric, []).append(text)
+    return "".join(gauges.help_lines({metric: "".join(texts) for metric, texts in lines.items()}))

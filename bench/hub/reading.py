@@ -1,0 +1,255 @@
+"""What is asked of the database: lists by filters and page, one document, a series' history, the latest of each."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, Row, and_, func, select, tuple_
+
+from bench.analyse.explain import Explanation
+from bench.hub.problems import Problem, absent
+from bench.hub.tables import DOCUMENTS, EXPLANATIONS, RESULTS, RUNS
+from bench.output.sending.messages import RunState
+from bench.result import Result
+
+FILTERS = ("workload", "title", "backend", "pool", "loop", "status", "purpose", "series", "key", "together", "part_of")
+"""Columns by whose value a list can be filtered."""
+
+HEAVY = ("head", "gauges")
+LISTED = [column for column in RESULTS.c if column.name not in HEAVY]
+"""What a list reads of each result."""
+
+HISTORY = 2_000
+"""Points of one history, the newest."""
+
+
+@dataclass(frozen=True)
+class Page:
+    """A part of a list, newest first.
+
+    Args:
+        rows: of `tables.RESULTS`, without what is heavy.
+        older: cursor of the next page; none where this is the last.
+    """
+
+    rows: Sequence[Row[Any]]
+    older: str | None
+
+
+def page(connection: Connection, filters: dict[str, str], limit: int, cursor: str | None = None) -> Page:
+    """A page of results, newest first.
+
+    Raises:
+        Problem: the cursor is none of ours.
+    """
+    chosen = select(*LISTED).order_by(RESULTS.c.created.desc(), RESULTS.c.id.desc()).limit(limit + 1)
+    for name, value in filters.items():
+        chosen = chosen.where(RESULTS.c[name] == value)
+    if cursor is not None:
+        chosen = chosen.where(tuple_(RESULTS.c.created, RESULTS.c.id) < tuple_(*_place(cursor)))
+    rows = connection.execute(chosen).all()
+    older = _cursor(rows[limit - 1]) if len(rows) > limit else None
+    return Page(rows[:limit], older)
+
+
+def body(connection: Connection, name: str) -> bytes:
+    """A result's document as it was sent.
+
+    Raises:
+        Problem: there is none.
+    """
+    found = connection.execute(select(DOCUMENTS.c.body).where(DOCUMENTS.c.id == name)).scalar()
+    if found is None:
+        raise absent("result", name)
+    return zlib.decompress(found)
+
+
+def result(connection: Connection, name: str) -> Result:
+    """A result, whole.
+
+    Raises:
+        Problem: there is none.
+    """
+    return Result.model_validate_json(body(connection, name))
+
+
+def row(connection: Connection, name: str) -> Row[Any]:
+    """A result's row, without what is heavy.
+
+    Raises:
+        Problem: there is none.
+    """
+    found = connection.execute(select(*LISTED).where(RESULTS.c.id == name)).one_or_none()
+    if found is None:
+        raise absent("result", name)
+    return found
+
+
+def latest(connection: Connection, *columns: Any, most: int | None = None) -> list[Row[Any]]:
+    """The newest run of each series, newest first; no points of sweeps, no rungs.
+
+    Args:
+        connection: of the database.
+        columns: what of it.
+        most: how many, at most.
+    """
+    newest = (
+        select(RESULTS.c.series, func.max(RESULTS.c.created).label("created"))
+        .where(RESULTS.c.purpose == "run")
+        .group_by(RESULTS.c.series)
+        .subquery()
+    )
+    same = and_(RESULTS.c.series == newest.c.series, RESULTS.c.created == newest.c.created, RESULTS.c.purpose == "run")
+    chosen = (
+        select(RESULTS.c.series, RESULTS.c.id, *columns)
+        .join(newest, same)
+        .order_by(RESULTS.c.created.desc(), RESULTS.c.id.desc())
+    )
+    found: dict[str, Row[Any]] = {}
+    for each in connection.execute(chosen):
+        if most is not None and len(found) >= most:
+            break
+        found.setdefault(each.series, each)
+    return list(found.values())
+
+
+def history(connection: Connection, series: str) -> list[Row[Any]]:
+    """The runs of a comparison key, oldest first; of very many the newest.
+
+    Raises:
+        Problem: there are none.
+    """
+    chosen = (
+        select(*LISTED)
+        .where(RESULTS.c.purpose == "run", RESULTS.c.series == series)
+        .order_by(RESULTS.c.created.desc(), RESULTS.c.id.desc())
+        .limit(HISTORY)
+    )
+    found = list(connection.execute(chosen))[::-1]
+    if not found:
+        raise absent("comparison key", series)
+    return found
+
+
+def group(connection: Connection, column: str, value: str, most: int) -> list[Row[Any]]:
+    """Results that belong together, in the order in which they were begun.
+
+    Args:
+        connection: of the database.
+        column: `together` or `part_of`.
+        value: what they share.
+        most: how many, at most.
+    """
+    chosen = select(*LISTED).where(RESULTS.c[column] == value).order_by(RESULTS.c.created, RESULTS.c.id).limit(most)
+    return list(connection.execute(chosen))
+
+
+def explanation(connection: Connection, name: str) -> Explanation:
+    """An explanation.
+
+    Raises:
+        Problem: there is none.
+    """
+    found = connection.execute(select(EXPLANATIONS.c.document).where(EXPLANATIONS.c.id == name)).scalar()
+    if found is None:
+        raise absent("explanation", name)
+    return Explanation.model_validate_json(found)
+
+
+def explanations(connection: Connection, limit: int) -> list[Row[Any]]:
+    """Ids and labels, newest first."""
+    chosen = select(EXPLANATIONS.c.id, EXPLANATIONS.c.label, EXPLANATIONS.c.received)
+    return list(connection.execute(chosen.order_by(EXPLANATIONS.c.received.desc()).limit(limit)))
+
+
+@dataclass(frozen=True)
+class SeenRun:
+    """A run with what the hub knows of it beside.
+
+    Args:
+        run: what it said last.
+        state: the same, or `lost` where it has been silent for too long.
+        seen: microseconds since 1970 when it said so.
+    """
+
+    run: RunState
+    state: str
+    seen: int
+
+
+def runs(connection: Connection, now: int, limit: int, going: bool = False) -> list[SeenRun]:
+    """Runs, those that go on first, then the last that were heard of.
+
+    Args:
+        connection: of the database.
+        now: microseconds since 1970, by which a silent run is lost.
+        limit: how many.
+        going: only those that go on.
+    """
+    chosen = select(RUNS).order_by((RUNS.c.state == "running").desc(), RUNS.c.seen.desc(), RUNS.c.id).limit(limit)
+    if going:
+        chosen = chosen.where(RUNS.c.state == "running", RUNS.c.due >= now)
+    return sorted((_seen(each, now) for each in connection.execute(chosen)), key=lambda r: r.state != "running")
+
+
+def run(connection: Connection, name: str, now: int) -> SeenRun:
+    """One run.
+
+    Raises:
+        Problem: there is none.
+    """
+    found = connection.execute(select(RUNS).where(RUNS.c.id == name)).one_or_none()
+    if found is None:
+        raise absent("run", name)
+    return _seen(found, now)
+
+
+def version(connection: Connection) -> tuple[int, int]:
+    """Two numbers that are others after any change of the results."""
+    count, total = connection.execute(select(func.count(), func.sum(RESULTS.c.stamp)).select_from(RESULTS)).one()
+    return int(count), int(total or 0)
+
+
+def run_counts(connection: Connection, now: int) -> dict[str, int]:
+    """How many runs there are of each state, the lost ones apart."""
+    lost = and_(RUNS.c.state == "running", RUNS.c.due < now)
+    found = dict.fromkeys(("running", "lost", "finished", "failed", "interrupted"), 0)
+    for state, count in connection.execute(select(RUNS.c.state, func.count()).where(~lost).group_by(RUNS.c.state)):
+        found[state] = count
+    found["lost"] = connection.execute(select(func.count()).select_from(RUNS).where(lost)).scalar_one()
+    return found
+
+
+def choices(connection: Connection) -> dict[str, list[str]]:
+    """The values that the commonest filters can have."""
+    found = {}
+    for name in ("title", "backend", "pool", "status"):
+        column = RESULTS.c[name]
+        found[name] = [value for (value,) in connection.execute(select(column).distinct().order_by(column).limit(500))]
+    return found
+
+
+def _seen(found: Any, now: int) -> SeenRun:
+    state = "lost" if found.state == "running" and found.due < now else found.state
+    return SeenRun(RunState.model_validate_json(found.document), state, found.seen)
+
+
+def _cursor(last: Any) -> str:
+    return base64.urlsafe_b64encode(f"{last.created} {last.id}".encode()).decode().rstrip("=")
+
+
+def _place(cursor: str) -> tuple[int, str]:
+    try:
+        text = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode("ascii")
+        created, _, name = text.partition(" ")
+        place = int(created)
+    except (binascii.Error, ValueError):
+        place, name = -1, ""
+    if not name.isprintable() or not name or not 0 <= place < 2**63:
+        raise Problem(400, "cursor", "the cursor is none of this hub's", "Take the one that the page before gave.")
+    return place, name

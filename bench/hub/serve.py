@@ -1,0 +1,68 @@
+"""`devbench hub`: serves until SIGTERM or SIGINT, and removes what is too old meanwhile."""
+
+from __future__ import annotations
+
+import logging
+import socket
+import threading
+
+import uvicorn
+
+from bench.errors import UsageError
+from bench.hub import app, retention
+from bench.hub.database import Database
+from bench.hub.settings import HubSettings
+
+GRACE = 5
+"""Seconds that open requests have to end."""
+
+
+def serve(settings: HubSettings) -> None:
+    """Serves.
+
+    Raises:
+        UsageError: the database or the address can't be used.
+        DataError: the database is of a newer devbench.
+    """
+    logging.basicConfig(level=logging.INFO, format="%(message)s")
+    database = Database(settings.database)
+    database.upgrade()
+    made = app.make(settings, database)
+    bound = _bound(settings)
+    stop = threading.Event()
+    pruner = threading.Thread(target=retention.keep, args=(database, settings, stop), daemon=True)
+    pruner.start()
+    config = uvicorn.Config(
+        made,
+        log_level="warning",
+        access_log=False,
+        timeout_graceful_shutdown=GRACE,
+        server_header=False,
+        lifespan="off",
+    )
+    where = bound.getsockname()
+    host = f"[{where[0]}]" if ":" in where[0] else where[0]
+    logging.getLogger("devbench.hub").info("hub: http://%s:%s", host, where[1])
+    try:
+        uvicorn.Server(config).run(sockets=[bound])
+    finally:
+        stop.set()
+        pruner.join(GRACE)
+        database.close()
+
+
+def _bound(settings: HubSettings) -> socket.socket:
+    try:
+        (family, kind, proto, _, where), *_ = socket.getaddrinfo(
+            settings.host, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
+        bound = socket.socket(family, kind, proto)
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind(where)
+        bound.listen(1024)
+    except OSError as error:
+        raise UsageError(
+            f"the hub can't listen on {settings.host}, port {settings.port}: {error.strerror or error}",
+            "Choose others with --host and --port.",
+        ) from None
+    return bound

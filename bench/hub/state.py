@@ -1,0 +1,55 @@
+"""What a running hub has, and the gates that a request passes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
+
+from fastapi import Request
+
+from bench.hub.auth import Access
+from bench.hub.database import Database
+from bench.hub.settings import HubSettings
+
+if TYPE_CHECKING:
+    from bench.hub.metrics import Metrics
+
+
+@dataclass(frozen=True)
+class Hub:
+    """A running hub.
+
+    Args:
+        settings: what it was asked to be.
+        database: brought up to date.
+        access: who may write and read.
+        metrics: what Prometheus is told.
+    """
+
+    settings: HubSettings
+    database: Database
+    access: Access
+    metrics: Metrics
+
+
+def hub(request: Request) -> Hub:
+    """The hub that a request came to."""
+    return cast("Hub", request.app.state.hub)
+
+
+def may_write(request: Request) -> None:
+    """Lets a request pass that may write.
+
+    Raises:
+        Problem: it may not.
+    """
+    hub(request).access.write(request.headers.get("authorization"))
+
+
+def may_read(request: Request) -> None:
+    """Lets a request pass that may read.
+
+    Raises:
+        Problem: it may not.
+    """
+    hub(request).access.read(request.headers.get("authorization"))

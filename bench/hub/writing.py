@@ -1,0 +1,128 @@
+"""What comes in goes into the database here: each document in one transaction, whole or not at all."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Literal
+
+from sqlalchemy import Connection, Table, and_, delete, or_, select, update
+from sqlalchemy.dialects import postgresql, sqlite
+
+from bench.analyse.explain import Explanation
+from bench.hub import precedence, records
+from bench.hub.database import Database
+from bench.hub.problems import Problem
+from bench.hub.tables import DOCUMENTS, EXPLANATIONS, RESULTS, RUNS
+from bench.output.sending.messages import RunState
+from bench.result import Result
+
+Outcome = Literal["created", "updated", "same", "superseded"]
+"""New; in place of an earlier state; known already; of no use, since a later state is known."""
+
+LOST_AFTER = 3
+"""Heartbeats that a run may miss."""
+
+
+def put_result(database: Database, result: Result, body: bytes, received: int | None = None) -> Outcome:
+    """Takes a result.
+
+    Args:
+        database: where to.
+        result: what was read from the body.
+        body: the document as it was sent, which is what is kept.
+        received: when it came, where that was earlier.
+
+    Raises:
+        Problem: it is complete, and another complete one of the same id and attempt is known.
+    """
+    row = records.row(result, body)
+    if received is not None:
+        row["received"] = received
+    document = {"id": row["id"], "body": row.pop("body")}
+    with database.write() as connection:
+        if _inserted(connection, RESULTS, row):
+            connection.execute(DOCUMENTS.insert(), document)
+            return "created"
+        older = and_(RESULTS.c.id == row["id"], RESULTS.c.precedence < row["precedence"])
+        same_rank = and_(
+            RESULTS.c.id == row["id"],
+            RESULTS.c.precedence == row["precedence"],
+            RESULTS.c.precedence != precedence.COMPLETE,
+            RESULTS.c.digest != row["digest"],
+        )
+        if connection.execute(update(RESULTS).where(or_(older, same_rank)).values(row)).rowcount:
+            connection.execute(update(DOCUMENTS).where(DOCUMENTS.c.id == row["id"]).values(body=document["body"]))
+            return "updated"
+        known = connection.execute(
+            select(RESULTS.c.digest, RESULTS.c.precedence, RESULTS.c.attempt).where(RESULTS.c.id == row["id"])
+        ).one()
+    if known.digest == row["digest"]:
+        return "same"
+    if known.precedence == row["precedence"] and known.attempt == row["attempt"]:
+        raise Problem(
+            409,
+            "final",
+            f"result '{result.id}' is complete and differs from this one",
+            "A complete result is final. What was measured anew needs another id, or a later attempt.",
+        )
+    return "superseded"
+
+
+def put_run(database: Database, run: RunState, seen: int | None = None) -> Outcome:
+    """Takes the state of a run: its start, a heartbeat, or its end.
+
+    Args:
+        database: where to.
+        run: what it says.
+        seen: when it said so, where that was earlier.
+    """
+    heard = seen if seen is not None else records.now()
+    ended = run.state != "running"
+    row = {
+        "id": run.id,
+        "attempt": run.attempt,
+        "precedence": precedence.of_run(run.attempt, ended),
+        "state": run.state,
+        "started": records.microseconds(run.started),
+        "seen": heard,
+        "due": heard + int(LOST_AFTER * run.heartbeat_seconds * 1e6),
+        "document": run.model_dump_json(),
+    }
+    with database.write() as connection:
+        if _inserted(connection, RUNS, row):
+            return "created"
+        own = RUNS.c.id == row["id"]
+        replaces = RUNS.c.precedence < row["precedence"] if ended else RUNS.c.precedence <= row["precedence"]
+        if connection.execute(update(RUNS).where(and_(own, replaces)).values(row)).rowcount:
+            return "updated"
+        known = connection.execute(select(RUNS.c.document).where(own)).one()
+    return "same" if known.document == row["document"] else "superseded"
+
+
+def put_explanation(database: Database, found: Explanation, body: bytes, received: int | None = None) -> Outcome:
+    """Takes an explanation; a later one of the same id, which holds more, takes its place."""
+    row = {
+        "id": found.id,
+        "received": received if received is not None else records.now(),
+        "label": records.short(found.label),
+        "digest": records.digest(body),
+        "document": json.dumps(json.loads(body)),
+    }
+    with database.write() as connection:
+        if _inserted(connection, EXPLANATIONS, row):
+            return "created"
+        own = and_(EXPLANATIONS.c.id == row["id"], EXPLANATIONS.c.digest != row["digest"])
+        return "updated" if connection.execute(update(EXPLANATIONS).where(own).values(row)).rowcount else "same"
+
+
+def remove_results(connection: Connection, ids: list[str]) -> None:
+    """Removes results with their documents."""
+    connection.execute(delete(DOCUMENTS).where(DOCUMENTS.c.id.in_(ids)))
+    connection.execute(delete(RESULTS).where(RESULTS.c.id.in_(ids)))
+
+
+def _inserted(connection: Connection, table: Table, row: dict[str, Any]) -> bool:
+    """Whether a row is new; of several that insert it at a time one is told so, and the others wait for it."""
+    made = sqlite.insert if connection.dialect.name == "sqlite" else postgresql.insert
+    statement: Any = made(table).values(row).on_conflict_do_nothing(index_elements=["id"])
+    return bool(connection.execute(statement).rowcount)

@@ -1,0 +1,142 @@
+"""Speaking to a hub: one document at a time, with retries and back-off while it is away or busy."""
+
+from __future__ import annotations
+
+import json
+import os
+import urllib.request
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, urlsplit
+
+from bench.errors import DevbenchError, SettingsError
+from bench.settings import TOKEN_VARIABLE
+
+if TYPE_CHECKING:
+    import urllib3
+
+PATIENT, BRIEF = 6, 0
+"""Retries: when there is nothing else to do, and while something is measured."""
+
+BACKOFF = 0.5
+"""Seconds before the second retry; each further one waits twice as long."""
+
+CONNECT, READ = 5.0, 30.0
+"""Seconds that a hub has to be reached, and to answer."""
+
+BUSY = (429, 500, 502, 503, 504)
+
+
+class Away(DevbenchError):
+    """The hub can't be reached, or can't answer now; sending it later may do."""
+
+
+class Refused(DevbenchError):
+    """The hub won't take this, now or later."""
+
+
+class Client:
+    """A hub, as whoever sends sees it.
+
+    Args:
+        hub: its address, perhaps with a path.
+        token: that may write there; none where the hub asks for none.
+    """
+
+    def __init__(self, hub: str, token: str | None) -> None:
+        import urllib3
+
+        self.hub = hub.rstrip("/")
+        headers = {"User-Agent": "devbench", "Content-Type": "application/json"}
+        if token:
+            headers["Authorization"] = f"Bearer {token}"
+        proxy = _proxy(self.hub)
+        timeout = urllib3.Timeout(connect=CONNECT, read=READ)
+        self.pool: urllib3.PoolManager = (
+            urllib3.ProxyManager(proxy, headers=headers, timeout=timeout)
+            if proxy
+            else urllib3.PoolManager(headers=headers, timeout=timeout)
+        )
+
+    def put(self, kind: str, name: str, body: bytes, retries: int = PATIENT) -> str:
+        """Sends a document; the same twice is one, so it is repeated wherever the answer did not come.
+
+        Args:
+            kind: results, runs or explanations.
+            name: the document's id.
+            body: the document.
+            retries: how often at most it is sent again, after longer and longer pauses.
+
+        Returns:
+            What became of it at the hub: created, updated, same or superseded.
+
+        Raises:
+            Away: it was not taken, and may be later.
+            Refused: it is not taken.
+        """
+        import urllib3
+
+        again = urllib3.Retry(
+            total=retries, backoff_factor=BACKOFF, status_forcelist=BUSY, allowed_methods=None, raise_on_status=False,
+            respect_retry_after_header=retries > 0, redirect=0,
+        )  # fmt: skip
+        address = f"{self.hub}/api/v1/{kind}/{quote(name, safe='')}"
+        try:
+            answer = self.pool.request("PUT", address, body=body, retries=again)
+        except urllib3.exceptions.HTTPError as error:
+            raise Away(f"the hub {self.hub} can't be reached: {_cause(error)}") from None
+        if answer.status == 200:
+            return str(_said(answer.data).get("outcome", ""))
+        said = _said(answer.data)
+        detail = str(said.get("detail") or f"it answered {answer.status}")
+        if answer.status in BUSY:
+            raise Away(f"the hub {self.hub} does not answer now: {detail}")
+        raise Refused(f"the hub {self.hub} refused {name}: {detail}", str(said.get("hint") or _hint(answer.status)))
+
+    def close(self) -> None:
+        """Closes all connections."""
+        self.pool.clear()
+
+
+def token(file: Path | None) -> str | None:
+    """The token that a file or the variable holds; none where neither is given.
+
+    Raises:
+        SettingsError: the file can't be read or holds none.
+    """
+    if file is None:
+        return os.environ.get(TOKEN_VARIABLE, "").strip() or None
+    try:
+        lines = [line.strip() for line in file.read_text(encoding="utf-8").splitlines()]
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError(f"the hub's token can't be read: {error}", "Named by --hub-token-file.") from None
+    found = [line for line in lines if line and not line.startswith("#")]
+    if not found:
+        raise SettingsError(f"there is no token in {file}", "It holds one, on a line of its own.")
+    return found[0]
+
+
+def _proxy(hub: str) -> str | None:
+    parts = urlsplit(hub)
+    if parts.hostname is None or urllib.request.proxy_bypass(parts.hostname):
+        return None
+    return urllib.request.getproxies().get(parts.scheme)
+
+
+def _said(body: bytes) -> dict[str, Any]:
+    try:
+        found = json.loads(body)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _cause(error: Exception) -> str:
+    """The innermost reason, without objects' addresses."""
+    reason: Any = getattr(error, "reason", None)
+    text = str(reason if isinstance(reason, Exception) else error)
+    return text.rpartition(": ")[2] or type(error).__name__
+
+
+def _hint(status: int) -> str:
+    return "Is this the address of a hub?" if status in (301, 302, 307, 308, 404, 405) else ""

@@ -1,0 +1,232 @@
+"""A run's side of a hub: it tells of its start, how far it is and its end, and delivers each result once it is done.
+
+A thread does nothing but the heartbeat, which must come while a block is timed too, or a long compilation would look
+like a lost run; it sends some hundred bytes. Results go from the thread that measures, between the groups, when no
+worker is alive. If the hub is away nothing waits for it: what it has not got is in the spool.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+
+from bench import __version__
+from bench.errors import DataError, DevbenchError, Interrupted
+from bench.output import store
+from bench.output.sending.client import BRIEF, PATIENT, Away, Client, Refused, token
+from bench.output.sending.messages import Now, RunState, State
+from bench.output.sending.spool import RUNS, Spool, Waiting
+from bench.progress import Listener, Progress
+from bench.result import Result
+from bench.settings import RunSettings
+
+HEARTBEAT = 15.0
+"""Seconds."""
+
+POOL, NODE = "DEVBENCH_POOL", "DEVBENCH_NODE"
+"""Variables that tell of where the chart put us."""
+
+Warn = Callable[[str], None]
+
+
+class Sender:
+    """Sends what a run measures.
+
+    Args:
+        client: the hub.
+        spool: what it has not got.
+        run: the run's first state.
+        warn: told, once each, what the user should know.
+        every: seconds between heartbeats.
+    """
+
+    def __init__(self, client: Client, spool: Spool, run: RunState, warn: Warn, every: float = HEARTBEAT) -> None:
+        self.client = client
+        self.spool = spool
+        self.run = run.model_copy(update={"heartbeat_seconds": every})
+        self.warn = warn
+        self.every = every
+        self.away = False
+        self.told: set[str] = set()
+        self.stop = threading.Event()
+        self.lock = threading.Lock()
+        self.thread = threading.Thread(target=self._beat, daemon=True)
+
+    def start(self) -> None:
+        """Tells of the start, delivers what earlier runs left, and begins the heartbeat."""
+        self.spool.prepare()
+        self._tell()
+        self.deliver(BRIEF)
+        self.thread.start()
+
+    def progressed(self, progress: Progress) -> None:
+        """Takes a moment of the run for the next heartbeat; sends nothing."""
+        with self.lock:
+            self.run.now = Now.of(progress)
+
+    def saved(self, result: Result, path: Path) -> None:
+        """Notes a result that was written, and delivers it where it is done."""
+        self.spool.note(path)
+        if result.stop is None:
+            return
+        with self.lock:
+            if result.id not in self.run.results:
+                self.run.results.append(result.id)
+        self.deliver(BRIEF)
+
+    def end(self, state: State, reason: str = "") -> None:
+        """Tells how the run ended, and delivers what can be delivered; the rest stays in the spool."""
+        self.stop.set()
+        if self.thread.is_alive():
+            self.thread.join()
+        self.run.state, self.run.reason, self.run.now = state, reason, None
+        self.spool.keep_run(self.run)
+        self.away = False
+        self.deliver(BRIEF if state == "interrupted" else PATIENT)
+        left = len(self.spool.waiting())
+        if left:
+            wait = "documents wait" if left > 1 else "document waits"
+            self.warn(f"{left} {wait} in {self.spool.notes}; the next run with --hub sends them, or `devbench push`")
+        self.client.close()
+
+    def deliver(self, retries: int) -> None:
+        """Delivers what waits, until the hub is away; a refused document stays, and is told."""
+        for waiting in self.spool.waiting():
+            if self.away:
+                return
+            try:
+                deliver(self.client, self.spool, waiting, retries)
+            except Away as error:
+                self.away = True
+                self._warn(error)
+            except (Refused, DataError) as error:
+                self._warn(error)
+
+    def _beat(self) -> None:
+        while not self.stop.wait(self.every):
+            self.away = False
+            self._tell()
+
+    def _tell(self) -> None:
+        with self.lock:
+            body, name = self.run.model_dump_json().encode(), self.run.id
+        try:
+            self.client.put(RUNS, name, body, BRIEF)
+        except Away as error:
+            self.away = True
+            self._warn(error)
+        except Refused as error:
+            self._warn(error)
+
+    def _warn(self, error: DevbenchError) -> None:
+        text = " ".join(filter(None, (error.message + ".", error.hint)))
+        if text not in self.told:
+            self.told.add(text)
+            self.warn(text)
+
+
+def deliver(client: Client, spool: Spool, waiting: Waiting, retries: int = PATIENT) -> str:
+    """Delivers one file in the state that it has now; returns what became of it at the hub.
+
+    Raises:
+        Away: the hub can't take it now.
+        Refused: the hub won't take it.
+        DataError: the file is no longer there or can't be read.
+    """
+    path = waiting.path
+    kind = {store.EXPLANATIONS: "explanations", RUNS: RUNS}.get(path.parent.name, "results")
+    try:
+        body = path.read_bytes()
+    except FileNotFoundError:
+        spool.done(waiting)
+        raise DataError(f"{path} is gone, so the hub won't get it") from None
+    except OSError as error:
+        raise DataError(f"{path} can't be read: {error.strerror or error}") from None
+    outcome = client.put(kind, path.stem if kind != "results" else store.entry(path).id, body, retries)
+    spool.done(waiting)
+    return outcome
+
+
+@dataclass(frozen=True)
+class Link:
+    """What a run writes and tells by, whether or not there is a hub behind it.
+
+    Args:
+        save: writes a result.
+        listener: hears of progress.
+        written: hears of another file among the results, such as an explanation.
+    """
+
+    save: Callable[[Result], Path]
+    listener: Listener
+    written: Callable[[Path], None]
+
+
+@contextmanager
+def attached(
+    settings: RunSettings, title: str, listener: Listener, new_id: Callable[[], str], warn: Warn
+) -> Iterator[Link]:
+    """A run's link to the results' folder, and to a hub where the settings name one.
+
+    Args:
+        settings: of the run.
+        title: what was asked for, in a few words.
+        listener: told of progress as well.
+        new_id: makes the run's id, where the settings name none.
+        warn: told what the user should know of the hub.
+
+    Raises:
+        SettingsError: the hub's token can't be read.
+        OutputError: the spool can't be written.
+    """
+    if settings.hub is None:
+        yield Link(lambda result: store.write(result, settings.output), listener, lambda _: None)
+        return
+    sender = _sender(settings, title, new_id, warn)
+
+    def save(result: Result) -> Path:
+        path = store.write(result, settings.output)
+        sender.saved(result, path)
+        return path
+
+    def hear(progress: Progress) -> None:
+        sender.progressed(progress)
+        listener(progress)
+
+    sender.start()
+    state: State = "failed"
+    reason = "a fault of devbench itself"
+    try:
+        yield Link(save, hear, sender.spool.note)
+        state, reason = "finished", ""
+    except Interrupted as error:
+        state, reason = "interrupted", error.message
+        raise
+    except DevbenchError as error:
+        reason = error.message
+        raise
+    finally:
+        with contextlib.suppress(DevbenchError):  # a full disk has been told by whoever wrote the results
+            sender.end(state, reason)
+
+
+def _sender(settings: RunSettings, title: str, new_id: Callable[[], str], warn: Warn) -> Sender:
+    assert settings.hub is not None
+    run = RunState(
+        id=settings.run_id or new_id(),
+        attempt=settings.attempt,
+        state="running",
+        title=title[:500],
+        started=datetime.now(timezone.utc),
+        devbench=__version__,
+        pool=os.environ.get(POOL) or None,
+        node=os.environ.get(NODE) or None,
+    )
+    client = Client(settings.hub, token(settings.hub_token_file))
+    return Sender(client, Spool(settings.output, settings.hub), run, warn)

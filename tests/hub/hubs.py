@@ -1,0 +1,185 @@
+"""Hubs to test against, as a plugin: real servers on real databases, and a plain client.
+
+What a hub is made of is imported only where it is used: the second environment, with TensorFlow 2.10, has none of it,
+and all tests here are marked `once`, so there they are not even looked at.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import postgres
+import pytest
+import urllib3
+
+if TYPE_CHECKING:
+    from bench.hub.database import Database
+    from bench.hub.settings import HubSettings
+    from bench.result import Result
+
+HERE = Path(__file__).parent
+TOKEN = "0123456789abcdef"
+OTHER_TOKEN = "fedcba9876543210"
+POOL = urllib3.PoolManager(retries=False, timeout=60, maxsize=60)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Passes this folder over where none of its tests would run."""
+    return True if collection_path.is_relative_to(HERE) and config.getoption("-m") == "not once" else None
+
+
+@dataclass
+class Served:
+    """A hub that serves."""
+
+    url: str
+    database: Database
+    token: str = TOKEN
+    headers: dict[str, str] = field(default_factory=dict)
+
+    def ask(self, method: str, path: str, body: bytes | None = None, **headers: str) -> urllib3.BaseHTTPResponse:
+        given = {name.replace("_", "-"): value for name, value in headers.items()}
+        return POOL.request(method, self.url + path, body=body, headers={**self.headers, **given})
+
+    def get(self, path: str, **headers: str) -> Any:
+        answer = self.ask("GET", path, None, **headers)
+        assert answer.status == 200, (answer.status, answer.data)
+        return answer.json()
+
+    def put(self, path: str, document: Any, **headers: str) -> urllib3.BaseHTTPResponse:
+        body = document if isinstance(document, bytes) else json.dumps(document).encode()
+        given = {"content_type": "application/json", "authorization": f"Bearer {self.token}", **headers}
+        return self.ask("PUT", path, body, **given)
+
+    def send(self, result: Result) -> str:
+        """Sends a result; returns what became of it."""
+        answer = self.put(f"/api/v1/results/{result.id}", result.model_dump_json().encode())
+        assert answer.status == 200, answer.data
+        outcome: str = answer.json()["outcome"]
+        return outcome
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[postgres.Cluster]:
+    """A PostgreSQL server, for tests that need "postgresql"."""
+    with postgres.cluster() as started:
+        yield started
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.needs("postgresql"))])
+def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """A new database, once of each kind."""
+    if request.param == "sqlite":
+        return str(tmp_path / "hub.db")
+    url: str = request.getfixturevalue("cluster").database()
+    return url
+
+
+@pytest.fixture
+def database(database_url: str) -> Iterator[Database]:
+    """The same, opened, with its tables made."""
+    from bench.hub.database import Database
+
+    made = Database(database_url)
+    made.upgrade()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def serve(database: Database, tmp_path: Path) -> Iterator[Callable[..., Served]]:
+    """Starts hubs on the database, in threads of this process, with further settings."""
+    from bench.hub.settings import load
+
+    tokens = tmp_path / "tokens"
+    tokens.write_text(f"# two, so that one can be taken away\n{TOKEN}\n{OTHER_TOKEN}\n", encoding="utf-8")
+    stops: list[Callable[[], None]] = []
+
+    def started(**given: Any) -> Served:
+        url, stop = in_thread(load(**{"tokens_file": tokens, **given}), database)
+        stops.append(stop)
+        return Served(url, database)
+
+    yield started
+    for stop in stops:
+        stop()
+
+
+@pytest.fixture
+def hub(serve: Callable[..., Served]) -> Served:
+    """A hub as most are: reading is open, writing needs a token."""
+    return serve()
+
+
+def in_thread(settings: HubSettings, database: Database) -> tuple[str, Callable[[], None]]:
+    """Starts a hub; returns its address, and what stops it."""
+    import socket
+
+    import uvicorn
+
+    from bench.hub import app
+
+    bound = socket.socket()
+    bound.bind(("127.0.0.1", 0))
+    bound.listen(128)
+    made = app.make(settings, database)
+    server = uvicorn.Server(uvicorn.Config(made, log_level="warning", lifespan="off", timeout_graceful_shutdown=2))
+    thread = threading.Thread(target=server.run, args=([bound],), daemon=True)
+    thread.start()
+
+    def stop() -> None:
+        server.should_exit = True
+        thread.join(30)
+        assert not thread.is_alive()
+        bound.close()
+
+    return f"http://127.0.0.1:{bound.getsockname()[1]}", stop
+
+
+class Process:
+    """A hub in a process of its own, as `devbench hub` starts it."""
+
+    def __init__(self, database: str, *options: str, **environ: str) -> None:
+        self.started = subprocess.Popen(
+            [sys.executable, "-m", "bench", "hub", "--database", database, "--port", "0", *options],
+            stderr=subprocess.PIPE,
+            env={**os.environ, "DEVBENCH_HUB_TOKENS": TOKEN, **environ},
+            text=True,
+        )
+        assert self.started.stderr
+        self.told: list[str] = []
+        for line in self.started.stderr:
+            self.told.append(line)
+            if line.startswith("hub: http"):
+                self.url = line.split()[1]
+                break
+        else:
+            raise AssertionError(f"no hub: {''.join(self.told)}")
+        self.reader = threading.Thread(target=self._drain, daemon=True)
+        self.reader.start()
+
+    def _drain(self) -> None:
+        assert self.started.stderr
+        for line in self.started.stderr:
+            self.told.append(line)
+
+    def kill(self) -> None:
+        """Ends it as a crash does."""
+        self.started.kill()
+        self.wait()
+
+    def wait(self, timeout: float = 60) -> int:
+        """Waits for its end; returns its exit code."""
+        code = self.started.wait(timeout)
+        self.reader.join(10)
+        assert self.started.stderr
+        self.started.stderr.close()
+        return code

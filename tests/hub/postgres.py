@@ -1,0 +1,109 @@
+"""A PostgreSQL of our own: a cluster in a fresh folder on a free port, which ends with the tests."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+
+USERS = ("postgres", "nobody")
+"""Who it runs as where the tests run as root, which it refuses to be."""
+
+
+def programs() -> Path | None:
+    """The folder of the newest server on this machine, or none."""
+    debian = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda p: int(p.parts[-3]))
+    named = shutil.which("initdb")
+    found = debian[-1] if debian else Path(named) if named else None
+    return found.parent if found and (found.parent / "postgres").exists() else None
+
+
+@dataclass
+class Cluster:
+    """A running server."""
+
+    port: int
+    numbers: Iterator[int]
+
+    def database(self) -> str:
+        """The URL of a new, empty database."""
+        import psycopg
+
+        name = f"d{next(self.numbers)}"
+        with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
+            connection.execute(f"CREATE DATABASE {name}".encode())
+        return self.url(name)
+
+    def url(self, name: str) -> str:
+        """A database's URL."""
+        return f"postgresql://devbench@127.0.0.1:{self.port}/{name}"
+
+
+@contextmanager
+def cluster(durable: bool = False) -> Iterator[Cluster]:
+    """Starts a server and stops it.
+
+    Args:
+        durable: whether a commit waits for the disk, as it does by default; tests of killed hubs need not.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="devbench-pg-"))
+    user = next((u for u in USERS if _known(u)), None) if os.geteuid() == 0 else None
+    if user:
+        shutil.chown(folder, user)
+    where = programs()
+    assert where
+    data = str(folder / "data")
+    made = [str(where / "initdb"), "--pgdata", data, "--auth", "trust", "--username", "devbench", "--no-sync"]
+    try:
+        subprocess.run(made, check=True, capture_output=True, user=user, cwd=folder)
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        options = {"listen_addresses": "127.0.0.1", "port": port, "unix_socket_directories": "", "max_connections": 100}
+        if not durable:
+            options |= {"fsync": "off"}
+        given = [word for name, value in options.items() for word in ("-c", f"{name}={value}")]
+        with (folder / "log").open("wb") as log:
+            server = subprocess.Popen(
+                [str(where / "postgres"), "-D", data, *given], stdout=log, stderr=log, user=user, cwd=folder
+            )
+        try:
+            _answers(port, server, folder / "log")
+            yield Cluster(port, count(1))
+        finally:
+            server.terminate()
+            server.wait(60)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _known(user: str) -> bool:
+    import pwd  # Windows has none
+
+    try:
+        pwd.getpwnam(user)
+    except KeyError:
+        return False
+    return True
+
+
+def _answers(port: int, server: subprocess.Popen[bytes], log: Path) -> None:
+    import psycopg
+
+    for _ in range(1200):
+        try:
+            psycopg.connect(f"postgresql://devbench@127.0.0.1:{port}/postgres", connect_timeout=5).close()
+        except psycopg.OperationalError:
+            assert server.poll() is None, log.read_text()
+            time.sleep(0.1)
+        else:
+            return
+    raise AssertionError(f"PostgreSQL did not come up: {log.read_text()}")

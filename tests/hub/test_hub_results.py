@@ -1,0 +1,241 @@
+"""Results at a hub: what is taken, what is final, what is refused, and how they are found again."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hubs import OTHER_TOKEN, TOKEN, Served
+from synthetic import doubtful, explanation, ladder_results, measured, result
+
+from bench.hub.database import Database
+
+pytestmark = pytest.mark.once
+
+
+def problem(answer: Any, status: int, kind: str) -> dict[str, Any]:
+    """The problem document of an answer, as RFC 9457 has it."""
+    assert answer.status == status, answer.data
+    assert answer.headers["content-type"] == "application/problem+json"
+    found: dict[str, Any] = answer.json()
+    assert found["type"] == f"urn:devbench:problem:{kind}"
+    assert found["status"] == status
+    assert found["title"]
+    assert found["detail"]
+    return found
+
+
+def ids(page: dict[str, Any]) -> list[str]:
+    return [each["id"] for each in page["results"]]
+
+
+def test_a_result_comes_back_byte_by_byte(hub: Served) -> None:
+    body = measured("1", [0.1, 0.11], warnings=doubtful()).model_dump_json(indent=3).encode() + b"\n"
+    assert hub.put("/api/v1/results/1", body).json() == {"id": "1", "outcome": "created"}
+    assert hub.ask("GET", "/api/v1/results/1").data == body
+
+
+def test_a_result_sent_twice_is_one(hub: Served) -> None:
+    assert [hub.send(result("a")), hub.send(result("a"))] == ["created", "same"]
+    assert ids(hub.get("/api/v1/results")) == ["a"]
+
+
+def test_a_complete_result_is_final(hub: Served) -> None:
+    hub.send(measured("a", [0.1]))
+    altered = measured("a", [0.2])
+    found = problem(hub.put("/api/v1/results/a", altered.model_dump_json().encode()), 409, "final")
+    assert "final" in found["hint"]
+    assert hub.send(measured("a", [0.3], attempt=2)) == "superseded"
+    assert hub.send(measured("a", [0.3, 0.3], attempt=3, status="partial")) == "superseded"
+    (listed,) = hub.get("/api/v1/results")["results"]
+    assert (listed["attempt"], listed["status"]) == (1, "complete")
+
+
+def test_an_interrupted_result_is_superseded_by_a_later_attempt_never_by_an_earlier(hub: Served) -> None:
+    second = measured("a", [0.1], status="partial", attempt=2)
+    assert hub.send(second) == "created"
+    assert hub.send(measured("a", [0.1, 0.1, 0.1], status="partial", attempt=1)) == "superseded"
+    assert hub.send(measured("a", [], status="failed", attempt=1)) == "superseded"
+    assert hub.send(measured("a", [0.3], status="partial", attempt=3)) == "updated"
+    assert hub.get("/api/v1/results/a")["attempt"] == 3
+    assert hub.send(measured("a", [0.1], attempt=1)) == "updated"  # complete, however late it comes
+
+
+def test_within_an_attempt_what_knows_more_counts_in_whatever_order_it_comes(hub: Served) -> None:
+    assert hub.send(measured("a", [0.1, 0.2], status="partial")) == "created"
+    assert hub.send(measured("a", [0.1], status="partial")) == "superseded"
+    assert hub.send(measured("a", [0.1, 0.2, 0.3], status="partial")) == "updated"
+    assert hub.send(measured("a", [0.1], status="failed")) == "updated"
+    assert hub.send(measured("a", [0.1, 0.2, 0.3], status="partial")) == "superseded"
+    assert hub.send(measured("a", [0.1])) == "updated"
+
+
+@pytest.mark.parametrize("path", ["results", "runs", "explanations"])
+def test_writing_needs_a_token_and_any_of_several_does(hub: Served, path: str) -> None:
+    body = result("a").model_dump_json().encode()
+    for wrong in ("", "Bearer", "Bearer x", f"Basic {TOKEN}", f"Bearer {TOKEN}0", f"Bearer {TOKEN[:-1]}"):
+        answer = hub.put(f"/api/v1/{path}/a", body, authorization=wrong)
+        problem(answer, 401, "unauthorized")
+        assert answer.headers["www-authenticate"].startswith("Bearer ")
+    if path == "results":
+        for token in (TOKEN, OTHER_TOKEN):
+            assert hub.put("/api/v1/results/a", body, authorization=f"Bearer {token}").status == 200
+
+
+def test_a_token_can_be_taken_away_while_the_hub_runs(serve: Callable[..., Served], tmp_path: Any) -> None:
+    tokens = tmp_path / "rotated"
+    tokens.write_text(f"{TOKEN}\n{OTHER_TOKEN}\n", encoding="utf-8")
+    hub = serve(tokens_file=tokens)
+    assert hub.send(result("a")) == "created"
+    tokens.write_text(f"{OTHER_TOKEN}\n", encoding="utf-8")
+    body = result("b").model_dump_json().encode()
+    problem(hub.put("/api/v1/results/b", body), 401, "unauthorized")
+    assert hub.put("/api/v1/results/b", body, authorization=f"Bearer {OTHER_TOKEN}").status == 200
+
+
+def test_reading_can_be_closed_to_all_but_readers_and_tokens(serve: Callable[..., Served], tmp_path: Any) -> None:
+    readers = tmp_path / "readers"
+    readers.write_text("grace:a good password\n", encoding="utf-8")
+    hub = serve(readers_file=readers)
+    hub.send(result("a"))
+    grace = "Basic Z3JhY2U6YSBnb29kIHBhc3N3b3Jk"
+    for path in ("/api/v1/results", "/api/v1/results/a", "/metrics", "/openapi.json"):
+        for wrong in ("", "Basic", "Basic eA==", "Basic ???", "Basic Z3JhY2U6YSBiYWQgcGFzc3dvcmQ="):
+            answer = hub.ask("GET", path, authorization=wrong)
+            problem(answer, 401, "unauthorized")
+            assert answer.headers["www-authenticate"].startswith("Basic ")
+        for right in (grace, f"Bearer {TOKEN}"):
+            assert hub.ask("GET", path, authorization=right).status == 200
+    assert [hub.ask("GET", path).status for path in ("/healthz", "/readyz")] == [200, 200]
+
+
+def test_a_body_over_16_mb_is_refused_whether_or_not_it_says_how_long_it_is(hub: Served) -> None:
+    large = b" " * (16 * 2**20 + 1)
+    problem(hub.put("/api/v1/results/a", large), 413, "too-large")
+    pieces = (large[n : n + 2**20] for n in range(0, len(large), 2**20))
+    problem(_chunked(hub, pieces), 413, "too-large")
+    almost = result("a").model_dump_json().encode()
+    assert hub.put("/api/v1/results/a", almost + b" " * (16 * 2**20 - len(almost))).status == 200
+
+
+def _chunked(hub: Served, pieces: Any) -> Any:
+    import urllib3
+
+    headers = {"content-type": "application/json", "authorization": f"Bearer {TOKEN}"}
+    return urllib3.PoolManager(retries=False).request(
+        "PUT", f"{hub.url}/api/v1/results/a", body=pieces, headers=headers, chunked=True
+    )
+
+
+def test_a_newer_schema_is_told_from_a_wrong_document(hub: Served) -> None:
+    document = json.loads(result("a").model_dump_json())
+    newer = problem(hub.put("/api/v1/results/a", {**document, "schema_version": 2, "more": 1}), 422, "newer-schema")
+    assert "Upgrade the hub" in newer["hint"]
+    wrong = problem(hub.put("/api/v1/results/a", {**document, "more": 1}), 422, "wrong-document")
+    assert "more" in wrong["detail"]
+    others: list[Any] = [[], 1, {}]
+    for other in (*others, {**document, "schema_version": True}, {**document, "created": "0001-01-01T00:00:00Z"}):
+        problem(hub.put("/api/v1/results/a", other), 422, "wrong-document")
+    for body in (b"", b"{", b"\xff", b'{"a": NaN}'):
+        problem(hub.put("/api/v1/results/a", body), 400, "no-json")
+    problem(hub.put("/api/v1/results/b", document), 422, "wrong-document")
+    problem(hub.put("/api/v1/results/a", document, content_type="text/plain"), 415, "no-json")
+    assert hub.get("/api/v1/results")["results"] == []
+
+
+@pytest.mark.parametrize("text", ["\x00", "\x1b[31m", "<script>alert(1)</script>", "é" * 5000, "\u202e", "'; --"])
+def test_any_text_can_be_stored_and_found(hub: Served, text: str) -> None:
+    hub.send(result("a", workload=f"x{text}", group=text))
+    (listed,) = hub.get("/api/v1/results")["results"]
+    assert listed["workload"].startswith("x")
+    assert len(listed["workload"]) <= 200
+    assert hub.get("/api/v1/results/a")["spec"]["workload"] == f"x{text}"
+
+
+def test_a_list_is_filtered_and_comes_in_pages_newest_first(hub: Served) -> None:
+    for n in range(7):
+        hub.send(measured(str(n), [0.1], backend="cpu" if n % 2 else "cuda"))
+    assert ids(hub.get("/api/v1/results")) == ["6", "5", "4", "3", "2", "1", "0"]
+    assert ids(hub.get("/api/v1/results?backend=cpu")) == ["5", "3", "1"]
+    assert ids(hub.get("/api/v1/results?backend=cpu&status=failed")) == []
+    seen, query = [], "limit=3"
+    while query:
+        page = hub.get(f"/api/v1/results?{query}")
+        seen.append(ids(page))
+        query = page["next"] and f"limit=3&cursor={page['next']}"
+    assert seen == [["6", "5", "4"], ["3", "2", "1"], ["0"]]
+    problem(hub.ask("GET", "/api/v1/results?cursor=nonsense"), 400, "cursor")
+    problem(hub.ask("GET", "/api/v1/results?backends=cpu"), 422, "wrong-question")
+    problem(hub.ask("GET", "/api/v1/results?limit=0"), 422, "wrong-question")
+
+
+def test_a_page_is_not_shifted_by_what_comes_in_meanwhile(hub: Served) -> None:
+    for n in range(4):
+        hub.send(measured(str(n), [0.1]))
+    first = hub.get("/api/v1/results?limit=2")
+    hub.send(measured("9", [0.1]))
+    assert ids(hub.get(f"/api/v1/results?limit=2&cursor={first['next']}")) == ["1", "0"]
+
+
+def test_a_list_says_what_a_result_found(hub: Served) -> None:
+    environment = {"host": {"deployment": {"pool": "t4"}}, "framework": {"tensorflow": "2.21.0"}}
+    hub.send(measured("1", [0.1, 0.1, 0.1], environment=environment))
+    (listed,) = hub.get("/api/v1/results?pool=t4")["results"]
+    assert (listed["title"], listed["pool"], listed["tensorflow"], listed["processes"]) == ("cifar", "t4", "2.21.0", 3)
+    assert listed["step_seconds"]["value"] == pytest.approx(0.1)
+
+
+def test_two_results_are_compared(hub: Served) -> None:
+    hub.send(measured("1", [0.1, 0.101, 0.099]))
+    hub.send(measured("2", [0.05, 0.0505, 0.0495], backend="cuda"))
+    found = hub.get("/api/v1/comparisons?base=1&other=2")
+    assert (found["verdict"], found["axis"]) == ("faster", "backend")
+    problem(hub.ask("GET", "/api/v1/comparisons?base=1&other=9"), 404, "absent")
+    problem(hub.ask("GET", "/api/v1/comparisons?base=1"), 422, "wrong-question")
+
+
+def test_a_history_is_of_one_spec_in_one_place_over_versions_and_marks_where_its_level_changed(hub: Served) -> None:
+    steps = [0.1, 0.1005, 0.0995, 0.1002, 0.0998, 0.12, 0.1203, 0.1198, 0.1201, 0.1199]
+    for n, step in enumerate(steps):
+        version = {"framework": {"tensorflow": f"2.{n}"}, "host": {"deployment": {"pool": "a"}}}
+        hub.send(measured(str(n), [step, step], environment=version))
+    hub.send(measured("20", [1.0], environment={"host": {"deployment": {"pool": "b"}}}))
+    hub.send(measured("21", [1.0], environment=version, purpose="rung"))
+    series = hub.get("/api/v1/results?pool=a&limit=1")["results"][0]["series"]
+    found = hub.get(f"/api/v1/history/{series}")
+    assert [each["id"] for each in found["points"]] == [str(n) for n in range(10)]
+    assert found["changes"] == ["5"]
+    problem(hub.ask("GET", "/api/v1/history/0123456789abcdef"), 404, "absent")
+
+
+def test_an_explanation_is_kept_and_a_later_state_of_it_takes_its_place(hub: Served) -> None:
+    found = explanation(ladder_results())
+    body = found.model_dump_json().encode()
+    assert [hub.put("/api/v1/explanations/why", body).json()["outcome"] for _ in range(2)] == ["created", "same"]
+    later = found.model_copy(update={"label": "another"})
+    assert hub.put("/api/v1/explanations/why", later.model_dump_json().encode()).json()["outcome"] == "updated"
+    assert hub.get("/api/v1/explanations/why")["label"] == "another"
+    assert [each["id"] for each in hub.get("/api/v1/explanations")["explanations"]] == ["why"]
+
+
+def test_what_is_not_there_is_a_problem_too(hub: Served) -> None:
+    for path in ("/api/v1/results/none", "/api/v1/runs/none", "/api/v1/explanations/none", "/nowhere"):
+        problem(hub.ask("GET", path), 404, "absent")
+    problem(hub.ask("DELETE", "/api/v1/results/a"), 405, "method")
+    problem(hub.ask("GET", "/api/v1/results/..%2f"), 404, "absent")
+
+
+def test_documents_are_stored_compressed(hub: Served, database: Database) -> None:
+    from sqlalchemy import select
+
+    from bench.hub.tables import DOCUMENTS
+
+    sent = measured("1", [0.1] * 50)
+    hub.send(sent)
+    with database.read() as connection:
+        stored = connection.execute(select(DOCUMENTS.c.body)).scalar_one()
+    assert zlib.decompress(stored) == sent.model_dump_json().encode()
+    assert len(stored) < len(sent.model_dump_json()) / 3

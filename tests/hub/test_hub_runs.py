@@ -1,0 +1,90 @@
+"""Runs at a hub: started, heard of, ended, or lost."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+from typing import Any
+
+import pytest
+from hubs import Served
+
+from bench.hub import documents, reading, records, writing
+from bench.hub.database import Database
+from bench.hub.problems import Problem
+from bench.output.sending.messages import RunState
+
+pytestmark = pytest.mark.once
+
+STARTED = datetime(2026, 1, 2, 3, 4, 5, tzinfo=timezone.utc)
+
+
+def run(name: str = "r", **changes: Any) -> RunState:
+    given: dict[str, Any] = {"id": name, "state": "running", "title": "cifar", "started": STARTED, "devbench": "0.1.0"}
+    return RunState(**{**given, **changes})
+
+
+def send(hub: Served, state: RunState) -> str:
+    answer = hub.put(f"/api/v1/runs/{state.id}", state.model_dump_json().encode())
+    assert answer.status == 200, answer.data
+    outcome: str = answer.json()["outcome"]
+    return outcome
+
+
+def told(hub: Served, name: str = "r") -> tuple[str, int]:
+    found = hub.get(f"/api/v1/runs/{name}")
+    return found["state"], found["run"]["attempt"]
+
+
+def test_a_run_starts_is_heard_of_and_ends(hub: Served) -> None:
+    assert send(hub, run()) == "created"
+    now = {"title": "cifar on cpu, fit", "phase": "steady state", "cohort": 3, "elapsed": 12.5, "budget": 90.0}
+    assert send(hub, run(now=now)) == "updated"
+    assert hub.get("/api/v1/runs")["runs"][0]["run"]["now"]["cohort"] == 3
+    assert told(hub) == ("running", 1)
+    assert send(hub, run(state="finished", results=["a", "b"])) == "updated"
+    assert told(hub) == ("finished", 1)
+
+
+def test_a_heartbeat_that_comes_after_the_end_changes_nothing(hub: Served) -> None:
+    send(hub, run(state="failed", reason="it broke"))
+    assert send(hub, run()) == "superseded"
+    assert send(hub, run(state="failed", reason="it broke")) == "same"
+    assert told(hub) == ("failed", 1)
+
+
+def test_a_later_attempt_goes_on_with_the_run_and_an_earlier_one_is_not_heard(hub: Served) -> None:
+    send(hub, run(state="interrupted"))
+    assert send(hub, run(attempt=2)) == "updated"
+    assert send(hub, run(state="finished", attempt=1)) == "superseded"
+    assert told(hub) == ("running", 2)
+
+
+def test_a_run_is_lost_after_three_missed_heartbeats_and_found_again_by_the_next(database: Database) -> None:
+    beat = 15.0
+    heard = 1_000_000_000_000_000
+    writing.put_run(database, run(heartbeat_seconds=beat), seen=heard)
+
+    def state(seconds: float) -> str:
+        with database.read() as connection:
+            return reading.run(connection, "r", heard + int(seconds * 1e6)).state
+
+    assert [state(0), state(2.9 * beat), state(3.1 * beat)] == ["running", "running", "lost"]
+    with database.read() as connection:
+        late = heard + int(4 * beat * 1e6)
+        assert reading.run_counts(connection, late) == {
+            "running": 0, "lost": 1, "finished": 0, "failed": 0, "interrupted": 0
+        }  # fmt: skip
+        assert reading.runs(connection, late, 10, going=True) == []
+    writing.put_run(database, run(heartbeat_seconds=beat), seen=heard + int(5 * beat * 1e6))
+    assert state(5 * beat) == "running"
+
+
+def test_a_message_of_a_newer_devbench_is_told_from_a_wrong_one() -> None:
+    body = run().model_dump_json()
+    with pytest.raises(Problem) as caught:
+        documents.run(body.replace('"schema_version":1', '"schema_version":2').encode())
+    assert caught.value.kind == "newer-schema"
+    with pytest.raises(Problem) as caught:
+        documents.run(body.replace('"running"', '"walking"').encode())
+    assert (caught.value.kind, caught.value.status) == ("wrong-document", 422)
+    assert records.moment(records.microseconds(STARTED)) == STARTED

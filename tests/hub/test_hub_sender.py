@@ -1,0 +1,235 @@
+"""The way from a run to a hub: on disk first, then sent, and sent again until the hub has it, once."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hubs import TOKEN, Served
+from synthetic import explanation, ladder_results, measured
+
+from bench.errors import Interrupted, SettingsError
+from bench.output import store
+from bench.output.sending.client import Away, Client, Refused, token
+from bench.output.sending.messages import RunState
+from bench.output.sending.sender import Sender, attached
+from bench.output.sending.spool import Spool
+from bench.progress import Estimate, Progress
+from bench.result import Stop
+from bench.settings import load
+
+pytestmark = pytest.mark.once
+
+DONE = Stop(reason="target", cohorts=1)
+STARTED = datetime(2026, 1, 2, 3, 4, 5, tzinfo=timezone.utc)
+
+
+def nowhere() -> str:
+    """The address of a hub that is away."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return f"http://127.0.0.1:{free.getsockname()[1]}"
+
+
+@pytest.fixture
+def known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A user who has the token, and no wish to wait long."""
+    monkeypatch.setenv("DEVBENCH_HUB_TOKEN", TOKEN)
+    monkeypatch.setattr("bench.output.sending.client.BACKOFF", 0.01)
+
+
+def linked(folder: Path, hub: str, told: list[str], **given: Any) -> Any:
+    settings = load(hub=hub, output=folder, **given)
+    store.prepare(folder)
+    return attached(settings, "cifar", lambda _: None, store.namer(settings.run_id), told.append)
+
+
+def ids(hub: Served) -> list[str]:
+    return sorted(each["id"] for each in hub.get("/api/v1/results")["results"])
+
+
+@pytest.mark.usefixtures("known")
+def test_a_run_tells_of_its_start_its_results_and_its_end(hub: Served, tmp_path: Path) -> None:
+    told: list[str] = []
+    with linked(tmp_path, hub.url, told, run_id="job-0", attempt="2") as link:
+        started = hub.get("/api/v1/runs/job-0")
+        assert (started["state"], started["run"]["attempt"], started["run"]["title"]) == ("running", 2, "cifar")
+        link.save(measured("1", [0.1], status="partial", stop=None))
+        assert ids(hub) == []  # a cohort of several is not worth a disturbance
+        link.save(measured("1", [0.1, 0.1], stop=DONE))
+        assert ids(hub) == ["1"]
+    ended = hub.get("/api/v1/runs/job-0")
+    assert (ended["state"], ended["run"]["results"]) == ("finished", ["1"])
+    assert told == []
+    assert Spool(tmp_path, hub.url).waiting() == []
+    assert list((tmp_path / "spool" / "runs").iterdir()) == []
+
+
+@pytest.mark.usefixtures("known")
+def test_the_heartbeat_carries_progress(hub: Served, tmp_path: Path) -> None:
+    client = Client(hub.url, TOKEN)
+    run = RunState(id="r", state="running", title="cifar", started=STARTED, devbench="0.1.0")
+    sender = Sender(client, Spool(tmp_path, hub.url), run, lambda _: None, every=0.05)
+    sender.start()
+    sender.progressed(Progress("cifar on cpu", "steady state", cohort=4, estimates=(Estimate("cifar", 0.1, 0.02),)))
+    while (now := hub.get("/api/v1/runs/r")["run"]["now"]) is None:
+        pass
+    assert (now["phase"], now["cohort"], now["known"][0]["step_seconds"]) == ("steady state", 4, 0.1)
+    sender.end("finished")
+
+
+@pytest.mark.usefixtures("known")
+def test_while_the_hub_is_away_results_wait_and_go_with_the_next_run(hub: Served, tmp_path: Path) -> None:
+    told: list[str] = []
+    with linked(tmp_path, away := nowhere(), told, run_id="first") as link:
+        link.save(measured("1", [0.1], stop=DONE))
+        link.save(measured("2", [0.1], stop=DONE))
+    assert any("can't be reached" in each and "refused" in each for each in told)
+    assert told[-1].startswith("3 documents wait in ")
+    for note in (tmp_path / "spool").glob("*.note"):  # the hub comes back, here under another address
+        note.write_text(note.read_text(encoding="utf-8").replace(away, hub.url), encoding="utf-8")
+    with linked(tmp_path, hub.url, told, run_id="second"):
+        assert ids(hub) == ["1", "2"]
+    states = {each["run"]["id"]: each["state"] for each in hub.get("/api/v1/runs")["runs"]}
+    assert states == {"first": "finished", "second": "finished"}
+    assert [each.name for each in (tmp_path / "spool").iterdir()] == ["runs"]
+
+
+@pytest.mark.usefixtures("known")
+def test_a_run_that_was_killed_leaves_its_last_state_to_the_next(hub: Served, tmp_path: Path) -> None:
+    spool = Spool(store.prepare(tmp_path) or tmp_path, hub.url)
+    spool.prepare()
+    spool.note(store.write(measured("1", [0.1, 0.2], status="partial"), tmp_path))
+    with linked(tmp_path, hub.url, []):
+        assert hub.get("/api/v1/results/1")["status"] == "partial"
+
+
+@pytest.mark.usefixtures("known")
+def test_a_change_that_comes_while_a_file_is_sent_is_sent_too(hub: Served, tmp_path: Path) -> None:
+    spool = Spool(tmp_path, hub.url)
+    spool.prepare()
+    spool.note(store.write(measured("1", [0.1], status="partial"), tmp_path))
+    (before,) = spool.waiting()
+    spool.note(store.write(measured("1", [0.1, 0.2], status="partial"), tmp_path))
+    spool.done(before)
+    (after,) = spool.waiting()
+    assert after.path == before.path
+
+
+@pytest.mark.usefixtures("known")
+def test_an_interruption_and_a_failure_are_told_as_such(hub: Served, tmp_path: Path) -> None:
+    with pytest.raises(Interrupted), linked(tmp_path, hub.url, [], run_id="a"):
+        raise Interrupted(15)
+    with pytest.raises(ZeroDivisionError), linked(tmp_path, hub.url, [], run_id="b"):
+        raise ZeroDivisionError
+    told = {each["run"]["id"]: (each["state"], each["run"]["reason"]) for each in hub.get("/api/v1/runs")["runs"]}
+    assert told["a"][0] == "interrupted"
+    assert told["b"] == ("failed", "a fault of devbench itself")
+
+
+def test_what_the_hub_refuses_is_told_and_kept(hub: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DEVBENCH_HUB_TOKEN", "no token that it knows")
+    told: list[str] = []
+    with linked(tmp_path, hub.url, told) as link:
+        link.save(measured("1", [0.1], stop=DONE))
+    assert any("this token is not known" in each for each in told)
+    assert "wait" in told[-1]
+    assert len(Spool(tmp_path, hub.url).waiting()) == 2
+
+
+@pytest.mark.usefixtures("known")
+def test_a_hub_that_is_busy_is_asked_again(tmp_path: Path) -> None:
+    """A server of our own that answers 503 twice, then breaks off, then takes it."""
+    answers = [b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n"] * 2 + [b""]
+    answers.append(b'HTTP/1.1 200 OK\r\nContent-Length: 21\r\n\r\n{"outcome":"created"}')
+    bound = socket.socket()
+    bound.bind(("127.0.0.1", 0))
+    bound.listen()
+
+    def serve() -> None:
+        for answer in answers:
+            connection, _ = bound.accept()
+            with connection:
+                while not connection.recv(65536).endswith(b"{}"):
+                    pass
+                connection.sendall(answer)
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    client = Client(f"http://127.0.0.1:{bound.getsockname()[1]}", TOKEN)
+    assert client.put("results", "a", b"{}") == "created"
+    thread.join()
+    bound.close()
+    with pytest.raises(Away):
+        client.put("results", "a", b"{}", retries=0)
+
+
+@pytest.mark.usefixtures("known")
+def test_an_address_that_is_no_hub_is_told(hub: Served) -> None:
+    with pytest.raises(Refused) as caught:
+        Client(hub.url + "/elsewhere", TOKEN).put("results", "a", b"{}")
+    assert caught.value.message.startswith("the hub ")
+
+
+def test_the_token_stands_in_a_file_or_in_the_variable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert token(None) is None
+    monkeypatch.setenv("DEVBENCH_HUB_TOKEN", " by-variable\n")
+    assert token(None) == "by-variable"
+    (tmp_path / "token").write_text("# ours\nby-file\n", encoding="utf-8")
+    assert token(tmp_path / "token") == "by-file"
+    for text in (None, "# nothing\n"):
+        if text:
+            (tmp_path / "other").write_text(text, encoding="utf-8")
+        with pytest.raises(SettingsError):
+            token(tmp_path / "other")
+
+
+def push(folder: Path, hub: str, *words: str) -> subprocess.CompletedProcess[str]:
+    called = [sys.executable, "-m", "bench", "push", str(folder), "--hub", hub, "--json", *words]
+    return subprocess.run(called, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.usefixtures("known")
+def test_push_sends_a_folder_with_its_explanations_once(hub: Served, tmp_path: Path) -> None:
+    results = ladder_results()
+    for each in results:
+        store.write(each, tmp_path)
+    store.write_explanation(explanation(results), tmp_path)
+    spool = Spool(tmp_path, hub.url)
+    spool.prepare()
+    spool.keep_run(RunState(id="r", state="finished", title="x", started=STARTED, devbench="0"))
+    first = push(tmp_path, hub.url)
+    assert first.returncode == 0, first.stderr
+    assert json.loads(first.stdout)["push"]["created"] == len(results) + 2
+    assert ids(hub) == sorted(each.id for each in results)
+    assert hub.get("/api/v1/explanations/why")["label"] == "cifar on cpu, as-written"
+    assert hub.get("/api/v1/runs/r")["state"] == "finished"
+    assert json.loads(push(tmp_path, hub.url).stdout)["push"]["same"] == len(results) + 1
+    assert spool.waiting() == []
+
+
+@pytest.mark.usefixtures("known")
+def test_push_says_what_was_not_taken_and_that_the_hub_is_away(hub: Served, tmp_path: Path) -> None:
+    store.write(measured("1", [0.1]), tmp_path)
+    hub.send(measured("1", [0.2]))
+    refused = push(tmp_path, hub.url)
+    assert (refused.returncode, json.loads(refused.stdout)["push"]["refused"]) == (1, 1)
+    assert "A complete result is final" in refused.stderr
+    without = subprocess.run(
+        [sys.executable, "-m", "bench", "push", str(tmp_path)], capture_output=True, text=True, check=False
+    )
+    assert (without.returncode, "--hub" in without.stderr) == (2, True)
+
+
+def test_ids_after_what_asked_for_a_run_are_the_same_at_each_attempt() -> None:
+    made: list[Callable[[], str]] = [store.namer("uid-0"), store.namer("uid-0")]
+    assert [[new() for _ in range(3)] for new in made] == [["uid-0-001", "uid-0-002", "uid-0-003"]] * 2
+    assert len({store.namer(None)() for _ in range(9)}) == 9

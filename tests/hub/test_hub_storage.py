@@ -1,0 +1,202 @@
+"""The database behind a hub: migrations, retention, export and import, a copy while it runs."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import sqlite3
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hubs import Served
+from sqlalchemy import text
+from synthetic import explanation, ladder_results, measured
+from test_hub_runs import run, send
+
+from bench.errors import DataError, UsageError
+from bench.hub import comparing, exchange, reading, records, retention, writing
+from bench.hub.database import Database, address
+from bench.hub.settings import HubSettings
+from bench.hub.tables import METADATA
+from bench.result import Result
+
+pytestmark = pytest.mark.once
+
+
+def put(database: Database, result: Result, received: int | None = None) -> None:
+    writing.put_result(database, result, result.model_dump_json().encode(), received)
+
+
+def names(database: Database) -> list[str]:
+    with database.read() as connection:
+        return [row.id for row in reading.page(connection, {}, 500).rows]
+
+
+def test_migrations_make_what_the_code_expects(database: Database) -> None:
+    from alembic.autogenerate import compare_metadata
+    from alembic.migration import MigrationContext
+
+    with database.write() as connection:
+        assert compare_metadata(MigrationContext.configure(connection), METADATA) == []
+
+
+def test_a_database_is_brought_up_to_date_once_by_any_number_of_hubs(database_url: str) -> None:
+    made = [Database(database_url) for _ in range(4)]
+    threads = [threading.Thread(target=each.upgrade) for each in made]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    put(made[0], measured("1", [0.1]))
+    made[1].upgrade()
+    assert names(made[2]) == ["1"]
+    for database in made:
+        database.close()
+
+
+def test_the_tables_of_a_newer_devbench_are_left_alone(database: Database) -> None:
+    with database.write() as connection:
+        connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+    with pytest.raises(DataError, match="newer devbench") as caught:
+        database.upgrade()
+    assert "Upgrade devbench" in caught.value.hint
+
+
+def test_a_database_that_is_not_there_is_told_with_what_to_do(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="can't be used") as caught:
+        Database("postgresql://nobody:secret@127.0.0.1:1/none").upgrade()
+    assert "secret" not in caught.value.message
+    assert "--database" in caught.value.hint
+    with pytest.raises(UsageError, match="mysql"):
+        address("mysql://x/y")
+    (tmp_path / "file").write_text("no database", encoding="utf-8")
+    with pytest.raises(UsageError, match="can't be used"):
+        Database(str(tmp_path / "file")).upgrade()
+
+
+def test_what_came_longer_ago_than_the_days_that_are_kept_is_removed(database: Database) -> None:
+    now = records.now()
+    for age in (1, 9, 11, 30):
+        put(database, measured(str(age), [0.1]), now - age * retention.DAY)
+    writing.put_run(database, run("old", state="finished"), now - 11 * retention.DAY)
+    writing.put_run(database, run("new", state="finished"), now)
+    found = explanation(ladder_results())
+    writing.put_explanation(database, found, found.model_dump_json().encode(), now - 11 * retention.DAY)
+    assert retention.prune(database, HubSettings(keep_days=10), now) == retention.Removed(2, 1, 1)
+    assert names(database) == ["9", "1"]
+    with database.read() as connection:
+        assert [each.run.id for each in reading.runs(connection, now, 9)] == ["new"]
+    assert retention.prune(database, HubSettings(keep_days=10), now) == retention.Removed(0, 0, 0)
+
+
+def test_of_too_many_results_those_are_removed_that_came_first(database: Database, monkeypatch: Any) -> None:
+    monkeypatch.setattr(retention, "BATCH", 3)
+    for n in range(10):
+        put(database, measured(str(n), [0.1]), 1_000_000 * (n + 1))
+    assert retention.prune(database, HubSettings(keep_results=4)).results == 6
+    assert sorted(names(database)) == ["6", "7", "8", "9"]
+    assert retention.prune(database, HubSettings()).results == 0
+
+
+def test_comparisons_that_were_made_go_with_their_results(database: Database) -> None:
+    put(database, measured("1", [0.1, 0.1, 0.1]), 1)
+    put(database, measured("2", [0.2, 0.2, 0.2], backend="cuda"), 2)
+    with database.read() as connection:
+        digests = [reading.row(connection, name).digest for name in ("1", "2")]
+    pairs = [(("1", "2"), (digests[0], digests[1]))]
+    first = comparing.known(database, pairs, 0.02)
+    assert first[digests[0], digests[1]].verdict == "slower"
+    assert comparing.known(database, pairs, 0.02) == first
+    assert comparing.forget(database) == 0
+    retention.prune(database, HubSettings(keep_results=1))
+    assert comparing.forget(database) == 0
+    with database.read() as connection:
+        assert connection.execute(text("SELECT count(*) FROM verdicts")).scalar() == 0
+
+
+@pytest.mark.parametrize("name", ["everything.jsonl", "everything.jsonl.gz"])
+def test_an_export_brings_everything_to_another_hub_and_the_same_back(hub: Served, tmp_path: Path, name: str) -> None:
+    for n in range(5):
+        hub.send(measured(str(n), [0.1, 0.2], workload="é\x00<b>"))
+    send(hub, run("going"))
+    send(hub, run("over", state="interrupted", reason="why"))
+    hub.put("/api/v1/explanations/why", explanation(ladder_results()).model_dump_json().encode())
+    file = tmp_path / name
+    assert exchange.dump(hub.database, file) == 8
+    other = Database(str(tmp_path / "other.db"))
+    other.upgrade()
+    assert [exchange.restore(other, file), exchange.restore(other, file)] == [8, 8]
+    again = tmp_path / f"again-{name}"
+    exchange.dump(other, again)
+    opened = gzip.open if name.endswith(".gz") else open
+    with opened(file, "rt", encoding="utf-8") as first, opened(again, "rt", encoding="utf-8") as second:
+        assert first.read() == second.read()
+    other.close()
+
+
+def test_an_export_that_was_cut_short_says_so_and_what_came_before_is_kept(database: Database, tmp_path: Path) -> None:
+    for n in range(3):
+        put(database, measured(str(n), [0.1]))
+    file, cut = tmp_path / "all.jsonl", tmp_path / "cut.jsonl"
+    exchange.dump(database, file)
+    lines = file.read_text(encoding="utf-8").splitlines(keepends=True)
+    other = Database(str(tmp_path / "other.db"))
+    other.upgrade()
+    for text_, message in (
+        ("".join(lines[:-1]), "cut short"),
+        ("".join(lines[:2]) + lines[2][:50], "cut short"),
+        ("".join([*lines[:2], lines[-1]]), "cut short"),
+        ("{}\n", "no export"),
+        ("", "cut short"),
+        (json.dumps({exchange.HEAD: 2}) + "\n", "newer devbench"),
+        (lines[0] + json.dumps({"result": "{}"}) + "\n", "line 2: this is no result"),
+    ):
+        cut.write_text(text_, encoding="utf-8")
+        with pytest.raises(DataError, match=message):
+            exchange.restore(other, cut)
+    assert sorted(names(other)) == ["0", "1", "2"]
+    other.close()
+
+
+def test_an_export_while_results_come_in_is_one_view_of_the_hub(hub: Served, tmp_path: Path) -> None:
+    """Whatever was acknowledged before it began is in it, and nothing is torn."""
+    for n in range(20):
+        hub.send(measured(str(n), [0.1]))
+    stop = threading.Event()
+
+    def write() -> None:
+        n = 100
+        while not stop.is_set():
+            hub.send(measured(str(n), [0.1]))
+            n += 1
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        count = exchange.dump(hub.database, tmp_path / "live.jsonl")
+    finally:
+        stop.set()
+        writer.join()
+    other = Database(str(tmp_path / "other.db"))
+    other.upgrade()
+    assert exchange.restore(other, tmp_path / "live.jsonl") == count
+    assert {str(n) for n in range(20)} <= set(names(other))
+    other.close()
+
+
+def test_sqlite_is_copied_while_the_hub_runs_by_its_own_backup(tmp_path: Path) -> None:
+    database = Database(str(tmp_path / "hub.db"))
+    database.upgrade()
+    put(database, measured("1", [0.1]))
+    with sqlite3.connect(tmp_path / "hub.db") as source, sqlite3.connect(tmp_path / "copy.db") as copy:
+        source.backup(copy)
+    source.close()
+    copy.close()
+    put(database, measured("2", [0.1]))
+    restored = Database(str(tmp_path / "copy.db"))
+    restored.upgrade()
+    assert names(restored) == ["1"]
+    restored.close()
+    database.close()
