@@ -44,7 +44,7 @@ def readme() -> str:
 
 def _lines(part: BaseModel, depth: int) -> Iterator[str]:
     pad = "  " * depth
-    for name, field in type(part).model_fields.items():
+    for name, field in _fields(type(part)):
         key, value = field.alias or name, getattr(part, name)
         yield from _comment(field.description or "", pad)
         if isinstance(value, BaseModel):
@@ -57,6 +57,12 @@ def _lines(part: BaseModel, depth: int) -> Iterator[str]:
             yield from (f"{pad}  {inner}: {_flow(each)}" for inner, each in value.items())
         else:
             yield f"{pad}{key}: {_flow(value)}"
+
+
+def _fields(model: type[BaseModel]) -> Iterator[tuple[str, FieldInfo]]:
+    """A part's fields, its own before those it inherits."""
+    own = model.__annotations__
+    yield from sorted(model.model_fields.items(), key=lambda each: each[0] not in own)
 
 
 def _comment(text: str, pad: str) -> Iterator[str]:
@@ -77,23 +83,21 @@ def _flow(value: Any) -> str:
 
 
 def _rows(model: type[BaseModel], prefix: str, defaults: BaseModel | None) -> Iterator[str]:
-    for name, field in model.model_fields.items():
+    for name, field in _fields(model):
         key = prefix + (field.alias or name)
         value = getattr(defaults, name) if defaults is not None else None
         inner = _model(field)
         yield f"| `{key}` | {_default(value, inner, field)} | {(field.description or '').replace('|', chr(92) + '|')} |"
-        if inner is None or key in ("pools", "poolDefaults"):
-            yield from _pool_rows(key, inner)
+        if inner is None:
+            continue
+        if key == "poolDefaults":  # what a pool may say is listed once, with what applies if it doesn't
+            yield from _rows(inner, "pools.NAME.", inner())
         elif isinstance(value, BaseModel):
             yield from _rows(inner, key + ".", value)
-        elif isinstance(value, dict):
+        elif isinstance(value, dict) and key != "pools":
             yield from _rows(inner, key + ".NAME.", None)
-
-
-def _pool_rows(key: str, model: type[BaseModel] | None) -> Iterator[str]:
-    """What a pool may say is listed once, with what applies if it doesn't."""
-    if model is not None and key == "poolDefaults":
-        yield from _rows(model, "pools.NAME.", model())
+        elif value is None:
+            yield from _rows(inner, key + ".", None)
 
 
 def _default(value: Any, inner: type[BaseModel] | None, field: FieldInfo) -> str:

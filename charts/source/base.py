@@ -29,6 +29,26 @@ Object = dict[str, Any]
 Objects = list[dict[str, Any]]
 
 
+def settings_schema(settings: type[BaseModel], without: frozenset[str]) -> dict[str, Any]:
+    """The schema of settings as values: by their names in the settings file, none of them needed.
+
+    Args:
+        settings: their declaration.
+        without: names that may not be given.
+    """
+    known = {}
+    for name, schema in settings.model_json_schema()["properties"].items():
+        if name in without:
+            continue
+        kept = {key: value for key, value in schema.items() if key not in ("default", "title")}
+        if kept.get("type") == "array":  # a list may be written as the command line has it
+            kept = {"description": kept.pop("description"), "anyOf": [kept, {"type": "string"}]}
+        elif kept.get("type") == "object":
+            kept["additionalProperties"] = {"type": ["string", "number", "boolean"]}
+        known[name] = kept
+    return {"type": "object", "properties": known, "additionalProperties": False}
+
+
 class ImageOverride(Part):
     """Another image for one part; what is empty comes from `image`."""
 

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, WithJsonSchema
 
-from charts.source.base import ImageOverride, Object, Objects, Part, Placing, Quantity, Resources, Strings
+from bench.hub.settings import HubSettings
+from charts.source.base import ImageOverride, Objects, Part, Placing, Quantity, Resources, Strings, settings_schema
+
+DECIDED_BY_THE_CHART = frozenset({"database", "host", "port", "tokens_file", "readers_file"})
+"""Settings of the hub that other values or the chart itself say."""
+
+HubOptions = Annotated[dict[str, Any], WithJsonSchema(settings_schema(HubSettings, DECIDED_BY_THE_CHART))]
 
 
 class Auth(Part):
@@ -96,7 +102,7 @@ class Hub(Placing):
     url: str = Field("", pattern="^(https?://.+)?$", description="An outside hub, where the chart's own is off.")
     replicas: int = Field(1, ge=1, description="More than one needs PostgreSQL (`hub.database`).")
     image: ImageOverride = Field(ImageOverride(), description="Another image.")
-    settings: Object = Field({}, description="Settings of `devbench hub`, by their name in the settings file.")
+    settings: HubOptions = Field({}, description="Settings of `devbench hub`, as in devbench.toml.")
     auth: Auth = Field(Auth(), description="Who may write and read.")
     persistence: Persistence = Field(Persistence(), description="The volume of the results.")
     database: Database = Field(Database(), description="PostgreSQL in place of SQLite.")

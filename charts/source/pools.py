@@ -7,34 +7,20 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field, WithJsonSchema
 
 from bench.settings import RunSettings
-from charts.source.base import NAME, ImageOverride, Object, Objects, Part, Quantity, Strings
+from charts.source.base import NAME, ImageOverride, Object, Objects, Part, Quantity, Strings, settings_schema
 
 DECIDED_BY_THE_CHART = frozenset(
     {
         *("backend", "hourly_price", "currency"),  # of the pool
         *("output", "json", "profile", "data_dir", "only"),  # places and forms in the container
-        *("hub", "hub_token", "hub_token_file", "spool"),  # of the hub
+        *("hub", "hub_token_file", "run_id", "attempt"),  # of the hub
         *("metrics_port", "linger", "pushgateway", "pushgateway_url"),  # of metrics
     }
 )
 """Settings of a run that can't stand under `settings`, since another value or the chart itself says them."""
 
 
-def _settings_schema() -> dict[str, Any]:
-    known = {}
-    for name, schema in RunSettings.model_json_schema()["properties"].items():
-        if name in DECIDED_BY_THE_CHART:
-            continue
-        kept = {key: value for key, value in schema.items() if key not in ("default", "title")}
-        if kept.get("type") == "array":  # a list may be written as the command line has it
-            kept = {"description": kept.pop("description"), "anyOf": [kept, {"type": "string"}]}
-        elif kept.get("type") == "object":
-            kept["additionalProperties"] = {"type": ["string", "number", "boolean"]}
-        known[name] = kept
-    return {"type": "object", "properties": known, "additionalProperties": False}
-
-
-RunOptions = Annotated[dict[str, Any], WithJsonSchema(_settings_schema())]
+RunOptions = Annotated[dict[str, Any], WithJsonSchema(settings_schema(RunSettings, DECIDED_BY_THE_CHART))]
 Seconds = Annotated[int, Field(ge=1)]
 Workload = Annotated[str, Field(pattern="^[A-Za-z0-9]([-A-Za-z0-9_]*[A-Za-z0-9])?$")]
 

@@ -17,6 +17,11 @@ OPERATOR = "github.com/prometheus-operator/prometheus-operator@v0.85.0"
 GATEWAY = "sigs.k8s.io/gateway-api@v1.4.0"
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Passes this folder over where none of its tests would run, nor what they import be there."""
+    return True if config.getoption("-m") == "not once" else None
+
+
 @pytest.fixture(scope="session")
 def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plane]:
     """A control plane with the resources of the Prometheus operator and the Gateway API."""
