@@ -154,6 +154,13 @@ def _postgresql() -> Absent | None:
     return Absent("there is no PostgreSQL server (initdb, postgres)", cure, avoidable=True)
 
 
+def _control_plane() -> Absent | None:
+    if CLUSTER == "existing":
+        what = "DEVBENCH_TEST_CLUSTER=existing, and the test plays kubelets, which a real cluster has"
+        return Absent(what, "leave the variable out", avoidable=False)
+    return _cluster()
+
+
 CAPABILITIES: dict[str, Callable[[], Absent | None]] = {
     "nvidia-gpu": _nvidia,
     "no-nvidia-gpu": _no_nvidia,
@@ -166,6 +173,7 @@ CAPABILITIES: dict[str, Callable[[], Absent | None]] = {
     "chromium": _chromium,
     "go": _go,
     "cluster": _cluster,
+    "control-plane": _control_plane,
     "postgresql": _postgresql,
     "linux": _system("linux", "Linux"),
     "windows": _system("win32", "Windows"),

@@ -23,6 +23,9 @@ QUANTITY = "^[0-9]+(\\.[0-9]+)?(m|k|Ki|M|Mi|G|Gi|T|Ti)?$"
 Quantity = Annotated[
     str, WithJsonSchema({"anyOf": [{"type": "string", "pattern": QUANTITY}, {"type": "number", "minimum": 0}]})
 ]
+QuantityOrNone = Annotated[
+    str, WithJsonSchema({"anyOf": [{"type": "string", "pattern": f"{QUANTITY}|^$"}, {"type": "number", "minimum": 0}]})
+]
 Strings = dict[str, str]
 Auto = Annotated[Literal["auto"] | bool, WithJsonSchema({"enum": ["auto", True, False]})]
 Object = dict[str, Any]

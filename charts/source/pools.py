@@ -7,7 +7,17 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field, WithJsonSchema
 
 from bench.settings import RunSettings
-from charts.source.base import NAME, ImageOverride, Object, Objects, Part, Quantity, Strings, settings_schema
+from charts.source.base import (
+    NAME,
+    ImageOverride,
+    Object,
+    Objects,
+    Part,
+    Quantity,
+    QuantityOrNone,
+    Strings,
+    settings_schema,
+)
 
 DECIDED_BY_THE_CHART = frozenset(
     {
@@ -28,7 +38,9 @@ Workload = Annotated[str, Field(pattern="^[A-Za-z0-9]([-A-Za-z0-9_]*[A-Za-z0-9])
 class CudaCache(Part):
     """Kernels that the driver compiled for a card newer than the image's; kept, the next start does without."""
 
-    size: Quantity = Field("", description="Size of a volume made for it, such as 1Gi; empty: it goes with the pod.")
+    size: QuantityOrNone = Field(
+        "", description="Size of a volume made for it, such as 1Gi; empty: it goes with the pod."
+    )
     storage_class: str = Field("", description="Storage class of that volume; empty: the cluster's default.")
     existing_claim: str = Field("", description="A claim that is there already, in place of one made.")
 

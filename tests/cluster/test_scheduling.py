@@ -9,7 +9,7 @@ import pytest
 from plane import Object, Plane, until
 from rendering import TOKEN, jobs, objects, text
 
-pytestmark = [pytest.mark.once, pytest.mark.needs("cluster"), pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.once, pytest.mark.needs("control-plane"), pytest.mark.timeout(1800)]
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from plane import Object, Plane, until
 from rendering import CASES, CHART, MADE, helm, objects, pods
+from scale import many
 
 pytestmark = [pytest.mark.once, pytest.mark.needs("cluster"), pytest.mark.timeout(1800)]
 
@@ -98,19 +99,6 @@ def test_200_pools_of_5_workloads_fit_into_a_releases_secret(
     assert len(stored) < LIMIT / 2, "room for twice as much"
     assert gzip.decompress(base64.b64decode(stored))
     assert len(plane.get("jobs", "-n", namespace)) == 200
-
-
-def many(count: int) -> Object:
-    """Values with so many pools of five workloads each, on nodes of their own."""
-    return {
-        "workloads": ["cifar", "mnist", "matmul", "tabular", "dense-inference"],
-        "pools": {
-            "cpu": None,
-            "t4": None,
-            **{f"p{n}": {"preset": "none", "nodeSelector": {"pool": f"p{n}"}, "cpu": 1} for n in range(count)},
-        },
-        "poolDefaults": {"memory": "1Gi"},
-    }
 
 
 def _dry(plane: Plane, namespace: str, case: Path) -> str:
