@@ -134,9 +134,16 @@ def _terminated(ended: Object, pod: Object) -> str:
         limit = pod["spec"]["containers"][0].get("resources", {}).get("limits", {}).get("memory", "its limit")
         return f"OOMKilled: it needed more memory than {limit} (pools.{_pool(pod)}.memory)"
     if ended.get("reason") in (None, "Error", "Completed"):
-        last = (ended.get("message") or "").strip().splitlines()[-1:]
-        return f"Error: exit code {ended.get('exitCode')}" + (f": {last[0]}" if last else "")
+        said = _complaint(ended.get("message") or "")
+        return f"Error: exit code {ended.get('exitCode')}" + (f": {said}" if said else "")
     return _said(ended)
+
+
+def _complaint(text: str) -> str:
+    """What devbench complained of last, with its hint; else the last line of what the container wrote."""
+    lines = [" ".join(line.split()) for line in text.splitlines() if line.strip()]
+    last = max((place for place, line in enumerate(lines) if line.startswith("error: ")), default=len(lines) - 1)
+    return " ".join(lines[max(last, 0) :]).removeprefix("error: ")
 
 
 def _held(status: Object) -> str:

@@ -6,23 +6,19 @@ The pods are held on nodes that don't exist, and the tests write into their stat
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
 import urllib3
 from nodes import node
 from plane import HOLD, Object, Plane, until
-from rendering import CHART, ROOT, helm
+from rendering import CHART, helm
+from watching import TOKEN, hub_in, watching
 
 pytestmark = [pytest.mark.once, pytest.mark.needs("control-plane"), pytest.mark.timeout(1800)]
 
-TOKEN = "0123456789abcdef0123456789abcdef"
 SOON = 15.0
 """Seconds within which the hub must know."""
 
@@ -166,7 +162,7 @@ def test_a_job_past_its_deadline_fails_all_its_runs(stage: Stage) -> None:
 def test_an_absent_device_ends_the_job_and_tells_why_the_others_never_began(stage: Stage) -> None:
     ended = {"reason": "Error", "exitCode": 3, "message": "error: no NVIDIA driver\n"}
     stage.becomes(stage.pod("absent"), phase="Failed", containerStatuses=[_container(terminated=ended)])
-    stage.ended("absent", "failed", "Error: exit code 3: error: no NVIDIA driver")
+    stage.ended("absent", "failed", "Error: exit code 3: no NVIDIA driver")
     stage.ended("absent", "failed", "PodFailurePolicy: ", "mnist")
 
 
@@ -260,57 +256,3 @@ def _container(**state: Any) -> Object:
 def _counted(stage: Stage) -> bool:
     (quota,) = stage.plane.get("resourcequotas", "-n", stage.namespace)
     return "hard" in quota.get("status", {})
-
-
-class hub_in:  # noqa: N801 - it is used as a function
-    """A hub on SQLite in a folder, served by this process."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-
-    def __enter__(self) -> str:
-        import hubs
-
-        from bench.hub.database import Database
-        from bench.hub.settings import load
-
-        tokens = self.folder / "token"
-        tokens.write_text(TOKEN + "\n", encoding="utf-8")
-        self.database = Database(str(self.folder / "hub.db"))
-        self.database.upgrade()
-        url, self.stop = hubs.in_thread(load(tokens_file=tokens), self.database)
-        return url
-
-    def __exit__(self, *_: object) -> None:
-        self.stop()
-        self.database.close()
-
-
-class watching:  # noqa: N801
-    """`devbench watch` as a process, with the rights that the chart gives its service account and no others."""
-
-    def __init__(self, plane: Plane, namespace: str, hub: str, folder: Path) -> None:
-        account = folder / "account"
-        account.mkdir()
-        token = plane.kubectl("create", "token", "devbench-watcher", "-n", namespace)
-        (account / "token").write_text(token, encoding="utf-8")
-        certificate = plane.folder / "certificates" / "apiserver.crt"
-        (account / "ca.crt").write_bytes(certificate.read_bytes())
-        self.log = folder / "watcher.log"
-        self.words = [
-            *(sys.executable, "-m", "bench", "watch", "--namespace", namespace),
-            *("--selector", "app.kubernetes.io/instance=devbench,app.kubernetes.io/component=run"),
-            *("--server", plane.url, "--account", str(account)),
-            *("--hub", hub, "--hub-token-file", str(folder / "token")),
-        ]
-
-    def __enter__(self) -> None:
-        environ = {**os.environ, "PYTHONPATH": str(ROOT)}
-        with self.log.open("wb") as log:
-            self.process = subprocess.Popen(self.words, stdout=log, stderr=log, env=environ, cwd=self.log.parent)
-
-    def __exit__(self, *_: object) -> None:
-        ended = self.process.poll()
-        self.process.terminate()
-        self.process.wait(20)
-        assert ended is None, self.log.read_text(encoding="utf-8")

@@ -112,10 +112,12 @@ UNSCHEDULABLE = {"type": "PodScheduled", "status": "False", "reason": "Unschedul
             pod(
                 phase="Failed",
                 node="n",
-                containerStatuses=container(terminated={"reason": "Error", "exitCode": 3, "message": "a\nno driver\n"}),
+                containerStatuses=container(
+                    terminated={"reason": "Error", "exitCode": 3, "message": "a\nerror: no driver\n  Install it.\n"}
+                ),
             ),
             "failed",
-            "Error: exit code 3: no driver",
+            "Error: exit code 3: no driver Install it.",
         ),
     ],
     ids=lambda each: each.split(":")[0] if isinstance(each, str) and each[0].isupper() else "",
