@@ -21,7 +21,10 @@ def awaited(
         Path | None, typer.Option(metavar="FILE", help="File that holds the hub's token.", envvar=TOKEN_FILE)
     ] = None,
 ) -> None:
-    """Wait until the hub has the results of a cluster's Jobs; fail on failed or missing ones, never on slow ones."""
+    """Wait until a hub has the results of a cluster's Jobs.
+
+    It fails on failed or missing ones, never on slow ones.
+    """
     from bench.output.sending.client import token
     from bench.watcher import awaiting
 

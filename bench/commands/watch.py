@@ -35,7 +35,10 @@ def watch(
         Path | None, typer.Option(metavar="FILE", help="File that holds the hub's token.", envvar=TOKEN_FILE)
     ] = None,
 ) -> None:
-    """In a cluster, tell the hub why a run's pod can't start, or how it ended where it can't say so itself."""
+    """Tell a hub of a cluster's runs that can't speak for themselves.
+
+    Those are pods that get no node, no image or no container, or are killed for memory, evicted or past a deadline.
+    """
     from bench.output.sending.client import Client, token
     from bench.watcher import loop
     from bench.watcher.api import ACCOUNT, Server
