@@ -27,7 +27,7 @@ EXCUSED = pytest.StashKey[bool]()
 CLUSTER = os.environ.get("DEVBENCH_TEST_CLUSTER", "own")
 """Where the chart is tested: own makes a control plane here, existing takes the one of KUBECONFIG."""
 
-pytest_plugins = ("hubs",)
+pytest_plugins = ("hubs", "planes")
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ needs. They lie in `devbench-tests` in the user's cache folder.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
 import re
@@ -120,6 +119,10 @@ def _go(words: list[str], folder: Path, **variables: str) -> str:
 @contextmanager
 def _alone(folder: Path) -> Iterator[None]:
     """No one else builds into a folder meanwhile."""
+    if sys.platform == "win32":
+        raise OSError("Helm and the like are built for the tests on Linux and macOS only")
+    import fcntl
+
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
