@@ -8,7 +8,7 @@ from typing import Any
 from fastapi import Depends, FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.openapi.utils import get_openapi
-from fastapi.responses import JSONResponse
+from fastapi.responses import HTMLResponse, JSONResponse
 from sqlalchemy import select
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.exceptions import HTTPException
@@ -17,12 +17,15 @@ from bench import __version__
 from bench.hub import api, metrics
 from bench.hub.auth import Access
 from bench.hub.database import Database
+from bench.hub.live import Board
 from bench.hub.metrics import Metrics
 from bench.hub.middleware import Around
+from bench.hub.pages import layout, routes
 from bench.hub.problems import MEDIA_TYPE, SCHEMA, Problem
 from bench.hub.settings import HubSettings
 from bench.hub.state import Hub, hub, may_read
 from bench.hub.tables import RESULTS
+from bench.output.report.parts import Remark, Section
 
 LOG = logging.getLogger("devbench.hub")
 
@@ -42,6 +45,9 @@ def make(settings: HubSettings, database: Database) -> FastAPI:
     app.state.hub = Hub(settings, database, Access(settings), Metrics())
     app.include_router(api.WRITE)
     app.include_router(api.READ)
+    app.include_router(routes.ROUTES)
+    app.include_router(routes.FREE)
+    app.state.board = Board(app.state.hub)
     app.add_api_route("/healthz", _alive, include_in_schema=False)
     app.add_api_route("/readyz", _ready, include_in_schema=False)
     app.add_api_route("/metrics", _metrics, dependencies=[Depends(may_read)], include_in_schema=False)
@@ -89,7 +95,14 @@ def _openapi(request: Request) -> JSONResponse:
 
 def _refused(request: Request, error: Any) -> Response:
     found: Problem = error
+    if "text/html" in request.headers.get("accept", "") and not request.url.path.startswith("/api/"):
+        return HTMLResponse(layout.render(_page(found)), found.status, found.headers)
     return JSONResponse(found.document(), found.status, found.headers, MEDIA_TYPE)
+
+
+def _page(found: Problem) -> layout.Page:
+    remark = Remark("failure", found.detail, (found.hint,) if found.hint else ())
+    return layout.Page(found.title, (Section("What happened", (remark,)),))
 
 
 def _unrouted(request: Request, error: Any) -> Response:

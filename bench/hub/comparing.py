@@ -15,7 +15,7 @@ from bench.hub.problems import Problem
 from bench.hub.tables import RESULTS, VERDICTS
 from bench.result import Result
 
-ODD = (ArithmeticError, LookupError, TypeError, ValueError)
+ODD = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 """What figures that no run has can lead to, in a document that is of the right form all the same."""
 
 Pair = tuple[str, str]

@@ -25,6 +25,7 @@ def serve(settings: HubSettings) -> None:
         DataError: the database is of a newer devbench.
     """
     logging.basicConfig(level=logging.INFO, format="%(message)s")
+    logging.getLogger("alembic").setLevel(logging.WARNING)
     database = Database(settings.database)
     database.upgrade()
     made = app.make(settings, database)

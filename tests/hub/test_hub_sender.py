@@ -105,7 +105,7 @@ def test_while_the_hub_is_away_results_wait_and_go_with_the_next_run(hub: Served
 
 @pytest.mark.usefixtures("known")
 def test_a_run_that_was_killed_leaves_its_last_state_to_the_next(hub: Served, tmp_path: Path) -> None:
-    spool = Spool(store.prepare(tmp_path) or tmp_path, hub.url)
+    spool = Spool(tmp_path, hub.url)
     spool.prepare()
     spool.note(store.write(measured("1", [0.1, 0.2], status="partial"), tmp_path))
     with linked(tmp_path, hub.url, []):

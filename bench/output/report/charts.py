@@ -23,6 +23,9 @@ PALETTE = {
 }
 """After M. Okabe and K. Ito, Color Universal Design (2008), some lightened so that black digits stand out."""
 
+OTHER = "#c8c8c8"
+"""Of a phase that has no colour of its own."""
+
 
 @dataclass(frozen=True)
 class Ratio:
@@ -73,7 +76,7 @@ KINDS = {"whole": MUTED, "part": ACCENT, "unsure": GRID, "rest": BAND}
 
 def colour(phase: str) -> str:
     """The colour of a phase in every chart."""
-    return PALETTE.get(phase, "#c8c8c8")
+    return PALETTE.get(phase, OTHER)
 
 
 def ratios(points: Sequence[Ratio], threshold: float) -> str:

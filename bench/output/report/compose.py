@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
+from bench.analyse.explain import Explanation
 from bench.output import numbers
 from bench.output.lines import plain
 from bench.output.report import words
 from bench.output.report.gather import Gathered, Listed, Set, gather
 from bench.output.report.names import heading
-from bench.output.report.parts import Chapter, Report, Row, Table
+from bench.output.report.parts import Chapter, Report, Row, Section, Table
 from bench.output.report.sections import SECTIONS, environments, explained, remarks, swept
 from bench.output.report.sections.verdicts import TITLE as VERDICTS
 from bench.output.report.subject import Subject
@@ -44,28 +45,45 @@ def compose(folder: Path, threshold: float) -> Report:
     return Report(f"devbench: {name}", _about(found), tuple(chapters), _everything(found))
 
 
-def _chapter(chosen: Set, number: int, threshold: float) -> Chapter:
-    results = chosen.read()
+@dataclass(frozen=True)
+class Told:
+    """What results that belong together tell: a title, what came out, and the figures."""
+
+    title: str
+    sentences: tuple[str, ...]
+    sections: tuple[Section, ...]
+
+
+def tell(results: list[Result], threshold: float, explanation: Explanation | None = None, sweep: bool = False) -> Told:
+    """What a chapter tells.
+
+    Args:
+        results: the first is the one that the others are compared with.
+        threshold: relative difference that matters.
+        explanation: what was found out by these rungs, where they are such.
+        sweep: whether they are the points of one.
+    """
     subject = Subject.of(results, threshold)
     made = [section for make in SECTIONS if (section := make(subject)) is not None]
-    if chosen.sweep:
+    if sweep:
         found = swept.read(results, threshold)
         title, sentences = swept.title(found), swept.sentences(found)
         firsts = Subject.of(swept.firsts(results), threshold)
         beside = [environments.section(firsts), remarks.section(subject)]
         made = [*swept.sections(found), *(each for each in beside if each is not None)]
-    elif chosen.explanation is not None:
-        title, sentences = explained.title(chosen.explanation), explained.sentences(chosen.explanation)
-        made = [*explained.sections(chosen.explanation, threshold), *(each for each in made if each.title != VERDICTS)]
+    elif explanation is not None:
+        title, sentences = explained.title(explanation), explained.sentences(explanation)
+        made = [*explained.sections(explanation, threshold), *(each for each in made if each.title != VERDICTS)]
     else:
         title, sentences = _named(subject), _sentences(subject)
-    return Chapter(
-        name=f"chapter-{number}",
-        title=plain(title),
-        sentences=tuple(map(plain, sentences)),
-        about=_how(chosen, results),
-        sections=tuple(made),
-    )
+    return Told(plain(title), tuple(map(plain, sentences)), tuple(made))
+
+
+def _chapter(chosen: Set, number: int, threshold: float) -> Chapter:
+    results = chosen.read()
+    told = tell(results, threshold, chosen.explanation, chosen.sweep)
+    about = _how(chosen, results)
+    return Chapter(f"chapter-{number}", told.title, told.sentences, about, told.sections)
 
 
 def _named(subject: Subject) -> str:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.output.report import drawing
+from bench.output.report.charts import OTHER, PALETTE
 from bench.output.report.parts import FIGURE, Figure, Remark, Report, Table
 
 HERE = Path(__file__).parent
@@ -24,10 +25,15 @@ def render(report: Report, version: str) -> str:
         UsageError: what draws and writes it is not installed.
     """
     drawing.require()
+    return str(environment().get_template("page.html").render(report=report, style=style(), version=version))
+
+
+def environment(*folders: Path) -> Any:
+    """What renders templates: the report's, whose parts others may use too, and those in further folders."""
     import jinja2
 
     environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(HERE), autoescape=True, trim_blocks=True, lstrip_blocks=True
+        loader=jinja2.FileSystemLoader([HERE, *folders]), autoescape=True, trim_blocks=True, lstrip_blocks=True
     )
     environment.globals.update(lead=LEAD)
     environment.filters.update(svg=_svg)
@@ -37,8 +43,12 @@ def render(report: Report, version: str) -> str:
         figure=lambda part: isinstance(part, Figure),
         remark=lambda part: isinstance(part, Remark),
     )
-    style = _styled((HERE / "page.css").read_text(encoding="utf-8"))
-    return environment.get_template("page.html").render(report=report, style=style, version=version)
+    return environment
+
+
+def style() -> str:
+    """The style of a report's parts, with what gives drawings the page's colours."""
+    return _styled((HERE / "page.css").read_text(encoding="utf-8"))
 
 
 def _svg(figure: Figure) -> Any:
@@ -64,4 +74,5 @@ def _styled(text: str) -> str:
         for name, colour in names.items()
         for attribute in ("fill", "stroke")
     ]
-    return "\n".join([text, *rules])
+    swatches = [f".c{colour[1:]} {{ background: {colour}; }}" for colour in dict.fromkeys([*PALETTE.values(), OTHER])]
+    return "\n".join([text, *rules, *swatches])

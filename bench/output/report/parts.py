@@ -21,6 +21,7 @@ class Row:
         kind: `heading` of the rows below it, `alarm` for what is not as it should be, `differs` for a difference.
         swatch: colour by which a figure shows the same thing, as #rrggbb.
         wrong: the places of the cells that are not as they should be; none of them means all, in a row of that kind.
+        links: where the label and the cells lead on a server's pages; a report has none.
     """
 
     label: str
@@ -28,6 +29,11 @@ class Row:
     kind: Literal["", "heading", "alarm", "differs"] = ""
     swatch: str = ""
     wrong: tuple[int, ...] = ()
+    links: tuple[str, ...] = ()
+
+    def link(self, place: int) -> str:
+        """Where the label (0) or a cell (from 1) leads; empty where nowhere."""
+        return self.links[place] if place < len(self.links) else ""
 
     def alarming(self, place: int) -> bool:
         """Whether a cell is not as it should be."""

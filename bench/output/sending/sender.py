@@ -46,7 +46,7 @@ class Sender:
         every: seconds between heartbeats.
     """
 
-    def __init__(self, client: Client, spool: Spool, run: RunState, warn: Warn, every: float = HEARTBEAT) -> None:
+    def __init__(self, client: Client, spool: Spool, run: RunState, warn: Warn, every: float) -> None:
         self.client = client
         self.spool = spool
         self.run = run.model_copy(update={"heartbeat_seconds": every})
@@ -229,4 +229,4 @@ def _sender(settings: RunSettings, title: str, new_id: Callable[[], str], warn: 
         node=os.environ.get(NODE) or None,
     )
     client = Client(settings.hub, token(settings.hub_token_file))
-    return Sender(client, Spool(settings.output, settings.hub), run, warn)
+    return Sender(client, Spool(settings.output, settings.hub), run, warn, HEARTBEAT)

@@ -1,0 +1,79 @@
+"""Lists: results by filters, page by page, and explanations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import Connection
+
+from bench.hub import reading, records
+from bench.hub.pages.layout import Choice, Form, Page, address
+from bench.hub.shapes import Filters
+from bench.output import numbers
+from bench.output.report.parts import Remark, Row, Section, Table
+
+HEAD = ("result", "status", "step", "processes", "pool", "begun (UTC)", "TensorFlow", "id")
+EXPLANATIONS = 200
+
+
+def results(connection: Connection, asked: Filters) -> Page:
+    """The list of results that a reader asked for."""
+    chosen = asked.chosen()
+    found = reading.page(connection, chosen, asked.limit, asked.cursor)
+    choices = reading.choices(connection)
+    fields = tuple(
+        Choice(name, label, tuple(choices[name]), chosen.get(name, ""))
+        for name, label in {"title": "workload", "backend": "backend", "pool": "pool", "status": "status"}.items()
+    )
+    links = []
+    if found.older:
+        links.append(("Older results", address("results", **chosen, limit=str(asked.limit), cursor=found.older)))
+    if asked.cursor:
+        links.insert(0, ("Newest results", address("results", **chosen, limit=str(asked.limit))))
+    return Page(
+        "Results",
+        (Section("Newest first", (table(found.rows),)),),
+        links=tuple(links),
+        within="/results",
+        form=Form("/results", fields),
+    )
+
+
+def table(rows: Any, caption: str = "Results") -> Table | Remark:
+    """Results in a line each, with links to them."""
+    if not rows:
+        return Remark("note", "there are no such results")
+    return Table(caption, HEAD, tuple(map(_row, rows)))
+
+
+def _row(row: Any) -> Row:
+    status = row.status + (f": {row.failure}" if row.failure else "")
+    step = records.interval(row)
+    cells = (
+        status,
+        numbers.interval(step) if step else "–",
+        str(row.processes),
+        row.pool,
+        f"{records.moment(row.created):%Y-%m-%d %H:%M}",
+        row.tensorflow or "–",
+        row.id,
+    )
+    link = address("results", row.id)
+    label = row.label if row.purpose == "run" else f"{row.label} ({row.purpose})"
+    return Row(label, cells, "" if row.status == "complete" else "alarm", wrong=(0,), links=(link,))
+
+
+def explanations(connection: Connection) -> Page:
+    """The explanations, newest first."""
+    rows = [
+        Row(
+            row.label,
+            (f"{records.moment(row.received):%Y-%m-%d %H:%M}", row.id),
+            links=(address("explanations", row.id),),
+        )
+        for row in reading.explanations(connection, EXPLANATIONS)
+    ]
+    told: Table | Remark = Table("Explanations", ("of", "received (UTC)", "id"), tuple(rows))
+    if not rows:
+        told = Remark("note", "nobody has sent one yet; `devbench explain WORKLOAD --hub …` does")
+    return Page("Explanations", (Section("Newest first", (told,)),), within="/explanations")

@@ -1,0 +1,111 @@
+"""Which address shows which page."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi.responses import HTMLResponse
+from sse_starlette import EventSourceResponse
+
+from bench.hub import reading
+from bench.hub.api import At, Id, Named
+from bench.hub.pages import along, going, layout, listing, one, overview
+from bench.hub.problems import absent
+from bench.hub.shapes import Filters
+from bench.hub.state import may_read
+
+ROUTES = APIRouter(dependencies=[Depends(may_read)], include_in_schema=False, default_response_class=HTMLResponse)
+FREE = APIRouter(include_in_schema=False)
+FOR_EVER = "public, max-age=31536000, immutable"
+
+
+@ROUTES.get("/")
+def show_overview(at: At, request: Request) -> str:
+    """What was run, by pool and backend; made anew when a result has changed."""
+    with at.database.read() as connection:
+        version = reading.version(connection)
+    kept: tuple[tuple[int, int], str] | None = getattr(request.app.state, "overview", None)
+    if kept is None or kept[0] != version:
+        kept = (version, layout.render(overview.page(at.database, at.settings.threshold)))
+        request.app.state.overview = kept
+    return kept[1]
+
+
+@ROUTES.get("/results")
+def show_results(at: At, asked: Annotated[Filters, Query()]) -> str:
+    """The list of results."""
+    with at.database.read() as connection:
+        return layout.render(listing.results(connection, asked))
+
+
+@ROUTES.get("/results/{id}")
+def show_result(id: Id, at: At) -> str:  # noqa: A002 - the address says it
+    """One result."""
+    with at.database.read() as connection:
+        return layout.render(one.result(connection, id, at.settings.threshold))
+
+
+@ROUTES.get("/compare")
+def show_comparison(at: At, base: Named, other: Named) -> str:
+    """Two results compared."""
+    with at.database.read() as connection:
+        return layout.render(one.pair(connection, base, other, at.settings.threshold))
+
+
+@ROUTES.get("/history/{series}")
+def show_history(series: Id, at: At) -> str:
+    """The history of a comparison key."""
+    with at.database.read() as connection:
+        return layout.render(along.history(connection, series, at.settings.threshold))
+
+
+@ROUTES.get("/sweeps/{id}")
+def show_sweep(id: Id, at: At) -> str:  # noqa: A002
+    """A sweep."""
+    with at.database.read() as connection:
+        return layout.render(one.sweep(connection, id, at.settings.threshold))
+
+
+@ROUTES.get("/explanations")
+def show_explanations(at: At) -> str:
+    """The list of explanations."""
+    with at.database.read() as connection:
+        return layout.render(listing.explanations(connection))
+
+
+@ROUTES.get("/explanations/{id}")
+def show_explanation(id: Id, at: At) -> str:  # noqa: A002
+    """An explanation."""
+    with at.database.read() as connection:
+        return layout.render(one.explanation(connection, id, at.settings.threshold))
+
+
+@ROUTES.get("/runs")
+def show_runs(at: At) -> str:
+    """Runs as they go on."""
+    with at.database.read() as connection:
+        return layout.render(going.page(connection))
+
+
+@ROUTES.get("/runs/events")
+async def stream_runs(request: Request) -> EventSourceResponse:
+    """What keeps that page up to date."""
+    stream: EventSourceResponse = request.app.state.board.stream()
+    return stream
+
+
+@ROUTES.get("/runs/{id}")
+def show_run(id: Id, at: At) -> str:  # noqa: A002
+    """One run."""
+    with at.database.read() as connection:
+        return layout.render(going.one(connection, id))
+
+
+@FREE.get("/static/{name}")
+def give_asset(name: str) -> Response:
+    """Style and script, under names that change with them."""
+    found = layout.asset(name)
+    if found is None:
+        raise absent("file", name)
+    return Response(found[0], media_type=found[1], headers={"Cache-Control": FOR_EVER})

@@ -1,0 +1,56 @@
+"""A chart over time: a history of steps, and where its level changed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from bench.output.report import drawing
+from bench.output.report.drawing import ACCENT, HEIGHT, MUTED, SECONDS
+
+
+@dataclass(frozen=True)
+class Moment:
+    """A point of `history`: when, and a step's seconds with their interval where there is one."""
+
+    when: datetime
+    value: float
+    low: float | None
+    high: float | None
+
+
+def history(points: Sequence[Moment], changes: Sequence[int]) -> str:
+    """Seconds over time; a dashed rule where a new level begins.
+
+    Args:
+        points: in the order of time, at least one.
+        changes: places of the points with which a level begins.
+    """
+    import altair as alt
+
+    rows: list[dict[str, Any]] = [
+        {"x": each.when.isoformat(), "y": each.value, "low": each.low or each.value, "high": each.high or each.value}
+        for each in points
+    ]
+    bounds = [row[end] for row in rows for end in ("low", "high")]
+    spread = max(bounds) / min(bounds)
+    margin = 1.1 if spread > 1.2 else 1 + spread / 20
+    scale = alt.Scale(type="log", domain=[min(bounds) / margin, max(bounds) * margin], nice=False)
+    ticks = drawing.decades(min(bounds) / margin, max(bounds) * margin)
+    values: dict[str, Any] = {"values": ticks} if len(ticks) > 1 else {"tickCount": 4}
+    y_axis = alt.Axis(title=None, labelExpr=SECONDS, labelOverlap="greedy", **values)
+    x_axis = alt.Axis(title=None, tickCount=5, labelOverlap="greedy", labelSeparation=12, labelFlush=True)
+    x = alt.X("x:T", scale=alt.Scale(type="utc"), axis=x_axis)
+
+    def y(name: str) -> Any:
+        return alt.Y(f"{name}:Q", scale=scale, axis=y_axis)
+
+    layers = [
+        drawing.chart("changes").mark_rule(color=MUTED, strokeDash=[4, 3], strokeWidth=2).encode(x=x),
+        drawing.chart("points").mark_rule(color=ACCENT, strokeWidth=1.5).encode(x=x, y=y("low"), y2="high:Q"),
+        drawing.chart("points").mark_point(color=ACCENT, fill=ACCENT, size=40, opacity=1).encode(x=x, y=y("y")),
+    ]
+    marked = [rows[place] for place in changes]
+    return drawing.svg(alt.layer(*layers), {"points": rows, "changes": marked}, 1, HEIGHT)

@@ -1,0 +1,65 @@
+"""A hub and a sender as processes that can be killed, forked from one that has imported everything."""
+
+from __future__ import annotations
+
+import itertools
+import multiprocessing
+import os
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+
+from hubs import TOKEN
+from synthetic import measured
+
+from bench.errors import DevbenchError
+from bench.output import store
+from bench.output.sending import client, sender
+from bench.output.sending.sender import attached
+from bench.result import Stop
+from bench.settings import load
+
+FORKS = multiprocessing.get_context("forkserver")
+FORKS.set_forkserver_preload(["killing", "bench.hub.serve", "bench.hub.app", "psycopg", "alembic.command", "urllib3"])
+
+BODY = [0.1 + n / 1000 for n in range(20)]
+
+
+def start(target: object, *words: str) -> BaseProcess:
+    """Starts one of the functions below in a process of its own."""
+    made = FORKS.Process(target=target, args=words, daemon=True)  # type: ignore[arg-type]
+    made.start()
+    return made
+
+
+def serve(database: str, port: str) -> None:
+    """Serves until it is killed."""
+    from bench.hub import serve as serving
+    from bench.hub.settings import load as load_hub
+
+    os.environ["DEVBENCH_HUB_TOKENS"] = TOKEN
+    serving.serve(load_hub(database=database, port=port))
+
+
+def measure(folder: str, hub: str) -> None:
+    """Writes and sends results, each first partial and then complete, until it is killed."""
+    os.environ["DEVBENCH_HUB_TOKEN"] = TOKEN
+    client.BACKOFF, sender.HEARTBEAT = 0.01, 0.05
+    path = Path(folder)
+    settings = load(hub=hub, output=path)
+    begun = len(list(path.glob("*.json")))
+    with attached(settings, "cifar", lambda _: None, store.new_id, lambda _: None) as link:
+        for n in itertools.count(begun):
+            name = f"{n:05d}-{os.getpid()}"
+            link.save(measured(name, BODY[:3], status="partial", stop=None))
+            link.save(measured(name, BODY, stop=Stop(reason="target", cohorts=20)))
+
+
+def finish(folder: str, hub: str) -> None:
+    """Delivers what waits, as the next run does."""
+    os.environ["DEVBENCH_HUB_TOKEN"] = TOKEN
+    with attached(load(hub=hub, output=Path(folder)), "last", lambda _: None, store.new_id, _complain):
+        pass
+
+
+def _complain(text: str) -> None:
+    raise DevbenchError(text)

@@ -1,0 +1,289 @@
+"""The hub's pages as text; how a browser takes them is tested in tests/browser."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hubs import POOL, TOKEN, Process, Served
+from synthetic import MOMENT, doubtful, explanation, killed, ladder_results, measured, misplaced, swept
+from test_hub_runs import run, send
+
+from bench.hub.middleware import HEADERS
+from bench.result import Interval, Summary
+
+pytestmark = pytest.mark.once
+
+
+def place(pool: str, **more: Any) -> dict[str, Any]:
+    return {"host": {"deployment": {"pool": pool}, "cpu": {"model": "A CPU"}}, **more}
+
+
+def page(hub: Served, path: str) -> str:
+    answer = hub.ask("GET", path, accept="text/html")
+    assert answer.status == 200, answer.data
+    assert answer.headers["content-type"].startswith("text/html")
+    return answer.data.decode()
+
+
+def text(html: str) -> str:
+    """What a page says, without its marks."""
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", html))
+
+
+def links(html: str) -> list[str]:
+    return [each.replace("&amp;", "&") for each in re.findall(r'href="([^"]+)"', html)]
+
+
+def filled(hub: Served) -> None:
+    """A hub with everything in it."""
+    cpu = measured("10", [0.1, 0.101, 0.099], group="a", environment=place("t4"), warnings=doubtful())
+    gpu = measured("11", [0.02, 0.0201, 0.0199], group="a", environment=place("t4"), backend="cuda")
+    other = measured("12", [0.2, 0.201, 0.202], group="b", environment=place("arm"), workload="mnist")
+    broken = measured(
+        "13", [], group="c", environment=place("arm"), status="failed", failure=killed(), summary=Summary(), samples=[]
+    )
+    strayed = measured("14", [0.1, 0.1], group="d", loop="fit", environment=place("t4"), placement=misplaced())
+    for each in (cpu, gpu, other, broken, strayed, *ladder_results(), *swept()):
+        hub.send(each)
+    for n in range(12):
+        step = 0.05 if n < 6 else 0.06
+        hub.send(
+            measured(
+                f"h{n}", [step, step * 1.001], workload="along", environment=place("t4"),
+                created=MOMENT + timedelta(days=n), group=f"h{n}",
+            )
+        )  # fmt: skip
+    hub.put("/api/v1/explanations/why", explanation(ladder_results()).model_dump_json().encode())
+    now = {
+        "title": "cifar on cpu",
+        "phase": "steady_state",
+        "cohort": 3,
+        "known": [{"title": "x", "step_seconds": 0.1}],
+    }
+    send(hub, run("going", now=now))
+    send(hub, run("over", state="interrupted", reason="a signal", results=["10"]))
+
+
+def test_the_overview_sets_each_backend_beside_its_own_pools_cpu(hub: Served) -> None:
+    hub.send(measured("1", [0.1, 0.101, 0.099], environment=place("t4"), group="1"))
+    hub.send(measured("2", [0.02, 0.0201, 0.0199], environment=place("t4"), group="2", backend="cuda"))
+    hub.send(measured("3", [0.5, 0.501, 0.499], environment=place("big"), group="3"))
+    hub.send(measured("4", [0.9, 0.9, 0.9], environment=place("t4"), group="3", purpose="rung"))
+    shown = page(hub, "/")
+    assert "/results/1" in links(shown)
+    assert "/compare?base=1&other=2" in links(shown)
+    assert re.search(r"faster, 5\.0\d* \[[\d., ]+\] times as fast|faster, 5\.0\d* times", text(shown)), text(shown)
+    assert "/compare?base=3&other=2" not in links(shown)
+    assert "/results/4" not in links(shown)
+
+
+def test_the_overview_shows_a_change_at_once(hub: Served) -> None:
+    hub.send(measured("1", [0.1, 0.1], environment=place("t4")))
+    assert page(hub, "/") == page(hub, "/")
+    hub.send(measured("2", [0.2, 0.2], environment=place("t4")))
+    assert "/results/2" in links(page(hub, "/"))
+    assert "/results/1" not in links(page(hub, "/"))
+
+
+def test_a_base_of_the_same_group_goes_before_a_newer_one(hub: Served) -> None:
+    hub.send(measured("1", [0.1, 0.101], group="together"))
+    hub.send(measured("2", [0.02, 0.0201], group="together", backend="cuda"))
+    hub.send(measured("3", [0.1, 0.1], group="later"))
+    assert "/compare?base=1&other=2" in links(page(hub, "/"))
+
+
+def test_programs_that_share_a_name_are_told_apart(hub: Served) -> None:
+    for n, batch in enumerate((16, 32)):
+        hub.send(measured(str(n), [0.1], params={"batch": batch}))
+    shown = text(page(hub, "/"))
+    assert "batch 16" in shown
+    assert "batch 32" in shown
+
+
+def test_every_page_that_a_page_leads_to_is_there(hub: Served) -> None:
+    filled(hub)
+    waiting, seen = ["/"], set()
+    often = Counter[str]()
+    while waiting:
+        path = waiting.pop(0)
+        kind = re.sub(r"(?<=/)[^/]+$|=[^&]*", "*", path.partition("?cursor")[0])
+        if path in seen or not path.startswith("/") or often[kind] >= 3:
+            continue
+        often[kind] += 1
+        seen.add(path)
+        answer = hub.ask("GET", path)
+        assert answer.status == 200, path
+        if answer.headers["content-type"].startswith("text/html"):
+            waiting += links(answer.data.decode())
+    kinds = {path.split("?")[0].split("/")[1] for path in seen}
+    assert kinds >= {"", "results", "compare", "history", "explanations", "runs", "static", "api", "sweeps"}
+
+
+def test_one_result_shows_phases_steps_placement_environment_and_warnings(hub: Served) -> None:
+    filled(hub)
+    shown = page(hub, "/results/10")
+    for title in ("Side by side", "Phases", "Steps", "Environments", "Failures, warnings and notes"):
+        assert f"<h2>{title}</h2>" in shown
+    assert "the machine was busy" in shown
+    assert shown.count("<svg ") == 2
+    assert "NOT PROVED" in page(hub, "/results/14")
+    assert "was killed by SIGKILL" in page(hub, "/results/13")
+
+
+def test_a_comparison_says_from_which_step_on_it_pays(hub: Served) -> None:
+    filled(hub)
+    shown = text(page(hub, "/compare?base=10&other=11"))
+    assert "Verdicts as against" in shown
+    assert "faster" in shown
+    assert "ahead from a cold start" in shown
+
+
+def test_an_explanation_stays_when_its_results_are_gone(hub: Served) -> None:
+    hub.put("/api/v1/explanations/why", explanation(ladder_results()).model_dump_json().encode())
+    assert "Where a step's time goes" in page(hub, "/explanations/why").replace("&#39;", "'")
+
+
+def test_a_history_says_since_when_its_level_is_another(hub: Served) -> None:
+    filled(hub)
+    series = hub.get("/api/v1/results?workload=along&limit=1")["results"][0]["series"]
+    shown = page(hub, f"/history/{series}")
+    assert "since 2026-01-08 03:04 a step takes 60.0 ms, +20% to the level before" in text(shown)
+    assert shown.count('class="differs"') == 1
+    assert "/compare?base=h5&other=h6" in links(shown)
+
+
+def test_the_page_of_runs_shows_how_far_each_is(hub: Served) -> None:
+    filled(hub)
+    shown = text(page(hub, "/runs"))
+    assert "cifar on cpu: steady state" in shown
+    assert "interrupted" in shown
+    assert '<noscript><meta http-equiv="refresh"' in page(hub, "/runs")
+
+
+MARKUP = "<script>alert(1)</script><img src=x onerror=alert(2)>\"'"
+
+
+def test_whatever_a_document_says_is_shown_as_text(hub: Served) -> None:
+    series = []
+    for n in range(3):
+        sent = measured(
+            str(n), [0.1, 0.2], workload=MARKUP, case=MARKUP, environment=place(MARKUP, device={"name": MARKUP}),
+            params={MARKUP: MARKUP}, notes=[MARKUP], devbench=MARKUP, group=MARKUP,
+        )  # fmt: skip
+        hub.send(sent)
+        series.append(hub.get(f"/api/v1/results?limit=1&workload={MARKUP}")["results"][0]["series"])
+    said = explanation(ladder_results()).model_copy(update={"label": MARKUP})
+    hub.put("/api/v1/explanations/why", said.model_dump_json().encode())
+    send(hub, run("r", title=MARKUP, pool=MARKUP, now={"title": MARKUP, "phase": MARKUP, "note": MARKUP}))
+    paths = ["/", "/results", "/results/1", "/compare?base=0&other=1", f"/history/{series[0]}", "/explanations"]
+    paths += ["/runs", "/explanations/why", "/runs/r", "/nowhere/<script>", f"/results?workload={MARKUP}"]
+    for path in paths:
+        answer = hub.ask("GET", path, accept="text/html")
+        shown = answer.data.decode()
+        assert "<script>alert" not in shown, path
+        assert "<img" not in shown, path
+        assert "alert(1)" in shown or path in ("/explanations", "/nowhere/<script>"), path
+
+
+def test_figures_that_no_run_has_do_not_break_a_page(hub: Served) -> None:
+    step = Interval(value=-1.0, low=0.0, high=-3.0, n=2)
+    for n, value in enumerate((step, step.model_copy(update={"value": 0.0}))):
+        odd = Summary(step_seconds=value, step_seconds_mean=value, phases={"import": value, "nonsense": value})
+        hub.send(measured(str(n), [0.1, 0.2], summary=odd, environment={"host": "none", "device": [1]}))
+    hub.send(measured("5", [0.1], samples=[], group="x", environment={"host": {"cpu": {"model": {"a": 1}}}}))
+    series = hub.get("/api/v1/results?limit=2")["results"][1]["series"]
+    for path in (
+        "/",
+        "/results",
+        "/results/0",
+        "/results/1",
+        "/compare?base=0&other=1",
+        f"/history/{series}",
+        "/metrics",
+    ):
+        assert hub.ask("GET", path).status == 200, path
+
+
+def test_every_answer_forbids_what_comes_from_elsewhere(hub: Served) -> None:
+    filled(hub)
+    for path in ("/", "/runs", "/results/10", "/api/v1/results", "/metrics", "/nowhere", "/healthz"):
+        answer = hub.ask("GET", path)
+        assert {name: answer.headers[name] for name in HEADERS} == HEADERS
+    policy = HEADERS["Content-Security-Policy"]
+    assert policy.startswith("default-src 'none'")
+    assert "unsafe" not in policy
+    assert "http" not in policy
+    shown = "".join(page(hub, path) for path in ("/", "/runs", "/results/10", "/compare?base=10&other=11"))
+    assert "style=" not in shown
+    assert re.findall(r"<script(?! src=)", shown) == []
+
+
+def test_what_is_not_there_is_told_to_people_as_a_page(hub: Served) -> None:
+    answer = hub.ask("GET", "/results/none", accept="text/html,*/*")
+    assert (answer.status, "there is no result" in text(answer.data.decode())) == (404, True)
+
+
+def test_style_and_script_may_be_kept_for_ever(hub: Served) -> None:
+    for path in [each for each in links(page(hub, "/runs")) if each.startswith("/static/")]:
+        assert "immutable" in hub.ask("GET", path).headers["cache-control"]
+    assert hub.ask("GET", "/static/hub.css").status == 404
+
+
+def test_readers_see_the_pages_and_the_events_of_a_closed_hub(serve: Callable[..., Served], tmp_path: Path) -> None:
+    readers = tmp_path / "readers"
+    readers.write_text("grace:a good password\n", encoding="utf-8")
+    hub = serve(readers_file=readers)
+    for path in ("/", "/runs", "/runs/events", "/results"):
+        answer = hub.ask("GET", path, accept="text/html")
+        assert (answer.status, answer.headers["www-authenticate"].split()[0]) == (401, "Basic")
+    assert hub.ask("GET", "/", authorization="Basic Z3JhY2U6YSBnb29kIHBhc3N3b3Jk").status == 200
+
+
+def events(url: str) -> Any:
+    return POOL.request("GET", f"{url}/runs/events", preload_content=False)
+
+
+def test_events_tell_of_each_change(hub: Served) -> None:
+    stream = events(hub.url)
+
+    def until(word: str) -> str:
+        heard = ""
+        while word not in heard:
+            heard += stream.read1(65536).decode("utf-8", "replace")
+        return heard
+
+    assert "event: runs" in until("no run goes on")
+    send(hub, run("r", title="a fresh run"))
+    until("a fresh run")
+    assert "devbench_hub_streams 1.0" in hub.ask("GET", "/metrics").data.decode()
+    stream.close()
+
+
+@pytest.mark.needs("posix")
+def test_open_streams_do_not_hold_up_the_end(tmp_path: Path) -> None:
+    hub = Process(str(tmp_path / "hub.db"))
+    streams = [events(hub.url) for _ in range(5)]
+    for each in streams:
+        assert each.status == 200
+        assert each.read(6) == b"event:"
+    hub.started.terminate()
+    assert hub.wait(30) in (0, -15)
+    for each in streams:
+        each.close()
+
+
+@pytest.mark.needs("posix")
+def test_a_hub_without_tokens_listens_to_its_own_machine_only(tmp_path: Path) -> None:
+    import subprocess
+    import sys
+
+    called = [sys.executable, "-m", "bench", "hub", "--database", str(tmp_path / "hub.db"), "--host", "0.0.0.0"]
+    ran = subprocess.run([*called, "--port", "0"], capture_output=True, text=True, check=False)
+    assert (ran.returncode, "--tokens-file" in ran.stderr) == (2, True)
+    assert TOKEN not in ran.stderr
