@@ -111,13 +111,13 @@ def _dry(plane: Plane, namespace: str, case: Path) -> str:
 
 def _as_pod(name: str, template: Object) -> Object:
     kind, _, named = name.partition("/")
-    made = {
+    kept = {key: value for key, value in template["metadata"].items() if key != "namespace"}
+    made: Object = {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {**template["metadata"], "name": f"{kind.lower()}-{named}", "namespace": None},
+        "metadata": {**kept, "name": f"{kind.lower()}-{named}"},
         "spec": {**template["spec"], "restartPolicy": "Never", "serviceAccountName": "any"},
     }
-    made["metadata"] = {key: value for key, value in made["metadata"].items() if key != "namespace"}
     return made
 
 
