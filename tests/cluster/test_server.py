@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from plane import Object, Plane, until
-from rendering import CASES, CHART, MADE, helm, objects, pods
+from rendering import CASES, CHART, helm, objects, pods
 from scale import many
 
 pytestmark = [pytest.mark.once, pytest.mark.needs("cluster"), pytest.mark.timeout(1800)]
@@ -104,8 +104,6 @@ def test_200_pools_of_5_workloads_fit_into_a_releases_secret(
 def _dry(plane: Plane, namespace: str, case: Path) -> str:
     """A case as Helm would install it here."""
     words = ["template", "devbench", str(CHART), "--namespace", namespace, "--values", str(case), "--dry-run=server"]
-    if case == MADE:
-        words += ["--set-string", "image.tag="]
     return helm("helm-4", *words, kubeconfig=plane.kubeconfig)
 
 
