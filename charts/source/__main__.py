@@ -30,7 +30,7 @@ def values_yaml() -> str:
 
 def schema_json() -> str:
     """The JSON Schema that Helm holds a user's values to."""
-    schema = _untitled(Values.model_json_schema(by_alias=True))
+    schema = _strict(Values.model_json_schema(by_alias=True))
     schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "devbench", **schema}
     return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
 
@@ -119,11 +119,14 @@ def _model(field: FieldInfo) -> type[BaseModel] | None:
     return None
 
 
-def _untitled(schema: Any) -> Any:
-    """The same schema without the titles that repeat its keys."""
-    if isinstance(schema, dict):
-        return {key: _untitled(value) for key, value in schema.items() if key != "title" or not isinstance(value, str)}
-    return [_untitled(each) for each in schema] if isinstance(schema, list) else schema
+def _strict(schema: Any) -> Any:
+    """The same schema without the titles that repeat its keys, and with no other names where names have a pattern."""
+    if isinstance(schema, list):
+        return [_strict(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    made = {key: _strict(value) for key, value in schema.items() if key != "title" or not isinstance(value, str)}
+    return {**made, "additionalProperties": False} if "patternProperties" in made else made
 
 
 FILES = {"values.yaml": values_yaml, "values.schema.json": schema_json, "README.md": readme}

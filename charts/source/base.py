@@ -14,8 +14,8 @@ class Part(BaseModel):
     model_config = ConfigDict(extra="forbid", alias_generator=to_camel, populate_by_name=True)
 
 
-NAME = "^[a-z]([-a-z0-9]*[a-z0-9])?$"
-"""A DNS label that begins with a letter (RFC 1035)."""
+NAME = "^[a-z]([-a-z0-9]{0,18}[a-z0-9])?$"
+"""A DNS label that begins with a letter (RFC 1035), of 20 characters at most: a Job's name has two more parts."""
 
 QUANTITY = "^[0-9]+(\\.[0-9]+)?(m|k|Ki|M|Mi|G|Gi|T|Ti)?$"
 """A Kubernetes resource quantity, in the forms that people write."""

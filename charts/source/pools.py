@@ -91,4 +91,4 @@ class Pool(Part):
     pod_labels: Strings = Field({}, description="Further labels of its pods.")
 
 
-PoolName = Annotated[str, Field(pattern=NAME, max_length=20)]
+PoolName = Annotated[str, Field(pattern=NAME)]

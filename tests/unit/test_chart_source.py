@@ -59,6 +59,8 @@ def test_a_value_can_be_written_as_the_command_line_has_it() -> None:
     [
         ({"pols": {}}, "pols"),
         ({"pools": {"t4": {"gpu": 1}}}, "gpu"),
+        ({"pools": {"T4": {}}}, "T4"),
+        ({"pools": {"a-name-of-21-letters-": {}}}, "21"),
         ({"settings": {"batch": 64}}, "batch"),
         ({"settings": {"hub": "http://elsewhere"}}, "hub"),
         ({"hub": {"replicas": 2}}, "database"),
