@@ -37,7 +37,7 @@ def test_a_thousand_runs_end_and_one_that_finds_no_node_is_told_at_once(plane: P
         until("a thousand runs are done", lambda: _succeeded(plane) == 5 * POOLS, 900)
         assert _waits(hub)
     helm("helm-4", "uninstall", "devbench", "-n", "many", kubeconfig=plane.kubeconfig)
-    plane.kubectl("delete", "namespace", "many", "--wait=false")
+    plane.clear("many")
     plane.kubectl("delete", "nodes", *(f"many-{n}" for n in range(POOLS)))
 
 

@@ -18,7 +18,7 @@ def place(clouds: Plane, request: pytest.FixtureRequest) -> Iterator[Place]:
     name = f"s{abs(hash(request.node.nodeid)) % 10**8}"
     clouds.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
     yield Place(clouds, name)
-    clouds.kubectl("delete", "namespace", name, "--wait=true")
+    clouds.clear(name)
 
 
 class Place:

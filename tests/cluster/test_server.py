@@ -28,7 +28,7 @@ def namespace(plane: Plane, request: pytest.FixtureRequest) -> Iterator[str]:
     labels = {f"pod-security.kubernetes.io/{mode}": "restricted" for mode in ("enforce", "warn", "audit")}
     plane.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}})
     yield name
-    plane.kubectl("delete", "namespace", name, "--wait=false")
+    plane.clear(name)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda path: path.stem)
@@ -44,6 +44,11 @@ def test_each_case_is_valid_to_the_letter(plane: Plane, namespace: str, case: Pa
 def test_each_pod_of_each_case_is_admitted_where_only_restricted_ones_are(
     plane: Plane, namespace: str, case: Path
 ) -> None:
+    scheduling, node = "scheduling.k8s.io/v1", "node.k8s.io/v1"
+    plane.apply(
+        {"apiVersion": scheduling, "kind": "PriorityClass", "metadata": {"name": "low"}, "value": -1},
+        {"apiVersion": node, "kind": "RuntimeClass", "metadata": {"name": "nvidia"}, "handler": "nvidia"},
+    )
     made = [_as_pod(name, template) for name, template in pods(objects(_dry(plane, namespace, case)))]
     plane.kubectl("create", "serviceaccount", "any", "-n", namespace)
     listed = json.dumps({"apiVersion": "v1", "kind": "List", "items": made})

@@ -104,7 +104,7 @@ def stage(plane: Plane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[St
     with hub_in(folder) as url, watching(plane, name, url, folder):
         yield Stage(plane, name, url)
     helm("helm-4", "uninstall", "devbench", "-n", name, kubeconfig=plane.kubeconfig)
-    plane.kubectl("delete", "namespace", name, "--wait=false")
+    plane.clear(name)
     plane.kubectl("delete", "nodes", *(f"own-{pool}" for pool in (*POOLS, "late", "held")))
 
 
