@@ -197,9 +197,9 @@ def test_who_may_watch_may_do_nothing_else(stage: Stage) -> None:
     who = f"--as=system:serviceaccount:{stage.namespace}:devbench-watcher"
     for verb, what, may in [
         ("list", "pods", "yes"), ("watch", "jobs.batch", "yes"), ("list", "events", "yes"), ("delete", "pods", "no"),
-        ("get", "secrets", "no"), ("create", "jobs.batch", "no"), ("get", "pods/log", "no"),
+        ("get", "secrets", "no"), ("create", "jobs.batch", "no"), ("get", "pods --subresource=log", "no"),
     ]:  # fmt: skip
-        said = stage.plane.kubectl("auth", "can-i", verb, what, who, "-n", stage.namespace, check=False)
+        said = stage.plane.kubectl("auth", "can-i", verb, *what.split(), who, "-n", stage.namespace, check=False)
         assert said.strip().endswith(may), (verb, what, said)
     assert stage.plane.kubectl("auth", "can-i", "list", "pods", who, "-n", "default", check=False).strip() == "no"
 
@@ -216,6 +216,7 @@ def _running(stage: Stage, pod: Object) -> Object:
     }
     told = {each["name"]: each.get("value", "") for each in pod["spec"]["containers"][0]["env"]}
     state = {
+        "schema_version": 1,
         "id": _expanded(told["DEVBENCH_RUN_ID"], given),
         "attempt": int(_expanded(told["DEVBENCH_ATTEMPT"], given)),
         "state": "running",
