@@ -57,8 +57,8 @@ class Database:
     def run(self, work: Callable[[Connection], T]) -> T:
         """Does one sender's work in a transaction that is on the disk when this returns, or has not happened.
 
-        SQLite has one writer, who would wait for the disk each time. So whoever waits for its turn is served by the one
-        before: everything that has come meanwhile goes into one transaction, each in a part of its own that fails alone.
+        SQLite has one writer, who would wait for the disk each time. So whoever waits for its turn is served by the
+        one before: all that has come meanwhile goes into one transaction, each in a part of its own that fails alone.
         """
         if not self.sqlite:
             with self.write() as connection:

@@ -75,7 +75,7 @@ def named(document: Result | RunState | Explanation, name: str) -> None:
 
 
 def _read(body: bytes, model: type[Model], what: str, version: int | None) -> Model:
-    """The document; in one go where it is as it should be, which is fastest, else step by step, to say what is wrong."""
+    """The document: in one go where it is as it should be, which is fastest; else in steps that say what is wrong."""
     numbered = version is None or NUMBERED.search(body) is not None
     if numbered and not any(word in body for word in NOT_JSON):
         try:
