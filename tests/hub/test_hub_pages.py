@@ -108,7 +108,7 @@ def test_programs_that_share_a_name_are_told_apart(hub: Served) -> None:
 
 def test_every_page_that_a_page_leads_to_is_there(hub: Served) -> None:
     filled(hub)
-    waiting, seen = ["/"], set()
+    waiting, seen = ["/", "/results?purpose=sweep"], set()
     often = Counter[str]()
     while waiting:
         path = waiting.pop(0)
