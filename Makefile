@@ -31,7 +31,7 @@ LOCKED := $(PIP) --only-binary :all: --require-hashes
 PACKAGE := $(PIP) --no-deps --no-build-isolation --editable .
 PYTEST := -m pytest $(if $(STRICT),--strict-skips)
 # Programs of benchmarks/, with what follows their name behind a slash; several hours altogether.
-BENCHMARKS := startup inside observer noise verdicts projection projection/apart scale
+BENCHMARKS := startup inside observer noise verdicts projection projection/apart scale hub
 
 COMPILE := $(TOOLS)/bin/uv pip compile --quiet --universal --python-version 3.10 --generate-hashes \
 	--no-emit-index-url --custom-compile-command "make lock" $(if $(UPGRADE),--upgrade)

@@ -27,7 +27,9 @@ EXCUSED = pytest.StashKey[bool]()
 CLUSTER = os.environ.get("DEVBENCH_TEST_CLUSTER", "own")
 """Where the chart is tested: own makes a control plane here, existing takes the one of KUBECONFIG."""
 
-pytest_plugins = ("hubs", "planes")
+PLUGINS = {"hubs": "hub", "planes": "cluster"}
+pytest_plugins = tuple(name for name, folder in PLUGINS.items() if (ROOT / "tests" / folder).is_dir())
+"""Fixtures of other folders, where they are: the tests of this file stand alone."""
 
 
 @dataclass(frozen=True)
@@ -161,6 +163,13 @@ def _control_plane() -> Absent | None:
     return _cluster()
 
 
+def _prometheus() -> Absent | None:
+    if shutil.which("prometheus") and shutil.which("promtool"):
+        return None
+    cure = "install it (on Debian: apt-get install prometheus)"
+    return Absent("prometheus and promtool are not on the path", cure, avoidable=True)
+
+
 CAPABILITIES: dict[str, Callable[[], Absent | None]] = {
     "nvidia-gpu": _nvidia,
     "no-nvidia-gpu": _no_nvidia,
@@ -175,6 +184,7 @@ CAPABILITIES: dict[str, Callable[[], Absent | None]] = {
     "cluster": _cluster,
     "control-plane": _control_plane,
     "postgresql": _postgresql,
+    "prometheus": _prometheus,
     "linux": _system("linux", "Linux"),
     "windows": _system("win32", "Windows"),
     "macos": _system("darwin", "macOS"),

@@ -1,0 +1,196 @@
+"""The hub under load: 10,000 results from 50 senders at once, then how long its pages take, and in how much memory.
+
+`python -m benchmarks.hub [RESULTS] [sqlite|postgresql|both]`. The documents are those of `benchmarks.scale`: 20
+workloads in four loops, here on two backends in two pools, so 320 comparison keys whose histories grow alike. The
+senders are devbench's own, threads of one process beside the hub, so on few cores they take from it. Reading is timed
+by wrk over one connection on loopback: median and 99th percentile; the first answer after a change, for which some is
+made anew, is timed by itself. PostgreSQL is one of our own, with a disk's usual safety.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from queue import Empty, SimpleQueue
+
+import urllib3
+
+from bench.output.sending.client import Client
+from bench.result import Result
+from benchmarks.scale import WORKLOADS, copies, measured
+
+TOKEN = "0123456789abcdef"
+SENDERS = 50
+SECONDS = 8
+"""Of each reading."""
+
+CHANGES = 10
+CREATED = "2001-02-03T04:05:06Z"
+BEGAN = datetime(2026, 1, 1, tzinfo=timezone.utc)
+
+
+def templates(folder: Path) -> list[bytes]:
+    """Documents of all keys, with marks where each copy has its own id and time."""
+    found = []
+    for each in copies(measured(folder), WORKLOADS * 4):
+        for pool in ("a", "b"):
+            for backend in ("cpu", "cuda"):
+                found.append(_template(each, pool, backend))
+    return found
+
+
+def _template(of: Result, pool: str, backend: str) -> bytes:
+    spec = of.spec.model_copy(update={"backend": backend})
+    host = {**of.environment["host"], "deployment": {"pool": pool}}
+    made = of.model_copy(
+        update={
+            "id": "MARK-OF-THE-ID",
+            "group": "MARK-OF-THE-ID",
+            "spec": spec,
+            "key": spec.key,
+            "environment": {**of.environment, "host": host},
+            "created": datetime.fromisoformat(CREATED.replace("Z", "+00:00")),
+        }
+    )
+    return made.model_dump_json(indent=1).encode()
+
+
+def copy(of: Sequence[bytes], number: int) -> tuple[str, bytes]:
+    """One document: its id, and itself."""
+    name = f"copy-{number:06d}"
+    when = (BEGAN + timedelta(seconds=number)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    body = of[number % len(of)].replace(b"MARK-OF-THE-ID", name.encode()).replace(CREATED.encode(), when.encode())
+    return name, body
+
+
+@contextmanager
+def running(database: str) -> Iterator[tuple[str, int]]:
+    """A hub in a process of its own: its address and its id."""
+    called = [sys.executable, "-m", "bench", "hub", "--database", database, "--port", "0"]
+    hub = subprocess.Popen(called, stderr=subprocess.PIPE, text=True, env={**os.environ, "DEVBENCH_HUB_TOKENS": TOKEN})
+    try:
+        assert hub.stderr
+        yield next(line.split()[1] for line in hub.stderr if line.startswith("hub: ")), hub.pid
+    finally:
+        hub.terminate()
+        hub.wait(60)
+
+
+def fill(url: str, documents: Sequence[bytes], count: int) -> None:
+    """Sends them all from all senders at once, and says how fast the hub took them."""
+    numbers: SimpleQueue[int] = SimpleQueue()
+    for number in range(count):
+        numbers.put(number)
+    outcomes: Counter[str] = Counter()
+    waits: list[float] = []
+
+    def send() -> None:
+        client = Client(url, TOKEN)
+        while True:
+            try:
+                name, body = copy(documents, numbers.get_nowait())
+            except Empty:
+                return
+            began = time.perf_counter()
+            outcomes[client.put("results", name, body)] += 1
+            waits.append(time.perf_counter() - began)
+
+    threads = [threading.Thread(target=send) for _ in range(SENDERS)]
+    began = time.perf_counter()
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    took = time.perf_counter() - began
+    print(f"  {count} results from {SENDERS} senders: {count / took:.0f}/s, {dict(outcomes)}; "
+          f"an answer after {statistics.median(waits) * 1e3:.0f} ms (median)")  # fmt: skip
+
+
+def counted(url: str) -> int:
+    """Results that the hub says it has."""
+    text = urllib3.request("GET", f"{url}/metrics").data.decode()
+    found = re.search(r'^devbench_hub_rows\{table="results"\} (\S+)', text, re.M)
+    assert found
+    return int(float(found[1]))
+
+
+def read(url: str, path: str) -> str:
+    """Median and 99th percentile by wrk."""
+    urllib3.request("GET", url + path)
+    ran = subprocess.run(
+        ["wrk", "-t1", "-c1", f"-d{SECONDS}s", "--latency", url + path], capture_output=True, text=True, check=True
+    )
+    found = dict(re.findall(r"^\s+(\d+)%\s+(\S+)$", ran.stdout, re.M))
+    wrong = re.search(r"Non-2xx.*", ran.stdout)
+    return f"{found['50']} ({found['99']} at p99){' ' + wrong[0] if wrong else ''}"
+
+
+def after_changes(url: str, path: str, documents: Sequence[bytes], begin: int) -> float:
+    """Median seconds of the first answer after a result came in."""
+    client, times = Client(url, TOKEN), []
+    for number in range(begin, begin + CHANGES):
+        name, body = copy(documents, number)
+        client.put("results", name, body)
+        began = time.perf_counter()
+        assert urllib3.request("GET", url + path).status == 200
+        times.append(time.perf_counter() - began)
+    return statistics.median(times)
+
+
+def memory(pid: int) -> tuple[int, int]:
+    """Megabytes of memory, now and at most."""
+    status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
+    now, most = (int(re.findall(rf"^{name}:\s+(\d+)", status, re.M)[0]) // 1024 for name in ("VmRSS", "VmHWM"))
+    return now, most
+
+
+def measure(database: str, documents: Sequence[bytes], count: int) -> None:
+    """Everything on one database."""
+    with running(database) as (url, pid):
+        fill(url, documents, count)
+        print(f"  stored: {counted(url)}; memory {memory(pid)[0]} MB")
+        first = time.perf_counter()
+        urllib3.request("GET", url)
+        print(f"  overview, the first time, with all its comparisons to be made: {time.perf_counter() - first:.1f} s")
+        series = urllib3.request("GET", f"{url}/api/v1/results?limit=1").json()["results"][0]["series"]
+        paths = ["/", "/metrics", "/api/v1/results", "/results", f"/api/v1/history/{series}", "/results/copy-000001"]
+        for path in paths:
+            print(f"  {path.replace(series, 'KEY')}: {read(url, path)}")
+        for place, path in enumerate(("/", "/metrics")):
+            begin = count + place * CHANGES
+            print(f"  {path}, first answer after a change: {after_changes(url, path, documents, begin) * 1e3:.0f} ms")
+        print("  memory: {} MB, at most {} MB".format(*memory(pid)))
+
+
+def main() -> None:
+    count = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000
+    which = sys.argv[2] if len(sys.argv) > 2 else "both"
+    sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "hub"))
+    import postgres
+
+    with tempfile.TemporaryDirectory() as folder:
+        documents = templates(Path(folder) / "measured")
+        size = sum(map(len, documents)) / len(documents)
+        print(f"{count} results of {size / 1e3:.0f} kB, {len(documents)} comparison keys")
+        if which in ("sqlite", "both"):
+            print("SQLite:")
+            measure(str(Path(folder) / "hub.db"), documents, count)
+        if which in ("postgresql", "both"):
+            print("PostgreSQL:")
+            with postgres.cluster(durable=True) as cluster:
+                measure(cluster.database(), documents, count)
+
+
+if __name__ == "__main__":
+    main()

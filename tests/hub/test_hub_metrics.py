@@ -1,0 +1,150 @@
+"""What Prometheus is told: the latest result of each comparison key, and the hub's own work."""
+
+from __future__ import annotations
+
+import subprocess
+from typing import Any
+
+import pytest
+from hubs import Served
+from prometheus_client.parser import text_string_to_metric_families
+from synthetic import MOMENT, measured, misplaced, result
+from test_hub_runs import run, send
+
+from bench.hub.gauges import HELP
+from bench.output.fields import FIELDS, METRICS
+from bench.result import Interval, Price, Summary, Telemetry
+
+pytestmark = pytest.mark.once
+
+Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
+
+
+def scraped(hub: Served) -> Samples:
+    """Name and labels: value; a sample that is there twice is an error."""
+    found: Samples = {}
+    for family in text_string_to_metric_families(hub.ask("GET", "/metrics").data.decode()):
+        for sample in family.samples:
+            place = (sample.name, frozenset(sample.labels.items()))
+            assert place not in found
+            found[place] = sample.value
+    return found
+
+
+def told(hub: Served, name: str) -> list[tuple[dict[str, str], float]]:
+    return [(dict(labels), value) for (each, labels), value in scraped(hub).items() if each == METRICS + name]
+
+
+def everything() -> Any:
+    """A result with every figure that there is a metric for."""
+    sent = measured("1", [0.1, 0.11], price=Price(per_hour=1, currency="EUR"), placement=misplaced())
+    for sample in sent.samples:
+        sample.telemetry = Telemetry(wall_seconds=2.0, package_joules=100.0)
+    figures = result().summary.model_copy(
+        update={"cost_per_1000_steps": 0.02, "bytes_per_second": {"h2d/4": 1e3, "h2d/64": 5e9, "d2h/4": 2e3}}
+    )
+    return sent.model_copy(update={"summary": figures, "projection": result().projection})
+
+
+def test_every_metric_is_told_and_each_has_its_help(hub: Served) -> None:
+    hub.send(everything())
+    assert {name for name, _ in scraped(hub) if name.startswith(METRICS)} == {METRICS + name for name in HELP}
+    assert {field.metric for field in FIELDS if field.metric} <= HELP.keys()
+
+
+def test_figures_are_those_of_the_result(hub: Served) -> None:
+    sent = everything()
+    hub.send(sent)
+    for name, field in (("step_seconds", "value"), ("step_seconds_low", "low"), ("step_seconds_high", "high")):
+        assert [value for _, value in told(hub, name)] == [getattr(sent.summary.step_seconds, field)]
+    assert {labels["phase"]: value for labels, value in told(hub, "phase_seconds")} == {
+        name: each.value for name, each in sent.summary.phases.items()
+    }
+    assert {labels["bracket"]: value for labels, value in told(hub, "projected_seconds")} == {
+        "article": 288,
+        "cold": 295,
+    }
+    assert {labels["direction"]: value for labels, value in told(hub, "transfer_bytes_per_second")} == {
+        "h2d": 5e9, "d2h": 2e3
+    }  # fmt: skip
+    assert [(labels["currency"], value) for labels, value in told(hub, "cost_per_1000_steps")] == [("EUR", 0.02)]
+    assert [value for _, value in told(hub, "misplaced_operations")] == [2]
+    assert [value for _, value in told(hub, "timestamp_seconds")] == [MOMENT.timestamp() + 1]
+    ((_, joules),) = told(hub, "energy_joules_per_step")
+    assert joules == pytest.approx(50 * 0.105 * (0.97 + 0.99 + 1 + 1 + 1.01 + 1.06) / 6)
+    assert {labels["status"]: value for labels, value in told(hub, "status")} == {
+        "complete": 1,
+        "partial": 0,
+        "failed": 0,
+    }
+
+
+def test_only_the_latest_run_of_each_key_is_told_and_no_point_or_rung(hub: Served) -> None:
+    hub.send(measured("2", [0.2]))
+    hub.send(measured("1", [0.1]))
+    hub.send(measured("3", [0.3], purpose="sweep"))
+    hub.send(measured("4", [0.4], purpose="rung"))
+    hub.send(measured("5", [0.5], backend="cuda"))
+    assert sorted(labels["result"] for labels, _ in told(hub, "info")) == ["2", "5"]
+    assert len({labels["key"] for labels, _ in told(hub, "step_seconds")}) == 2
+
+
+def test_a_result_that_takes_anothers_place_is_told_at_once(hub: Served) -> None:
+    hub.send(measured("1", [0.1], status="partial"))
+    assert {labels["status"]: value for labels, value in told(hub, "status")}["partial"] == 1
+    hub.send(measured("1", [0.2, 0.2]))
+    assert {labels["status"]: value for labels, value in told(hub, "status")}["complete"] == 1
+
+
+def test_what_identifies_a_result_stands_on_its_info_alone(hub: Served) -> None:
+    place = {
+        "host": {"deployment": {"pool": "t4"}},
+        "device": {"name": 'A "GPU"\\\n'},
+        "framework": {"tensorflow": "2.21"},
+    }
+    hub.send(measured("1", [0.1], environment=place))
+    ((labels, value),) = told(hub, "info")
+    assert value == 1
+    assert (labels["workload"], labels["backend"], labels["pool"], labels["tensorflow"]) == (
+        "cifar",
+        "cpu",
+        "t4",
+        "2.21",
+    )
+    assert labels["device"] == 'A "GPU"\\ '
+    for name, given in scraped(hub):
+        assert not {"job", "instance", "pod"} & dict(given).keys()
+        if name.startswith(METRICS) and not name.endswith("_info"):
+            assert dict(given).keys() - {"key", "status", "phase", "bracket", "direction", "currency"} == set()
+
+
+def test_a_figure_that_is_no_number_is_told_as_such(hub: Served) -> None:
+    hub.send(measured("1", [0.1], summary=Summary(step_seconds=Interval(value=1e308, low=None, high=None))))
+    assert [value for _, value in told(hub, "step_seconds")] == [1e308]
+    assert told(hub, "step_seconds_low") == []
+
+
+def test_the_hub_tells_of_its_own_work(hub: Served) -> None:
+    hub.send(measured("1", [0.1]))
+    hub.ask("GET", "/api/v1/results/none")
+    hub.ask("GET", "/nowhere/at/all")
+    send(hub, run("a"))
+    send(hub, run("b", state="finished"))
+    found = {(name, tuple(sorted(dict(labels).items()))): value for (name, labels), value in scraped(hub).items()}
+    requests = "devbench_hub_requests_total"
+    put = (("method", "PUT"), ("route", "/api/v1/results/{id}"), ("status", "200"))
+    assert found[requests, put] == 1
+    assert found[requests, (("method", "GET"), ("route", "/api/v1/results/{id}"), ("status", "404"))] == 1
+    assert found[requests, (("method", "GET"), ("route", "none"), ("status", "404"))] == 1
+    assert found["devbench_hub_request_duration_seconds_count", (("route", "/api/v1/results/{id}"),)] == 2
+    assert found["devbench_hub_rows", (("table", "results"),)] == 1
+    assert found["devbench_hub_runs", (("state", "running"),)] == 1
+    assert found["devbench_hub_runs", (("state", "finished"),)] == 1
+
+
+@pytest.mark.needs("prometheus")
+def test_promtool_finds_nothing_wrong(hub: Served) -> None:
+    hub.send(everything())
+    text = hub.ask("GET", "/metrics").data
+    ran = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True, check=False)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, b"", b"")

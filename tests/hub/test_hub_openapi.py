@@ -1,0 +1,82 @@
+"""The OpenAPI document: whatever it allows, and much that it does not, the hub answers as the document says."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hubs import TOKEN, Served
+from hypothesis import HealthCheck, given, settings
+from synthetic import explanation, ladder_results, measured
+from test_hub_runs import run, send
+
+pytestmark = [pytest.mark.once, pytest.mark.filterwarnings("default")]  # what others' libraries warn of is not ours
+
+EXAMPLES = 20
+"""Cases of each operation."""
+
+
+def test_the_document_holds_the_schemas_of_what_is_sent(hub: Served) -> None:
+    document = hub.get("/openapi.json")
+    schemas = document["components"]["schemas"]
+    assert {"Result", "RunState", "Explanation", "Comparison", "Problem", "ResultPage"} <= schemas.keys()
+    wanted = set(_references(document))
+    assert {each.rpartition("/")[2] for each in wanted} <= schemas.keys()
+    assert all(each.startswith("#/components/schemas/") for each in wanted)
+
+
+def _references(part: Any) -> Any:
+    if isinstance(part, dict):
+        yield from (value for name, value in part.items() if name == "$ref" and isinstance(value, str))
+        for each in part.values():
+            yield from _references(each)
+    elif isinstance(part, list):
+        for each in part:
+            yield from _references(each)
+
+
+@pytest.mark.timeout(600)
+def test_schemathesis_finds_no_answer_that_the_document_does_not_tell_of(serve: Callable[..., Served]) -> None:
+    import schemathesis
+    from schemathesis.checks import not_a_server_error
+    from schemathesis.specs.openapi.checks import (
+        content_type_conformance,
+        response_schema_conformance,
+        status_code_conformance,
+    )
+
+    hub = serve()
+    for each in ladder_results():
+        hub.send(each)
+    hub.send(measured("1", [0.1, 0.1]))
+    hub.put("/api/v1/explanations/why", explanation(ladder_results()).model_dump_json().encode())
+    send(hub, run("r"))
+    document = json.loads(hub.ask("GET", "/openapi.json").data)
+    schema = schemathesis.openapi.from_dict(document)
+    schema.config.update(base_url=hub.url)
+    checks = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
+    tried = 0
+    for found in schema.get_all_operations():
+        tried += 1
+        operation: Any = found
+        _tried(operation.ok(), hub, checks)
+    assert tried == 11
+    rows = hub.get("/api/v1/results?limit=500")["results"]
+    assert len(rows) >= 9
+
+
+def _tried(operation: Any, hub: Served, checks: list[Any]) -> None:
+    """Calls one operation with many cases."""
+
+    def holds(case: Any) -> None:
+        headers = {"Authorization": f"Bearer {TOKEN}"}
+        case.call_and_validate(base_url=hub.url, headers=headers, checks=checks, timeout=60)
+
+    health = list(HealthCheck)
+    often = settings(
+        max_examples=EXAMPLES, deadline=None, database=None, suppress_health_check=health, derandomize=True
+    )
+    made: Any = often(given(case=operation.as_strategy())(holds))
+    made()

@@ -1,0 +1,52 @@
+"""A real run that sends to a real hub, each as its command starts it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import urllib3
+from hubs import TOKEN, Process
+
+pytestmark = [pytest.mark.once, pytest.mark.needs("posix")]
+
+PROGRAM = '''
+import os
+
+
+def probes(p, ctx):
+    """One thing to time, and what it can see."""
+    from bench.workloads import Probe
+
+    assert not [name for name in os.environ if "TOKEN" in name]
+    return {"sum": Probe(lambda: sum(range(10_000)))}
+'''
+
+
+def test_a_run_sends_what_it_measures_and_its_worker_sees_no_secret(tmp_path: Path) -> None:
+    hub = Process(str(tmp_path / "hub.db"))
+    (tmp_path / "mine.py").write_text(PROGRAM, encoding="utf-8")
+    words = ["run", "./mine.py", "--max-processes", "1", "--hub", hub.url, "--run-id", "job-0", "--json"]
+    ran = subprocess.run(
+        [sys.executable, "-m", "bench", *words],
+        cwd=tmp_path,
+        env={**os.environ, "DEVBENCH_HUB_TOKEN": TOKEN, "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr + ran.stdout
+    (measured,) = json.loads(ran.stdout)["results"]
+    (file,) = (tmp_path / "results").glob("*.json")
+    assert measured["id"].startswith("job-0-")
+    there = urllib3.request("GET", f"{hub.url}/api/v1/results/{measured['id']}")
+    assert there.data == file.read_bytes()
+    told = urllib3.request("GET", f"{hub.url}/api/v1/runs/job-0").json()
+    assert (told["state"], told["run"]["results"]) == ("finished", [measured["id"]])
+    assert list((tmp_path / "results" / "spool").glob("*.note")) == []
+    hub.started.terminate()
+    hub.wait()

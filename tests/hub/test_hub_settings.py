@@ -1,0 +1,109 @@
+"""The hub's settings: by option, variable and the file's table, and what the page says of them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from pages import ROOT, first_column, section
+
+from bench.cli import app
+from bench.errors import SettingsError
+from bench.hub.auth import Access
+from bench.hub.reading import FILTERS
+from bench.hub.settings import HubSettings, load, variable
+from bench.hub.shapes import Filters
+from bench.settings import load as load_run
+
+pytestmark = pytest.mark.once
+
+EXAMPLES: dict[str, list[tuple[str, Any]]] = {
+    "database": [("a", "a"), ("b", "b"), ("c", "c")],
+    "host": [("::1", "::1"), ("127.0.0.2", "127.0.0.2"), ("localhost", "localhost")],
+    "port": [("1", 1), ("2", 2), ("3", 3)],
+    "tokens_file": [("a", Path("a")), ("b", Path("b")), ("c", Path("c"))],
+    "readers_file": [("a", Path("a")), ("b", Path("b")), ("c", Path("c"))],
+    "threshold": [("5%", 0.05), ("0.04", 0.04), ("1.5%", 0.015)],
+    "keep_days": [("90", 90), ("1.5d", 1.5), ("12h", 0.5)],
+    "keep_results": [("4", 4), ("5", 5), ("6", 6)],
+}
+"""Field: three ways to write a value, with what each is read as."""
+
+
+@pytest.fixture(autouse=True)
+def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [each for each in os.environ if each.upper().startswith("DEVBENCH_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_an_option_wins_over_the_environment_over_the_file_over_the_default(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (by_file, filed), (by_variable, put), (by_option, asked) = EXAMPLES[name]
+    assert getattr(load(), name) == HubSettings.model_fields[name].default
+    Path("devbench.toml").write_text(f'backend = "cuda"\n[server]\n{name} = "{by_file}"\n', encoding="utf-8")
+    assert getattr(load(), name) == filed
+    assert load_run().backend == ("cuda",)  # a run has no use for the table, and does not mind it
+    monkeypatch.setenv(variable(name), by_variable)
+    assert getattr(load(), name) == put
+    assert getattr(load(**{name: by_option}), name) == asked
+
+
+def test_every_setting_has_an_example_and_stands_on_the_page_with_its_option_and_variable() -> None:
+    assert set(EXAMPLES) == set(HubSettings.model_fields)
+    table = section((ROOT / "docs" / "hub.md").read_text(encoding="utf-8"), "Settings")
+    assert first_column(table) == {f"--{name.replace('_', '-')}" for name in EXAMPLES}
+    assert [name for name in EXAMPLES if f"`{variable(name)}`" not in table] == []
+    command: Any = typer.main.get_command(app)
+    taken = {name for each in command.get_command(None, "hub").params for name in each.opts if name.startswith("--")}
+    assert taken - {"--config", "--json"} == first_column(table)
+
+
+def test_a_wrong_setting_is_told_with_where_it_came_from(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(SettingsError, match="option --port can't be 'x'"):
+        load(port="x")
+    monkeypatch.setenv("DEVBENCH_HUB_PORT", "70000")
+    with pytest.raises(SettingsError, match="variable DEVBENCH_HUB_PORT can't be '70000'") as caught:
+        load()
+    assert caught.value.hint == "Write 65535 or less."
+    monkeypatch.delenv("DEVBENCH_HUB_PORT")
+    Path("devbench.toml").write_text("[server]\nkeep_result = 1\n", encoding="utf-8")
+    with pytest.raises(SettingsError, match="unknown key 'keep_result'") as caught:
+        load()
+    assert "keep_results" in caught.value.hint
+    Path("devbench.toml").write_text("[server]\nkeep_days = 0\n", encoding="utf-8")
+    with pytest.raises(SettingsError, match=r"key 'keep_days' of \[server\] in devbench.toml"):
+        load()
+    with pytest.raises(SettingsError, match="no settings file"):
+        load(config="none.toml")
+
+
+def test_secrets_that_can_be_guessed_or_read_nowhere_are_refused(tmp_path: Path) -> None:
+    tokens = tmp_path / "tokens"
+    with pytest.raises(SettingsError, match="can't be read"):
+        Access(load(tokens_file=tokens))
+    tokens.write_text("short\n", encoding="utf-8")
+    with pytest.raises(SettingsError, match="can be guessed"):
+        Access(load(tokens_file=tokens))
+    tokens.write_text("# nobody\n", encoding="utf-8")
+    nobody = Access(load(tokens_file=tokens, host="0.0.0.0"))
+    with pytest.raises(Exception, match="writing needs a token"):
+        nobody.write(None)
+
+
+def test_secrets_stand_in_variables_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(SettingsError, match="everyone who reaches"):
+        Access(load(host="0.0.0.0"))
+    monkeypatch.setenv("DEVBENCH_HUB_TOKENS", "0123456789abcdef, fedcba9876543210")
+    access = Access(load(host="0.0.0.0"))
+    access.write("Bearer fedcba9876543210")
+    access.write("bearer 0123456789abcdef")
+
+
+def test_a_list_can_be_asked_for_by_every_filter() -> None:
+    assert set(FILTERS) == Filters.model_fields.keys() - {"limit", "cursor"}
