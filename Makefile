@@ -4,7 +4,7 @@
 # twice: .made the bare environment, .run the package with what it needs, .dev the tools of the developers.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format schema dashboards lock images sbom bench clean
+.PHONY: help demo test check format schema dashboards lock images sbom chart bench clean
 
 VENV := .venv
 # The second TensorFlow: 2.10 with the DirectML plugin, which exists for Python 3.10 on x86-64 only.
@@ -65,6 +65,7 @@ check: $(VENV)/.dev ## lint; check format, types for Linux, Windows and macOS, w
 		try mypy --platform $$platform --cache-dir .mypy_cache/$$platform; \
 	done; \
 	try lint-imports; \
+	try python -m charts.source --check; \
 	echo "# bench/output/schema.json is what the model says (else: make schema)"; \
 	$(VENV)/bin/python -m bench.output.schema | diff bench/output/schema.json - || failed=1; \
 	exit $$failed
@@ -98,6 +99,13 @@ sbom: $(VENV)/.dev ## write the bill of materials of each image that is built in
 		$(VENV)/bin/python images/sbom.py devbench:$$backend >dist/devbench-$$backend.cdx.json || exit 1; \
 		echo "dist/devbench-$$backend.cdx.json"; \
 	done
+
+chart: ## package the Helm chart into dist; OCI=oci://REGISTRY/PATH pushes it there
+	@command -v helm >/dev/null || { echo >&2 "There is no helm on the path. It builds from Go:"; \
+		echo >&2 "go install helm.sh/helm/v4/cmd/helm@v4.3.1"; exit 1; }
+	rm -f dist/devbench-*.tgz
+	helm package charts/devbench --destination dist
+	$(if $(OCI),helm push dist/devbench-*.tgz $(OCI))
 
 bench: $(VENV)/.dev ## run the programs behind the figures in benchmarks/README.md
 	@for words in $(BENCHMARKS); do \

@@ -24,6 +24,8 @@ COMMANDS = {
         "Find by experiment where the time goes and what makes it faster.",
     ),
     "sweep": ("bench.commands.sweep", "Measure a workload over a range of a parameter."),
+    "watch": ("bench.commands.watch", "Tell a hub of a cluster's runs that can't speak for themselves."),
+    "await": ("bench.commands.awaiting", "Wait until a hub has the results of a cluster's Jobs."),
     "report": ("bench.commands.report", "Write results up as one HTML page, as Markdown or as CSV."),
     "push": ("bench.commands.push", "Send a folder's results to a hub."),
     "hub": ("bench.commands.hub", "Serve results: take what runs send, and show it."),

@@ -31,8 +31,12 @@ PROMETHEUS = "v0.316.0"
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 EXCUSED = pytest.StashKey[bool]()
+CLUSTER = os.environ.get("DEVBENCH_TEST_CLUSTER", "own")
+"""Where the chart is tested: own makes a control plane here, existing takes the one of KUBECONFIG."""
 
-pytest_plugins = ("hubs",)
+PLUGINS = {"hubs": "hub", "planes": "cluster"}
+pytest_plugins = tuple(name for name, folder in PLUGINS.items() if (ROOT / "tests" / folder).is_dir())
+"""Fixtures of other folders, where they are: the tests of this file stand alone."""
 
 
 @dataclass(frozen=True)
@@ -149,6 +153,26 @@ def _changed_cuda_image() -> Absent | None:
     return Absent(what, f"remove {stamp.FILE.name}", avoidable=False)
 
 
+def _go() -> Absent | None:
+    if sys.platform == "win32":
+        return Absent("Helm is built for the tests on Linux and macOS only", "run it there", avoidable=False)
+    if shutil.which("go"):
+        return None
+    cure = "install Go 1.26 or later, which builds Helm and the like for the tests"
+    return Absent("there is no go on the path", cure, avoidable=True)
+
+
+def _cluster() -> Absent | None:
+    if CLUSTER == "existing" and not os.environ.get("KUBECONFIG"):
+        return Absent("DEVBENCH_TEST_CLUSTER=existing, but no KUBECONFIG", "name its file", avoidable=True)
+    if sys.platform != "linux":
+        return Absent(f"this is {platform.system()}", "run it on Linux", avoidable=False)
+    if not shutil.which("openssl"):
+        cure = "install it (on Debian: apt-get install openssl)"
+        return Absent("there is no openssl on the path", cure, avoidable=True)
+    return _go()
+
+
 def _postgresql() -> Absent | None:
     if sys.platform == "win32":
         return Absent("the tests start no PostgreSQL on Windows", "run it on Linux or macOS", avoidable=False)
@@ -158,6 +182,13 @@ def _postgresql() -> Absent | None:
         return None
     cure = "install it (on Debian: apt-get install postgresql)"
     return Absent("there is no PostgreSQL server (initdb, postgres)", cure, avoidable=True)
+
+
+def _control_plane() -> Absent | None:
+    if CLUSTER == "existing":
+        what = "DEVBENCH_TEST_CLUSTER=existing, and the test plays kubelets, which a real cluster has"
+        return Absent(what, "leave the variable out", avoidable=False)
+    return _cluster()
 
 
 def _prometheus() -> Absent | None:
@@ -201,6 +232,9 @@ CAPABILITIES: dict[str, Callable[[], Absent | None]] = {
     "chromium": _chromium,
     "container-engine": _container_engine,
     "changed-cuda-image": _changed_cuda_image,
+    "go": _go,
+    "cluster": _cluster,
+    "control-plane": _control_plane,
     "postgresql": _postgresql,
     "prometheus": _prometheus,
     "prometheus-3": _prometheus_3,

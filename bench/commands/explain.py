@@ -50,7 +50,8 @@ def explain(
                     stopped = Interrupted(error.signum, explaining.results)
             found = explaining.found
             if found is not None:
-                link.written(store.write_explanation(found, settings.output))
+                with link.writing(settings.output / store.EXPLANATIONS / f"{found.id}{store.SUFFIX}"):
+                    store.write_explanation(found, settings.output)
         _tell(found, stopped, settings)
 
 

@@ -11,7 +11,7 @@ import typer
 from bench import system
 from bench.commands import announce, as_json, build, complain, describe, print_json, say
 from bench.commands.options import with_settings
-from bench.errors import Interrupted
+from bench.errors import Interrupted, UsageError
 from bench.result import Result
 from bench.settings import RunSettings
 
@@ -19,8 +19,19 @@ from bench.settings import RunSettings
 def run(
     workloads: Annotated[list[str], typer.Argument(metavar="WORKLOAD…", help="A name, or the path of a .py file.")],
     settings: RunSettings,
+    only: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            metavar="N",
+            help="Of the workloads, measure the one at this place, counted from 0; a cluster's Indexed Job says so.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Measure workloads on one backend or more, and write a result file for each."""
+    if only is not None:
+        workloads = [_at(workloads, only)]
     from bench import run as measure
     from bench.output.progress import Drawer
     from bench.serving import serving
@@ -56,6 +67,12 @@ def _tell(results: Sequence[Result], stopped: Interrupted | None, settings: RunS
     code = stopped.exit_code if stopped else exit_code(results)
     if code:
         raise typer.Exit(code)
+
+
+def _at(workloads: Sequence[str], place: int) -> str:
+    if place >= len(workloads):
+        raise UsageError(f"option --only can't be {place}", f"{len(workloads)} are named, and the first one is 0.")
+    return workloads[place]
 
 
 def exit_code(results: Sequence[Result]) -> int:

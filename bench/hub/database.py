@@ -7,10 +7,12 @@ the disk before the sender hears of it. PostgreSQL does both by itself.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
 from sqlalchemy.exc import ArgumentError, DBAPIError
@@ -25,6 +27,12 @@ LOCK = 0x6465_7662
 """PostgreSQL's advisory lock of whoever brings the tables up to date."""
 
 
+BATCH = 64
+"""Documents of one transaction, at most."""
+
+T = TypeVar("T")
+
+
 class Database:
     """An open database.
 
@@ -36,6 +44,8 @@ class Database:
         self.engine = _engine(url)
         self.sqlite = self.engine.dialect.name == "sqlite"
         self._writing = threading.Lock()
+        self._turn = threading.Lock()
+        self._waiting: deque[tuple[Callable[[Connection], Any], Future[Any]]] = deque()
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
@@ -43,6 +53,46 @@ class Database:
         level = {} if self.sqlite else {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
         with self.engine.connect().execution_options(**level) as connection, connection.begin():
             yield connection
+
+    def run(self, work: Callable[[Connection], T]) -> T:
+        """Does one sender's work in a transaction that is on the disk when this returns, or has not happened.
+
+        SQLite has one writer, who would wait for the disk each time. So whoever waits for its turn is served by the
+        one before: all that has come meanwhile goes into one transaction, each in a part of its own that fails alone.
+        """
+        if not self.sqlite:
+            with self.write() as connection:
+                return work(connection)
+        own: Future[T] = Future()
+        self._waiting.append((work, own))
+        with self._turn:
+            while not own.done():
+                self._serve()
+        return own.result()
+
+    def _serve(self) -> None:
+        """Does all work that waits."""
+        batch: list[tuple[Callable[[Connection], Any], Future[Any]]] = []
+        while self._waiting and len(batch) < BATCH:
+            batch.append(self._waiting.popleft())
+        done: list[tuple[Future[Any], Any]] = []
+        try:
+            with self.write() as connection:
+                for work, answer in batch:
+                    try:
+                        with connection.begin_nested():
+                            done.append((answer, work(connection)))
+                    except Exception as error:
+                        answer.set_exception(error)
+        except BaseException as error:
+            for _, answer in batch:
+                if not answer.done():
+                    answer.set_exception(error)
+            if not isinstance(error, Exception):
+                raise
+        for answer, outcome in done:
+            if not answer.done():
+                answer.set_result(outcome)
 
     @contextmanager
     def write(self) -> Iterator[Connection]:

@@ -113,12 +113,18 @@ def _taken(database: Database, found: dict[str, Any], file: Path, number: int) -
     try:
         if "result" in found:
             body = str(found["result"]).encode()
-            writing.put_result(database, documents.result(body), body, when)
+            result = documents.result(body)
+            documents.named(result, result.id)
+            writing.put_result(database, result, body, when)
         elif "run" in found:
-            writing.put_run(database, documents.run(str(found["run"]).encode()), when)
+            run = documents.run(str(found["run"]).encode())
+            documents.named(run, run.id)
+            writing.put_run(database, run, when)
         else:
             body = str(found.get("explanation", "")).encode()
-            writing.put_explanation(database, documents.explanation(body), body, when)
+            explanation = documents.explanation(body)
+            documents.named(explanation, explanation.id)
+            writing.put_explanation(database, explanation, body, when)
     except Problem as problem:
         raise DataError(f"{file}, line {number}: {problem}", problem.hint) from None
 

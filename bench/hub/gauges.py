@@ -52,8 +52,9 @@ def lines(result: Result, key: str, pool: str) -> dict[str, str]:
         pool: where it ran.
     """
     found: dict[str, list[str]] = {}
+    own = f'key="{escaped(key)}"'
     for metric, labels, value in _samples(result, pool):
-        told = ",".join(f'{name}="{escaped(text)}"' for name, text in {"key": key, **labels}.items())
+        told = "".join([own, *(f',{name}="{escaped(text)}"' for name, text in labels.items())])
         found.setdefault(metric, []).append(f"{METRICS}{metric}{{{told}}} {number(value)}\n")
     return {metric: "".join(each) for metric, each in found.items()}
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Row, and_, func, select, tuple_
+from sqlalchemy import Connection, Row, and_, func, or_, select
 
 from bench.analyse.explain import Explanation
 from bench.hub.problems import Problem, absent
@@ -51,7 +51,9 @@ def page(connection: Connection, filters: dict[str, str], limit: int, cursor: st
     for name, value in filters.items():
         chosen = chosen.where(RESULTS.c[name] == value)
     if cursor is not None:
-        chosen = chosen.where(tuple_(RESULTS.c.created, RESULTS.c.id) < tuple_(*_place(cursor)))
+        created, name = _place(cursor)
+        earlier, same = RESULTS.c.created < created, RESULTS.c.created == created
+        chosen = chosen.where(or_(earlier, and_(same, RESULTS.c.id < name)))
     rows = connection.execute(chosen).all()
     older = _cursor(rows[limit - 1]) if len(rows) > limit else None
     return Page(rows[:limit], older)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import cache, partial
 from typing import Any, Literal
 
 from sqlalchemy import Connection, Table, and_, delete, or_, select, update
@@ -39,32 +40,38 @@ def put_result(database: Database, result: Result, body: bytes, received: int | 
     if received is not None:
         row["received"] = received
     document = {"id": row["id"], "body": row.pop("body")}
-    with database.write() as connection:
-        if _inserted(connection, RESULTS, row):
-            connection.execute(DOCUMENTS.insert(), document)
-            return "created"
-        older = and_(RESULTS.c.id == row["id"], RESULTS.c.precedence < row["precedence"])
-        same_rank = and_(
-            RESULTS.c.id == row["id"],
-            RESULTS.c.precedence == row["precedence"],
-            RESULTS.c.precedence != precedence.COMPLETE,
-            RESULTS.c.digest != row["digest"],
-        )
-        if connection.execute(update(RESULTS).where(or_(older, same_rank)).values(row)).rowcount:
-            connection.execute(update(DOCUMENTS).where(DOCUMENTS.c.id == row["id"]).values(body=document["body"]))
-            return "updated"
-        known = connection.execute(
-            select(RESULTS.c.digest, RESULTS.c.precedence, RESULTS.c.attempt).where(RESULTS.c.id == row["id"])
-        ).one()
-    if known.digest == row["digest"]:
-        return "same"
-    if known.precedence == row["precedence"] and known.attempt == row["attempt"]:
+    outcome = database.run(partial(_put_result, row=row, document=document))
+    if outcome == "differs":
         raise Problem(
             409,
             "final",
             f"result '{result.id}' is complete and differs from this one",
             "A complete result is final. What was measured anew needs another id, or a later attempt.",
         )
+    return outcome
+
+
+def _put_result(connection: Connection, row: dict[str, Any], document: dict[str, Any]) -> Outcome | Literal["differs"]:
+    if _inserted(connection, RESULTS, row):
+        connection.execute(DOCUMENTS.insert(), document)
+        return "created"
+    older = and_(RESULTS.c.id == row["id"], RESULTS.c.precedence < row["precedence"])
+    same_rank = and_(
+        RESULTS.c.id == row["id"],
+        RESULTS.c.precedence == row["precedence"],
+        RESULTS.c.precedence != precedence.COMPLETE,
+        RESULTS.c.digest != row["digest"],
+    )
+    if connection.execute(update(RESULTS).where(or_(older, same_rank)).values(row)).rowcount:
+        connection.execute(update(DOCUMENTS).where(DOCUMENTS.c.id == row["id"]).values(body=document["body"]))
+        return "updated"
+    known = connection.execute(
+        select(RESULTS.c.digest, RESULTS.c.precedence, RESULTS.c.attempt).where(RESULTS.c.id == row["id"])
+    ).one()
+    if known.digest == row["digest"]:
+        return "same"
+    if known.precedence == row["precedence"] and known.attempt == row["attempt"]:
+        return "differs"
     return "superseded"
 
 
@@ -88,14 +95,17 @@ def put_run(database: Database, run: RunState, seen: int | None = None) -> Outco
         "due": heard + int(LOST_AFTER * run.heartbeat_seconds * 1e6),
         "document": run.model_dump_json(),
     }
-    with database.write() as connection:
-        if _inserted(connection, RUNS, row):
-            return "created"
-        own = RUNS.c.id == row["id"]
-        replaces = RUNS.c.precedence < row["precedence"] if ended else RUNS.c.precedence <= row["precedence"]
-        if connection.execute(update(RUNS).where(and_(own, replaces)).values(row)).rowcount:
-            return "updated"
-        known = connection.execute(select(RUNS.c.document).where(own)).one()
+    return database.run(partial(_put_run, row=row, ended=ended))
+
+
+def _put_run(connection: Connection, row: dict[str, Any], ended: bool) -> Outcome:
+    if _inserted(connection, RUNS, row):
+        return "created"
+    own = RUNS.c.id == row["id"]
+    replaces = RUNS.c.precedence < row["precedence"] if ended else RUNS.c.precedence <= row["precedence"]
+    if connection.execute(update(RUNS).where(and_(own, replaces)).values(row)).rowcount:
+        return "updated"
+    known = connection.execute(select(RUNS.c.document).where(own)).one()
     return "same" if known.document == row["document"] else "superseded"
 
 
@@ -108,11 +118,14 @@ def put_explanation(database: Database, found: Explanation, body: bytes, receive
         "digest": records.digest(body),
         "document": json.dumps(json.loads(body)),
     }
-    with database.write() as connection:
-        if _inserted(connection, EXPLANATIONS, row):
-            return "created"
-        own = and_(EXPLANATIONS.c.id == row["id"], EXPLANATIONS.c.digest != row["digest"])
-        return "updated" if connection.execute(update(EXPLANATIONS).where(own).values(row)).rowcount else "same"
+    return database.run(partial(_put_explanation, row=row))
+
+
+def _put_explanation(connection: Connection, row: dict[str, Any]) -> Outcome:
+    if _inserted(connection, EXPLANATIONS, row):
+        return "created"
+    own = and_(EXPLANATIONS.c.id == row["id"], EXPLANATIONS.c.digest != row["digest"])
+    return "updated" if connection.execute(update(EXPLANATIONS).where(own).values(row)).rowcount else "same"
 
 
 def remove_results(connection: Connection, ids: list[str]) -> None:
@@ -123,6 +136,11 @@ def remove_results(connection: Connection, ids: list[str]) -> None:
 
 def _inserted(connection: Connection, table: Table, row: dict[str, Any]) -> bool:
     """Whether a row is new; of several that insert it at a time one is told so, and the others wait for it."""
-    made = sqlite.insert if connection.dialect.name == "sqlite" else postgresql.insert
-    statement: Any = made(table).values(row).on_conflict_do_nothing(index_elements=["id"])
-    return bool(connection.execute(statement).rowcount)
+    return bool(connection.execute(_insertion(connection.dialect.name, table), row).rowcount)
+
+
+@cache
+def _insertion(dialect: str, table: Table) -> Any:
+    """The statement, made once, since that takes longer than running it."""
+    made = sqlite.insert if dialect == "sqlite" else postgresql.insert
+    return made(table).on_conflict_do_nothing(index_elements=["id"])

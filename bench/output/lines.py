@@ -11,6 +11,8 @@ _ANSI = re.compile(r"\x1b(\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)|[@-Z\\
 
 def plain(text: str) -> str:
     """A line without colours and control characters, wherever it came from."""
+    if text.isprintable():
+        return text
     return "".join(each if each.isprintable() else " " for each in _ANSI.sub("", text))
 
 

@@ -7,6 +7,7 @@ import multiprocessing
 import os
 from multiprocessing.process import BaseProcess
 from pathlib import Path
+from typing import Any
 
 from hubs import TOKEN
 from synthetic import measured
@@ -18,7 +19,7 @@ from bench.output.sending.sender import attached
 from bench.result import Stop
 from bench.settings import load
 
-FORKS = multiprocessing.get_context("forkserver")
+FORKS: Any = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload(["killing", "bench.hub.serve", "bench.hub.app", "psycopg", "alembic.command", "urllib3"])
 
 BODY = [0.1 + n / 1000 for n in range(20)]
@@ -26,7 +27,7 @@ BODY = [0.1 + n / 1000 for n in range(20)]
 
 def start(target: object, *words: str) -> BaseProcess:
     """Starts one of the functions below in a process of its own."""
-    made = FORKS.Process(target=target, args=words, daemon=True)  # type: ignore[arg-type]
+    made: BaseProcess = FORKS.Process(target=target, args=words, daemon=True)
     made.start()
     return made
 

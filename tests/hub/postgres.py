@@ -6,6 +6,7 @@ import os
 import shutil
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -55,7 +56,7 @@ def cluster(durable: bool = False) -> Iterator[Cluster]:
         durable: whether a commit waits for the disk, as it does by default; tests of killed hubs need not.
     """
     folder = Path(tempfile.mkdtemp(prefix="devbench-pg-"))
-    user = next((u for u in USERS if _known(u)), None) if os.geteuid() == 0 else None
+    user = _user()
     if user:
         shutil.chown(folder, user)
     where = programs()
@@ -85,14 +86,14 @@ def cluster(durable: bool = False) -> Iterator[Cluster]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _known(user: str) -> bool:
-    import pwd  # Windows has none
+def _user() -> str | None:
+    """Who runs it, where it is not whoever runs the tests."""
+    if sys.platform == "win32" or os.geteuid() != 0:
+        return None
+    import pwd
 
-    try:
-        pwd.getpwnam(user)
-    except KeyError:
-        return False
-    return True
+    known = {each.pw_name for each in pwd.getpwall()}
+    return next((name for name in USERS if name in known), None)
 
 
 def _answers(port: int, server: subprocess.Popen[bytes], log: Path) -> None:

@@ -23,7 +23,7 @@ from bench.output.sending.messages import RunState
 from bench.output.sending.sender import Sender, attached
 from bench.output.sending.spool import Spool
 from bench.progress import Estimate, Progress
-from bench.result import Stop
+from bench.result import Result, Stop
 from bench.settings import load
 
 pytestmark = pytest.mark.once
@@ -50,6 +50,11 @@ def linked(folder: Path, hub: str, told: list[str], **given: Any) -> Any:
     settings = load(hub=hub, output=folder, **given)
     store.prepare(folder)
     return attached(settings, "cifar", lambda _: None, store.namer(settings.run_id), told.append)
+
+
+def change(spool: Spool, result: Result) -> None:
+    with spool.changing(spool.folder / store.file_name(result)):
+        store.write(result, spool.folder)
 
 
 def ids(hub: Served) -> list[str]:
@@ -107,7 +112,7 @@ def test_while_the_hub_is_away_results_wait_and_go_with_the_next_run(hub: Served
 def test_a_run_that_was_killed_leaves_its_last_state_to_the_next(hub: Served, tmp_path: Path) -> None:
     spool = Spool(tmp_path, hub.url)
     spool.prepare()
-    spool.note(store.write(measured("1", [0.1, 0.2], status="partial"), tmp_path))
+    change(spool, measured("1", [0.1, 0.2], status="partial"))
     with linked(tmp_path, hub.url, []):
         assert hub.get("/api/v1/results/1")["status"] == "partial"
 
@@ -116,12 +121,38 @@ def test_a_run_that_was_killed_leaves_its_last_state_to_the_next(hub: Served, tm
 def test_a_change_that_comes_while_a_file_is_sent_is_sent_too(hub: Served, tmp_path: Path) -> None:
     spool = Spool(tmp_path, hub.url)
     spool.prepare()
-    spool.note(store.write(measured("1", [0.1], status="partial"), tmp_path))
+    change(spool, measured("1", [0.1], status="partial"))
     (before,) = spool.waiting()
-    spool.note(store.write(measured("1", [0.1, 0.2], status="partial"), tmp_path))
+    change(spool, measured("1", [0.1, 0.2], status="partial"))
     spool.done(before)
     (after,) = spool.waiting()
     assert after.path == before.path
+
+
+def test_a_file_whose_writer_was_killed_before_it_noted_the_change_waits_too(tmp_path: Path) -> None:
+    spool = Spool(tmp_path, "http://hub")
+    spool.prepare()
+    killed = spool.changing(tmp_path / store.file_name(measured("1", [0.1])))
+    killed.__enter__()
+    path = store.write(measured("1", [0.1]), tmp_path)
+    (waiting,) = spool.waiting()
+    assert waiting.path == path
+
+
+def test_a_writers_note_is_left_to_it_as_long_as_it_lives(tmp_path: Path) -> None:
+    spool = Spool(tmp_path, "http://hub")
+    spool.prepare()
+    path = store.write(measured("1", [0.1]), tmp_path)
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as writer:
+        note = tmp_path / "spool" / "1-00000000.note"
+        note.write_text(json.dumps({"file": path.name, "hub": "http://hub", "writer": writer.pid}), encoding="utf-8")
+        (waiting,) = spool.waiting()
+        spool.done(waiting)
+        assert (waiting.path, note.exists()) == (path, True)
+        writer.communicate(b"\n")
+    (waiting,) = spool.waiting()
+    spool.done(waiting)
+    assert spool.waiting() == []
 
 
 @pytest.mark.usefixtures("known")

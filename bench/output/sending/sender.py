@@ -11,7 +11,7 @@ import contextlib
 import os
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
@@ -70,11 +70,16 @@ class Sender:
         with self.lock:
             self.run.now = Now.of(progress)
 
-    def saved(self, result: Result, path: Path) -> None:
-        """Notes a result that was written, and delivers it where it is done."""
-        self.spool.note(path)
-        if result.stop is None:
-            return
+    def save(self, result: Result) -> Path:
+        """Writes a result, and delivers it where it is done; returns its file."""
+        folder = self.spool.folder
+        with self.spool.changing(folder / store.file_name(result)):
+            path = store.write(result, folder)
+        if result.stop is not None:
+            self._finished(result)
+        return path
+
+    def _finished(self, result: Result) -> None:
         with self.lock:
             if result.id not in self.run.results:
                 self.run.results.append(result.id)
@@ -160,12 +165,12 @@ class Link:
     Args:
         save: writes a result.
         listener: hears of progress.
-        written: hears of another file among the results, such as an explanation.
+        writing: goes around the writing of another file among the results, such as an explanation.
     """
 
     save: Callable[[Result], Path]
     listener: Listener
-    written: Callable[[Path], None]
+    writing: Callable[[Path], AbstractContextManager[None]]
 
 
 @contextmanager
@@ -186,14 +191,9 @@ def attached(
         OutputError: the spool can't be written.
     """
     if settings.hub is None:
-        yield Link(lambda result: store.write(result, settings.output), listener, lambda _: None)
+        yield Link(lambda result: store.write(result, settings.output), listener, lambda _: nullcontext())
         return
     sender = _sender(settings, title, new_id, warn)
-
-    def save(result: Result) -> Path:
-        path = store.write(result, settings.output)
-        sender.saved(result, path)
-        return path
 
     def hear(progress: Progress) -> None:
         sender.progressed(progress)
@@ -203,7 +203,7 @@ def attached(
     state: State = "failed"
     reason = "a fault of devbench itself"
     try:
-        yield Link(save, hear, sender.spool.note)
+        yield Link(sender.save, hear, sender.spool.changing)
         state, reason = "finished", ""
     except Interrupted as error:
         state, reason = "interrupted", error.message

@@ -1,18 +1,22 @@
 """What a hub has not got yet: a folder of small notes beside the results, each naming a file and the hub it is for.
 
-A note is made after each change of a file, under a name of its own. Whoever delivers a file takes away the notes that
-were there before it was read, so a change that comes meanwhile keeps its own note. Nothing is locked: any number of
-processes may note and deliver, and be killed at any point; at worst a file is sent twice, which at the hub is once.
+A note is made before each change of a file, in case its writer is killed in between, and another after it, each under a
+name of its own. Whoever delivers a file takes away the notes that were there before it was read, but for those of a
+writer that lives, so a change that comes meanwhile keeps a note. Nothing is locked: any number of processes may note
+and deliver, and be killed at any point; at worst a file is sent twice, which at the hub is once.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
+import os
 import secrets
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from bench.output import store
 from bench.output.sending.messages import RunState
@@ -48,36 +52,48 @@ class Spool:
         self.notes = folder / FOLDER
         self.hub = hub.rstrip("/")
 
-    def note(self, path: Path) -> None:
-        """Notes that a file has changed, once it is on the disk.
+    @contextmanager
+    def changing(self, path: Path) -> Iterator[None]:
+        """Notes that a file changes, within, and that it has changed.
 
         Raises:
             OutputError: the folder is full or can't be written.
         """
-        name = path.relative_to(self.folder).as_posix()
-        older = self._of(name)
-        line = json.dumps({"file": name, "hub": self.hub}) + "\n"
-        store.write_text(self.notes / f"{path.stem}-{secrets.token_hex(4)}{SUFFIX}", [line])
+        self._note(path, {"writer": os.getpid()})
+        yield
+        older = self._of(self._name(path))
+        self._note(path, {})
         _remove(older)
+
+    def _note(self, path: Path, more: dict[str, int]) -> None:
+        line = json.dumps({"file": self._name(path), "hub": self.hub, **more}) + "\n"
+        store.write_text(self.notes / f"{path.stem}-{secrets.token_hex(4)}{SUFFIX}", [line])
+
+    def _name(self, path: Path) -> str:
+        return path.relative_to(self.folder).as_posix()
 
     def keep_run(self, run: RunState) -> None:
         """Keeps the last state of a run until it is delivered."""
         path = self.notes / RUNS / f"{run.id}{store.SUFFIX}"
-        store.write_text(path, [run.model_dump_json(indent=1), "\n"])
-        self.note(path)
+        with self.changing(path):
+            store.write_text(path, [run.model_dump_json(indent=1), "\n"])
 
     def waiting(self) -> list[Waiting]:
         """What this hub has not got, by name; runs last, which say which results there are."""
         found: dict[Path, list[Path]] = {}
-        for note, name in self._read():
-            found.setdefault(self.folder / name, []).append(note)
+        for note, said in self._read():
+            path = self.folder / said["file"]
+            if not _writes(said):
+                found.setdefault(path, []).append(note)
+            elif path.exists():
+                found.setdefault(path, [])  # sent as it is now; the note is its writer's
         order = sorted(found, key=lambda path: (path.parent.name == RUNS, path.name))
         return [Waiting(path, tuple(found[path])) for path in order]
 
     def done(self, waiting: Waiting) -> None:
         """Takes the notes of what was delivered away, and a run's state, which nothing else needs."""
         _remove(waiting.notes)
-        if waiting.path.parent == self.notes / RUNS and not self._of(waiting.path.relative_to(self.folder).as_posix()):
+        if waiting.path.parent == self.notes / RUNS and not self._of(self._name(waiting.path)):
             _remove([waiting.path])
 
     def prepare(self) -> None:
@@ -90,14 +106,22 @@ class Spool:
         store.prepare(self.notes / RUNS)
 
     def _of(self, name: str) -> list[Path]:
-        return [note for note, file in self._read() if file == name]
+        return [note for note, said in self._read() if said["file"] == name]
 
-    def _read(self) -> Iterator[tuple[Path, str]]:
+    def _read(self) -> Iterator[tuple[Path, dict[str, Any]]]:
         for note in sorted(self.notes.glob(f"*{SUFFIX}")):
             with contextlib.suppress(OSError, ValueError, LookupError, TypeError):
                 said = json.loads(note.read_text(encoding="utf-8"))
-                if said["hub"] == self.hub:
-                    yield note, said["file"]
+                if said["hub"] == self.hub and isinstance(said["file"], str):
+                    yield note, said
+
+
+def _writes(said: dict[str, Any]) -> bool:
+    """Whether a note is of another process that is about to change the file."""
+    import psutil
+
+    writer = said.get("writer")
+    return isinstance(writer, int) and writer != os.getpid() and psutil.pid_exists(writer)
 
 
 def _remove(paths: tuple[Path, ...] | list[Path]) -> None:

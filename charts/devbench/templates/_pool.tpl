@@ -1,0 +1,60 @@
+{{/* What a pool is: its own values, over poolDefaults, over its preset. */}}
+
+{{/* The whole pool as YAML: root, name. */}}
+{{- define "devbench.pool" -}}
+{{- $pool := deepCopy .root.Values.poolDefaults -}}
+{{- range $key, $value := index .root.Values.pools .name -}}
+{{- if and (kindIs "map" $value) (kindIs "map" (index $pool $key)) -}}
+{{- $inner := index $pool $key -}}
+{{- range $each, $one := $value }}{{ $_ := set $inner $each $one }}{{ end -}}
+{{- else -}}
+{{- $_ := set $pool $key $value -}}
+{{- end -}}
+{{- end -}}
+{{- $settings := deepCopy .root.Values.settings -}}
+{{- range $key, $value := $pool.settings }}{{ $_ := set $settings $key $value }}{{ end -}}
+{{- $_ := set $pool "settings" $settings -}}
+{{- $_ := set $pool "workloads" (default .root.Values.workloads $pool.workloads) -}}
+{{- toYaml $pool -}}
+{{- end -}}
+
+{{/* Where a pool's pods go, and what that costs, as YAML: nodeSelector, expressions, tolerations, instanceType,
+hourlyPrice, currency. Takes root, name, pool. */}}
+{{- define "devbench.place" -}}
+{{- $preset := .root.Files.Get (printf "presets/%s.yaml" .pool.preset) | fromYaml -}}
+{{- $common := ternary dict (.root.Files.Get "presets/common.yaml" | fromYaml) (hasKey $preset "bare") -}}
+{{- $gpu := eq .pool.backend "cuda" -}}
+{{- $kind := default dict $preset.cpu -}}
+{{- if and $gpu (not (hasKey $preset "bare")) -}}
+{{- $known := default dict $preset.accelerators -}}
+{{- if not (hasKey $known .pool.accelerator) -}}
+{{- fail (printf "pools.%s.accelerator is '%s', but the preset %s knows %s; for another, use preset none with your own nodeSelector" .name .pool.accelerator .pool.preset (keys $known | sortAlpha | join ", ")) -}}
+{{- end -}}
+{{- $kind = index $known .pool.accelerator -}}
+{{- end -}}
+{{- $selector := merge (deepCopy .pool.nodeSelector) (default dict $kind.nodeSelector) (default dict $common.nodeSelector) -}}
+{{- $expressions := list -}}
+{{- with $kind.product -}}
+{{- $expressions = append $expressions (dict "key" "nvidia.com/gpu.product" "operator" "In" "values" (ternary (list . (printf "%s-SHARED" .)) (list .) $.pool.allowSharedGpu)) -}}
+{{- end -}}
+{{- if not $gpu -}}
+{{- range $common.notForCpu }}{{ $expressions = append $expressions (dict "key" . "operator" "DoesNotExist") }}{{ end -}}
+{{- with $kind.notInstanceTypes }}{{ $expressions = append $expressions (dict "key" "node.kubernetes.io/instance-type" "operator" "NotIn" "values" .) }}{{ end -}}
+{{- else if not .pool.allowSharedGpu -}}
+{{- $expressions = concat $expressions (default list $common.notShared) -}}
+{{- with $kind.shared }}{{ $expressions = append $expressions (dict "key" "nvidia.com/gpu.product" "operator" "NotIn" "values" .) }}{{ end -}}
+{{- end -}}
+{{- $tolerations := .pool.tolerations -}}
+{{- if $gpu }}{{ $tolerations = concat $tolerations (default list $common.gpuTolerations) (default list $preset.gpuTolerations) }}{{ end -}}
+{{- if .pool.spot }}{{ $tolerations = concat $tolerations (default list $preset.spotTolerations) }}{{ end -}}
+{{- $type := default (default "" $kind.instanceType) .pool.instanceType -}}
+{{- if eq $type "any" }}{{ $type = "" }}{{ end -}}
+{{- if $type }}{{ $_ := set $selector "node.kubernetes.io/instance-type" $type }}{{ end -}}
+{{- $listed := default dict (index (default dict $preset.instanceTypes) $type) -}}
+{{- if and $listed.vcpus (ge (int .pool.cpu) (int $listed.vcpus)) -}}
+{{- fail (printf "pools.%s.cpu is %d, but a %s has %d vCPUs and the node keeps some: at most %d" .name (int .pool.cpu) $type (int $listed.vcpus) (sub (int $listed.vcpus) 1)) -}}
+{{- end -}}
+{{- $ours := or (not $listed.accelerator) (eq (default "" $listed.accelerator) .pool.accelerator) -}}
+{{- $price := default (and $ours (not .pool.spot) $listed.hourlyPrice) .pool.hourlyPrice -}}
+{{- toYaml (dict "nodeSelector" $selector "expressions" $expressions "tolerations" $tolerations "instanceType" $type "hourlyPrice" (default 0 $price)) -}}
+{{- end -}}

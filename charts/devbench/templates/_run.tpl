@@ -1,0 +1,290 @@
+{{/* The one pod that measures, and the Job around it. */}}
+
+{{/* A pool's pod template: root, name, pool. One pod now; a training over several workers would call it once a role. */}}
+{{- define "devbench.run.pod" -}}
+{{- $root := .root -}}
+{{- $pool := .pool -}}
+{{- $place := include "devbench.place" . | fromYaml -}}
+{{- $gpu := eq $pool.backend "cuda" -}}
+{{- $image := include "devbench.image" (dict "root" $root "backend" $pool.backend "override" $pool.image) -}}
+{{- $own := $root.Values.customWorkloads -}}
+metadata:
+  labels:
+    {{- include "devbench.selector" (dict "root" $root "component" "run") | nindent 4 }}
+    devbench/pool: {{ .name }}
+    sidecar.istio.io/inject: "false"
+    {{- with $pool.podLabels }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
+  annotations:
+    cluster-autoscaler.kubernetes.io/safe-to-evict: "false"
+    karpenter.sh/do-not-disrupt: "true"
+    linkerd.io/inject: disabled
+    {{- with $root.Values.metrics }}
+    {{- if and .enabled .annotations (ne (toString .podMonitor.enabled) "true") }}
+    prometheus.io/scrape: "true"
+    prometheus.io/port: {{ .port | quote }}
+    prometheus.io/path: /metrics
+    {{- end }}
+    {{- end }}
+    {{- with $pool.podAnnotations }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
+spec:
+  activeDeadlineSeconds: {{ int64 $pool.runSeconds }}
+  automountServiceAccountToken: false
+  enableServiceLinks: false
+  restartPolicy: Never
+  terminationGracePeriodSeconds: 60
+  {{- include "devbench.pull.secrets" $root | nindent 2 }}
+  {{- with $pool.runtimeClassName }}
+  runtimeClassName: {{ . }}
+  {{- end }}
+  {{- with $pool.priorityClassName }}
+  priorityClassName: {{ . }}
+  {{- end }}
+  securityContext:
+    {{- include "devbench.pod.security" $root | nindent 4 }}
+  {{- with $place.nodeSelector }}
+  nodeSelector:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+  {{- with $place.tolerations }}
+  tolerations:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+  {{- if $pool.affinity }}
+  affinity:
+    {{- toYaml $pool.affinity | nindent 4 }}
+  {{- else if or $place.expressions $pool.exclusiveNode }}
+  affinity:
+    {{- with $place.expressions }}
+    nodeAffinity:
+      requiredDuringSchedulingIgnoredDuringExecution:
+        nodeSelectorTerms:
+          - matchExpressions:
+              {{- toYaml . | nindent 14 }}
+    {{- end }}
+    {{- if $pool.exclusiveNode }}
+    podAntiAffinity:
+      requiredDuringSchedulingIgnoredDuringExecution:
+        - topologyKey: kubernetes.io/hostname
+          namespaceSelector: {}
+          labelSelector:
+            matchLabels:
+              app.kubernetes.io/name: {{ default $root.Chart.Name $root.Values.nameOverride }}
+              app.kubernetes.io/component: run
+    {{- end }}
+  {{- end }}
+  containers:
+    - name: devbench
+      image: {{ $image }}
+      imagePullPolicy: {{ $root.Values.image.pullPolicy }}
+      args:
+        - run
+        {{- range $pool.workloads }}
+        - {{ hasKey $own . | ternary (printf "/workloads/%s.py" .) . }}
+        {{- end }}
+        - --only
+        - $(JOB_COMPLETION_INDEX)
+      env:
+        - name: HOME
+          value: /tmp
+        - name: DEVBENCH_BACKEND
+          value: {{ and $gpu $pool.cpuColumn | ternary "cpu,cuda" $pool.backend }}
+        - name: DEVBENCH_OUTPUT
+          value: /results
+        {{- if $pool.dataClaim }}
+        - name: DEVBENCH_DATA_DIR
+          value: /data
+        {{- end }}
+        {{- if $place.hourlyPrice }}
+        - name: DEVBENCH_HOURLY_PRICE
+          value: {{ $place.hourlyPrice | quote }}
+        - name: DEVBENCH_CURRENCY
+          value: {{ $pool.currency }}
+        {{- end }}
+        {{- if $root.Values.metrics.enabled }}
+        - name: DEVBENCH_METRICS_PORT
+          value: {{ $root.Values.metrics.port | quote }}
+        - name: DEVBENCH_LINGER
+          value: {{ $root.Values.metrics.lingerSeconds | quote }}
+        {{- end }}
+        {{- include "devbench.settings.env" (dict "prefix" "DEVBENCH_" "settings" $pool.settings) | nindent 8 }}
+        {{- include "devbench.hub.env" $root | nindent 8 }}
+        - name: DEVBENCH_POOL
+          value: {{ .name }}
+        - name: DEVBENCH_IMAGE
+          value: {{ $image }}
+        {{- with $pool.image.digest }}
+        - name: DEVBENCH_IMAGE_DIGEST
+          value: {{ . }}
+        {{- end }}
+        {{- with $place.instanceType }}
+        - name: DEVBENCH_INSTANCE_TYPE
+          value: {{ . }}
+        {{- end }}
+        - name: DEVBENCH_NODE
+          valueFrom: {fieldRef: {fieldPath: spec.nodeName}}
+        - name: DEVBENCH_NAMESPACE
+          valueFrom: {fieldRef: {fieldPath: metadata.namespace}}
+        # The run's id and attempt, as bench/watcher/words.py reads them from outside.
+        - name: JOB_COMPLETION_INDEX
+          valueFrom: {fieldRef: {fieldPath: "metadata.annotations['batch.kubernetes.io/job-completion-index']"}}
+        - name: DEVBENCH_JOB
+          valueFrom: {fieldRef: {fieldPath: "metadata.labels['batch.kubernetes.io/job-name']"}}
+        - name: DEVBENCH_JOB_UID
+          valueFrom: {fieldRef: {fieldPath: "metadata.labels['batch.kubernetes.io/controller-uid']"}}
+        - name: DEVBENCH_RUN_ID
+          value: $(DEVBENCH_JOB).$(DEVBENCH_JOB_UID).$(JOB_COMPLETION_INDEX)
+        - name: DEVBENCH_EVICTIONS
+          valueFrom: {fieldRef: {fieldPath: "metadata.annotations['batch.kubernetes.io/job-index-ignored-failure-count']"}}
+        - name: DEVBENCH_ATTEMPT
+          value: 1$(DEVBENCH_EVICTIONS)1
+        {{- if $gpu }}
+        - name: CUDA_CACHE_PATH
+          value: /var/cache/cuda
+        {{- end }}
+        {{- include "devbench.plain.env" $pool.env | nindent 8 }}
+      {{- if $root.Values.metrics.enabled }}
+      ports:
+        - name: metrics
+          containerPort: {{ $root.Values.metrics.port }}
+      {{- end }}
+      resources:
+        {{- range $each := list "requests" "limits" }}
+        {{ $each }}:
+          cpu: {{ int $pool.cpu }}
+          memory: {{ $pool.memory }}
+          ephemeral-storage: {{ $pool.ephemeralStorage }}
+          {{- if $gpu }}
+          nvidia.com/gpu: {{ int $pool.gpus }}
+          {{- end }}
+        {{- end }}
+      securityContext:
+        {{- include "devbench.container.security" $root | nindent 8 }}
+      terminationMessagePolicy: FallbackToLogsOnError
+      volumeMounts:
+        - {name: results, mountPath: /results}
+        - {name: tmp, mountPath: /tmp}
+        - {name: hub-token, mountPath: /etc/devbench/hub, readOnly: true}
+        {{- range $name := $pool.workloads }}
+        {{- with index $own $name }}
+        - {name: {{ include "devbench.workload.volume" (dict "name" $name "own" .) }}, mountPath: /workloads/{{ $name }}.py, subPath: {{ $name }}.py, readOnly: true}
+        {{- end }}
+        {{- end }}
+        {{- if $pool.dataClaim }}
+        - {name: data, mountPath: /data, readOnly: true}
+        {{- end }}
+        {{- if $gpu }}
+        - {name: cuda-cache, mountPath: /var/cache/cuda}
+        {{- end }}
+  volumes:
+    - name: results
+      emptyDir: {}
+    - name: tmp
+      emptyDir: {}
+    {{- include "devbench.hub.volume" $root | nindent 4 }}
+    {{- include "devbench.workload.volumes" . | nindent 4 }}
+    {{- if $pool.dataClaim }}
+    - name: data
+      persistentVolumeClaim: {claimName: {{ $pool.dataClaim }}, readOnly: true}
+    {{- end }}
+    {{- if $gpu }}
+    - name: cuda-cache
+      {{- if or $pool.cudaCache.existingClaim $pool.cudaCache.size }}
+      persistentVolumeClaim:
+        claimName: {{ default (printf "%s-%s-cuda" (include "devbench.fullname" $root) .name) $pool.cudaCache.existingClaim }}
+      {{- else }}
+      emptyDir: {}
+      {{- end }}
+    {{- end }}
+{{- end -}}
+
+{{/* Workloads of one's own: those written into the values share a ConfigMap, whose name tells its content. */}}
+{{- define "devbench.workload.inline" -}}
+{{- range $name, $own := .Values.customWorkloads }}
+{{- with $own.inline }}
+{{ $name }}.py: {{ . | quote }}
+{{- end }}
+{{- end }}
+{{- end -}}
+
+{{- define "devbench.workload.inline.name" -}}
+{{ include "devbench.fullname" . }}-workloads-{{ include "devbench.workload.inline" . | sha256sum | trunc 8 }}
+{{- end -}}
+
+{{- define "devbench.workload.volume" -}}
+{{- if .own.inline -}}
+workloads
+{{- else -}}
+workload-{{ .name | lower | replace "_" "-" }}
+{{- end -}}
+{{- end -}}
+
+{{- define "devbench.workload.volumes" -}}
+{{- $root := .root -}}
+{{- $inline := false -}}
+{{- range $name := .pool.workloads }}
+{{- with index $root.Values.customWorkloads $name }}
+{{- if .inline }}
+{{- $inline = true }}
+{{- else }}
+- name: {{ include "devbench.workload.volume" (dict "name" $name "own" .) }}
+  configMap:
+    name: {{ .configMap.name }}
+    items:
+      - {key: {{ default (printf "%s.py" $name) .configMap.key }}, path: {{ $name }}.py}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- if $inline }}
+- name: workloads
+  configMap:
+    name: {{ include "devbench.workload.inline.name" $root }}
+{{- end }}
+{{- end -}}
+
+{{/* What of a Job can't be changed once it is there; its name ends in the hash of this: root, name, pool. */}}
+{{- define "devbench.run.fixed" -}}
+completionMode: Indexed
+completions: {{ len .pool.workloads }}
+backoffLimitPerIndex: 0
+podReplacementPolicy: Failed
+podFailurePolicy:
+  rules:
+    - action: Ignore
+      onPodConditions:
+        - type: DisruptionTarget
+          status: "True"
+    - action: FailJob
+      onExitCodes:
+        containerName: devbench
+        operator: In
+        values: [3]
+    - action: FailIndex
+      onExitCodes:
+        containerName: devbench
+        operator: In
+        values: [2]
+template:
+  {{- include "devbench.run.pod" . | nindent 2 }}
+{{- end -}}
+
+{{/* Labels and annotations of a Job, which tell the watcher what its indexes are: root, name, pool. */}}
+{{- define "devbench.run.labels" -}}
+{{ include "devbench.labels" (dict "root" .root "component" "run") }}
+devbench/pool: {{ .name }}
+{{- with .pool.queue }}
+kueue.x-k8s.io/queue-name: {{ . }}
+{{- end }}
+{{- end -}}
+
+{{- define "devbench.run.annotations" -}}
+devbench/workloads: {{ .pool.workloads | toJson | quote }}
+devbench/backends: {{ and (eq .pool.backend "cuda") .pool.cpuColumn | ternary "cpu,cuda" .pool.backend }}
+{{- end -}}
+
+{{- define "devbench.run.name" -}}
+{{ include "devbench.fullname" .root }}-{{ .name }}-{{ .fixed | sha256sum | trunc 8 }}
+{{- end -}}

@@ -1,0 +1,123 @@
+"""Which pods may talk to which, by the chart's NetworkPolicies, as Kubernetes reads them.
+
+The nodes of a test enforce no policy, so a connection that works proves nothing; the rules are read here instead.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from rendering import CHART, Object, pods, render
+
+pytestmark = [pytest.mark.once, pytest.mark.needs("go"), pytest.mark.timeout(1800)]
+
+NAMESPACES = {
+    "bench": {"kubernetes.io/metadata.name": "bench"},
+    "monitoring": {"kubernetes.io/metadata.name": "monitoring"},
+    "kube-system": {"kubernetes.io/metadata.name": "kube-system"},
+    "elsewhere": {"kubernetes.io/metadata.name": "elsewhere"},
+    "ingress-nginx": {"kubernetes.io/metadata.name": "ingress-nginx"},
+}
+STRANGERS: dict[str, tuple[str, dict[str, str]]] = {
+    "prometheus": ("monitoring", {"app": "prometheus"}),
+    "dns": ("kube-system", {"k8s-app": "kube-dns"}),
+    "someone": ("elsewhere", {"app": "web"}),
+    "ingress": ("ingress-nginx", {"app": "controller"}),
+    "postgresql": ("bench", {"app": "postgresql"}),
+    "outside": ("", {}),
+}
+PORTS = {"http": 8080, "metrics": 9400}
+
+
+def test_each_flow_that_is_needed_is_let_through() -> None:
+    flows = Flows(render())
+    for source, target, port in [
+        ("run", "hub", 8080), ("watcher", "hub", 8080), ("test", "hub", 8080), ("someone", "hub", 8080),
+        ("prometheus", "hub", 8080), ("prometheus", "run", 9400), ("run", "dns", 53), ("watcher", "dns", 53),
+        ("hub", "dns", 53), ("watcher", "outside", 443), ("watcher", "outside", 6443),
+    ]:  # fmt: skip
+        assert flows.allowed(source, target, port), f"{source} → {target}:{port}"
+
+
+def test_everything_else_is_shut() -> None:
+    flows = Flows(render())
+    for source, target, port in [
+        ("run", "outside", 443), ("run", "hub", 22), ("run", "run", 9400), ("someone", "run", 9400),
+        ("hub", "outside", 443), ("hub", "run", 9400), ("test", "outside", 443), ("someone", "watcher", 8080),
+        ("watcher", "outside", 80), ("hub", "postgresql", 5432), ("run", "someone", 53),
+    ]:  # fmt: skip
+        assert not flows.allowed(source, target, port), f"{source} → {target}:{port}"
+
+
+def test_with_postgresql_the_hub_reaches_it_and_only_the_named_users_reach_the_hub() -> None:
+    flows = Flows(render(CHART / "ci/postgresql-values.yaml"))
+    assert flows.allowed("hub", "postgresql", 5432)
+    assert not flows.allowed("hub", "outside", 5432)
+    assert not flows.allowed("run", "postgresql", 5432)
+    assert flows.allowed("ingress", "hub", 8080)
+    assert not flows.allowed("someone", "hub", 8080)
+
+
+def test_with_an_outside_hub_runs_and_the_watcher_reach_its_port() -> None:
+    flows = Flows(render(CHART / "ci/outside-hub-values.yaml"))
+    for source in ("run", "watcher", "test"):
+        assert flows.allowed(source, "outside", 8443)
+        assert not flows.allowed(source, "outside", 8444)
+
+
+class Flows:
+    """The policies of rendered objects, and the pods that they are about."""
+
+    def __init__(self, found: list[Object]) -> None:
+        self.policies = [each["spec"] for each in found if each["kind"] == "NetworkPolicy"]
+        self.places = dict(STRANGERS)
+        for _, template in pods(found):
+            labels = template["metadata"]["labels"]
+            self.places[labels["app.kubernetes.io/component"]] = ("bench", labels)
+
+    def allowed(self, source: str, target: str, port: int) -> bool:
+        """Whether a connection is let out by the one side and in by the other."""
+        return self._side("Egress", "egress", "to", source, target, port) and self._side(
+            "Ingress", "ingress", "from", target, source, port
+        )
+
+    def _side(self, kind: str, rules: str, peers: str, own: str, other: str, port: int) -> bool:
+        namespace, labels = self.places[own]
+        about = [
+            policy
+            for policy in self.policies
+            if namespace == "bench" and kind in policy["policyTypes"] and _selected(policy["podSelector"], labels)
+        ]
+        if not about:
+            return True
+        return any(
+            self._peers(rule.get(peers), other) and _ports(rule.get("ports"), port)
+            for policy in about
+            for rule in policy.get(rules, [])
+        )
+
+    def _peers(self, listed: list[Object] | None, name: str) -> bool:
+        namespace, labels = self.places[name]
+        if not listed:
+            return True
+        return any(
+            namespace != ""
+            and "ipBlock" not in peer
+            and (
+                _selected(peer["namespaceSelector"], NAMESPACES[namespace])
+                if "namespaceSelector" in peer
+                else namespace == "bench"
+            )
+            and _selected(peer.get("podSelector", {}), labels)
+            for peer in listed
+        )
+
+
+def _ports(listed: list[Object] | None, port: int) -> bool:
+    return not listed or any(PORTS.get(each["port"], each["port"]) == port for each in listed)
+
+
+def _selected(selector: dict[str, Any], labels: dict[str, str]) -> bool:
+    assert set(selector) <= {"matchLabels"}, "this test reads no expressions"
+    return all(labels.get(key) == value for key, value in selector.get("matchLabels", {}).items())

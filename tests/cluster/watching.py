@@ -1,0 +1,67 @@
+"""A real hub and a real watcher, for as long as a test needs them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from plane import Plane
+from rendering import ROOT
+
+TOKEN = "0123456789abcdef0123456789abcdef"
+
+
+@contextmanager
+def hub_in(folder: Path) -> Iterator[str]:
+    """The address of a hub on SQLite in a folder, served by this process."""
+    import hubs
+
+    from bench.hub.database import Database
+    from bench.hub.settings import load
+
+    tokens = folder / "token"
+    tokens.write_text(TOKEN + "\n", encoding="utf-8")
+    database = Database(str(folder / "hub.db"))
+    database.upgrade()
+    url, stop = hubs.in_thread(load(tokens_file=tokens), database)
+    try:
+        yield url
+    finally:
+        stop()
+        database.close()
+
+
+@contextmanager
+def watching(plane: Plane, namespace: str, hub: str, folder: Path) -> Iterator[Path]:
+    """`devbench watch` as a process, with the rights that the chart gives its service account and no others; its log.
+
+    Args:
+        plane: the control plane that it watches.
+        namespace: of the release.
+        hub: the address of the hub that it tells.
+        folder: with the hub's token in `token`.
+    """
+    account = folder / "account"
+    account.mkdir()
+    token = plane.kubectl("create", "token", "devbench-watcher", "-n", namespace)
+    (account / "token").write_text(token, encoding="utf-8")
+    (account / "ca.crt").write_bytes((plane.folder / "certificates" / "apiserver.crt").read_bytes())
+    words = [
+        *(sys.executable, "-m", "bench", "watch", "--namespace", namespace),
+        *("--selector", "app.kubernetes.io/instance=devbench,app.kubernetes.io/component=run"),
+        *("--server", plane.url, "--account", str(account)),
+        *("--hub", hub, "--hub-token-file", str(folder / "token")),
+    ]
+    log, environ = folder / "watcher.log", {**os.environ, "PYTHONPATH": str(ROOT)}
+    with log.open("wb") as out:
+        process = subprocess.Popen(words, stdout=out, stderr=out, env=environ, cwd=folder)
+    try:
+        yield log
+        assert process.poll() is None, log.read_text(encoding="utf-8")
+    finally:
+        process.terminate()
+        process.wait(20)
