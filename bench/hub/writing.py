@@ -136,11 +136,11 @@ def remove_results(connection: Connection, ids: list[str]) -> None:
 
 def _inserted(connection: Connection, table: Table, row: dict[str, Any]) -> bool:
     """Whether a row is new; of several that insert it at a time one is told so, and the others wait for it."""
-    return bool(connection.execute(_insertion(connection.dialect.name, table), row).rowcount)
+    return connection.execute(_insertion(connection.dialect.name, table), row).first() is not None
 
 
 @cache
 def _insertion(dialect: str, table: Table) -> Any:
     """The statement, made once, since that takes longer than running it."""
     made = sqlite.insert if dialect == "sqlite" else postgresql.insert
-    return made(table).on_conflict_do_nothing(index_elements=["id"])
+    return made(table).on_conflict_do_nothing(index_elements=["id"]).returning(table.c.id)
