@@ -73,18 +73,12 @@ def build(backend: str, base: str, name: str = NAME, *options: str) -> str:
         options: of `podman build`.
     """
     variables = {**environment(), "ENGINE": "podman", "BASE_IMAGE": base, "NAME": name}
-    given = ["--network=host", *wheels(), *options]
+    given = ["--network=host", *options]
     command = [str(ROOT / "images" / "build"), backend, "--", *given]
     with alone():
         done = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=3600)
     assert done.returncode == 0, f"{done.stdout[-4000:]}\n{done.stderr[-4000:]}"
     return f"{name}:{backend}"
-
-
-def wheels() -> list[str]:
-    """A folder of wheels that this machine's pip looks into, lent to the build."""
-    folder = Path(os.environ.get("PIP_FIND_LINKS", ""))
-    return ["--volume", f"{folder}:/wheels:ro"] if folder.is_absolute() and any(folder.glob("*.whl")) else []
 
 
 @dataclass(frozen=True)
