@@ -251,12 +251,10 @@ class _Image(PydanticBaseSettingsSource):
 
     def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:
         """The value of one field, its name, and that it is not complex."""
-        mounted = field_name == "output" and system.image() and os.path.ismount(MOUNT)
-        return (MOUNT if mounted else None), field_name, False
+        return self().get(field_name), field_name, False
 
     def __call__(self) -> dict[str, Any]:
-        found = {name: self.get_field_value(field, name)[0] for name, field in self.settings_cls.model_fields.items()}
-        return {name: value for name, value in found.items() if value is not None}
+        return {"output": MOUNT} if system.image() and os.path.ismount(MOUNT) else {}
 
 
 class _File(TomlConfigSettingsSource):

@@ -19,21 +19,19 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timezone
 from itertools import pairwise
 
 import bench
-from bench import registry
 from bench.analyse import stats
 from bench.measure import summary
 from bench.measure.events import PhaseBegun
 from bench.measure.plan import Planned, plan
-from bench.measure.sample import Sampling
 from bench.measure.turns import BLOCKS, FEWEST_BLOCKS, MEASURE_SECONDS
 from bench.result import ProcessSample, Result
 from bench.settings import load
-from benchmarks.turns import interval
+from benchmarks.turns import interval, started
 
 SLICE = 20.0
 """Seconds of training between two processes."""
@@ -46,13 +44,9 @@ Mark = tuple[float, int]
 """When the training said how many steps it had done, and how many."""
 
 
-def _quietly(phase: str, note: str) -> None:
-    """Tells nobody."""
-
-
 def measured(planned: Planned, cohort: int) -> ProcessSample:
     """One process of a default run, from its start to its end."""
-    worker = started(planned, cohort, full=False)
+    worker = started(planned.spec, cohort)
     worker.set_up()
     worker.warm_up()
     blocks = worker.sample.series[0].blocks
@@ -60,12 +54,6 @@ def measured(planned: Planned, cohort: int) -> ProcessSample:
         worker.run(FEWEST_BLOCKS, len(blocks))
     worker.finish(prove=False, latency=True)
     return worker.sample
-
-
-def started(planned: Planned, cohort: int, full: bool, tell: Callable[[str, str], None] = _quietly) -> Sampling:
-    """A worker of this spec."""
-    environment = registry.backend(planned.spec.backend).environment(planned.spec)
-    return Sampling(planned.spec, cohort, environment, 300.0, tell, full)
 
 
 def in_turns(epochs: int) -> None:
@@ -78,7 +66,7 @@ def in_turns(epochs: int) -> None:
         if note.startswith("step "):
             marks.append((time.perf_counter(), int(note.removeprefix("step "))))
 
-    training = started(planned, 0, True, tell)
+    training = started(planned.spec, tell=tell, full=True)
     while training.until(PhaseBegun).phase != "training":
         pass
     ended = threading.Thread(target=training.train)

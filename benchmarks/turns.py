@@ -6,7 +6,8 @@ import math
 import statistics
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import psutil
 
@@ -55,10 +56,17 @@ def spec_of(workload: str, case: str, loop: str) -> Spec:
     return group.planned[0].spec
 
 
+def started(
+    spec: Spec, cohort: int = 0, tell: Callable[[str, str], None] = lambda phase, note: None, **given: Any
+) -> Sampling:
+    """A worker of this spec that was just started; `given` is as for `Sampling`."""
+    environment = registry.backend(spec.backend).environment(spec)
+    return Sampling(spec, cohort, environment, 300.0, tell, **given)
+
+
 def worker_of(spec: Spec, cohort: int = 0) -> Sampling:
     """A worker of this spec, warmed up and suspended."""
-    backend = registry.backend(spec.backend)
-    worker = Sampling(spec, cohort, backend.environment(spec), 300.0, lambda phase, note: None)
+    worker = started(spec, cohort)
     worker.set_up()
     worker.warm_up()
     worker.handle.suspend()
@@ -67,10 +75,7 @@ def worker_of(spec: Spec, cohort: int = 0) -> Sampling:
 
 def workers_of(specs: Sequence[Spec]) -> list[Sampling]:
     """Workers that started at once, as a session has it once it knows their starts; warmed up alone, and suspended."""
-    workers = [
-        Sampling(spec, 0, registry.backend(spec.backend).environment(spec), 300.0, lambda phase, note: None, place=None)
-        for spec in specs
-    ]
+    workers = [started(spec, place=None) for spec in specs]
     for worker in workers:
         worker.set_up()
         worker.handle.suspend()

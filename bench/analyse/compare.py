@@ -11,7 +11,7 @@ from pydantic import Field
 from bench.analyse import stats
 from bench.analyse.breakeven import BreakEven, break_even
 from bench.analyse.comparable import Difference, axis, differences
-from bench.analyse.pairing import MATRIX, everyone, grouped, within_group
+from bench.analyse.pairing import everyone, grouped, within_group
 from bench.analyse.verdict import Word, needed, verdict
 from bench.result import Interval, Record, Result
 
@@ -112,9 +112,7 @@ def side_by_side(results: Sequence[Result], threshold: float = THRESHOLD) -> lis
 
 
 def matrix(members: Sequence[Result], threshold: float = THRESHOLD) -> list[Comparison]:
-    """Everyone of a group with everyone, where that is fair; nothing where they are too few or too many (`MATRIX`)."""
-    if len(members) not in MATRIX:
-        return []
+    """Everyone of a group with everyone, where that is fair."""
     return [found for base, other in everyone(members) if not (found := compare(base, other, threshold)).unfair]
 
 

@@ -19,7 +19,7 @@ class Pairing:
         pairs: (base, other), in the order of the others.
         alone: results that nothing comparable was found for.
         asked: whether each pair was named in so many words, so that it is refused where it is unfair, not left out.
-        groups: those that took turns, where they are few enough for a matrix.
+        groups: those that took turns and are few enough for a matrix; none where each pair was named.
     """
 
     pairs: list[tuple[Result, Result]]
@@ -38,7 +38,7 @@ def pair(sets: Sequence[Sequence[Result]]) -> Pairing:
     chosen = [counting(each) for each in sets]
     if len(sets) > 1 and all(len(each) == 1 for each in chosen):
         single = [each[0] for each in chosen]
-        return Pairing(everyone(single), [], asked=True, groups=[single] if len(single) in MATRIX else [])
+        return Pairing(everyone(single), [], asked=True)
     if len(sets) == 2:
         return _across(chosen[0], chosen[1])
     return _within([each for one in chosen for each in one])
@@ -59,6 +59,11 @@ def grouped(results: Iterable[Result]) -> list[list[Result]]:
     for each in results:
         found.setdefault(each.group, []).append(each)
     return list(found.values())
+
+
+def few(results: Iterable[Result]) -> list[list[Result]]:
+    """The groups that are small enough for a matrix."""
+    return [members for members in grouped(results) if len(members) in MATRIX]
 
 
 def within_group(members: Sequence[Result]) -> list[tuple[Result, Result]]:
@@ -143,8 +148,7 @@ def _nearest(bases: Sequence[Result], other: Result) -> Result | None:
 
 def _within(results: Sequence[Result]) -> Pairing:
     pairs, single = [], []
-    groups = grouped(results)
-    for members in groups:
+    for members in grouped(results):
         if len(members) > 1:
             pairs += within_group(members)
         else:
@@ -160,4 +164,4 @@ def _within(results: Sequence[Result]) -> Pairing:
         else:
             pairs.append((base, each))
             alone = [a for a in alone if a is not base]
-    return Pairing(pairs, alone, groups=[members for members in groups if len(members) in MATRIX])
+    return Pairing(pairs, alone, groups=few(results))

@@ -123,13 +123,18 @@ def main_series(sample: ProcessSample) -> Series | None:
     return next((x for x in sample.series if x.name == "step" and x.blocks), None)
 
 
+def process_blocks(result: Result) -> dict[int, list[Block]]:
+    """Cohort number: the blocks of steps of this result's process in it; where a time is none, as NaN, it has none."""
+    return {
+        sample.cohort: series.blocks
+        for sample in usable(result)
+        if (series := main_series(sample)) and all(b.seconds > 0 and b.steps > 0 for b in series.blocks)
+    }
+
+
 def process_values(result: Result, estimator: Estimator = median) -> dict[int, float]:
     """Cohort number: seconds a step of this result's process in it; a time that is none, as NaN, is left out."""
-    found = {}
-    for sample in usable(result):
-        series = main_series(sample)
-        if series is not None and all(block.seconds > 0 and block.steps > 0 for block in series.blocks):
-            found[sample.cohort] = estimator(series.blocks)
+    found = {cohort: estimator(blocks) for cohort, blocks in process_blocks(result).items()}
     return {cohort: seconds for cohort, seconds in found.items() if 0 < seconds < math.inf}
 
 

@@ -73,7 +73,7 @@ def compare(
         }
     else:
         groups = ([read(path_of[id(each)]) for each in members] for members in pairing.groups)
-        matrices = [matrix(members, settings.threshold) for members in groups]
+        matrices = [shown] if pairing.asked else [matrix(members, settings.threshold) for members in groups]
         typer.echo(verdicts.text(shown, matrices), nl=False)
         for each in refused:
             typer.echo(f"not comparable: {each.other.label} and {each.base.label}; name the two to see why")

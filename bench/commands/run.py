@@ -87,11 +87,11 @@ def exit_code(results: Sequence[Result]) -> int:
 
 def _show(results: Sequence[Result], threshold: float) -> None:
     from bench.analyse.compare import matrix, side_by_side
-    from bench.analyse.pairing import grouped
+    from bench.analyse.pairing import few
     from bench.output.table import show
 
-    matrices = [matrix(members, threshold) for members in grouped(results)]
-    show(results, side_by_side(results, threshold), sys.stdout, [each for each in matrices if each])
+    matrices = [matrix(members, threshold) for members in few(results)]
+    show(results, side_by_side(results, threshold), sys.stdout, matrices)
 
 
 command = build(with_settings(run), "run")

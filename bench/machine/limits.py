@@ -106,13 +106,19 @@ def memory_available(root: Path = ROOT) -> int:
 
     left = [int(psutil.virtual_memory().available)]
     for level in levels("memory", root):
-        used = level.number("memory.usage_in_bytes" if level.version == 1 else "memory.current")
-        if used is None:
-            continue
-        stat = level.table("memory.stat")
-        used -= stat.get("total_inactive_file" if level.version == 1 else "inactive_file", 0)
-        left += [max(0, limit - used) for limit in _limits(level)]
+        used = _used(level, "inactive_file")
+        if used is not None:
+            left += [max(0, limit - used) for limit in _limits(level)]
     return min(left)
+
+
+def _used(level: Level, *droppable: str) -> int | None:
+    """Bytes that a group holds, less these kinds of memory by their names in version 2; none where it is not told."""
+    used = level.number("memory.usage_in_bytes" if level.version == 1 else "memory.current")
+    if used is None:
+        return None
+    stat, prefix = level.table("memory.stat"), "total_" if level.version == 1 else ""
+    return used - sum(stat.get(prefix + kind, 0) for kind in droppable)
 
 
 @dataclass(frozen=True)
@@ -141,13 +147,9 @@ def memory_room(groups: Iterable[Level]) -> Room | None:
     """
     found = []
     for level in groups:
-        used = level.number("memory.usage_in_bytes" if level.version == 1 else "memory.current")
-        if used is None:
-            continue
-        stat = level.table("memory.stat")
-        kinds = ("total_active_file", "total_inactive_file") if level.version == 1 else ("active_file", "inactive_file")
-        used = max(0, used - sum(stat.get(kind, 0) for kind in kinds))
-        found += [Room(limit, used) for limit in _limits(level)]
+        used = _used(level, "active_file", "inactive_file")
+        if used is not None:
+            found += [Room(limit, max(0, used)) for limit in _limits(level)]
     return min(found, key=lambda room: room.left, default=None)
 
 

@@ -6,6 +6,7 @@ Worker's side only.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import re
 import statistics
@@ -83,18 +84,28 @@ def input_wait(rig: Rig, watch: Watch, reader: Reader) -> None:
     if iterator is None:
         return
     function = watch.plain if watch.model is not None else rig.seen["function"]
-    waits = []
-    try:
-        with rig.tf.device(rig.ctx.device):
-            for _ in range(REPEATS):
-                reader.sync(function(iterator) if watch.model is not None else function(*as_tuple(next(iterator))))
-                begun = time.perf_counter()
-                next(iterator)
-                waits.append(time.perf_counter() - begun)
-    except (StopIteration, rig.tf.errors.OutOfRangeError):
-        pass
+
+    def step(source: Any) -> Any:
+        return function(source) if watch.model is not None else function(*as_tuple(next(source)))
+
+    waits = _waits(rig, reader, step, iterator)
+    whole = watch.call.get("x") if watch.model is not None else rig.data
+    if not waits and isinstance(whole, rig.tf.data.Dataset):  # the timed part ended just where an epoch does
+        waits = _waits(rig, reader, step, iter(whole))
     if waits:
         rig.send(PhaseDone(phase="input_wait", seconds=statistics.median(waits)))
+
+
+def _waits(rig: Rig, reader: Reader, step: Callable[[Any], Any], iterator: Any) -> list[float]:
+    """Seconds that the next batch took after each of some steps, or of those that there were until the epoch's end."""
+    waits = []
+    with contextlib.suppress(StopIteration, rig.tf.errors.OutOfRangeError), rig.tf.device(rig.ctx.device):
+        for _ in range(REPEATS):
+            reader.sync(step(iterator))
+            begun = time.perf_counter()
+            next(iterator)
+            waits.append(time.perf_counter() - begun)
+    return waits
 
 
 def partial_batch(rig: Rig, reader: Reader) -> None:

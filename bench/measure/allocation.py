@@ -42,9 +42,9 @@ def rounds(
 
 def _wanted(base: Result, other: Result, start: float) -> float:
     """The best number of rounds for one comparison, where starting takes as long as `start` rounds."""
-    sides = [{s.cohort: series.blocks for s in r.samples if (series := stats.main_series(s))} for r in (base, other)]
-    both = [(sides[0][n], sides[1][n]) for n in sides[0] if n in sides[1]]
-    both = [pair for pair in both if min(map(len, pair)) >= 2 * SUBSETS and _timed(*pair)]
+    first, second = map(stats.process_blocks, (base, other))
+    both = [(first[n], second[n]) for n in first if n in second]
+    both = [pair for pair in both if min(map(len, pair)) >= 2 * SUBSETS]
     if not both:
         return 0.0
     lengths = [min(map(len, pair)) for pair in both]
@@ -63,8 +63,3 @@ def _subsets(base: list[Block], other: list[Block]) -> float:
 
 def _ratio(base: list[Block], other: list[Block]) -> float:
     return math.log(stats.faster_half(other) / stats.faster_half(base))
-
-
-def _timed(*sides: list[Block]) -> bool:
-    """Whether all of these blocks have a time."""
-    return all(block.seconds > 0 and block.steps > 0 for blocks in sides for block in blocks)

@@ -85,9 +85,9 @@ def render(
             yield _table(group[start : start + size], width)
         whole = {each.id for each in group if each.status != "failed"}
         for found in matrices:
-            told = [each for each in found if {each.base.id, each.other.id} <= whole]
+            told = verdicts.matrix([each for each in found if {each.base.id, each.other.id} <= whole])
             if told:
-                yield Text("".join(f"{line}\n" for line in verdicts.matrix(told)))
+                yield Text("".join(f"{line}\n" for line in told))
         yield from _paragraphs(group, comparisons, width)
 
 

@@ -9,6 +9,7 @@ from bench.analyse import stats
 from bench.analyse.breakeven import BreakEven
 from bench.analyse.comparable import Difference
 from bench.analyse.compare import Comparison
+from bench.analyse.pairing import MATRIX
 from bench.output import numbers
 from bench.output.lines import filled
 from bench.result import Interval
@@ -26,7 +27,7 @@ def text(comparisons: Sequence[Comparison], matrices: Sequence[Sequence[Comparis
         matrices: of each group all comparisons that are fair.
         width: of a line.
     """
-    lines = [line for each in matrices for line in (*matrix(each), "")]
+    lines = [line for each in matrices if (told := matrix(each)) for line in (*told, "")]
     for each in comparisons:
         lines += [line for paragraph in paragraphs(each, width) for line in paragraph]
     if len(comparisons) == 1:
@@ -108,13 +109,13 @@ def phases(found: Comparison) -> list[str]:
 
 
 def matrix(comparisons: Sequence[Comparison]) -> list[str]:
-    """Everyone against everyone, a dash where that is not fair: the row's time over the column's, and the verdict."""
+    """The row's time over the column's, and the verdict; a dash where two were not compared (`MATRIX`: how many)."""
     labels: dict[str, str] = {}
     for each in comparisons:
         labels.setdefault(each.base.id, each.base.label)
         labels.setdefault(each.other.id, each.other.label)
     cells = {(c.other.id, c.base.id): c for c in comparisons}
-    if len(labels) < 3:
+    if len(labels) not in MATRIX:
         return []
     ids = list(labels)
     lines = ["time of the row over that of the column:"]

@@ -1,8 +1,7 @@
 """Whether the cuda image that would be built now is the one whose tests passed last: a hash of what goes into it.
 
-Its build fetches 3.4 GB. So it is built where one of its inputs has changed: what
-only it has, and what decides how it looks for a device. The rest of the package is the same wheel as in the cpu image,
-which is built and run each time.
+Its build fetches 3.4 GB. So it is built where one of its inputs has changed: what only it has, and what decides how it
+looks for a device. The rest of the package is the same wheel as in the cpu image, which is built and run each time.
 """
 
 from __future__ import annotations

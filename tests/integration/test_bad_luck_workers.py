@@ -23,7 +23,7 @@ ENDS = {
     "turns": ("half", "neither"),
     "well": ("chatty", "swallows"),
 }
-pytestmark = pytest.mark.timeout(1500)
+pytestmark = [pytest.mark.timeout(1500), pytest.mark.once]
 
 PATIENT = ("--worker-timeout", "75s")
 """Longer than TensorFlow's import takes on a machine that does other things as well."""

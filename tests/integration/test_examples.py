@@ -14,6 +14,8 @@ from commandline import ROOT, devbench
 
 from bench.output import store
 
+pytestmark = pytest.mark.once
+
 REFERENCE = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
 
 
@@ -30,7 +32,6 @@ def test_the_example_runs_by_the_command_that_the_reference_shows(tmp_path: Path
         assert each.projection.steps == 3 * 8192 // 256
 
 
-@pytest.mark.once
 def test_the_references_python_measures_the_example(tmp_path: Path) -> None:
     (code,) = re.findall(r"^## Python\n```python\n(.*?)^```", REFERENCE, re.MULTILINE | re.DOTALL)
     ran = subprocess.run(

@@ -99,7 +99,7 @@ def test_what_a_dataset_leaves_over_is_a_phase_and_no_step_of_the_other_loops(ru
         assert found.projection.steps == 21
     assert runs.result("left_over").samples[0].phases["partial_batch"] > 0
     stepped = runs.result("left_over", "step").samples[0]
-    assert stepped.phases["partial_batch"] > stepped.phases["partial_batch_again"] > 0
+    assert min(stepped.phases["partial_batch"], stepped.phases["partial_batch_again"]) > 0
     assert stepped.facts["traces"] == runs.result("fit_dataset", "step").samples[0].facts["traces"]
 
 

@@ -9,7 +9,7 @@ import pytest
 from commandline import started
 from measuring import ONCE, SECONDS, own
 
-pytestmark = pytest.mark.timeout(SECONDS)
+pytestmark = [pytest.mark.timeout(SECONDS), pytest.mark.once]
 
 
 def test_a_sweep_ends_where_memory_does_and_says_so(tmp_path: Path) -> None:
@@ -32,17 +32,8 @@ def test_two_files_take_turns_and_end_with_a_verdict(tmp_path: Path) -> None:
     text = Path(own("grows")).read_text(encoding="utf-8")
     for name, factor in (("old", "1"), ("new", "4")):
         (folder / f"{name}.py").write_text(text.replace("p.batch,", f"{factor} * p.batch,"), encoding="utf-8")
-    words = (
-        str(folder / "old.py"),
-        str(folder / "new.py"),
-        "--compare",
-        "--json",
-        "--max-processes",
-        "3",
-        "--max-time",
-        "30m",
-    )
-    with started(tmp_path, "run", *words) as run:
+    words = (str(folder / "old.py"), str(folder / "new.py"), "--compare", "--json")
+    with started(tmp_path, "run", *words, "--max-processes", "3", "--max-time", "2m") as run:
         run.process.wait(timeout=SECONDS)
         ended = run.end()
     assert ended.code == 0, ended.said()

@@ -90,6 +90,16 @@ def test_three_results_make_a_matrix(two: tuple[str, str], tmp_path: Path) -> No
     assert row.split() == ["C", "0.5", "faster", "0.385", "faster", "–"]
 
 
+def test_a_matrix_of_named_results_holds_what_was_forced_and_one_of_two_is_none(
+    two: tuple[str, str], tmp_path: Path
+) -> None:
+    third = saved(tmp_path, [0.005 * n for n in NOISE], "20260102T030405000-dddddddd", workload="mnist")
+    done = devbench(*two, third, "--force")
+    row = next(line for line in done.stdout.splitlines() if line.startswith("  C   "))
+    assert row.split() == ["C", "0.5", "faster", "0.385", "faster", "–"]
+    assert devbench(*two).stdout.startswith("slower: ")
+
+
 def test_a_folder_is_compared_within_itself(two: tuple[str, str], tmp_path: Path) -> None:
     done = devbench(str(tmp_path))
     assert done.stdout.startswith("slower: cifar on cuda")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from test_machine_limits import version_1, version_2
 
 from bench.machine.limits import Room
 from bench.measure.memory import LATEST, MemoryWatch, full
@@ -12,61 +13,47 @@ from bench.measure.memory import LATEST, MemoryWatch, full
 GIB, MIB = 2**30, 2**20
 
 
-def version_2(root: Path, current: int, files: int = 0, limit: str = str(GIB)) -> Path:
+def holding(root: Path, current: int, files: int = 0, limit: str = str(GIB)) -> Path:
     """A root whose one control group of version 2 holds so much, of it so much that can be dropped."""
-    written = {
-        "proc/self/mountinfo": "30 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw",
-        "proc/self/cgroup": "0::/",
-        "sys/fs/cgroup/memory.max": limit,
-        "sys/fs/cgroup/memory.current": str(current),
-        "sys/fs/cgroup/memory.stat": f"anon 1\nactive_file {files // 2}\ninactive_file {files - files // 2}",
-    }
-    for name, text in written.items():
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_text(text)
-    return root
+    stat = f"anon 1\nactive_file {files // 2}\ninactive_file {files - files // 2}"
+    return version_2(root, {"memory.max": limit, "memory.current": str(current), "memory.stat": stat})
 
 
-def version_1(root: Path, current: int, files: int) -> Path:
+def holding_1(root: Path, current: int, files: int) -> Path:
     """The same in version 1."""
     written = {
-        "proc/self/mountinfo": "33 31 0:30 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory",
-        "proc/self/cgroup": "4:memory:/",
-        "sys/fs/cgroup/memory/memory.limit_in_bytes": str(GIB),
-        "sys/fs/cgroup/memory/memory.usage_in_bytes": str(current),
-        "sys/fs/cgroup/memory/memory.stat": f"total_active_file {files}\ntotal_inactive_file 0",
+        "memory.limit_in_bytes": str(GIB),
+        "memory.usage_in_bytes": str(current),
+        "memory.stat": f"total_active_file {files}\ntotal_inactive_file 0",
     }
-    for name, text in written.items():
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_text(text)
-    return root
+    return version_1(root, {f"memory/{name}": text for name, text in written.items()})
 
 
 def test_a_limit_that_is_nearly_reached_is_told_with_what_is_in_use(tmp_path: Path) -> None:
-    room, _ = MemoryWatch(version_2(tmp_path, GIB - 10 * MIB)).look()
+    room, _ = MemoryWatch(holding(tmp_path, GIB - 10 * MIB)).look()
     assert room == Room(GIB, GIB - 10 * MIB)
 
 
 def test_files_that_the_kernel_can_drop_are_not_in_use(tmp_path: Path) -> None:
-    assert MemoryWatch(version_2(tmp_path / "2", GIB - MIB, files=300 * MIB)).look()[0] is None
-    assert MemoryWatch(version_1(tmp_path / "1", GIB - MIB, files=300 * MIB)).look()[0] is None
-    room, _ = MemoryWatch(version_1(tmp_path / "full", GIB, files=MIB)).look()
+    assert MemoryWatch(holding(tmp_path / "2", GIB - MIB, files=300 * MIB)).look()[0] is None
+    assert MemoryWatch(holding_1(tmp_path / "1", GIB - MIB, files=300 * MIB)).look()[0] is None
+    room, _ = MemoryWatch(holding_1(tmp_path / "full", GIB, files=MIB)).look()
     assert room == Room(GIB, GIB - MIB)
 
 
 def test_the_nearer_the_limit_the_sooner_is_the_next_look(tmp_path: Path) -> None:
     waits = []
     for used in (0, 700 * MIB, 900 * MIB, 950 * MIB):
-        waits.append(MemoryWatch(version_2(tmp_path / str(used), used)).look()[1])
+        waits.append(MemoryWatch(holding(tmp_path / str(used), used)).look()[1])
     assert waits == sorted(waits, reverse=True)
     assert waits[0] > 2 * waits[2] > 0
-    far = MemoryWatch(version_2(tmp_path / "far", 0, limit=str(64 * GIB)))
+    far = MemoryWatch(holding(tmp_path / "far", 0, limit=str(64 * GIB)))
     assert far.look() == (None, LATEST)
 
 
 @pytest.mark.parametrize("limit", ["max", ""])
 def test_without_a_limit_nothing_is_told(tmp_path: Path, limit: str) -> None:
-    assert MemoryWatch(version_2(tmp_path, 10 * GIB, limit=limit)).look() == (None, LATEST)
+    assert MemoryWatch(holding(tmp_path, 10 * GIB, limit=limit)).look() == (None, LATEST)
     assert MemoryWatch(tmp_path / "empty").look() == (None, LATEST)
 
 
