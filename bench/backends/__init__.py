@@ -7,6 +7,8 @@ A backend module holds
     require() -> None                     raises DeviceAbsent with cause and cure; quick, without TensorFlow
     configure(tf) -> str                  in the worker: chooses the device, hides the others, returns its
                                           name such as "/device:GPU:0"; raises DeviceAbsent
+    slow_start(tf) -> str                 in the worker, before it is configured: why its first start may take
+                                          many minutes; empty where it does not
     describe(tf) -> dict[str, Any]        in the worker: what device it is, with versions of what drives it
     checks() -> Iterator[Check]           doctor's checks, without TensorFlow in this process
 

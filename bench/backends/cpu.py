@@ -49,6 +49,11 @@ def configure(tf: Any) -> str:
     return "/device:CPU:0"
 
 
+def slow_start(tf: Any) -> str:
+    """Empty: nothing is compiled for a CPU."""
+    return ""
+
+
 def describe(tf: Any) -> dict[str, Any]:
     """What CPU it is, with the extensions that choose its code paths, as JSON values."""
     return {

@@ -72,6 +72,21 @@ def configure(tf: Any) -> str:
     return "/device:GPU:0"
 
 
+def slow_start(tf: Any) -> str:
+    """Says when the driver must compile TensorFlow's kernels, which are older than the GPU; it may do so for minutes.
+
+    Args:
+        tf: the imported TensorFlow, in which nothing has run yet.
+    """
+    for device in tf.config.list_physical_devices("GPU")[:1]:
+        capability = tf.config.experimental.get_device_details(device).get("compute_capability")
+        targets = tf.sysconfig.get_build_info().get("cuda_compute_capabilities", [])
+        if capability is not None and look.covered(tuple(capability), targets) == "ptx":
+            version = ".".join(map(str, capability))
+            return f"TensorFlow has no machine code for this GPU ({version}): the first start compiles it, for minutes"
+    return ""
+
+
 def describe(tf: Any) -> dict[str, Any]:
     """Which GPU it is and what drives it, as JSON values; memory in bytes."""
     device = tf.config.get_visible_devices("GPU")[0]

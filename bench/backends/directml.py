@@ -67,6 +67,11 @@ def configure(tf: Any) -> str:
     return "/device:GPU:0"
 
 
+def slow_start(tf: Any) -> str:
+    """Empty: DirectML compiles nothing for minutes."""
+    return ""
+
+
 def describe(tf: Any) -> dict[str, Any]:
     """Which adapter it is and what drives it, as JSON values."""
     device = tf.config.get_visible_devices("GPU")[0]

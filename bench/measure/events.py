@@ -77,11 +77,15 @@ class Finish(Message):
 
 
 class PhaseBegun(Message):
-    """The worker entered a phase; a long one says why in `note`."""
+    """The worker entered a phase; a long one says why in `note`, and where it may be silent for many minutes `slow`.
+
+    Then so may be the phases after it, up to the steps.
+    """
 
     event: Literal["phase-begun"] = "phase-begun"
     phase: str
     note: str = ""
+    slow: bool = False
 
 
 class PhaseDone(Message):

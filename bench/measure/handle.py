@@ -42,6 +42,9 @@ OURS = re.compile(
 )
 """Lines of Python's fault handler that say nothing about the user's program."""
 
+SLOW_SECONDS = 3600.0
+"""How long a worker may be silent that has said why it may be: kernels that are compiled for a new GPU."""
+
 GRACE_SECONDS = 5.0
 """How long a worker that has said its last may take to end."""
 
@@ -67,6 +70,7 @@ class Handle:
     def __init__(self, spec: Spec, environment: dict[str, str], timeout: float, full: bool = False) -> None:
         self.spec = spec
         self.timeout = timeout
+        self.patience = timeout
         self.phase = "start"
         self.started = datetime.now(timezone.utc)
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as the handle
@@ -112,6 +116,7 @@ class Handle:
         assert self.process.stdin is not None
         if isinstance(message, Go | Latency | Trace):
             self.phase = "steps"  # only before and after them does the worker name its phases
+            self.patience = self.timeout
         with contextlib.suppress(OSError):
             self.process.stdin.write(message.model_dump_json().encode() + b"\n")
             self.process.stdin.flush()
@@ -122,7 +127,7 @@ class Handle:
         Raises:
             WorkerEnded: when it failed, ended, was killed, or was silent for too long.
         """
-        deadline = time.monotonic() + self.timeout
+        deadline = time.monotonic() + self.patience
         while True:
             room, soon = self._memory.look()
             if room is not None:
@@ -146,6 +151,7 @@ class Handle:
             raise WorkerEnded(Failure(kind="crashed", message=message, last_lines=self.last_lines())) from None
         if isinstance(event, PhaseBegun):
             self.phase = event.phase
+            self.patience = max(self.patience, SLOW_SECONDS if event.slow else 0.0)
         if isinstance(event, Failed):
             self.kill()
             raise WorkerEnded(event.failure.model_copy(update={"last_lines": self.last_lines()}))
@@ -249,9 +255,8 @@ class Handle:
         self.kill()
         return Failure(
             kind="hung",
-            message=f"the worker was silent for {self.timeout:g} s{self._own_line()} and was ended",
-            hint="If this phase may take so long (a first start on a new GPU compiles for minutes), "
-            "give it more with --worker-timeout 10m.",
+            message=f"the worker was silent for {self.patience:g} s{self._own_line()} and was ended",
+            hint="If this phase may take so long, give it more with --worker-timeout 10m.",
             phase=self.phase,
             last_lines=self.last_lines(),
         )

@@ -55,10 +55,10 @@ class Worker:
         self.begun = ""
 
     @contextmanager
-    def phase(self, name: str, note: str = "") -> Iterator[None]:
+    def phase(self, name: str) -> Iterator[None]:
         """Times one phase of setting up and reports it."""
         self.begun = name
-        self.send(PhaseBegun(phase=name, note=note))
+        self.send(PhaseBegun(phase=name))
         begun = time.perf_counter()
         yield
         self.send(PhaseDone(phase=name, seconds=time.perf_counter() - begun))
@@ -119,11 +119,12 @@ class Worker:
             import tensorflow as tf
 
             _ = tf.keras.Model
-        note = "the first start on a new GPU may compile kernels for minutes" if spec.backend == "cuda" else ""
-        with self.phase("device_init", note):
+        with self.phase("device_init"):
             from bench import registry
 
             backend = registry.backend(spec.backend)
+            if reason := backend.slow_start(tf):
+                self.send(PhaseBegun(phase=self.begun, note=reason, slow=True))
             tf.config.threading.set_intra_op_parallelism_threads(spec.threads.intra)
             tf.config.threading.set_inter_op_parallelism_threads(spec.threads.inter)
             self.device = backend.configure(tf)

@@ -25,6 +25,7 @@ spec = Spec(workload="cifar", backend=backend.NAME, threads=threads, onednn=Fals
 os.environ.update(backend.environment(spec))
 import tensorflow as tf
 try:
+    slow = backend.slow_start(tf)
     device = backend.configure(tf)
 except DevbenchError as error:
     told = {"error": type(error).__name__, "code": error.exit_code, "told": error.message, "hint": error.hint}
@@ -32,7 +33,8 @@ except DevbenchError as error:
     sys.exit()
 with tf.device(device):
     value = tf.matmul(tf.ones((2, 3)), tf.ones((3, 2)))
-told = {"device": device, "ran": value.device, "value": float(value[0, 0]), "describe": backend.describe(tf)}
+told = {"device": device, "slow": slow, "ran": value.device, "value": float(value[0, 0])}
+told["describe"] = backend.describe(tf)
 told["physical"] = [one.device_type for one in tf.config.list_physical_devices()]
 print(json.dumps({**told, "framework": framework(tf)}))
 """
@@ -57,6 +59,7 @@ def test_the_cpu_backend_runs_on_the_cpu_with_nothing_else_in_sight(cpu: dict[st
     assert cpu["ran"].endswith("/device:CPU:0")
     assert cpu["physical"] == ["CPU"]
     assert cpu["value"] == 3.0
+    assert cpu["slow"] == ""
 
 
 def test_the_cpu_is_described(cpu: dict[str, Any]) -> None:

@@ -13,6 +13,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -258,6 +259,20 @@ def test_machine_code_serves_its_own_generation_and_ptx_all_later_ones(
     capability: tuple[int, int], targets: list[str], expected: str
 ) -> None:
     assert look.covered(capability, targets) == expected
+
+
+@pytest.mark.parametrize(("capability", "says"), [((12, 0), "no machine code for this GPU (12.0)"), ((8, 6), "")])
+def test_a_worker_says_that_its_first_start_is_slow_only_where_code_must_be_compiled(
+    capability: tuple[int, int], says: str
+) -> None:
+    config = SimpleNamespace(  # what TensorFlow tells of a GPU that is not here
+        list_physical_devices=lambda kind: ["GPU:0"],
+        experimental=SimpleNamespace(get_device_details=lambda device: {"compute_capability": capability}),
+    )
+    built = {"cuda_compute_capabilities": ["sm_80", "compute_90"]}
+    told = cuda.slow_start(SimpleNamespace(config=config, sysconfig=SimpleNamespace(get_build_info=lambda: built)))
+    assert says in told
+    assert bool(told) == bool(says)
 
 
 def cuda_build(folder: Path) -> Path:

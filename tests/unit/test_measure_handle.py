@@ -1,0 +1,57 @@
+"""How long a worker may be silent: real processes that speak a worker's words and wait."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from bench import system
+from bench.measure.events import Done, Go, PhaseBegun
+from bench.measure.handle import Handle, WorkerEnded
+from bench.spec import Data, Spec, Threads
+
+SILENT = 2.0
+SAYS = """
+import sys, time
+sys.stdin.readline()
+print('{"event": "phase-begun", "phase": "device_init", "slow": %s}', flush=True)
+time.sleep(%f)
+print('{"event": "done"}', flush=True)
+sys.stdin.read()
+"""
+
+
+@contextmanager
+def worker(monkeypatch: pytest.MonkeyPatch, slow: bool) -> Iterator[Handle]:
+    """A worker that enters a phase, is silent for longer than it may be in general, and then for good."""
+    script = SAYS % (str(slow).lower(), 1.5 * SILENT)
+    monkeypatch.setattr(system, "python", lambda module: [sys.executable, "-S", "-c", script])
+    spec = Spec(workload="cifar", backend="cpu", threads=Threads(intra=1, inter=1), data=Data(kind="own"))
+    handle = Handle(spec, {}, SILENT)
+    try:
+        yield handle
+    finally:
+        handle.kill()
+        handle.close()
+
+
+def test_a_worker_that_is_silent_for_longer_than_it_may_be_is_ended_with_its_phase(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with worker(monkeypatch, slow=False) as handle:
+        assert isinstance(handle.event(), PhaseBegun)
+        with pytest.raises(WorkerEnded, match="silent for 2 s") as ended:
+            handle.event()
+    assert (ended.value.failure.kind, ended.value.failure.phase) == ("hung", "device_init")
+
+
+def test_a_worker_that_has_said_why_it_is_slow_may_be_silent_up_to_its_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    with worker(monkeypatch, slow=True) as handle:
+        assert isinstance(handle.event(), PhaseBegun)
+        assert isinstance(handle.event(), Done)
+        handle.order(Go())
+        with pytest.raises(WorkerEnded, match="silent for 2 s"):
+            handle.event()
