@@ -50,6 +50,7 @@ def run(
         Interrupted: by SIGINT or SIGTERM in the main thread; its `results` hold what was measured.
     """
     from contextlib import ExitStack
+    from pathlib import Path
 
     from bench.errors import Interrupted
     from bench.measure.interrupt import interruptible
@@ -63,18 +64,17 @@ def run(
     chosen = settings if settings is not None else load(**options)
     results: list[Result] = []
     new_id = store.namer(chosen.run_id)
-    title = ", ".join(map(str, workloads))
+    title = ", ".join(Path(each).name if str(each).endswith(".py") else str(each) for each in workloads)
     with ExitStack() as stack:
         served = served or stack.enter_context(serving(chosen))
         stack.enter_context(interruptible())
-        groups = plan(workloads, chosen)
         store.prepare(chosen.output)
         if chosen.profile is not None:
             store.prepare(chosen.profile, "--profile")
         try:
             with attached(chosen, title, listener or (lambda _: None), new_id, warn or (lambda _: None)) as link:
                 save, listen = served.saving(link.save), served.listening(link.listener)
-                for group in groups:
+                for group in plan(workloads, chosen):
                     session = Session(group, chosen, save, listen, new_id)
                     results.extend(session.results)
                     session.run()

@@ -127,10 +127,16 @@ def history(series: Annotated[str, Path(pattern=r"^[0-9a-f]{16}$")], at: At) -> 
 
 
 @READ.get("/runs", tags=["runs"])
-def list_runs(at: At, limit: Annotated[int, Query(ge=1, le=500)] = 50) -> Runs:
-    """Lists runs, those that go on first."""
+def list_runs(
+    at: At,
+    limit: Annotated[int, Query(ge=1, le=500, description="runs a page")] = 50,
+    cursor: Annotated[str | None, Query(max_length=400, description="where the page before ended")] = None,
+    prefix: Annotated[str, Query(max_length=200, description="what the ids of all runs begin with")] = "",
+) -> Runs:
+    """Lists runs, those that go on first, page by page."""
     with at.database.read() as connection:
-        return Runs(runs=[ToldRun.of(each) for each in reading.runs(connection, records.now(), limit)])
+        found = reading.runs(connection, records.now(), limit, cursor, prefix)
+    return Runs(runs=[ToldRun.of(each) for each in found.runs], next=found.older)
 
 
 @READ.get("/runs/{id}", tags=["runs"])

@@ -7,14 +7,19 @@ comes.
 - A complete result is final: the first one stays, whatever comes.
 - Of others that of a later attempt counts; within an attempt one that ended (failed) before one that goes on, and of
   those the one with more processes.
-- A run's state is replaced by a later attempt's, and until it ended by any of the same attempt.
+- A run's state is replaced by a later attempt's. Within an attempt one that was started later counts, as a pod that was
+  stopped does when it goes on, and of those that were started at the same time one that ended.
 """
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from bench.result import Result
 
 COMPLETE = 2**60
+FIRST = 1_577_836_800  # 2020, in seconds since 1970
+_SECONDS = 2**31
 _ATTEMPT, _FAILED, _SAMPLES = 2**28, 2**26, 2**26 - 1
 
 
@@ -26,6 +31,7 @@ def of_result(result: Result) -> int:
     return result.attempt * _ATTEMPT + ended + min(len(result.samples), _SAMPLES)
 
 
-def of_run(attempt: int, ended: bool) -> int:
-    """A run's number."""
-    return 2 * attempt + ended
+def of_run(attempt: int, started: datetime, ended: bool) -> int:
+    """A run's number; it fits 63 bits."""
+    seconds = min(max(0, int(started.timestamp()) - FIRST), _SECONDS - 1)
+    return 2 * (attempt * _SECONDS + seconds) + ended

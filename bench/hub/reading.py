@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Row, and_, func, or_, select
+from sqlalchemy import Connection, Row, and_, case, func, or_, select
 
 from bench.analyse.explain import Explanation
 from bench.hub.problems import Problem, absent
@@ -51,11 +51,11 @@ def page(connection: Connection, filters: dict[str, str], limit: int, cursor: st
     for name, value in filters.items():
         chosen = chosen.where(RESULTS.c[name] == value)
     if cursor is not None:
-        created, name = _place(cursor)
+        created, name = _place(cursor, 2)
         earlier, same = RESULTS.c.created < created, RESULTS.c.created == created
         chosen = chosen.where(or_(earlier, and_(same, RESULTS.c.id < name)))
     rows = connection.execute(chosen).all()
-    older = _cursor(rows[limit - 1]) if len(rows) > limit else None
+    older = _cursor(rows[limit - 1].created, rows[limit - 1].id) if len(rows) > limit else None
     return Page(rows[:limit], older)
 
 
@@ -184,19 +184,44 @@ class SeenRun:
     seen: int
 
 
-def runs(connection: Connection, now: int, limit: int, going: bool = False) -> list[SeenRun]:
-    """Runs, those that go on first, then the last that were heard of.
+@dataclass(frozen=True)
+class RunPage:
+    """A part of the list of runs.
+
+    Args:
+        runs: those that go on first, then the last that were heard of.
+        older: cursor of the next page; none where this is the last.
+    """
+
+    runs: list[SeenRun]
+    older: str | None
+
+
+def runs(connection: Connection, now: int, limit: int, cursor: str | None = None, prefix: str = "") -> RunPage:
+    """A page of runs.
 
     Args:
         connection: of the database.
         now: microseconds since 1970, by which a silent run is lost.
         limit: how many.
-        going: only those that go on.
+        cursor: where the page before ended.
+        prefix: what their ids begin with.
+
+    Raises:
+        Problem: the cursor is none of ours.
     """
-    chosen = select(RUNS).order_by((RUNS.c.state == "running").desc(), RUNS.c.seen.desc(), RUNS.c.id).limit(limit)
-    if going:
-        chosen = chosen.where(RUNS.c.state == "running", RUNS.c.due >= now)
-    return sorted((_seen(each, now) for each in connection.execute(chosen)), key=lambda r: r.state != "running")
+    going = case((and_(RUNS.c.state == "running", RUNS.c.due >= now), 1), else_=0)
+    chosen = select(RUNS, going.label("going")).order_by(going.desc(), RUNS.c.seen.desc(), RUNS.c.id).limit(limit + 1)
+    if prefix:
+        chosen = chosen.where(RUNS.c.id.startswith(prefix, autoescape=True))
+    if cursor is not None:
+        goes, seen, name = _place(cursor, 3)
+        less = and_(going == goes, or_(RUNS.c.seen < seen, and_(RUNS.c.seen == seen, RUNS.c.id > name)))
+        chosen = chosen.where(or_(going < goes, less))
+    rows = connection.execute(chosen).all()
+    last = rows[limit - 1] if len(rows) > limit else None
+    older = _cursor(last.going, last.seen, last.id) if last is not None else None
+    return RunPage([_seen(each, now) for each in rows[:limit]], older)
 
 
 def run(connection: Connection, name: str, now: int) -> SeenRun:
@@ -241,17 +266,18 @@ def _seen(found: Any, now: int) -> SeenRun:
     return SeenRun(RunState.model_validate_json(found.document), state, found.seen)
 
 
-def _cursor(last: Any) -> str:
-    return base64.urlsafe_b64encode(f"{last.created} {last.id}".encode()).decode().rstrip("=")
+def _cursor(*place: Any) -> str:
+    return base64.urlsafe_b64encode(" ".join(map(str, place)).encode()).decode().rstrip("=")
 
 
-def _place(cursor: str) -> tuple[int, str]:
+def _place(cursor: str, count: int) -> tuple[Any, ...]:
+    """What a cursor of so many parts holds: numbers, and an id."""
     try:
         text = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode("ascii")
-        created, _, name = text.partition(" ")
-        place = int(created)
+        *written, name = text.split(" ", count - 1)
+        numbers = [int(each) for each in written]
     except (binascii.Error, ValueError):
-        place, name = -1, ""
-    if not name.isprintable() or not name or not 0 <= place < 2**63:
+        numbers, name = [], ""
+    if not name.isprintable() or not name or len(numbers) < count - 1 or not all(0 <= n < 2**63 for n in numbers):
         raise Problem(400, "cursor", "the cursor is none of this hub's", "Take the one that the page before gave.")
-    return place, name
+    return *numbers, name

@@ -92,9 +92,10 @@ class ToldRun(BaseModel):
 
 
 class Runs(BaseModel):
-    """Runs, those that go on first."""
+    """A part of the list of runs, those that go on first."""
 
     runs: list[ToldRun]
+    next: str | None = Field(description="cursor of the next page; none where this is the last")
 
 
 class NamedExplanation(BaseModel):

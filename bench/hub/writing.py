@@ -88,7 +88,7 @@ def put_run(database: Database, run: RunState, seen: int | None = None) -> Outco
     row = {
         "id": run.id,
         "attempt": run.attempt,
-        "precedence": precedence.of_run(run.attempt, ended),
+        "precedence": precedence.of_run(run.attempt, run.started, ended),
         "state": run.state,
         "started": records.microseconds(run.started),
         "seen": heard,

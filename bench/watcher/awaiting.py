@@ -17,7 +17,7 @@ import urllib3
 from bench.errors import DevbenchError, RunFailed, SettingsError
 
 LISTED = 500
-"""Runs in the hub's list, at most."""
+"""Runs that the hub is asked for at a time."""
 
 PAUSE = 2.0
 """Seconds between two looks."""
@@ -60,15 +60,25 @@ def expected(words: Iterable[str]) -> dict[str, list[str]]:
 
 def outcomes(jobs: Mapping[str, Sequence[str]], ask: Ask) -> list[Outcome]:
     """What became of each run, by what the hub knows now."""
-    told = ask(f"/api/v1/runs?limit={LISTED}")["runs"]
     found = []
     for job, workloads in jobs.items():
-        own = [each for each in told if each["run"]["id"].startswith(f"{job}.")]
+        own = _runs(f"{job}.", ask)
         youngest = max(own, key=lambda each: str(each["run"]["started"]), default=None)
         uid = youngest["run"]["id"].split(".")[-2] if youngest else ""
         by_id = {each["run"]["id"]: each for each in own}
         for index, workload in enumerate(workloads):
             found.append(_outcome(f"{job} {workload}", by_id.get(f"{job}.{uid}.{index}"), ask))
+    return found
+
+
+def _runs(prefix: str, ask: Ask) -> list[Any]:
+    """All runs whose ids begin so, page by page."""
+    address = f"/api/v1/runs?limit={LISTED}&prefix={prefix}"
+    told = ask(address)
+    found = list(told["runs"])
+    while told["next"] is not None:
+        told = ask(f"{address}&cursor={told['next']}")
+        found += told["runs"]
     return found
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import pytest
@@ -59,6 +59,34 @@ def test_a_later_attempt_goes_on_with_the_run_and_an_earlier_one_is_not_heard(hu
     assert told(hub) == ("running", 2)
 
 
+def test_a_run_that_was_interrupted_goes_on_once_it_is_started_again(hub: Served) -> None:
+    send(hub, run(state="interrupted", reason="by SIGTERM"))
+    assert send(hub, run()) == "superseded"  # its last heartbeat, late
+    again = {"started": STARTED + timedelta(seconds=20)}
+    assert send(hub, run(**again)) == "updated"
+    assert told(hub) == ("running", 1)
+    assert send(hub, run(state="interrupted", reason="by SIGTERM")) == "superseded"
+    assert send(hub, run(state="finished", **again)) == "updated"
+    assert told(hub) == ("finished", 1)
+
+
+def test_all_runs_are_listed_page_by_page_those_that_go_on_first(hub: Served) -> None:
+    for number in range(5):
+        send(hub, run(f"r{number}", state="running" if number in (1, 3) else "finished"))
+    names, cursor = [], ""
+    while True:
+        found = hub.get(f"/api/v1/runs?limit=2{cursor}")
+        names += [each["run"]["id"] for each in found["runs"]]
+        if found["next"] is None:
+            break
+        cursor = f"&cursor={found['next']}"
+    assert names == ["r3", "r1", "r4", "r2", "r0"]
+    send(hub, run("job.1"))
+    send(hub, run("job_1"))
+    assert [each["run"]["id"] for each in hub.get("/api/v1/runs?prefix=job.")["runs"]] == ["job.1"]
+    assert [each["run"]["id"] for each in hub.get("/api/v1/runs?prefix=job_")["runs"]] == ["job_1"]
+
+
 def test_a_run_is_lost_after_three_missed_heartbeats_and_found_again_by_the_next(database: Database) -> None:
     beat = 15.0
     heard = 1_000_000_000_000_000
@@ -74,7 +102,7 @@ def test_a_run_is_lost_after_three_missed_heartbeats_and_found_again_by_the_next
         assert reading.run_counts(connection, late) == {
             "running": 0, "lost": 1, "finished": 0, "failed": 0, "interrupted": 0
         }  # fmt: skip
-        assert reading.runs(connection, late, 10, going=True) == []
+        assert [each.state for each in reading.runs(connection, late, 10).runs] == ["lost"]
     writing.put_run(database, run(heartbeat_seconds=beat), seen=heard + int(5 * beat * 1e6))
     assert state(5 * beat) == "running"
 

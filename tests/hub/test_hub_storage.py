@@ -87,7 +87,7 @@ def test_what_came_longer_ago_than_the_days_that_are_kept_is_removed(database: D
     assert retention.prune(database, HubSettings(keep_days=10), now) == retention.Removed(2, 1, 1)
     assert names(database) == ["9", "1"]
     with database.read() as connection:
-        assert [each.run.id for each in reading.runs(connection, now, 9)] == ["new"]
+        assert [each.run.id for each in reading.runs(connection, now, 9).runs] == ["new"]
     assert retention.prune(database, HubSettings(keep_days=10), now) == retention.Removed(0, 0, 0)
 
 

@@ -24,7 +24,7 @@ def page(connection: Connection) -> Page:
 
 def sections(connection: Connection) -> tuple[Section, ...]:
     """What is kept up to date."""
-    found = reading.runs(connection, records.now(), SHOWN)
+    found = reading.runs(connection, records.now(), SHOWN).runs
     going = [each for each in found if each.state == "running"]
     ended = [each for each in found if each.state != "running"]
     now: Table | Remark = Remark("note", "no run goes on")
