@@ -90,4 +90,6 @@ def test_the_gpu_is_asked_for_where_the_cuda_image_is_run_and_nowhere_else() -> 
     (device,) = services["cuda"]["deploy"]["resources"]["reservations"]["devices"]
     assert device == {"driver": "nvidia", "count": "all", "capabilities": ["gpu"]}
     assert services["cuda"]["profiles"] == services["compare"]["profiles"] == ["gpu"]
-    assert all(service["read_only"] and service["cap_drop"] == ["ALL"] for service in services.values())
+    own = [service for service in services.values() if service["image"].startswith("devbench:")]
+    assert len(own) == 5
+    assert all(service["read_only"] and service["cap_drop"] == ["ALL"] for service in own)

@@ -127,7 +127,7 @@ def site_packages(root: Path) -> Path:
     return found
 
 
-def test_every_dockerfile_is_of_a_backend_and_has_its_lock() -> None:
-    backends = {path.name.partition(".")[2] for path in ROOT.glob("Dockerfile.*")}
-    assert backends == {path.stem for path in (ROOT / "bench" / "backends").glob("[a-z]*.py")}
-    assert all((ROOT / "images" / f"{backend}.lock").exists() for backend in backends)
+def test_every_dockerfile_is_of_a_backend_or_the_hub_and_has_its_lock() -> None:
+    images = {path.name.partition(".")[2] for path in ROOT.glob("Dockerfile.*")}
+    assert images == {"hub", *(path.stem for path in (ROOT / "bench" / "backends").glob("[a-z]*.py"))}
+    assert all((ROOT / "images" / f"{image}.lock").exists() for image in images)

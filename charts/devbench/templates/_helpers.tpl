@@ -30,7 +30,7 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name (.root.Chart.Version | replace
 {{- end }}
 {{- end -}}
 
-{{/* An image: root, backend, override. */}}
+{{/* An image: root, backend (or "hub"), override. */}}
 {{- define "devbench.image" -}}
 {{- $image := .root.Values.image -}}
 {{- $repository := default $image.repository .override.repository -}}
