@@ -9,9 +9,9 @@ from dashboards.parts import CHOSEN, bars, board, listing, matrix, now, rows
 
 INFO = "devbench_result_info"
 NAMES = "workload, backend, loop, dtype, pool"
-NAMED = f"group_left ({NAMES}) {INFO}{{{CHOSEN}}}"
+NAMED = f"group_left ({NAMES}, program) {INFO}{{{CHOSEN}}}"
 LEGEND = "{{workload}} on {{backend}} {{pool}} {{loop}} {{dtype}}"
-SAME = "workload, loop, dtype, pool"
+SAME = "program, pool"
 """What a device and the CPU that it is set against have in common."""
 
 START = "interpreter|import|device_init|data|build|prepare|trace|first_step"
@@ -24,7 +24,7 @@ def each(metric: str) -> str:
 
 
 def of_cpu(value: str) -> str:
-    """A value of the CPU in the same pool; none where there are several that differ in their parameters."""
+    """A value of the same program on the CPU of the same pool; none where that is several machines'."""
     joined = f'({value}) * on (key) group_left ({SAME}) {INFO}{{workload=~"$workload", pool=~"$pool", backend="cpu"}}'
     return f"(avg by ({SAME}) ({joined}) and count by ({SAME}) ({joined}) == 1)"
 
@@ -49,8 +49,8 @@ def dashboard() -> Dashboard:
     panels = [
         bars(
             "Speed-up over the CPU of the same pool",
-            "How many times as fast a step is as on the CPU in the same pool, loop and dtype; the CPU itself is 1. "
-            "Empty where that CPU has results of several parameters: then the hub compares them one by one.",
+            "How many times as fast a step is as the same program's on the CPU in the same pool; the CPU itself is 1. "
+            "Empty where that pool has several machines of another CPU or limit: the hub compares them one by one.",
             "suffix: ×",
             now(against_cpu(STEP, "/"), LEGEND),
         ),

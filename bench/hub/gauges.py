@@ -43,17 +43,18 @@ HELP = {
 STATUSES = ("complete", "partial", "failed")
 
 
-def lines(result: Result, key: str, pool: str) -> dict[str, str]:
+def lines(result: Result, key: str, program: str, pool: str) -> dict[str, str]:
     """Metric, after `METRICS`: its lines in Prometheus' text format.
 
     Args:
         result: what is told.
         key: its comparison key, the label by which all its lines are joined.
+        program: names what was run, whatever the device.
         pool: where it ran.
     """
     found: dict[str, list[str]] = {}
     own = f'key="{escaped(key)}"'
-    for metric, labels, value in _samples(result, pool):
+    for metric, labels, value in _samples(result, program, pool):
         told = "".join([own, *(f',{name}="{escaped(text)}"' for name, text in labels.items())])
         found.setdefault(metric, []).append(f"{METRICS}{metric}{{{told}}} {number(value)}\n")
     return {metric: "".join(each) for metric, each in found.items()}
@@ -76,8 +77,8 @@ def escaped(text: str) -> str:
 Sample = tuple[str, dict[str, str], float]
 
 
-def _samples(result: Result, pool: str) -> Iterator[Sample]:
-    yield "info", _identity(result, pool), 1
+def _samples(result: Result, program: str, pool: str) -> Iterator[Sample]:
+    yield "info", {**_identity(result, pool), "program": program}, 1
     yield "timestamp_seconds", {}, result.created.timestamp()
     for status in STATUSES:
         yield "status", {"status": status}, float(status == result.status)

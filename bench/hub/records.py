@@ -70,7 +70,7 @@ def row(result: Result, body: bytes) -> dict[str, Any]:
         "step_low": _finite(step.low) if step else None,
         "step_high": _finite(step.high) if step else None,
         "head": result.model_copy(update={"samples": []}).model_dump_json(),
-        "gauges": json.dumps(gauges.lines(result, key, pool(result.environment))),
+        "gauges": json.dumps(gauges.lines(result, key, work(spec), pool(result.environment))),
         "body": zlib.compress(body, 1),
     }
 
