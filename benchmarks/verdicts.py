@@ -25,6 +25,7 @@ from bench.analyse import stats
 from bench.analyse.verdict import verdict
 from bench.machine.telemetry import stolen_seconds
 from bench.measure import stopping
+from bench.measure.session import COMPARING_SECONDS, PILOT_SECONDS
 from bench.result import Block
 from bench.settings import load
 from bench.spec import Spec
@@ -118,11 +119,18 @@ def share(name: str, hits: int, of: int) -> str:
 
 
 def judge(pool: Sequence[dict[str, Any]]) -> None:
-    """Prints how often verdicts on the pool's programs are right."""
+    """Prints how often verdicts on the pool's programs are right: by default, and where they must come soon."""
+    for seconds in (COMPARING_SECONDS, PILOT_SECONDS):
+        judge_within(pool, seconds)
+    apart(pool)
+
+
+def judge_within(pool: Sequence[dict[str, Any]], seconds: float) -> None:
+    """Prints the same of runs with this `--max-time`."""
     settings = load()
     usual = sorted(each["seconds"] for each in pool)[len(pool) // 2] * 2 / 3  # two workers take turns, not three
-    most = max(stopping.PILOT, min(settings.max_processes, int(settings.max_time / usual)))
-    print(f"{pool[0]['workload']}: {len(pool)} cohorts; a run has at most {most}, of {usual:.0f} s each")
+    most = max(stopping.PILOT, min(settings.max_processes, int(seconds / usual)))
+    print(f"{pool[0]['workload']}, {len(pool)} cohorts; in {seconds:.0f} s at most {most}, of {usual:.0f} s each")
     if len(pool) < most:
         print("too few to play a run")
         return
@@ -146,7 +154,6 @@ def judge(pool: Sequence[dict[str, Any]]) -> None:
             covered += (interval.low or 0.0) <= truth.value <= (interval.high or 0.0)
         played += len(found)
     print(share("interval covers", covered, played))
-    apart(pool)
 
 
 def apart(pool: Sequence[dict[str, Any]], count: int = stopping.PILOT) -> None:
