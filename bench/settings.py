@@ -107,7 +107,9 @@ with warnings.catch_warnings():
         data_dir: Path | None = Field(None, description="Folder that holds the full data sets.")
         target_error: Share = Field(0.03, description="Measure until the step's time is known to within this.")
         threshold: Share = Field(0.02, description="A difference that matters; comparisons measure until it is seen.")
-        max_time: Seconds = Field(90.0, description="Start no more processes for a workload after this.")
+        max_time: Seconds = Field(
+            90.0, description="Start no more processes for a workload after this; without it 5m where several compare."
+        )
         max_processes: int = Field(30, ge=1, description="Start at most so many processes for each spec.")
         worker_timeout: Seconds = Field(120.0, description="A process that is silent for so long is hung.")
         hourly_price: float | None = Field(

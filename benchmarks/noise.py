@@ -7,12 +7,14 @@ comparisons use (`bench.analyse.stats.within`).
 
 from __future__ import annotations
 
+import itertools
+import math
 import random
 import statistics
 import sys
 from collections.abc import Callable, Sequence
 
-from bench.analyse.stats import faster_half, mean, median
+from bench.analyse.stats import faster_half, mean, median, turns_ratio
 from bench.result import Block
 from benchmarks.turns import interval, spec_of, variation, worker_of
 
@@ -22,6 +24,11 @@ ROUNDS = 20
 def minimum(blocks: Sequence[Block]) -> float:
     """Seconds a step of the fastest block."""
     return min(b.step_seconds for b in blocks)
+
+
+def rounds(first: Sequence[Block], other: Sequence[Block]) -> float:
+    """The other's seconds a step over the first's, by the blocks of each round."""
+    return math.exp(turns_ratio(first, other))
 
 
 ESTIMATORS: dict[str, Callable[[Sequence[Block]], float]] = {
@@ -36,10 +43,11 @@ def cohort(workload: str, case: str, loop: str) -> list[list[Block]]:
     """Blocks of two workers of one spec that took turns."""
     spec = spec_of(workload, case, loop)
     workers = [worker_of(spec) for _ in range(2)]
-    for turn in range(ROUNDS):
+    turns = itertools.count()
+    for _ in range(ROUNDS):
         for worker in random.sample(workers, 2):
             worker.handle.resume()
-            worker.turn(turn, lead=True)
+            worker.turn(next(turns), lead=True)
             worker.handle.suspend()
     for worker in workers:
         worker.handle.kill()
@@ -62,6 +70,8 @@ def main() -> None:
         ratios = [v[1] / v[0] for v in values]
         near = statistics.correlation(level, [v[1] for v in values]) if count > 2 else float("nan")
         print(f"{name:12} {variation(level):18.2%} {near:21.2f} {variation(ratios):18.2%}  {interval(ratios)}")
+    ratios = [rounds(*each) for each in cohorts]
+    print(f"{'by rounds':12} {'':18} {'':21} {variation(ratios):18.2%}  {interval(ratios)}")
 
 
 if __name__ == "__main__":

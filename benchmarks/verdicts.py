@@ -25,6 +25,7 @@ from bench.analyse import stats
 from bench.analyse.verdict import verdict
 from bench.machine.telemetry import stolen_seconds
 from bench.measure import stopping
+from bench.measure.session import COMPARING_SECONDS, PILOT_SECONDS
 from bench.result import Block
 from bench.settings import load
 from bench.spec import Spec
@@ -34,6 +35,7 @@ ROUNDS = 50
 """As many as a session asks for (`bench.measure.allocation`) where blocks vary by 5 to 10%."""
 
 MORE = 1.05
+SIDES = ("base", "again", "more")
 WORK = {"op-granularity": ("add-graph", "step", "operations"), "cifar": ("", "fit", "hidden1")}
 """Workload: its case, its loop, and the parameter that its work is proportional to."""
 
@@ -45,7 +47,7 @@ def sides(workload: str) -> dict[str, Spec]:
     case, loop, param = WORK[workload]
     spec = spec_of(workload, case, loop)
     more = {**spec.params, param: round(spec.params[param] * MORE)}
-    return {"base": spec, "again": spec, "more": spec.model_copy(update={"params": more})}
+    return dict(zip(SIDES, (spec, spec, spec.model_copy(update={"params": more})), strict=True))
 
 
 def cohort(workload: str) -> dict[str, Any]:
@@ -80,14 +82,16 @@ def collect(pool: Path, count: int, workload: str) -> None:
             file.write(json.dumps(found) + "\n")
 
 
-def seconds(cohort: dict[str, Any], name: str) -> float:
-    """Of a step of one side of a cohort, by the estimator that comparisons use."""
-    return stats.faster_half([Block(seconds=s, steps=n, cpu_seconds=0.0) for s, n in cohort[name]])
+def blocks(cohort: dict[str, Any], name: str) -> list[Block]:
+    """A side's blocks of a cohort; the order within a round was drawn anew each time."""
+    place = SIDES.index(name)
+    rounds = enumerate(cohort[name])
+    return [Block(seconds=s, steps=n, cpu_seconds=0.0, turn=len(SIDES) * r + place) for r, (s, n) in rounds]
 
 
 def ratios(cohorts: Sequence[dict[str, Any]], other: str) -> list[float]:
     """Logarithms of the other's time over the base's in each cohort."""
-    return [math.log(seconds(each, other) / seconds(each, "base")) for each in cohorts]
+    return [stats.turns_ratio(blocks(each, "base"), blocks(each, other)) for each in cohorts]
 
 
 def contrast(values: Sequence[float]) -> stats.Contrast:
@@ -115,11 +119,18 @@ def share(name: str, hits: int, of: int) -> str:
 
 
 def judge(pool: Sequence[dict[str, Any]]) -> None:
-    """Prints how often verdicts on the pool's programs are right."""
+    """Prints how often verdicts on the pool's programs are right: by default, and where they must come soon."""
+    for seconds in (COMPARING_SECONDS, PILOT_SECONDS):
+        judge_within(pool, seconds)
+    apart(pool)
+
+
+def judge_within(pool: Sequence[dict[str, Any]], seconds: float) -> None:
+    """Prints the same of runs with this `--max-time`."""
     settings = load()
     usual = sorted(each["seconds"] for each in pool)[len(pool) // 2] * 2 / 3  # two workers take turns, not three
-    most = max(stopping.PILOT, min(settings.max_processes, int(settings.max_time / usual)))
-    print(f"{pool[0]['workload']}: {len(pool)} cohorts; a run has at most {most}, of {usual:.0f} s each")
+    most = max(stopping.PILOT, min(settings.max_processes, int(seconds / usual)))
+    print(f"{pool[0]['workload']}, {len(pool)} cohorts; in {seconds:.0f} s at most {most}, of {usual:.0f} s each")
     if len(pool) < most:
         print("too few to play a run")
         return
@@ -143,7 +154,6 @@ def judge(pool: Sequence[dict[str, Any]]) -> None:
             covered += (interval.low or 0.0) <= truth.value <= (interval.high or 0.0)
         played += len(found)
     print(share("interval covers", covered, played))
-    apart(pool)
 
 
 def apart(pool: Sequence[dict[str, Any]], count: int = stopping.PILOT) -> None:
@@ -154,8 +164,8 @@ def apart(pool: Sequence[dict[str, Any]], count: int = stopping.PILOT) -> None:
     """
     words: Counter[str] = Counter()
     for start in range(len(pool) - 2 * count + 1):
-        first = [seconds(each, "base") for each in pool[start : start + count]]
-        then = [seconds(each, "again") for each in pool[start + count : start + 2 * count]]
+        first = [stats.faster_half(blocks(each, "base")) for each in pool[start : start + count]]
+        then = [stats.faster_half(blocks(each, "again")) for each in pool[start + count : start + 2 * count]]
         words[verdict(stats.independent_ratio(first, then), load().threshold)] += 1
     print(f"identical, one run after the other, {count} processes each: {dict(words)}")
 

@@ -8,6 +8,7 @@ so. Changes are measured apart from that sum, each against the same base.
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -160,19 +161,20 @@ def ladder(rungs: Sequence[Result]) -> tuple[list[Part], Interval, int]:
     Raises:
         ValueError: no cohort holds all of them.
     """
-    values = [stats.process_values(r, stats.faster_half) for r in rungs]
-    cohorts = sorted(set.intersection(*(set(v) for v in values)))
+    blocks = [stats.process_blocks(r) for r in rungs]
+    cohorts = sorted(set.intersection(*(set(b) for b in blocks)))
     if not cohorts:
         raise ValueError("no cohort holds all rungs")
-    whole = [values[0][c] for c in cohorts]
+    whole = [stats.faster_half(blocks[0][c]) for c in cohorts]
+    levels = [[math.exp(stats.turns_ratio(blocks[0][c], b[c])) for c in cohorts] for b in blocks]  # of the whole
     parts, contrasts = [], []
-    for (upper, above), (lower, below) in pairwise(zip(rungs, values, strict=True)):
+    for (upper, above), (lower, below) in pairwise(zip(rungs, levels, strict=True)):
         name, what = between(upper.spec.loop, lower.spec.loop)
         if stats.told(upper.samples, "run_eagerly") and not stats.told(lower.samples, "run_eagerly"):
             name, what = "eager execution", f"operations one by one from Python, where {lower.spec.loop} runs a graph"
-        shares = [(above[c] - below[c]) / t for c, t in zip(cohorts, whole, strict=True)]
+        shares = [a - b for a, b in zip(above, below, strict=True)]
         contrasts.append(Contrast.paired([0.0] * len(shares), shares))
-        seconds = sum(above[c] - below[c] for c in cohorts) / len(cohorts)
+        seconds = statistics.fmean(share * t for share, t in zip(shares, whole, strict=True))
         parts.append((name, what, upper.spec.loop, lower.spec.loop, seconds))
     level = simultaneous(len(contrasts))
     found = [
@@ -187,8 +189,7 @@ def ladder(rungs: Sequence[Result]) -> tuple[list[Part], Interval, int]:
         )
         for (name, what, upper, lower, seconds), contrast in zip(parts, contrasts, strict=True)
     ]
-    rest = [values[-1][c] / t for c, t in zip(cohorts, whole, strict=True)]
-    return found, stats.arithmetic(rest), len(cohorts)
+    return found, stats.arithmetic(levels[-1]), len(cohorts)
 
 
 def gains(base: Result, changed: Mapping[Named, Result], threshold: float, of: int | None = None) -> list[Gain]:

@@ -2,8 +2,8 @@
 
 A process gives one number: the median of its blocks is the typical step, their mean is what a bill shows.
 Intervals are Student's over those numbers, on logarithms, since times vary by factors. A ratio is taken
-within each cohort, where both specs took turns and met the same noise; `benchmarks/noise.py` shows which
-estimator varies least there.
+within each cohort, round by round, where both specs took turns and met the same noise; `benchmarks/noise.py`
+shows which estimator varies least there.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import math
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from bench.result import PHASES, Block, Interval, ProcessSample, Result, Series
@@ -41,6 +42,21 @@ def faster_half(blocks: Sequence[Block]) -> float:
     """Mean seconds of a step over the faster half of the blocks: what the machine's other guests disturb least."""
     times = sorted(b.step_seconds for b in blocks)
     return statistics.fmean(times[: (len(times) + 1) // 2])
+
+
+def turns_ratio(base: Sequence[Block], other: Sequence[Block]) -> float:
+    """Logarithm of the other's seconds a step over the base's, of two processes of one cohort.
+
+    Where they took turns it is the median over rounds of the ratio of both blocks of a round: what disturbs one for
+    longer disturbs its neighbour as well, and what disturbs one alone is an outlier to a median. Where one came after
+    the other it is the ratio of the faster halves.
+    """
+    rounds = list(zip(base, other, strict=False))
+    turns = [sorted((a.turn, b.turn)) for a, b in rounds]
+    apart = all(first < last for first, last in turns)
+    if apart and all(one[1] < then[0] for one, then in pairwise(turns)):
+        return statistics.median(math.log(b.step_seconds / a.step_seconds) for a, b in rounds)
+    return math.log(faster_half(other) / faster_half(base))
 
 
 def t_quantile(n: int, confidence: float = CONFIDENCE) -> float:
@@ -128,7 +144,7 @@ def process_blocks(result: Result) -> dict[int, list[Block]]:
     return {
         sample.cohort: series.blocks
         for sample in usable(result)
-        if (series := main_series(sample)) and all(b.seconds > 0 and b.steps > 0 for b in series.blocks)
+        if (series := main_series(sample)) and all(0 < b.seconds < math.inf and b.steps > 0 for b in series.blocks)
     }
 
 
@@ -228,17 +244,17 @@ class Contrast:
         return found.model_copy(update={"value": math.exp(found.value), "low": low, "high": high})
 
 
-def within(first: Result, other: Result, estimator: Estimator = faster_half) -> Contrast | None:
+def within(first: Result, other: Result) -> Contrast | None:
     """Logarithm of the other's step time over the first's, within cohorts; none where they share no cohort."""
     if first.group != other.group:
         return None
-    a, b = process_values(first, estimator), process_values(other, estimator)
+    a, b = process_blocks(first), process_blocks(other)
     cohorts = sorted(a.keys() & b.keys())
     if not cohorts:
         return None
     firsts = [{s.cohort for s in usable(each) if s.place == 0} for each in (first, other)]
     return Contrast.adjusted(
-        [math.log(b[cohort] / a[cohort]) for cohort in cohorts],
+        [turns_ratio(a[cohort], b[cohort]) for cohort in cohorts],
         [(cohort in firsts[1]) - (cohort in firsts[0]) for cohort in cohorts],
     )
 

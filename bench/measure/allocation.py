@@ -51,15 +51,11 @@ def _wanted(base: Result, other: Result, start: float) -> float:
     of_a_round = statistics.fmean(_subsets(*pair) * n / SUBSETS for pair, n in zip(both, lengths, strict=True))
     between = 0.0
     if len(both) > 2:
-        between = statistics.variance(_ratio(*pair) for pair in both)
+        between = statistics.variance(stats.turns_ratio(*pair) for pair in both)
         between -= statistics.fmean(of_a_round / n for n in lengths)
     return math.sqrt(start * of_a_round / max(between, LEAST_BETWEEN**2))
 
 
 def _subsets(base: list[Block], other: list[Block]) -> float:
     """The variance of the ratios of interleaved parts of the rounds."""
-    return statistics.variance(_ratio(base[n::SUBSETS], other[n::SUBSETS]) for n in range(SUBSETS))
-
-
-def _ratio(base: list[Block], other: list[Block]) -> float:
-    return math.log(stats.faster_half(other) / stats.faster_half(base))
+    return statistics.variance(stats.turns_ratio(base[n::SUBSETS], other[n::SUBSETS]) for n in range(SUBSETS))

@@ -16,7 +16,7 @@ USERFILES = Path(__file__).parent / "userfiles_explain"
 pytestmark = [pytest.mark.timeout(SECONDS), pytest.mark.once]
 
 ASKED = {
-    "slow_input": ("--loop", "step", "--max-processes", "4", "--max-time", "30m"),
+    "slow_input": ("--loop", "step", "--max-processes", "2", "--max-time", "30m"),
     "reads_eagerly": ("--max-processes", "1"),
     "retraces": ("--max-processes", "1"),
     "doubles": ("--max-processes", "1"),

@@ -249,7 +249,7 @@ def ratios() -> dict[str, Any]:
 
     def grown(*works):
         times = [[] for _ in works]
-        for _ in range(11):
+        for _ in range(7):
             for work, kept in zip(works, times):
                 begun = time.process_time()
                 work()

@@ -191,6 +191,35 @@ def test_noise_that_both_met_leaves_their_ratio_alone() -> None:
     assert (found.ratio().low, found.ratio().high) == pytest.approx((2.0, 2.0))
 
 
+def in_turns(first: Sequence[float], other: Sequence[float]) -> tuple[list[Block], list[Block]]:
+    """Blocks of two processes that took turns, now the one first in a round, now the other."""
+    sides = blocks(first), blocks(other)
+    for number, (one, two) in enumerate(zip(*sides, strict=True)):
+        for place, block in enumerate((one, two) if number % 3 else (two, one)):
+            block.turn = 2 * number + place
+    return sides
+
+
+def test_what_disturbs_a_whole_round_and_what_disturbs_one_block_leave_the_ratio_of_turns_alone() -> None:
+    disturbed = [1.0, 1.8, 1.7, 1.0, 1.9, 1.0, 1.8]
+    first = [0.1 * level for level in disturbed]
+    other = [0.105 * level for level in disturbed]
+    other[3] *= 1.7
+    base, changed = in_turns(first, other)
+    assert math.exp(stats.turns_ratio(base, changed)) == pytest.approx(1.05)
+    assert math.exp(stats.turns_ratio(changed, base)) == pytest.approx(1 / 1.05)
+    assert stats.turns_ratio(base, changed[:-1]) == pytest.approx(math.log(1.05))  # the last was cut off
+    assert math.exp(math.log(stats.faster_half(changed) / stats.faster_half(base))) != pytest.approx(1.05, rel=0.05)
+
+
+def test_processes_that_came_one_after_the_other_have_the_ratio_of_their_faster_halves() -> None:
+    base, other = blocks([1.0, 1.2, 5.0]), blocks([9.0, 2.0, 2.4])
+    for both in (base, other):
+        for number, block in enumerate(both):
+            block.turn = number
+    assert math.exp(stats.turns_ratio(base, other)) == pytest.approx(2.0)
+
+
 def test_results_of_different_groups_never_took_turns_and_have_no_ratio() -> None:
     times = {1: [1.0], 2: [1.1]}
     assert stats.within(measured(times), measured(times, group="another")) is None

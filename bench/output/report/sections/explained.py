@@ -67,7 +67,8 @@ def _ladder(found: Explanation) -> Section:
     bars.append(charts.Bar(rest, 0.0, found.rest_share.value, told, "rest"))
     rows.append(Row(rest, (told, numbers.time(found.rest_seconds), found.lowest, what)))
     head = ("", "share of a step", "seconds a step", "by", "what it is")
-    caption = f"Shares of a step, paired within {found.cohorts} cohorts; their intervals hold together"
+    cohorts = f"{found.cohorts} cohort{'s' if found.cohorts > 1 else ''}"
+    caption = f"Shares of a step, paired within {cohorts}; their intervals hold together"
     figure = Figure(
         "From the program as it is down to the barest loop: what each part takes of a step, with its 95% interval. "
         "A pale bar is a part that can't be told from nothing.",

@@ -1,0 +1,35 @@
+"""How long a session may go on, by what it measures and what was asked for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench.measure.plan import plan
+from bench.measure.session import COMPARING_SECONDS, Session
+from bench.result import Purpose
+from bench.settings import load
+
+
+def seconds(purpose: Purpose = "run", **asked: Any) -> float:
+    """The time that a session has, of `tabular`'s small case."""
+    settings = load(case="small", backend="cpu", data="sample", **asked)
+    (group,) = plan(["tabular"], settings)
+    names = (str(number) for number in range(99))
+    session = Session(
+        group, settings, lambda result: Path(), lambda progress: None, lambda: next(names), (purpose, None)
+    )
+    return session.settings.max_time
+
+
+def test_comparing_has_more_time_than_measuring_one_unless_it_is_said() -> None:
+    assert seconds(loop="step") == 90
+    assert seconds(loop="step,fit") == COMPARING_SECONDS > 90
+    assert seconds(loop="step,fit", max_time="90s") == 90
+
+
+@pytest.mark.parametrize("purpose", ["rung", "change", "sweep"])
+def test_parts_of_an_explanation_or_a_sweep_have_the_time_that_they_are_given(purpose: Purpose) -> None:
+    assert seconds(purpose, loop="step,fit") == 90
