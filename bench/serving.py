@@ -66,12 +66,14 @@ class Serving:
         return saved
 
     def _push(self, metrics: Metrics, result: Result, url: str) -> None:
+        from http.client import HTTPException
+
         from bench.output.exporter import push
 
         one = metrics.only(result)
         try:
             push(one, url, one.group)
-        except OSError as error:
+        except (OSError, HTTPException) as error:
             self.say(f"warning: the metrics of {result.spec.label} could not be pushed: {error}; its result is kept")
 
     def linger(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from grafana_foundation_sdk.builders.dashboard import Dashboard
 
 from dashboards.parts import bars, board, figures, listing, now, over_time, query, rows
-from dashboards.side_by_side import INFO, LEGEND, NAMED, each
+from dashboards.side_by_side import INFO, LEGEND, NAMED, each, one
 
 LIVE = "on (run) group_left (workload, backend, loop, pool) devbench_run_info"
 REQUESTS = "devbench_hub_request_duration_seconds_bucket"
@@ -18,20 +18,20 @@ def dashboard() -> Dashboard:
             "Latest results by status",
             "How many of the latest results are complete, partial or failed.",
             "none",
-            now(f"sum by (status) (devbench_result_status * on (key) {NAMED})", "{{status}}"),
+            now(f"sum by (status) ({each('status', 'status')})", "{{status}}"),
         ),
         listing(
             "Not complete",
             "Latest results that failed or were cut off.",
             "none",
-            rows(f'(devbench_result_status{{status!="complete"}} == 1) * on (key) {NAMED}'),
+            rows(f"""({one("status", "status", where='{status!="complete"}')} == 1) * on (key) {NAMED}"""),
             hidden=("key", "Value"),
         ),
         bars(
             "Age",
             "Time since each latest result was begun.",
             "s",
-            now(f"(time() - devbench_result_timestamp_seconds) * on (key) {NAMED}", LEGEND),
+            now(f"(time() - {one('timestamp_seconds')}) * on (key) {NAMED}", LEGEND),
         ),
         bars(
             "Misplaced operations",
@@ -67,12 +67,17 @@ def dashboard() -> Dashboard:
             "s",
             query(f"histogram_quantile(0.9, sum by (le, route) (rate({REQUESTS}[$__rate_interval])))", "{{route}}"),
         ),
-        over_time("Rows", "Rows of the hub's tables.", "suffix: rows", query("devbench_hub_rows", "{{table}}")),
+        over_time(
+            "Rows",
+            "Rows of the hub's tables.",
+            "suffix: rows",
+            query("max by (table) (devbench_hub_rows)", "{{table}}"),
+        ),
         over_time(
             "Runs the hub knows of",
             "By state; a run that fell silent is lost.",
             "suffix: runs",
-            query("devbench_hub_runs", "{{state}}"),
+            query("max by (state) (devbench_hub_runs)", "{{state}}"),
         ),
     ]
     about = "Whether the latest results can be relied on, and whether the hub works."

@@ -9,7 +9,9 @@ from dashboards.parts import CHOSEN, bars, board, listing, matrix, now, rows
 
 INFO = "devbench_result_info"
 NAMES = "workload, backend, loop, dtype, pool"
-NAMED = f"group_left ({NAMES}, program) {INFO}{{{CHOSEN}}}"
+NAMED = f"group_left ({NAMES}, program) max by (key, {NAMES}, program) ({INFO}{{{CHOSEN}}})"
+"""What a result's figures are joined with, once however many hubs are scraped."""
+
 LEGEND = "{{workload}} on {{backend}} {{pool}} {{loop}} {{dtype}}"
 SAME = "program, pool"
 """What a device and the CPU that it is set against have in common."""
@@ -17,20 +19,29 @@ SAME = "program, pool"
 START = "interpreter|import|device_init|data|build|prepare|trace|first_step"
 """The phases before the second step; the break-even's start."""
 
+PHASES, ALL_PHASES = f'{{phase=~"{START}"}}', f'{{phase=~"{START}|warm_up"}}'
 
-def each(metric: str) -> str:
+
+def one(metric: str, *labels: str, where: str = "") -> str:
+    """A metric of each result, once however many hubs tell it."""
+    return f"max by ({', '.join(('key', *labels))}) (devbench_result_{metric}{where})"
+
+
+def each(metric: str, *labels: str) -> str:
     """A metric of each chosen result, with what it is."""
-    return f"devbench_result_{metric} * on (key) {NAMED}"
+    return f"{one(metric, *labels)} * on (key) {NAMED}"
 
 
 def of_cpu(value: str) -> str:
     """A value of the same program on the CPU of the same pool; none where that is several machines'."""
-    joined = f'({value}) * on (key) group_left ({SAME}) {INFO}{{workload=~"$workload", pool=~"$pool", backend="cpu"}}'
+    cpus = f'max by (key, {SAME}) ({INFO}{{workload=~"$workload", pool=~"$pool", backend="cpu"}})'
+    joined = f"({value}) * on (key) group_left ({SAME}) {cpus}"
     return f"(avg by ({SAME}) ({joined}) and count by ({SAME}) ({joined}) == 1)"
 
 
-STEP = "devbench_result_step_seconds"
-STARTED = f'sum by (key) (devbench_result_phase_seconds{{phase=~"{START}"}})'
+STEP = one("step_seconds")
+SPREAD = f"({one('step_seconds_high')} - {one('step_seconds_low')})"
+STARTED = f"sum by (key) ({one('phase_seconds', 'phase', where=PHASES)})"
 
 
 def against_cpu(value: str, operator: str) -> str:
@@ -64,7 +75,7 @@ def dashboard() -> Dashboard:
             "Interval of the typical step, relative",
             "Half the 95% interval over the step: how well it is known.",
             "percentunit",
-            rows(f"(({STEP}_high - {STEP}_low) / 2 / {STEP}) * on (key) {NAMED}"),
+            rows(f"({SPREAD} / 2 / {STEP}) * on (key) {NAMED}"),
             hidden=("key",),
         ),
         bars(
@@ -81,7 +92,7 @@ def dashboard() -> Dashboard:
             "what",
             "phase",
             rows(
-                f'label_join((devbench_result_phase_seconds{{phase=~"{START}|warm_up"}} * on (key) {NAMED}), '
+                f"label_join(({one('phase_seconds', 'phase', where=ALL_PHASES)} * on (key) {NAMED}), "
                 f'"what", " ", {", ".join(chr(34) + name + chr(34) for name in NAMES.split(", "))})'
             ),
         ),
@@ -89,7 +100,7 @@ def dashboard() -> Dashboard:
             "Whole training, projected",
             "Build and fit (article), and from a cold start (cold), at the mean step.",
             "s",
-            now(each("projected_seconds"), LEGEND + ", {{bracket}}"),
+            now(each("projected_seconds", "bracket"), LEGEND + ", {{bracket}}"),
         ),
         "Latency, throughput, transfers",
         bars(
@@ -116,14 +127,14 @@ def dashboard() -> Dashboard:
             "Transfers",
             "The fastest copy to the device (h2d) and from it (d2h), of the workload transfer.",
             "Bps",
-            now(each("transfer_bytes_per_second"), LEGEND + ", {{direction}}"),
+            now(each("transfer_bytes_per_second", "direction"), LEGEND + ", {{direction}}"),
         ),
         "Cost and energy",
         bars(
             "Cost of 1,000 steps",
             "At the pool's hourly price and the mean step; a currency a series.",
             "short",
-            now(each("cost_per_1000_steps"), LEGEND + ", {{currency}}"),
+            now(each("cost_per_1000_steps", "currency"), LEGEND + ", {{currency}}"),
         ),
         bars(
             "Energy of a step",

@@ -48,6 +48,7 @@ def explain(
                     explaining.run(changes)
                 except Interrupted as error:
                     stopped = Interrupted(error.signum, explaining.results)
+                    link.state = ("interrupted", stopped.message)
             found = explaining.found
             if found is not None:
                 with link.writing(settings.output / store.EXPLANATIONS / f"{found.id}{store.SUFFIX}"):

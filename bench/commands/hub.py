@@ -16,7 +16,19 @@ from bench.commands.options import parameter
 from bench.errors import UsageError
 from bench.settings import FILE, FILE_VARIABLE
 
-NEEDED = ("alembic", "altair", "fastapi", "jinja2", "prometheus_client", "psycopg", "ruptures", "sqlalchemy")
+NEEDED = (
+    "alembic",
+    "altair",
+    "fastapi",
+    "jinja2",
+    "prometheus_client",
+    "psycopg",
+    "ruptures",
+    "sqlalchemy",
+    "sse_starlette",
+    "uvicorn",
+    "vl_convert",
+)
 
 
 def hub(

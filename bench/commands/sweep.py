@@ -56,6 +56,7 @@ def sweep(
                 if not sweeping.results:
                     raise
                 stopped = Interrupted(error.signum, sweeping.results)
+                link.state = ("interrupted", stopped.message)
                 sweeping.cut_short = "it was interrupted"
                 found = sweeping.read()
         _tell(found, stopped, settings)

@@ -19,7 +19,7 @@ from bench.hub.auth import Access
 from bench.hub.database import Database
 from bench.hub.live import Board
 from bench.hub.metrics import Metrics
-from bench.hub.middleware import Around
+from bench.hub.middleware import HEADERS, Around
 from bench.hub.pages import layout, routes
 from bench.hub.problems import MEDIA_TYPE, SCHEMA, Problem
 from bench.hub.settings import HubSettings
@@ -126,4 +126,7 @@ def _unready(request: Request, error: Any) -> Response:
 
 def _failed(request: Request, error: Any) -> Response:
     LOG.error("a fault of the hub at %s %s", request.method, request.url.path, exc_info=error)
-    return _refused(request, Problem(500, "fault", "a fault of the hub itself; its log says more"))
+    answer = _refused(request, Problem(500, "fault", "a fault of the hub itself; its log says more"))
+    for name, value in HEADERS.items():  # this answer is made outside of `Around`
+        answer.headers.setdefault(name, value)
+    return answer

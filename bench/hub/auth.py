@@ -11,12 +11,15 @@ import base64
 import binascii
 import hashlib
 import hmac
+import logging
 import os
 from pathlib import Path
 
 from bench.errors import SettingsError
 from bench.hub.problems import Problem
 from bench.hub.settings import READERS, TOKENS, HubSettings
+
+LOG = logging.getLogger("devbench.hub")
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 SHORTEST = 16
@@ -51,8 +54,12 @@ class Secrets:
             mark = (state.st_mtime_ns, state.st_size, state.st_ino)
             if mark != self._read[0]:
                 self._read = (mark, _clean(self.file.read_text(encoding="utf-8").splitlines()))
-        except (OSError, UnicodeDecodeError) as error:
-            if self._read[0] is None:
+        except (OSError, UnicodeDecodeError, SettingsError) as error:
+            if self._read[0] is not None:
+                LOG.error("%s is not taken over: %s", self.file, error)
+            elif isinstance(error, SettingsError):
+                raise
+            else:
                 raise SettingsError(f"{self.file} can't be read: {error}", "It holds one secret a line.") from None
         return (*self._fixed, *self._read[1])
 

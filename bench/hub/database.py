@@ -84,6 +84,8 @@ class Database:
                             done.append((answer, work(connection)))
                     except Exception as error:
                         answer.set_exception(error)
+                        if not connection.connection.in_transaction:  # SQLite gave all of it up, as on a full disk
+                            raise
         except BaseException as error:
             for _, answer in batch:
                 if not answer.done():

@@ -6,6 +6,8 @@ A result is first asked for its schema's version, since a newer document would o
 from __future__ import annotations
 
 import re
+import sys
+from datetime import datetime, timezone
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -24,7 +26,10 @@ NOT_JSON = (b"NaN", b"Infinity")
 
 NUMBERED = re.compile(rb'"schema_version"\s*:\s*\d')
 
-YEARS = range(1970, 10_000)
+HUGE = re.compile(rb"[\s:,\[]-?(?:\d{300}|\d+(?:\.\d+)?[eE]\+?\d{3})")
+"""How a number is written that no float holds; a text may hold it too."""
+
+LAST = datetime(9999, 12, 30, tzinfo=timezone.utc).timestamp()
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -36,7 +41,7 @@ def result(body: bytes) -> Result:
         Problem: it is none, or of a newer devbench.
     """
     found = _read(body, Result, "result", SCHEMA_VERSION)
-    if found.created.year not in YEARS:
+    if not 0 <= found.created.timestamp() <= LAST:
         raise _wrong("result", "created", "it is no moment since 1970")
     return found
 
@@ -48,7 +53,7 @@ def run(body: bytes) -> RunState:
         Problem: it is none, or of a newer devbench.
     """
     found = _read(body, RunState, "run", MESSAGE_VERSION)
-    if found.started.year not in YEARS:
+    if not 0 <= found.started.timestamp() <= LAST:
         raise _wrong("run", "started", "it is no moment since 1970")
     return found
 
@@ -77,7 +82,7 @@ def named(document: Result | RunState | Explanation, name: str) -> None:
 def _read(body: bytes, model: type[Model], what: str, version: int | None) -> Model:
     """The document: in one go where it is as it should be, which is fastest; else in steps that say what is wrong."""
     numbered = version is None or NUMBERED.search(body) is not None
-    if numbered and not any(word in body for word in NOT_JSON):
+    if numbered and not any(word in body for word in NOT_JSON) and HUGE.search(body) is None:
         try:
             found = model.model_validate_json(body)
         except (ValidationError, RecursionError):
@@ -95,6 +100,8 @@ def _judged(body: bytes, model: type[Model], what: str, version: int | None) -> 
         raise Problem(400, "no-json", f"the body is no JSON document: {error}") from None
     if not isinstance(document, dict):
         raise _wrong(what, "", "it is no object")
+    if not _finite(document):
+        raise _wrong(what, "", "it holds a number that is too large")
     if version is not None:
         _known(document, what, version)
     try:
@@ -104,6 +111,20 @@ def _judged(body: bytes, model: type[Model], what: str, version: int | None) -> 
         raise _wrong(what, ".".join(map(str, first["loc"])), first["msg"]) from None
     except RecursionError:
         raise _wrong(what, "", "it is nested too deeply") from None
+
+
+def _finite(document: Any) -> bool:
+    """Whether all numbers of a document are such that a float holds them."""
+    waiting = [document]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, dict):
+            waiting += each.values()
+        elif isinstance(each, list):
+            waiting += each
+        elif isinstance(each, int | float) and not abs(each) <= sys.float_info.max:
+            return False
+    return True
 
 
 def _known(document: dict[str, Any], what: str, version: int) -> None:

@@ -126,6 +126,8 @@ def _taken(database: Database, found: dict[str, Any], file: Path, number: int) -
             documents.named(explanation, explanation.id)
             writing.put_explanation(database, explanation, body, when)
     except Problem as problem:
+        if problem.status == 409:  # what the hub knows stays
+            return
         raise DataError(f"{file}, line {number}: {problem}", problem.hint) from None
 
 

@@ -8,7 +8,14 @@ from __future__ import annotations
 import json
 import threading
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    disable_created_metrics,
+    generate_latest,
+)
 from sqlalchemy import func, select
 
 from bench import __version__
@@ -20,6 +27,9 @@ MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 BUCKETS = tuple(2.0**power for power in range(-10, 5))
 """Seconds: powers of two from a millisecond to 16 s."""
 
+METHODS = ("GET", "HEAD", "OPTIONS", "POST", "PUT")
+"""Those that are told apart: whoever asks can make up others."""
+
 TABLES = (RESULTS, DOCUMENTS, RUNS, EXPLANATIONS)
 
 
@@ -27,6 +37,7 @@ class Metrics:
     """What Prometheus is told of one hub."""
 
     def __init__(self) -> None:
+        disable_created_metrics()
         self.registry = own = CollectorRegistry()
         self.requests = Counter(
             "devbench_hub_requests", "Requests, by route and status.", ("method", "route", "status"), registry=own
@@ -55,7 +66,7 @@ class Metrics:
             status: of the answer.
             seconds: until it began.
         """
-        self.requests.labels(method, route, str(status)).inc()
+        self.requests.labels(method if method in METHODS else "other", route, str(status)).inc()
         self.seconds.labels(route).observe(seconds)
 
     def text(self, database: Database) -> str:

@@ -213,7 +213,7 @@ def runs(connection: Connection, now: int, limit: int, cursor: str | None = None
     going = case((and_(RUNS.c.state == "running", RUNS.c.due >= now), 1), else_=0)
     chosen = select(RUNS, going.label("going")).order_by(going.desc(), RUNS.c.seen.desc(), RUNS.c.id).limit(limit + 1)
     if prefix:
-        chosen = chosen.where(RUNS.c.id.startswith(prefix, autoescape=True))
+        chosen = chosen.where(func.substr(RUNS.c.id, 1, len(prefix)) == prefix)
     if cursor is not None:
         goes, seen, name = _place(cursor, 3)
         less = and_(going == goes, or_(RUNS.c.seen < seen, and_(RUNS.c.seen == seen, RUNS.c.id > name)))

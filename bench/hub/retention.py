@@ -46,7 +46,7 @@ def prune(database: Database, settings: HubSettings, now: int | None = None) -> 
     results = 0
     while found := _too_many(database, settings, oldest):
         with database.write() as connection:
-            writing.remove_results(connection, found)
+            writing.remove_results(connection, found, at)
         results += len(found)
     runs = explanations = 0
     if oldest is not None:

@@ -19,7 +19,7 @@ from bench import syntax
 from bench.errors import SettingsError
 from bench.settings import FILE, FILE_VARIABLE, SECRETS, SERVER, SERVER_PREFIX, Form, Share, nearest, refused
 
-_, TOKENS, READERS = SECRETS
+_, TOKENS, READERS, _ = SECRETS
 
 _DAY = 86_400
 _file: ContextVar[Path | None] = ContextVar("_file", default=None)

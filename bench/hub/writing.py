@@ -102,7 +102,8 @@ def _put_run(connection: Connection, row: dict[str, Any], ended: bool) -> Outcom
     if _inserted(connection, RUNS, row):
         return "created"
     own = RUNS.c.id == row["id"]
-    replaces = RUNS.c.precedence < row["precedence"] if ended else RUNS.c.precedence <= row["precedence"]
+    heard = and_(RUNS.c.precedence == row["precedence"], RUNS.c.seen <= row["seen"], not ended)
+    replaces = or_(RUNS.c.precedence < row["precedence"], heard)
     if connection.execute(update(RUNS).where(and_(own, replaces)).values(row)).rowcount:
         return "updated"
     known = connection.execute(select(RUNS.c.document).where(own)).one()
@@ -111,12 +112,13 @@ def _put_run(connection: Connection, row: dict[str, Any], ended: bool) -> Outcom
 
 def put_explanation(database: Database, found: Explanation, body: bytes, received: int | None = None) -> Outcome:
     """Takes an explanation; a later one of the same id, which holds more, takes its place."""
+    document = json.dumps(json.loads(body))
     row = {
         "id": found.id,
         "received": received if received is not None else records.now(),
         "label": records.short(found.label),
-        "digest": records.digest(body),
-        "document": json.dumps(json.loads(body)),
+        "digest": records.digest(document.encode()),
+        "document": document,
     }
     return database.run(partial(_put_explanation, row=row))
 
@@ -124,14 +126,16 @@ def put_explanation(database: Database, found: Explanation, body: bytes, receive
 def _put_explanation(connection: Connection, row: dict[str, Any]) -> Outcome:
     if _inserted(connection, EXPLANATIONS, row):
         return "created"
-    own = and_(EXPLANATIONS.c.id == row["id"], EXPLANATIONS.c.digest != row["digest"])
+    newer = and_(EXPLANATIONS.c.digest != row["digest"], EXPLANATIONS.c.received <= row["received"])
+    own = and_(EXPLANATIONS.c.id == row["id"], newer)
     return "updated" if connection.execute(update(EXPLANATIONS).where(own).values(row)).rowcount else "same"
 
 
-def remove_results(connection: Connection, ids: list[str]) -> None:
-    """Removes results with their documents."""
-    connection.execute(delete(DOCUMENTS).where(DOCUMENTS.c.id.in_(ids)))
-    connection.execute(delete(RESULTS).where(RESULTS.c.id.in_(ids)))
+def remove_results(connection: Connection, ids: list[str], before: int) -> None:
+    """Removes results with their documents, but not what came in anew since then."""
+    old = select(RESULTS.c.id).where(RESULTS.c.id.in_(ids), RESULTS.c.received <= before)
+    connection.execute(delete(DOCUMENTS).where(DOCUMENTS.c.id.in_(old)))
+    connection.execute(delete(RESULTS).where(RESULTS.c.id.in_(ids), RESULTS.c.received <= before))
 
 
 def _inserted(connection: Connection, table: Table, row: dict[str, Any]) -> bool:

@@ -143,6 +143,14 @@ def test_the_hub_tells_of_its_own_work(hub: Served) -> None:
 
 
 @pytest.mark.needs("prometheus")
+def test_methods_that_someone_made_up_are_told_as_one(hub: Served) -> None:
+    for number in range(5):
+        hub.ask(f"MADE{number}", "/nowhere")
+    asked = {labels: value for (name, labels), value in scraped(hub).items() if name == "devbench_hub_requests_total"}
+    methods = {dict(labels)["method"]: value for labels, value in asked.items()}
+    assert methods == {"other": 5}
+
+
 def test_promtool_finds_nothing_wrong(hub: Served) -> None:
     hub.send(everything())
     text = hub.ask("GET", "/metrics").data

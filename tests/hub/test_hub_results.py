@@ -96,6 +96,33 @@ def test_a_token_can_be_taken_away_while_the_hub_runs(serve: Callable[..., Serve
     assert hub.put("/api/v1/results/b", body, authorization=f"Bearer {OTHER_TOKEN}").status == 200
 
 
+def test_a_file_of_tokens_that_is_half_written_leaves_those_that_were_known(
+    serve: Callable[..., Served], tmp_path: Any
+) -> None:
+    tokens = tmp_path / "rotated"
+    tokens.write_text(f"{TOKEN}\n", encoding="utf-8")
+    hub = serve(tokens_file=tokens)
+    tokens.write_text(f"{TOKEN}\nshort\n", encoding="utf-8")
+    assert hub.send(measured("1", [0.1])) == "created"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"created": "9999-12-31T23:59:59-12:00"},
+        {"created": "1969-12-31T23:59:59Z"},
+        {"environment": {"host": {"load": "HUGE"}}},
+    ],
+)
+def test_a_moment_or_a_number_that_no_page_can_show_is_refused(hub: Served, change: dict[str, Any]) -> None:
+    document = {**measured("1", [0.1]).model_dump(mode="json"), **change}
+    body = json.dumps(document).replace('"HUGE"', "1e999").encode()
+    answer = hub.put("/api/v1/results/1", body)
+    assert answer.status == 422, answer.data
+    assert hub.get("/api/v1/results")["results"] == []
+    assert hub.ask("GET", "/results").status == 200
+
+
 def test_reading_can_be_closed_to_all_but_readers_and_tokens(serve: Callable[..., Served], tmp_path: Any) -> None:
     readers = tmp_path / "readers"
     readers.write_text("grace:a good password\n", encoding="utf-8")

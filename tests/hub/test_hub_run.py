@@ -22,8 +22,10 @@ def probes(p, ctx):
     """One thing to time, and what it can see."""
     from bench.workloads import Probe
 
+    import tensorflow as tf
+
     assert not [name for name in os.environ if "TOKEN" in name]
-    return {"sum": Probe(lambda: sum(range(10_000)))}
+    return {"sum": Probe(lambda: tf.reduce_sum(tf.ones(1000)))}
 '''
 
 

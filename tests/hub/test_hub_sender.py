@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 import subprocess
 import sys
@@ -76,6 +77,59 @@ def test_a_run_tells_of_its_start_its_results_and_its_end(hub: Served, tmp_path:
     assert told == []
     assert Spool(tmp_path, hub.url).waiting() == []
     assert list((tmp_path / "spool" / "runs").iterdir()) == []
+
+
+@pytest.mark.usefixtures("known")
+@pytest.mark.parametrize("name", ["runs", "explanations"])
+def test_a_folder_of_results_may_have_any_name(hub: Served, tmp_path: Path, name: str) -> None:
+    with linked(tmp_path / name, hub.url, []) as link:
+        link.save(measured("1", [0.1], stop=DONE))
+        found = explanation(ladder_results())
+        with link.writing(tmp_path / name / store.EXPLANATIONS / f"{found.id}{store.SUFFIX}"):
+            store.write_explanation(found, tmp_path / name)
+    assert ids(hub) == ["1"]
+    assert len(hub.get("/api/v1/explanations")["explanations"]) == 1
+    assert Spool(tmp_path / name, hub.url).waiting() == []
+
+
+@pytest.mark.usefixtures("known")
+def test_a_signal_while_the_last_is_sent_ends_the_run_and_what_was_not_sent_waits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*given: Any) -> str:
+        raise Interrupted(15)
+
+    def run() -> None:
+        with linked(tmp_path, away, []) as link:
+            saved.append(link.save(measured("1", [0.1], status="partial", stop=None)))
+            monkeypatch.setattr(Client, "put", interrupted)  # a signal that comes while it waits to send again
+
+    away, saved = nowhere(), list[Path]()
+    with pytest.raises(Interrupted):
+        run()
+    assert saved[0] in [each.path for each in Spool(tmp_path, away).waiting()]
+
+
+@pytest.mark.usefixtures("known")
+def test_a_run_that_ends_itself_when_it_is_interrupted_is_told_as_that(hub: Served, tmp_path: Path) -> None:
+    with linked(tmp_path, hub.url, [], run_id="job-0") as link:
+        link.state = ("interrupted", "ended by SIGTERM")
+    ended = hub.get("/api/v1/runs/job-0")
+    assert (ended["state"], ended["run"]["reason"]) == ("interrupted", "ended by SIGTERM")
+
+
+def test_a_note_of_a_process_that_is_gone_is_not_taken_for_anothers_of_its_number(tmp_path: Path) -> None:
+    spool = Spool(tmp_path, "http://127.0.0.1:1")
+    spool.prepare()
+    path = tmp_path / store.file_name(result := measured("1", [0.1], stop=DONE))
+    store.write(result, tmp_path)
+    note = {"file": path.name, "hub": spool.hub, "writer": os.getppid()}
+    (tmp_path / "spool" / "1-a.note").write_text(json.dumps({**note, "since": 1}), encoding="utf-8")
+    (waiting,) = spool.waiting()
+    assert [each.name for each in waiting.notes] == ["1-a.note"]
+    (tmp_path / "spool" / "1-a.note").write_text(json.dumps(note), encoding="utf-8")  # of one that may live
+    (waiting,) = spool.waiting()
+    assert waiting.notes == ()
 
 
 @pytest.mark.usefixtures("known")

@@ -136,6 +136,32 @@ def test_an_export_brings_everything_to_another_hub_and_the_same_back(hub: Serve
     other.close()
 
 
+def test_an_import_takes_nothing_from_what_came_later(database: Database, tmp_path: Path) -> None:
+    found = explanation(ladder_results())
+    newer = found.model_copy(update={"label": "newer"})
+    writing.put_explanation(database, found, found.model_dump_json().encode())
+    writing.put_run(database, run("r"), seen=1_000_000)
+    exchange.dump(database, tmp_path / "all.jsonl")
+    writing.put_explanation(database, newer, newer.model_dump_json().encode())
+    writing.put_run(database, run("r"), seen=2_000_000)
+    assert exchange.restore(database, tmp_path / "all.jsonl") == 2
+    with database.read() as connection:
+        assert reading.explanation(connection, found.id).label == "newer"
+        assert reading.run(connection, "r", 0).seen == 2_000_000
+
+
+def test_an_import_goes_on_past_a_result_that_the_hub_knows_otherwise(database: Database, tmp_path: Path) -> None:
+    for name, seconds in (("1", 0.1), ("2", 0.2)):
+        one = measured(name, [seconds])
+        writing.put_result(database, one, one.model_dump_json().encode())
+    exchange.dump(database, tmp_path / "all.jsonl")
+    text = (tmp_path / "all.jsonl").read_text(encoding="utf-8").replace('\\"pid\\":4001', '\\"pid\\":4999')
+    (tmp_path / "all.jsonl").write_text(text, encoding="utf-8")
+    assert exchange.restore(database, tmp_path / "all.jsonl") == 2
+    with database.read() as connection:
+        assert reading.result(connection, "1").samples[0].pid == 4001
+
+
 def test_an_export_that_was_cut_short_says_so_and_what_came_before_is_kept(database: Database, tmp_path: Path) -> None:
     for n in range(3):
         put(database, measured(str(n), [0.1]))

@@ -9,5 +9,8 @@ source.addEventListener("runs", (event) => {
   document.getElementById("live").hidden = false;
   if (region !== null) part.querySelector(`[aria-label="${CSS.escape(region)}"]`)?.focus();
 });
-source.addEventListener("error", () => { document.getElementById("live").hidden = true; });
+source.addEventListener("error", () => {
+  document.getElementById("live").hidden = true;
+  if (source.readyState === EventSource.CLOSED) setTimeout(() => location.reload(), 15000); // it was refused, not cut
+});
 addEventListener("pagehide", () => source.close());

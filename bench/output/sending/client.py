@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import urllib.request
 from pathlib import Path
@@ -46,6 +47,7 @@ class Client:
     def __init__(self, hub: str, token: str | None) -> None:
         import urllib3
 
+        logging.getLogger("urllib3").setLevel(logging.ERROR)  # what it retries is told in our words
         self.hub = hub.rstrip("/")
         headers = {"User-Agent": "devbench", "Content-Type": "application/json"}
         if token:
@@ -78,7 +80,7 @@ class Client:
 
         again = urllib3.Retry(
             total=retries, backoff_factor=BACKOFF, status_forcelist=BUSY, allowed_methods=None, raise_on_status=False,
-            respect_retry_after_header=retries > 0, redirect=0,
+            respect_retry_after_header=retries > 0, redirect=0, raise_on_redirect=False,
         )  # fmt: skip
         address = f"{self.hub}/api/v1/{kind}/{quote(name, safe='')}"
         try:

@@ -7,7 +7,6 @@ worker is alive. If the hub is away nothing waits for it: what it has not got is
 
 from __future__ import annotations
 
-import contextlib
 import os
 import threading
 from collections.abc import Callable, Iterator
@@ -145,7 +144,8 @@ def deliver(client: Client, spool: Spool, waiting: Waiting, retries: int = PATIE
         DataError: the file is no longer there or can't be read.
     """
     path = waiting.path
-    kind = {store.EXPLANATIONS: "explanations", RUNS: RUNS}.get(path.parent.name, "results")
+    folders = {spool.folder / store.EXPLANATIONS: "explanations", spool.notes / RUNS: RUNS}
+    kind = folders.get(path.parent, "results")
     try:
         body = path.read_bytes()
     except FileNotFoundError:
@@ -158,7 +158,7 @@ def deliver(client: Client, spool: Spool, waiting: Waiting, retries: int = PATIE
     return outcome
 
 
-@dataclass(frozen=True)
+@dataclass
 class Link:
     """What a run writes and tells by, whether or not there is a hub behind it.
 
@@ -166,11 +166,13 @@ class Link:
         save: writes a result.
         listener: hears of progress.
         writing: goes around the writing of another file among the results, such as an explanation.
+        state: how the run ends where it ends without an error, and why.
     """
 
     save: Callable[[Result], Path]
     listener: Listener
     writing: Callable[[Path], AbstractContextManager[None]]
+    state: tuple[State, str] = ("finished", "")
 
 
 @contextmanager
@@ -199,12 +201,13 @@ def attached(
         sender.progressed(progress)
         listener(progress)
 
-    sender.start()
     state: State = "failed"
     reason = "a fault of devbench itself"
     try:
-        yield Link(sender.save, hear, sender.spool.changing)
-        state, reason = "finished", ""
+        sender.start()
+        link = Link(sender.save, hear, sender.spool.changing)
+        yield link
+        state, reason = link.state
     except Interrupted as error:
         state, reason = "interrupted", error.message
         raise
@@ -212,8 +215,12 @@ def attached(
         reason = error.message
         raise
     finally:
-        with contextlib.suppress(DevbenchError):  # a full disk has been told by whoever wrote the results
+        try:
             sender.end(state, reason)
+        except Interrupted:
+            raise
+        except DevbenchError:
+            pass  # a full disk has been told by whoever wrote the results
 
 
 def _sender(settings: RunSettings, title: str, new_id: Callable[[], str], warn: Warn) -> Sender:

@@ -59,13 +59,13 @@ class Spool:
         Raises:
             OutputError: the folder is full or can't be written.
         """
-        self._note(path, {"writer": os.getpid()})
+        self._note(path, {"writer": os.getpid(), "since": _since(os.getpid())})
         yield
         older = self._of(self._name(path))
         self._note(path, {})
         _remove(older)
 
-    def _note(self, path: Path, more: dict[str, int]) -> None:
+    def _note(self, path: Path, more: dict[str, Any]) -> None:
         line = json.dumps({"file": self._name(path), "hub": self.hub, **more}) + "\n"
         store.write_text(self.notes / f"{path.stem}-{secrets.token_hex(4)}{SUFFIX}", [line])
 
@@ -87,7 +87,7 @@ class Spool:
                 found.setdefault(path, []).append(note)
             elif path.exists():
                 found.setdefault(path, [])  # sent as it is now; the note is its writer's
-        order = sorted(found, key=lambda path: (path.parent.name == RUNS, path.name))
+        order = sorted(found, key=lambda path: (path.parent == self.notes / RUNS, path.name))
         return [Waiting(path, tuple(found[path])) for path in order]
 
     def done(self, waiting: Waiting) -> None:
@@ -118,10 +118,21 @@ class Spool:
 
 def _writes(said: dict[str, Any]) -> bool:
     """Whether a note is of another process that is about to change the file."""
+    writer, since = said.get("writer"), said.get("since")
+    if not isinstance(writer, int) or writer == os.getpid():
+        return False
+    now = _since(writer)
+    return now is not None and (since is None or now == since)
+
+
+def _since(pid: int) -> int | None:
+    """When a process was started, in seconds since 1970: another one of the same number was at another time."""
     import psutil
 
-    writer = said.get("writer")
-    return isinstance(writer, int) and writer != os.getpid() and psutil.pid_exists(writer)
+    try:
+        return round(psutil.Process(pid).create_time())
+    except psutil.Error:
+        return None
 
 
 def _remove(paths: tuple[Path, ...] | list[Path]) -> None:
