@@ -79,13 +79,7 @@ class Database:
         try:
             with self.write() as connection:
                 for work, answer in batch:
-                    try:
-                        with connection.begin_nested():
-                            done.append((answer, work(connection)))
-                    except Exception as error:
-                        answer.set_exception(error)
-                        if not connection.connection.in_transaction:  # SQLite gave all of it up, as on a full disk
-                            raise
+                    done += _tried(connection, work, answer)
         except BaseException as error:
             for _, answer in batch:
                 if not answer.done():
@@ -184,3 +178,17 @@ def _connected(connection: Any, record: Any) -> None:
 def _begun(connection: Connection) -> None:
     writes = connection.get_execution_options().get("writes", False)
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+def _tried(
+    connection: Connection, work: Callable[[Connection], Any], answer: Future[Any]
+) -> list[tuple[Future[Any], Any]]:
+    """Does one work in a part of the transaction; what it gave, or nothing where it failed by itself."""
+    try:
+        with connection.begin_nested():
+            return [(answer, work(connection))]
+    except Exception as error:
+        answer.set_exception(error)
+        if not connection.connection.in_transaction:  # SQLite gave the whole transaction up, as on a full disk
+            raise
+        return []
