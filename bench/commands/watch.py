@@ -49,8 +49,9 @@ def watch(
         patience = syntax.seconds(wait)
     except ValueError as error:
         raise SettingsError(f"option --wait can't be '{wait}'", str(error)) from None
-    client = Client(hub, token(hub_token_file))
-    loop.run(Server(namespace, server, account or ACCOUNT), selector, patience, loop.sayer(client))
+    address = hub
+    say = loop.sayer(lambda: Client(address, token(hub_token_file)))
+    loop.run(Server(namespace, server, account or ACCOUNT), selector, patience, say)
 
 
 command = build(watch, "watch")

@@ -95,12 +95,15 @@ def put_run(database: Database, run: RunState, seen: int | None = None) -> Outco
         "due": heard + int(LOST_AFTER * run.heartbeat_seconds * 1e6),
         "document": run.model_dump_json(),
     }
-    return database.run(partial(_put_run, row=row, ended=ended))
+    return database.run(partial(_put_run, row=row, run=run))
 
 
-def _put_run(connection: Connection, row: dict[str, Any], ended: bool) -> Outcome:
+def _put_run(connection: Connection, row: dict[str, Any], run: RunState) -> Outcome:
     if _inserted(connection, RUNS, row):
         return "created"
+    ended = run.state != "running"
+    if ended and run.observed and _end_observed(connection, row, run):
+        return "updated"
     own = RUNS.c.id == row["id"]
     heard = and_(RUNS.c.precedence == row["precedence"], RUNS.c.seen <= row["seen"], not ended)
     replaces = or_(RUNS.c.precedence < row["precedence"], heard)
@@ -108,6 +111,26 @@ def _put_run(connection: Connection, row: dict[str, Any], ended: bool) -> Outcom
         return "updated"
     known = connection.execute(select(RUNS.c.document).where(own)).one()
     return "same" if known.document == row["document"] else "superseded"
+
+
+def _end_observed(connection: Connection, row: dict[str, Any], run: RunState) -> bool:
+    """Puts an end that was seen from outside into the state that a run gave of itself, which may have begun later.
+
+    A pod that is killed for memory says nothing any more, and one that is past its deadline only that it was
+    interrupted. What a run said of a good or a bad end stays.
+    """
+    own = RUNS.c.id == row["id"]
+    known = connection.execute(select(RUNS).where(own).with_for_update()).one()
+    if known.attempt != run.attempt or known.state not in ("running", "interrupted"):
+        return False
+    told = RunState.model_validate_json(known.document)
+    if told.observed:  # nothing but a watcher has spoken of it
+        return False
+    changed = told.model_copy(update={"state": run.state, "reason": run.reason, "now": None, "observed": True})
+    number = max(known.precedence + 1, row["precedence"])
+    values = {**row, "started": known.started, "precedence": number, "document": changed.model_dump_json()}
+    connection.execute(update(RUNS).where(own).values(values))
+    return True
 
 
 def put_explanation(database: Database, found: Explanation, body: bytes, received: int | None = None) -> Outcome:

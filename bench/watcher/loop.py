@@ -144,15 +144,30 @@ def state(word: Word) -> RunState:
         heartbeat_seconds=HEARTBEAT,
         now=Now(title=word.workload, phase="waiting", note=word.reason) if waits else None,
         reason="" if waits else word.reason,
+        observed=True,
     )
 
 
-def sayer(client: Client) -> Say:
-    """Sends states to a hub, without waiting for one that is away."""
+def sayer(client: Callable[[], Client]) -> Say:
+    """Sends states to a hub, without waiting for one that is away.
+
+    Args:
+        client: makes one, with the token that counts now; made anew where the hub refuses, since tokens are rotated.
+    """
+    used = client()
+
+    def put(word: RunState) -> str:
+        return used.put("runs", word.id, word.model_dump_json().encode(), BRIEF)
 
     def say(word: RunState) -> None:
+        nonlocal used
         try:
-            outcome = client.put("runs", word.id, word.model_dump_json().encode(), BRIEF)
+            try:
+                outcome = put(word)
+            except Refused:
+                used.close()
+                used = client()
+                outcome = put(word)
         except Refused as error:
             log(f"{error.message}. {error.hint}")
             return

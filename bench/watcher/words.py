@@ -26,6 +26,10 @@ STARTING = frozenset({"ContainerCreating", "PodInitializing"})
 """Reasons of a container that waits, which say nothing yet; an event may say more."""
 
 
+SLOW_START = 30.0
+"""Seconds after which it is said of a pod that has a node, and nothing to complain of, that it starts still."""
+
+
 @dataclass(frozen=True)
 class Word:
     """What is to be said of one run.
@@ -66,7 +70,7 @@ def words(job: Object, pods: Iterable[Object], told: Mapping[str, Object], now: 
         index = _index(pod)
         if index not in latest or _order(pod) > _order(latest[index]):
             latest[index] = pod
-    found = [word for pod in latest.values() if (word := _of_pod(job, pod, told))]
+    found = [word for pod in latest.values() if (word := _of_pod(job, pod, told, now))]
     spoken = {word.id for word in found}
     found += [word for word in _of_job(job, latest, told) if word.id not in spoken]
     return [_patience(word, now, wait) for word in found]
@@ -102,15 +106,17 @@ def workloads(job: Object) -> list[str]:
     return [str(name) for name in json.loads(named)]
 
 
-def _of_pod(job: Object, pod: Object, told: Mapping[str, Object]) -> Word | None:
+def _of_pod(job: Object, pod: Object, told: Mapping[str, Object], now: datetime) -> Word | None:
     """The word on a pod, or none where all is well or it can speak for itself."""
     status, index = pod.get("status", {}), _index(pod)
     phase = status.get("phase")
     if phase == "Failed":
         return _word(job, index, attempt(pod, begun=True), *_ended(pod), pod)
     if phase == "Pending":
-        reason = _held(status) or _mounting(pod, told)
-        return _word(job, index, attempt(pod, begun=False), "waiting", reason, pod) if reason else None
+        word = _word(job, index, attempt(pod, begun=False), "waiting", _held(status) or _mounting(pod, told), pod)
+        if not word.reason and word.node and (now - word.since).total_seconds() > SLOW_START:
+            word = replace(word, reason="Starting: the node pulls the image or makes the container")
+        return word if word.reason else None
     return None
 
 
@@ -161,7 +167,9 @@ def _held(status: Object) -> str:
 def _mounting(pod: Object, told: Mapping[str, Object]) -> str:
     """A volume or a sandbox that can't be had: only events tell it."""
     event = told.get(pod["metadata"]["uid"])
-    return _said(event) if event else ""
+    if event is None or (event.get("reason") == "FailedScheduling" and pod["spec"].get("nodeName")):
+        return ""  # that is over
+    return _said(event)
 
 
 def _of_job(job: Object, latest: Mapping[int, Object], told: Mapping[str, Object]) -> list[Word]:
@@ -181,9 +189,11 @@ def _of_job(job: Object, latest: Mapping[int, Object], told: Mapping[str, Object
     if job["spec"].get("suspend"):
         queue = job["metadata"].get("labels", {}).get(QUEUE)
         reason = f"Suspended: held by queue {queue}" if queue else "Suspended: spec.suspend is true"
-    elif not latest:
+    elif all(_finished(pod) for pod in latest.values()):
         event = told.get(job["metadata"]["uid"])
-        reason = _said(event) if event and event.get("reason") == "FailedCreate" else ""
+        newest = max((str(pod["metadata"].get("creationTimestamp") or "") for pod in latest.values()), default="")
+        refused = event is not None and event.get("reason") == "FailedCreate" and when(event) >= newest
+        reason = _said(event) if event is not None and refused else ""
     return [_word(job, index, 10, "waiting", reason, None) for index in absent] if reason else []
 
 
@@ -255,6 +265,6 @@ def when(event: Object) -> str:
         series.get("lastObservedTime")
         or event.get("lastTimestamp")
         or event.get("eventTime")
-        or event["metadata"].get("creationTimestamp")
+        or event.get("metadata", {}).get("creationTimestamp")
         or ""
     )

@@ -51,8 +51,8 @@ class NetworkPolicy(Part):
         description="Peers that may open the hub's pages, such as an ingress controller's namespace.",
     )
     dns: Objects = Field(
-        [{"namespaceSelector": {}, "podSelector": {"matchLabels": {"k8s-app": "kube-dns"}}}],
-        description="Peers that answer DNS.",
+        [],
+        description="Peers that answer DNS; empty: any address, on port 53, since a node's own cache is no pod.",
     )
     api_server: Objects = Field(
         [], description="Peers that are the API server; empty: any address, on the ports below."

@@ -70,6 +70,28 @@ def test_a_run_that_was_interrupted_goes_on_once_it_is_started_again(hub: Served
     assert told(hub) == ("finished", 1)
 
 
+def test_an_end_that_a_watcher_saw_counts_though_the_run_began_later_than_its_pod(hub: Served) -> None:
+    began = STARTED + timedelta(seconds=5)
+    send(hub, run(started=began, results=["a"]))
+    seen = {"observed": True, "reason": "OOMKilled: it needed more memory than 8Gi"}
+    assert send(hub, run(state="failed", **seen)) == "updated"
+    found = hub.get("/api/v1/runs/r")
+    assert (found["state"], found["run"]["reason"], found["run"]["results"]) == ("failed", seen["reason"], ["a"])
+    assert send(hub, run(started=began)) == "superseded"  # its last heartbeat, late
+    assert send(hub, run(state="failed", **seen)) == "superseded"
+    assert told(hub) == ("failed", 1)
+
+
+def test_what_a_run_said_of_its_end_stays_whatever_a_watcher_saw(hub: Served) -> None:
+    began = STARTED + timedelta(seconds=5)
+    send(hub, run(state="finished", started=began))
+    assert send(hub, run(state="failed", observed=True, reason="Error: exit code 1")) == "superseded"
+    assert told(hub) == ("finished", 1)
+    send(hub, run("i", state="interrupted", started=began, reason="by SIGTERM"))
+    assert send(hub, run("i", state="failed", observed=True, reason="DeadlineExceeded")) == "updated"
+    assert send(hub, run("i", state="running", attempt=2, started=began)) == "updated"
+
+
 def test_all_runs_are_listed_page_by_page_those_that_go_on_first(hub: Served) -> None:
     for number in range(5):
         send(hub, run(f"r{number}", state="running" if number in (1, 3) else "finished"))

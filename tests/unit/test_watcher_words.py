@@ -58,6 +58,29 @@ def said(
     return words(of or job(), pods, told or {}, BORN + timedelta(seconds=after), wait=60)
 
 
+def event(reason: str, at: str = "2026-11-22T05:00:30Z") -> Object:
+    return {"metadata": {}, "type": "Warning", "reason": reason, "message": "no.", "lastTimestamp": at}
+
+
+def test_a_pod_that_the_cluster_refuses_after_others_ended_is_told() -> None:
+    ended = pod(phase="Succeeded", node="n")
+    told = {UID: event("FailedCreate")}
+    (word,) = said(ended, told=told, after=31)
+    assert (word.id.rpartition(".")[2], word.reason) == ("1", "FailedCreate: no.")
+    assert said(ended, told={UID: event("FailedCreate", "2026-11-22T04:59:00Z")}, after=31) == []  # of before that pod
+    assert said(pod(phase="Running", node="n"), told=told, after=31) == []
+
+
+def test_what_kept_a_pod_from_a_node_is_over_once_it_has_one_and_a_long_start_is_told_as_that() -> None:
+    pulls = pod(phase="Pending", node="n", containerStatuses=container(waiting={"reason": "ContainerCreating"}))
+    told = {"pod-0-0": event("FailedScheduling")}
+    assert said(pulls, told=told, after=10) == []
+    (word,) = said(pulls, told=told, after=40)
+    assert word.reason == "Starting: the node pulls the image or makes the container"
+    (word,) = said(pulls, told={"pod-0-0": event("FailedMount")}, after=10)
+    assert word.reason == "FailedMount: no."
+
+
 UNSCHEDULABLE = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/3 nodes fit."}
 
 

@@ -69,3 +69,4 @@ class RunState(Record):
     now: Now | None = None
     results: list[str] = Field(default_factory=list, description="ids of what it has measured")
     reason: str = Field("", description="why it failed or was interrupted")
+    observed: bool = Field(False, description="said of it by a watcher, who saw its end from outside, not by itself")
