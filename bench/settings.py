@@ -135,6 +135,10 @@ with warnings.catch_warnings():
             None, pattern=syntax.ADDRESS, description="Address of a hub that the results are sent to as well."
         )
         hub_token_file: Path | None = Field(None, description="File that holds the hub's token.")
+        hub_wait: Pause = Field(
+            None,
+            description="At its end, send again for so long while the hub is away; without it for a minute at most.",
+        )
         run_id: str | None = Field(
             None,
             pattern=syntax.NAME,

@@ -23,7 +23,7 @@ DECIDED_BY_THE_CHART = frozenset(
     {
         *("backend", "hourly_price", "currency"),  # of the pool
         *("output", "json", "profile", "data_dir", "only"),  # places and forms in the container
-        *("hub", "hub_token_file", "run_id", "attempt"),  # of the hub
+        *("hub", "hub_token_file", "hub_wait", "run_id", "attempt"),  # of the hub
         *("metrics_port", "linger", "pushgateway", "pushgateway_url"),  # of metrics
     }
 )

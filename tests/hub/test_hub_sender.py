@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import socket
@@ -160,6 +161,25 @@ def test_while_the_hub_is_away_results_wait_and_go_with_the_next_run(hub: Served
     states = {each["run"]["id"]: each["state"] for each in hub.get("/api/v1/runs")["runs"]}
     assert states == {"first": "finished", "second": "finished"}
     assert [each.name for each in (tmp_path / "spool").iterdir()] == ["runs"]
+
+
+@pytest.mark.usefixtures("known")
+def test_at_its_end_a_run_waits_for_a_hub_that_comes_back_as_long_as_it_is_told(
+    hub: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bench.output.sending.sender.AGAIN", 0.01)
+    put, tries = Client.put, itertools.count()
+
+    def away_at_first(self: Client, kind: str, name: str, body: bytes, retries: int = 0) -> str:
+        if next(tries) < 10:
+            raise Away("the hub can't be reached")
+        return put(self, kind, name, body, retries)
+
+    monkeypatch.setattr(Client, "put", away_at_first)
+    with linked(tmp_path, hub.url, [], hub_wait="1h") as link:
+        link.save(measured("1", [0.1], stop=DONE))
+    assert ids(hub) == ["1"]
+    assert Spool(tmp_path, hub.url).waiting() == []
 
 
 @pytest.mark.usefixtures("known")

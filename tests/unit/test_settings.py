@@ -44,6 +44,7 @@ EXAMPLES: dict[str, list[tuple[str, Any]]] = {
     "metrics_host": [("127.0.0.1", "127.0.0.1"), ("::1", "::1"), ("10.0.0.1", "10.0.0.1")],
     "scrape_interval": [("15s", 15), ("1m", 60), ("10", 10)],
     "linger": [("15s", 15), ("1m30s", 90), ("0", 0)],
+    "hub_wait": [("15s", 15), ("1m30s", 90), ("0", 0)],
     "pushgateway": [("http://a:9091", "http://a:9091"), ("https://b/", "https://b"), ("http://[::1]", "http://[::1]")],
     "output": [("a", Path("a")), ("b", Path("b")), ("c", Path("c"))],
     "hub": [(f"http://{name}:8080", f"http://{name}:8080") for name in ("a", "b", "c")],

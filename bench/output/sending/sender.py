@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
@@ -28,6 +29,9 @@ from bench.settings import RunSettings
 HEARTBEAT = 15.0
 """Seconds."""
 
+AGAIN = 5.0
+"""Seconds between two tries to deliver the last to a hub that is away."""
+
 POOL, NODE = "DEVBENCH_POOL", "DEVBENCH_NODE"
 """Variables that tell of where the chart put us."""
 
@@ -43,14 +47,18 @@ class Sender:
         run: the run's first state.
         warn: told, once each, what the user should know.
         every: seconds between heartbeats.
+        wait: seconds for which it goes on sending at the end, while the hub is away.
     """
 
-    def __init__(self, client: Client, spool: Spool, run: RunState, warn: Warn, every: float) -> None:
+    def __init__(
+        self, client: Client, spool: Spool, run: RunState, warn: Warn, every: float, wait: float = 0.0
+    ) -> None:
         self.client = client
         self.spool = spool
         self.run = run.model_copy(update={"heartbeat_seconds": every})
         self.warn = warn
         self.every = every
+        self.wait = wait
         self.away = False
         self.told: set[str] = set()
         self.stop = threading.Event()
@@ -92,7 +100,12 @@ class Sender:
         self.run.state, self.run.reason, self.run.now = state, reason, None
         self.spool.keep_run(self.run)
         self.away = False
+        limit = time.monotonic() + self.wait
         self.deliver(BRIEF if state == "interrupted" else PATIENT)
+        while self.away and state != "interrupted" and (rest := limit - time.monotonic()) > 0:
+            time.sleep(min(AGAIN, rest))
+            self.away = False
+            self.deliver(BRIEF)
         left = len(self.spool.waiting())
         if left:
             wait = "documents wait" if left > 1 else "document waits"
@@ -236,4 +249,4 @@ def _sender(settings: RunSettings, title: str, new_id: Callable[[], str], warn: 
         node=os.environ.get(NODE) or None,
     )
     client = Client(settings.hub, token(settings.hub_token_file))
-    return Sender(client, Spool(settings.output, settings.hub), run, warn, HEARTBEAT)
+    return Sender(client, Spool(settings.output, settings.hub), run, warn, HEARTBEAT, settings.hub_wait or 0.0)

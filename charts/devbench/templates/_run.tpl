@@ -112,6 +112,8 @@ spec:
         {{- end }}
         {{- include "devbench.settings.env" (dict "prefix" "DEVBENCH_" "settings" $pool.settings) | nindent 8 }}
         {{- include "devbench.hub.env" $root | nindent 8 }}
+        - name: DEVBENCH_HUB_WAIT
+          value: 15m # what the hub has not got by then is lost with the pod
         - name: DEVBENCH_POOL
           value: {{ .name }}
         - name: DEVBENCH_IMAGE
