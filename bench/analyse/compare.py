@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Sequence
 from typing import Literal
@@ -48,6 +49,9 @@ class Comparison(Record):
     paired: bool = Field(description="whether the two took turns in cohorts; else they were measured apart")
     ratio: Interval | None = Field(None, description="the other's time over the base's")
     verdict: Word
+    mean_ratio: Interval | None = Field(
+        None, description="the same of the mean step, in which steps count that are slow but seldom"
+    )
     threshold: float
     needed: int | None = Field(
         None, description="cohorts (or processes a side) that would settle it, where it is undecided"
@@ -73,8 +77,7 @@ def compare(base: Result, other: Result, threshold: float = THRESHOLD) -> Compar
     found = differences(base, other)
     unit, factor = unit_of(base, other)
     ratio, paired = step_ratio(base, other)
-    if ratio is not None:
-        ratio = stats.scaled(ratio, factor)
+    ratio = _scaled(ratio, factor)
     word = verdict(ratio, threshold)
     return Comparison(
         base=_side(base),
@@ -84,6 +87,7 @@ def compare(base: Result, other: Result, threshold: float = THRESHOLD) -> Compar
         paired=paired,
         ratio=ratio,
         verdict=word,
+        mean_ratio=_scaled(mean_ratio(base, other, paired), factor),
         threshold=threshold,
         needed=needed(ratio, threshold) if ratio is not None and word == "undecided" else None,
         phases=_phases(base, other),
@@ -103,6 +107,26 @@ def step_ratio(base: Result, other: Result) -> tuple[Interval | None, bool]:
         return within.ratio(), True
     first, second = (list(stats.process_values(r, stats.median).values()) for r in (base, other))
     return stats.independent_ratio(first, second), False
+
+
+def mean_ratio(base: Result, other: Result, paired: bool) -> Interval | None:
+    """The other's mean step over the base's, within cohorts where they took turns; none without a step's time.
+
+    The typical step's ratio passes over what comes seldom, such as writing a checkpoint: this does not, and is less
+    well known.
+    """
+    first, second = (stats.process_values(each, stats.mean) for each in (base, other))
+    cohorts = sorted(first.keys() & second.keys())
+    if not paired:
+        return stats.independent_ratio(list(first.values()), list(second.values()))
+    if not cohorts:
+        return None
+    logs = [[math.log(side[cohort]) for cohort in cohorts] for side in (first, second)]
+    return stats.Contrast.paired(*logs).ratio()
+
+
+def _scaled(ratio: Interval | None, factor: float) -> Interval | None:
+    return None if ratio is None else stats.scaled(ratio, factor)
 
 
 def side_by_side(results: Sequence[Result], threshold: float = THRESHOLD) -> list[Comparison]:

@@ -183,7 +183,8 @@ def _verdicts(group: Sequence[Result], comparisons: Sequence[Comparison]) -> Ite
         even = found.break_even
         told = verdicts.cold_start(found, even) if even else ""
         apart = [verdicts.differing(each) for each in found.differences if each.name == "first answers"]
-        yield verdicts.sentence(found) + turns, [*([told] if told else []), *apart], ""
+        more = [verdicts.by_the_mean(found), told]
+        yield verdicts.sentence(found) + turns, [*filter(None, more), *apart], ""
 
 
 def _failures(group: Sequence[Result]) -> Iterator[Paragraph]:

@@ -10,6 +10,7 @@ from bench.analyse.breakeven import BreakEven
 from bench.analyse.comparable import Difference
 from bench.analyse.compare import Comparison
 from bench.analyse.pairing import MATRIX
+from bench.analyse.verdict import verdict
 from bench.output import numbers
 from bench.output.lines import filled
 from bench.result import Interval
@@ -38,6 +39,8 @@ def text(comparisons: Sequence[Comparison], matrices: Sequence[Sequence[Comparis
 def paragraphs(found: Comparison, width: int = WIDTH) -> Iterator[list[str]]:
     """The verdict; what it means for a training from a cold start; what else differs."""
     yield filled(sentence(found), width)
+    if seldom := by_the_mean(found):
+        yield filled(seldom, width, 2)
     if found.break_even is not None:
         told = cold_start(found, found.break_even)
         if told:
@@ -66,6 +69,15 @@ def sentence(found: Comparison) -> str:
     if word == "not enough data":
         return f"{word}: {times} ({behind}); a verdict needs at least two of each"
     return f"{word}: {times} ({behind})"
+
+
+def by_the_mean(found: Comparison) -> str:
+    """What the mean step says where it says another thing than the typical one; empty else."""
+    word = verdict(found.mean_ratio, found.threshold)
+    if found.mean_ratio is None or word not in ("faster", "slower") or word == found.verdict:
+        return ""
+    times = numbers.times(found.mean_ratio)
+    return f"{word} by the mean step, in which slow steps count that come seldom: {times} as long"
 
 
 def cold_start(found: Comparison, even: BreakEven) -> str:

@@ -24,6 +24,7 @@ from bench.analyse.pairing import pair
 from bench.analyse.stats import Contrast
 from bench.analyse.verdict import needed, verdict
 from bench.output import store
+from bench.output.verdicts import by_the_mean
 from bench.result import Block, Failure, Interval, Placement, ProcessSample, Result, Series
 from bench.spec import Data, Threads
 
@@ -42,6 +43,19 @@ def measured(steps: Sequence[float], start: float = 3.0, name: str = "a", **chan
 
 
 NOISE = (1.0, 1.004, 0.997, 1.002, 0.996, 1.001)
+
+
+def test_steps_that_are_slow_but_seldom_are_told_by_the_mean_where_the_typical_step_passes_over_them() -> None:
+    base = measured([0.01 * n for n in NOISE])
+    seldom = measured([0.01 * n for n in NOISE], name="b")
+    for each in seldom.samples:
+        each.series[0].blocks[2].seconds *= 1.5  # one block in five holds a checkpoint
+    found = compare(base, seldom)
+    assert found.verdict == "same"
+    assert found.mean_ratio is not None
+    assert found.mean_ratio.value == pytest.approx(1.1)
+    assert by_the_mean(found).startswith("slower by the mean step, in which slow steps count that come seldom: 1.1")
+    assert by_the_mean(compare(base, measured([0.012 * n for n in NOISE], name="c"))) == ""  # both say the same
 
 
 @pytest.mark.parametrize(

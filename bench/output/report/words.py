@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from bench.analyse import stats
 from bench.analyse.compare import Comparison
 from bench.output import numbers
+from bench.output.verdicts import by_the_mean
 from bench.result import Result
 
 
@@ -77,12 +78,14 @@ def _verdict(found: Comparison, names: Mapping[str, str]) -> str:
     within = f"the difference is within {numbers.percent(found.threshold)}"
     units = "cohorts" if found.paired else "processes a side"
     more = f"; about {found.needed} {units} would settle it" if found.needed else ""
-    return {
+    seldom = f"; {told}" if (told := by_the_mean(found)) else ""
+    said = {
         "faster": f"{other} is {numbers.times(stats.inverse(ratio))} as fast as {base} per {found.unit}",
         "slower": takes,
         "same": f"{other} is as fast as {base} per {found.unit}, {within} ({numbers.factor(ratio)})",
         "undecided": f"undecided: {takes}{more}",
-    }[found.verdict]
+    }
+    return said[found.verdict] + seldom
 
 
 def _seldom(found: Sequence[Comparison], names: Mapping[str, str]) -> Iterator[str]:
