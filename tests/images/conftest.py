@@ -6,6 +6,8 @@ tests pass writes that down.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -19,42 +21,95 @@ collected: set[str] = set()
 passed: set[str] = set()
 
 
-@pytest.fixture(scope="session")
-def base_3_13(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """What stands in for the Python image that the cpu and the cuda image start from."""
-    with alone():
-        return python_3_13(tmp_path_factory.mktemp("base"))
+ORDER = ("cpu", "directml", "hub", "again", "cuda")
+"""In which the images are built, the last ones while tests of the first run; `again` is the cpu image a second time."""
+
+
+class Builds:
+    """Images that are being built in the background, one after another.
+
+    Args:
+        wanted: which.
+        folder: for what is needed on the way.
+    """
+
+    def __init__(self, wanted: Iterable[str], folder: Path) -> None:
+        self.folder = folder
+        self.pool = ThreadPoolExecutor(1)
+        self.made = {name: self.pool.submit(self._build, name) for name in ORDER if name in set(wanted)}
+
+    def name(self, image: str) -> str:
+        """The image's name, once it is built."""
+        return self.made[image].result()
+
+    def _build(self, image: str) -> str:
+        with alone():
+            if image == "directml":
+                base = python_3_10(self.folder, ROOT / ".venv-directml" / "bin" / "python")
+            else:
+                base = python_3_13(self.folder)
+        return build("cpu", base, "devbench-test-again", "--no-cache") if image == "again" else build(image, base)
+
+
+def images_of(item: pytest.Item) -> set[str]:
+    """The images that a test asks for."""
+    asked = {*getattr(item, "fixturenames", ())} | {*getattr(getattr(item, "callspec", None), "params", {}).values()}
+    return asked & set(ORDER) if item.path.parent == CUDA.parent else set()
 
 
 @pytest.fixture(scope="session")
-def base_3_10(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """What stands in for the Python image that the directml image starts from; it needs "tensorflow-2.10"."""
-    with alone():
-        return python_3_10(tmp_path_factory.mktemp("base"), ROOT / ".venv-directml" / "bin" / "python")
+def builds(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Builds]:
+    """All that the tests of this session ask for and can have."""
+    wanted = set[str]().union(*map(images_of, request.session.items))
+    if stamp.unchanged():
+        wanted.discard("cuda")
+    if not (ROOT / ".venv-directml").is_dir():
+        wanted.discard("directml")
+    made = Builds(wanted, tmp_path_factory.mktemp("base"))
+    yield made
+    made.pool.shutdown(cancel_futures=True)
 
 
 @pytest.fixture(scope="session")
-def cpu(base_3_13: str) -> str:
+def cpu(builds: Builds) -> str:
     """The cpu image."""
-    return build("cpu", base_3_13)
+    return builds.name("cpu")
 
 
 @pytest.fixture(scope="session")
-def directml(base_3_10: str) -> str:
-    """The directml image."""
-    return build("directml", base_3_10)
+def again(builds: Builds) -> str:
+    """The cpu image, built a second time from nothing."""
+    return builds.name("again")
 
 
 @pytest.fixture(scope="session")
-def cuda(base_3_13: str) -> str:
+def directml(builds: Builds) -> str:
+    """The directml image; it needs "tensorflow-2.10"."""
+    return builds.name("directml")
+
+
+@pytest.fixture(scope="session")
+def hub(builds: Builds) -> str:
+    """The hub's image."""
+    return builds.name("hub")
+
+
+@pytest.fixture(scope="session")
+def cuda(builds: Builds) -> str:
     """The cuda image."""
-    return build("cuda", base_3_13)
+    return builds.name("cuda")
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Note what there is to pass before any of it is deselected."""
+    """Note what there is to pass before any of it is deselected; let those wait whose image is built last."""
     collected.update(item.nodeid for item in items if item.path == CUDA)
+    places = [place for place, item in enumerate(items) if item.path.parent == CUDA.parent]
+    ours = sorted(
+        (items[place] for place in places), key=lambda item: max(map(ORDER.index, images_of(item)), default=0)
+    )
+    for place, item in zip(places, ours, strict=True):
+        items[place] = item
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:

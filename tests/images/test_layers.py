@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from images.engine import build, inspect, mounted, podman
+from images.engine import inspect, mounted, podman
 
 pytestmark = [pytest.mark.once, pytest.mark.needs("container-engine"), pytest.mark.timeout(3600)]
 
@@ -119,8 +119,7 @@ def contents(root: Path) -> dict[str, str]:
     return found
 
 
-def test_two_builds_from_one_commit_have_the_same_files(cpu: str, base_3_13: str) -> None:
-    again = build("cpu", base_3_13, "devbench-test-again", "--no-cache")
+def test_two_builds_from_one_commit_have_the_same_files(cpu: str, again: str) -> None:
     with mounted(cpu) as one, mounted(again) as two:
         first, second = contents(one), contents(two)
     podman("rmi", "--force", again)
