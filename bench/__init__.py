@@ -52,12 +52,13 @@ def run(
     from contextlib import ExitStack
     from pathlib import Path
 
-    from bench.errors import Interrupted
+    from bench.errors import DeviceAbsent, Interrupted
     from bench.measure.interrupt import interruptible
-    from bench.measure.plan import plan
+    from bench.measure.plan import Group, plan
     from bench.measure.session import Session
     from bench.output import store
     from bench.output.sending.sender import attached
+    from bench.result import Failure
     from bench.serving import serving
     from bench.settings import load
 
@@ -74,7 +75,13 @@ def run(
         try:
             with attached(chosen, title, listener or (lambda _: None), new_id, warn or (lambda _: None)) as link:
                 save, listen = served.saving(link.save), served.listening(link.listener)
-                for group in plan(workloads, chosen):
+
+                def absent(group: Group, error: DeviceAbsent) -> None:
+                    if chosen.hub is not None:  # nobody looks at this command's own words there
+                        failure = Failure(kind="device", message=error.message, hint=error.hint)
+                        Session(group, chosen, save, listen, new_id).refuse(failure)
+
+                for group in plan(workloads, chosen, absent):
                     session = Session(group, chosen, save, listen, new_id)
                     results.extend(session.results)
                     session.run()

@@ -6,13 +6,13 @@ data, and the backends' devices. The specs of one workload form a group, whose w
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from bench import datasets, registry
-from bench.errors import NotApplicable, SettingsError, UnknownName
+from bench.errors import DeviceAbsent, NotApplicable, SettingsError, UnknownName
 from bench.machine.limits import thread_count
 from bench.settings import RunSettings
 from bench.spec import LOOPS, Data, Loop, Spec, Threads
@@ -37,8 +37,17 @@ class Group:
     not_applicable: tuple[str, ...] = field(default=())
 
 
-def plan(workloads: Sequence[str | Path], settings: RunSettings) -> list[Group]:
+def plan(
+    workloads: Sequence[str | Path],
+    settings: RunSettings,
+    absent: Callable[[Group, DeviceAbsent], None] = lambda group, error: None,
+) -> list[Group]:
     """What will run.
+
+    Args:
+        workloads: names, or paths of files.
+        settings: all of them.
+        absent: told of the specs whose device is not there, before that is raised.
 
     Raises:
         UsageError: a name, parameter, loop or data set that can't be; nothing was measured.
@@ -53,8 +62,13 @@ def plan(workloads: Sequence[str | Path], settings: RunSettings) -> list[Group]:
     groups = [_group(str(workload), settings) for workload in workloads]
     if settings.compare:
         groups = [_together(groups)]
-    for backend in backends.values():
-        backend.require()
+    for name, backend in backends.items():
+        try:
+            backend.require()
+        except DeviceAbsent as error:
+            for group in groups:
+                absent(replace(group, planned=tuple(p for p in group.planned if p.spec.backend == name)), error)
+            raise
     return groups
 
 

@@ -134,6 +134,12 @@ class Session:
         self._conclude(reason)
         return self.results
 
+    def refuse(self, failure: Failure) -> None:
+        """Ends the results before anything is measured, all by this failure."""
+        for result in self.results:
+            result.failure = failure
+        self._conclude("failed")
+
     def _cohorts(self) -> str:
         while True:
             self.cohort_begun = time.monotonic()

@@ -29,6 +29,33 @@ def probes(p, ctx):
 '''
 
 
+@pytest.mark.needs("no-nvidia-gpu")
+def test_a_run_whose_device_is_not_there_is_a_failed_result_with_the_cause_and_the_cure(tmp_path: Path) -> None:
+    hub = Process(str(tmp_path / "hub.db"))
+    words = ["run", "matmul", "--backend", "cpu,cuda", "--hub", hub.url, "--run-id", "job-0"]
+    ran = subprocess.run(
+        [sys.executable, "-m", "bench", *words],
+        cwd=tmp_path,
+        env={**os.environ, "DEVBENCH_HUB_TOKEN": TOKEN, "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 3, ran.stderr + ran.stdout
+    (listed,) = urllib3.request("GET", f"{hub.url}/api/v1/results").json()["results"]
+    assert (listed["backend"], listed["status"], listed["failure"]) == ("cuda", "failed", "device")
+    found = urllib3.request("GET", f"{hub.url}/api/v1/results/{listed['id']}").json()
+    assert "no CUDA device" in found["failure"]["message"]
+    assert found["failure"]["hint"]
+    told = urllib3.request("GET", f"{hub.url}/api/v1/runs/job-0").json()
+    assert (told["state"], told["run"]["results"]) == ("failed", [listed["id"]])
+    assert "no CUDA device" in told["run"]["reason"]
+    page = urllib3.request("GET", f"{hub.url}/results/{listed['id']}").data.decode()
+    assert "no CUDA device" in page
+    hub.started.terminate()
+    hub.wait()
+
+
 def test_a_run_sends_what_it_measures_and_its_worker_sees_no_secret(tmp_path: Path) -> None:
     hub = Process(str(tmp_path / "hub.db"))
     (tmp_path / "mine.py").write_text(PROGRAM, encoding="utf-8")
