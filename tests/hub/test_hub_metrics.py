@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from typing import Any
 
 import pytest
 from hubs import Served
+from pages import ROOT
 from prometheus_client.parser import text_string_to_metric_families
 from synthetic import MOMENT, measured, misplaced, result
 from test_hub_runs import run, send
@@ -50,6 +52,18 @@ def test_every_metric_is_told_and_each_has_its_help(hub: Served) -> None:
     hub.send(everything())
     assert {name for name, _ in scraped(hub) if name.startswith(METRICS)} == {METRICS + name for name in HELP}
     assert {field.metric for field in FIELDS if field.metric} <= HELP.keys()
+
+
+def test_every_metric_stands_on_the_page_with_its_help(hub: Served) -> None:
+    page = (ROOT / "docs" / "hub.md").read_text(encoding="utf-8")
+    rows = {row[0].strip(" `"): row[2].strip() for row in re.findall(r"^\|(.+?)\|(.+?)\|(.+?)\|$", page, re.MULTILINE)}
+    for name, told in HELP.items():
+        assert rows[METRICS + name] == told
+    hub.send(everything())
+    own = {name.removesuffix("_bucket").removesuffix("_sum").removesuffix("_count") for name, _ in scraped(hub)}
+    assert {name for name in own if name.startswith("devbench_")} == {
+        name for name in rows if name.startswith("devbench_")
+    }
 
 
 def test_figures_are_those_of_the_result(hub: Served) -> None:
