@@ -93,6 +93,7 @@ def host(root: Path = ROOT, environ: Mapping[str, str] = os.environ) -> dict[str
             "physical_cores": psutil.cpu_count(logical=False),
             "logical_cores": psutil.cpu_count(logical=True),
             "affinity": limits.affinity(),
+            "cpuset": limits.cpuset(),
             "limit": limits.cpu_limit(root),
             "quota": limits.cpu_quota(root),
             "governor": governor(root),

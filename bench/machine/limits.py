@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -41,6 +41,20 @@ def affinity() -> int:
     if sys.platform == "linux":
         return max(1, len(os.sched_getaffinity(0)))
     return os.cpu_count() or 1
+
+
+def cpuset() -> str | None:
+    """The CPUs that this may run on as Linux writes them, such as "0-3,8"; none where nobody tells."""
+    if sys.platform == "linux":
+        return ranges(os.sched_getaffinity(0))
+    return None
+
+
+def ranges(ids: Collection[int]) -> str:
+    """Numbers as Linux writes them: {0, 1, 2, 5} is "0-2,5"."""
+    starts = sorted(n for n in ids if n - 1 not in ids)
+    ends = sorted(n for n in ids if n + 1 not in ids)
+    return ",".join(f"{a}-{b}" if b > a else str(a) for a, b in zip(starts, ends, strict=True))
 
 
 def cpu_quota(root: Path = ROOT) -> float | None:

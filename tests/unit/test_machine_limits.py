@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import psutil
@@ -204,3 +206,14 @@ def test_this_very_machine_is_read_as_the_kernel_tells_it() -> None:
     assert cgroup.version() in ("v1", "v2", "v1+v2", None)
     assert 0 < memory_available() <= psutil.virtual_memory().total
     assert json.dumps(limit)
+
+
+@pytest.mark.parametrize(("ids", "written"), [({0}, "0"), ({3, 0, 1, 2}, "0-3"), ({0, 1, 2, 5, 7, 8}, "0-2,5,7-8")])
+def test_cpus_are_written_as_linux_does(ids: set[int], written: str) -> None:
+    assert limits.ranges(ids) == written
+
+
+@pytest.mark.needs("linux")
+def test_the_cpus_that_this_may_run_on_are_told() -> None:
+    code = "import os; from bench.machine import limits; os.sched_setaffinity(0, {0}); print(limits.cpuset())"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "0\n"
