@@ -26,11 +26,6 @@ def minimum(blocks: Sequence[Block]) -> float:
     return min(b.step_seconds for b in blocks)
 
 
-def rounds(first: Sequence[Block], other: Sequence[Block]) -> float:
-    """The other's seconds a step over the first's, by the blocks of each round."""
-    return math.exp(turns_ratio(first, other))
-
-
 ESTIMATORS: dict[str, Callable[[Sequence[Block]], float]] = {
     "mean": mean,
     "median": median,
@@ -70,7 +65,7 @@ def main() -> None:
         ratios = [v[1] / v[0] for v in values]
         near = statistics.correlation(level, [v[1] for v in values]) if count > 2 else float("nan")
         print(f"{name:12} {variation(level):18.2%} {near:21.2f} {variation(ratios):18.2%}  {interval(ratios)}")
-    ratios = [rounds(*each) for each in cohorts]
+    ratios = [math.exp(turns_ratio(*each)) for each in cohorts]
     print(f"{'by rounds':12} {'':18} {'':21} {variation(ratios):18.2%}  {interval(ratios)}")
 
 

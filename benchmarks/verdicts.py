@@ -25,7 +25,6 @@ from bench.analyse import stats
 from bench.analyse.verdict import verdict
 from bench.machine.telemetry import stolen_seconds
 from bench.measure import stopping
-from bench.measure.session import COMPARING_SECONDS, PILOT_SECONDS
 from bench.result import Block
 from bench.settings import load
 from bench.spec import Spec
@@ -120,7 +119,7 @@ def share(name: str, hits: int, of: int) -> str:
 
 def judge(pool: Sequence[dict[str, Any]]) -> None:
     """Prints how often verdicts on the pool's programs are right: by default, and where they must come soon."""
-    for seconds in (COMPARING_SECONDS, PILOT_SECONDS):
+    for seconds in (stopping.COMPARING_SECONDS, stopping.PILOT_SECONDS):
         judge_within(pool, seconds)
     apart(pool)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import statistics
 from collections.abc import Sequence
 from typing import Literal
@@ -87,7 +86,7 @@ def compare(base: Result, other: Result, threshold: float = THRESHOLD) -> Compar
         paired=paired,
         ratio=ratio,
         verdict=word,
-        mean_ratio=_scaled(mean_ratio(base, other, paired), factor),
+        mean_ratio=_scaled(_ratio(base, other, stats.mean_ratio, stats.mean)[0], factor),
         threshold=threshold,
         needed=needed(ratio, threshold) if ratio is not None and word == "undecided" else None,
         phases=_phases(base, other),
@@ -102,27 +101,15 @@ def step_ratio(base: Result, other: Result) -> tuple[Interval | None, bool]:
     Paired where the two took turns in two cohorts or more, which takes out the noise that both met; else from each
     side's processes on their own.
     """
-    within = stats.within(base, other)
+    return _ratio(base, other, stats.turns_ratio, stats.median)
+
+
+def _ratio(base: Result, other: Result, of_turns: stats.Ratio, of_one: stats.Estimator) -> tuple[Interval | None, bool]:
+    within = stats.within(base, other, of_turns)
     if within is not None:
         return within.ratio(), True
-    first, second = (list(stats.process_values(r, stats.median).values()) for r in (base, other))
+    first, second = (list(stats.process_values(r, of_one).values()) for r in (base, other))
     return stats.independent_ratio(first, second), False
-
-
-def mean_ratio(base: Result, other: Result, paired: bool) -> Interval | None:
-    """The other's mean step over the base's, within cohorts where they took turns; none without a step's time.
-
-    The typical step's ratio passes over what comes seldom, such as writing a checkpoint: this does not, and is less
-    well known.
-    """
-    first, second = (stats.process_values(each, stats.mean) for each in (base, other))
-    cohorts = sorted(first.keys() & second.keys())
-    if not paired:
-        return stats.independent_ratio(list(first.values()), list(second.values()))
-    if not cohorts:
-        return None
-    logs = [[math.log(side[cohort]) for cohort in cohorts] for side in (first, second)]
-    return stats.Contrast.paired(*logs).ratio()
 
 
 def _scaled(ratio: Interval | None, factor: float) -> Interval | None:

@@ -27,6 +27,9 @@ DEAR = 0.25
 
 Estimator = Callable[[Sequence[Block]], float]
 
+Ratio = Callable[[Sequence[Block], Sequence[Block]], float]
+"""Logarithm of the second's seconds a step over the first's."""
+
 
 def median(blocks: Sequence[Block]) -> float:
     """Seconds of the typical step: the median over blocks."""
@@ -52,11 +55,15 @@ def turns_ratio(base: Sequence[Block], other: Sequence[Block]) -> float:
     the other it is the ratio of the faster halves.
     """
     rounds = list(zip(base, other, strict=False))
-    turns = [sorted((a.turn, b.turn)) for a, b in rounds]
-    apart = all(first < last for first, last in turns)
-    if apart and all(one[1] < then[0] for one, then in pairwise(turns)):
+    turns = [turn for a, b in rounds for turn in sorted((a.turn, b.turn))]
+    if all(one < then for one, then in pairwise(turns)):
         return statistics.median(math.log(b.step_seconds / a.step_seconds) for a, b in rounds)
     return math.log(faster_half(other) / faster_half(base))
+
+
+def mean_ratio(base: Sequence[Block], other: Sequence[Block]) -> float:
+    """The same of the mean steps, in which what is slow but seldom counts, which the median above passes over."""
+    return math.log(mean(other) / mean(base))
 
 
 def t_quantile(n: int, confidence: float = CONFIDENCE) -> float:
@@ -244,7 +251,7 @@ class Contrast:
         return found.model_copy(update={"value": math.exp(found.value), "low": low, "high": high})
 
 
-def within(first: Result, other: Result) -> Contrast | None:
+def within(first: Result, other: Result, ratio: Ratio = turns_ratio) -> Contrast | None:
     """Logarithm of the other's step time over the first's, within cohorts; none where they share no cohort."""
     if first.group != other.group:
         return None
@@ -254,7 +261,7 @@ def within(first: Result, other: Result) -> Contrast | None:
         return None
     firsts = [{s.cohort for s in usable(each) if s.place == 0} for each in (first, other)]
     return Contrast.adjusted(
-        [turns_ratio(a[cohort], b[cohort]) for cohort in cohorts],
+        [ratio(a[cohort], b[cohort]) for cohort in cohorts],
         [(cohort in firsts[1]) - (cohort in firsts[0]) for cohort in cohorts],
     )
 

@@ -19,6 +19,7 @@ from bench.analyse.roofline import roofline
 from bench.analyse.traced import disagreements
 from bench.analyse.verdict import verdict
 from bench.errors import NotApplicable, RunFailed
+from bench.measure import stopping
 from bench.measure.counterfactuals import Change, changed, changes, from_outside, rows_of
 from bench.measure.plan import Group, Planned, plan
 from bench.measure.roofs import peaks_for
@@ -68,8 +69,7 @@ class Explaining:
     tried: list[tuple[Named, Result, Result]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        if "max_time" not in self.settings.model_fields_set:
-            self.settings = self.settings.model_copy(update={"max_time": SECONDS})
+        self.settings = stopping.capped(self.settings, SECONDS)
 
     def run(self, with_changes: bool = True) -> Explanation:
         """Ladder, changes, and the changes that help together.

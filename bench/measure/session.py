@@ -39,14 +39,6 @@ PHASED = 3
 """Cohorts of a run whose starts are measured, each alone; from then on workers start at once, which takes less time."""
 
 
-COMPARING_SECONDS = 300.0
-"""After which no more cohorts of several are started, unless `--max-time` says otherwise: that two are the same takes
-several times as many as that they differ."""
-
-PILOT_SECONDS = 90.0
-"""In which a pilot's cohorts should be done, however many would follow."""
-
-
 class Session:
     """Measures one group of specs.
 
@@ -72,9 +64,8 @@ class Session:
         pilot: int = stopping.PILOT,
         confidence: float = stats.CONFIDENCE,
     ) -> None:
-        if purpose[0] == "run" and len(group.planned) > 1 and "max_time" not in settings.model_fields_set:
-            settings = settings.model_copy(update={"max_time": COMPARING_SECONDS})
-        self.settings = settings
+        compares = purpose[0] == "run" and len(group.planned) > 1
+        self.settings = stopping.capped(settings, stopping.COMPARING_SECONDS) if compares else settings
         self.pilot = pilot
         self.save = save
         self.listener = listener
@@ -220,7 +211,7 @@ class Session:
         def length(done: int, seconds: float) -> int:
             compared = self.pairs([result for result, worker in pairs if worker.sample.failure is None])
             run = self.results[0].purpose == "run"  # of the others there are many, and few cohorts of each
-            budget = min(PILOT_SECONDS, self.settings.max_time) / self.pilot if run else 1.5 * start_seconds
+            budget = min(stopping.PILOT_SECONDS, self.settings.max_time) / self.pilot if run else 1.5 * start_seconds
             return allocation.rounds(compared, done, seconds, start_seconds, budget)
 
         take_turns(pairs, self.rng, self.guarded, lambda result, phase: self._tell(result, phase, ""), length)

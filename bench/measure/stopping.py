@@ -22,6 +22,13 @@ from bench.settings import RunSettings
 PILOT = 5
 """Cohorts whose variance tells how many the target needs."""
 
+PILOT_SECONDS = 90.0
+"""In which they should be done, however many would follow."""
+
+COMPARING_SECONDS = 300.0
+"""After which no more cohorts of several are started, unless `--max-time` says otherwise: that two are the same takes
+several times as many as that they differ."""
+
 LOOK = 0.99
 """Level of the interval that must decide before a comparison is stopped."""
 
@@ -91,6 +98,13 @@ def _compared(contrasts: Sequence[stats.Contrast | None], threshold: float, conf
         settled=not open_,
         decided=all(verdict(contrast.ratio(confidence), threshold) != "undecided" for contrast in known),
     )
+
+
+def capped(settings: RunSettings, seconds: float) -> RunSettings:
+    """The settings, with so long a `--max-time` where none was said."""
+    if "max_time" in settings.model_fields_set:
+        return settings
+    return settings.model_copy(update={"max_time": seconds})
 
 
 def reason(

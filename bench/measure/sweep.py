@@ -15,6 +15,7 @@ from typing import Any
 
 from bench.analyse.sweep import Sweep, memory_ended, open_brackets, sweep_of
 from bench.errors import DataError, NotApplicable, SettingsError, UsageError
+from bench.measure import stopping
 from bench.measure.plan import plan
 from bench.measure.session import Save, Session
 from bench.progress import Listener
@@ -59,8 +60,7 @@ class Sweeping:
     def __post_init__(self) -> None:
         if self.settings.profile is not None:
             raise SettingsError("a sweep has no profile", "Trace one of its points: `devbench run … --profile DIR`.")
-        if "max_time" not in self.settings.model_fields_set:
-            self.settings = self.settings.model_copy(update={"max_time": SECONDS})
+        self.settings = stopping.capped(self.settings, SECONDS)
         self.axes = axes_of(self.settings.param)
         self.fixed = {name: value for name, value in self.settings.param.items() if name not in self.axes}
         self.id = self.new_id()

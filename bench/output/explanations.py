@@ -6,7 +6,7 @@ from bench.analyse import stats
 from bench.analyse.explain import Explanation, Gain, Part
 from bench.analyse.roofline import Roofline
 from bench.analyse.verdict import Word
-from bench.output import numbers
+from bench.output import numbers, verdicts
 from bench.output.fields import longest, traced_shares
 from bench.output.lines import filled, plain
 from bench.result import Profile
@@ -19,9 +19,8 @@ FACES: dict[Word, str] = {"faster": "faster", "slower": "slower", "same": "no ch
 def text(found: Explanation, width: int = WIDTH) -> str:
     """The whole explanation in plain text."""
     lines = filled(headline(found), width)
-    cohorts = f"{found.cohorts} cohort{'s' if found.cohorts > 1 else ''}"
     for heading, told in (
-        (f"Where a step's time goes (paired within {cohorts}):", _ladder(found)),
+        (f"Where a step's time goes (paired within {verdicts.units(True, found.cohorts)}):", _ladder(found)),
         ("", [] if found.roofline is None else [under_roof(found.roofline, found.lowest)]),
         ("", [] if found.profile is None else [_profile(found, found.profile)]),
         ("Read from the runs:", [f"{r.cause}: {r.sentence} ({r.evidence}). {r.cure}" for r in found.findings]),

@@ -209,7 +209,7 @@ def test_what_disturbs_a_whole_round_and_what_disturbs_one_block_leave_the_ratio
     assert math.exp(stats.turns_ratio(base, changed)) == pytest.approx(1.05)
     assert math.exp(stats.turns_ratio(changed, base)) == pytest.approx(1 / 1.05)
     assert stats.turns_ratio(base, changed[:-1]) == pytest.approx(math.log(1.05))  # the last was cut off
-    assert math.exp(math.log(stats.faster_half(changed) / stats.faster_half(base))) != pytest.approx(1.05, rel=0.05)
+    assert stats.faster_half(changed) / stats.faster_half(base) != pytest.approx(1.05, rel=0.05)
 
 
 def test_processes_that_came_one_after_the_other_have_the_ratio_of_their_faster_halves() -> None:

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from bench.measure.plan import plan
-from bench.measure.session import COMPARING_SECONDS, Session
+from bench.measure.session import Session
+from bench.measure.stopping import COMPARING_SECONDS
 from bench.result import Purpose
 from bench.settings import load
 

@@ -11,6 +11,7 @@ from bench.output.fields import longest, traced_shares
 from bench.output.lines import plain
 from bench.output.report import charts, curves
 from bench.output.report.parts import Figure, Remark, Row, Section, Table
+from bench.output.verdicts import units
 from bench.result import Profile
 
 
@@ -67,8 +68,7 @@ def _ladder(found: Explanation) -> Section:
     bars.append(charts.Bar(rest, 0.0, found.rest_share.value, told, "rest"))
     rows.append(Row(rest, (told, numbers.time(found.rest_seconds), found.lowest, what)))
     head = ("", "share of a step", "seconds a step", "by", "what it is")
-    cohorts = f"{found.cohorts} cohort{'s' if found.cohorts > 1 else ''}"
-    caption = f"Shares of a step, paired within {cohorts}; their intervals hold together"
+    caption = f"Shares of a step, paired within {units(True, found.cohorts)}; their intervals hold together"
     figure = Figure(
         "From the program as it is down to the barest loop: what each part takes of a step, with its 95% interval. "
         "A pale bar is a part that can't be told from nothing.",
