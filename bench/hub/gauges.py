@@ -10,7 +10,7 @@ import statistics
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from bench.analyse.comparable import at
+from bench.machine.environment import at
 from bench.output.fields import FIELDS, METRICS, Field
 from bench.output.lines import plain
 from bench.result import Interval, Result

@@ -37,7 +37,7 @@ class Metrics:
     """What Prometheus is told of one hub."""
 
     def __init__(self) -> None:
-        disable_created_metrics()
+        disable_created_metrics()  # type: ignore[no-untyped-call]
         self.registry = own = CollectorRegistry()
         self.requests = Counter(
             "devbench_hub_requests", "Requests, by route and status.", ("method", "route", "status"), registry=own

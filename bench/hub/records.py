@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
-from bench.analyse.comparable import at
 from bench.hub import gauges, precedence
 from bench.hub.tables import NAME
+from bench.machine.environment import at
 from bench.output.lines import plain
 from bench.result import Interval, Result
 from bench.spec import Spec

@@ -105,8 +105,9 @@ def _put_run(connection: Connection, row: dict[str, Any], run: RunState) -> Outc
     if ended and run.observed and _end_observed(connection, row, run):
         return "updated"
     own = RUNS.c.id == row["id"]
-    heard = and_(RUNS.c.precedence == row["precedence"], RUNS.c.seen <= row["seen"], not ended)
-    replaces = or_(RUNS.c.precedence < row["precedence"], heard)
+    replaces = RUNS.c.precedence < row["precedence"]
+    if not ended:
+        replaces = or_(replaces, and_(RUNS.c.precedence == row["precedence"], RUNS.c.seen <= row["seen"]))
     if connection.execute(update(RUNS).where(and_(own, replaces)).values(row)).rowcount:
         return "updated"
     known = connection.execute(select(RUNS.c.document).where(own)).one()

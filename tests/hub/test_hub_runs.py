@@ -18,7 +18,7 @@ pytestmark = pytest.mark.once
 STARTED = datetime(2026, 1, 2, 3, 4, 5, tzinfo=timezone.utc)
 
 
-def run(name: str = "r", **changes: Any) -> RunState:
+def run(name: str = "r", /, **changes: Any) -> RunState:
     given: dict[str, Any] = {"id": name, "state": "running", "title": "cifar", "started": STARTED, "devbench": "0.1.0"}
     return RunState(**{**given, **changes})
 
