@@ -121,7 +121,7 @@ def test_every_command_stands_on_the_page_with_the_options_it_takes(name: str) -
     elif name == "explain":
         assert rest == {"--config", "--changes", "--no-changes"}
     elif name == "run":
-        assert rest == {"--config"}
+        assert rest == {"--config", "--only"}
     else:
         assert told == {each for each in taken if not each.startswith("--no-")}
 
