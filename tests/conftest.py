@@ -8,6 +8,7 @@ left out in silence.
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import os
 import platform
@@ -26,8 +27,8 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 SECOND = ROOT / ".venv-directml"
 XPROF = ROOT / ".venv-xprof" / "bin" / "python"
-PROMETHEUS = "v0.315.0"
-"""Prometheus 3.15, as its Go module is numbered."""
+PROMETHEUS = ROOT / "tests" / "integration" / "go"
+"""The Go module that says which Prometheus 3 it is and fixes all that it needs."""
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 EXCUSED = pytest.StashKey[bool]()
@@ -260,12 +261,8 @@ def prometheus_3() -> Path:
     """The program of Prometheus 3, whether or not it is built; kept in the user's cache, a folder a version."""
     home = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA")
     cache = Path(home) if home else Path.home() / ".cache"
-    return (
-        cache
-        / "devbench"
-        / f"prometheus-{PROMETHEUS}"
-        / ("prometheus.exe" if sys.platform == "win32" else "prometheus")
-    )
+    version = hashlib.sha256((PROMETHEUS / "go.sum").read_bytes()).hexdigest()[:12]
+    return cache / "devbench-tests" / f"prometheus-{version}" / f"prometheus{'.exe' * (sys.platform == 'win32')}"
 
 
 @cache
@@ -300,13 +297,14 @@ def prometheus_programs() -> dict[str, str]:
     """Prometheus by its major version; where the third is not there it is built, which takes minutes, once."""
     program = prometheus_3()
     if not program.exists():
-        package = f"github.com/prometheus/prometheus/cmd/prometheus@{PROMETHEUS}"
-        # Without the discovery of targets in a dozen clouds, whose libraries are most of what would be compiled.
-        build = ["go", "install", "-trimpath", "-tags", "remove_all_sd", package]
-        with tempfile.TemporaryDirectory() as made:
-            subprocess.run(build, check=True, env={**os.environ, "GOBIN": made, "CGO_ENABLED": "0"})
-            program.parent.mkdir(parents=True, exist_ok=True)
-            shutil.move(Path(made) / program.name, program)
+        program.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=program.parent) as folder:
+            made = Path(folder) / program.name
+            # Without the discovery of targets in a dozen clouds, whose libraries are most of what would be compiled.
+            build = ["go", "build", "-trimpath", "-tags", "remove_all_sd", "-o", str(made)]
+            package = "github.com/prometheus/prometheus/cmd/prometheus"
+            subprocess.run([*build, package], check=True, cwd=PROMETHEUS, env={**os.environ, "CGO_ENABLED": "0"})
+            made.replace(program)
     return {"2": shutil.which("prometheus") or "", "3": str(program)}
 
 
