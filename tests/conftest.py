@@ -12,6 +12,7 @@ import hashlib
 import importlib.util
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -301,9 +302,22 @@ def prometheus_programs() -> dict[str, str]:
         with tempfile.TemporaryDirectory(dir=program.parent) as folder:
             made = Path(folder) / program.name
             # Without the discovery of targets in a dozen clouds, whose libraries are most of what would be compiled.
-            build = ["go", "build", "-trimpath", "-tags", "remove_all_sd", "-o", str(made)]
-            package = "github.com/prometheus/prometheus/cmd/prometheus"
-            subprocess.run([*build, package], check=True, cwd=PROMETHEUS, env={**os.environ, "CGO_ENABLED": "0"})
+            package = "github.com/prometheus/prometheus"
+            (major, minor) = re.findall(rf"{package} v0\.(\d)(\d+)", (PROMETHEUS / "go.mod").read_text())[0]
+            named = f"-X github.com/prometheus/common/version.Version={major}.{int(minor)}"
+            build = [
+                "go",
+                "build",
+                "-trimpath",
+                "-tags",
+                "remove_all_sd",
+                "-ldflags",
+                f"-s -w {named}",
+                "-o",
+                str(made),
+            ]
+            environment = {**os.environ, "CGO_ENABLED": "0"}
+            subprocess.run([*build, f"{package}/cmd/prometheus"], check=True, cwd=PROMETHEUS, env=environment)
             made.replace(program)
     return {"2": shutil.which("prometheus") or "", "3": str(program)}
 

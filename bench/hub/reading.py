@@ -151,6 +151,12 @@ def group(connection: Connection, column: str, value: str, most: int) -> list[Ro
     return list(connection.execute(chosen))
 
 
+def named(connection: Connection, names: Sequence[str]) -> list[Row[Any]]:
+    """The results of these ids that have come, in the order in which they were begun."""
+    chosen = select(*LISTED).where(RESULTS.c.id.in_(names)).order_by(RESULTS.c.created, RESULTS.c.id)
+    return list(connection.execute(chosen))
+
+
 def explanation(connection: Connection, name: str) -> Explanation:
     """An explanation.
 

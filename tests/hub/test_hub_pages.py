@@ -137,6 +137,15 @@ def test_one_result_shows_phases_steps_placement_environment_and_warnings(hub: S
     assert "was killed by SIGKILL" in page(hub, "/results/13")
 
 
+def test_the_page_of_a_run_shows_what_it_measured_and_compares_what_took_turns(hub: Served) -> None:
+    filled(hub)
+    send(hub, run("both", state="finished", results=["10", "11", "12", "not yet here"]))
+    shown = page(hub, "/runs/both")
+    assert {"/results/10", "/results/11", "/results/12", "/compare?base=10&other=11"} <= set(links(shown))
+    assert "/compare?base=10&other=12" not in links(shown)
+    assert "mnist on cpu" in text(shown)
+
+
 def test_a_comparison_says_from_which_step_on_it_pays(hub: Served) -> None:
     filled(hub)
     shown = text(page(hub, "/compare?base=10&other=11"))

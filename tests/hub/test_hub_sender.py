@@ -75,7 +75,7 @@ def test_a_run_tells_of_its_start_its_results_and_its_end(hub: Served, tmp_path:
         assert ids(hub) == ["1"]
     ended = hub.get("/api/v1/runs/job-0")
     assert (ended["state"], ended["run"]["results"]) == ("finished", ["1"])
-    assert told == []
+    assert told == [f"at the hub: {hub.url}/runs/{hub.get('/api/v1/runs')['runs'][0]['run']['id']}"]
     assert Spool(tmp_path, hub.url).waiting() == []
     assert list((tmp_path / "spool" / "runs").iterdir()) == []
 

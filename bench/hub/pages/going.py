@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 from sqlalchemy import Connection
 
 from bench.hub import reading, records
+from bench.hub.pages import listing
 from bench.hub.pages.layout import Page, address
 from bench.hub.reading import SeenRun
 from bench.output import numbers
@@ -14,6 +18,7 @@ from bench.output.report.parts import Remark, Row, Section, Table
 GOING = ("run", "state", "doing", "process", "known so far", "since its start", "heard of (UTC)", "pool")
 ENDED = ("run", "state", "why", "results", "begun (UTC)", "heard of (UTC)", "pool")
 SHOWN = 100
+LINKED = 12
 
 
 def page(connection: Connection) -> Page:
@@ -84,14 +89,26 @@ def one(connection: Connection, name: str) -> Page:
     run = found.run
     head, row = (GOING, _going(found)) if found.state == "running" else (ENDED, _ended(found))
     made = [Section("How it stands", (Table("The run", head, (row,)),))]
+    links: list[tuple[str, str]] = []
     if run.results:
-        rows = [Row(each, (), links=(address("results", each),)) for each in run.results]
-        made.append(Section("What it has measured", (Table("Results", ("id",), tuple(rows)),)))
+        rows = reading.named(connection, run.results[:SHOWN])
+        links = [
+            (f"Compare {base.label} and {other.label}", address("compare", base=base.id, other=other.id))
+            for base, other in _pairs(rows)
+        ]
+        made.append(Section("What it has measured", (listing.table(rows),)))
     about = (
         f"Begun {_moment(records.microseconds(run.started))} UTC, with devbench {plain(run.devbench)}; id {run.id}, "
     )
     about += f"attempt {run.attempt}."
-    return Page(plain(run.title) or run.id, tuple(made), (), (about,), within="/runs")
+    return Page(plain(run.title) or run.id, tuple(made), (), (about,), tuple(links), "/runs")
+
+
+def _pairs(rows: Sequence[Any]) -> list[tuple[Any, Any]]:
+    """Runs that took turns, each with the first of its cohorts."""
+    first: dict[str, Any] = {}
+    runs = [row for row in rows if row.purpose == "run"]
+    return [(base, row) for row in runs if (base := first.setdefault(row.together, row)) is not row][:LINKED]
 
 
 def _estimate(step_seconds: float, relative_error: float | None) -> str:

@@ -45,7 +45,7 @@ class Sender:
         client: the hub.
         spool: what it has not got.
         run: the run's first state.
-        warn: told, once each, what the user should know.
+        warn: told, once each, what the user should know, at the end where the run is to be seen.
         every: seconds between heartbeats.
         wait: seconds for which it goes on sending at the end, while the hub is away.
     """
@@ -110,6 +110,8 @@ class Sender:
         if left:
             wait = "documents wait" if left > 1 else "document waits"
             self.warn(f"{left} {wait} in {self.spool.notes}; the next run with --hub sends them, or `devbench push`")
+        else:
+            self.warn(f"at the hub: {self.client.hub}/runs/{self.run.id}")
         self.client.close()
 
     def deliver(self, retries: int) -> None:
