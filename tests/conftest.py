@@ -146,6 +146,15 @@ def _container_engine() -> Absent | None:
     return Absent(f"there is no {', '.join(missing)} on the path", cure, avoidable=True)
 
 
+def _docker() -> Absent | None:
+    from images.docker import programs
+
+    if programs() is not None:
+        return None
+    cure = "install both (on Debian: apt-get install docker.io)"
+    return Absent("there is no dockerd with a docker of its version on the path", cure, avoidable=True)
+
+
 def _changed_cuda_image() -> Absent | None:
     from images import stamp
 
@@ -233,6 +242,7 @@ CAPABILITIES: dict[str, Callable[[], Absent | None]] = {
     "cpu-quota": _cpu_quota,
     "chromium": _chromium,
     "container-engine": _container_engine,
+    "docker": _docker,
     "changed-cuda-image": _changed_cuda_image,
     "go": _go,
     "cluster": _cluster,

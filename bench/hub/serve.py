@@ -21,14 +21,15 @@ def serve(settings: HubSettings) -> None:
     """Serves.
 
     Raises:
+        SettingsError: a file of secrets can't be read, or writing would be open to a network.
         UsageError: the database or the address can't be used.
         DataError: the database is of a newer devbench.
     """
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     logging.getLogger("alembic").setLevel(logging.WARNING)
     database = Database(settings.database)
-    database.upgrade()
     made = app.make(settings, database)
+    database.upgrade()
     bound = _bound(settings)
     stop = threading.Event()
     pruner = threading.Thread(target=retention.keep, args=(database, settings, stop), daemon=True)

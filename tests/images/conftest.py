@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
 from images import stamp
+from images.docker import Docker, daemon, programs
 from images.engine import ROOT, alone, build
 from images.standins import python_3_10, python_3_13
 
@@ -21,8 +24,8 @@ collected: set[str] = set()
 passed: set[str] = set()
 
 
-ORDER = ("cpu", "directml", "hub", "again", "cuda")
-"""In which the images are built, the last ones while tests of the first run; `again` is the cpu image a second time."""
+ORDER = ("cpu", "directml", "hub", "docker_cpu", "cuda")
+"""In which the images are built, the last ones while tests of the first run; `docker_cpu` is Docker's cpu image."""
 
 
 class Builds:
@@ -31,10 +34,12 @@ class Builds:
     Args:
         wanted: which.
         folder: for what is needed on the way.
+        docker: builds `docker_cpu`.
     """
 
-    def __init__(self, wanted: Iterable[str], folder: Path) -> None:
+    def __init__(self, wanted: Iterable[str], folder: Path, docker: Docker | None) -> None:
         self.folder = folder
+        self.docker = docker
         self.pool = ThreadPoolExecutor(1)
         self.made = {name: self.pool.submit(self._build, name) for name in ORDER if name in set(wanted)}
 
@@ -48,7 +53,10 @@ class Builds:
                 base = python_3_10(self.folder, ROOT / ".venv-directml" / "bin" / "python")
             else:
                 base = python_3_13(self.folder)
-        return build("cpu", base, "devbench-test-again", "--no-cache") if image == "again" else build(image, base)
+        if image == "docker_cpu":
+            assert self.docker
+            return self.docker.build("cpu", base)
+        return build(image, base)
 
 
 def images_of(item: pytest.Item) -> set[str]:
@@ -65,9 +73,20 @@ def builds(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         wanted.discard("cuda")
     if not (ROOT / ".venv-directml").is_dir():
         wanted.discard("directml")
-    made = Builds(wanted, tmp_path_factory.mktemp("base"))
-    yield made
-    made.pool.shutdown(cancel_futures=True)
+    with ExitStack() as stack:
+        docker = None
+        if "docker_cpu" in wanted and (docker := _docker(stack)) is None:
+            wanted.discard("docker_cpu")
+        made = Builds(wanted, tmp_path_factory.mktemp("base"), docker)
+        yield made
+        made.pool.shutdown(cancel_futures=True)
+
+
+def _docker(stack: ExitStack) -> Docker | None:
+    if programs() is None:
+        return None
+    folder = stack.enter_context(TemporaryDirectory(prefix="devbench-"))  # of a short path, for the sake of its socket
+    return stack.enter_context(daemon(Path(folder)))
 
 
 @pytest.fixture(scope="session")
@@ -77,9 +96,16 @@ def cpu(builds: Builds) -> str:
 
 
 @pytest.fixture(scope="session")
-def again(builds: Builds) -> str:
-    """The cpu image, built a second time from nothing."""
-    return builds.name("again")
+def docker_cpu(builds: Builds) -> str:
+    """The cpu image, built by Docker from nothing; it needs "docker"."""
+    return builds.name("docker_cpu")
+
+
+@pytest.fixture(scope="session")
+def docker(builds: Builds) -> Docker:
+    """A Docker of the tests' own; it needs "docker"."""
+    assert builds.docker
+    return builds.docker
 
 
 @pytest.fixture(scope="session")

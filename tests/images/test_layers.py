@@ -117,11 +117,3 @@ def contents(root: Path) -> dict[str, str]:
                 inside = ""
             found[path.relative_to(root).as_posix()] = f"{state.st_mode:o} {state.st_uid}:{state.st_gid} {inside}"
     return found
-
-
-def test_two_builds_from_one_commit_have_the_same_files(cpu: str, again: str) -> None:
-    with mounted(cpu) as one, mounted(again) as two:
-        first, second = contents(one), contents(two)
-    podman("rmi", "--force", again)
-    assert len(first) > 10_000
-    assert {path for path in first.keys() | second.keys() if first.get(path) != second.get(path)} == set()
