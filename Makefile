@@ -30,6 +30,8 @@ PIP := -m pip --quiet --disable-pip-version-check --no-input install
 LOCKED := $(PIP) --only-binary :all: --require-hashes
 PACKAGE := $(PIP) --no-deps --no-build-isolation --editable .
 PYTEST := -m pytest --durations=25 --durations-min=5 $(if $(STRICT),--strict-skips)
+# Tests that measure nothing which they assert share the machine.
+BESIDE := -n logical --maxprocesses 4 --dist loadgroup
 # Programs of benchmarks/, with what follows their name behind a slash; several hours altogether.
 BENCHMARKS := startup images inside observer scrape noise verdicts projection projection/apart scale hub
 
@@ -42,19 +44,21 @@ help: ## show this list
 demo: $(VENV)/.run ## measure the article's CIFAR-10 training on this machine's CPU
 	$(VENV)/bin/devbench run cifar --backend cpu
 
-# Both parts run whatever becomes of the first; the summary of the whole suite comes last.
+# All parts run whatever becomes of the first: with either TensorFlow what measures, by itself, then all else.
 test: $(VENV)/.dev ## run every test that this machine can run (STRICT=1: a skip that it could avoid fails)
 	@python=$$($(FIND2)); [ -z "$$python" ] || $(MAKE) --no-print-directory $(VENV2)/.dev PYTHON310="$$python"
 	@[ "$$(uname -sm)" != "Linux x86_64" ] || $(MAKE) --no-print-directory $(XPROF)/.made
 	@failed=0; \
 	if [ -f $(VENV2)/.dev ]; then \
 		echo "# With TensorFlow 2.10 and the DirectML plugin: all tests but those marked once."; \
-		$(VENV2)/bin/python $(PYTEST) -m "not once" || failed=1; \
+		$(VENV2)/bin/python $(PYTEST) -m "alone and not once" || failed=1; \
+		$(VENV2)/bin/python $(PYTEST) $(BESIDE) -m "not alone and not once" || failed=1; \
 	else \
 		echo "# No Python 3.10 on x86-64 Linux found, so no tests with TensorFlow 2.10. One way: pyenv install 3.10"; \
 	fi; \
 	echo "# With TensorFlow 2.21: all tests."; \
-	$(VENV)/bin/python $(PYTEST) || failed=1; \
+	$(VENV)/bin/python $(PYTEST) -m alone || failed=1; \
+	$(VENV)/bin/python $(PYTEST) $(BESIDE) -m "not alone" || failed=1; \
 	exit $$failed
 
 check: $(VENV)/.dev ## lint; check format, types for Linux, Windows and macOS, who imports whom, and the schema

@@ -359,11 +359,12 @@ def pytest_configure() -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Refuse a capability that the table lacks: a misspelt one would never skip, or always."""
+    """Refuse a capability that the table lacks, since a misspelt one would never skip, or always; keep files whole."""
     for item in items:
         for name in _needed(item):
             if name not in CAPABILITIES:
                 raise pytest.UsageError(f"{item.nodeid} needs '{name}', which is none of {', '.join(CAPABILITIES)}")
+        item.add_marker(pytest.mark.xdist_group(_together(item)))
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -390,6 +391,13 @@ def pytest_make_collect_report(
     if report.skipped:
         _forbid(collector.config, report)
     return report
+
+
+def _together(item: pytest.Item) -> str:
+    """What goes to one process where several run: a file, all images, all that ask for what Prometheus scraped."""
+    if "scraped" in getattr(item, "fixturenames", ()):
+        return "scraped"
+    return "images" if item.path.parent.name == "images" else item.path.name
 
 
 def _needed(item: pytest.Item) -> Iterator[str]:

@@ -13,7 +13,7 @@ from measuring import SECONDS
 
 from bench.result import Profile
 
-pytestmark = pytest.mark.timeout(SECONDS)
+pytestmark = [pytest.mark.timeout(SECONDS), pytest.mark.alone]
 
 READ = """
 import json, sys
