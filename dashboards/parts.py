@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 from grafana_foundation_sdk.builders import (
+    barchart,
     bargauge,
     common,
     heatmap,
@@ -24,7 +25,6 @@ from grafana_foundation_sdk.models.dashboard import (
     DashboardLinkType,
     DataSourceRef,
     DataTransformerConfig,
-    DynamicConfigValue,
     VariableRefresh,
     VariableSort,
 )
@@ -99,13 +99,27 @@ def listing(title: str, description: str, unit: str, *queries: Query, hidden: Se
     return _common(panel, title, description, queries)
 
 
-def matrix(title: str, description: str, unit: str, row: str, column: str, one: Query) -> Any:
-    """A table of the latest values by two labels, each cell a bar."""
-    panel = table.Panel().unit(unit)
-    by = {"rowField": row, "columnField": column, "valueField": "Value"}
+def stacked(title: str, description: str, unit: str, bar: str, parts: tuple[str, Sequence[str]], one: Query) -> Any:
+    """Bars of the latest values, each of parts that lie on each other.
+
+    Args:
+        title: of the panel.
+        description: what it shows.
+        unit: of the values.
+        bar: label that names a bar.
+        parts: label that names a part, and the parts from the first on.
+        one: gives a row for each part of each bar.
+    """
+    panel = barchart.Panel().unit(unit).axis_label(title).orientation(kinds.VizOrientation.HORIZONTAL)
+    panel.stacking(kinds.StackingMode.NORMAL).show_value(kinds.VisibilityMode.NEVER)
+    legend = common.VizLegendOptions().show_legend(True).display_mode(kinds.LegendDisplayMode.LIST)
+    panel.legend(legend.placement(kinds.LegendPlacement.BOTTOM))
+    panel.tooltip(common.VizTooltipOptions().mode(kinds.TooltipDisplayMode.MULTI))
+    label, names = parts
+    by = {"rowField": bar, "columnField": label, "valueField": "Value", "emptyValue": "null"}
     panel.with_transformation(DataTransformerConfig("groupingToMatrix", options=by))
-    gauge = DynamicConfigValue("custom.cellOptions", {"type": "gauge", "mode": "basic"})
-    panel.override_by_field_type("number", [gauge])
+    order = {name: place for place, name in enumerate((f"{bar}\\{label}", *names))}
+    panel.with_transformation(DataTransformerConfig("organize", options={"indexByName": order}))
     return _common(panel, title, description, [one])
 
 

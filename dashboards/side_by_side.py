@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from grafana_foundation_sdk.builders.dashboard import Dashboard, DashboardLink
 from grafana_foundation_sdk.models.dashboard import DashboardLinkType
 
-from dashboards.parts import CHOSEN, bars, board, listing, matrix, now, rows
+from dashboards.parts import CHOSEN, bars, board, listing, now, rows, stacked
 
 INFO = "devbench_result_info"
 NAMES = "workload, backend, loop, dtype, pool"
@@ -16,15 +18,20 @@ LEGEND = "{{workload}} on {{backend}} {{pool}} {{loop}} {{dtype}}"
 SAME = "program, pool"
 """What a device and the CPU that it is set against have in common."""
 
-START = "interpreter|import|device_init|data|build|prepare|trace|first_step"
+START = ("interpreter", "import", "device_init", "data", "build", "prepare", "trace", "first_step")
 """The phases before the second step; the break-even's start."""
 
-PHASES, ALL_PHASES = f'{{phase=~"{START}"}}', f'{{phase=~"{START}|warm_up"}}'
+ALL_PHASES = (*START, "warm_up")
 
 
 def one(metric: str, *labels: str, where: str = "") -> str:
     """A metric of each result, once however many hubs tell it."""
     return f"max by ({', '.join(('key', *labels))}) (devbench_result_{metric}{where})"
+
+
+def of_phases(names: Sequence[str]) -> str:
+    """A selector of these phases."""
+    return f'{{phase=~"{"|".join(names)}"}}'
 
 
 def each(metric: str, *labels: str) -> str:
@@ -41,7 +48,7 @@ def of_cpu(value: str) -> str:
 
 STEP = one("step_seconds")
 SPREAD = f"({one('step_seconds_high')} - {one('step_seconds_low')})"
-STARTED = f"sum by (key) ({one('phase_seconds', 'phase', where=PHASES)})"
+STARTED = f"sum by (key) ({one('phase_seconds', 'phase', where=of_phases(START))})"
 
 
 def against_cpu(value: str, operator: str) -> str:
@@ -85,14 +92,14 @@ def dashboard() -> Dashboard:
             "suffix: steps",
             now(f"clamp_min(({own_less_cpus(STARTED)}) / on (key) group_left () ({saved} > 0), 0)", LEGEND),
         ),
-        matrix(
+        stacked(
             "Phases of a cold start",
             "Mean seconds of each phase before the second step, and of the warm-up.",
             "s",
             "what",
-            "phase",
+            ("phase", ALL_PHASES),
             rows(
-                f"label_join(({one('phase_seconds', 'phase', where=ALL_PHASES)} * on (key) {NAMED}), "
+                f"label_join(({one('phase_seconds', 'phase', where=of_phases(ALL_PHASES))} * on (key) {NAMED}), "
                 f'"what", " ", {", ".join(chr(34) + name + chr(34) for name in NAMES.split(", "))})'
             ),
         ),
