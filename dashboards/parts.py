@@ -112,6 +112,7 @@ def stacked(title: str, description: str, unit: str, bar: str, parts: tuple[str,
     """
     panel = barchart.Panel().unit(unit).axis_label(title).orientation(kinds.VizOrientation.HORIZONTAL)
     panel.stacking(kinds.StackingMode.NORMAL).show_value(kinds.VisibilityMode.NEVER)
+    panel.x_tick_label_max_length(60)
     legend = common.VizLegendOptions().show_legend(True).display_mode(kinds.LegendDisplayMode.LIST)
     panel.legend(legend.placement(kinds.LegendPlacement.BOTTOM))
     panel.tooltip(common.VizTooltipOptions().mode(kinds.TooltipDisplayMode.MULTI))
