@@ -36,10 +36,13 @@ def change_points(values: Sequence[float], floor: float) -> list[int]:
         return []
     import numpy as np
     import ruptures
+    from scipy.ndimage import median_filter
 
     logs = np.log(np.asarray(values, dtype=float))
+    calm = median_filter(logs, size=3)  # keeps edges, but no level of a single point
+    calm[0], calm[-1] = calm[1], calm[-2]
     penalty = STRICTNESS * _variance(logs.tolist(), floor) * math.log(len(values))
-    ends: list[int] = ruptures.Pelt(model="l2", min_size=SMALLEST, jump=1).fit(logs.reshape(-1, 1)).predict(penalty)
+    ends: list[int] = ruptures.Pelt(model="l2", min_size=SMALLEST, jump=1).fit(calm.reshape(-1, 1)).predict(penalty)
     return _mattering(logs.tolist(), ends[:-1], math.log1p(floor))
 
 
@@ -53,7 +56,7 @@ def _variance(logs: Sequence[float], floor: float) -> float:
 def _mattering(logs: Sequence[float], places: Sequence[int], least: float) -> list[int]:
     """The changes between whose levels there is a difference that matters."""
     kept: list[int] = []
-    for place, end in zip(places, [*places[1:], len(logs)], strict=True):
+    for place, end in pairwise([*places, len(logs)]):
         before = statistics.median(logs[kept[-1] if kept else 0 : place])
         if abs(statistics.median(logs[place:end]) - before) > least:
             kept.append(place)

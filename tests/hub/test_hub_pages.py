@@ -168,6 +168,14 @@ def test_a_history_says_since_when_its_level_is_another(hub: Served) -> None:
     assert "/compare?base=h5&other=h6" in links(shown)
 
 
+def test_a_history_whose_level_stays_says_so(hub: Served) -> None:
+    for n in range(8):
+        hub.send(measured(f"s{n}", [0.05, 0.0501], created=MOMENT + timedelta(days=n), group=f"s{n}"))
+    series = hub.get("/api/v1/results?limit=1")["results"][0]["series"]
+    assert hub.get(f"/api/v1/history/{series}")["changes"] == []
+    assert "its level has not changed" in text(page(hub, f"/history/{series}"))
+
+
 def test_the_page_of_runs_shows_how_far_each_is(hub: Served) -> None:
     filled(hub)
     shown = text(page(hub, "/runs"))

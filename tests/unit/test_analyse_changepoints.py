@@ -1,0 +1,41 @@
+"""Where a history changes its level."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from bench.analyse.changepoints import change_points
+
+pytestmark = pytest.mark.once  # the hub's environment has what finds them
+FLOOR = 0.02
+
+
+def noisy(level: float, count: int, spread: float = 0.01, seed: int = 1) -> list[float]:
+    made = random.Random(seed)
+    return [level * (1 + made.uniform(-spread, spread)) for _ in range(count)]
+
+
+@pytest.mark.parametrize("count", [0, 1, 5, 6, 40])
+def test_a_level_that_stays_has_no_change(count: int) -> None:
+    assert change_points(noisy(0.05, count), FLOOR) == []
+    assert change_points([0.05] * count, FLOOR) == []
+
+
+def test_each_new_level_begins_where_it_does() -> None:
+    values = [*noisy(0.05, 8), *noisy(0.06, 7, seed=2), *noisy(0.04, 5, seed=3)]
+    assert change_points(values, FLOOR) == [8, 15]
+
+
+@pytest.mark.parametrize("place", [0, 1, 8, 15, 16])
+def test_one_value_that_is_off_is_no_level(place: int) -> None:
+    values = noisy(0.05, 17)
+    values[place] = 0.09
+    assert change_points(values, FLOOR) == []
+
+
+def test_a_change_that_does_not_matter_is_none() -> None:
+    values = [*noisy(0.05, 10, spread=0.0001), *noisy(0.0505, 10, spread=0.0001, seed=2)]
+    assert change_points(values, FLOOR) == []
+    assert change_points(values, 0.001) == [10]
