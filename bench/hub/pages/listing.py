@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import Connection
@@ -16,11 +17,16 @@ HEAD = ("result", "status", "step", "processes", "pool", "begun (UTC)", "TensorF
 EXPLANATIONS = 200
 
 
-def results(connection: Connection, asked: Filters) -> Page:
-    """The list of results that a reader asked for."""
+def results(connection: Connection, asked: Filters, choices: Mapping[str, Sequence[str]]) -> Page:
+    """The list of results that a reader asked for.
+
+    Args:
+        connection: of the database.
+        asked: filters, and which page.
+        choices: values that a filter can have.
+    """
     chosen = asked.chosen()
     found = reading.page(connection, chosen, asked.limit, asked.cursor)
-    choices = reading.choices(connection)
     fields = tuple(
         Choice(name, label, tuple(choices[name]), chosen.get(name, ""))
         for name, label in {"title": "workload", "backend": "backend", "pool": "pool", "status": "status"}.items()
