@@ -4,7 +4,7 @@
 # twice: .made the bare environment, .run the package with what it needs, .dev the tools of the developers.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format schema dashboards lock images sbom chart bench clean
+.PHONY: help demo test test-cluster check format schema dashboards lock images sbom chart bench clean
 
 VENV := .venv
 # The second TensorFlow: 2.10 with the DirectML plugin, which exists for Python 3.10 on x86-64 only.
@@ -30,8 +30,8 @@ PIP := -m pip --quiet --disable-pip-version-check --no-input install
 LOCKED := $(PIP) --only-binary :all: --require-hashes
 PACKAGE := $(PIP) --no-deps --no-build-isolation --editable .
 PYTEST := -m pytest --durations=25 --durations-min=5 $(if $(STRICT),--strict-skips)
-# Tests that measure nothing which they assert share the machine.
-BESIDE := -n logical --maxprocesses 4 --dist loadgroup
+# Tests that measure nothing which they assert share the machine. Those of the chart have a target of their own.
+BESIDE := -n logical --maxprocesses 4 --dist loadgroup --ignore tests/cluster
 # Programs of benchmarks/, with what follows their name behind a slash; several hours altogether.
 BENCHMARKS := startup images inside observer scrape noise verdicts projection projection/apart scale hub
 
@@ -39,7 +39,7 @@ COMPILE := $(TOOLS)/bin/uv pip compile --quiet --universal --python-version 3.10
 	--no-emit-index-url --custom-compile-command "make lock" $(if $(UPGRADE),--upgrade)
 
 help: ## show this list
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1: /'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1: /'
 
 demo: $(VENV)/.run ## measure the article's CIFAR-10 training on this machine's CPU
 	$(VENV)/bin/devbench run cifar --backend cpu
@@ -60,6 +60,10 @@ test: $(VENV)/.dev ## run every test that this machine can run (STRICT=1: a skip
 	$(VENV)/bin/python $(PYTEST) -m alone || failed=1; \
 	$(VENV)/bin/python $(PYTEST) $(BESIDE) -m "not alone" || failed=1; \
 	exit $$failed
+
+test-cluster: $(VENV)/.dev ## test the chart against a control plane that is built from Go first
+	$(VENV)/bin/python tests/cluster/programs.py
+	$(VENV)/bin/python $(PYTEST) tests/cluster
 
 check: $(VENV)/.dev ## lint; check format, types for Linux, Windows and macOS, who imports whom, and the schema
 	@failed=0; try() { echo "# $$*"; "$(VENV)/bin/$$@" || failed=1; }; \
