@@ -85,6 +85,7 @@ def run(
                     session = Session(group, chosen, save, listen, new_id)
                     results.extend(session.results)
                     session.run()
+                link.judge(results)
         except Interrupted as error:
             raise Interrupted(error.signum, results) from None
     return results

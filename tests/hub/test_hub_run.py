@@ -29,18 +29,23 @@ def probes(p, ctx):
 '''
 
 
-@pytest.mark.needs("no-nvidia-gpu")
-def test_a_run_whose_device_is_not_there_is_a_failed_result_with_the_cause_and_the_cure(tmp_path: Path) -> None:
-    hub = Process(str(tmp_path / "hub.db"))
-    words = ["run", "matmul", "--backend", "cpu,cuda", "--hub", hub.url, "--run-id", "job-0"]
-    ran = subprocess.run(
+def devbench(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Runs the command in a folder as somebody who has the hub's token."""
+    return subprocess.run(
         [sys.executable, "-m", "bench", *words],
-        cwd=tmp_path,
+        cwd=folder,
         env={**os.environ, "DEVBENCH_HUB_TOKEN": TOKEN, "PYTHONPATH": os.pathsep.join(sys.path)},
         capture_output=True,
         text=True,
         check=False,
     )
+
+
+@pytest.mark.needs("no-nvidia-gpu")
+def test_a_run_whose_device_is_not_there_is_a_failed_result_with_the_cause_and_the_cure(tmp_path: Path) -> None:
+    hub = Process(str(tmp_path / "hub.db"))
+    words = ["run", "matmul", "--backend", "cpu,cuda", "--hub", hub.url, "--run-id", "job-0"]
+    ran = devbench(tmp_path, *words)
     assert ran.returncode == 3, ran.stderr + ran.stdout
     (listed,) = urllib3.request("GET", f"{hub.url}/api/v1/results").json()["results"]
     assert (listed["backend"], listed["status"], listed["failure"]) == ("cuda", "failed", "device")
@@ -56,18 +61,25 @@ def test_a_run_whose_device_is_not_there_is_a_failed_result_with_the_cause_and_t
     hub.wait()
 
 
+def test_a_run_whose_program_fails_is_told_as_failed_with_the_reason(tmp_path: Path) -> None:
+    hub = Process(str(tmp_path / "hub.db"))
+    (tmp_path / "mine.py").write_text("def as_written():\n    raise ValueError('no such luck')\n", encoding="utf-8")
+    words = ["run", "./mine.py", "--hub", hub.url, "--run-id", "job-0"]
+    ran = devbench(tmp_path, *words)
+    assert ran.returncode == 1, ran.stderr + ran.stdout
+    told = urllib3.request("GET", f"{hub.url}/api/v1/runs/job-0").json()
+    assert told["state"] == "failed"
+    assert told["run"]["reason"].startswith("1 of 1 failed; mine on cpu, as-written: ")
+    assert "no such luck" in told["run"]["reason"]
+    hub.started.terminate()
+    hub.wait()
+
+
 def test_a_run_sends_what_it_measures_and_its_worker_sees_no_secret(tmp_path: Path) -> None:
     hub = Process(str(tmp_path / "hub.db"))
     (tmp_path / "mine.py").write_text(PROGRAM, encoding="utf-8")
     words = ["run", "./mine.py", "--max-processes", "1", "--hub", hub.url, "--run-id", "job-0", "--json"]
-    ran = subprocess.run(
-        [sys.executable, "-m", "bench", *words],
-        cwd=tmp_path,
-        env={**os.environ, "DEVBENCH_HUB_TOKEN": TOKEN, "PYTHONPATH": os.pathsep.join(sys.path)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    ran = devbench(tmp_path, *words)
     assert ran.returncode == 0, ran.stderr + ran.stdout
     (measured,) = json.loads(ran.stdout)["results"]
     (file,) = (tmp_path / "results").glob("*.json")

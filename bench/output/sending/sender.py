@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -28,6 +28,9 @@ from bench.settings import RunSettings
 
 HEARTBEAT = 15.0
 """Seconds."""
+
+LONGEST = 1000
+"""Characters of a reason."""
 
 AGAIN = 5.0
 """Seconds between two tries to deliver the last to a hub that is away."""
@@ -188,6 +191,15 @@ class Link:
     listener: Listener
     writing: Callable[[Path], AbstractContextManager[None]]
     state: tuple[State, str] = ("finished", "")
+
+    def judge(self, results: Sequence[Result]) -> None:
+        """Has the run end as failed where one of its results did."""
+        failed = [each for each in results if each.status == "failed"]
+        if failed:
+            first = (
+                f"{failed[0].spec.label}: {failed[0].failure.message}" if failed[0].failure else failed[0].spec.label
+            )
+            self.state = ("failed", f"{len(failed)} of {len(results)} failed; {first}"[:LONGEST])
 
 
 @contextmanager
