@@ -35,6 +35,11 @@ def time(value: float, error: float | None = None) -> str:
     return f"{value / scale:.{decimals}f} ± {error / scale:.{decimals}f} {prefix}s"
 
 
+def several(count: int, thing: str) -> str:
+    """So many things, such as "1 result" and "2,000 results"."""
+    return f"{count:,} {thing}{'' if count == 1 else 's'}"
+
+
 def whole(value: float) -> str:
     """Seconds to the next whole one, as for time that is left: "45 s", "1 min 3 s"."""
     return _minutes(math.ceil(value)) if value > 59 else f"{max(0, math.ceil(value))} s"

@@ -163,7 +163,7 @@ def _steps(steps: Interval) -> str:
 def units(paired: bool, n: int) -> str:
     """What a ratio stands on: so many cohorts, or processes measured apart."""
     if paired:
-        return f"{n} cohort{'s' if n > 1 else ''}"
+        return numbers.several(n, "cohort")
     return f"{n} process{'es' if n > 1 else ''} a side, not in turns"
 
 

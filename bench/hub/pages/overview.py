@@ -91,7 +91,7 @@ def _page(
         head = ["program", *(part for name in backends for part in _head(name))]
         caption = f"Newest result of each program in {pool}: time of a step, and beside its CPU"
         sections.append(Section(plain(pool), (Table(plain(caption), tuple(head), tuple(rows)),)))
-    about = [f"{count:,} program{'s' if count != 1 else ''}, whatever ran last first."]
+    about = [f"{numbers.several(count, 'program')}, whatever ran last first."]
     if count > len(shown):
         about.append(f"The table has the {len(shown)} that ran last; the list of results has all.")
     return Page("Overview", tuple(sections), about=tuple(about), within="/")

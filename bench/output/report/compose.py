@@ -107,9 +107,9 @@ def _how(chosen: Set, results: list[Result]) -> str:
     if chosen.sweep:
         groups = len({each.group for each in results})
         how = f"a sweep of {groups} points, at each of which its curves took turns"
-    elif chosen.together:
+    elif chosen.together and len(results) + len(chosen.hidden) > 1:
         turns = "took turns" if all(each.took_turns for each in results) else "ran as whole processes in turn"
-        how = f"{len(results)} specs that {turns} in {cohorts} cohort{'s' if cohorts != 1 else ''}"
+        how = f"{numbers.several(len(results), 'spec')} that {turns} in {numbers.several(cohorts, 'cohort')}"
     elif len(results) > 1:
         how = f"{len(results)} results that were measured apart, so what the machine did meanwhile counts too"
     else:
@@ -119,9 +119,10 @@ def _how(chosen: Set, results: list[Result]) -> str:
         each = "each " if not chosen.together and len(results) > 1 else ""
         told.append(f"{each}the newest of {'as many as ' if each else ''}{chosen.runs} runs")
     if chosen.explanation is not None and chosen.hidden:
-        told.append(f"{len(chosen.hidden)} runs of changes and peaks stand in the list of all only")
+        hidden = numbers.several(len(chosen.hidden), "run")
+        told.append(f"{hidden} of changes and peaks, in the list of all only")
     elif chosen.hidden:
-        told.append(f"{len(chosen.hidden)} more results stand in the list of all only")
+        told.append(f"{numbers.several(len(chosen.hidden), 'more result')}, in the list of all only")
     return "; ".join(told) + "."
 
 
@@ -129,7 +130,7 @@ def _about(found: Gathered) -> tuple[str, ...]:
     first, last = (_moment(each.created) for each in (found.results[0], found.results[-1]))
     count = len(found.results)
     when = f"begun {first} UTC" if first == last else f"begun {first} to {last} UTC"
-    told = [f"{count:,} result{'s' if count > 1 else ''}, {when}."]
+    told = [f"{numbers.several(count, 'result')}, {when}."]
     if found.repeated:
         older = "1 older one has" if found.repeated == 1 else f"{found.repeated:,} older ones have"
         told.append(f"Of repeated runs the newest has a chapter; {older} none.")
