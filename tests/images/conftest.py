@@ -141,7 +141,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     """Note what has passed."""
     if report.when == "call" and report.passed:
-        passed.add(report.nodeid)
+        passed.add(report.nodeid.removesuffix("@images"))  # which pytest-xdist names the group by
 
 
 def pytest_sessionfinish() -> None:
