@@ -30,9 +30,9 @@ PIP := -m pip --quiet --disable-pip-version-check --no-input install
 LOCKED := $(PIP) --only-binary :all: --require-hashes
 PACKAGE := $(PIP) --no-deps --no-build-isolation --editable .
 PYTEST := -m pytest --durations=25 --durations-min=5 $(if $(STRICT),--strict-skips)
-# The chart's tests have a target of their own. What measures nothing that it asserts shares the machine.
-SUITE := $(PYTEST) --ignore tests/cluster
-BESIDE := -n logical --maxprocesses 4 --dist loadgroup
+# What measures runs by itself, all else shares the machine; the chart's tests have a target of their own.
+ALONE := $(PYTEST) tests/integration
+BESIDE := $(PYTEST) --ignore tests/integration --ignore tests/cluster -n logical --maxprocesses 4 --dist loadgroup
 # Programs of benchmarks/, with what follows their name behind a slash; several hours altogether.
 BENCHMARKS := startup images inside observer scrape noise verdicts projection projection/apart scale hub
 
@@ -52,14 +52,14 @@ test: $(VENV)/.dev ## run every test that this machine can run (STRICT=1: a skip
 	@failed=0; \
 	if [ -f $(VENV2)/.dev ]; then \
 		echo "# With TensorFlow 2.10 and the DirectML plugin: all tests but those marked once."; \
-		$(VENV2)/bin/python $(SUITE) -m "alone and not once" || failed=1; \
-		$(VENV2)/bin/python $(SUITE) $(BESIDE) -m "not alone and not once" || failed=1; \
+		$(VENV2)/bin/python $(ALONE) -m "not once" || failed=1; \
+		$(VENV2)/bin/python $(BESIDE) -m "not once" || failed=1; \
 	else \
 		echo "# No Python 3.10 on x86-64 Linux found, so no tests with TensorFlow 2.10. One way: pyenv install 3.10"; \
 	fi; \
 	echo "# With TensorFlow 2.21: all tests."; \
-	$(VENV)/bin/python $(SUITE) -m alone || failed=1; \
-	$(VENV)/bin/python $(SUITE) $(BESIDE) -m "not alone" || failed=1; \
+	$(VENV)/bin/python $(ALONE) || failed=1; \
+	$(VENV)/bin/python $(BESIDE) || failed=1; \
 	exit $$failed
 
 test-cluster: $(VENV)/.dev ## test the chart against a control plane that is built from Go first

@@ -13,7 +13,7 @@ from commandline import Ended, started
 from measuring import SECONDS
 
 USERFILES = Path(__file__).parent / "userfiles_explain"
-pytestmark = [pytest.mark.timeout(SECONDS), pytest.mark.once, pytest.mark.alone]
+pytestmark = [pytest.mark.timeout(SECONDS), pytest.mark.once]
 
 ASKED = {
     "slow_input": ("--loop", "step", "--max-processes", "2", "--max-time", "30m"),

@@ -18,7 +18,7 @@ from bench.spec import CHANGES
 
 USERFILES = Path(__file__).parent / "userfiles_explain"
 FITS = str(USERFILES / "fits_dataset.py")
-pytestmark = [pytest.mark.timeout(SECONDS), pytest.mark.alone]
+pytestmark = pytest.mark.timeout(SECONDS)
 
 
 @pytest.fixture(scope="module")

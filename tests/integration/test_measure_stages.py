@@ -7,8 +7,6 @@ from typing import Any
 import pytest
 from test_workloads_real_work import ask
 
-pytestmark = pytest.mark.alone
-
 
 @pytest.fixture(scope="module")
 def found() -> dict[str, Any]:

@@ -22,7 +22,7 @@ from bench.measure.plan import plan
 from bench.output import store
 from bench.settings import load
 
-pytestmark = [pytest.mark.once, pytest.mark.alone]
+pytestmark = pytest.mark.once
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from measuring import SECONDS
 
 from bench.result import Profile
 
-pytestmark = [pytest.mark.timeout(SECONDS), pytest.mark.alone]
+pytestmark = pytest.mark.timeout(SECONDS)
 
 READ = """
 import json, sys

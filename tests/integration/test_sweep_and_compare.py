@@ -9,7 +9,7 @@ import pytest
 from commandline import started
 from measuring import ONCE, SECONDS, own
 
-pytestmark = [pytest.mark.timeout(SECONDS), pytest.mark.once, pytest.mark.alone]
+pytestmark = [pytest.mark.timeout(SECONDS), pytest.mark.once]
 
 
 def test_a_sweep_ends_where_memory_does_and_says_so(tmp_path: Path) -> None:

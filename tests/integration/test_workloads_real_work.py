@@ -316,7 +316,6 @@ def ratios() -> dict[str, Any]:
     """)
 
 
-@pytest.mark.alone
 def test_four_times_the_work_takes_about_four_times_the_processor_time(ratios: dict[str, float]) -> None:
     assert len(ratios) == 13
     wrong = {name: ratio for name, ratio in ratios.items() if not 2.5 < ratio < 6.5}
