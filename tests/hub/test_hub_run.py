@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -41,53 +42,55 @@ def devbench(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.fixture
+def standing(tmp_path: Path) -> Iterator[Process]:
+    """A hub in a process of its own."""
+    started = Process(str(tmp_path / "hub.db"))
+    yield started
+    started.started.terminate()
+    started.wait()
+
+
 @pytest.mark.needs("no-nvidia-gpu")
-def test_a_run_whose_device_is_not_there_is_a_failed_result_with_the_cause_and_the_cure(tmp_path: Path) -> None:
-    hub = Process(str(tmp_path / "hub.db"))
-    words = ["run", "matmul", "--backend", "cpu,cuda", "--hub", hub.url, "--run-id", "job-0"]
+def test_a_run_whose_device_is_not_there_is_a_failed_result_with_the_cause_and_the_cure(
+    tmp_path: Path, standing: Process
+) -> None:
+    words = ["run", "matmul", "--backend", "cpu,cuda", "--hub", standing.url, "--run-id", "job-0"]
     ran = devbench(tmp_path, *words)
     assert ran.returncode == 3, ran.stderr + ran.stdout
-    (listed,) = urllib3.request("GET", f"{hub.url}/api/v1/results").json()["results"]
+    (listed,) = urllib3.request("GET", f"{standing.url}/api/v1/results").json()["results"]
     assert (listed["backend"], listed["status"], listed["failure"]) == ("cuda", "failed", "device")
-    found = urllib3.request("GET", f"{hub.url}/api/v1/results/{listed['id']}").json()
+    found = urllib3.request("GET", f"{standing.url}/api/v1/results/{listed['id']}").json()
     assert "no CUDA device" in found["failure"]["message"]
     assert found["failure"]["hint"]
-    told = urllib3.request("GET", f"{hub.url}/api/v1/runs/job-0").json()
+    told = urllib3.request("GET", f"{standing.url}/api/v1/runs/job-0").json()
     assert (told["state"], told["run"]["results"]) == ("failed", [listed["id"]])
     assert "no CUDA device" in told["run"]["reason"]
-    page = urllib3.request("GET", f"{hub.url}/results/{listed['id']}").data.decode()
+    page = urllib3.request("GET", f"{standing.url}/results/{listed['id']}").data.decode()
     assert "no CUDA device" in page
-    hub.started.terminate()
-    hub.wait()
 
 
-def test_a_run_whose_program_fails_is_told_as_failed_with_the_reason(tmp_path: Path) -> None:
-    hub = Process(str(tmp_path / "hub.db"))
+def test_a_run_whose_program_fails_is_told_as_failed_with_the_reason(tmp_path: Path, standing: Process) -> None:
     (tmp_path / "mine.py").write_text("def as_written():\n    raise ValueError('no such luck')\n", encoding="utf-8")
-    words = ["run", "./mine.py", "--hub", hub.url, "--run-id", "job-0"]
+    words = ["run", "./mine.py", "--hub", standing.url, "--run-id", "job-0"]
     ran = devbench(tmp_path, *words)
     assert ran.returncode == 1, ran.stderr + ran.stdout
-    told = urllib3.request("GET", f"{hub.url}/api/v1/runs/job-0").json()
+    told = urllib3.request("GET", f"{standing.url}/api/v1/runs/job-0").json()
     assert told["state"] == "failed"
     assert told["run"]["reason"].startswith("1 of 1 failed; mine on cpu, as-written: ")
     assert "no such luck" in told["run"]["reason"]
-    hub.started.terminate()
-    hub.wait()
 
 
-def test_a_run_sends_what_it_measures_and_its_worker_sees_no_secret(tmp_path: Path) -> None:
-    hub = Process(str(tmp_path / "hub.db"))
+def test_a_run_sends_what_it_measures_and_its_worker_sees_no_secret(tmp_path: Path, standing: Process) -> None:
     (tmp_path / "mine.py").write_text(PROGRAM, encoding="utf-8")
-    words = ["run", "./mine.py", "--max-processes", "1", "--hub", hub.url, "--run-id", "job-0", "--json"]
+    words = ["run", "./mine.py", "--max-processes", "1", "--hub", standing.url, "--run-id", "job-0", "--json"]
     ran = devbench(tmp_path, *words)
     assert ran.returncode == 0, ran.stderr + ran.stdout
     (measured,) = json.loads(ran.stdout)["results"]
     (file,) = (tmp_path / "results").glob("*.json")
     assert measured["id"].startswith("job-0-")
-    there = urllib3.request("GET", f"{hub.url}/api/v1/results/{measured['id']}")
+    there = urllib3.request("GET", f"{standing.url}/api/v1/results/{measured['id']}")
     assert there.data == file.read_bytes()
-    told = urllib3.request("GET", f"{hub.url}/api/v1/runs/job-0").json()
+    told = urllib3.request("GET", f"{standing.url}/api/v1/runs/job-0").json()
     assert (told["state"], told["run"]["results"]) == ("finished", [measured["id"]])
     assert list((tmp_path / "results" / "spool").glob("*.note")) == []
-    hub.started.terminate()
-    hub.wait()
