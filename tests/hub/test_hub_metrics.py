@@ -157,9 +157,10 @@ def test_the_hub_tells_of_its_own_work(hub: Served) -> None:
 
 
 @pytest.mark.needs("prometheus")
-def test_methods_that_someone_made_up_are_told_as_one(hub: Served) -> None:
-    for number in range(5):
-        hub.ask(f"MADE{number}", "/nowhere")
+def test_methods_that_the_hub_has_no_use_for_are_told_as_one_and_made_up_ones_are_refused(hub: Served) -> None:
+    for method in ("LOCK", "MOVE", "PURGE", "REPORT", "SEARCH"):
+        hub.ask(method, "/nowhere")
+    assert hub.ask("MADE-UP", "/nowhere").status == 400
     asked = {labels: value for (name, labels), value in scraped(hub).items() if name == "devbench_hub_requests_total"}
     methods = {dict(labels)["method"]: value for labels, value in asked.items()}
     assert methods == {"other": 5}
