@@ -30,9 +30,10 @@ PIP := -m pip --quiet --disable-pip-version-check --no-input install
 LOCKED := $(PIP) --only-binary :all: --require-hashes
 PACKAGE := $(PIP) --no-deps --no-build-isolation --editable .
 PYTEST := -m pytest --durations=25 --durations-min=5 $(if $(STRICT),--strict-skips)
-# What measures runs by itself, all else shares the machine; the chart's tests have a target of their own.
-ALONE := $(PYTEST) tests/integration
-BESIDE := $(PYTEST) --ignore tests/integration --ignore tests/cluster -n logical --maxprocesses 4 --dist loadgroup
+# What measures, and what builds images, runs by itself, all else shares the machine; the chart's tests have a target of
+# their own.
+ALONE := $(PYTEST) tests/integration tests/images
+BESIDE := $(PYTEST) $(patsubst %,--ignore tests/%,integration images cluster) -n logical --maxprocesses 4 --dist loadgroup
 # Programs of benchmarks/, with what follows their name behind a slash; several hours altogether.
 BENCHMARKS := startup images inside observer scrape noise verdicts projection projection/apart scale hub
 
