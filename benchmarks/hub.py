@@ -9,7 +9,6 @@ made anew, is timed by itself. PostgreSQL is one of our own, with a disk's usual
 
 from __future__ import annotations
 
-import os
 import re
 import statistics
 import subprocess
@@ -23,7 +22,6 @@ from contextlib import contextmanager
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import IO
 
 import urllib3
 
@@ -78,28 +76,15 @@ def copy(of: Sequence[bytes], number: int) -> tuple[str, bytes]:
 @contextmanager
 def running(database: str) -> Iterator[tuple[str, int]]:
     """A hub in a process of its own: its address and its id."""
-    called = [sys.executable, "-m", "bench", "hub", "--database", database, "--port", "0"]
-    told = {**os.environ, "DEVBENCH_HUB_TOKENS": TOKEN}
-    with tempfile.TemporaryFile("w+") as errors:
-        hub = subprocess.Popen(called, stderr=errors, text=True, env=told)
-        try:
-            yield _address(hub, errors), hub.pid
-        finally:
-            hub.terminate()
-            code = hub.wait(60)
-            errors.seek(0)
-            faults = errors.read().count("a fault of the hub")
-            print(f"  ended with {code}; faults it told of: {faults}")
+    from hubs import Process
 
-
-def _address(hub: subprocess.Popen[str], errors: IO[str]) -> str:
-    while hub.poll() is None:
-        errors.seek(0)
-        for line in errors:
-            if line.startswith("hub: "):
-                return line.split()[1]
-        time.sleep(0.1)
-    raise RuntimeError(f"the hub ended with {hub.returncode}")
+    hub = Process(database)
+    try:
+        yield hub.url, hub.started.pid
+    finally:
+        hub.started.terminate()
+        code = hub.wait()
+        print(f"  ended with {code}; faults it told of: {''.join(hub.told).count('a fault of the hub')}")
 
 
 def fill(url: str, documents: Sequence[bytes], count: int) -> None:

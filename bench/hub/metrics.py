@@ -16,11 +16,12 @@ from prometheus_client import (
     disable_created_metrics,
     generate_latest,
 )
-from sqlalchemy import func, select
+from sqlalchemy import Connection, func, select
 
 from bench import __version__
 from bench.hub import gauges, reading, records
 from bench.hub.database import Database
+from bench.hub.kept import Kept
 from bench.hub.tables import DOCUMENTS, EXPLANATIONS, RESULTS, RUNS
 
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -55,7 +56,7 @@ class Metrics:
         version = Gauge("devbench_hub_info", "Version of the hub; its value is 1.", ("version",), registry=own)
         version.labels(__version__).set(1)
         self._lock = threading.Lock()
-        self._results: tuple[tuple[int, int], str] = ((-1, -1), "")
+        self._results = Kept[str]()
 
     def seen(self, method: str, route: str, status: int, seconds: float) -> None:
         """Counts a request.
@@ -73,21 +74,19 @@ class Metrics:
         """Everything, in Prometheus' text format."""
         with self._lock:
             with database.read() as connection:
-                version = reading.version(connection)
-                if version != self._results[0]:
-                    rows = reading.latest(connection, RESULTS.c.gauges)
-                    self._results = (version, _joined([json.loads(row.gauges) for row in rows]))
+                told = self._results.get(reading.version(connection), lambda: _told(connection))
                 for table in TABLES:
                     count = connection.execute(select(func.count()).select_from(table)).scalar_one()
                     self.rows.labels(table.name).set(count)
                 for state, runs in reading.run_counts(connection, records.now()).items():
                     self.runs.labels(state).set(runs)
-            return self._results[1] + generate_latest(self.registry).decode()
+            return told + generate_latest(self.registry).decode()
 
 
-def _joined(found: list[dict[str, str]]) -> str:
+def _told(connection: Connection) -> str:
+    """The gauges of the latest result of each comparison key."""
     lines: dict[str, list[str]] = {}
-    for each in found:
-        for metric, text in each.items():
+    for row in reading.latest(connection, RESULTS.c.gauges):
+        for metric, text in json.loads(row.gauges).items():
             lines.setdefault(metric, []).append(text)
     return "".join(gauges.help_lines({metric: "".join(texts) for metric, texts in lines.items()}))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
 from fastapi import Request
 
 from bench.hub.auth import Access
 from bench.hub.database import Database
+from bench.hub.kept import Kept
 from bench.hub.settings import HubSettings
 
 if TYPE_CHECKING:
@@ -24,12 +25,16 @@ class Hub:
         database: brought up to date.
         access: who may write and read.
         metrics: what Prometheus is told.
+        overview: the page.
+        choices: the values that the list's filters can have.
     """
 
     settings: HubSettings
     database: Database
     access: Access
     metrics: Metrics
+    overview: Kept[str] = field(default_factory=Kept)
+    choices: Kept[dict[str, list[str]]] = field(default_factory=Kept)
 
 
 def hub(request: Request) -> Hub:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Annotated, TypeVar
+from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.responses import HTMLResponse
@@ -18,34 +17,23 @@ from bench.hub.state import may_read
 
 ROUTES = APIRouter(dependencies=[Depends(may_read)], include_in_schema=False, default_response_class=HTMLResponse)
 FREE = APIRouter(include_in_schema=False)
-T = TypeVar("T")
 FOR_EVER = "public, max-age=31536000, immutable"
 
 
 @ROUTES.get("/")
-def show_overview(at: At, request: Request) -> str:
+def show_overview(at: At) -> str:
     """What was run, by pool and backend; made anew when a result has changed."""
     with at.database.read() as connection:
         version = reading.version(connection)
-    return _kept(request, "overview", version, lambda: layout.render(overview.page(at.database, at.settings.threshold)))
+    return at.overview.get(version, lambda: layout.render(overview.page(at.database, at.settings.threshold)))
 
 
 @ROUTES.get("/results")
-def show_results(at: At, asked: Annotated[Filters, Query()], request: Request) -> str:
+def show_results(at: At, asked: Annotated[Filters, Query()]) -> str:
     """The list of results."""
     with at.database.read() as connection:
-        version = reading.version(connection)
-        choices = _kept(request, "choices", version, lambda: reading.choices(connection))
+        choices = at.choices.get(reading.version(connection), lambda: reading.choices(connection))
         return layout.render(listing.results(connection, asked, choices))
-
-
-def _kept(request: Request, name: str, version: tuple[int, int], make: Callable[[], T]) -> T:
-    """What was made of the results as they are, made anew when one has changed."""
-    kept: tuple[tuple[int, int], T] | None = getattr(request.app.state, name, None)
-    if kept is None or kept[0] != version:
-        kept = (version, make())
-        setattr(request.app.state, name, kept)
-    return kept[1]
 
 
 @ROUTES.get("/results/{id}")
