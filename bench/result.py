@@ -159,6 +159,10 @@ class Full(Record):
     article_seconds: float = Field(description="build and fit, as the article timed it")
     cold_seconds: float = Field(description="from the interpreter's start to the end of training")
     steps: int
+    epoch_ends: list[float] = Field(
+        default_factory=list,
+        description="of each epoch: seconds between its last step and the next one's first, or the program's end",
+    )
     metrics: dict[str, Number] = Field(default_factory=dict, description="loss, accuracy and so on at the end")
 
 

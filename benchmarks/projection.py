@@ -4,16 +4,19 @@
 ten minutes can't be asked for 3% by one run after another. So the training of the article's ten epochs and fresh
 processes of a default run take turns here: the training goes on for some seconds, is suspended while one process
 measures its blocks from its start to its end, goes on again, and so forth; its time suspended is not counted. What
-those processes project is then held against what the training took, once as it was and once less what being suspended
-cost it, which no user's training pays: the time between its own words on how far it is, where it was suspended
-meanwhile, above the pace that it had elsewhere. Beside that stands its pace soon after it went on and later, and in its
-first and last third: where those differ, a process's first seconds can't tell the whole. `apart` does it as a user
-would: each round is one `devbench run cifar --backend cpu --full`, a default run and then the training, drift and all;
-it also says how much sooner the answer was there.
+those processes project is then held against what the training took, once as it was and once without what goes beyond
+its pace: what being suspended cost it, which no user's training pays, and what it waited for at its epochs' ends, where
+tf.data may end an iterator only when its autotuning wakes up. Both are the time between its own words on how far it
+is, where it was suspended or an epoch ended meanwhile, above the pace that it had elsewhere. Each process is also held
+against the training's pace just before and after it. Beside that stands its pace soon after it went on and later, and
+in its first and last third: where those differ, a process's first seconds can't tell the whole. `apart` does it as a
+user would: each round is one `devbench run cifar --backend cpu --full`, a default run and then the training, drift and
+all; it also says how much sooner the answer was there.
 """
 
 from __future__ import annotations
 
+import math
 import statistics
 import sys
 import tempfile
@@ -29,11 +32,11 @@ from bench.measure import summary
 from bench.measure.events import PhaseBegun
 from bench.measure.plan import Planned, plan
 from bench.measure.turns import BLOCKS, FEWEST_BLOCKS, MEASURE_SECONDS
-from bench.result import ProcessSample, Result
+from bench.result import Full, ProcessSample, Result
 from bench.settings import load
 from benchmarks.turns import interval, started
 
-SLICE = 20.0
+SLICE = 15.0
 """Seconds of training between two processes."""
 
 
@@ -61,8 +64,11 @@ def in_turns(epochs: int) -> None:
     (group,) = plan(["cifar"], load(backend="cpu", data="sample", param={"epochs": str(epochs)}))
     planned = group.planned[0]
     marks: list[Mark] = []
+    built: list[float] = []
 
     def tell(phase: str, note: str) -> None:
+        if phase == "build":
+            built.append(time.perf_counter())
         if note.startswith("step "):
             marks.append((time.perf_counter(), int(note.removeprefix("step "))))
 
@@ -86,7 +92,30 @@ def in_turns(epochs: int) -> None:
     full = training.sample.full
     if full is None:
         raise SystemExit(f"the training failed: {training.sample.failure}")
-    truth = full.article_seconds - sum(pauses)
+    marks.append((built[0] + full.article_seconds, full.steps))
+    tell_all(planned, samples, full, marks, went_on, pauses)
+
+
+def tell_all(
+    planned: Planned,
+    samples: list[ProcessSample],
+    full: Full,
+    marks: Sequence[Mark],
+    went_on: Sequence[float],
+    pauses: Sequence[float],
+) -> None:
+    """Prints what the processes project beside what the training took, and where that went.
+
+    Args:
+        planned: what was run.
+        samples: the processes.
+        full: the training, its suspensions counted.
+        marks: its own word on how far it is.
+        went_on: when it was started or went on.
+        pauses: how long it was suspended before that.
+    """
+    end = marks[-1][0]
+    truth = full.article_seconds - sum(pause for moment, pause in zip(went_on, pauses, strict=True) if moment <= end)
     result = Result(
         id="projection", created=datetime.now(timezone.utc), devbench=bench.__version__, spec=planned.spec,
         key=planned.spec.key, group="projection", samples=samples,
@@ -95,16 +124,52 @@ def in_turns(epochs: int) -> None:
     projection = result.projection
     if projection is None:
         raise SystemExit("nothing was projected")
-    cost = cost_of_pauses(marks, went_on, pauses)
+    epoch = full.steps // int(planned.spec.params["epochs"])
+    cost, waits = beyond_pace(marks, went_on, pauses, epoch)
     print(f"trained in {truth:.0f} s, {full.steps} steps; projected {projection.article_seconds.value:.0f} s")
-    for name, seconds in (("true", truth), ("true, undisturbed", truth - cost)):
+    for name, seconds in (("true", truth), ("true, without waits", truth - cost - waits)):
         ratios = [value / seconds for value in each_projected(result, planned)]
         text = f"projected over {name:20} {interval(ratios)} processes"
         print(f"{text}   one process varies {statistics.stdev(ratios):.1%}")
-    print(f"being suspended {len(pauses) - 1} times cost the training {cost:.0f} s")
+    ratios = against_neighbours(each_projected(result, planned), marks, went_on, truth - cost - waits)
+    text = f"projected over {'its neighbours':20} {interval(ratios)} processes"
+    print(f"{text}   one process varies {statistics.stdev(ratios):.1%}")
+    print(f"being suspended {len(samples)} times cost the training {cost:.0f} s, waiting at epochs' ends {waits:.0f} s")
     typical = statistics.median(stats.mean(sample.series[0].blocks) for sample in samples)
     for name, step in steps_by_when(marks, went_on).items():
         print(f"the training's own step, {name:28} {step * 1e3:7.2f} ms, {step / typical:.3f} of the processes'")
+
+
+def stretches(marks: Sequence[Mark], went_on: Sequence[float]) -> list[tuple[float, int]]:
+    """Seconds and steps that the training told of between two processes each, what it told of both sides of one not."""
+    found = []
+    for begun, ended in pairwise([*went_on, math.inf]):
+        inside = [mark for mark in marks if begun < mark[0] <= ended] or [(0.0, 0)]
+        found.append((inside[-1][0] - inside[0][0], inside[-1][1] - inside[0][1]))
+    return found
+
+
+def against_neighbours(
+    projected: Sequence[float], marks: Sequence[Mark], went_on: Sequence[float], truth: float
+) -> list[float]:
+    """What each process projects over what the training would have taken at the pace it had just before and after.
+
+    A machine that drifts slows a process and the training's stretches around it alike, so that these ratios vary
+    less than those to the whole training, and their mean is the same where the machine does not drift.
+
+    Args:
+        projected: by each process, seconds.
+        marks: the training's own word on how far it is.
+        went_on: when it was started or went on; a process ran before each but the first.
+        truth: what the training took, seconds.
+    """
+    told = stretches(marks, went_on)
+    overall = sum(seconds for seconds, _ in told) / sum(steps for _, steps in told)
+    return [
+        value / (truth * (before[0] + after[0]) / (before[1] + after[1]) / overall)
+        for value, (before, after) in zip(projected, pairwise(told), strict=True)
+        if before[1] and after[1]
+    ]
 
 
 def steps_by_when(marks: Sequence[Mark], went_on: Sequence[float]) -> dict[str, float]:
@@ -127,21 +192,25 @@ def steps_by_when(marks: Sequence[Mark], went_on: Sequence[float]) -> dict[str, 
     return {name: sum(s for s, _ in found) / sum(n for _, n in found) for name, found in told.items()}
 
 
-def cost_of_pauses(marks: Sequence[Mark], went_on: Sequence[float], pauses: Sequence[float]) -> float:
-    """Seconds that the training took longer where it was suspended, beyond its pace elsewhere.
+def beyond_pace(
+    marks: Sequence[Mark], went_on: Sequence[float], pauses: Sequence[float], epoch: int
+) -> tuple[float, float]:
+    """Seconds beyond the training's usual pace: where it was suspended, and where an epoch ended.
 
     Args:
         marks: its own word on how far it is.
         went_on: when it was started or went on.
         pauses: how long it was suspended before that.
+        epoch: steps of one.
     """
-    kept, broken = [0.0, 0], [0.0, 0]
-    for (begun, before), (ended, after) in pairwise(marks):
-        paused = [pause for moment, pause in zip(went_on, pauses, strict=True) if begun < moment <= ended]
-        side = broken if paused else kept
-        side[0] += ended - begun - sum(paused)
+    usual, paused, ended = [0.0, 0], [0.0, 0], [0.0, 0]
+    for (begun, before), (told, after) in pairwise(marks):
+        within = [pause for moment, pause in zip(went_on, pauses, strict=True) if begun < moment <= told]
+        side = ended if before // epoch < after // epoch else paused if within else usual
+        side[0] += told - begun - sum(within)
         side[1] += after - before
-    return broken[0] - broken[1] * kept[0] / kept[1]
+    pace = usual[0] / usual[1]
+    return paused[0] - paused[1] * pace, ended[0] - ended[1] * pace
 
 
 def each_projected(result: Result, planned: Planned) -> list[float]:

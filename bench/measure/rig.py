@@ -162,7 +162,13 @@ def steps_of_training(rig: Rig) -> int | None:
     """Steps of the workload's whole program: its own word, or epochs times the batches of its data."""
     if rig.has("total_steps"):
         return int(rig.call("total_steps"))
+    epoch = steps_of_epoch(rig)
+    return epoch * int(getattr(rig.p, "epochs", 1)) if epoch else None
+
+
+def steps_of_epoch(rig: Rig) -> int | None:
+    """Batches of the data, the partial one included; none where that can't be told."""
     if rig.epoch is None:
         return None
     whole, rest = rig.epoch
-    return (whole + math.ceil(rest / max(rest, 1))) * int(getattr(rig.p, "epochs", 1))
+    return whole + bool(rest)

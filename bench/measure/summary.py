@@ -7,6 +7,9 @@ from collections.abc import Sequence
 from bench.analyse import answers, stats
 from bench.result import Failure, Full, Interval, ProcessSample, Projection, Result, Summary, Telemetry, Warned
 
+LONG_END = 1.0
+"""Seconds from which on a pause at an epoch's end is told of, where it is several times as long as a usual one."""
+
 
 def level_values(result: Result) -> list[float]:
     """One number a process, whose spread decides when to stop: its typical step, or its series' together."""
@@ -118,6 +121,21 @@ def truth(result: Result, full: Full) -> None:
         nothing = Interval(value=full.article_seconds), Interval(value=full.cold_seconds)
         result.projection = Projection(steps=full.steps, article_seconds=nothing[0], cold_seconds=nothing[1])
     result.projection.measured = full
+    end = result.summary.phases.get("epoch_end")
+    usual = end.value if end else 0.0
+    waits = [seconds - usual for seconds in full.epoch_ends if seconds > max(LONG_END, 4 * usual)]
+    if not waits:
+        return
+    rest = full.article_seconds - sum(waits)
+    short = result.projection.article_seconds.value / rest - 1
+    add_warning(
+        result,
+        "epoch-end",
+        f"the training stood still for {sum(waits):.1f} s at {len(waits)} of its {len(full.epoch_ends)} epochs' ends, "
+        f"which no projection can know; without it, it took {rest:.0f} s (projected {short:+.1%})",
+        "tf.data may end an iterator only when its autotuning wakes up next: after 10 ms, then after twice as long "
+        "each time, a minute at most. `autotune.enabled = False` in the dataset's options switches it off.",
+    )
 
 
 def compare_answers(results: Sequence[Result]) -> None:

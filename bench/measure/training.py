@@ -8,7 +8,7 @@ from typing import Any
 from bench.errors import NotApplicable
 from bench.measure import loops
 from bench.measure.conductor import Counter, Finished
-from bench.measure.rig import Rig, steps_of_training
+from bench.measure.rig import Rig, steps_of_epoch, steps_of_training
 
 
 def train(rig: Rig, counter: Counter) -> Any:
@@ -25,12 +25,14 @@ def train(rig: Rig, counter: Counter) -> Any:
 def _run(rig: Rig, counter: Counter) -> Any:
     as_written = rig.spec.loop == "as-written"
     if as_written and rig.has("as_written") and not rig.yields:
+        counter.epoch = steps_of_epoch(rig)
         return rig.call("as_written")
     fits = rig.spec.loop == "fit" or (as_written and not rig.has("as_written"))
     if fits and rig.compiled and rig.data is not None:
         how = {} if rig.is_dataset else {"batch_size": rig.p.batch, "shuffle": as_written}
         with rig.tf.device(rig.ctx.device):
             parts = (rig.data,) if rig.is_dataset else rig.data
+            counter.epoch = steps_of_epoch(rig)
             return rig.model.fit(*parts, epochs=getattr(rig.p, "epochs", 1), **how)
     counter.limit = steps_of_training(rig)
     if counter.limit is None:

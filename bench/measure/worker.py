@@ -226,11 +226,11 @@ class Worker:
         self.begun = "training"
         self.send(PhaseBegun(phase="training", note="the whole program"))
         returned = training.train(rig, counter)
-        article, cold = time.perf_counter() - self.built, time.time() - self.start.spawned
-        metrics = training.metrics(rig, returned, counter)
-        self.send(
-            Trained(full=Full(article_seconds=article, cold_seconds=cold, steps=counter.stepped, metrics=metrics))
-        )
+        ended, cold = time.perf_counter(), time.time() - self.start.spawned
+        full = Full(article_seconds=ended - self.built, cold_seconds=cold, steps=counter.stepped)
+        full.epoch_ends = counter.epoch_ends(ended)
+        full.metrics = training.metrics(rig, returned, counter)
+        self.send(Trained(full=full))
 
     def finish(self, rig: Any, watch: Any, reader: Any, order: Finish) -> None:
         """What is measured after the timed part."""

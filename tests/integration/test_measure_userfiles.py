@@ -258,6 +258,8 @@ def test_a_whole_training_stands_beside_its_projection_with_its_metrics(runs: Ru
     assert projection.measured is not None
     assert projection.steps == projection.measured.steps == 3 * 128
     assert projection.measured.cold_seconds > projection.measured.article_seconds > 0
+    assert len(projection.measured.epoch_ends) == 3
+    assert all(0 <= each < projection.measured.article_seconds for each in projection.measured.epoch_ends)
     assert {"loss", "mae", "test_loss"} <= projection.measured.metrics.keys()
     assert all(math.isfinite(each) for each in projection.measured.metrics.values())
     assert len(found.samples) == 1

@@ -412,3 +412,22 @@ def test_a_training_without_an_end_of_its_own_is_unwound_at_its_last_step(monkey
 
     bench.drive(fused)
     assert bench.issued == bench.conductor.stepped == 130
+
+
+def test_a_whole_training_tells_how_long_it_stood_still_at_each_epochs_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = Bench(monkeypatch, kind=Counter)
+    assert isinstance(bench.conductor, Counter)
+    bench.conductor.epoch = 40
+    for number in range(120):
+        bench.clock.now += 0.1 + {0: 30.0, 40: 2.0, 80: 20.0}.get(number, 0.0)  # the first is no epoch's end
+        bench.step()
+    found = bench.conductor.epoch_ends(bench.clock.now + 5.0)
+    assert found == pytest.approx([2.0, 20.0, 5.0])
+
+
+def test_a_program_of_no_known_epochs_tells_of_no_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = Bench(monkeypatch, kind=Counter)
+    assert isinstance(bench.conductor, Counter)
+    for _ in range(50):
+        bench.step()
+    assert bench.conductor.epoch_ends(bench.clock.now) == []

@@ -171,6 +171,24 @@ def test_the_truth_stands_beside_the_projection_and_stays_there() -> None:
     assert found.projection.article_seconds.value == pytest.approx(5.4 + 999 * 0.01)
 
 
+def test_what_a_training_waited_for_at_its_epochs_ends_is_told_apart_from_what_the_projection_missed() -> None:
+    found = summarised(sample(phases={**PHASES, "epoch_end": 0.1}), total=1000)
+    full = Full(article_seconds=15.4 + 30, cold_seconds=50, steps=1000, epoch_ends=[0.2, 20.1, 0.1, 10.1])
+    summary.truth(found, full)
+    (warned,) = found.warnings
+    assert warned.key == "epoch-end"
+    assert "stood still for 30.0 s at 2 of its 4 epochs' ends" in warned.message
+    assert "it took 15 s (projected -0.1%)" in warned.message
+    assert "autotune" in warned.cure
+
+
+@pytest.mark.parametrize(("usual", "ends"), [(0.1, [0.9, 0.5]), (6.0, [7.0, 20.0]), (0.1, [])])
+def test_ends_of_epochs_of_usual_length_are_no_waits(usual: float, ends: list[float]) -> None:
+    found = summarised(sample(phases={**PHASES, "epoch_end": usual}), total=1000)
+    summary.truth(found, Full(article_seconds=45, cold_seconds=50, steps=1000, epoch_ends=ends))
+    assert found.warnings == []
+
+
 def test_a_failed_process_gives_no_figures() -> None:
     broken = sample(9.0, cohort=2, failure=Failure(kind="killed", message="…"), latency=[9.0])
     found = summarised(sample(), broken)
