@@ -202,6 +202,17 @@ def _control_plane() -> Absent | None:
     return _cluster()
 
 
+def _real_node() -> Absent | None:
+    programs = ("containerd", "ctr", "runc", "iptables", "ip", "nsenter", "gcc")
+    missing = [name for name in programs if not shutil.which(name)]
+    if missing:
+        cure = "install them (on Debian: apt-get install containerd containernetworking-plugins gcc iproute2 iptables)"
+        return Absent(f"{', '.join(missing)}: not on the path", cure, avoidable=True)
+    if os.geteuid() != 0:
+        return Absent("a kubelet and network namespaces need root", "run it as root", avoidable=False)
+    return _control_plane() or _container_engine()
+
+
 def _prometheus() -> Absent | None:
     if shutil.which("prometheus") and shutil.which("promtool"):
         return None
@@ -247,6 +258,7 @@ CAPABILITIES: dict[str, Callable[[], Absent | None]] = {
     "go": _go,
     "cluster": _cluster,
     "control-plane": _control_plane,
+    "real-node": _real_node,
     "postgresql": _postgresql,
     "prometheus": _prometheus,
     "prometheus-3": _prometheus_3,

@@ -1,7 +1,7 @@
 """A control plane of this machine's own: etcd, API server, controllers, scheduler, and nodes that are played.
 
-It listens on 127.0.0.1 only, on ports that were free, and keeps everything in one folder. `existing` takes the
-cluster of KUBECONFIG instead.
+It listens on 127.0.0.1 only, on ports that were free, and keeps everything in one folder; or on the address of a
+network namespace, for the node that `realnode` has there. `existing` takes the cluster of KUBECONFIG instead.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import programs
 
 Found = TypeVar("Found")
 Object = dict[str, Any]
+LOOPBACK = "127.0.0.1"
 HOLD = "test/hold"
 """Annotation of a pod that is bound to a node and then left alone, so that a test can play its kubelet."""
 
@@ -37,6 +38,7 @@ class Plane:
         folder: of its files: kubeconfig, logs, certificates.
         url: of its API server; none where it is one of KUBECONFIG's.
         token: of a user who may do everything.
+        inside: what its programs are started by, such as a program that enters a network namespace.
     """
 
     folder: Path
@@ -44,6 +46,7 @@ class Plane:
     kubectl_program: Path
     url: str = ""
     token: str = ""
+    inside: tuple[str, ...] = ()
     running: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     def kubectl(self, *words: str, given: str | None = None, check: bool = True) -> str:
@@ -83,6 +86,26 @@ class Plane:
             self.kubectl("delete", *named, "--force", "--grace-period=0", "--wait=false", check=False)
         self.kubectl("delete", "namespace", namespace, "--wait=false")
 
+    def begin(self, program: Path, *options: str) -> None:
+        """Starts a program that ends with the control plane; what it says is in the folder."""
+        with (self.folder / f"{program.name}.log").open("wb") as log:
+            command = [*self.inside, str(program), *options]
+            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        self.running.append(process)
+
+    def alive(self) -> bool:
+        """False, so that it can stand beside what is waited for.
+
+        Raises:
+            AssertionError: a program has ended; with its last lines.
+        """
+        for process in self.running:
+            if process.poll() is not None:
+                name = Path(str(process.args[len(self.inside)])).name  # type: ignore[index]
+                lines = (self.folder / f"{name}.log").read_text(encoding="utf-8", errors="replace").splitlines()[-8:]
+                raise AssertionError(f"{name} ended with {process.returncode}:\n" + "\n".join(lines))
+        return False
+
     def stop(self) -> None:
         """Ends every program that was started, the last one first."""
         for process in reversed(self.running):
@@ -106,10 +129,16 @@ def until(what: str, look: Callable[[], Found | None], patience: float = PATIENC
 
 
 @contextmanager
-def started(folder: Path) -> Iterator[Plane]:
-    """A control plane for as long as this lasts, in an empty folder."""
+def started(folder: Path, address: str = LOOPBACK, inside: tuple[str, ...] = ()) -> Iterator[Plane]:
+    """A control plane for as long as this lasts, in an empty folder.
+
+    Args:
+        folder: for it alone.
+        address: on which its API server listens.
+        inside: what its programs are started by.
+    """
     built = programs.control_plane()
-    plane = _made(folder, built)
+    plane = _made(folder, built, address, inside)
     try:
         _serve(plane, built)
         _control(plane, built, _stages(folder, built))
@@ -125,9 +154,9 @@ def existing() -> Iterator[Plane]:
     yield Plane(file.parent, file, programs.control_plane() / "kubectl")
 
 
-def _made(folder: Path, built: Path) -> Plane:
+def _made(folder: Path, built: Path, address: str, inside: tuple[str, ...]) -> Plane:
     port, token = _free(), secrets.token_hex(16)
-    url = f"https://127.0.0.1:{port}"
+    url = f"https://{address}:{port}"
     (folder / "tokens.csv").write_text(f"{token},admin,admin,system:masters\n", encoding="utf-8")
     subprocess.run(["openssl", "genrsa", "-out", folder / "account.key", "2048"], check=True, capture_output=True)
     kubeconfig = folder / "kubeconfig"
@@ -140,13 +169,12 @@ def _made(folder: Path, built: Path) -> Plane:
         "current-context": "own",
     }
     kubeconfig.write_text(json.dumps(config), encoding="utf-8")
-    return Plane(folder, kubeconfig, built / "kubectl", url, token)
+    return Plane(folder, kubeconfig, built / "kubectl", url, token, inside)
 
 
 def _serve(plane: Plane, built: Path) -> None:
     client, peer = _free(), _free()
-    _start(
-        plane,
+    plane.begin(
         built / "etcd",
         f"--data-dir={plane.folder / 'etcd'}",
         f"--listen-client-urls=http://127.0.0.1:{client}",
@@ -157,12 +185,14 @@ def _serve(plane: Plane, built: Path) -> None:
         "--unsafe-no-fsync",
     )
     key = plane.folder / "account.key"
-    _start(
-        plane,
+    address, _, port = plane.url.removeprefix("https://").partition(":")
+    # Pods reach it by its Service, whose endpoint it is itself; it can't be on loopback.
+    service = "none" if address == LOOPBACK else "lease"
+    plane.begin(
         built / "kube-apiserver",
         f"--etcd-servers=http://127.0.0.1:{client}",
-        "--bind-address=127.0.0.1",
-        f"--secure-port={plane.url.rpartition(':')[2]}",
+        f"--bind-address={address}",
+        f"--secure-port={port}",
         f"--cert-dir={plane.folder / 'certificates'}",
         f"--token-auth-file={plane.folder / 'tokens.csv'}",
         "--authorization-mode=Node,RBAC",
@@ -171,13 +201,13 @@ def _serve(plane: Plane, built: Path) -> None:
         "--service-account-issuer=https://kubernetes.default.svc",
         f"--service-account-key-file={key}",
         f"--service-account-signing-key-file={key}",
-        "--endpoint-reconciler-type=none",
+        f"--endpoint-reconciler-type={service}",
         "--enable-priority-and-fairness=false",
         "--max-requests-inflight=2000",
     )
     until(
         "the API server is ready",
-        lambda: plane.kubectl("get", "--raw", "/readyz", check=False).strip() == "ok" or _alive(plane),
+        lambda: plane.kubectl("get", "--raw", "/readyz", check=False).strip() == "ok" or plane.alive(),
     )
 
 
@@ -185,19 +215,18 @@ def _control(plane: Plane, built: Path, stages: Sequence[Path]) -> None:
     common = [f"--kubeconfig={plane.kubeconfig}", "--leader-elect=false", "--bind-address=127.0.0.1"]
     fast = ["--kube-api-qps=500", "--kube-api-burst=1000"]
     certificates = f"--cert-dir={plane.folder / 'certificates'}"
-    _start(
-        plane,
+    plane.begin(
         built / "kube-controller-manager",
         *common,
         *fast,
         certificates,
         f"--secure-port={_free()}",
         f"--service-account-private-key-file={plane.folder / 'account.key'}",
+        f"--root-ca-file={plane.folder / 'certificates' / 'apiserver.crt'}",
         "--concurrent-job-syncs=10",
     )
-    _start(plane, built / "kube-scheduler", *common, *fast, certificates, f"--secure-port={_free()}")
-    _start(
-        plane,
+    plane.begin(built / "kube-scheduler", *common, *fast, certificates, f"--secure-port={_free()}")
+    plane.begin(
         built / "kwok",
         f"--kubeconfig={plane.kubeconfig}",
         *(f"--config={file}" for file in stages),
@@ -207,7 +236,7 @@ def _control(plane: Plane, built: Path, stages: Sequence[Path]) -> None:
     )
     until(
         "the default service account is there",
-        lambda: "default" in plane.kubectl("get", "serviceaccounts", "-o", "name", check=False) or _alive(plane),
+        lambda: "default" in plane.kubectl("get", "serviceaccounts", "-o", "name", check=False) or plane.alive(),
     )
 
 
@@ -223,22 +252,6 @@ def _stages(folder: Path, built: Path) -> list[Path]:
             written.append(folder / file.name)
             written[-1].write_text(text, encoding="utf-8")
     return written
-
-
-def _start(plane: Plane, program: Path, *options: str) -> None:
-    with (plane.folder / f"{program.name}.log").open("wb") as log:
-        process = subprocess.Popen([str(program), *options], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-    plane.running.append(process)
-
-
-def _alive(plane: Plane) -> bool:
-    """False; or an error with the last lines of a program that has ended."""
-    for process in plane.running:
-        if process.poll() is not None:
-            name = Path(str(process.args[0])).name  # type: ignore[index]
-            lines = (plane.folder / f"{name}.log").read_text(encoding="utf-8", errors="replace").splitlines()[-8:]
-            raise AssertionError(f"{name} ended with {process.returncode}:\n" + "\n".join(lines))
-    return False
 
 
 def _free() -> int:

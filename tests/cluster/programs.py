@@ -21,6 +21,7 @@ from tempfile import TemporaryDirectory
 MODULE = Path(__file__).parent / "go"
 
 TOOLS = {
+    "coredns": "github.com/coredns/coredns@v1.15.0",
     "helm-3": "helm.sh/helm/v3/cmd/helm@v3.22.0",
     "helm-4": "helm.sh/helm/v4/cmd/helm@v4.3.1",
     "kube-score": "github.com/zegl/kube-score/cmd/kube-score@v1.20.0",
@@ -77,7 +78,7 @@ def control_plane(real_node: bool = False) -> Path:
     """
     folder = cache() / f"cluster-{hashlib.sha256((MODULE / 'go.sum').read_bytes()).hexdigest()[:12]}"
     with _alone(folder):
-        for name, package in (CONTROL_PLANE | (REAL_NODE if real_node else {})).items():
+        for name, package in {**CONTROL_PLANE, **(REAL_NODE if real_node else {})}.items():
             made = folder / name
             if not made.exists():
                 with _beside(made) as work:
