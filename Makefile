@@ -63,8 +63,8 @@ test: $(VENV)/.dev ## run every test that this machine can run (STRICT=1: a skip
 	$(VENV)/bin/python $(BESIDE) || failed=1; \
 	exit $$failed
 
-test-cluster: $(VENV)/.dev ## test the chart against a control plane that is built from Go first
-	$(VENV)/bin/python tests/cluster/programs.py
+test-cluster: $(VENV)/.dev ## test the chart against a control plane and a real node, which are built from Go first
+	$(VENV)/bin/python tests/cluster/programs.py --real-node
 	$(VENV)/bin/python $(PYTEST) tests/cluster
 
 check: $(VENV)/.dev ## lint; check format, types for Linux, Windows and macOS, who imports whom, and the schema

@@ -39,6 +39,7 @@ class Plane:
         url: of its API server; none where it is one of KUBECONFIG's.
         token: of a user who may do everything.
         inside: what its programs are started by, such as a program that enters a network namespace.
+        running: its programs by name, in the order in which they were started.
     """
 
     folder: Path
@@ -47,7 +48,7 @@ class Plane:
     url: str = ""
     token: str = ""
     inside: tuple[str, ...] = ()
-    running: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    running: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
 
     def kubectl(self, *words: str, given: str | None = None, check: bool = True) -> str:
         """What kubectl prints.
@@ -91,7 +92,7 @@ class Plane:
         with (self.folder / f"{program.name}.log").open("wb") as log:
             command = [*self.inside, str(program), *options]
             process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-        self.running.append(process)
+        self.running[program.name] = process
 
     def alive(self) -> bool:
         """False, so that it can stand beside what is waited for.
@@ -99,18 +100,17 @@ class Plane:
         Raises:
             AssertionError: a program has ended; with its last lines.
         """
-        for process in self.running:
+        for name, process in self.running.items():
             if process.poll() is not None:
-                name = Path(str(process.args[len(self.inside)])).name  # type: ignore[index]
                 lines = (self.folder / f"{name}.log").read_text(encoding="utf-8", errors="replace").splitlines()[-8:]
                 raise AssertionError(f"{name} ended with {process.returncode}:\n" + "\n".join(lines))
         return False
 
     def stop(self) -> None:
         """Ends every program that was started, the last one first."""
-        for process in reversed(self.running):
+        for process in reversed(self.running.values()):
             process.terminate()
-        for process in reversed(self.running):
+        for process in reversed(self.running.values()):
             try:
                 process.wait(20)
             except subprocess.TimeoutExpired:
@@ -197,6 +197,7 @@ def _serve(plane: Plane, built: Path) -> None:
         f"--token-auth-file={plane.folder / 'tokens.csv'}",
         "--authorization-mode=Node,RBAC",
         "--allow-privileged=true",
+        "--kubelet-preferred-address-types=InternalIP",
         "--service-cluster-ip-range=10.96.0.0/16",
         "--service-account-issuer=https://kubernetes.default.svc",
         f"--service-account-key-file={key}",

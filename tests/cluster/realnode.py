@@ -240,10 +240,8 @@ def _sweep(plane: Plane) -> None:
     plane.kubectl("delete", "pods", "--all", "--all-namespaces", "--force", "--grace-period=0", check=False)
     with suppress(AssertionError):
         until("all pods are gone", lambda: not _ctr(plane, "containers", "list", "--quiet").split(), 60)
-    kubelet = [each for each in plane.running if each.args[len(plane.inside)].endswith("/kubelet")]  # type: ignore[index]
-    for process in kubelet:
-        process.terminate()
-        process.wait()
+    plane.running["kubelet"].terminate()
+    plane.running["kubelet"].wait()
     for what in ("tasks", "containers"):
         for name in _ctr(plane, what, "list", "--quiet").split():
             _ctr(plane, what, "delete", *(["--force"] if what == "tasks" else []), name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import subprocess
 from collections.abc import Iterator
@@ -147,9 +148,180 @@ def values(**more: Any) -> Object:
     }
 
 
+def results(release: Release) -> list[Object]:
+    """All results that the hub has, newest first."""
+    return list(release.told("/api/v1/results?limit=200")["results"])
+
+
+def under_way(release: Release, values: Object, pool: str) -> None:
+    """Asks for new runs, and returns as soon as that of a pool has begun to measure."""
+    before = {each["run"]["id"] for each in release.told("/api/v1/runs?limit=200")["runs"]}
+    release.upgrade(values)
+
+    def begun() -> bool:
+        told = release.told("/api/v1/runs?limit=200")["runs"]
+        ours = [each for each in told if each["run"]["id"] not in before and each["run"]["pool"] == pool]
+        return any(each["state"] == "running" and (each["run"].get("now") or {}).get("note") for each in ours)
+
+    until(f"a new run of pool {pool} measures", begun, RUN)
+
+
 def test_two_pools_run_one_after_the_other_and_are_compared_in_the_hub(release: Release) -> None:
     said = release.upgrade(values())
     assert "kubectl -n bench port-forward service/devbench-hub" in said
     until("both Jobs have ended", release.ended, RUN)
-    results = release.told("/api/v1/results")["results"]
-    assert sorted(each["pool"] for each in results) == ["one", "two"]
+    found = {each["pool"]: each for each in results(release)}
+    assert {pool: each["status"] for pool, each in found.items()} == {"one": "complete", "two": "complete"}
+    whole = {pool: release.told(f"/api/v1/results/{each['id']}") for pool, each in found.items()}
+    for pool, limit in (("one", 1.0), ("two", 2.0)):
+        host = whole[pool]["environment"]["host"]
+        assert host["cpu"]["limit"] == limit
+        assert (host["deployment"]["pool"], host["deployment"]["node"]) == (pool, realnode.NAME)
+        assert whole[pool]["spec"]["threads"]["intra"] == limit
+    compared = release.told(f"/api/v1/comparisons?base={found['one']['id']}&other={found['two']['id']}")
+    assert compared["ratio"]["value"] < 1  # the pool of two CPUs takes less time
+
+
+def test_the_jobs_ran_one_after_the_other(release: Release) -> None:
+    spans = []
+    for job in release.jobs().values():
+        (pod,) = release.pods(job["metadata"]["labels"]["devbench/pool"], "Succeeded")
+        (container,) = pod["status"]["containerStatuses"]
+        ended = container["state"]["terminated"]
+        spans.append((ended["startedAt"], ended["finishedAt"]))
+    (_, first_ended), (second_began, _) = sorted(spans)
+    assert first_ended <= second_began
+
+
+def test_the_page_shows_both_pools_in_a_browser(release: Release, chromium_path: str) -> None:
+    from playwright.sync_api import sync_playwright
+
+    with release.forwarded() as url, sync_playwright() as play:
+        browser = play.chromium.launch(executable_path=chromium_path, args=["--no-sandbox"], timeout=180_000)
+        page = browser.new_page()
+        page.goto(url)
+        shown = page.inner_text("main")
+        page.screenshot(path=release.plane.folder.parent / "devbench-real.png", full_page=True)
+        browser.close()
+    assert "lookups" in shown
+    assert "one" in shown
+    assert "two" in shown
+
+
+def test_prometheus_scrapes_the_hub_through_its_service(release: Release) -> None:
+    (service,) = [
+        each
+        for each in release.plane.get("services", "-n", release.namespace)
+        if each["metadata"]["name"] == "devbench-hub"
+    ]
+    folder = release.plane.folder / "prometheus"
+    folder.mkdir()
+    target = f"{service['spec']['clusterIP']}:80"
+    config = {
+        "scrape_configs": [{"job_name": "hub", "scrape_interval": "2s", "static_configs": [{"targets": [target]}]}]
+    }
+    (folder / "prometheus.yml").write_text(json.dumps(config), encoding="utf-8")
+    release.plane.begin(
+        Path("prometheus"), f"--config.file={folder}/prometheus.yml", f"--storage.tsdb.path={folder}/data",
+        f"--web.listen-address={realnode.NODE}:9090",
+    )  # fmt: skip
+
+    def scraped() -> list[Object]:
+        address = f"http://{realnode.NODE}:9090/api/v1/query?query=devbench_result_step_seconds"
+        try:
+            answer = urllib3.request("GET", address, retries=False)
+        except urllib3.exceptions.HTTPError:
+            return []
+        return list(answer.json()["data"]["result"]) if answer.status == 200 else []
+
+    until("Prometheus has both results", lambda: len(scraped()) == 2)
+    assert all(float(each["value"][1]) > 0 for each in scraped())
+
+
+def test_changing_the_hub_alone_starts_no_run(release: Release) -> None:
+    before = {pool: job["metadata"]["uid"] for pool, job in release.jobs().items()}
+    changed = values()
+    changed["hub"] = {**changed["hub"], "podAnnotations": {"changed": "1"}}
+    release.upgrade(changed)
+    release.plane.kubectl("rollout", "status", "deployment/devbench-hub", "-n", release.namespace, "--timeout=120s")
+    assert {pool: job["metadata"]["uid"] for pool, job in release.jobs().items()} == before
+
+
+def test_a_hub_killed_in_the_middle_of_a_run_loses_nothing_and_superseded_jobs_go(release: Release) -> None:
+    before = {each["id"] for each in results(release)}
+    jobs = {job["metadata"]["name"] for job in release.jobs().values()}
+    under_way(release, values(settings={"max_time": "20s", "max_processes": 3, "seed": 2}), "two")
+    release.plane.kubectl(
+        "delete",
+        "pods",
+        "-n",
+        release.namespace,
+        "-l",
+        "app.kubernetes.io/component=hub",
+        "--force",
+        "--grace-period=0",
+    )
+    until("both Jobs have ended", release.ended, RUN)
+    assert not jobs & {job["metadata"]["name"] for job in release.jobs().values()}
+    release.plane.kubectl("rollout", "status", "deployment/devbench-hub", "-n", release.namespace, "--timeout=120s")
+    after = results(release)
+    assert before < {each["id"] for each in after}
+    assert len(after) == 4
+    assert all(each["status"] == "complete" for each in after)
+
+
+def test_a_node_drained_in_the_middle_of_a_run_interrupts_it_and_it_runs_again(release: Release) -> None:
+    under_way(release, values(settings={"max_time": "20s", "max_processes": 3, "seed": 3}), "two")
+    selector = "--pod-selector=app.kubernetes.io/component=run"
+    release.plane.kubectl("drain", realnode.NAME, "--force", "--delete-emptydir-data", selector, "--timeout=120s")
+    release.plane.kubectl("uncordon", realnode.NAME)
+    until("both Jobs have ended", release.ended, RUN)
+    after = results(release)
+    assert len(after) == 6
+    (again,) = [each for each in after[:2] if each["pool"] == "two"]
+    assert again["attempt"] > 1
+    assert all(each["status"] == "complete" for each in after)
+
+
+def test_helm_test_waits_for_the_results_and_removes_its_pod(release: Release) -> None:
+    said = release.helm("test", "devbench", "--timeout", "5m")
+    assert "Succeeded" in said
+    pods = release.plane.get("pods", "-n", release.namespace)
+    assert not [each for each in pods if each["metadata"]["name"].endswith("-test")]
+
+
+def test_no_secret_stands_in_a_log_or_an_argument(release: Release) -> None:
+    (secret,) = [
+        each
+        for each in release.plane.get("secrets", "-n", release.namespace)
+        if each["metadata"]["name"].startswith("devbench") and "token" in each.get("data", {})
+    ]
+    token = base64.b64decode(secret["data"]["token"]).decode().strip()
+    assert len(token) >= 16
+    for pod in release.plane.get("pods", "-n", release.namespace):
+        name = pod["metadata"]["name"]
+        assert token not in release.plane.kubectl("logs", name, "-n", release.namespace, check=False)
+        assert token not in json.dumps(pod["spec"])
+
+
+def test_uninstalling_leaves_only_the_results(release: Release) -> None:
+    said = release.helm("uninstall", "devbench")
+    assert "devbench-results" in said
+    until("its pods are gone", lambda: not release.plane.get("pods", "-n", release.namespace))
+    kinds = "deployments,services,jobs,configmaps,secrets,serviceaccounts,roles,rolebindings,networkpolicies"
+    left = [f"{each['kind']}/{each['metadata']['name']}" for each in release.plane.get(kinds, "-n", release.namespace)]
+    assert [each for each in left if "devbench" in each] == []
+    (claim,) = release.plane.get("persistentvolumeclaims", "-n", release.namespace)
+    assert claim["metadata"]["name"] == "devbench-results"
+
+
+def test_helm_3_installs_it_and_the_pools_are_compared(node: Plane) -> None:
+    release = Release(node, "bench-3", "helm-3")
+    node.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": release.namespace}})
+    own = values()
+    own["hub"] = {**own["hub"], "persistence": {"enabled": False}}
+    release.upgrade(own)
+    until("both Jobs have ended", release.ended, RUN)
+    found = results(release)
+    assert sorted((each["pool"], each["status"]) for each in found) == [("one", "complete"), ("two", "complete")]
+    release.helm("uninstall", "devbench")
