@@ -79,8 +79,23 @@ def test_the_overview_sets_each_backend_beside_its_own_pools_cpu(hub: Served) ->
     assert "/results/1" in links(shown)
     assert "/compare?base=1&other=2" in links(shown)
     assert re.search(r"faster, 5\.0\d* \[[\d., ]+\] times as fast|faster, 5\.0\d* times", text(shown)), text(shown)
-    assert "/compare?base=3&other=2" not in links(shown)
+    (own,) = re.findall(r"<h2[^>]*>t4</h2>.*?</table>", shown, re.DOTALL)
+    assert "/compare?base=3&other=2" not in links(own)
     assert "/results/4" not in links(shown)
+
+
+def test_the_overview_sets_all_pools_side_by_side_where_there_are_several(hub: Served) -> None:
+    hub.send(measured("1", [0.1, 0.101, 0.099], environment=place("small"), group="1"))
+    hub.send(measured("2", [0.1, 0.101, 0.099], environment=place("small"), group="2", workload="mnist"))
+    assert "Side by side" not in page(hub, "/")
+    hub.send(measured("3", [0.05, 0.0501, 0.0499], environment=place("large"), group="3"))
+    hub.send(measured("4", [0.01, 0.0101, 0.0099], environment=place("large"), group="3", backend="cuda"))
+    (across,) = re.findall(r"<h2[^>]*>Side by side</h2>.*?</table>", page(hub, "/"), re.DOTALL)
+    said = text(across)
+    assert said.index("small, cpu") < said.index("large, cpu") < said.index("large, cuda")  # most ran on the first
+    assert {"/compare?base=1&other=3", "/compare?base=1&other=4", "/results/2"} <= set(links(across))
+    assert "faster, 2.00 times [" in said
+    assert "faster, 10.0 times [" in said
 
 
 def test_the_overview_shows_a_change_at_once(hub: Served) -> None:

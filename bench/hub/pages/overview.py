@@ -1,4 +1,4 @@
-"""The overview: what was run, by pool and backend, each beside its own pool's CPU."""
+"""The overview: what was run, by pool and backend, all beside one of them, and each beside its own pool's CPU."""
 
 from __future__ import annotations
 
@@ -35,8 +35,17 @@ NEEDED = [
     )
 ]  # fmt: skip
 BATCH = 500
+MOST_COLUMNS = 12
+"""Pools and backends that stand side by side in one table."""
+
 Column = tuple[str, str]
 """Pool and backend."""
+
+Cells = Mapping[str, Mapping[Column, Any]]
+"""The newest result of each program in each column."""
+
+Verdicts = Mapping[str, tuple[str, Comparison]]
+"""By a result's id, the id of what it stands beside, and what came of it."""
 
 
 def page(database: Database, threshold: float) -> Page:
@@ -59,58 +68,96 @@ def page(database: Database, threshold: float) -> Page:
         for column, other in cells[work].items()
         if (base := _base(cells[work], column, other, bases)) is not None
     }
+    columns = _columns(shown, cells)
     rows_of = {row.id: row for work in shown for row in cells[work].values()}
-    asked = [((base.id, name), (base.digest, rows_of[name].digest)) for name, base in pairs.items()]
-    verdicts = comparing.known(database, asked, threshold)
-    compared = {other: (base, verdicts[digests]) for ((base, other), digests) in asked if digests in verdicts}
+    across = {
+        other.id: base
+        for work in shown
+        if (base := cells[work].get(columns[0])) is not None
+        for column, other in cells[work].items()
+        if column != columns[0]
+    }
+    both = [pairs, across] if len({pool for pool, _ in columns}) > 1 else [pairs]
+    asked = {
+        (base.id, name): (base.digest, rows_of[name].digest) for each in both for name, base in each.items()
+    }  # fmt: skip
+    verdicts = comparing.known(database, list(asked.items()), threshold)
+    told = [
+        {name: (base.id, verdicts[pair]) for name, base in each.items() if (pair := asked[base.id, name]) in verdicts}
+        for each in both
+    ]
     labels = _labels(database, {work: next(iter(cells[work].values())) for work in shown})
-    return _page(shown, cells, labels, compared, len(cells))
-
-
-def _page(
-    shown: Sequence[str],
-    cells: Mapping[str, Mapping[Column, Any]],
-    labels: Mapping[str, str],
-    compared: Mapping[str, tuple[str, Comparison]],
-    count: int,
-) -> Page:
-    """The page of what was found out."""
-    pools: dict[str, list[str]] = {}
-    for work in shown:
-        for pool, backend in cells[work]:
-            if backend not in pools.setdefault(pool, []):
-                pools[pool].append(backend)
-    sections = []
-    for pool in sorted(pools):
-        backends = sorted(pools[pool], key=lambda name: (name != "cpu", name))
-        rows = [
-            _row(labels[work], [(backend, cells[work].get((pool, backend))) for backend in backends], compared)
-            for work in shown
-            if any((pool, backend) in cells[work] for backend in backends)
-        ]
-        head = ["program", *(part for name in backends for part in _head(name))]
-        caption = f"Newest result of each program in {pool}: time of a step, and beside its CPU"
-        sections.append(Section(plain(pool), (Table(plain(caption), tuple(head), tuple(rows)),)))
-    about = [f"{numbers.several(count, 'program')}, whatever ran last first."]
-    if count > len(shown):
+    sections = [_pool(pool, shown, cells, labels, told[0]) for pool in sorted({pool for pool, _ in columns})]
+    if len(told) > 1:
+        sections.insert(0, _across(columns, shown, cells, labels, told[1]))
+    about = [f"{numbers.several(len(cells), 'program')}, whatever ran last first."]
+    if len(cells) > len(shown):
         about.append(f"The table has the {len(shown)} that ran last; the list of results has all.")
     return Page("Overview", tuple(sections), about=tuple(about), within="/")
+
+
+def _columns(shown: Sequence[str], cells: Cells) -> list[Column]:
+    """All pools and backends; first the one that the others stand beside: the CPU that most programs ran on."""
+    often = Counter(column for work in shown for column in cells[work])
+    base = min(often, key=lambda column: (column[1] != "cpu", -often[column], column))
+    return [base, *sorted(set(often) - {base}, key=lambda column: (column[0], column[1] != "cpu", column[1]))]
+
+
+def _across(
+    columns: Sequence[Column], shown: Sequence[str], cells: Cells, labels: Mapping[str, str], compared: Verdicts
+) -> Section:
+    """All pools and backends side by side, each as against the first."""
+    base, *others = [f"{pool}, {backend}" for pool, backend in columns[:MOST_COLUMNS]]
+    head = ["program", base, *(part for name in others for part in (name, f"as against {base}"))]
+    rows = [
+        _row(labels[work], [(cells[work].get(c), c != columns[0]) for c in columns[:MOST_COLUMNS]], compared)
+        for work in shown
+    ]
+    caption = f"Newest result of each program, pool and backend: time of a step, and beside {base}"
+    parts: list[Table | Remark] = [Table(plain(caption), tuple(map(plain, head)), tuple(rows))]
+    parts.append(Remark("note", "what ran in different pools took no turns: a machine's bad day is in its figure"))
+    if len(columns) > MOST_COLUMNS:
+        parts.append(Remark("note", f"{len(columns) - MOST_COLUMNS} more stand in the tables of their pools only"))
+    return Section("Side by side", tuple(parts))
+
+
+def _pool(pool: str, shown: Sequence[str], cells: Cells, labels: Mapping[str, str], compared: Verdicts) -> Section:
+    """One pool: its CPU, and beside it what else it has."""
+    backends = sorted(
+        {backend for work in shown for where, backend in cells[work] if where == pool},
+        key=lambda name: (name != "cpu", name),
+    )
+    rows = [
+        _row(labels[work], [(cells[work].get((pool, name)), name != "cpu") for name in backends], compared)
+        for work in shown
+        if any((pool, name) in cells[work] for name in backends)
+    ]
+    head = ["program", *(part for name in backends for part in _head(name))]
+    caption = f"Newest result of each program in {pool}: time of a step, and beside its CPU"
+    return Section(plain(pool), (Table(plain(caption), tuple(head), tuple(rows)),))
 
 
 def _head(backend: str) -> list[str]:
     return [backend] if backend == "cpu" else [backend, f"{backend} as against cpu"]
 
 
-def _row(label: str, columns: Sequence[tuple[str, Any]], compared: Mapping[str, tuple[str, Comparison]]) -> Row:
+def _row(label: str, columns: Sequence[tuple[Any, bool]], compared: Verdicts) -> Row:
+    """A program's row.
+
+    Args:
+        label: what it is called.
+        columns: results, or none, and whether a verdict stands beside each.
+        compared: by a result's id, what it stands beside and the verdict.
+    """
     texts: list[str] = []
     links = [""]
     wrong: list[int] = []
-    for backend, found in columns:
+    for found, judged in columns:
         if found is not None and found.status != "complete":
             wrong.append(len(texts))
         texts.append(_time(found) if found is not None else "–")
         links.append(address("results", found.id) if found is not None else "")
-        if backend != "cpu":
+        if judged:
             base, comparison = compared.get(found.id, ("", None)) if found is not None else ("", None)
             texts.append(_verdict(comparison))
             links.append(address("compare", base=base, other=found.id) if comparison else "")
