@@ -28,6 +28,7 @@ def sweep(
 
     --param batch=1..4096 doubles; --max-time is for the whole sweep; two ranges make a grid.
     """
+    from bench.analyse.sweep import memory_ended
     from bench.measure.interrupt import interruptible
     from bench.measure.sweep import Sweeping
     from bench.output import store
@@ -52,6 +53,7 @@ def sweep(
             sweeping = Sweeping(workload, settings, save, listen, new_id, point_time=limit)
             try:
                 found = sweeping.run()
+                link.judge([each for each in sweeping.results if not memory_ended(each)])
             except Interrupted as error:
                 if not sweeping.results:
                     raise

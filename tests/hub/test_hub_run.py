@@ -81,6 +81,20 @@ def test_a_run_whose_program_fails_is_told_as_failed_with_the_reason(tmp_path: P
     assert "no such luck" in told["run"]["reason"]
 
 
+def test_a_sweep_whose_points_fail_is_told_as_failed(tmp_path: Path, standing: Process) -> None:
+    program = (
+        "from pydantic import BaseModel\n\n\nclass Params(BaseModel):\n    size: int = 1\n\n\n"
+        "def as_written(p):\n    raise ValueError('no such luck')\n"
+    )
+    (tmp_path / "mine.py").write_text(program, encoding="utf-8")
+    words = ["sweep", "./mine.py", "--param", "size=1,2", "--hub", standing.url, "--run-id", "job-0"]
+    ran = devbench(tmp_path, *words)
+    assert ran.returncode == 1, ran.stderr + ran.stdout
+    told = urllib3.request("GET", f"{standing.url}/api/v1/runs/job-0").json()
+    assert told["state"] == "failed"
+    assert "no such luck" in told["run"]["reason"]
+
+
 def test_a_run_sends_what_it_measures_and_its_worker_sees_no_secret(tmp_path: Path, standing: Process) -> None:
     (tmp_path / "mine.py").write_text(PROGRAM, encoding="utf-8")
     words = ["run", "./mine.py", "--max-processes", "1", "--hub", standing.url, "--run-id", "job-0", "--json"]
