@@ -79,12 +79,10 @@ class Plane:
 
     def clear(self, namespace: str) -> None:
         """Removes a namespace, and its pods at once, which no kubelet would end."""
-        self.kubectl("delete", "jobs", "--all", "-n", namespace, "--wait=false")
-        for pod in self.get("pods", "-n", namespace):
-            named = ("pod", pod["metadata"]["name"], "-n", namespace)
-            free = '{"metadata":{"finalizers":null}}'
-            self.kubectl("patch", *named, "--type=merge", "-p", free, check=False)
-            self.kubectl("delete", *named, "--force", "--grace-period=0", "--wait=false", check=False)
+        every = ("--all", "-n", namespace, "--wait=false")
+        self.kubectl("delete", "jobs", *every)
+        self.kubectl("delete", "pods", *every, "--force", "--grace-period=0")
+        until("the Job controller frees all pods", lambda: not self.get("pods", "-n", namespace))
         self.kubectl("delete", "namespace", namespace, "--wait=false")
 
     def begin(self, program: Path, *options: str) -> None:
