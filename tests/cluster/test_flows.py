@@ -45,9 +45,17 @@ def test_everything_else_is_shut() -> None:
     for source, target, port in [
         ("run", "outside", 443), ("run", "hub", 22), ("run", "run", 9400), ("someone", "run", 9400),
         ("hub", "outside", 443), ("hub", "run", 9400), ("test", "outside", 443), ("someone", "watcher", 8080),
-        ("watcher", "outside", 80), ("hub", "postgresql", 5432), ("run", "someone", 53),
+        ("watcher", "outside", 80), ("hub", "postgresql", 5432), ("run", "someone", 54),
     ]:  # fmt: skip
         assert not flows.allowed(source, target, port), f"{source} → {target}:{port}"
+
+
+def test_dns_is_asked_of_any_address_since_a_nodes_cache_is_no_pod_unless_it_is_named() -> None:
+    assert Flows(render()).allowed("run", "someone", 53)
+    peer = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "kube-system"}}}
+    named = Flows(render(values={"networkPolicy": {"dns": [peer]}}))
+    assert named.allowed("run", "dns", 53)
+    assert not named.allowed("run", "someone", 53)
 
 
 def test_with_postgresql_the_hub_reaches_it_and_only_the_named_users_reach_the_hub() -> None:

@@ -39,7 +39,7 @@ hourlyPrice, currency. Takes root, name, pool. */}}
 {{- end -}}
 {{- if not $gpu -}}
 {{- range $common.notForCpu }}{{ $expressions = append $expressions (dict "key" . "operator" "DoesNotExist") }}{{ end -}}
-{{- with $kind.notInstanceTypes }}{{ $expressions = append $expressions (dict "key" "node.kubernetes.io/instance-type" "operator" "NotIn" "values" .) }}{{ end -}}
+{{- with $common.typesNotForCpu }}{{ $expressions = append $expressions (dict "key" "node.kubernetes.io/instance-type" "operator" "NotIn" "values" .) }}{{ end -}}
 {{- else if not .pool.allowSharedGpu -}}
 {{- $expressions = concat $expressions (default list $common.notShared) -}}
 {{- with $kind.shared }}{{ $expressions = append $expressions (dict "key" "nvidia.com/gpu.product" "operator" "NotIn" "values" .) }}{{ end -}}
