@@ -203,6 +203,8 @@ def _control_plane() -> Absent | None:
 
 
 def _real_node() -> Absent | None:
+    if sys.platform != "linux":
+        return _control_plane()
     programs = ("containerd", "ctr", "runc", "iptables", "ip", "nsenter", "gcc")
     missing = [name for name in programs if not shutil.which(name)]
     if missing:
