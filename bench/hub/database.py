@@ -6,7 +6,9 @@ the disk before the sender hears of it. PostgreSQL does both by itself.
 
 from __future__ import annotations
 
+import sqlite3
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
@@ -171,8 +173,22 @@ def _engine(named: str) -> Engine:
 
 def _connected(connection: Any, record: Any) -> None:
     connection.isolation_level = None  # else Python's module begins transactions by rules of its own
-    for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
+    _keep_log(connection)
+    for pragma in ("synchronous=FULL", "foreign_keys=ON"):
         connection.execute(f"PRAGMA {pragma}")
+
+
+def _keep_log(connection: Any) -> None:
+    """Turns the write-ahead log on. SQLite does not wait for others that do so at the same moment; this does."""
+    end = time.monotonic() + WAIT
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > end:
+                raise
+        time.sleep(0.01)
 
 
 def _begun(connection: Connection) -> None:

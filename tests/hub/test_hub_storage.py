@@ -226,3 +226,28 @@ def test_sqlite_is_copied_while_the_hub_runs_by_its_own_backup(tmp_path: Path) -
     assert names(restored) == ["1"]
     restored.close()
     database.close()
+
+
+def test_many_that_open_a_new_file_at_once_wait_for_each_other(tmp_path: Path) -> None:
+    """SQLite does not wait by itself where several turn the write-ahead log on at the same moment."""
+    wrong: list[Exception] = []
+
+    def opened(database: Database, ready: threading.Barrier) -> None:
+        ready.wait()
+        try:
+            with database.write() as connection:
+                connection.execute(text("CREATE TABLE IF NOT EXISTS some (a)"))
+        except Exception as error:
+            wrong.append(error)
+
+    for number in range(100):
+        ready = threading.Barrier(8)
+        made = [Database(str(tmp_path / f"{number}.db")) for _ in range(8)]
+        threads = [threading.Thread(target=opened, args=(each, ready)) for each in made]
+        for each in threads:
+            each.start()
+        for each in threads:
+            each.join()
+        for database in made:
+            database.close()
+    assert wrong == []
