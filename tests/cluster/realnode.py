@@ -24,7 +24,7 @@ from plane import started as control_plane
 HOST, NODE = "10.99.7.1", "10.99.7.2"
 """Addresses of the tests and of the node on what joins them."""
 
-PODS, SERVICES, DNS = "10.244.0.0/24", "10.96.0.0/16", "10.96.0.10"
+PODS, DNS = "10.244.0.0/24", "10.96.0.10"
 CNI = Path("/usr/lib/cni")
 NAME = "real"
 
@@ -240,8 +240,9 @@ def _sweep(plane: Plane) -> None:
     plane.kubectl("delete", "pods", "--all", "--all-namespaces", "--force", "--grace-period=0", check=False)
     with suppress(AssertionError):
         until("all pods are gone", lambda: not _ctr(plane, "containers", "list", "--quiet").split(), 60)
-    plane.running["kubelet"].terminate()
-    plane.running["kubelet"].wait()
+    if kubelet := plane.running.get("kubelet"):  # not there yet where the start itself failed
+        kubelet.terminate()
+        kubelet.wait()
     for what in ("tasks", "containers"):
         for name in _ctr(plane, what, "list", "--quiet").split():
             _ctr(plane, what, "delete", *(["--force"] if what == "tasks" else []), name)

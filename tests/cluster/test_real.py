@@ -208,6 +208,7 @@ def test_the_page_shows_both_pools_in_a_browser(release: Release, chromium_path:
     assert "two" in shown
 
 
+@pytest.mark.needs("prometheus")
 def test_prometheus_scrapes_the_hub_through_its_service(release: Release) -> None:
     (service,) = [
         each

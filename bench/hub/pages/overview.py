@@ -71,11 +71,11 @@ def page(database: Database, threshold: float) -> Page:
     columns = _columns(shown, cells)
     rows_of = {row.id: row for work in shown for row in cells[work].values()}
     across = {
-        other.id: base
+        cells[work][column].id: base
         for work in shown
         if (base := cells[work].get(columns[0])) is not None
-        for column, other in cells[work].items()
-        if column != columns[0]
+        for column in columns[1:MOST_COLUMNS]
+        if column in cells[work]
     }
     both = [pairs, across] if len({pool for pool, _ in columns}) > 1 else [pairs]
     asked = {
