@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bench.analyse import answers, stats
+from bench.measure import epochs
 from bench.result import Failure, Full, Interval, ProcessSample, Projection, Result, Summary, Telemetry, Warned
 
 LONG_END = 1.0
@@ -93,15 +94,15 @@ def _projection(result: Result, samples: Sequence[ProcessSample], total: int, me
         mean = stats.mean(series.blocks)
         epoch = facts.get("epoch") or {}
         per_epoch = epoch.get("batches", 0) + bool(epoch.get("rest"))
-        epochs = total / per_epoch if per_epoch else 0
+        times = total / per_epoch if per_epoch else 0
         partial = phases.get("partial_batch") if epoch.get("rest") else None
-        whole = total - (epochs if partial is not None else 0)
+        whole = total - (times if partial is not None else 0)
         warm_extra = stats.warm_up_extra(sample, mean) if sum(b.steps for b in series.warmup) < whole else 0.0
         seconds = sum(phases.get(name, 0.0) for name in ("build", "prepare", "trace", "first_step"))
         seconds += max(0.0, whole - 1) * mean + warm_extra
         if partial is not None:
-            seconds += partial + (epochs - 1) * phases.get("partial_batch_again", partial)
-        seconds += max(0.0, epochs - 1) * phases.get("epoch_end", 0.0)
+            seconds += partial + (times - 1) * phases.get("partial_batch_again", partial)
+        seconds += max(0.0, times - 1) * phases.get("epoch_end", 0.0)
         article.append(seconds)
         start = sum(phases.get(name, 0.0) for name in ("interpreter", "import", "device_init", "data"))
         cold.append(seconds + start)
@@ -204,6 +205,7 @@ def warn(result: Result) -> None:
             message = f"the step is known {known}, not to {stop.target:.0%}: {stop.reason} ended the run"
         wider = "--threshold" if stop.compared else "--target-error"
         add_warning(result, "target", message, f"Use {option}, or a larger {wider}.")
+    epochs.note(result, samples)
     counted, formula = stats.fact(samples, "flops_per_step"), stats.fact(samples, "flops_formula")
     if counted and formula and not 0.8 <= counted / formula <= 1.25:
         result.notes.append(

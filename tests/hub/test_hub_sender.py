@@ -134,6 +134,27 @@ def test_a_note_of_a_process_that_is_gone_is_not_taken_for_anothers_of_its_numbe
 
 
 @pytest.mark.usefixtures("known")
+def test_a_file_that_its_writer_was_killed_before_writing_is_not_missed_and_one_that_was_removed_is(
+    hub: Served, tmp_path: Path
+) -> None:
+    spool = Spool(tmp_path, hub.url)
+    spool.prepare()
+    change(spool, removed := measured("1", [0.1], stop=DONE))
+    for result in (removed, measured("2", [0.1], stop=DONE)):
+        with pytest.raises(KeyboardInterrupt), spool.changing(tmp_path / store.file_name(result)):
+            raise KeyboardInterrupt
+    (tmp_path / store.file_name(removed)).unlink()
+    told: list[str] = []
+    with linked(tmp_path, hub.url, told):
+        pass
+    assert [each for each in told if "is gone" in each] == [
+        f"{tmp_path / store.file_name(removed)} is gone, so the hub won't get it."
+    ]
+    assert spool.waiting() == []
+    assert list((tmp_path / "spool").glob("*.note")) == []
+
+
+@pytest.mark.usefixtures("known")
 def test_the_heartbeat_carries_progress(hub: Served, tmp_path: Path) -> None:
     client = Client(hub.url, TOKEN)
     run = RunState(id="r", state="running", title="cifar", started=STARTED, devbench="0.1.0")

@@ -242,18 +242,24 @@ def answers() -> dict[str, Any]:
 def ratios() -> dict[str, Any]:
     """How much more of the processors four times the work takes, by the shortest of several turns.
 
-    CPU time of all threads, for the tests' neighbours on a busy machine lengthen any other.
+    CPU time of all threads, for the tests' neighbours on a busy machine lengthen any other. They lengthen that one too,
+    by up to 80% where they have a core's other half, never shorten it: so the smaller work is done four times a turn,
+    or it would find a quiet moment where the larger one finds none, and turns go on while the answer is not believed.
     """
     return ask("""
-    def grown(*works):
-        times = [[] for _ in works]
-        for _ in range(9):
-            for work, kept in zip(works, times):
-                begun = time.process_time()
+    def grown(less, more):
+        def taken(work, times):
+            begun = time.process_time()
+            for _ in range(times):
                 work()
-                kept.append(time.process_time() - begun)
-        less, more = map(min, times)  # a core's other half that is busy makes a time longer by up to 80%, never shorter
-        return more / less
+            return time.process_time() - begun
+
+        few, many = [], []
+        while len(few) < 5 or (not 2.5 < ratio < 6.5 and len(few) < 40):
+            few.append(taken(less, 4) / 4)
+            many.append(taken(more, 1))
+            ratio = min(many) / min(few)
+        return ratio
 
     said = {}
     for xla in (False, True):

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from synthetic import MOMENT, misplaced, result
 
-from bench.measure import summary
+from bench.measure import epochs, summary
 from bench.result import Block, Failure, Full, Placement, Price, ProcessSample, Result, Series, Stop, Telemetry
 
 pytestmark = pytest.mark.once
@@ -180,6 +180,21 @@ def test_what_a_training_waited_for_at_its_epochs_ends_is_told_apart_from_what_t
     assert "stood still for 30.0 s at 2 of its 4 epochs' ends" in warned.message
     assert "it took 15 s (projected -0.1%)" in warned.message
     assert "autotune" in warned.cure
+
+
+@pytest.mark.parametrize(
+    ("tensorflow", "loop", "seconds"),
+    [("2.21.0", "fit", 10 * 2.11), ("2.21.0", "as-written", 10 * 2.11), ("2.21.0", "step", 0), ("2.10.1", "fit", 0)],
+)
+def test_a_projection_says_what_its_epochs_ends_may_add(tensorflow: str, loop: str, seconds: float) -> None:
+    found = blank(sample(facts={"epoch": {"batches": 299, "rest": 1}}))  # 3 s an epoch; turns after 2.55 and 5.11 s
+    found.spec = found.spec.model_copy(update={"loop": loop})
+    found.environment["framework"] = {"tensorflow": tensorflow}
+    summary.summarise(found, 3000, None)
+    summary.warn(found)
+    assert epochs.most(found, found.samples) == pytest.approx(seconds)
+    told = [each for each in found.notes if "may stand still for up to 21 s more" in each]
+    assert len(told) == bool(seconds)
 
 
 @pytest.mark.parametrize(("usual", "ends"), [(0.1, [0.9, 0.5]), (6.0, [7.0, 20.0]), (0.1, [])])

@@ -1,9 +1,10 @@
 """What a hub has not got yet: a folder of small notes beside the results, each naming a file and the hub it is for.
 
 A note is made before each change of a file, in case its writer is killed in between, and another after it, each under a
-name of its own. Whoever delivers a file takes away the notes that were there before it was read, but for those of a
-writer that lives, so a change that comes meanwhile keeps a note. Nothing is locked: any number of processes may note
-and deliver, and be killed at any point; at worst a file is sent twice, which at the hub is once.
+name of its own; the first says whether the file was there, which tells one that was never written from one that is
+gone. Whoever delivers a file takes away the notes that were there before it was read, but for those of a writer that
+lives, so a change that comes meanwhile keeps a note. Nothing is locked: any number of processes may note and deliver,
+and be killed at any point; at worst a file is sent twice, which at the hub is once.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ class Spool:
         Raises:
             OutputError: the folder is full or can't be written.
         """
-        self._note(path, {"writer": os.getpid(), "since": _since(os.getpid())})
+        self._note(path, {"writer": os.getpid(), "since": _since(os.getpid()), "there": path.exists()})
         yield
         older = self._of(self._name(path))
         self._note(path, {})
@@ -79,14 +80,22 @@ class Spool:
             store.write_text(path, [run.model_dump_json(indent=1), "\n"])
 
     def waiting(self) -> list[Waiting]:
-        """What this hub has not got, by name; runs last, which say which results there are."""
+        """What this hub has not got, by name; runs last, which say which results there are.
+
+        Takes away the notes of files whose writer was killed before there was a file to deliver.
+        """
         found: dict[Path, list[Path]] = {}
+        was_there: set[Path] = set()
         for note, said in self._read():
             path = self.folder / said["file"]
             if not _writes(said):
                 found.setdefault(path, []).append(note)
+                if said.get("there", True):
+                    was_there.add(path)
             elif path.exists():
                 found.setdefault(path, [])  # sent as it is now; the note is its writer's
+        for path in [path for path in found if path not in was_there and not path.exists()]:
+            _remove(found.pop(path))
         order = sorted(found, key=lambda path: (path.parent == self.notes / RUNS, path.name))
         return [Waiting(path, tuple(found[path])) for path in order]
 
