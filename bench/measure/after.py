@@ -208,10 +208,10 @@ def least_bytes(traced: Any) -> float:
     return float(sum(known) + sum(s.num_elements() * d.size for s, d in variables) * (2 if changes else 1))
 
 
-def input_stages(rig: Rig, watch: Watch) -> None:
-    """Fact `pipeline`: the stages of the program's own `tf.data` pipeline with the seconds of each (see `stages`).
+def input_stages(rig: Rig, watch: Watch, timed: bool) -> None:
+    """Fact `pipeline`, where asked for: the stages of the program's own `tf.data` pipeline, timed (see `stages`).
 
-    `reachable` is whether `--change` can get at it: what a generator iterates over by itself it can't.
+    Fact `reachable` is whether `--change` can get at it: what a generator iterates over by itself it can't.
     """
     reached = [watch.call.get("x"), rig.data]
     by_itself = rig.spec.loop == "as-written" and rig.has("as_written") and watch.model is None
@@ -220,6 +220,8 @@ def input_stages(rig: Rig, watch: Watch) -> None:
     if dataset is None:
         return
     rig.send(Fact(key="reachable", value=any(each is dataset for each in reached)))
+    if not timed:
+        return
     with rig.tf.device("/device:CPU:0"):
         found = stages.measured(dataset, lambda stage: rig.send(PhaseBegun(phase="pipeline", note=stage)))
     rig.send(Fact(key="pipeline", value=found))

@@ -66,13 +66,14 @@ class Trace(Message):
 class Finish(Message):
     """Leave the timed part, prove the placement if `prove`, measure what is left, and end.
 
-    `inspect` asks for what only an explanation needs and takes seconds; `brief` leaves out what the processes before it
-    have measured.
+    `inspect` asks for what only an explanation needs and takes seconds, `stages` for the pipeline's stages among it;
+    `brief` leaves out what the processes before it have measured.
     """
 
     do: Literal["finish"] = "finish"
     prove: bool = True
     inspect: bool = False
+    stages: bool = False
     brief: bool = False
 
 

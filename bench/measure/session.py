@@ -215,14 +215,20 @@ class Session:
             return allocation.rounds(compared, done, seconds, start_seconds, budget)
 
         take_turns(pairs, self.rng, self.guarded, lambda result, phase: self._tell(result, phase, ""), length)
-        for result, worker in pairs:
+        base = self.results[0]
+        for result, worker in sorted(pairs, key=lambda pair: pair[0] is not base):
             if worker.sample.failure is None:
                 with self.guarded(result, worker):
                     worker.resume()
                     steps = len(worker.sample.series) == 1 and result.spec.loop != "fused"
                     inspect = result.purpose == "rung" and not result.samples[:-1]  # once is enough
-                    worker.finish(prove=result.placement is None, latency=steps, inspect=inspect)
+                    stages = inspect and (result is base or not self._knows_stages())
+                    worker.finish(prove=result.placement is None, latency=steps, inspect=inspect, stages=stages)
                     self._accept(result, worker)
+
+    def _knows_stages(self) -> bool:
+        """Whether a rung has timed its pipeline's stages, which are the others' too; the program's own come first."""
+        return any("pipeline" in sample.facts for result in self.results for sample in result.samples)
 
     def _accept(self, result: Result, worker: Sampling) -> None:
         """Takes over what one worker proved or found out for the whole result."""

@@ -253,7 +253,7 @@ class Worker:
             if watch.model is None and "function" not in rig.seen and found.proven:
                 self.send(Fact(key="jit_compile", value=found.xla_clusters > 0))
         if order.inspect:
-            self.optional("pipeline", lambda: after.input_stages(rig, watch))
+            self.optional("pipeline", lambda: after.input_stages(rig, watch, order.stages))
             self.optional("own steps", lambda: after.own_steps(rig, self.tracing, watch))
         if order.brief:
             return

@@ -105,6 +105,12 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plane]:
 
 
 @pytest.fixture(scope="module")
+def cuda(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The cuda image, which takes minutes and some 25 GB of disk to build."""
+    return build("cuda", python_3_13(tmp_path_factory.mktemp("base")))
+
+
+@pytest.fixture(scope="module")
 def release(node: Plane) -> Release:
     """A namespace of the restricted Pod Security level, with a volume for the hub's results."""
     name = "bench"
@@ -325,4 +331,29 @@ def test_helm_3_installs_it_and_the_pools_are_compared(node: Plane) -> None:
     until("both Jobs have ended", release.ended, RUN)
     found = results(release)
     assert sorted((each["pool"], each["status"]) for each in found) == [("one", "complete"), ("two", "complete")]
+    release.helm("uninstall", "devbench")
+
+
+def test_a_node_that_claims_a_gpu_and_has_none_ends_as_a_failed_result_with_doctors_cause(
+    node: Plane, cuda: str
+) -> None:
+    realnode.load(node, cuda, "docker.io/library/devbench:cuda")
+    claim = '[{"op":"add","path":"/status/capacity/nvidia.com~1gpu","value":"1"}]'
+    node.kubectl("patch", "node", realnode.NAME, "--subresource=status", "--type=json", "-p", claim)
+    release = Release(node, "bench-gpu")
+    node.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": release.namespace}})
+    own = values(workloads=["matmul"], customWorkloads={})
+    own["pools"] = {"cpu": None, "t4": None, "gpu": {"backend": "cuda", "preset": "none", "cpu": 1}}
+    own["hub"] = {**own["hub"], "persistence": {"enabled": False}}
+    release.upgrade(own)
+    until("the Job has ended", release.ended, RUN)
+    found = {each["backend"]: each for each in results(release)}
+    assert found["cuda"]["status"] == "failed"
+    whole = release.told(f"/api/v1/results/{found['cuda']['id']}")
+    assert whole["failure"]["kind"] == "device"
+    assert "NVIDIA" in whole["failure"]["message"] + whole["failure"]["hint"]
+    (run,) = release.told("/api/v1/runs")["runs"]
+    assert run["state"] == "failed"
+    (job,) = release.jobs().values()
+    assert any(each["reason"] == "PodFailurePolicy" for each in job["status"]["conditions"])
     release.helm("uninstall", "devbench")

@@ -25,7 +25,7 @@ ENDS = {
 }
 pytestmark = [pytest.mark.timeout(1500), pytest.mark.once]
 
-PATIENT = ("--worker-timeout", "75s")
+PATIENT = ("--worker-timeout", "45s")
 """Longer than TensorFlow's import takes on a machine that does other things as well."""
 
 

@@ -100,7 +100,7 @@ def test_python_within_the_graph_is_named_with_its_line(runs: dict[str, Future[E
 
 def test_a_shuffle_buffer_that_fills_is_told_apart_from_steps(runs: dict[str, Future[Ended]]) -> None:
     told = finding(runs, "shuffles", "a shuffle buffer that fills")
-    assert "shuffle(1000)" in told["sentence"]
+    assert "shuffle(400)" in told["sentence"]
     assert "each epoch" in told["sentence"]
 
 

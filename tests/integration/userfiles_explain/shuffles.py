@@ -13,7 +13,7 @@ from bench.workloads import Context
 
 class Params(BaseModel):
     batch: int = 8
-    buffer: int = 1000
+    buffer: int = 400
 
 
 def read(number: Any) -> Any:
