@@ -46,6 +46,7 @@ DEPLOYMENT = {
     "node": "DEVBENCH_NODE",
     "pool": "DEVBENCH_POOL",
     "instance_type": "DEVBENCH_INSTANCE_TYPE",
+    "shared_gpu": "DEVBENCH_SHARED_GPU",
     "chart": "DEVBENCH_CHART",
     "revision": "DEVBENCH_REVISION",
 }

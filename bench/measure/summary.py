@@ -195,6 +195,20 @@ def warn(result: Result) -> None:
         message = f"{unsettled} of {len(samples)} processes never settled: their steps went on getting faster or slower"
         add_warning(result, "unsettled", message, "Close other programs, or fix the CPU's clock.")
     _warn_machine(result, [s.telemetry for s in samples if s.telemetry])
+    if result.spec.backend != "cpu" and "shared_gpu" in result.environment.get("host", {}).get("deployment", {}):
+        message = "this pool may run on a GPU that others use at the same time (allowSharedGpu)"
+        add_warning(result, "shared", message, "Take its figures for nobody's; for your own, a GPU that is not shared.")
+    _warn_target(result)
+    epochs.note(result, samples)
+    counted, formula = stats.fact(samples, "flops_per_step"), stats.fact(samples, "flops_formula")
+    if counted and formula and not 0.8 <= counted / formula <= 1.25:
+        result.notes.append(
+            f"TensorFlow counts {counted:.3g} operations in the step's unoptimised graph; "
+            f"by formula it needs {formula:.3g}, which FLOP/s is computed from."
+        )
+
+
+def _warn_target(result: Result) -> None:
     stop = result.stop
     if stop and stop.target is not None and not stop.settled and stop.reason in ("max-time", "max-processes"):
         known = f"to {stop.achieved:.1%}" if stop.achieved is not None else "from one process only"
@@ -205,13 +219,6 @@ def warn(result: Result) -> None:
             message = f"the step is known {known}, not to {stop.target:.0%}: {stop.reason} ended the run"
         wider = "--threshold" if stop.compared else "--target-error"
         add_warning(result, "target", message, f"Use {option}, or a larger {wider}.")
-    epochs.note(result, samples)
-    counted, formula = stats.fact(samples, "flops_per_step"), stats.fact(samples, "flops_formula")
-    if counted and formula and not 0.8 <= counted / formula <= 1.25:
-        result.notes.append(
-            f"TensorFlow counts {counted:.3g} operations in the step's unoptimised graph; "
-            f"by formula it needs {formula:.3g}, which FLOP/s is computed from."
-        )
 
 
 def _warn_machine(result: Result, telemetry: Sequence[Telemetry]) -> None:

@@ -64,7 +64,7 @@ class Pool(Part):
     ephemeral_storage: Quantity = Field("4Gi", description="Local disk for results and temporary files.")
     gpus: int = Field(1, ge=1, description="GPUs of a cuda pool; a run measures the first.")
     allow_shared_gpu: bool = Field(
-        False, description="Run on a GPU that others use at the same time; its figures are then nobody's."
+        False, description="Run on a GPU that others use at the same time; each result warns of it."
     )
     exclusive_node: bool = Field(True, description="Never beside another run of devbench on the same node.")
     spot: bool = Field(False, description="Run on spot nodes too; an evicted run starts again.")

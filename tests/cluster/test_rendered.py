@@ -143,6 +143,14 @@ def test_a_gpu_pool_also_measures_its_own_cpu_unless_told_not_to() -> None:
     assert backends == {"cpu": "cpu", "t4": "cpu,cuda", "alone": "cuda"}
 
 
+def test_only_the_runs_of_a_pool_that_may_share_its_gpu_are_told_so() -> None:
+    own = {"backend": "cuda", "accelerator": "t4"}
+    pools = {"t4": {"allowSharedGpu": True}, "cpu": {"allowSharedGpu": True}, "own": own}
+    found = jobs(render(values={"pools": pools}))
+    told = {pool: variables(job["spec"]["template"]).get("DEVBENCH_SHARED_GPU") for pool, job in found.items()}
+    assert told == {"cpu": None, "t4": "allowed", "own": None}
+
+
 def test_settings_become_variables_and_a_pool_may_say_otherwise() -> None:
     found = jobs(render(CHART / "ci/custom-workloads-values.yaml"))
     cpu, t4 = (variables(found[pool]["spec"]["template"]) for pool in ("cpu", "t4"))

@@ -153,6 +153,15 @@ def test_steps_and_trainings_cost_what_the_machine_costs_an_hour() -> None:
     assert summarised(sample(), total=1000).summary.cost_per_1000_steps is None
 
 
+@pytest.mark.parametrize(("backend", "warned"), [("cuda", ["shared"]), ("cpu", [])])
+def test_a_gpu_that_others_may_use_is_warned_of_and_the_cpu_beside_it_is_not(backend: str, warned: list[str]) -> None:
+    found = blank(sample())
+    found.spec = found.spec.model_copy(update={"backend": backend})
+    found.environment["host"] = {"deployment": {"shared_gpu": "allowed"}}
+    summary.warn(found)
+    assert keys(found) == warned
+
+
 @pytest.mark.parametrize(("asked", "became", "warned"), [(True, False, True), (False, True, True), (True, True, False)])
 def test_xla_that_was_asked_for_in_vain_is_warned_of(asked: bool, became: bool, warned: bool) -> None:
     found = blank(sample(facts={"jit_compile": became}))

@@ -146,6 +146,10 @@ spec:
         {{- if $gpu }}
         - name: CUDA_CACHE_PATH
           value: /var/cache/cuda
+        {{- if $pool.allowSharedGpu }}
+        - name: DEVBENCH_SHARED_GPU
+          value: allowed
+        {{- end }}
         {{- end }}
         {{- include "devbench.plain.env" $pool.env | nindent 8 }}
       {{- if $root.Values.metrics.enabled }}
