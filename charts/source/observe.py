@@ -48,7 +48,8 @@ class NetworkPolicy(Part):
     prometheus_namespace: str = Field("monitoring", description="Namespace that Prometheus scrapes from; empty: all.")
     users: Objects = Field(
         [{"namespaceSelector": {}}],
-        description="Peers that may open the hub's pages, such as an ingress controller's namespace.",
+        description="Peers that may open the hub's pages, such as an ingress controller's namespace. From outside the "
+        "cluster (a load balancer, a NodePort) nobody may until an ipBlock lets them.",
     )
     dns: Objects = Field(
         [],

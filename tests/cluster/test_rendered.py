@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 from pathlib import Path
@@ -14,6 +15,7 @@ from rendering import (
     MADE,
     OFFLINE,
     OPERATOR,
+    TOKEN,
     Object,
     Refused,
     helm,
@@ -262,6 +264,27 @@ def test_the_watcher_may_only_read_in_its_own_namespace() -> None:
     rules = one(found, "Role")["rules"]
     assert {verb for rule in rules for verb in rule["verbs"]} == {"get", "list", "watch"}
     assert {name for rule in rules for name in rule["resources"]} == {"jobs", "pods", "events"}
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"hub": {"service": {"type": "NodePort"}}}, True),
+        ({}, False),
+        (
+            {
+                "hub": {"service": {"type": "LoadBalancer"}},
+                "networkPolicy": {"users": [{"ipBlock": {"cidr": "10.0.0.0/8"}}]},
+            },
+            False,
+        ),
+        ({"hub": {"service": {"type": "NodePort"}}, "networkPolicy": {"enabled": False}}, False),
+    ],
+)
+def test_who_opens_the_hub_to_the_outside_is_told_where_its_network_policy_shuts_it(values: Object, said: bool) -> None:
+    given = json.dumps({**values, "hub": {**values.get("hub", {}), **TOKEN["hub"]}})
+    notes = helm("helm-4", "install", "devbench", str(CHART), "--dry-run=client", "--values", "-", given=given)
+    assert ("lets in none but pods" in notes) is said
 
 
 def test_no_secret_is_written_into_a_manifest() -> None:
