@@ -7,7 +7,8 @@ from typing import Any
 
 from bench.errors import NotApplicable
 from bench.measure import loops
-from bench.measure.conductor import Counter, Finished
+from bench.measure.conductor import Finished
+from bench.measure.counter import Counter
 from bench.measure.rig import Rig, steps_of_epoch, steps_of_training
 
 

@@ -17,7 +17,8 @@ from typing import Any
 from bench.measure import weights
 from bench.measure.blame import failure_of, print_traceback
 from bench.measure.channel import Channel
-from bench.measure.conductor import Conductor, Counter, Finished
+from bench.measure.conductor import Conductor, Finished
+from bench.measure.counter import Counter
 from bench.measure.events import Done, Fact, Failed, Finish, Note, PhaseBegun, PhaseDone, Proof, Start, Trained
 from bench.result import Full
 

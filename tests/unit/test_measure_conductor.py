@@ -13,8 +13,9 @@ import pytest
 from pydantic import BaseModel
 
 from bench.errors import WorkloadError
-from bench.measure import conductor as module
-from bench.measure.conductor import ANSWERS, BLOCK_SECONDS, Conductor, Counter, Finished
+from bench.measure import conductor, counter
+from bench.measure.conductor import ANSWERS, BLOCK_SECONDS, Conductor, Finished
+from bench.measure.counter import Counter
 from bench.measure.events import (
     Answer,
     Fact,
@@ -87,7 +88,8 @@ class Bench:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *orders: Order, kind: type[Conductor] = Conductor) -> None:
         self.clock = Clock()
         self.line = Line([*orders, Finish()])
-        monkeypatch.setattr(module, "time", self.clock)
+        for module in (conductor, counter):
+            monkeypatch.setattr(module, "time", self.clock)
         channel: Any = self.line
         self.conductor = kind(channel, self.clock.sync, answer=float)
         self.issued = 0
@@ -396,7 +398,7 @@ def test_a_long_training_says_that_it_goes_on(monkeypatch: pytest.MonkeyPatch) -
         bench.step()
         bench.clock.now += 1.0
     said = [each.note for each in bench.line.of(PhaseBegun)]
-    assert 600 / (module.NEWS_SECONDS + 1) <= len(said) <= 1 + 600 / module.NEWS_SECONDS
+    assert 600 / (counter.NEWS_SECONDS + 1) <= len(said) <= 1 + 600 / counter.NEWS_SECONDS
     assert "1" in said[0]
 
 
