@@ -13,7 +13,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from bench.analyse import stats
+from bench.analyse import epochs, stats
 from bench.analyse.stats import Contrast
 from bench.result import Interval, Record, Result
 
@@ -73,7 +73,7 @@ def break_even(base: Result, other: Result, paired: bool) -> BreakEven | None:
         return found
     covariance = (_covariance if len(cohorts) > 1 else _covariance_apart)(start, step)
     found.steps = fieller(cost, gain, covariance)
-    length = _epoch(base) or _epoch(other)
+    length = epochs.steps(stats.usable(base)) or epochs.steps(stats.usable(other))
     found.epochs = stats.scaled(found.steps, 1 / length) if length else None
     return found
 
@@ -133,9 +133,3 @@ def _covariance_apart(start: Sequence[Sequence[float]], step: Sequence[Sequence[
 
 def _steps(result: Result) -> int | None:
     return result.projection.steps if result.projection else None
-
-
-def _epoch(result: Result) -> int | None:
-    """Steps of one pass over the data."""
-    epoch = stats.fact(stats.usable(result), "epoch")
-    return int(epoch["batches"]) + bool(epoch.get("rest")) if epoch else None

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bench.analyse import answers, stats
-from bench.measure import epochs
+from bench.analyse import answers, epochs, stats
+from bench.machine.environment import at
 from bench.result import Failure, Full, Interval, ProcessSample, Projection, Result, Summary, Telemetry, Warned
 
 LONG_END = 1.0
@@ -92,17 +92,16 @@ def _projection(result: Result, samples: Sequence[ProcessSample], total: int, me
             continue
         phases, facts = sample.phases, sample.facts
         mean = stats.mean(series.blocks)
-        epoch = facts.get("epoch") or {}
-        per_epoch = epoch.get("batches", 0) + bool(epoch.get("rest"))
-        times = total / per_epoch if per_epoch else 0
-        partial = phases.get("partial_batch") if epoch.get("rest") else None
-        whole = total - (times if partial is not None else 0)
+        per_epoch = epochs.steps([sample])
+        passes = total / per_epoch if per_epoch else 0
+        partial = phases.get("partial_batch") if (facts.get("epoch") or {}).get("rest") else None
+        whole = total - (passes if partial is not None else 0)
         warm_extra = stats.warm_up_extra(sample, mean) if sum(b.steps for b in series.warmup) < whole else 0.0
         seconds = sum(phases.get(name, 0.0) for name in ("build", "prepare", "trace", "first_step"))
         seconds += max(0.0, whole - 1) * mean + warm_extra
         if partial is not None:
-            seconds += partial + (times - 1) * phases.get("partial_batch_again", partial)
-        seconds += max(0.0, times - 1) * phases.get("epoch_end", 0.0)
+            seconds += partial + (passes - 1) * phases.get("partial_batch_again", partial)
+        seconds += max(0.0, passes - 1) * phases.get("epoch_end", 0.0)
         article.append(seconds)
         start = sum(phases.get(name, 0.0) for name in ("interpreter", "import", "device_init", "data"))
         cold.append(seconds + start)
@@ -195,7 +194,7 @@ def warn(result: Result) -> None:
         message = f"{unsettled} of {len(samples)} processes never settled: their steps went on getting faster or slower"
         add_warning(result, "unsettled", message, "Close other programs, or fix the CPU's clock.")
     _warn_machine(result, [s.telemetry for s in samples if s.telemetry])
-    if result.spec.backend != "cpu" and "shared_gpu" in result.environment.get("host", {}).get("deployment", {}):
+    if result.spec.backend != "cpu" and at(result.environment, ("host", "deployment", "shared_gpu")):
         message = "this pool may run on a GPU that others use at the same time (allowSharedGpu)"
         add_warning(result, "shared", message, "Take its figures for nobody's; for your own, a GPU that is not shared.")
     _warn_target(result)
