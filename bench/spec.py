@@ -40,13 +40,16 @@ class Data(Frozen):
     sha256: str | None = Field(None, description="checksum of the shipped sample or of the file found")
 
 
-Change = Literal["cache", "prefetch", "parallel-map", "steps-per-execution", "without-callbacks", "graph"]
+Change = Literal[
+    "cache", "prefetch", "parallel-map", "steps-per-execution", "without-callbacks", "without-metrics", "graph"
+]
 CHANGES: dict[Change, str] = {
     "cache": "the pipeline's batches kept in memory",
     "prefetch": "batches prefetched",
     "parallel-map": "maps in parallel",
     "steps-per-execution": "32 steps for each call of TensorFlow",
     "without-callbacks": "fit without callbacks and output",
+    "without-metrics": "fit without the metrics of compile",
     "graph": "run_eagerly off",
 }
 """What devbench can change of a program from outside: a name, and in words."""

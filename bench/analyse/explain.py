@@ -27,10 +27,10 @@ from bench.spec import LOOPS, Loop
 STEPS_DOWN: dict[tuple[Loop, Loop], tuple[str, str]] = {
     ("as-written", "fit"): ("the program's own loop", "shuffling, callbacks and logging beyond a bare fit"),
     ("as-written", "step"): ("the program's own loop", "Python, conversions and reads between its steps"),
-    ("fit", "step"): ("Keras' fit", "metrics and bookkeeping around the train step"),
+    ("fit", "step"): ("Keras' fit", "bookkeeping around the train step"),
     ("as-written", "host-batches"): ("the program's own loop and its input", "everything but a step on ready batches"),
     ("step", "host-batches"): ("input", "making the batches"),
-    ("fit", "host-batches"): ("input and fit", "making the batches, metrics and bookkeeping"),
+    ("fit", "host-batches"): ("input and fit", "making the batches, and bookkeeping around the train step"),
     ("host-batches", "resident"): ("copies", "converting batches and moving them to the device"),
     ("resident", "fused"): ("dispatch", "calling TensorFlow once a step"),
 }

@@ -56,10 +56,10 @@ def _fit(base: Result, samples: list[ProcessSample], parts: Sequence[Part]) -> I
     # Where fit runs eagerly the step below it is a graph, and what lies between is that (`habits.eager`).
     if bare and not any(s.facts.get("run_eagerly") for s in samples):
         yield Finding(
-            cause="Keras' metrics and bookkeeping",
+            cause="Keras' bookkeeping",
             sentence=f"what fit does around its train step takes {bare:.0%} of the step",
             evidence="fit less step, which calls the model's train_step",
-            cure="Several steps for each call of TensorFlow: compile(steps_per_execution=32); fewer metrics.",
+            cure="Several steps for each call of TensorFlow: compile(steps_per_execution=32).",
             share=bare,
         )
 

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 from bench.measure import inspection, stages
+from bench.measure.changes import metrics_of
 from bench.measure.events import Fact, Note, PhaseBegun, PhaseDone
 from bench.measure.loops import python_step, signature
 from bench.measure.reading import Reader
@@ -238,7 +239,8 @@ def own_steps(rig: Rig, tracing: Tracing, watch: Watch) -> None:
     if watch.model is not None:
         callbacks = watch.call.get("callbacks") or []
         names = [type(each).__name__ for each in (callbacks if isinstance(callbacks, (list, tuple)) else [callbacks])]
-        found["fit"] = {"callbacks": names, "verbose": watch.call.get("verbose", "auto")}
+        metrics = bool(metrics_of(watch.model))
+        found["fit"] = {"callbacks": names, "verbose": watch.call.get("verbose", "auto"), "metrics": metrics}
     found["traced"] = [{"function": name, "file": at, "line": line, "count": n} for name, at, line, n in often]
     for key, value in found.items():
         rig.send(Fact(key=key, value=value))

@@ -54,6 +54,9 @@ class Changes:
             kwargs = {**kwargs, "x": self.dataset(kwargs["x"])}
         if self._asked("without-callbacks"):
             kwargs = {**kwargs, "callbacks": None, "verbose": 0}
+        if "without-metrics" in self._names and metrics_of(model):
+            self._asked("without-metrics")
+            without_metrics(model)
         if self._asked("steps-per-execution"):
             if not hasattr(model, "_configure_steps_per_execution"):
                 model.steps_per_execution = STEPS_PER_EXECUTION
@@ -90,3 +93,20 @@ class Changes:
         if name in self._names:
             self._made.add(name)
         return name in self._names
+
+
+def metrics_of(model: Any) -> Any:
+    """The metrics that a model was compiled with, as its user gave them; falsy where there are none. Keras 3, 2.10."""
+    compiled = model._compile_metrics if hasattr(model, "_compile_metrics") else model.compiled_metrics
+    if compiled is None:
+        return None
+    return compiled._user_metrics or compiled._user_weighted_metrics
+
+
+def without_metrics(model: Any) -> None:
+    """Takes its metrics from a compiled model, but for the loss; a train function that reckons them is made anew."""
+    if hasattr(model, "_compile_metrics"):
+        model._compile_metrics = None
+    else:
+        model.compiled_metrics = type(model.compiled_metrics)(output_names=model.output_names)
+    model.train_function = None

@@ -18,6 +18,7 @@ CURED: dict[ChangeName, str] = {
     "parallel-map": "maps one at a time",
     "steps-per-execution": "a call of TensorFlow for each step",
     "without-callbacks": "callbacks and output",
+    "without-metrics": "metrics reckoned at each step",
     "graph": "eager execution",
 }
 """What a change from outside cures, where it helps."""
@@ -120,6 +121,8 @@ def from_outside(base: Result) -> list[ChangeName]:
         found.append("steps-per-execution")
         if facts["fit"]["callbacks"] or facts["fit"].get("verbose") in (1, "auto"):
             found.append("without-callbacks")
+        if facts["fit"].get("metrics"):
+            found.append("without-metrics")
         if facts.get("run_eagerly"):
             found.append("graph")
     return found

@@ -73,7 +73,7 @@ def test_the_machines_peaks_are_measured_once_and_kept(explained: tuple[Explaini
 
 
 def test_changes_from_outside_are_made_and_told(tmp_path: Path) -> None:
-    asked = "cache,prefetch,parallel-map,steps-per-execution,without-callbacks"
+    asked = "cache,prefetch,parallel-map,steps-per-execution,without-callbacks,without-metrics"
     ended = devbench(tmp_path, "run", FITS, *BRIEF, "--change", asked)
     (result,) = ended.every
     assert result.status == "complete", ended.said()
@@ -95,3 +95,13 @@ def test_a_change_that_finds_nothing_to_change_says_so(tmp_path: Path) -> None:
     ended = devbench(tmp_path, "run", "tabular", "--case", "small", "--loop", "fit", *BRIEF, "--change", "cache")
     assert ended.code == 2
     assert "--change cache finds nothing to change" in ended.said()
+
+
+def test_metrics_are_taken_from_a_model_that_was_compiled_with_some(tmp_path: Path) -> None:
+    slow = str(USERFILES / "slow_metric.py")
+    devbench(tmp_path, "run", slow, *BRIEF)
+    ended = devbench(tmp_path, "run", slow, *BRIEF, "--change", "without-metrics")
+    without, as_it_is = sorted(ended.every, key=lambda each: not each.spec.changes)
+    assert [each.status for each in ended.every] == ["complete", "complete"], ended.said()
+    operations = [each.samples[0].facts["flops_per_step"] for each in (as_it_is, without)]
+    assert operations[0] > 1e9 > 1e6 > operations[1]  # eight products of 400 x 400 in each step's metric

@@ -244,15 +244,15 @@ def test_callbacks_are_named_where_a_bare_fit_is_faster() -> None:
     found = {f.cause: f for f in findings(rungs, ladder(rungs)[0])}
     assert "30%" in found["callbacks and logging"].sentence
     assert "Slow" in found["callbacks and logging"].evidence
-    assert "10%" in found["Keras' metrics and bookkeeping"].sentence
+    assert "10%" in found["Keras' bookkeeping"].sentence
 
 
 def test_only_what_can_be_changed_from_outside_is_tried() -> None:
     base = rung("as-written", 0.01)
     base.samples[0].facts |= {"fit": {"callbacks": [], "verbose": 0}, "pipeline": [{"stage": "map", "seconds": 1.0}]}
-    base.samples[0].facts["fit"]["verbose"] = "auto"
-    assert from_outside(base) == ["steps-per-execution", "without-callbacks"]
-    base.samples[0].facts["fit"]["verbose"] = 0
+    base.samples[0].facts["fit"] |= {"verbose": "auto", "metrics": True}
+    assert from_outside(base) == ["steps-per-execution", "without-callbacks", "without-metrics"]
+    base.samples[0].facts["fit"] |= {"verbose": 0, "metrics": False}
     assert from_outside(base) == ["steps-per-execution"]  # a pipeline that a generator iterates over by itself
     base.samples[0].facts["reachable"] = True
     assert from_outside(base) == ["cache", "prefetch", "parallel-map", "steps-per-execution"]
@@ -313,7 +313,7 @@ def test_eager_execution_is_what_lies_between_a_fit_that_asks_for_it_and_a_graph
     assert parts[0].name == "eager execution"
     causes = [f.cause for f in findings(rungs, parts)]
     assert "eager execution" in causes
-    assert "Keras' metrics and bookkeeping" not in causes
+    assert "Keras' bookkeeping" not in causes
 
 
 def test_what_its_rungs_warn_of_stands_below_an_explanation_once() -> None:

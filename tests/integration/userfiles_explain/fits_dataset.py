@@ -26,7 +26,7 @@ def data(p: Params, ctx: Context) -> Any:
 
 def model() -> Any:
     network = tf.keras.Sequential([tf.keras.Input(shape=(8,)), tf.keras.layers.Dense(4), tf.keras.layers.Dense(1)])
-    network.compile("sgd", "mse")
+    network.compile("sgd", "mse", metrics=["mae"])
     return network
 
 
