@@ -246,6 +246,7 @@ class Projection(Record):
     steps: int
     article_seconds: Interval = Field(description="build and fit")
     cold_seconds: Interval = Field(description="from the interpreter's start")
+    waits_seconds: float = Field(0.0, description="of both, what it is expected to wait for at its epochs' ends")
     cost: float | None = Field(None, description="of it all from a cold start, in the price's currency")
     measured: Full | None = Field(None, description="the truth, where --full was asked for")
 

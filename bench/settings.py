@@ -108,7 +108,9 @@ with warnings.catch_warnings():
         target_error: Share = Field(0.03, description="Measure until the step's time is known to within this.")
         threshold: Share = Field(0.02, description="A difference that matters; comparisons measure until it is seen.")
         max_time: Seconds = Field(
-            90.0, description="Start no more processes for a workload after this; without it 5m where several compare."
+            90.0,
+            description="Start no more processes for a workload after this; without it a fifth of the training that it "
+            "projects, but 45s at least and 1m30s at most, or 5m where several compare.",
         )
         max_processes: int = Field(30, ge=1, description="Start at most so many processes for each spec.")
         worker_timeout: Seconds = Field(120.0, description="A process that is silent for so long is hung.")

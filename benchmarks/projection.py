@@ -127,11 +127,13 @@ def tell_all(
     epoch = full.steps // int(planned.spec.params["epochs"])
     cost, waits = beyond_pace(marks, went_on, pauses, epoch)
     print(f"trained in {truth:.0f} s, {full.steps} steps; projected {projection.article_seconds.value:.0f} s")
-    for name, seconds in (("true", truth), ("true, without waits", truth - cost - waits)):
-        ratios = [value / seconds for value in each_projected(result, planned)]
+    each, expected = each_projected(result, planned), projection.waits_seconds
+    print(f"of which at epochs' ends {waits:.0f} s, projected {expected:.0f} s")
+    for name, more, seconds in (("true", expected, truth), ("true, without waits", 0.0, truth - cost - waits)):
+        ratios = [(value + more) / seconds for value in each]
         text = f"projected over {name:20} {interval(ratios)} processes"
         print(f"{text}   one process varies {statistics.stdev(ratios):.1%}")
-    ratios = against_neighbours(each_projected(result, planned), marks, went_on, truth - cost - waits)
+    ratios = against_neighbours(each, marks, went_on, truth - cost - waits)
     text = f"projected over {'its neighbours':20} {interval(ratios)} processes"
     print(f"{text}   one process varies {statistics.stdev(ratios):.1%}")
     print(f"being suspended {len(samples)} times cost the training {cost:.0f} s, waiting at epochs' ends {waits:.0f} s")
@@ -214,13 +216,13 @@ def beyond_pace(
 
 
 def each_projected(result: Result, planned: Planned) -> list[float]:
-    """What each process by itself projects, seconds."""
+    """What each process by itself projects without waits at epochs' ends, seconds."""
     found = []
     for sample in result.samples:
         alone = result.model_copy(update={"samples": [sample], "projection": None})
         summary.summarise(alone, planned.total_steps, planned.examples)
         if alone.projection is not None:
-            found.append(alone.projection.article_seconds.value)
+            found.append(alone.projection.article_seconds.value - alone.projection.waits_seconds)
     return found
 
 

@@ -1,4 +1,4 @@
-"""What is measured after the timed part: copies, waits, partial batches, epochs' ends, operations.
+"""What is measured after the timed part: copies, waits, partial batches, operations (and `epoch_ends`).
 
 None of this may disturb the timed blocks, so it comes last, in the same process, where everything is warm.
 Worker's side only.
@@ -7,7 +7,6 @@ Worker's side only.
 from __future__ import annotations
 
 import contextlib
-import itertools
 import re
 import statistics
 import time
@@ -19,7 +18,7 @@ from bench.measure.changes import metrics_of
 from bench.measure.events import Fact, Note, PhaseBegun, PhaseDone
 from bench.measure.loops import python_step, signature
 from bench.measure.reading import Reader
-from bench.measure.rig import Rig, as_tuple, batches, floats_narrowed, left_over
+from bench.measure.rig import Rig, as_tuple, batches, floats_narrowed
 from bench.measure.tracing import Tracing
 from bench.measure.watch import Watch
 
@@ -120,55 +119,6 @@ def partial_batch(rig: Rig, reader: Reader) -> None:
         again = _median_seconds(lambda: reader.sync(function(*parts)), 3)
     rig.send(PhaseDone(phase="partial_batch", seconds=first))
     rig.send(PhaseDone(phase="partial_batch_again", seconds=again))
-
-
-def short_epochs(rig: Rig, watch: Watch, reader: Reader) -> None:
-    """Phases of an epoch's end, by the user's own call of `fit` on its first few batches, for three epochs.
-
-    `partial_batch` is the last step of the first epoch, `partial_batch_again` of a later one, and `epoch_end` what
-    lies between an epoch's last step and the first of the next, less one step.
-    """
-    names = ["x", "y"]
-    bound = dict(watch.call)
-    if bound.get("x") is None:
-        return
-    whole, rest = 4, rig.epoch[1] if rig.epoch else 0
-    if isinstance(bound["x"], rig.tf.data.Dataset):
-        rest = left_over(bound["x"])
-        count = int(bound["x"].cardinality()) - bool(rest)
-        few = bound["x"].take(min(whole, count) if count > 0 else whole)
-        smaller = bound["x"].take(1).map(lambda *batch: rig.tf.nest.map_structure(lambda part: part[:rest], batch))
-        bound["x"] = few.concatenate(smaller) if rest else few
-    elif hasattr(bound["x"], "shape"):
-        size = int(bound.get("batch_size") or 32)
-        for name in names:
-            if bound.get(name) is not None:
-                bound[name] = bound[name][: whole * size + rest]
-    else:
-        return
-    times: list[float] = []
-
-    def record(logs: Any, steps: int) -> None:
-        reader.sync(logs)
-        times.append(time.perf_counter())
-
-    watch.on_step = record
-    bound.update(epochs=3, verbose=0)
-    bound.pop("steps_per_epoch", None)
-    with rig.tf.device(rig.ctx.device):
-        watch.model.fit(**bound)
-    per_epoch = len(times) // 3
-    if per_epoch < 3 or len(times) % 3:
-        return
-    gaps = [b - a for a, b in itertools.pairwise(times)]
-    inner = per_epoch - 1 - bool(rest)
-    step_times = [gap for e in range(3) for gap in gaps[e * per_epoch : e * per_epoch + inner]]
-    usual = statistics.median(step_times)
-    ends = [gaps[e * per_epoch + per_epoch - 1] - usual for e in range(2)]
-    rig.send(PhaseDone(phase="epoch_end", seconds=max(0.0, min(ends))))
-    if rest:
-        rig.send(PhaseDone(phase="partial_batch", seconds=gaps[per_epoch - 2]))
-        rig.send(PhaseDone(phase="partial_batch_again", seconds=gaps[2 * per_epoch - 2]))
 
 
 def operations(rig: Rig) -> None:

@@ -154,7 +154,13 @@ class Session:
         needed = reached.needed if reached else None
         self.needed = min(max(self.pilot, needed), self.settings.max_processes) if needed else None
         elapsed = time.monotonic() - self.begun
-        return stopping.reason(reached, self.cohort, elapsed, cohort_seconds, self.settings, self.pilot)
+        return stopping.reason(reached, self.cohort, elapsed, cohort_seconds, self._limits(), self.pilot)
+
+    def _limits(self) -> RunSettings:
+        """The settings with the `--max-time` that holds by now."""
+        first = self.results[0]
+        alone = len(self.results) == 1 and first.purpose == "run"
+        return stopping.soon(self.settings, first.projection) if alone else self.settings
 
     def _open(self) -> list[Result]:
         """Results whose workers have not failed."""
@@ -306,7 +312,7 @@ class Session:
                 cohort=self.cohort,
                 planned=self.needed,
                 elapsed=time.monotonic() - self.begun,
-                budget=self.settings.max_time,
+                budget=self._limits().max_time,
                 estimates=tuple(estimates),
                 measured=tuple(
                     Measured(each, summary.examples_of_a_step(self._of(each).examples, each.samples))

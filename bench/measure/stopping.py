@@ -16,7 +16,7 @@ from bench.analyse import stats
 from bench.analyse.explain import gain_of
 from bench.analyse.verdict import needed, verdict
 from bench.measure import summary
-from bench.result import Result
+from bench.result import Projection, Result
 from bench.settings import RunSettings
 
 PILOT = 5
@@ -28,6 +28,12 @@ PILOT_SECONDS = 90.0
 COMPARING_SECONDS = 300.0
 """After which no more cohorts of several are started, unless `--max-time` says otherwise: that two are the same takes
 several times as many as that they differ."""
+
+SOONER = 5
+"""Times as soon as the training an answer shall be there, where that is projected and no `--max-time` was said."""
+
+SHORTEST = 45.0
+"""Seconds that it has even so: of a short training the step is what is asked for."""
 
 LOOK = 0.99
 """Level of the interval that must decide before a comparison is stopped."""
@@ -105,6 +111,13 @@ def capped(settings: RunSettings, seconds: float) -> RunSettings:
     if "max_time" in settings.model_fields_set:
         return settings
     return settings.model_copy(update={"max_time": seconds})
+
+
+def soon(settings: RunSettings, projection: Projection | None) -> RunSettings:
+    """The settings of a run of one spec, which answers much sooner than its training would end."""
+    if projection is None:
+        return settings
+    return capped(settings, min(settings.max_time, max(SHORTEST, projection.article_seconds.value / SOONER)))
 
 
 def reason(

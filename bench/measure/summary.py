@@ -83,7 +83,8 @@ def _projection(result: Result, samples: Sequence[ProcessSample], total: int, me
     """Whole training time of each process, by its own phases and its own mean step.
 
     Build, preparation, tracing, the first step and warm-up as measured; the other steps at the mean of the
-    steady blocks; an epoch's end and its partial batch as often as there are epochs.
+    steady blocks; an epoch's end and its partial batch as often as there are epochs. What is waited for there as often
+    as short epochs did (`epochs.with_waits`).
     """
     article, cold = [], []
     for sample in samples:
@@ -105,11 +106,16 @@ def _projection(result: Result, samples: Sequence[ProcessSample], total: int, me
         article.append(seconds)
         start = sum(phases.get(name, 0.0) for name in ("interpreter", "import", "device_init", "data"))
         cold.append(seconds + start)
-    whole_seconds = stats.arithmetic(cold)
+    step = result.summary.step_seconds_mean
+    (article_seconds, waits), (whole_seconds, _) = (
+        epochs.with_waits(stats.arithmetic(found), samples, total, step.value if step else 0.0)
+        for found in (article, cold)
+    )
     return Projection(
         steps=total,
-        article_seconds=stats.arithmetic(article),
+        article_seconds=article_seconds,
         cold_seconds=whole_seconds,
+        waits_seconds=waits,
         cost=result.price.per_hour / 3600 * whole_seconds.value if result.price else None,
         measured=measured,
     )
@@ -126,13 +132,14 @@ def truth(result: Result, full: Full) -> None:
     waits = [seconds - usual for seconds in full.epoch_ends if seconds > max(LONG_END, 4 * usual)]
     if not waits:
         return
-    rest = full.article_seconds - sum(waits)
-    short = result.projection.article_seconds.value / rest - 1
+    rest, projection = full.article_seconds - sum(waits), result.projection
+    short = (projection.article_seconds.value - projection.waits_seconds) / rest - 1
     add_warning(
         result,
         "epoch-end",
         f"the training stood still for {sum(waits):.1f} s at {len(waits)} of its {len(full.epoch_ends)} epochs' ends, "
-        f"which no projection can know; without it, it took {rest:.0f} s (projected {short:+.1%})",
+        f"where {projection.waits_seconds:.1f} s were projected, which is a matter of chance; "
+        f"without either, it took {rest:.0f} s (projected {short:+.1%})",
         "tf.data may end an iterator only when its autotuning wakes up next: after 10 ms, then after twice as long "
         "each time, a minute at most. `autotune.enabled = False` in the dataset's options switches it off.",
     )

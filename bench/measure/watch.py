@@ -31,6 +31,7 @@ class Watch:
         call: the arguments of its latest `fit`, by name.
         on_step: what is told of each step, `(logs, steps)`; normally the conductor.
         resting: whether steps are left alone, because the program tells of its own.
+        renewed: of each iterator that steps read, when it was made and when the first of them began.
     """
 
     def __init__(self, tf: Any, on_first: Callable[[Any], None], send: Callable[[Any], None], changes: Changes) -> None:
@@ -41,6 +42,8 @@ class Watch:
         self.call: dict[str, Any] = {}
         self.on_step: Callable[[Any, int], None] = lambda logs, steps: None
         self.resting = False
+        self.renewed: list[tuple[float, float]] = []
+        self._made = 0.0
         self._on_first = on_first
         self._send = send
         self._begun = 0.0
@@ -74,7 +77,9 @@ class Watch:
 
         def iterate(dataset: Any) -> Any:
             watch.dataset = dataset
-            return plain_iter(dataset)
+            found = plain_iter(dataset)
+            watch._made = time.perf_counter()
+            return found
 
         tf.data.Dataset.__iter__ = iterate
         base.fit = fit
@@ -86,6 +91,9 @@ class Watch:
         def train_function(iterator: Any) -> Any:
             if self.model is not model:
                 self._first(model)
+            if self._made:
+                self.renewed.append((self._made, time.perf_counter()))
+                self._made = 0.0
             done = steps if steps == 1 else self._several(iterator, steps)
             self.plain = plain
             logs = plain(iterator)

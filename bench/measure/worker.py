@@ -235,7 +235,7 @@ class Worker:
 
     def finish(self, rig: Any, watch: Any, reader: Any, order: Finish) -> None:
         """What is measured after the timed part."""
-        from bench.measure import after, proof
+        from bench.measure import after, epoch_ends, proof
         from bench.measure.rig import steps_of_training
 
         self.begun = "after the timed part"
@@ -263,7 +263,7 @@ class Worker:
         if watch.model is None:
             self.optional("partial_batch", lambda: after.partial_batch(rig, reader))
         else:
-            self.optional("epoch_end", lambda: after.short_epochs(rig, watch, reader))
+            self.optional("epoch_end", lambda: epoch_ends.short_epochs(rig, watch, reader))
 
     def optional(self, what: str, measure: Any) -> None:
         """Something that is good to know: if it can't be measured, the result says so and stays."""

@@ -270,6 +270,14 @@ FIELDS: tuple[Field, ...] = (
         labels=(("bracket", "cold"),),
     ),
     Field(
+        "waits_seconds",
+        "lost at epochs' ends",
+        lambda result: (result.projection.waits_seconds if result.projection else None) or None,
+        numbers.time,
+        PROJECTED,
+        "s",
+    ),
+    Field(
         "cost",
         "cost, {}",
         lambda result: _priced(result, result.projection.cost if result.projection else None),

@@ -84,6 +84,16 @@ def test_fit_is_seen_inside_the_authors_own_call(runs: Runs) -> None:
     assert runs.result("fit_arrays").samples[0].facts["epoch"] == {"batches": 127, "rest": 8}
 
 
+def test_short_epochs_are_trained_that_tell_how_often_iterators_wait_for_their_end(runs: Runs) -> None:
+    result = runs.result("fit_arrays")
+    ends = result.samples[0].facts.get("iterator_ends")
+    if result.environment["framework"]["tensorflow"].startswith("2.10"):
+        assert ends is None
+        return
+    assert ends
+    assert all(age > 0 and gap >= 0 for age, gap in ends)
+
+
 def test_a_dataset_tells_the_length_of_its_training(runs: Runs) -> None:
     projection = runs.result("fit_dataset").projection
     assert projection is not None

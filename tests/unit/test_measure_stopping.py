@@ -9,6 +9,7 @@ import pytest
 from test_analyse_compare import measured
 
 from bench.measure import stopping
+from bench.result import Interval, Projection
 from bench.settings import RunSettings, load
 
 SETTINGS: RunSettings = load(max_time="2m", max_processes="30")
@@ -96,3 +97,11 @@ def test_a_cap_or_the_target_ends_a_run(
     known: stopping.Reached | None, cohorts: int, elapsed: float, expected: str | None
 ) -> None:
     assert stopping.reason(known, cohorts, elapsed, 5.0, SETTINGS) == expected
+
+
+@pytest.mark.parametrize(("training", "most"), [(10.0, 45.0), (300.0, 60.0), (3600.0, 90.0)])
+def test_an_answer_comes_five_times_as_soon_as_the_training_that_it_foretells(training: float, most: float) -> None:
+    projection = Projection(steps=1, article_seconds=Interval(value=training), cold_seconds=Interval(value=training))
+    assert stopping.soon(load(), projection).max_time == most
+    assert stopping.soon(SETTINGS, projection).max_time == 120.0  # as was asked for
+    assert stopping.soon(load(), None).max_time == 90.0

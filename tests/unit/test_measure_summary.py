@@ -187,7 +187,7 @@ def test_what_a_training_waited_for_at_its_epochs_ends_is_told_apart_from_what_t
     summary.truth(found, full)
     (warned,) = found.warnings
     assert warned.key == "epoch-end"
-    assert "stood still for 30.0 s at 2 of its 4 epochs' ends" in warned.message
+    assert "stood still for 30.0 s at 2 of its 4 epochs' ends, where 0.0 s were projected" in warned.message
     assert "it took 15 s (projected -0.1%)" in warned.message
     assert "autotune" in warned.cure
 
@@ -205,6 +205,33 @@ def test_a_projection_says_what_its_epochs_ends_may_add(tensorflow: str, loop: s
     assert epochs.most(found, found.samples) == pytest.approx(seconds)
     told = [each for each in found.notes if "may stand still for up to 21 s more" in each]
     assert len(told) == bool(seconds)
+
+
+WAITED, ON = (0.2, 0.11), (0.2, 0.001)
+"""An iterator's age at its end, and what passed until the next one's first step: autotuning's turn came at 0.31 s."""
+
+
+@pytest.mark.parametrize(("ends", "share"), [([WAITED, ON, ON, ON] * 2, 0.25), ([WAITED] * 8, 1.0), ([ON] * 8, 0.0)])
+def test_what_short_epochs_wait_for_is_projected_for_the_real_ones(ends: list[Any], share: float) -> None:
+    facts = {"epoch": {"batches": 300, "rest": 0}}  # 3 s an epoch; turns after 2.55 and 5.11 s
+    plain = summarised(sample(facts=facts), sample(cohort=2, facts=facts), total=3000).projection
+    found = blank(*(sample(cohort=n, facts={**facts, "iterator_ends": ends[n - 1 :: 2]}) for n in (1, 2)))
+    summary.summarise(found, 3000, None)
+    summary.warn(found)
+    assert plain is not None
+    assert found.projection is not None
+    assert found.projection.waits_seconds == pytest.approx(10 * share * 2.11)
+    for name in ("article_seconds", "cold_seconds"):
+        less, more = getattr(plain, name), getattr(found.projection, name)
+        assert more.value == pytest.approx(less.value + 10 * share * 2.11)
+        assert more.high - more.low > less.high - less.low
+    told = [note for note in found.notes if f"{round(8 * share)} of 8 short epochs waited" in note]
+    assert len(told) == bool(share)
+    assert not any("may stand still" in note for note in found.notes)
+
+
+def test_a_short_epoch_that_ended_right_before_a_turn_tells_nothing() -> None:
+    assert epochs.seen([sample(facts={"iterator_ends": [(0.3, 0.01), (0.31, 0.0), (0.2, 0.11)]})]) == (1, 1)
 
 
 @pytest.mark.parametrize(("usual", "ends"), [(0.1, [0.9, 0.5]), (6.0, [7.0, 20.0]), (0.1, [])])
