@@ -23,7 +23,7 @@ from bench.hub.middleware import HEADERS, Around
 from bench.hub.pages import layout, routes
 from bench.hub.problems import MEDIA_TYPE, SCHEMA, Problem
 from bench.hub.settings import HubSettings
-from bench.hub.state import Hub, hub, may_read
+from bench.hub.state import Hub, may_read, of
 from bench.hub.tables import RESULTS
 from bench.output.report.parts import Remark, Section
 
@@ -68,13 +68,13 @@ def _alive() -> Response:
 
 def _ready(request: Request) -> Response:
     """Says whether the database answers too."""
-    with hub(request).database.read() as connection:
+    with of(request).database.read() as connection:
         connection.execute(select(RESULTS.c.id).limit(1)).all()
     return Response("ready\n", media_type="text/plain")
 
 
 def _metrics(request: Request) -> Response:
-    found = hub(request)
+    found = of(request)
     return Response(found.metrics.text(found.database), media_type=metrics.MEDIA_TYPE)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import socket
 import threading
@@ -15,6 +16,9 @@ from bench.hub.settings import HubSettings
 
 GRACE = 5
 """Seconds that open requests have to end."""
+
+YOUNG = 100_000
+"""Objects after which the collector looks for unreachable ones: a document is thousands, all of which are reached."""
 
 
 def serve(settings: HubSettings) -> None:
@@ -42,6 +46,9 @@ def serve(settings: HubSettings) -> None:
         server_header=False,
         lifespan="off",
     )
+    gc.collect()
+    gc.set_threshold(YOUNG, 50, 100)
+    gc.freeze()  # modules stay
     where = bound.getsockname()
     host = f"[{where[0]}]" if ":" in where[0] else where[0]
     logging.getLogger("devbench.hub").info("hub: http://%s:%s", host, where[1])

@@ -1,4 +1,4 @@
-"""What a running hub has, and the gates that a request passes."""
+"""What a running hub has, and the gates that a request passes; they wait for nothing, so no thread is asked to."""
 
 from __future__ import annotations
 
@@ -37,24 +37,29 @@ class Hub:
     choices: Kept[dict[str, list[str]]] = field(default_factory=Kept)
 
 
-def hub(request: Request) -> Hub:
+def of(request: Request) -> Hub:
     """The hub that a request came to."""
     return cast("Hub", request.app.state.hub)
 
 
-def may_write(request: Request) -> None:
+async def hub(request: Request) -> Hub:
+    """The same, for what is given it."""
+    return of(request)
+
+
+async def may_write(request: Request) -> None:
     """Lets a request pass that may write.
 
     Raises:
         Problem: it may not.
     """
-    hub(request).access.write(request.headers.get("authorization"))
+    of(request).access.write(request.headers.get("authorization"))
 
 
-def may_read(request: Request) -> None:
+async def may_read(request: Request) -> None:
     """Lets a request pass that may read.
 
     Raises:
         Problem: it may not.
     """
-    hub(request).access.read(request.headers.get("authorization"))
+    of(request).access.read(request.headers.get("authorization"))
