@@ -16,6 +16,9 @@ from bench.analyse import stats
 from bench.machine.environment import at
 from bench.result import Interval, ProcessSample, Result
 
+WAITING_SINCE = (2, 21)
+"""TensorFlow's version from which on that was seen."""
+
 WORTH_TELLING = 0.03
 """Share of a projection from which on it is told what it waits for, or may."""
 
@@ -30,6 +33,12 @@ def steps(samples: Sequence[ProcessSample]) -> int:
     """Steps of one pass over the data, a partial batch's among them; 0 where there are no epochs."""
     epoch = stats.fact(samples, "epoch") or {}
     return int(epoch.get("batches", 0)) + bool(epoch.get("rest"))
+
+
+def may_wait(version: str) -> bool:
+    """Whether iterators of this TensorFlow were seen to wait at their ends."""
+    numbers = version.split(".")[:2]
+    return all(each.isdigit() for each in numbers) and tuple(map(int, numbers)) >= WAITING_SINCE
 
 
 def until_turn(age: float) -> float:
@@ -102,9 +111,8 @@ def note(result: Result, samples: Sequence[ProcessSample]) -> None:
 def most(result: Result, samples: Sequence[ProcessSample]) -> float:
     """Seconds for which the projected training may stand still besides, at most: 0 where it has no such epochs."""
     length, mean = steps(samples), result.summary.step_seconds_mean
-    version = str(at(result.environment, ("framework", "tensorflow"))).split(".")
     if result.projection is None or mean is None or not length or result.spec.loop not in ("as-written", "fit"):
         return 0.0
-    if not all(each.isdigit() for each in version[:2]) or [int(each) for each in version[:2]] < [2, 21]:
+    if not may_wait(str(at(result.environment, ("framework", "tensorflow")))):
         return 0.0
     return until_turn(length * mean.value) * result.projection.steps / length

@@ -26,10 +26,9 @@ NOT_JSON = (b"NaN", b"Infinity")
 
 NUMBERED = re.compile(rb'"schema_version"\s*:\s*\d')
 
-HUGE_POWER, HUGE_LENGTH = b"e000", b"0" * 300
+HUGE_POWER = re.compile(rb"e0000*[\s,\]}]")
+HUGE_LENGTH = b"0" * 300
 """A number that no float holds has such a power or so many digits, here all zeros; a text may hold them too."""
-
-END_OF_NUMBER = re.compile(rb"0*[\s,\]}]")
 
 DIGITS_TO_ZERO = bytes.maketrans(b"123456789E", b"000000000e")
 
@@ -99,13 +98,10 @@ def _read(body: bytes, model: type[Model], what: str, version: int | None) -> Mo
 
 def _may_be_huge(body: bytes) -> bool:
     """Whether a number in it may be too large for a float."""
-    zeros = body.translate(DIGITS_TO_ZERO, b"+")
-    place = zeros.find(HUGE_POWER)  # bytes, which takes a tenth of a pattern's time
-    while place >= 0:
-        if END_OF_NUMBER.match(zeros, place + len(HUGE_POWER)):
-            return True
-        place = zeros.find(HUGE_POWER, place + 1)
-    return HUGE_LENGTH in zeros
+    zeros = body.translate(
+        DIGITS_TO_ZERO, b"+"
+    )  # a pattern that begins with plain bytes is looked for ten times as fast
+    return HUGE_POWER.search(zeros) is not None or HUGE_LENGTH in zeros
 
 
 def _judged(body: bytes, model: type[Model], what: str, version: int | None) -> Model:

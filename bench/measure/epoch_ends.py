@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import statistics
 import time
 from itertools import pairwise
 from typing import Any
 
+from bench.analyse.epochs import may_wait
 from bench.measure.events import Fact, PhaseDone
 from bench.measure.reading import Reader
 from bench.measure.rig import Rig, left_over
@@ -16,9 +16,6 @@ from bench.measure.watch import Watch
 
 WHOLE = 4
 """Batches of an epoch whose end is timed, besides one that is smaller."""
-
-WAITING_SINCE = (2, 21)
-"""TensorFlow's version from which on iterators were seen to wait at their end."""
 
 WAITS_SECONDS = 3.0
 """For seeing how often they do, in each process, at most."""
@@ -58,7 +55,7 @@ def short_epochs(rig: Rig, watch: Watch, reader: Reader) -> None:
     per_epoch = len(times) // 3
     if per_epoch < 3 or len(times) % 3:
         return
-    gaps = [b - a for a, b in itertools.pairwise(times)]
+    gaps = [b - a for a, b in pairwise(times)]
     inner = per_epoch - 1 - bool(rest)
     step_times = [gap for e in range(3) for gap in gaps[e * per_epoch : e * per_epoch + inner]]
     usual = statistics.median(step_times)
@@ -67,8 +64,7 @@ def short_epochs(rig: Rig, watch: Watch, reader: Reader) -> None:
     if rest:
         rig.send(PhaseDone(phase="partial_batch", seconds=gaps[per_epoch - 2]))
         rig.send(PhaseDone(phase="partial_batch_again", seconds=gaps[2 * per_epoch - 2]))
-    version = tuple(int(part) for part in rig.tf.__version__.split(".")[:2])
-    if version >= WAITING_SINCE:
+    if may_wait(rig.tf.__version__):
         waits(rig, watch, call, usual, max(0.0, statistics.median(ends)))
 
 
