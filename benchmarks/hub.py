@@ -17,12 +17,13 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from queue import Empty, SimpleQueue
 
+import psutil
 import urllib3
 
 from bench.output.sending.client import Client
@@ -35,6 +36,7 @@ SECONDS = 8
 """Of each reading."""
 
 CHANGES = 10
+PAGES = 100
 CREATED = "2001-02-03T04:05:06Z"
 BEGAN = datetime(2026, 1, 1, tzinfo=timezone.utc)
 
@@ -148,18 +150,36 @@ def after_changes(url: str, path: str, documents: Sequence[bytes], begin: int) -
     return statistics.median(times)
 
 
-def memory(pid: int) -> tuple[int, int]:
-    """Megabytes of memory, now and at most."""
-    status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
-    now, most = (int(re.findall(rf"^{name}:\s+(\d+)", status, re.M)[0]) // 1024 for name in ("VmRSS", "VmHWM"))
-    return now, most
+def memory(pid: int) -> float:
+    """Megabytes that the hub and its processes hold together, what they share counted once."""
+    own = psutil.Process(pid)
+    return sum(each.memory_full_info().pss for each in [own, *own.children(recursive=True)]) / 1e6
+
+
+@contextmanager
+def most_memory(pid: int) -> Iterator[Callable[[], float]]:
+    """Watches the memory meanwhile; gives what tells the most that was seen so far."""
+    seen, stop = [memory(pid)], threading.Event()
+
+    def watch() -> None:
+        while not stop.wait(0.05):
+            with suppress(psutil.NoSuchProcess):  # one has just ended
+                seen.append(memory(pid))
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    try:
+        yield lambda: max(seen)
+    finally:
+        stop.set()
+        thread.join()
 
 
 def measure(database: str, documents: Sequence[bytes], count: int) -> None:
     """Everything on one database."""
     with running(database) as (url, pid):
         fill(url, documents, count)
-        print(f"  stored: {counted(url)}; memory {memory(pid)[0]} MB")
+        print(f"  stored: {counted(url)}; memory {memory(pid):.0f} MB")
         first = time.perf_counter()
         urllib3.request("GET", url)
         print(f"  overview, the first time, with all its comparisons to be made: {time.perf_counter() - first:.1f} s")
@@ -170,7 +190,11 @@ def measure(database: str, documents: Sequence[bytes], count: int) -> None:
         for place, path in enumerate(("/", "/metrics")):
             begin = count + place * CHANGES
             print(f"  {path}, first answer after a change: {after_changes(url, path, documents, begin) * 1e3:.0f} ms")
-        print("  memory: {} MB, at most {} MB".format(*memory(pid)))
+        print(f"  memory: {memory(pid):.0f} MB")
+        with most_memory(pid) as most:
+            for number in range(PAGES):
+                assert urllib3.request("GET", f"{url}/results/copy-{number:06d}").status == 200
+            print(f"  memory while {PAGES} pages with charts are drawn: at most {most():.0f} MB")
 
 
 def main() -> None:

@@ -59,12 +59,9 @@ class Database:
     def run(self, work: Callable[[Connection], T]) -> T:
         """Does one sender's work in a transaction that is on the disk when this returns, or has not happened.
 
-        SQLite has one writer, who would wait for the disk each time. So whoever waits for its turn is served by the
-        one before: all that has come meanwhile goes into one transaction, each in a part of its own that fails alone.
+        Each commit waits for the disk. So whoever waits for its turn is served by the one before: all that has come
+        meanwhile goes into one transaction, and where a part of it fails, each goes into one of its own.
         """
-        if not self.sqlite:
-            with self.write() as connection:
-                return work(connection)
         own: Future[T] = Future()
         self._waiting.append((work, own))
         with self._turn:
@@ -74,23 +71,30 @@ class Database:
 
     def _serve(self) -> None:
         """Does all work that waits."""
-        batch: list[tuple[Callable[[Connection], Any], Future[Any]]] = []
-        while self._waiting and len(batch) < BATCH:
-            batch.append(self._waiting.popleft())
-        done: list[tuple[Future[Any], Any]] = []
+        batch = [self._waiting.popleft() for _ in range(min(len(self._waiting), BATCH))]
         try:
             with self.write() as connection:
-                for work, answer in batch:
-                    done += _tried(connection, work, answer)
+                outcomes = [work(connection) for work, _ in batch]
+        except Exception:
+            for work, answer in batch:
+                self._alone(work, answer)
         except BaseException as error:
             for _, answer in batch:
-                if not answer.done():
-                    answer.set_exception(error)
-            if not isinstance(error, Exception):
-                raise
-        for answer, outcome in done:
-            if not answer.done():
+                answer.set_exception(error)
+            raise
+        else:
+            for (_, answer), outcome in zip(batch, outcomes, strict=True):
                 answer.set_result(outcome)
+
+    def _alone(self, work: Callable[[Connection], T], answer: Future[T]) -> None:
+        """Does one work in a transaction of its own."""
+        try:
+            with self.write() as connection:
+                outcome = work(connection)
+        except BaseException as error:  # whoever asked for it is told
+            answer.set_exception(error)
+        else:
+            answer.set_result(outcome)
 
     @contextmanager
     def write(self) -> Iterator[Connection]:
@@ -194,17 +198,3 @@ def _keep_log(connection: Any) -> None:
 def _begun(connection: Connection) -> None:
     writes = connection.get_execution_options().get("writes", False)
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
-
-
-def _tried(
-    connection: Connection, work: Callable[[Connection], Any], answer: Future[Any]
-) -> list[tuple[Future[Any], Any]]:
-    """Does one work in a part of the transaction; what it gave, or nothing where it failed by itself."""
-    try:
-        with connection.begin_nested():
-            return [(answer, work(connection))]
-    except Exception as error:
-        answer.set_exception(error)
-        if not connection.connection.in_transaction:  # SQLite gave the whole transaction up, as on a full disk
-            raise
-        return []

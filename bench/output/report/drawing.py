@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from bench.errors import UsageError
+from bench.output.report.engine import ENGINE
 
 INK, MUTED, GRID, ACCENT, BAND = "#1a1a1f", "#5c5c66", "#dcdce2", "#0b5cad", "#cfe0f2"
 ON_COLOUR = "#0a0a0a"
@@ -92,8 +93,6 @@ def decades(low: float, high: float) -> list[float]:
 
 def svg(chart: Any, data: dict[str, list[dict[str, Any]]], rows: int, row: int = ROW) -> str:
     """The SVG, without its fixed size and the roles of its parts: the page gives it one role and one text."""
-    import vl_convert
-
     fit = {"type": "fit-x", "contains": "padding"}
     made = chart.properties(width=WIDTH, height=rows * row, autosize=fit, padding=PADDING).configure(
         background="transparent",
@@ -112,7 +111,7 @@ def svg(chart: Any, data: dict[str, list[dict[str, Any]]], rows: int, row: int =
         },
         legend={"labelColor": INK, "labelFontSize": 13},
     )
-    text: str = vl_convert.vegalite_to_svg({**made.to_dict(), "datasets": data})
+    text = ENGINE.draw({**made.to_dict(), "datasets": data})
     text = re.sub(r'(<svg[^>]*?) width="[\d.]+" height="[\d.]+"', r"\1", text, count=1)
     text = re.sub(r' (?:(?:role|aria-\w+|pointer-events)="[^"]*"|opacity="1")(?=[^<>]*>)', "", text)
     return re.sub(r'(?<= d=")[^"]+|(?<=transform=")[^"]+', lambda found: _DIGITS.sub(_rounded, found[0]), text)
