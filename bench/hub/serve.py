@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import logging
 import socket
 import threading
+from contextlib import suppress
 
 import uvicorn
 
@@ -16,6 +18,9 @@ from bench.hub.settings import HubSettings
 
 GRACE = 5
 """Seconds that open requests have to end."""
+
+ARENAS = -8
+"""M_ARENA_MAX of glibc's `mallopt`, as its header has it."""
 
 YOUNG = 100_000
 """Objects after which the collector looks for unreachable ones: a document is thousands, all of which are reached."""
@@ -29,6 +34,7 @@ def serve(settings: HubSettings) -> None:
         UsageError: the database or the address can't be used.
         DataError: the database is of a newer devbench.
     """
+    _share_memory()
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     logging.getLogger("alembic").setLevel(logging.WARNING)
     database = Database(settings.database)
@@ -58,6 +64,12 @@ def serve(settings: HubSettings) -> None:
         stop.set()
         pruner.join(GRACE)
         database.close()
+
+
+def _share_memory() -> None:
+    """Lets all threads allocate from one heap. The C library gives each its own, which keeps what it once held."""
+    with suppress(AttributeError, OSError, TypeError):  # another C library, which has no such heaps
+        ctypes.CDLL(None).mallopt(ARENAS, 1)
 
 
 def _bound(settings: HubSettings) -> socket.socket:

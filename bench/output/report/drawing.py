@@ -6,6 +6,7 @@ its own, so that one drawing serves light, dark and paper. Altair is imported on
 
 from __future__ import annotations
 
+import gc
 import importlib.util
 import math
 import re
@@ -112,6 +113,8 @@ def svg(chart: Any, data: dict[str, list[dict[str, Any]]], rows: int, row: int =
         legend={"labelColor": INK, "labelFontSize": 13},
     )
     text = ENGINE.draw({**made.to_dict(), "datasets": data})
+    del made
+    gc.collect(0)  # a chart is full of cycles, and a hub's collector looks for them seldom
     text = re.sub(r'(<svg[^>]*?) width="[\d.]+" height="[\d.]+"', r"\1", text, count=1)
     text = re.sub(r' (?:(?:role|aria-\w+|pointer-events)="[^"]*"|opacity="1")(?=[^<>]*>)', "", text)
     return re.sub(r'(?<= d=")[^"]+|(?<=transform=")[^"]+', lambda found: _DIGITS.sub(_rounded, found[0]), text)
