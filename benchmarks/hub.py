@@ -153,7 +153,7 @@ def after_changes(url: str, path: str, documents: Sequence[bytes], begin: int) -
 def memory(pid: int) -> float:
     """Megabytes that the hub and its processes hold together, what they share counted once."""
     own = psutil.Process(pid)
-    return sum(each.memory_full_info().pss for each in [own, *own.children(recursive=True)]) / 1e6
+    return sum(float(each.memory_full_info()._asdict()["pss"]) for each in [own, *own.children(recursive=True)]) / 1e6
 
 
 @contextmanager

@@ -8,15 +8,12 @@ left out in silence.
 
 from __future__ import annotations
 
-import hashlib
 import importlib.util
 import os
 import platform
-import re
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -29,7 +26,7 @@ ROOT = Path(__file__).resolve().parent.parent
 SECOND = ROOT / ".venv-directml"
 XPROF = ROOT / ".venv-xprof" / "bin" / "python"
 PROMETHEUS = ROOT / "tests" / "integration" / "go"
-"""The Go module that says which Prometheus 3 it is and fixes all that it needs."""
+"""The Go module that says which Prometheus 3 it is and fixes all that it needs, and what builds it."""
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 EXCUSED = pytest.StashKey[bool]()
@@ -223,7 +220,7 @@ def _prometheus() -> Absent | None:
 
 
 def _prometheus_3() -> Absent | None:
-    if prometheus_3().exists() or shutil.which("go"):
+    if shutil.which("go"):
         return None
     return Absent("there is no Go to build Prometheus 3 with", "install Go 1.26 or newer", avoidable=True)
 
@@ -282,14 +279,6 @@ def chromium() -> str | None:
     return next(filter(None, map(shutil.which, BROWSERS)), None)
 
 
-def prometheus_3() -> Path:
-    """The program of Prometheus 3, whether or not it is built; kept in the user's cache, a folder a version."""
-    home = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA")
-    cache = Path(home) if home else Path.home() / ".cache"
-    version = hashlib.sha256((PROMETHEUS / "go.sum").read_bytes()).hexdigest()[:12]
-    return cache / "devbench-tests" / f"prometheus-{version}" / f"prometheus{'.exe' * (sys.platform == 'win32')}"
-
-
 @cache
 def absent(capability: str) -> Absent | None:
     """Why this machine lacks a capability, or none; looked at once."""
@@ -320,30 +309,8 @@ def xprof_python(request: pytest.FixtureRequest) -> Path:
 @pytest.fixture(scope="session")
 def prometheus_programs() -> dict[str, str]:
     """Prometheus by its major version; where the third is not there it is built, which takes minutes, once."""
-    program = prometheus_3()
-    if not program.exists():
-        program.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=program.parent) as folder:
-            made = Path(folder) / program.name
-            # Without the discovery of targets in a dozen clouds, whose libraries are most of what would be compiled.
-            package = "github.com/prometheus/prometheus"
-            (major, minor) = re.findall(rf"{package} v0\.(\d)(\d+)", (PROMETHEUS / "go.mod").read_text())[0]
-            named = f"-X github.com/prometheus/common/version.Version={major}.{int(minor)}"
-            build = [
-                "go",
-                "build",
-                "-trimpath",
-                "-tags",
-                "remove_all_sd",
-                "-ldflags",
-                f"-s -w {named}",
-                "-o",
-                str(made),
-            ]
-            environment = {**os.environ, "CGO_ENABLED": "0"}
-            subprocess.run([*build, f"{package}/cmd/prometheus"], check=True, cwd=PROMETHEUS, env=environment)
-            made.replace(program)
-    return {"2": shutil.which("prometheus") or "", "3": str(program)}
+    ran = subprocess.run([sys.executable, PROMETHEUS / "build.py"], check=True, stdout=subprocess.PIPE, text=True)
+    return {"2": shutil.which("prometheus") or "", "3": ran.stdout.strip()}
 
 
 @pytest.fixture(scope="session")
