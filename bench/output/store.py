@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timezone
+from io import FileIO
 from itertools import count
 from pathlib import Path
 from typing import BinaryIO
@@ -29,6 +30,9 @@ from bench.errors import DataError, OutputError
 from bench.result import SCHEMA_VERSION, Purpose, Result
 
 SUFFIX = ".json"
+FIRST = b'{\n "schema_version": %d,' % SCHEMA_VERSION
+"""Begins a file that `write` made."""
+
 SAMPLES = b'\n "samples": ['
 """Begins the samples in a file that `write` made; within a text of it a line never breaks."""
 
@@ -37,6 +41,9 @@ HEAD = 2**16
 
 FIRST_LINES = 2**13
 """Bytes that hold what tells a result from its repetitions, mostly."""
+
+REST = b'\n "environment": {'
+"""Begins what comes after that, in a file that `write` made."""
 
 EXPLANATIONS = "explanations"
 """Folder of what `devbench explain` found, beside its results."""
@@ -151,9 +158,19 @@ def read(path: Path) -> Result:
         DataError: it can't be read, is cut short, comes from a newer devbench, or is no result.
     """
     try:
-        document = json.loads(path.read_bytes())
+        written = path.read_bytes()
     except OSError as error:
         raise DataError(f"{path} can't be read: {error.strerror or error}") from None
+    if written.startswith(FIRST):
+        with contextlib.suppress(ValidationError):
+            return Result.model_validate_json(written)  # in one go, which takes half as long
+    return _judged(path, written)
+
+
+def _judged(path: Path, written: bytes) -> Result:
+    """The result in a file that is not quite as it should be, or what is wrong with it."""
+    try:
+        document = json.loads(written)
     except ValueError as error:
         raise DataError(f"{path} is no whole JSON document: {error}", ALTERED) from None
     version = document.get("schema_version") if isinstance(document, dict) else None
@@ -185,13 +202,13 @@ class Entry:
 
 
 def entry(path: Path) -> Entry:
-    """A result's entry, at some thirtieth of what `read` costs, for folders that hold years of them.
+    """A result's entry, at some twentieth of what `read` costs, for folders that hold years of them.
 
     Raises:
         DataError: as for `read`.
     """
-    with contextlib.suppress(OSError, ValueError, TypeError, LookupError), path.open("rb") as file:
-        begun = from_json(file.read(FIRST_LINES), allow_partial=True)
+    with contextlib.suppress(OSError, ValueError, TypeError, LookupError), path.open("rb", buffering=0) as file:
+        begun = from_json(file.read(FIRST_LINES).partition(REST)[0], allow_partial=True)
         known = isinstance(begun, dict) and {"id", "created", "key", "where", "purpose"} <= begun.keys()
         if known and _is_whole(file) and begun["schema_version"] <= SCHEMA_VERSION:
             created = datetime.fromisoformat(begun["created"].replace("Z", "+00:00")).astimezone(timezone.utc)
@@ -216,7 +233,7 @@ def head(path: Path) -> Result:
     return read(path)
 
 
-def _is_whole(file: BinaryIO) -> bool:
+def _is_whole(file: BinaryIO | FileIO) -> bool:
     """Whether a file ends as one that `write` made."""
     file.seek(-2, os.SEEK_END)
     return file.read() == b"}\n"
@@ -239,7 +256,9 @@ def files(folder: Path) -> list[Path]:
     """
     if not folder.is_dir():
         raise DataError(f"there is no folder {folder}", "`devbench run` writes results there with --output.")
-    return sorted(path for path in folder.glob(f"*{SUFFIX}") if path.is_file())
+    with os.scandir(folder) as found:  # which knows what is a file without asking again for each
+        names = [each.name for each in found if each.name.endswith(SUFFIX) and each.is_file()]
+    return [folder / name for name in sorted(names)]
 
 
 def write_text(path: Path, pieces: Iterable[str]) -> int:
