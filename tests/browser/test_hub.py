@@ -102,8 +102,8 @@ def test_at_400_pixels_only_regions_scroll_sideways_never_the_page(
         shown.goto(hub.url + path)
         assert shown.evaluate("document.documentElement.scrollWidth") <= NARROW["width"], path
         outside = shown.evaluate(
-            "[...document.querySelectorAll('p, li, h1, h2, h3, figcaption, label, button')].filter((each) =>"
-            " each.getBoundingClientRect().right > innerWidth).map((each) => each.textContent)"
+            "[...document.querySelectorAll('p, li, h1, h2, h3, figcaption, caption span, label, button')]"
+            ".filter((each) => each.getBoundingClientRect().right > innerWidth).map((each) => each.textContent)"
         )
         assert outside == [], path
     shown.context.close()

@@ -187,7 +187,7 @@ def test_at_400_pixels_only_regions_scroll_sideways_never_the_page(opened: Page)
         "[...document.querySelectorAll('.scroll')].some((each) => each.scrollWidth > each.clientWidth)"
     )
     outside = opened.evaluate(
-        "[...document.querySelectorAll('p, li, h1, h2, h3, figcaption')].filter((each) =>"
+        "[...document.querySelectorAll('p, li, h1, h2, h3, figcaption, caption span')].filter((each) =>"
         " each.getBoundingClientRect().right > innerWidth).map((each) => each.textContent)"
     )
     assert outside == []

@@ -10,6 +10,9 @@ from typing import Any
 from bench.output.report import drawing
 from bench.output.report.drawing import ACCENT, HEIGHT, MUTED, SECONDS
 
+CLOCK = {"hours": "%H:%M", "minutes": "%H:%M"}
+"""Labels of ticks between days, as the tables have it: the library's own are those of a clock of twelve hours."""
+
 
 @dataclass(frozen=True)
 class Moment:
@@ -41,7 +44,8 @@ def history(points: Sequence[Moment], changes: Sequence[int]) -> str:
     ticks = drawing.decades(min(bounds) / margin, max(bounds) * margin)
     values: dict[str, Any] = {"values": ticks} if len(ticks) > 1 else {"tickCount": 4}
     y_axis = alt.Axis(title=None, labelExpr=SECONDS, labelOverlap="greedy", **values)
-    x_axis = alt.Axis(title=None, tickCount=5, labelOverlap="greedy", labelSeparation=12, labelFlush=True)
+    apart = {"labelOverlap": "greedy", "labelSeparation": 12, "labelFlush": True}
+    x_axis = alt.Axis(title=None, tickCount=5, format=CLOCK, **apart)
     x = alt.X("x:T", scale=alt.Scale(type="utc"), axis=x_axis)
 
     def y(name: str) -> Any:
