@@ -67,7 +67,7 @@ def mean_ratio(base: Sequence[Block], other: Sequence[Block]) -> float:
 
 
 def variance(values: Sequence[float]) -> float:
-    """Of a sample, so over n - 1. Python's own reckons in whole fractions, which takes ten times as long."""
+    """Of a sample, so over n - 1. Python's own reckons in whole fractions, which takes twice as long and more."""
     import numpy as np
 
     return float(np.var(values, ddof=1))

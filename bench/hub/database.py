@@ -71,30 +71,25 @@ class Database:
 
     def _serve(self) -> None:
         """Does all work that waits."""
-        batch = [self._waiting.popleft() for _ in range(min(len(self._waiting), BATCH))]
+        self._do([self._waiting.popleft() for _ in range(min(len(self._waiting), BATCH))])
+
+    def _do(self, batch: list[tuple[Callable[[Connection], Any], Future[Any]]]) -> None:
+        """Does work in one transaction; where a part of it fails, each in one of its own."""
+        begun = False
         try:
             with self.write() as connection:
+                begun = True
                 outcomes = [work(connection) for work, _ in batch]
-        except Exception:
-            for work, answer in batch:
-                self._alone(work, answer)
-        except BaseException as error:
-            for _, answer in batch:
-                answer.set_exception(error)
-            raise
+        except BaseException as error:  # whoever asked for it is told
+            if begun and len(batch) > 1:
+                for each in batch:
+                    self._do([each])
+            else:
+                for _, answer in batch:
+                    answer.set_exception(error)
         else:
             for (_, answer), outcome in zip(batch, outcomes, strict=True):
                 answer.set_result(outcome)
-
-    def _alone(self, work: Callable[[Connection], T], answer: Future[T]) -> None:
-        """Does one work in a transaction of its own."""
-        try:
-            with self.write() as connection:
-                outcome = work(connection)
-        except BaseException as error:  # whoever asked for it is told
-            answer.set_exception(error)
-        else:
-            answer.set_result(outcome)
 
     @contextmanager
     def write(self) -> Iterator[Connection]:
