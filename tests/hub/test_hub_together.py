@@ -1,0 +1,44 @@
+"""What several senders have the database do at a time is done together, and what fails of it fails alone."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Connection, text
+
+from bench.hub.database import Database
+
+pytestmark = pytest.mark.once
+
+
+def test_of_what_is_committed_together_only_the_part_that_fails_is_lost(tmp_path: Path) -> None:
+    database = Database(str(tmp_path / "hub.db"))
+    with database.write() as connection:
+        connection.execute(text("CREATE TABLE numbers (number INTEGER)"))
+    held, go_on = threading.Event(), threading.Event()
+
+    def first(connection: Connection) -> None:
+        held.set()
+        assert go_on.wait(30)
+
+    def add(number: int) -> int:
+        def work(connection: Connection) -> int:
+            connection.execute(text("INSERT INTO numbers VALUES (:number)"), {"number": number})
+            return 10 // number
+
+        return database.run(work)
+
+    with ThreadPoolExecutor(5) as pool:
+        begun = pool.submit(database.run, first)
+        assert held.wait(30)
+        added = [pool.submit(add, number) for number in (1, 0, 2, 5)]
+        go_on.set()
+        begun.result()
+        assert isinstance(added[1].exception(), ZeroDivisionError)
+        assert [added[n].result() for n in (0, 2, 3)] == [10, 5, 2]
+    with database.read() as connection:
+        assert sorted(connection.execute(text("SELECT number FROM numbers")).scalars()) == [1, 2, 5]
+    database.close()
