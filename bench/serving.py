@@ -18,7 +18,7 @@ from bench.result import Result
 from bench.settings import RunSettings
 
 if TYPE_CHECKING:
-    from bench.output.metrics import Metrics
+    from bench.output.collector import Metrics
 
 Save = Callable[[Result], Path]
 Say = Callable[[str], None]
@@ -106,8 +106,8 @@ def serving(settings: RunSettings, say: Say = lambda line: None) -> Iterator[Ser
         return
     import typer
 
+    from bench.output.collector import Metrics
     from bench.output.exporter import served
-    from bench.output.metrics import Metrics
 
     metrics = Metrics()
     with ExitStack() as stack:

@@ -18,8 +18,8 @@ from pathlib import Path
 
 from bench import __version__
 from bench.measure.sample import Sampling
+from bench.output.collector import Metrics
 from bench.output.exporter import served
-from bench.output.metrics import Metrics
 from bench.progress import Measured, Progress
 from bench.result import Result
 from benchmarks.inside import median

@@ -16,9 +16,10 @@ from prometheus_client import generate_latest
 from prometheus_client.openmetrics import exposition, parser
 from synthetic import MOMENT, killed, measured, result
 
+from bench.output.collector import MOST_RUNS, Metrics
 from bench.output.counted import BUCKETS, INFO, STATES
 from bench.output.exporter import registry_of
-from bench.output.metrics import METRICS, MOST_RUNS, MOST_SERIES, Metrics
+from bench.output.metrics import METRICS, MOST_SERIES
 from bench.output.reference import metrics_table
 from bench.progress import Measured, Progress
 from bench.result import PHASES, Block, Interval, ProcessSample, Result, Series, Stop, Telemetry

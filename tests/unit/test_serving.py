@@ -24,8 +24,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from synthetic import measured, result
 
 from bench.errors import SettingsError
+from bench.output.collector import Metrics
 from bench.output.exporter import push, served
-from bench.output.metrics import Metrics
 from bench.progress import Measured, Progress
 from bench.result import Result, Stop
 from bench.serving import Serving, lingering, serving
