@@ -67,7 +67,7 @@ class Metrics(Collector):
 
     def describe(self) -> Iterator[Metric]:
         """The metrics without values, so that a scraper can ask for some by name."""
-        return iter([each.family({}) for each in METRICS])
+        return _families({})
 
     def collect(self) -> Iterator[Metric]:
         """All metrics of all runs."""
