@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from grafana_foundation_sdk.builders.dashboard import Dashboard
 
-from dashboards.parts import bars, board, figures, listing, now, over_time, query, rows
-from dashboards.side_by_side import INFO, LEGEND, NAMED, each, one
+from dashboards.panels import BAD, DOUBTFUL, GOOD, bars, counts, figures, listing, over_time, steps
+from dashboards.parts import board, now, query, rows
+from dashboards.side_by_side import INFO, NAMED, WHAT, each, highest, history, one
 
 LIVE = "on (run) group_left (workload, backend, loop, pool) devbench_run_info"
+DAY = 24 * 3600
+WEEK = 7 * DAY
 REQUESTS = "devbench_hub_request_duration_seconds_bucket"
 
 
@@ -18,40 +21,46 @@ def dashboard() -> Dashboard:
             "Latest results by status",
             "How many of the latest results are complete, partial or failed.",
             "none",
+            {"complete": GOOD, "partial": DOUBTFUL, "failed": BAD},
             now(f"sum by (status) ({each('status', 'status')})", "{{status}}"),
         ),
         listing(
             "Not complete",
-            "Latest results that failed or were cut off.",
+            "Latest results that failed or were cut off. The link shows the hub's page of it.",
             "none",
+            {name: name for name in ("status", *WHAT)},
             rows(f"""({one("status", "status", where='{status!="complete"}')} == 1) * on (key) {NAMED}"""),
-            hidden=("key", "Value"),
-        ),
+            sort=("status", "workload"),
+            hidden=("program", "Value"),
+            kept=("key",),
+        )
+        .data_links([history()])
+        .no_value("Every latest result is complete"),
         bars(
             "Age",
-            "Time since each latest result was begun.",
+            "Time since each latest result was begun. After 8 days the chart's alert says so.",
             "s",
-            now(f"(time() - {one('timestamp_seconds')}) * on (key) {NAMED}", LEGEND),
-        ),
+            highest(f"(time() - {one('timestamp_seconds')}) * on (key) {NAMED}"),
+        ).thresholds(steps(GOOD, **{DOUBTFUL: WEEK, BAD: WEEK + DAY})),
         bars(
             "Misplaced operations",
             "Operations of a step that ran on another device than asked; 0 is right.",
-            "suffix: operations",
-            now(each("misplaced_operations"), LEGEND),
-        ),
+            "suffix:operations",
+            highest(each("misplaced_operations")),
+        ).thresholds(steps(GOOD, **{BAD: 1})),
         over_time(
             "Throttling of runs",
             "Seconds a second for which a CPU quota holds a run back. Empty where there is no quota.",
-            "suffix: s/s",
+            "suffix:s/s",
             query(
                 f"rate(devbench_cpu_throttled_seconds_total[$__rate_interval]) * {LIVE}",
                 "{{workload}} on {{backend}} {{pool}} {{loop}}",
             ),
-        ),
-        over_time(
+        ).no_value("No run has a CPU quota"),
+        counts(
             "Runs that failed",
             "Runs now served that failed.",
-            "suffix: runs",
+            "suffix:runs",
             query('sum(devbench_run_state{state="failed"})', "failed"),
         ),
         "Hub",
@@ -65,18 +74,20 @@ def dashboard() -> Dashboard:
             "Time to answer",
             "90th percentile of the time until an answer began, by route.",
             "s",
-            query(f"histogram_quantile(0.9, sum by (le, route) (rate({REQUESTS}[$__rate_interval])))", "{{route}}"),
+            query(
+                f"histogram_quantile(0.9, sum by (le, route) (rate({REQUESTS}[$__rate_interval]))) >= 0", "{{route}}"
+            ),
         ),
-        over_time(
+        counts(
             "Rows",
             "Rows of the hub's tables.",
-            "suffix: rows",
+            "suffix:rows",
             query("max by (table) (devbench_hub_rows)", "{{table}}"),
         ),
-        over_time(
+        counts(
             "Runs the hub knows of",
             "By state; a run that fell silent is lost.",
-            "suffix: runs",
+            "suffix:runs",
             query("max by (state) (devbench_hub_runs)", "{{state}}"),
         ),
     ]

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from grafana_foundation_sdk.builders.dashboard import Dashboard
 
-from dashboards.parts import CHOSEN, bars, board, heat, now, over_time, query, states
+from dashboards.panels import BAD, DOUBTFUL, GOOD, PLAIN, WHOLE, heat, over_time, stacked, states
+from dashboards.parts import CHOSEN, board, labelled, query, rows
+from dashboards.side_by_side import ALL_PHASES
 
 INFO = "devbench_run_info"
 NAMED = f"on (run) group_left (workload, backend, loop, pool) {INFO}{{{CHOSEN}}}"
 LEGEND = "{{workload}} on {{backend}} {{pool}} {{loop}}"
+WHAT = ("run", "workload", "backend", "pool", "loop")
 BUCKETS = "devbench_step_duration_seconds_bucket"
+STATES = {"running": PLAIN, "complete": GOOD, "partial": DOUBTFUL, "failed": BAD}
 
 
 def rate(counter: str) -> str:
@@ -24,22 +28,31 @@ def quantile(share: float) -> str:
 
 def dashboard() -> Dashboard:
     """State, pace, step, single steps, and what the machine does meanwhile."""
+    numbered = " or ".join(
+        f'{number} * (devbench_run_state{{state="{state}"}} == 1)' for number, state in enumerate(STATES, 1)
+    )
+    named = "run, workload, backend, loop, pool"
+    phases = (
+        "max by (run, phase) (last_over_time(devbench_phase_seconds[$__range])) * on (run) "
+        f"group_left (workload, backend, loop, pool) max by ({named}) (last_over_time({INFO}{{{CHOSEN}}}[$__range]))"
+    )
     panels = [
         states(
             "State",
             "Which state each run is in: running, complete, partial or failed.",
-            query(f"(devbench_run_state == 1) * {NAMED}", LEGEND + ": {{state}}"),
-        ),
+            STATES,
+            query(f"sum by (run) ({numbered}) * {NAMED}", LEGEND),
+        ).span(WHOLE),
         over_time(
             "Steps",
             "Timed steps a second. Where several specs take turns it is less than one over the step.",
-            "suffix: steps/s",
+            "suffix:steps/s",
             query(rate("devbench_steps_total"), LEGEND),
         ),
         over_time(
             "Examples",
             "Examples a second in these steps.",
-            "suffix: examples/s",
+            "suffix:examples/s",
             query(rate("devbench_examples_total"), LEGEND),
         ),
         over_time(
@@ -50,12 +63,6 @@ def dashboard() -> Dashboard:
             query(f"devbench_step_seconds_low * {NAMED}", LEGEND + ", low"),
             query(f"devbench_step_seconds_high * {NAMED}", LEGEND + ", high"),
         ),
-        heat(
-            "Single steps",
-            "How many steps of the latency passes took how long, all chosen runs together.",
-            "s",
-            query(f"sum by (le) (increase({BUCKETS}[$__rate_interval]) * {NAMED})", "{{le}}"),
-        ),
         over_time(
             "Quantiles of single steps",
             "Of the latency passes so far, right to within a factor of two.",
@@ -64,12 +71,20 @@ def dashboard() -> Dashboard:
             query(quantile(0.9), LEGEND + ", p90"),
             query(quantile(0.99), LEGEND + ", p99"),
         ),
-        bars(
-            "Phases",
-            "Mean seconds of each phase so far.",
+        heat(
+            "Single steps",
+            "How many steps of the latency passes took how long, all chosen runs together.",
             "s",
-            now(f"devbench_phase_seconds * {NAMED}", LEGEND + ", {{phase}}"),
-        ),
+            query(f"sum by (le) (increase({BUCKETS}[$__rate_interval]) * {NAMED})", "{{le}}"),
+        ).span(WHOLE),
+        stacked(
+            "Phases",
+            "Mean seconds of each phase so far, of the runs of this time.",
+            "s",
+            "what",
+            ("phase", ALL_PHASES),
+            rows(labelled(phases, "what", WHAT)),
+        ).span(WHOLE),
         "The machine",
         over_time(
             "Utilisation",
@@ -89,13 +104,15 @@ def dashboard() -> Dashboard:
             "where the machine does not tell.",
             "watt",
             query(f"devbench_device_power_watts * {NAMED}", LEGEND),
-        ),
+        ).no_value("No machine tells its power"),
         over_time(
             "Throttling",
             "Seconds a second for which a CPU quota held the run back, all CPUs together. Empty "
             "where there is no quota.",
-            "suffix: s/s",
+            "suffix:s/s",
             query(rate("devbench_cpu_throttled_seconds_total"), LEGEND),
-        ),
+        ).no_value("No run has a CPU quota"),
     ]
-    return board("live-run", "Live run", "What runs are doing now, from the metrics that they serve.", INFO, panels)
+    return board(
+        "live-run", "Live run", "What runs are doing now, from the metrics that they serve.", INFO, panels, "1h"
+    )

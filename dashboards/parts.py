@@ -1,4 +1,4 @@
-"""What all dashboards are put together from: variables, queries, and panels with a unit and a description each."""
+"""What all dashboards are put together from: variables, queries, the board itself. Its panels: `dashboards.panels`."""
 
 from __future__ import annotations
 
@@ -6,25 +6,14 @@ import json
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
-from grafana_foundation_sdk.builders import (
-    barchart,
-    bargauge,
-    common,
-    heatmap,
-    prometheus,
-    stat,
-    statetimeline,
-    table,
-    timeseries,
-)
 from grafana_foundation_sdk.builders import dashboard as build
+from grafana_foundation_sdk.builders import prometheus
 from grafana_foundation_sdk.cog.encoder import JSONEncoder
-from grafana_foundation_sdk.models import common as kinds
 from grafana_foundation_sdk.models.dashboard import (
     DashboardCursorSync,
     DashboardLinkType,
     DataSourceRef,
-    DataTransformerConfig,
+    VariableOption,
     VariableRefresh,
     VariableSort,
 )
@@ -32,9 +21,9 @@ from grafana_foundation_sdk.models.prometheus import PromQueryFormat
 
 TAG = "devbench"
 SOURCE = DataSourceRef("prometheus", "${datasource}")
-WIDTH, HEIGHT = 12, 9
-SCRAPED = ("job", "instance", "namespace", "pod", "container", "endpoint", "service")
-"""Labels that a scrape adds, in Kubernetes more of them than elsewhere."""
+
+HUB = "http://localhost:8080"
+"""Where a hub is, if nothing else is said: the address that the chart's port-forward gives it."""
 
 CHOSEN = 'workload=~"$workload", backend=~"$backend", pool=~"$pool"'
 """What the variables choose, among the labels of an info."""
@@ -57,78 +46,10 @@ def rows(expression: str) -> Query:
     return now(expression).format(PromQueryFormat.TABLE)
 
 
-def _common(panel: Any, title: str, description: str, queries: Sequence[Query]) -> Any:
-    panel.title(title).description(description).datasource(SOURCE).span(WIDTH).height(HEIGHT)
-    for index, each in enumerate(queries):
-        panel.with_target(each.ref_id(chr(ord("A") + index)).datasource(SOURCE))
-    return panel
-
-
-def over_time(title: str, description: str, unit: str, *queries: Query) -> Any:
-    """Lines over time."""
-    panel = timeseries.Panel().unit(unit).line_width(2).fill_opacity(5).axis_label(title)
-    legend = common.VizLegendOptions().show_legend(True).calcs(["lastNotNull"])
-    panel.legend(legend.display_mode(kinds.LegendDisplayMode.TABLE).placement(kinds.LegendPlacement.BOTTOM))
-    panel.tooltip(common.VizTooltipOptions().mode(kinds.TooltipDisplayMode.MULTI))
-    return _common(panel, title, description, queries)
-
-
-def bars(title: str, description: str, unit: str, *queries: Query) -> Any:
-    """A bar for each series, of its latest value."""
-    panel = bargauge.Panel().unit(unit).min(0).orientation(kinds.VizOrientation.HORIZONTAL)
-    panel.display_mode(kinds.BarGaugeDisplayMode.BASIC)
-    return _common(panel, title, description, queries)
-
-
-def figures(title: str, description: str, unit: str, *queries: Query) -> Any:
-    """Large figures, of the latest values."""
-    return _common(stat.Panel().unit(unit), title, description, queries)
-
-
-def states(title: str, description: str, *queries: Query) -> Any:
-    """What was so when: a band for each series while it is 1."""
-    panel = statetimeline.Panel().unit("none").show_value(kinds.VisibilityMode.NEVER)
-    return _common(panel, title, description, queries)
-
-
-def listing(title: str, description: str, unit: str, *queries: Query, hidden: Sequence[str] = ()) -> Any:
-    """A table of the latest values, with a column a label but for the hidden ones."""
-    panel = table.Panel().unit(unit)
-    away = dict.fromkeys(("Time", "__name__", *SCRAPED, *hidden), True)
-    panel.with_transformation(DataTransformerConfig("organize", options={"excludeByName": away}))
-    return _common(panel, title, description, queries)
-
-
-def stacked(title: str, description: str, unit: str, bar: str, parts: tuple[str, Sequence[str]], one: Query) -> Any:
-    """Bars of the latest values, each of parts that lie on each other.
-
-    Args:
-        title: of the panel.
-        description: what it shows.
-        unit: of the values.
-        bar: label that names a bar.
-        parts: label that names a part, and the parts from the first on.
-        one: gives a row for each part of each bar.
-    """
-    panel = barchart.Panel().unit(unit).axis_label(title).orientation(kinds.VizOrientation.HORIZONTAL)
-    panel.stacking(kinds.StackingMode.NORMAL).show_value(kinds.VisibilityMode.NEVER)
-    panel.x_tick_label_max_length(60)
-    legend = common.VizLegendOptions().show_legend(True).display_mode(kinds.LegendDisplayMode.LIST)
-    panel.legend(legend.placement(kinds.LegendPlacement.BOTTOM))
-    panel.tooltip(common.VizTooltipOptions().mode(kinds.TooltipDisplayMode.MULTI))
-    label, names = parts
-    by = {"rowField": bar, "columnField": label, "valueField": "Value", "emptyValue": "null"}
-    panel.with_transformation(DataTransformerConfig("groupingToMatrix", options=by))
-    order = {name: place for place, name in enumerate((f"{bar}\\{label}", *names))}
-    panel.with_transformation(DataTransformerConfig("organize", options={"indexByName": order}))
-    return _common(panel, title, description, [one])
-
-
-def heat(title: str, description: str, unit: str, one: Query) -> Any:
-    """How many fall into each bucket of a histogram, over time."""
-    panel = heatmap.Panel().calculate(False).y_axis(heatmap.YAxisConfig().unit(unit)).unit("short")
-    panel.color(heatmap.HeatmapColorOptions().scheme("Spectral").steps(64)).show_legend()
-    return _common(panel, title, description, [one.format(PromQueryFormat.HEATMAP)])
+def labelled(expression: str, label: str, joined: Sequence[str]) -> str:
+    """An expression with one more label: the values of others, a space between them."""
+    names = ", ".join(f'"{name}"' for name in joined)
+    return f'label_join({expression}, "{label}", " ", {names})'
 
 
 def variable(name: str, label: str, info: str) -> build.QueryVariable:
@@ -144,8 +65,10 @@ def variable(name: str, label: str, info: str) -> build.QueryVariable:
     return made.multi(True).include_all(True).all_value(".*").sort(VariableSort.ALPHABETICAL_ASC)
 
 
-def board(uid: str, title: str, description: str, info: str, panels: Sequence[Any]) -> build.Dashboard:
-    """A dashboard of panels in rows of two.
+def board(
+    uid: str, title: str, description: str, info: str, panels: Sequence[Any], since: str = "24h"
+) -> build.Dashboard:
+    """A dashboard of panels in rows of two, or one that is as wide.
 
     Args:
         uid: names it in addresses.
@@ -153,13 +76,18 @@ def board(uid: str, title: str, description: str, info: str, panels: Sequence[An
         description: what it is for.
         info: metric whose labels the variables choose from.
         panels: in their order; one with a text alone begins a new row.
+        since: how far back it shows at first.
     """
     made = build.Dashboard(f"devbench / {title}").uid(f"devbench-{uid}").description(description).tags([TAG])
-    made.time("now-6h", "now").refresh("30s").timezone("browser").tooltip(DashboardCursorSync.CROSSHAIR).readonly()
+    made.time(f"now-{since}", "now").refresh("30s").timezone("browser").tooltip(
+        DashboardCursorSync.CROSSHAIR
+    ).readonly()
     made.with_variable(build.DatasourceVariable("datasource").label("Data source").type("prometheus"))
     for name, label in (("workload", "Workload"), ("backend", "Backend"), ("pool", "Pool")):
         made.with_variable(variable(name, label, info))
-    made.with_variable(build.TextBoxVariable("hub").label("Hub").default_value("http://localhost:8080"))
+    hub = VariableOption(True, HUB, HUB)  # without one chosen Grafana shows an empty box, and links lead nowhere
+    box = build.TextBoxVariable("hub").label("Hub").default_value(HUB).current(hub).options([hub])
+    made.with_variable(box)
     others = build.DashboardLink("Dashboards").type(DashboardLinkType.DASHBOARDS).tags([TAG]).as_dropdown(True)
     made.link(others.include_vars(True).keep_time(True))
     made.link(build.DashboardLink("Hub").type(DashboardLinkType.LINK).url("${hub}").target_blank(True))

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from grafana_foundation_sdk.builders.dashboard import Dashboard, DashboardLink
-from grafana_foundation_sdk.models.dashboard import DashboardLinkType
+from grafana_foundation_sdk.models.dashboard import DashboardLinkType, DynamicConfigValue
 
-from dashboards.parts import CHOSEN, bars, board, listing, now, rows, stacked
+from dashboards.panels import BAD, GOOD, PLAIN, WHOLE, bars, grouped, listing, matrix, stacked, steps
+from dashboards.parts import CHOSEN, Query, board, labelled, now, rows
 
 INFO = "devbench_result_info"
 NAMES = "workload, backend, loop, dtype, pool"
@@ -15,6 +16,10 @@ NAMED = f"group_left ({NAMES}, program) max by (key, {NAMES}, program) ({INFO}{{
 """What a result's figures are joined with, once however many hubs are scraped."""
 
 LEGEND = "{{workload}} on {{backend}} {{pool}} {{loop}} {{dtype}}"
+PROGRAM, WHERE = ("workload", "loop", "dtype"), ("backend", "pool")
+WHAT = ("workload", "backend", "pool", "loop", "dtype")
+"""What was measured; what of it is the program, and what is where it ran."""
+
 SAME = "program, pool"
 """What a device and the CPU that it is set against have in common."""
 
@@ -61,96 +66,123 @@ def own_less_cpus(value: str) -> str:
     return f"(({value}) * on (key) {NAMED}) - on ({SAME}) group_left () {of_cpu(value)}"
 
 
+def highest(expression: str, legend: str = LEGEND) -> Query:
+    """A query of the latest values, the highest first."""
+    return now(f"sort_desc({expression})", legend)
+
+
+def history() -> DashboardLink:
+    """Where the hub shows a result's earlier ones; its table keeps the key for it."""
+    to = DashboardLink("Step over versions").type(DashboardLinkType.LINK)
+    return to.url("${hub}/history/${__data.fields.key}").target_blank(True)
+
+
 def dashboard() -> Dashboard:
     """Speed-up, steps, phases, break-even, cost and energy of the latest results."""
     saved = f"(-1 * ({own_less_cpus(STEP)}))"
+    speed_up = against_cpu(STEP, "/")
+    device = labelled(
+        labelled(f'({speed_up}) and on (key) {INFO}{{backend!="cpu"}}', "program", PROGRAM), "where", WHERE
+    )
+    quantiles = (f'label_replace({each(f"p{n}_seconds")}, "of", "p{n}", "", "")' for n in (50, 90, 99))
+    known = listing(
+        "Typical step",
+        "Each process's median block, their geometric mean over processes; half its 95% interval over it; and how many "
+        "times as fast it is as the same program's on the CPU in the same pool. The link shows its history.",
+        "s",
+        {name: name for name in WHAT} | {"Value #A": "step", "Value #B": "±", "Value #C": "speed-up"},
+        rows(each("step_seconds")),
+        rows(f"({SPREAD} / 2 / {STEP}) * on (key) {NAMED}"),
+        rows(speed_up),
+        sort=("workload", "pool", "backend"),
+        hidden=("program",),
+        kept=("key",),
+    )
+    known.span(WHOLE).height(12)
+    known.override_by_name("step", [DynamicConfigValue("links", [history().build()])])
+    known.override_by_name("±", [DynamicConfigValue("unit", "percentunit"), DynamicConfigValue("decimals", 1)])
+    slower = steps(BAD, **{PLAIN: 0.98, GOOD: 1.02}).build()
+    colours = {"unit": "suffix:×", "thresholds": slower, "custom.cellOptions": {"type": "color-text"}}
+    known.override_by_name("speed-up", [DynamicConfigValue(*of) for of in colours.items()])
+    phases = f"{one('phase_seconds', 'phase', where=of_phases(ALL_PHASES))} * on (key) {NAMED}"
     panels = [
-        bars(
+        grouped(
             "Speed-up over the CPU of the same pool",
-            "How many times as fast a step is as the same program's on the CPU in the same pool; the CPU itself is 1. "
+            "How many times as fast a step is as the same program's on the CPU in the same pool. "
             "Empty where that pool has several machines of another CPU or limit: the hub compares them one by one.",
-            "suffix: ×",
-            now(against_cpu(STEP, "/"), LEGEND),
-        ),
-        bars(
-            "Typical step",
-            "Each process's median block, their geometric mean over processes. The link shows its history.",
-            "s",
-            now(each("step_seconds"), LEGEND),
-        ),
-        listing(
-            "Interval of the typical step, relative",
-            "Half the 95% interval over the step: how well it is known.",
-            "percentunit",
-            rows(f"({SPREAD} / 2 / {STEP}) * on (key) {NAMED}"),
-            hidden=("key",),
-        ),
+            "suffix:×",
+            "program",
+            ("where", ()),
+            rows(device),
+        ).no_value("No GPU's result with one of the CPU beside it"),
         bars(
             "Break-even",
             "From which step on a device that started slower than its pool's CPU is ahead of it, from a cold start. "
             "0 where it is ahead from the first; absent where its steps are no faster.",
-            "suffix: steps",
-            now(f"clamp_min(({own_less_cpus(STARTED)}) / on (key) group_left () ({saved} > 0), 0)", LEGEND),
-        ),
+            "suffix:steps",
+            highest(f"clamp_min(({own_less_cpus(STARTED)}) / on (key) group_left () ({saved} > 0), 0)"),
+        ).no_value("No GPU whose steps are faster than the CPU's beside it"),
+        known,
         stacked(
             "Phases of a cold start",
             "Mean seconds of each phase before the second step, and of the warm-up.",
             "s",
             "what",
             ("phase", ALL_PHASES),
-            rows(
-                f"label_join(({one('phase_seconds', 'phase', where=of_phases(ALL_PHASES))} * on (key) {NAMED}), "
-                f'"what", " ", {", ".join(chr(34) + name + chr(34) for name in NAMES.split(", "))})'
-            ),
-        ),
-        bars(
+            rows(labelled(phases, "what", WHAT)),
+        ).span(WHOLE),
+        matrix(
             "Whole training, projected",
             "Build and fit (article), and from a cold start (cold), at the mean step.",
             "s",
-            now(each("projected_seconds", "bracket"), LEGEND + ", {{bracket}}"),
+            "what",
+            ("bracket", ("article", "cold")),
+            rows(labelled(each("projected_seconds", "bracket"), "what", WHAT)),
         ),
-        "Latency, throughput, transfers",
-        bars(
+        matrix(
             "A step alone",
-            "Median of single steps, each synchronised; longer than the typical step where steps overlap.",
+            "Quantiles of single steps, each synchronised; longer than the typical step where steps overlap.",
             "s",
-            now(each("p50_seconds"), LEGEND + ", p50"),
-            now(each("p90_seconds"), LEGEND + ", p90"),
-            now(each("p99_seconds"), LEGEND + ", p99"),
+            "what",
+            ("of", ("p50", "p90", "p99")),
+            rows(labelled(" or ".join(quantiles), "what", WHAT)),
         ),
+        "Throughput and transfers",
         bars(
             "Throughput",
             "Examples a second at the typical step.",
-            "suffix: examples/s",
-            now(each("examples_per_second"), LEGEND),
+            "suffix:examples/s",
+            highest(each("examples_per_second")),
         ),
         bars(
             "Operations",
             "Floating point operations a second, by the workload's own number or TensorFlow's count.",
             "flops",
-            now(each("flops_per_second"), LEGEND),
+            highest(each("flops_per_second")),
         ),
         bars(
             "Transfers",
             "The fastest copy to the device (h2d) and from it (d2h), of the workload transfer.",
             "Bps",
-            now(each("transfer_bytes_per_second", "direction"), LEGEND + ", {{direction}}"),
-        ),
+            highest(each("transfer_bytes_per_second", "direction"), "{{direction}} of " + LEGEND),
+        )
+        .span(WHOLE)
+        .no_value("No result of the workload transfer on a GPU"),
         "Cost and energy",
         bars(
-            "Cost of 1,000 steps",
+            "Cost of a million steps",
             "At the pool's hourly price and the mean step; a currency a series.",
-            "short",
-            now(each("cost_per_1000_steps", "currency"), LEGEND + ", {{currency}}"),
-        ),
+            "none",
+            highest(f"1000 * {each('cost_per_1000_steps', 'currency')}", "{{currency}} for " + LEGEND),
+        )
+        .decimals(2)
+        .no_value("No hourly price was given"),
         bars(
             "Energy of a step",
             "Of the GPU where there is one, else of the CPU packages; the two are not to be set against each other.",
             "joule",
-            now(each("energy_joules_per_step"), LEGEND),
-        ),
+            highest(each("energy_joules_per_step")),
+        ).no_value("No machine told its energy"),
     ]
-    history = DashboardLink("Step over versions").type(DashboardLinkType.LINK)
-    panels[1].data_links([history.url("${hub}/history/${__field.labels.key}").target_blank(True)])
     about = "The latest result of each comparison key that the hub holds: devices against the CPU beside them."
     return board("side-by-side", "Side by side", about, INFO, panels)

@@ -107,5 +107,29 @@ def test_no_query_asks_for_a_metric_or_label_of_a_run_that_there_is_not() -> Non
 
 def test_steps_are_linked_to_the_hubs_history() -> None:
     (panel,) = (panel for panel in panels(BOARDS["side-by-side"]) if panel["title"] == "Typical step")
-    (link,) = panel["fieldConfig"]["defaults"]["links"]
-    assert link["url"] == "${hub}/history/${__field.labels.key}"
+    overridden = {each["matcher"]["options"]: each["properties"] for each in panel["fieldConfig"]["overrides"]}
+    ((link,),) = (each["value"] for each in overridden["step"] if each["id"] == "links")
+    assert link["url"] == "${hub}/history/${__data.fields.key}"
+    assert {"id": "custom.hidden", "value": True} in overridden["key"]  # there for the link, but not shown
+
+
+@EACH
+def test_a_link_to_the_hub_leads_somewhere_before_an_address_is_given(board: Any) -> None:
+    (hub,) = (variable for variable in board["templating"]["list"] if variable["name"] == "hub")
+    assert hub["current"]["value"] == hub["query"] == "http://localhost:8080"
+
+
+@EACH
+def test_no_value_is_red_only_because_it_is_above_grafanas_own_80(board: Any) -> None:
+    for panel in panels(board):
+        if panel["type"] in ("bargauge", "stat", "table"):
+            assert panel["fieldConfig"]["defaults"]["thresholds"]["steps"][0]["color"], panel["title"]
+
+
+@EACH
+def test_a_row_of_panels_has_no_gap(board: Any) -> None:
+    widths: dict[int, int] = {}
+    for panel in board["panels"]:
+        place = panel["gridPos"]
+        widths[place["y"]] = widths.get(place["y"], 0) + place["w"]
+    assert set(widths.values()) == {24}
