@@ -56,7 +56,9 @@ def dashboard() -> Dashboard:
                 f"rate(devbench_cpu_throttled_seconds_total[$__rate_interval]) * {LIVE}",
                 "{{workload}} on {{backend}} {{pool}} {{loop}}",
             ),
-        ).no_value("No run has a CPU quota"),
+        )
+        .axis_soft_max(0.1)
+        .no_value("No run has a CPU quota"),
         counts(
             "Runs that failed",
             "Runs now served that failed.",

@@ -62,6 +62,7 @@ def dashboard() -> Dashboard:
             query(f"devbench_step_seconds * {NAMED}", LEGEND),
             query(f"devbench_step_seconds_low * {NAMED}", LEGEND + ", low"),
             query(f"devbench_step_seconds_high * {NAMED}", LEGEND + ", high"),
+            zero=False,
         ),
         over_time(
             "Quantiles of single steps",
@@ -111,7 +112,9 @@ def dashboard() -> Dashboard:
             "where there is no quota.",
             "suffix:s/s",
             query(rate("devbench_cpu_throttled_seconds_total"), LEGEND),
-        ).no_value("No run has a CPU quota"),
+        )
+        .axis_soft_max(0.1)
+        .no_value("No run has a CPU quota"),
     ]
     return board(
         "live-run", "Live run", "What runs are doing now, from the metrics that they serve.", INFO, panels, "1h"

@@ -71,10 +71,12 @@ def steps(first: str, **others: float) -> build.ThresholdsConfig:
     return build.ThresholdsConfig().mode(ThresholdsMode.ABSOLUTE).steps(found)
 
 
-def over_time(title: str, description: str, unit: str, *queries: Query) -> Any:
-    """Lines over time; an interval's bounds are dashed, and are not in the legend."""
+def over_time(title: str, description: str, unit: str, *queries: Query, zero: bool = True) -> Any:
+    """Lines over time, from zero or else close up; an interval's bounds are dashed, and are not in the legend."""
     panel = timeseries.Panel().unit(unit).line_width(2).fill_opacity(5).axis_label(title)
     panel.legend(_legend(kinds.LegendDisplayMode.TABLE).calcs(["lastNotNull"])).tooltip(_all_series())
+    if zero:
+        panel.axis_soft_min(0)
     bound = {
         "custom.lineStyle": {"fill": "dash", "dash": [4, 4]},
         "custom.lineWidth": 1,
@@ -86,8 +88,8 @@ def over_time(title: str, description: str, unit: str, *queries: Query) -> Any:
 
 
 def counts(title: str, description: str, unit: str, *queries: Query) -> Any:
-    """Whole numbers over time, from 0."""
-    return over_time(title, description, unit, *queries).decimals(0).axis_soft_min(0).axis_soft_max(1)
+    """Whole numbers over time."""
+    return over_time(title, description, unit, *queries).decimals(0).axis_soft_max(1)
 
 
 def bars(title: str, description: str, unit: str, *queries: Query) -> Any:
