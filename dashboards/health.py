@@ -41,13 +41,13 @@ def dashboard() -> Dashboard:
             "Time since each latest result was begun. After 8 days the chart's alert says so.",
             "s",
             highest(f"(time() - {one('timestamp_seconds')}) * on (key) {NAMED}"),
-        ).thresholds(steps(GOOD, **{DOUBTFUL: WEEK, BAD: WEEK + DAY})),
+        ).thresholds(steps(GOOD, (WEEK, DOUBTFUL), (WEEK + DAY, BAD))),
         bars(
             "Misplaced operations",
             "Operations of a step that ran on another device than asked; 0 is right.",
             "suffix:operations",
             highest(each("misplaced_operations")),
-        ).thresholds(steps(GOOD, **{BAD: 1})),
+        ).thresholds(steps(GOOD, (1, BAD))),
         over_time(
             "Throttling of runs",
             "Seconds a second for which a CPU quota holds a run back. Empty where there is no quota.",

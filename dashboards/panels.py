@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -65,9 +66,9 @@ def _letters(title: int, value: int) -> common.VizTextDisplayOptions:
     return common.VizTextDisplayOptions().title_size(title).value_size(value)
 
 
-def steps(first: str, **others: float) -> build.ThresholdsConfig:
+def steps(first: str, *others: tuple[float, str]) -> build.ThresholdsConfig:
     """Colours by value: one from the least value on, and others from theirs on."""
-    found = [Threshold(None, first), *(Threshold(value, colour) for colour, value in others.items())]
+    found = [Threshold(None, first), *(Threshold(value, colour) for value, colour in others)]
     return build.ThresholdsConfig().mode(ThresholdsMode.ABSOLUTE).steps(found)
 
 
@@ -92,12 +93,14 @@ def counts(title: str, description: str, unit: str, *queries: Query) -> Any:
     return over_time(title, description, unit, *queries).decimals(0).axis_soft_max(1)
 
 
-def bars(title: str, description: str, unit: str, *queries: Query) -> Any:
+def bars(title: str, description: str, unit: str, one: Query) -> Any:
     """A bar for each series, of its latest value, all of one colour."""
     panel = bargauge.Panel().unit(unit).min(0).orientation(kinds.VizOrientation.HORIZONTAL)
     panel.display_mode(kinds.BarGaugeDisplayMode.BASIC).text(_letters(13, 14)).thresholds(steps(PLAIN))
+    # Its legend once more, by fields: else a bar that is alone has no name.
+    panel.display_name(re.sub(r"\{\{(\w+)\}\}", r"${__field.labels.\1}", one.build().legend_format or ""))
     panel.sizing(kinds.BarGaugeSizing.MANUAL).min_viz_height(16).max_viz_height(32)
-    return _common(panel, title, description, queries)
+    return _common(panel, title, description, [one])
 
 
 def figures(title: str, description: str, unit: str, colours: Mapping[str, str], *queries: Query) -> Any:
@@ -113,7 +116,7 @@ def figures(title: str, description: str, unit: str, colours: Mapping[str, str],
     panel = stat.Panel().unit(unit).text(_letters(20, 48)).thresholds(steps("text"))
     panel.graph_mode(kinds.BigValueGraphMode.NONE)
     for name, colour in colours.items():
-        panel.override_by_name(name, [DynamicConfigValue("thresholds", steps("text", **{colour: 1}).build())])
+        panel.override_by_name(name, [DynamicConfigValue("thresholds", steps("text", (1, colour)).build())])
     return _common(panel, title, description, queries)
 
 
@@ -206,17 +209,8 @@ def stacked(title: str, description: str, unit: str, bar: str, parts: tuple[str,
         parts: label that names a part, and the parts from the first on.
         one: gives a row for each part of each bar.
     """
-    return (
-        grouped(title, description, unit, bar, parts, one)
-        .stacking(kinds.StackingMode.NORMAL)
-        .show_value(kinds.VisibilityMode.NEVER)
-    )
-
-
-def grouped(title: str, description: str, unit: str, bar: str, parts: tuple[str, Sequence[str]], one: Query) -> Any:
-    """Bars of the latest values in groups, side by side; arguments as of `stacked`."""
     panel = barchart.Panel().unit(unit).axis_label(title).orientation(kinds.VizOrientation.HORIZONTAL)
-    panel.show_value(kinds.VisibilityMode.ALWAYS).x_tick_label_max_length(60).axis_soft_min(0).text(_letters(12, 12))
+    panel.stacking(kinds.StackingMode.NORMAL).show_value(kinds.VisibilityMode.NEVER).x_tick_label_max_length(60)
     panel.legend(_legend(kinds.LegendDisplayMode.LIST)).tooltip(_all_series())
     _matrix(panel, bar, *parts)
     return _common(panel, title, description, [one])

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from grafana_foundation_sdk.builders.dashboard import Dashboard, DashboardLink
 from grafana_foundation_sdk.models.dashboard import DashboardLinkType, DynamicConfigValue
 
-from dashboards.panels import BAD, GOOD, PLAIN, WHOLE, bars, grouped, listing, matrix, stacked, steps
+from dashboards.panels import BAD, GOOD, PLAIN, WHOLE, bars, listing, matrix, stacked, steps
 from dashboards.parts import CHOSEN, Query, board, labelled, now, rows
 
 INFO = "devbench_result_info"
@@ -16,9 +16,7 @@ NAMED = f"group_left ({NAMES}, program) max by (key, {NAMES}, program) ({INFO}{{
 """What a result's figures are joined with, once however many hubs are scraped."""
 
 LEGEND = "{{workload}} on {{backend}} {{pool}} {{loop}} {{dtype}}"
-PROGRAM, WHERE = ("workload", "loop", "dtype"), ("backend", "pool")
 WHAT = ("workload", "backend", "pool", "loop", "dtype")
-"""What was measured; what of it is the program, and what is where it ran."""
 
 SAME = "program, pool"
 """What a device and the CPU that it is set against have in common."""
@@ -81,9 +79,7 @@ def dashboard() -> Dashboard:
     """Speed-up, steps, phases, break-even, cost and energy of the latest results."""
     saved = f"(-1 * ({own_less_cpus(STEP)}))"
     speed_up = against_cpu(STEP, "/")
-    device = labelled(
-        labelled(f'({speed_up}) and on (key) {INFO}{{backend!="cpu"}}', "program", PROGRAM), "where", WHERE
-    )
+    slower = steps(PLAIN, (0.001, BAD), (0.98, PLAIN), (1.02, GOOD))  # where there is none it is 0
     quantiles = (f'label_replace({each(f"p{n}_seconds")}, "of", "p{n}", "", "")' for n in (50, 90, 99))
     known = listing(
         "Typical step",
@@ -98,23 +94,23 @@ def dashboard() -> Dashboard:
         hidden=("program",),
         kept=("key",),
     )
-    known.span(WHOLE).height(12)
+    known.span(WHOLE)
     known.override_by_name("step", [DynamicConfigValue("links", [history().build()])])
     known.override_by_name("±", [DynamicConfigValue("unit", "percentunit"), DynamicConfigValue("decimals", 1)])
-    slower = steps(BAD, **{PLAIN: 0.98, GOOD: 1.02}).build()
-    colours = {"unit": "suffix:×", "thresholds": slower, "custom.cellOptions": {"type": "color-text"}}
+    colours = {"unit": "suffix:×", "thresholds": slower.build(), "custom.cellOptions": {"type": "color-text"}}
     known.override_by_name("speed-up", [DynamicConfigValue(*of) for of in colours.items()])
     phases = f"{one('phase_seconds', 'phase', where=of_phases(ALL_PHASES))} * on (key) {NAMED}"
     panels = [
-        grouped(
+        known,
+        bars(
             "Speed-up over the CPU of the same pool",
             "How many times as fast a step is as the same program's on the CPU in the same pool. "
             "Empty where that pool has several machines of another CPU or limit: the hub compares them one by one.",
             "suffix:×",
-            "program",
-            ("where", ()),
-            rows(device),
-        ).no_value("No GPU's result with one of the CPU beside it"),
+            highest(f'({speed_up}) and on (key) {INFO}{{backend!="cpu"}}'),
+        )
+        .thresholds(slower)
+        .no_value("No GPU's result with one of the CPU beside it"),
         bars(
             "Break-even",
             "From which step on a device that started slower than its pool's CPU is ahead of it, from a cold start. "
@@ -122,7 +118,6 @@ def dashboard() -> Dashboard:
             "suffix:steps",
             highest(f"clamp_min(({own_less_cpus(STARTED)}) / on (key) group_left () ({saved} > 0), 0)"),
         ).no_value("No GPU whose steps are faster than the CPU's beside it"),
-        known,
         stacked(
             "Phases of a cold start",
             "Mean seconds of each phase before the second step, and of the warm-up.",

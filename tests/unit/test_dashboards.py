@@ -133,3 +133,14 @@ def test_a_row_of_panels_has_no_gap(board: Any) -> None:
         place = panel["gridPos"]
         widths[place["y"]] = widths.get(place["y"], 0) + place["w"]
     assert set(widths.values()) == {24}
+
+
+@EACH
+def test_a_bar_that_is_alone_has_its_name(board: Any) -> None:
+    for panel in panels(board):
+        if panel["type"] == "bargauge":
+            legend = panel["targets"][0]["legendFormat"]
+            assert (
+                re.sub(r"\$\{__field\.labels\.(\w+)\}", r"{{\1}}", panel["fieldConfig"]["defaults"]["displayName"])
+                == legend
+            )
