@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol, TypeVar
 
-from bench.analyse.comparable import Difference, axis, differences
+from bench.analyse.comparable import ENVIRONMENT, Difference, axis, differences
 from bench.result import Purpose, Result
 
 
@@ -67,17 +67,23 @@ def few(results: Iterable[Result]) -> list[list[Result]]:
 
 
 def within_group(members: Sequence[Result]) -> list[tuple[Result, Result]]:
-    """Base and other of those that took turns: each with the first that it differs from in one thing, a backend if any.
+    """Base and other of those that took turns: each with the one before it that is nearest, on another backend if any.
 
-    So of two cases on two backends, each case on the second backend is compared with the same case on the first. What
-    differs from all before it in more than one thing stands against the first of them, which is not fair and says so.
+    So of two cases on two backends, each case on the second backend is compared with the same case on the first; of two
+    cases or files in two loops, each with the same loop's file, or the same case's loop. What differs from all before
+    it in more than one thing stands against the first of them, which is not fair and says so.
     """
     found = []
     for place, other in enumerate(members[1:], 1):
-        told = [(axis(apart), base) for base in members[:place] if fair(apart := differences(base, other))]
-        nearest = told[0][1] if told else members[0]
-        found.append((next((base for name, base in told if name == "backend"), nearest), other))
+        told = [(_distance(apart), base) for base in members[:place] if fair(apart := differences(base, other))]
+        found.append((min(told, key=lambda each: each[0])[1] if told else members[0], other))
     return found
+
+
+def _distance(found: list[Difference]) -> tuple[bool, int, bool]:
+    """How far apart two of a group are that can be compared; a case is what is compared last, of what is as near."""
+    what = axis(found)
+    return what != "backend", sum(d.name not in ENVIRONMENT for d in found), what == "case"
 
 
 def fair(found: Iterable[Difference]) -> bool:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, NoReturn
 
 import typer
 
@@ -11,6 +12,9 @@ from bench.commands import as_json, build, end
 from bench.commands.options import with_settings
 from bench.errors import DevbenchError, NotComparable, RunFailed, SlowerThanAllowed, UsageError
 from bench.settings import RunSettings
+
+if TYPE_CHECKING:
+    from bench.analyse.compare import Comparison
 
 
 def compare(
@@ -49,21 +53,11 @@ def compare(
         )
     refused = [] if force else [each for each in found if each.unfair]
     if refused and pairing.asked:
-        first = refused[0]
-        reasons = [verdicts.differing(each) for each in first.unfair]
-        raise NotComparable(
-            f"{first.other.label} can't be compared with {first.base.label}",
-            "\n".join([*reasons, "--force compares them all the same."]),
-        )
+        _refuse(refused[0])
     shown = [each for each in found if each not in refused]
-    slower = [each for each in shown if each.verdict == "slower"]
-    error: DevbenchError | None = None
-    if fail_on and slower:
-        names = ", ".join(each.other.label for each in slower)
-        error = SlowerThanAllowed(f"slower by more than {settings.threshold:.3g}: {names}")
-    elif fail_on and (without := [each for each in shown if each.verdict == "not enough data"]):
-        names = ", ".join(each.other.label for each in without)
-        error = RunFailed(f"no verdict, so slower can't be ruled out: {names}", "Look at whether its run failed.")
+    if not shown:
+        _refuse(refused[0])
+    error = _gate(shown, refused, settings.threshold) if fail_on else None
     document = None
     if settings.json:
         document = {
@@ -80,6 +74,41 @@ def compare(
         for one in pairing.alone:
             typer.echo(f"nothing to compare with: {one.spec.label} ({one.id})")
     end(document, error)
+
+
+def _gate(shown: Sequence[Comparison], refused: Sequence[Comparison], threshold: float) -> DevbenchError | None:
+    """What ends a comparison that must not be slower; none where nothing is, or may be.
+
+    Args:
+        shown: comparisons with their verdicts.
+        refused: those that are unfair, so that they have none.
+        threshold: relative difference that matters.
+    """
+    if slower := [each for each in shown if each.verdict == "slower"]:
+        names = ", ".join(each.other.label for each in slower)
+        return SlowerThanAllowed(f"slower by more than {threshold:.3g}: {names}")
+    if refused:
+        names = ", ".join(each.other.label for each in refused)
+        return NotComparable(f"not comparable, so slower can't be ruled out: {names}", "Name two of them to see why.")
+    if without := [each for each in shown if each.verdict == "not enough data"]:
+        names = ", ".join(each.other.label for each in without)
+        return RunFailed(f"no verdict, so slower can't be ruled out: {names}", "Look at whether its run failed.")
+    return None
+
+
+def _refuse(unfair: Comparison) -> NoReturn:
+    """Ends with why two results can't be compared.
+
+    Raises:
+        NotComparable: always.
+    """
+    from bench.output import verdicts
+
+    reasons = [verdicts.differing(each) for each in unfair.unfair]
+    raise NotComparable(
+        f"{unfair.other.label} can't be compared with {unfair.base.label}",
+        "\n".join([*reasons, "--force compares them all the same."]),
+    )
 
 
 command = build(with_settings(compare, ("threshold", "output", "json")), "compare")

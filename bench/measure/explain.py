@@ -36,7 +36,7 @@ PILOTS = {"rung": 5, "change": 3}
 SECONDS = 300.0
 """After which no more cohorts of a part are started, unless `--max-time` says otherwise: they are large."""
 
-KEPT = ("change", "dtype", "xla", "tf32", "onednn", "deterministic", "threads", "seed", "data")
+KEPT = ("change", "dtype", "xla", "tf32", "onednn", "deterministic", "threads", "seed", "data", "data_dir")
 """Settings that are part of the program as it is; an option of the fastest, which comes after, overrides them."""
 
 TOGETHER = 4

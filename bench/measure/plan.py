@@ -6,7 +6,7 @@ data, and the backends' devices. The specs of one workload form a group, whose w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -41,6 +41,7 @@ def plan(
     workloads: Sequence[str | Path],
     settings: RunSettings,
     absent: Callable[[Group, DeviceAbsent], None] = lambda group, error: None,
+    swept: Collection[str] = (),
 ) -> list[Group]:
     """What will run.
 
@@ -48,6 +49,8 @@ def plan(
         workloads: names, or paths of files.
         settings: all of them.
         absent: told of the specs whose device is not there, before that is raised.
+        swept: parameters that have other values in other plans; they choose instead of the cases that set them, so
+            that no case is measured at the one value that it has.
 
     Raises:
         UsageError: a name, parameter, loop or data set that can't be; nothing was measured.
@@ -59,7 +62,7 @@ def plan(
         if loop not in LOOPS:
             raise UnknownName("loop", loop, LOOPS)
     backends = {name: registry.backend(name) for name in settings.backend}
-    groups = [_group(str(workload), settings) for workload in workloads]
+    groups = [_group(str(workload), settings, swept) for workload in workloads]
     if settings.compare:
         groups = [_together(groups)]
     for name, backend in backends.items():
@@ -91,10 +94,10 @@ def _together(groups: Sequence[Group]) -> Group:
     return Group(titles, planned, tuple(reason for group in groups for reason in group.not_applicable))
 
 
-def _group(workload: str, settings: RunSettings) -> Group:
+def _group(workload: str, settings: RunSettings, swept: Collection[str]) -> Group:
     specs: dict[str, Planned] = {}
     refused: list[str] = []
-    for case, params, own_loop in _cases(workload, settings):
+    for case, params, own_loop in _cases(workload, settings, swept):
         resolved = registry.resolve(workload, params, settings.worker_timeout)
         data = _data(resolved.data, settings)
         for backend in settings.backend:
@@ -115,7 +118,9 @@ def _group(workload: str, settings: RunSettings) -> Group:
     return Group(workload, tuple(specs.values()), tuple(dict.fromkeys(refused)))
 
 
-def _cases(workload: str, settings: RunSettings) -> list[tuple[str | None, dict[str, Any], Loop]]:
+def _cases(
+    workload: str, settings: RunSettings, swept: Collection[str]
+) -> list[tuple[str | None, dict[str, Any], Loop]]:
     """Name, parameters and loop of each case to run; one without a name where there are none or a parameter chooses."""
     resolved = registry.resolve(workload, {} if settings.case else dict(settings.param), settings.worker_timeout)
     cases = resolved.cases
@@ -123,7 +128,7 @@ def _cases(workload: str, settings: RunSettings) -> list[tuple[str | None, dict[
         if name not in cases:
             raise UnknownName("case", name, cases, f"{resolved.name} has {len(cases) or 'no'} cases.")
     chosen = {name: cases[name] for name in settings.case} or {
-        name: case for name, case in cases.items() if _agrees(case, settings.param)
+        name: case for name, case in cases.items() if _agrees(case, settings.param, swept)
     }
     if not chosen:
         return [(None, dict(settings.param), "as-written")]
@@ -137,9 +142,11 @@ def _cases(workload: str, settings: RunSettings) -> list[tuple[str | None, dict[
     ]
 
 
-def _agrees(case: Mapping[str, Any], asked: Mapping[str, str]) -> bool:
-    """Whether a case sets no parameter to another value than was asked for."""
-    return all(str(case[key]) == str(value) for key, value in asked.items() if key in case)
+def _agrees(case: Mapping[str, Any], asked: Mapping[str, str], swept: Collection[str]) -> bool:
+    """Whether a case sets no parameter to another value than was asked for, and none that is swept."""
+    return not any(key in case for key in swept) and all(
+        str(case[key]) == str(value) for key, value in asked.items() if key in case
+    )
 
 
 def _data(name: str | None, settings: RunSettings) -> Data:

@@ -113,7 +113,7 @@ class Sweeping:
         """Measures a point; false where there is no sense in going on to larger ones."""
         settings = self._at(point)
         try:
-            (group,) = plan([self.workload], settings)
+            (group,) = plan([self.workload], settings, swept=self.axes)
         except (NotApplicable, DataError):
             raise
         except UsageError as error:

@@ -332,6 +332,25 @@ def test_each_case_is_compared_across_backends_and_the_cases_on_the_first_backen
     assert not any(c.unfair for c in side_by_side(group))
 
 
+@pytest.mark.parametrize(
+    ("changed", "axes"),
+    [
+        ({"case": "large", "params": {"rows": 9}}, ["loop", "case", "loop"]),
+        ({"file": "new.py", "file_sha256": "b"}, ["loop", "file", "file"]),
+    ],
+)
+def test_of_two_loops_each_is_compared_within_its_case_and_with_the_same_of_another_file(
+    changed: dict[str, Any], axes: list[str]
+) -> None:
+    first: dict[str, Any] = {"case": "small", "params": {"rows": 1}}
+    if "file" in changed:
+        first = {"file": "old.py", "file_sha256": "a"}
+    specs = zip("abcd", (first, first, changed, changed), ("step", "fused", "step", "fused"), strict=True)
+    group = [measured([0.01, 0.011], name=name, loop=loop, **which) for name, which, loop in specs]
+    assert [c.axis for c in side_by_side(group)] == axes
+    assert not any(c.unfair for c in side_by_side(group))
+
+
 def test_what_is_fair_with_none_of_its_group_is_not_left_out() -> None:
     group = [
         measured([0.01, 0.011], name="a"),

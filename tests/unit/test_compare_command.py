@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from typer.testing import CliRunner, Result
 
 from bench.cli import app
 from bench.output import store
+from bench.result import Failure
 
 
 def devbench(*words: str) -> Result:
@@ -55,6 +57,35 @@ def test_a_result_without_a_verdict_does_not_pass_for_one_that_is_not_slower(tmp
     assert done.exit_code == 1
     assert "slower can't be ruled out: cifar on cuda" in done.stderr
     assert devbench(cpu, broken).exit_code == 0
+
+
+def folders(tmp_path: Path, wrong: Mapping[str, str]) -> list[str]:
+    """Two folders of the same results, each as often as there are loops; what went wrong in the second's, by loop."""
+    for name in ("old", "new"):
+        for place, loop in enumerate(("as-written", "fit")):
+            changes: dict[str, Any] = {"loop": loop}
+            if name == "new" and loop in wrong:
+                changes |= {"status": "failed", "failure": Failure(kind="nan", message=wrong[loop])}
+            saved(tmp_path / name, [0.01 * n for n in NOISE], f"2026010{1 + place}T030405000-{name:a>8}", **changes)
+    return [str(tmp_path / "old"), str(tmp_path / "new")]
+
+
+def test_what_is_unfair_in_two_folders_does_not_pass_for_what_is_not_slower(tmp_path: Path) -> None:
+    both = folders(tmp_path, {"fit": "its loss is not a number"})
+    done = devbench(*both)
+    assert done.exit_code == 0
+    assert "not comparable: cifar on cpu, fit" in done.stdout
+    gated = devbench(*both, "--fail-on", "slower")
+    assert gated.exit_code == 4
+    assert "slower can't be ruled out: cifar on cpu, fit" in gated.stderr
+    assert devbench(*both, "--fail-on", "slower", "--force").exit_code != 4
+
+
+def test_folders_of_which_nothing_is_fair_to_compare_are_refused_with_the_reason(tmp_path: Path) -> None:
+    done = devbench(*folders(tmp_path, {"fit": "not a number", "as-written": "not a number"}))
+    assert done.exit_code == 4
+    assert "can't be compared with" in done.stderr
+    assert "--force" in done.stderr
 
 
 def test_slower_than_allowed_is_one_document_with_the_error_in_it(two: tuple[str, str]) -> None:

@@ -115,6 +115,11 @@ def test_a_parameter_that_the_cases_set_chooses_instead_of_them() -> None:
     assert (spec.case, spec.params["batch"], spec.params["rows"]) == (None, 20, 1000)
 
 
+def test_a_swept_parameter_chooses_instead_of_a_case_at_the_cases_own_value_too() -> None:
+    (group,) = plan(["tabular"], load(param={"batch": "32"}), swept=["batch"])
+    assert [each.spec.case for each in group.planned] == [None]
+
+
 def test_a_parameter_that_no_case_sets_goes_to_each_of_them() -> None:
     found = specs("tabular", param={"hidden": "64"})
     assert [(spec.case, spec.params["hidden"]) for spec in found] == [("small", 64), ("large", 64)]

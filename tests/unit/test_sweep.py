@@ -151,7 +151,7 @@ class Fake:
 def faked(monkeypatch: pytest.MonkeyPatch) -> type[Fake]:
     Fake.measured = []
     monkeypatch.setattr(measuring, "Session", Fake)
-    monkeypatch.setattr(measuring, "plan", lambda *_: [None])
+    monkeypatch.setattr(measuring, "plan", lambda *_, swept: [None])
     return Fake
 
 
