@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from grafana_foundation_sdk.builders.dashboard import Dashboard
 
+from dashboards import live_run
 from dashboards.panels import BAD, DOUBTFUL, GOOD, bars, counts, figures, listing, over_time, steps
 from dashboards.parts import board, now, query, rows
 from dashboards.side_by_side import INFO, NAMED, WHAT, each, highest, history, one
 
-LIVE = "on (run) group_left (workload, backend, loop, pool) devbench_run_info"
+LIVE = f"on (run) group_left ({live_run.NAMES}) {live_run.INFO}"
 DAY = 24 * 3600
 WEEK = 7 * DAY
 REQUESTS = "devbench_hub_request_duration_seconds_bucket"
@@ -26,7 +27,7 @@ def dashboard() -> Dashboard:
         ),
         listing(
             "Not complete",
-            "Latest results that failed or were cut off. The link shows the hub's page of it.",
+            "Latest results that failed or were cut off. The link shows its history.",
             "none",
             {name: name for name in ("status", *WHAT)},
             rows(f"""({one("status", "status", where='{status!="complete"}')} == 1) * on (key) {NAMED}"""),
@@ -54,7 +55,7 @@ def dashboard() -> Dashboard:
             "suffix:s/s",
             query(
                 f"rate(devbench_cpu_throttled_seconds_total[$__rate_interval]) * {LIVE}",
-                "{{workload}} on {{backend}} {{pool}} {{loop}}",
+                live_run.LEGEND,
             ),
         )
         .axis_soft_max(0.1)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from grafana_foundation_sdk.builders.dashboard import Dashboard
 
-from dashboards.panels import BAD, DOUBTFUL, GOOD, PLAIN, WHOLE, heat, over_time, stacked, states
-from dashboards.parts import CHOSEN, board, labelled, query, rows
+from dashboards.panels import BAD, DOUBTFUL, GOOD, PLAIN, WHOLE, Cells, heat, over_time, stacked, states
+from dashboards.parts import CHOSEN, board, query
 from dashboards.side_by_side import ALL_PHASES
 
 INFO = "devbench_run_info"
-NAMED = f"on (run) group_left (workload, backend, loop, pool) {INFO}{{{CHOSEN}}}"
+NAMES = "workload, backend, loop, pool"
+NAMED = f"on (run) group_left ({NAMES}) {INFO}{{{CHOSEN}}}"
 LEGEND = "{{workload}} on {{backend}} {{pool}} {{loop}}"
 WHAT = ("run", "workload", "backend", "pool", "loop")
 BUCKETS = "devbench_step_duration_seconds_bucket"
@@ -31,10 +32,9 @@ def dashboard() -> Dashboard:
     numbered = " or ".join(
         f'{number} * (devbench_run_state{{state="{state}"}} == 1)' for number, state in enumerate(STATES, 1)
     )
-    named = "run, workload, backend, loop, pool"
     phases = (
         "max by (run, phase) (last_over_time(devbench_phase_seconds[$__range])) * on (run) "
-        f"group_left (workload, backend, loop, pool) max by ({named}) (last_over_time({INFO}{{{CHOSEN}}}[$__range]))"
+        f"group_left ({NAMES}) max by (run, {NAMES}) (last_over_time({INFO}{{{CHOSEN}}}[$__range]))"
     )
     panels = [
         states(
@@ -82,9 +82,7 @@ def dashboard() -> Dashboard:
             "Phases",
             "Mean seconds of each phase so far, of the runs of this time.",
             "s",
-            "what",
-            ("phase", ALL_PHASES),
-            rows(labelled(phases, "what", WHAT)),
+            Cells(phases, WHAT, "phase", ALL_PHASES),
         ).span(WHOLE),
         "The machine",
         over_time(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from grafana_foundation_sdk.builders import (
     barchart,
@@ -29,7 +29,7 @@ from grafana_foundation_sdk.models.dashboard import (
 )
 from grafana_foundation_sdk.models.prometheus import PromQueryFormat
 
-from dashboards.parts import SOURCE, Query
+from dashboards.parts import SOURCE, Query, rows
 
 WIDTH, HEIGHT = 12, 9
 WHOLE = 24
@@ -170,50 +170,49 @@ def listing(
     return _common(panel, title, description, queries)
 
 
-def _matrix(panel: Any, row: str, column: str, names: Sequence[str]) -> None:
-    """Makes of a value a row a matrix of rows in their order, columns in the order given."""
-    by = {"rowField": row, "columnField": column, "valueField": "Value", "emptyValue": "null"}
-    corner = f"{row}\\{column}"
-    panel.with_transformation(DataTransformerConfig("groupingToMatrix", options=by))
-    panel.with_transformation(DataTransformerConfig("sortBy", options={"sort": [{"field": corner}]}))
-    order = {name: place for place, name in enumerate((corner, *names))}
-    options = {"indexByName": order, "renameByName": {corner: "program"}}
-    panel.with_transformation(DataTransformerConfig("organize", options=options))
-
-
-def matrix(title: str, description: str, unit: str, row: str, column: tuple[str, Sequence[str]], one: Query) -> Any:
-    """A table of the latest values: a row for each value of a label, a column for each of another.
+class Cells(NamedTuple):
+    """The latest values by program and by another label.
 
     Args:
-        title: of the panel.
-        description: what it shows.
-        unit: of the values.
-        row: label that names a row.
-        column: label that names a column, and the columns from the first on.
-        one: gives a row for each cell.
+        expression: gives a value for each cell.
+        program: labels that together name a row or a bar.
+        label: names a column or a part of a bar.
+        columns: its values from the first on.
     """
-    panel = table.Panel().unit(unit).thresholds(steps("text")).min_width(60)
-    panel.override_by_name("program", [DynamicConfigValue("custom.width", 320)])
-    _matrix(panel, row, *column)
+
+    expression: str
+    program: Sequence[str]
+    label: str
+    columns: Sequence[str]
+
+
+def _by_program(panel: Any, title: str, description: str, cells: Cells) -> Any:
+    """Makes of a value a row a matrix: programs in their order, columns in the order given."""
+    corner = f"what\\{cells.label}"
+    names = ", ".join(f'"{name}"' for name in cells.program)
+    one = rows(f'label_join({cells.expression}, "what", " ", {names})')
+    by = {"rowField": "what", "columnField": cells.label, "valueField": "Value", "emptyValue": "null"}
+    panel.with_transformation(DataTransformerConfig("groupingToMatrix", options=by))
+    panel.with_transformation(DataTransformerConfig("sortBy", options={"sort": [{"field": corner}]}))
+    order = {name: place for place, name in enumerate((corner, *cells.columns))}
+    options = {"indexByName": order, "renameByName": {corner: "program"}}
+    panel.with_transformation(DataTransformerConfig("organize", options=options))
     return _common(panel, title, description, [one])
 
 
-def stacked(title: str, description: str, unit: str, bar: str, parts: tuple[str, Sequence[str]], one: Query) -> Any:
-    """Bars of the latest values, each of parts that lie on each other.
+def matrix(title: str, description: str, unit: str, cells: Cells) -> Any:
+    """A table of the latest values: a row a program, a column for each value of another label."""
+    panel = table.Panel().unit(unit).thresholds(steps("text")).min_width(60)
+    panel.override_by_name("program", [DynamicConfigValue("custom.width", 320)])
+    return _by_program(panel, title, description, cells)
 
-    Args:
-        title: of the panel.
-        description: what it shows.
-        unit: of the values.
-        bar: label that names a bar.
-        parts: label that names a part, and the parts from the first on.
-        one: gives a row for each part of each bar.
-    """
+
+def stacked(title: str, description: str, unit: str, cells: Cells) -> Any:
+    """Bars of the latest values, one a program, each of parts that lie on each other."""
     panel = barchart.Panel().unit(unit).axis_label(title).orientation(kinds.VizOrientation.HORIZONTAL)
     panel.stacking(kinds.StackingMode.NORMAL).show_value(kinds.VisibilityMode.NEVER).x_tick_label_max_length(60)
     panel.legend(_legend(kinds.LegendDisplayMode.LIST)).tooltip(_all_series())
-    _matrix(panel, bar, *parts)
-    return _common(panel, title, description, [one])
+    return _by_program(panel, title, description, cells)
 
 
 def heat(title: str, description: str, unit: str, one: Query) -> Any:

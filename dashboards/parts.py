@@ -46,12 +46,6 @@ def rows(expression: str) -> Query:
     return now(expression).format(PromQueryFormat.TABLE)
 
 
-def labelled(expression: str, label: str, joined: Sequence[str]) -> str:
-    """An expression with one more label: the values of others, a space between them."""
-    names = ", ".join(f'"{name}"' for name in joined)
-    return f'label_join({expression}, "{label}", " ", {names})'
-
-
 def variable(name: str, label: str, info: str) -> build.QueryVariable:
     """A choice among the values of a label, all of them at first; also those series that lack it."""
     values: dict[str, object] = {"query": f"label_values({info}, {name})", "refId": name}
@@ -79,9 +73,8 @@ def board(
         since: how far back it shows at first.
     """
     made = build.Dashboard(f"devbench / {title}").uid(f"devbench-{uid}").description(description).tags([TAG])
-    made.time(f"now-{since}", "now").refresh("30s").timezone("browser").tooltip(
-        DashboardCursorSync.CROSSHAIR
-    ).readonly()
+    made.time(f"now-{since}", "now").refresh("30s").timezone("browser")
+    made.tooltip(DashboardCursorSync.CROSSHAIR).readonly()
     made.with_variable(build.DatasourceVariable("datasource").label("Data source").type("prometheus"))
     for name, label in (("workload", "Workload"), ("backend", "Backend"), ("pool", "Pool")):
         made.with_variable(variable(name, label, info))

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from grafana_foundation_sdk.builders.dashboard import Dashboard, DashboardLink
 from grafana_foundation_sdk.models.dashboard import DashboardLinkType, DynamicConfigValue
 
-from dashboards.panels import BAD, GOOD, PLAIN, WHOLE, bars, listing, matrix, stacked, steps
-from dashboards.parts import CHOSEN, Query, board, labelled, now, rows
+from dashboards.panels import BAD, GOOD, PLAIN, WHOLE, Cells, bars, listing, matrix, stacked, steps
+from dashboards.parts import CHOSEN, Query, board, now, rows
 
 INFO = "devbench_result_info"
 NAMES = "workload, backend, loop, dtype, pool"
@@ -17,6 +17,7 @@ NAMED = f"group_left ({NAMES}, program) max by (key, {NAMES}, program) ({INFO}{{
 
 LEGEND = "{{workload}} on {{backend}} {{pool}} {{loop}} {{dtype}}"
 WHAT = ("workload", "backend", "pool", "loop", "dtype")
+"""What names a result to a reader, in this order."""
 
 SAME = "program, pool"
 """What a device and the CPU that it is set against have in common."""
@@ -122,25 +123,19 @@ def dashboard() -> Dashboard:
             "Phases of a cold start",
             "Mean seconds of each phase before the second step, and of the warm-up.",
             "s",
-            "what",
-            ("phase", ALL_PHASES),
-            rows(labelled(phases, "what", WHAT)),
+            Cells(phases, WHAT, "phase", ALL_PHASES),
         ).span(WHOLE),
         matrix(
             "Whole training, projected",
             "Build and fit (article), and from a cold start (cold), at the mean step.",
             "s",
-            "what",
-            ("bracket", ("article", "cold")),
-            rows(labelled(each("projected_seconds", "bracket"), "what", WHAT)),
+            Cells(each("projected_seconds", "bracket"), WHAT, "bracket", ("article", "cold")),
         ),
         matrix(
             "A step alone",
             "Quantiles of single steps, each synchronised; longer than the typical step where steps overlap.",
             "s",
-            "what",
-            ("of", ("p50", "p90", "p99")),
-            rows(labelled(" or ".join(quantiles), "what", WHAT)),
+            Cells(" or ".join(quantiles), WHAT, "of", ("p50", "p90", "p99")),
         ),
         "Throughput and transfers",
         bars(

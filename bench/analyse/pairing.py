@@ -70,8 +70,8 @@ def within_group(members: Sequence[Result]) -> list[tuple[Result, Result]]:
     """Base and other of those that took turns: each with the one before it that is nearest, on another backend if any.
 
     So of two cases on two backends, each case on the second backend is compared with the same case on the first; of two
-    cases or files in two loops, each with the same loop's file, or the same case's loop. What differs from all before
-    it in more than one thing stands against the first of them, which is not fair and says so.
+    cases in two loops likewise, and of two files in two loops each loop with the same loop of the first file. What
+    differs from all before it in more than one thing stands against the first of them, which is not fair and says so.
     """
     found = []
     for place, other in enumerate(members[1:], 1):

@@ -52,10 +52,8 @@ def compare(
             "Results are comparable when they differ in one thing only: backend, loop, a parameter, a user's file.",
         )
     refused = [] if force else [each for each in found if each.unfair]
-    if refused and pairing.asked:
-        _refuse(refused[0])
     shown = [each for each in found if each not in refused]
-    if not shown:
+    if refused and (pairing.asked or not shown):
         _refuse(refused[0])
     error = _gate(shown, refused, settings.threshold) if fail_on else None
     document = None
