@@ -16,6 +16,7 @@ from bench.output.report import charts, curves, drawing, html
 from bench.output.report import compose as module
 from bench.output.report.charts import Ratio, Segment, Spread
 from bench.output.report.compose import compose
+from bench.output.report.parts import Table
 from bench.result import Failure, Result, Summary
 
 pytestmark = pytest.mark.once
@@ -87,6 +88,25 @@ def test_differences_and_what_is_wrong_have_a_sign_beside_their_colour(pair: str
     for row in re.findall(r'<tr class="(?:differs|alarm)">.*?</tr>', pair):
         assert 'class="mark"' in row
     assert re.search(r'<tr class="differs"><th scope="row"><span class="mark" title="differs">≠</span> loop</th>', pair)
+
+
+def test_of_two_cases_on_two_backends_each_row_of_the_verdicts_names_what_it_is_compared_with(tmp_path: Path) -> None:
+    cases = [
+        measured(f"{n}", [step, step * 1.01], case=case, backend=backend)
+        for n, (backend, case, step) in enumerate(
+            [("cpu", "large", 0.1), ("cpu", "small", 0.01), ("cuda", "large", 0.05), ("cuda", "small", 0.02)]
+        )
+    ]
+    (section,) = [
+        each for each in compose(folder(tmp_path, *cases), 0.02).chapters[0].sections if each.title == "Verdicts"
+    ]
+    (table,) = [each for each in section.parts if isinstance(each, Table)]
+    assert table.head[:3] == ("", "compared with", "verdict")
+    assert [(row.label, *row.cells[:2]) for row in table.rows] == [
+        ("small, cpu", "large, cpu", "faster"),
+        ("large, cuda", "large, cpu", "faster"),
+        ("small, cuda", "small, cpu", "slower"),
+    ]
 
 
 def test_what_a_program_wrote_is_text_and_never_markup(tmp_path: Path) -> None:

@@ -75,6 +75,23 @@ def test_an_unfair_comparison_gets_its_reason_and_no_verdict() -> None:
     assert told.startswith("no fair comparison of cuda with cpu: cifar on cuda, as-written did not run where it claims")
 
 
+def test_what_took_turns_is_compared_with_what_is_nearest_and_a_failure_is_told_once() -> None:
+    failed = {"status": "failed", "failure": killed(), "summary": Summary(), "samples": []}
+    told = sentences(
+        measured("1", [0.10, 0.10, 0.101], case="large"),
+        measured("2", [0.01, 0.01, 0.0101], case="small"),
+        measured("3", [], case="large", backend="cuda", **failed),
+        measured("4", [0.02, 0.02, 0.0201], case="small", backend="cuda"),
+    )
+    assert [each.split(" [")[0] for each in told] == [
+        "large, cuda failed: the worker was killed by SIGKILL, as by the system when memory ends",
+        "small, cpu is 10.000 times",
+        "small, cuda takes 2.00 times",
+    ]
+    assert told[1].endswith("as fast as large, cpu per step")
+    assert told[2].endswith("as long as small, cpu per step")
+
+
 def test_one_result_alone_is_told_by_its_step_and_by_how_sure_that_is() -> None:
     assert words.level(measured("1", [0.1, 0.1, 0.101])).startswith("a step takes 100.3 ± ")
     assert words.level(measured("1", [0.1])) == (

@@ -58,7 +58,7 @@ def tell(results: list[Result], threshold: float, explanation: Explanation | Non
     """What a chapter tells.
 
     Args:
-        results: the first is the one that the others are compared with.
+        results: in the order in which they are shown, at least one.
         threshold: relative difference that matters.
         explanation: what was found out by these rungs, where they are such.
         sweep: whether they are the points of one.

@@ -49,7 +49,7 @@ class Listed:
 
 @dataclass
 class Set:
-    """Results of one chapter, the first of which the others are compared with.
+    """Results of one chapter, in the order in which they are shown.
 
     Args:
         members: the results that are shown.

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bench.analyse.compare import Comparison, compare
+from bench.analyse.pairing import within_group
 from bench.output.lines import plain
 from bench.output.report.names import names
 from bench.result import Result
@@ -16,9 +17,9 @@ class Subject:
     """Results of one chapter.
 
     Args:
-        results: the first is the one that the others are compared with.
+        results: in the order in which they are shown.
         names: a short name for each.
-        comparisons: each of the others as against the first.
+        comparisons: of each but the first, as against the one before it that is nearest (`within_group`).
     """
 
     results: Sequence[Result]
@@ -33,7 +34,7 @@ class Subject:
             results: at least one.
             threshold: relative difference that matters.
         """
-        compared = [compare(results[0], each, threshold) for each in results[1:]]
+        compared = [compare(base, other, threshold) for base, other in within_group(results)]
         return cls(results, [plain(name) for name in names(results)], compared)
 
     @property

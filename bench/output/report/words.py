@@ -37,15 +37,30 @@ def failure(result: Result) -> str:
 def verdicts(
     comparisons: Sequence[Comparison], results: Mapping[str, Result], names: Mapping[str, str]
 ) -> Iterator[str]:
-    """What comparisons with one base say, a sentence each; what holds for several alike in one sentence.
+    """What comparisons say, a sentence each; what holds for several alike of one base in one sentence.
 
     Args:
-        comparisons: all with the same base, at least one.
+        comparisons: at least one.
         results: by id.
         names: short names by id.
     """
-    base = comparisons[0].base.id
-    yield from _failures([results[base], *(results[each.other.id] for each in comparisons)], names)
+    yield from _failures(results.values(), names)
+    for base, found in by_base(comparisons).items():
+        yield from _against(base, found, results, names)
+
+
+def by_base(comparisons: Iterable[Comparison]) -> dict[str, list[Comparison]]:
+    """Comparisons by the id of what they are with, in their order."""
+    found: dict[str, list[Comparison]] = {}
+    for each in comparisons:
+        found.setdefault(each.base.id, []).append(each)
+    return found
+
+
+def _against(
+    base: str, comparisons: Sequence[Comparison], results: Mapping[str, Result], names: Mapping[str, str]
+) -> Iterator[str]:
+    """What those with one base say."""
     alive = [each for each in comparisons if results[each.other.id].status != "failed"]
     if results[base].status == "failed":
         if alive:

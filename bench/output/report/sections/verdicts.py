@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 from bench.analyse.breakeven import BreakEven
@@ -13,18 +14,27 @@ from bench.output.report.subject import Subject
 from bench.result import Result
 
 TITLE = "Verdicts"
-HEAD = ("compared with {}", "verdict", "time over that of {}", "from", "ahead from a cold start", "differs too")
+HEAD = ("from", "ahead from a cold start", "differs too")
 
 
 def section(subject: Subject) -> Section | None:
-    """Verdicts on all but the first; none where there is but one."""
+    """Verdicts on all but the first; none where there is but one.
+
+    What each was compared with stands in the table's heads where that is the same for all, else in a column.
+    """
     if not subject.comparisons:
         return None
-    base = subject.names[0]
-    results = {each.id: each for each in subject.results}
-    rows = [_row(each, subject.name_of, results) for each in subject.comparisons]
-    table = Table(f"Verdicts as against {base}", tuple(each.format(base) for each in HEAD), tuple(rows))
-    return Section(TITLE, (*_figure(subject, base), table, *_unfair(subject)), brief=True)
+    results, names = {each.id: each for each in subject.results}, subject.name_of
+    rows = [_row(each, names, results) for each in subject.comparisons]
+    bases = [names[each.base.id] for each in subject.comparisons]
+    if len(set(bases)) == 1:
+        base = bases[0]
+        heads: tuple[str, ...] = (f"compared with {base}", "verdict", f"time over that of {base}", *HEAD)
+        table = Table(f"Verdicts as against {base}", heads, tuple(rows))
+    else:
+        rows = [replace(row, cells=(base, *row.cells)) for row, base in zip(rows, bases, strict=True)]
+        table = Table("Verdicts", ("", "compared with", "verdict", "time over that", *HEAD), tuple(rows))
+    return Section(TITLE, (*_figure(subject), table, *_unfair(subject)), brief=True)
 
 
 def _row(found: Comparison, names: dict[str, str], results: dict[str, Result]) -> Row:
@@ -70,7 +80,7 @@ def _unfair(subject: Subject) -> list[Remark]:
     return told
 
 
-def _figure(subject: Subject, base: str) -> list[Figure]:
+def _figure(subject: Subject) -> list[Figure]:
     """The fair ratios as points with their intervals."""
     fair = [each for each in subject.comparisons if each.ratio is not None and not each.unfair]
     points = [
@@ -83,7 +93,9 @@ def _figure(subject: Subject, base: str) -> list[Figure]:
     threshold = fair[0].threshold
     told = "; ".join(f"{each.name} {each.value:.3g}, {each.verdict}" for each in points)
     unit = " and ".join(sorted({each.unit for each in fair}))
-    caption = f"Time per {unit} over that of {base}, with its 95% interval; below 1 is faster. "
+    bases = {subject.name_of[each.base.id] for each in fair}
+    over = f"over that of {bases.pop()}" if len(bases) == 1 else "over that of what each is compared with in the table"
+    caption = f"Time per {unit} {over}, with its 95% interval; below 1 is faster. "
     caption += f"The band is ±{numbers.percent(threshold)}, the difference that matters."
-    alt = f"Points with intervals: time over that of {base}. {told}."
+    alt = f"Points with intervals: time {over}. {told}."
     return [Figure(caption, alt, partial(charts.ratios, points, threshold))]
