@@ -283,6 +283,13 @@ class Stop(Record):
     seconds: float | None = Field(None, description="wall time from the first worker's start until this was known")
 
 
+class Swept(Record):
+    """What a point tells of its sweep."""
+
+    axes: list[str] = Field(description="the parameters that are swept")
+    cut_short: str | None = Field(None, description="why no point after this one was measured, where some were left")
+
+
 class Result(Record):
     """All process samples of a spec, with their environment."""
 
@@ -301,6 +308,7 @@ class Result(Record):
         description="measured by itself, as a point of a sweep, or as a rung, a change or the peaks of an explanation",
     )
     part_of: str | None = Field(None, description="id of the sweep or explanation that it belongs to")
+    swept: Swept | None = None
     environment: dict[str, Any] = Field(default_factory=dict)
     price: Price | None = None
     summary: Summary = Field(default_factory=Summary)

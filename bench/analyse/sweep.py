@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import Field
 
 from bench.analyse.compare import step_ratio
+from bench.analyse.pairing import within_group
 from bench.analyse.verdict import Word, verdict
 from bench.result import Interval, Record, Result
 
@@ -29,12 +30,12 @@ class Ratio(Record):
     """How two curves stand to each other at one value."""
 
     values: dict[str, Any]
-    ratio: Interval = Field(description="time of the curve over that of the first, per step")
+    ratio: Interval = Field(description="time of the curve over that of its base, per step")
     verdict: Word
 
 
 class Crossing(Record):
-    """Where a curve overtakes the first."""
+    """Where a curve overtakes its base, or that one it."""
 
     value: float = Field(description="of the swept parameter, between two measured values on a logarithmic scale")
     low: float | None = Field(description="from here on it may be ahead; none where that is left of what was measured")
@@ -47,7 +48,8 @@ class Curve(Record):
 
     label: str
     points: list[Point]
-    ratios: list[Ratio] = Field(default_factory=list, description="to the first curve; none of the first itself")
+    base: str | None = Field(None, description="label of the curve before it that is nearest, which its ratios are to")
+    ratios: list[Ratio] = Field(default_factory=list)
     crossings: list[Crossing] = Field(default_factory=list)
     best: dict[str, Any] | None = Field(None, description="values with the most examples a second")
 
@@ -63,36 +65,53 @@ class Sweep(Record):
     cut_short: str | None = Field(None, description="why not all values were measured")
 
 
-def sweep_of(results: Sequence[Result], axes: Sequence[str], threshold: float, cut_short: str | None = None) -> Sweep:
+def sweep_of(results: Sequence[Result], threshold: float) -> Sweep:
     """Reads a sweep from its points' results.
 
     Args:
-        results: of all points of one sweep.
-        axes: names of the swept parameters.
+        results: of all points of one sweep, at least one.
         threshold: relative difference that matters.
-        cut_short: why not all values were measured.
     """
+    axes = axes_of(results)
     by_curve: dict[str, list[Result]] = {}
     for each in sorted(results, key=lambda r: _place(r, axes)):
         by_curve.setdefault(curve_label(each), []).append(each)
     names = list(dict.fromkeys(curve_label(r) for r in results))
     curves = [Curve(label=name, points=[_point(r, axes) for r in by_curve[name]]) for name in names]
-    first = {_place(r, axes): r for r in by_curve[names[0]]}
+    bases = {curve_label(other): curve_label(base) for base, other in within_group(firsts(results))}
     for curve in curves:
         _best(curve)
-        if curve is curves[0]:
+        curve.base = bases.get(curve.label)
+        if curve.base is None:
             continue
-        curve.ratios = _ratios(first, by_curve[curve.label], axes, threshold)
+        base = {_place(r, axes): r for r in by_curve[curve.base]}
+        curve.ratios = _ratios(base, by_curve[curve.label], axes, threshold)
         if len(axes) == 1 and _numeric(curve, axes[0]):
-            curve.crossings = crossings(axes[0], curve, curves[0].label)
+            curve.crossings = crossings(axes[0], curve)
     return Sweep(
         id=results[0].part_of or "",
         workload=results[0].spec.workload,
         axes={name: sorted({r.spec.params[name] for r in results}) for name in axes},
         threshold=threshold,
         curves=curves,
-        cut_short=cut_short,
+        cut_short=next((r.swept.cut_short for r in reversed(results) if r.swept and r.swept.cut_short), None),
     )
+
+
+def axes_of(results: Sequence[Result]) -> list[str]:
+    """The swept parameters; of results that do not name them, those that differ."""
+    if results[0].swept is not None:
+        return results[0].swept.axes
+    names = dict.fromkeys(name for each in results for name in each.spec.params)
+    return [name for name in names if len({str(each.spec.params.get(name)) for each in results}) > 1]
+
+
+def firsts(results: Sequence[Result]) -> list[Result]:
+    """The first point of each curve: where and how it ran is the same along it."""
+    found: dict[str, Result] = {}
+    for each in results:
+        found.setdefault(curve_label(each), each)
+    return list(found.values())
 
 
 def curve_label(result: Result) -> str:
@@ -101,8 +120,8 @@ def curve_label(result: Result) -> str:
     return ", ".join([*([spec.case] if spec.case else []), spec.backend, spec.loop])
 
 
-def crossings(axis: str, curve: Curve, first: str) -> list[Crossing]:
-    """Where the ratio to the first passes 1, interpolated between neighbours on logarithms of both.
+def crossings(axis: str, curve: Curve) -> list[Crossing]:
+    """Where the ratio to the base passes 1, interpolated between neighbours on logarithms of both.
 
     Its interval reaches to where the bounds of the ratio's own interval pass 1: it is as wide as the data leave it.
     """
@@ -123,14 +142,14 @@ def crossings(axis: str, curve: Curve, first: str) -> list[Crossing]:
                 value=value,
                 low=max((x for x in low if x <= value), default=None),
                 high=min((x for x in high if x >= value), default=None),
-                ahead=curve.label if falling else first,
+                ahead=curve.label if falling else curve.base or "",
             )
         )
     return found
 
 
 def _overtakings(ratios: Sequence[Ratio]) -> list[tuple[int, bool]]:
-    """Where a curve and the first change places: the neighbour to the left, and whether the ratio falls below 1.
+    """Where a curve and its base change places: the neighbour to the left, and whether the ratio falls below 1.
 
     Between two points where it is settled who is ahead, or such a point and the curve's end, there is one such place at
     most, however often noise passes 1 there; where nothing is settled there is none.
@@ -184,11 +203,11 @@ def _point(result: Result, axes: Sequence[str]) -> Point:
 
 
 def _ratios(
-    first: dict[tuple[Any, ...], Result], others: Sequence[Result], axes: Sequence[str], threshold: float
+    bases: dict[tuple[Any, ...], Result], others: Sequence[Result], axes: Sequence[str], threshold: float
 ) -> list[Ratio]:
     found = []
     for other in others:
-        base = first.get(_place(other, axes))
+        base = bases.get(_place(other, axes))
         if base is None or base.failure or other.failure:
             continue
         ratio, _ = step_ratio(base, other)
@@ -209,7 +228,7 @@ def _place(result: Result, axes: Sequence[str]) -> tuple[Any, ...]:
 
 
 def open_brackets(sweep: Sweep) -> list[tuple[float, float]]:
-    """Neighbouring values between which a curve overtakes the first: where another point would tell most."""
+    """Neighbouring values between which a curve overtakes another: where another point would tell most."""
     (axis,) = sweep.axes
     found = [
         (float(curve.ratios[left].values[axis]), float(curve.ratios[left + 1].values[axis]))

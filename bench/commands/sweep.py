@@ -59,7 +59,7 @@ def sweep(
                     raise
                 stopped = Interrupted(error.signum, sweeping.results)
                 link.state = ("interrupted", stopped.message)
-                sweeping.cut_short = "it was interrupted"
+                sweeping.cut_short("it was interrupted")
                 found = sweeping.read()
         _tell(found, stopped, settings)
 

@@ -1,7 +1,8 @@
 """A sweep: one workload at several values of its parameters, each point a session of its own.
 
-Along one parameter the points go from the smallest up, so that memory's end ends the sweep; where several backends
-or loops are compared, further points then close in on where one overtakes another.
+Points go from the smallest up, and what is larger in every parameter than one that memory did not hold is not tried;
+along one parameter, where several backends or loops are compared, further points then close in on where one overtakes
+another.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from bench.measure import stopping
 from bench.measure.plan import plan
 from bench.measure.session import Save, Session
 from bench.progress import Listener
-from bench.result import Result
+from bench.result import Result, Swept
 from bench.settings import RunSettings
 from bench.syntax import axis
 
@@ -55,7 +56,8 @@ class Sweeping:
     new_id: Callable[[], str]
     point_time: float
     results: list[Result] = field(default_factory=list)
-    cut_short: str | None = None
+    ended: list[tuple[Mapping[str, str], str]] = field(default_factory=list)
+    """Points that memory did not hold, and on which backends."""
 
     def __post_init__(self) -> None:
         if self.settings.profile is not None:
@@ -75,6 +77,10 @@ class Sweeping:
             Interrupted: by a signal; `results` hold what was measured.
         """
         for point in self._grid():
+            smaller = next((each for each in self.ended if _beyond(point, each[0])), None)
+            if smaller is not None:
+                self.cut_short(f"memory ended at {_said(smaller[0])} ({smaller[1]})")
+                continue
             if self._enough() or not self._measure(point):
                 break
         while len(self.axes) == 1 and self.results and not self._enough():
@@ -90,8 +96,16 @@ class Sweeping:
             UsageError: there is no point.
         """
         if not self.results:
-            raise UsageError("no point of the sweep was measured", self.cut_short or "Give it more --max-time.")
-        return sweep_of(self.results, list(self.axes), self.settings.threshold, self.cut_short)
+            raise UsageError("no point of the sweep was measured", "Give it more --max-time.")
+        return sweep_of(self.results, self.settings.threshold)
+
+    def cut_short(self, why: str) -> None:
+        """Keeps with the last point why not all values were measured; the first reason holds."""
+        if self.results and not any(each.swept and each.swept.cut_short for each in self.results):
+            for each in self.results:
+                if each.group == self.results[-1].group:
+                    each.swept = Swept(axes=list(self.axes), cut_short=why)
+                    self.save(each)
 
     def _grid(self) -> Any:
         for values in itertools.product(*self.axes.values()):
@@ -105,7 +119,7 @@ class Sweeping:
     def _enough(self) -> bool:
         """Whether the sweep's time is over."""
         if time.monotonic() - self.begun > self.settings.max_time and self.results:
-            self.cut_short = self.cut_short or "its time was over; --max-time gives it more"
+            self.cut_short("its time was over; --max-time gives it more")
             return True
         return False
 
@@ -119,15 +133,15 @@ class Sweeping:
         except UsageError as error:
             if not self.results:
                 raise
-            self.cut_short = f"{_said(point)} can't be: {error.message}"
+            self.cut_short(f"{_said(point)} can't be: {error.message}")
             return False
         session = Session(group, settings, self.save, self.listener, self.new_id, ("sweep", self.id), PILOT)
+        for each in session.results:
+            each.swept = Swept(axes=list(self.axes))
         self.results += session.results
         session.run()
-        if any(memory_ended(r) for r in session.results) and len(self.axes) == 1:
-            whose = ", ".join(r.spec.backend for r in session.results if memory_ended(r))
-            self.cut_short = f"memory ended at {_said(point)} ({whose})"
-            return False
+        if any(memory_ended(r) for r in session.results):
+            self.ended.append((point, ", ".join(r.spec.backend for r in session.results if memory_ended(r))))
         return True
 
     def _between(self) -> dict[str, str] | None:
@@ -169,6 +183,14 @@ def _is_number(text: str) -> bool:
         return math.isfinite(float(text))
     except ValueError:
         return False
+
+
+def _beyond(point: Mapping[str, str], ended: Mapping[str, str]) -> bool:
+    """Whether a point is as large as one that memory did not hold, or larger; words are no larger than each other."""
+    return all(
+        value == ended[name] or (_is_number(value) and _is_number(ended[name]) and float(value) > float(ended[name]))
+        for name, value in point.items()
+    )
 
 
 def _said(point: Mapping[str, Any]) -> str:

@@ -30,29 +30,28 @@ def text(sweep: Sweep, width: int = WIDTH) -> str:
 
 
 def columns(sweep: Sweep) -> tuple[list[str], list[tuple[str, list[str]]]]:
-    """The points' names, and of each curve its name with a cell for each point, its ratios to the first beside it."""
+    """The points' names, and of each curve its name with a cell for each point, its ratios beside it."""
     places = _places(sweep)
     found: list[tuple[str, list[str]]] = []
     for curve in sweep.curves:
         found.append((curve.label, [_point(curve, place) for place in places]))
         if curve.ratios:
-            found.append((f"… over {sweep.curves[0].label}", [_ratio(curve, place) for place in places]))
+            found.append((f"… over {curve.base}", [_ratio(curve, place) for place in places]))
     return [_said(place) for place in places], found
 
 
 def sentences(sweep: Sweep) -> list[str]:
     """Who overtakes whom and where, what is fastest, and why the sweep ended before its time."""
     told = []
-    first = sweep.curves[0].label
-    for curve in sweep.curves[1:]:
-        if len(sweep.axes) != 1:
+    for curve in sweep.curves:
+        if curve.base is None or len(sweep.axes) != 1:
             continue
         (name,) = sweep.axes
-        told += [_crossing(name, each, curve.label, first) for each in curve.crossings]
+        told += [_crossing(name, each, curve.label, curve.base) for each in curve.crossings]
         if curve.ratios and not all(isinstance(r.values[name], (int, float)) for r in curve.ratios):
-            told.append(f"{curve.label} is {_by_value(curve, name, first)}")
+            told.append(f"{curve.label} is {_by_value(curve, name, curve.base)}")
         elif not curve.crossings and curve.ratios:
-            told.append(_throughout(curve, name, first))
+            told.append(_throughout(curve, name, curve.base))
     for curve in sweep.curves:
         if curve.best:
             best = next(p for p in curve.points if p.values == curve.best)
@@ -67,30 +66,30 @@ def sentences(sweep: Sweep) -> list[str]:
     return told
 
 
-def _throughout(curve: Curve, name: str, first: str) -> str:
+def _throughout(curve: Curve, name: str, base: str) -> str:
     """Who is ahead where nobody overtakes, as far as that is settled anywhere."""
     where = f"from {name} {curve.ratios[0].values[name]} to {curve.ratios[-1].values[name]}"
     settled = next((r.verdict for r in curve.ratios if r.verdict in ("faster", "slower")), None)
     if settled is None:
         same = all(r.verdict == "same" for r in curve.ratios)
-        return f"{curve.label} and {first} " + ("take the same time" if same else "can't be told apart") + f" {where}"
-    ahead, behind = (first, curve.label) if settled == "slower" else (curve.label, first)
+        return f"{curve.label} and {base} " + ("take the same time" if same else "can't be told apart") + f" {where}"
+    ahead, behind = (base, curve.label) if settled == "slower" else (curve.label, base)
     return f"{ahead} is ahead of {behind} {where}: nobody overtakes"
 
 
-def _by_value(curve: Curve, name: str, first: str) -> str:
-    """Where a curve is slower and where it is faster than the first, along an axis without an order."""
+def _by_value(curve: Curve, name: str, base: str) -> str:
+    """Where a curve is slower and where it is faster than its base, along an axis without an order."""
     sides = {
         word: [str(r.values[name]) for r in curve.ratios if (r.ratio.value > 1) is slower]
         for word, slower in (("slower", True), ("faster", False))
     }
     told = [(word, f"at {name} {' and '.join(values)}") for word, values in sides.items() if values]
     (word, places), *rest = told
-    return ", ".join([f"{word} than {first} {places}", *(f"{other} {there}" for other, there in rest)])
+    return ", ".join([f"{word} than {base} {places}", *(f"{other} {there}" for other, there in rest)])
 
 
-def _crossing(name: str, found: Crossing, label: str, first: str) -> str:
-    behind = first if found.ahead == label else label
+def _crossing(name: str, found: Crossing, label: str, base: str) -> str:
+    behind = base if found.ahead == label else label
     low = f"{found.low:.3g}" if found.low is not None else "below what was measured"
     high = f"{found.high:.3g}" if found.high is not None else "above what was measured"
     return f"{found.ahead} overtakes {behind} at {name} {found.value:.3g} [{low}, {high}]"

@@ -13,7 +13,7 @@ pytestmark = [pytest.mark.timeout(SECONDS), pytest.mark.once]
 
 
 def test_a_sweep_ends_where_memory_does_and_says_so(tmp_path: Path) -> None:
-    words = ("--loop", "step", "--param", "batch=1..10000000*10000000", "--json", *ONCE)
+    words = ("--loop", "step", "--param", "batch=1,10000000,20000000", "--json", *ONCE)
     with started(tmp_path, "sweep", own("grows"), *words) as run:
         run.process.wait(timeout=SECONDS)
         ended = run.end()
@@ -24,6 +24,7 @@ def test_a_sweep_ends_where_memory_does_and_says_so(tmp_path: Path) -> None:
     assert curve["points"][1]["failure"].startswith("OOM when allocating tensor with shape[10000000,1000000]")
     assert found["cut_short"] == "memory ended at batch=10000000 (cpu)"
     assert {r.purpose for r in ended.every} == {"sweep"}
+    assert [r.swept.cut_short for r in ended.every if r.swept] == [None, found["cut_short"]]
 
 
 def test_two_files_take_turns_and_end_with_a_verdict(tmp_path: Path) -> None:

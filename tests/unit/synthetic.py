@@ -26,6 +26,7 @@ from bench.result import (
     Series,
     Stop,
     Summary,
+    Swept,
     Warned,
 )
 from bench.spec import Data, Spec, Threads
@@ -225,6 +226,7 @@ def swept(part_of: str = "along") -> list[Result]:
                 measured(
                     str(100 + len(found)), [step, 1.01 * step, 0.99 * step], params={"batch": batch}, backend=backend,
                     workload="dense-inference", purpose="sweep", part_of=part_of, group=f"point {n}",
+                    swept=Swept(axes=["batch"]),
                 )
             )  # fmt: skip
     return found

@@ -16,7 +16,7 @@ from bench.errors import SettingsError
 from bench.measure import sweep as measuring
 from bench.measure.sweep import Sweeping, axes_of
 from bench.output import sweeps
-from bench.result import Failure, Result
+from bench.result import Failure, Result, Swept
 from bench.settings import load
 from bench.syntax import axis
 
@@ -63,6 +63,7 @@ def at(batch: int, step: float, backend: str, noise: Sequence[float] = NOISE, **
         samples=[sample(n, step * each) for n, each in enumerate(noise, 1)],
         purpose="sweep",
         part_of="s",
+        swept=Swept(axes=["batch"]),
         **changes,
     )
     made.summary.examples_per_second = batch / step
@@ -80,7 +81,7 @@ def two_lines(crossing: float, noise: Sequence[float] = NOISE) -> list[Result]:
 
 @pytest.mark.parametrize("crossing", [3.0, 11.0, 40.0])
 def test_the_crossing_is_where_the_lines_meet_and_its_interval_holds_that(crossing: float) -> None:
-    (found,) = sweep_of(two_lines(crossing), ["batch"], 0.02).curves[1].crossings
+    (found,) = sweep_of(two_lines(crossing), 0.02).curves[1].crossings
     assert found.value == pytest.approx(crossing, rel=0.02)
     assert found.low is not None
     assert found.high is not None
@@ -90,21 +91,20 @@ def test_the_crossing_is_where_the_lines_meet_and_its_interval_holds_that(crossi
 
 def test_noisier_ratios_make_the_crossings_interval_wider() -> None:
     quiet, loud = (
-        sweep_of(two_lines(11.0, noise), ["batch"], 0.02).curves[1].crossings[0]
-        for noise in ((1, 1.002, 0.998), (1, 1.1, 0.9))
+        sweep_of(two_lines(11.0, noise), 0.02).curves[1].crossings[0] for noise in ((1, 1.002, 0.998), (1, 1.1, 0.9))
     )
     assert (quiet.low or 0) > (loud.low or 0)
     assert (quiet.high or math.inf) < (loud.high or math.inf)
 
 
 def test_a_crossing_too_near_the_end_has_no_bound_there() -> None:
-    (found,) = sweep_of(two_lines(60.0, (1, 1.1, 0.9)), ["batch"], 0.02).curves[1].crossings
+    (found,) = sweep_of(two_lines(60.0, (1, 1.1, 0.9)), 0.02).curves[1].crossings
     assert found.high is None
     assert found.low is not None
 
 
 def test_curves_that_do_not_meet_say_who_is_ahead() -> None:
-    found = sweep_of(two_lines(200.0), ["batch"], 0.02)
+    found = sweep_of(two_lines(200.0), 0.02)
     assert found.curves[1].crossings == []
     told = " ".join(sweeps.sentences(found))
     assert "cpu, as-written is ahead of cuda, as-written from batch 1 to 64: nobody overtakes" in told
@@ -113,7 +113,9 @@ def test_curves_that_do_not_meet_say_who_is_ahead() -> None:
 def test_the_end_of_memory_is_a_finding_in_the_table_and_in_a_sentence() -> None:
     points = two_lines(11.0)
     points[-1].failure = Failure(kind="memory", message="OOM when allocating tensor")
-    shown = sweeps.text(sweep_of(points, ["batch"], 0.02, "memory ended at batch=64 (cuda)"))
+    points[-1].swept = Swept(axes=["batch"], cut_short="memory ended at batch=64 (cuda)")
+    shown = sweeps.text(sweep_of(points, 0.02))
+    assert "not all was measured: memory ended at batch=64 (cuda)" in " ".join(shown.split())
     assert "memory ended" in next(line for line in shown.splitlines() if line.startswith("batch 64"))
     assert "cuda, as-written: memory ended at batch 64: OOM" in " ".join(shown.split())
     assert max(map(len, shown.splitlines())) <= 80
@@ -123,7 +125,8 @@ def test_a_grid_has_a_line_a_pair_of_values() -> None:
     points = [at(batch, 0.001 * batch, "cpu") for batch in (1, 2)]
     for each in points:
         each.spec.params["epochs"] = 3
-    shown = sweeps.text(sweep_of(points, ["batch", "epochs"], 0.02))
+        each.swept = Swept(axes=["batch", "epochs"])
+    shown = sweeps.text(sweep_of(points, 0.02))
     assert [line[:17] for line in shown.splitlines() if line.startswith("batch")] == [
         "batch 1, epochs 3",
         "batch 2, epochs 3",
@@ -142,6 +145,8 @@ class Fake:
         if batch > 100:
             cuda.failure = Failure(kind="memory", message="OOM")
         self.results = [cpu, cuda]
+        for each in self.results:
+            each.spec.params["epochs"] = int(settings.param.get("epochs", "1"))
 
     def run(self) -> None:
         """Is done."""
@@ -175,6 +180,29 @@ def test_larger_points_than_memory_holds_are_not_tried(faked: type[Fake]) -> Non
     assert found.cut_short == "memory ended at batch=128 (cuda)"
 
 
+def test_of_a_grid_only_what_is_larger_in_all_than_memory_holds_is_not_tried(faked: type[Fake]) -> None:
+    sweep = sweeping("50,100,200,400")
+    sweep.axes["epochs"] = ["1", "2"]
+    assert sweep.run().cut_short == "memory ended at batch=200, epochs=1 (cuda)"
+    assert faked.measured == [50, 50, 100, 100, 200]
+
+
+def test_a_sweep_that_is_cut_short_says_why_with_its_last_point_only(faked: type[Fake]) -> None:
+    saved: list[Result] = []
+
+    def save(each: Result) -> Path:
+        saved.append(each)
+        return Path(each.id)
+
+    sweep = sweeping("64..256")
+    sweep.save = save
+    sweep.run()
+    assert {each.swept.cut_short for each in saved if each.swept} == {"memory ended at batch=128 (cuda)"}
+    assert {each.spec.params["batch"] for each in saved} == {128}
+    sweep.cut_short("it was interrupted")
+    assert sweep.read().cut_short == "memory ended at batch=128 (cuda)"
+
+
 def test_where_memory_ends_the_place_of_the_crossing_is_searched_all_the_same(faked: type[Fake]) -> None:
     found = sweeping("1..4096").run()
     assert max(faked.measured) == 128
@@ -193,7 +221,7 @@ def test_curves_that_only_noise_tells_apart_cross_nowhere(apart: float, told: st
         points.append(at(batch, 0.01 * batch, "cpu", [1.0] * 3))
         tilt = 1 + 0.004 * (-1) ** turn
         points.append(at(batch, 0.01 * batch * apart * tilt, "cuda", [1.0, 1.001, 0.999]))
-    found = sweep_of(points, ["batch"], 0.02)
+    found = sweep_of(points, 0.02)
     assert found.curves[1].crossings == []
     assert f"cuda, as-written and cpu, as-written {told} from batch 1 to 16" in " ".join(sweeps.sentences(found))
 
@@ -215,7 +243,6 @@ def test_an_axis_of_words_has_ratios_and_no_crossing() -> None:
             for place, first, other in (("model", 0.01, 0.02), ("serial", 0.03, 0.02))
             for loop, step in (("fit", first), ("step", other))
         ],
-        ["place"],
         0.02,
     )  # fmt: skip
     assert [round(r.ratio.value, 1) for r in found.curves[1].ratios] == [2.0, 0.7]
@@ -226,11 +253,19 @@ def test_an_axis_of_words_has_ratios_and_no_crossing() -> None:
 
 def test_cases_are_curves_of_their_own() -> None:
     points = [
-        result(f"{case}{batch}", case=case, params={"batch": batch}, group=f"{case}{batch}", purpose="sweep",
+        result(f"{case}{backend}{batch}", case=case, params={"batch": batch, "width": case}, group=f"{batch}",
+               purpose="sweep", backend=backend, swept=Swept(axes=["batch"]),
                samples=[sample(n, 0.01 * noise) for n, noise in enumerate(NOISE, 1)])
-        for case in ("small", "large")
         for batch in (8, 16)
+        for backend in ("cpu", "cuda")
+        for case in ("small", "large")
     ]  # fmt: skip
-    found = sweep_of(points, ["batch"], 0.02)
-    assert [each.label for each in found.curves] == ["small, cpu, as-written", "large, cpu, as-written"]
-    assert [len(each.points) for each in found.curves] == [2, 2]
+    found = sweep_of(points, 0.02)
+    assert [(each.label, each.base) for each in found.curves] == [
+        ("small, cpu, as-written", None),
+        ("large, cpu, as-written", "small, cpu, as-written"),
+        ("small, cuda, as-written", "small, cpu, as-written"),
+        ("large, cuda, as-written", "large, cpu, as-written"),
+    ]
+    assert {len(each.points) for each in found.curves} == {2}
+    assert "large, cuda, as-written and large, cpu, as-written take the same time" in " ".join(sweeps.sentences(found))

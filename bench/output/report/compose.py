@@ -7,6 +7,7 @@ from datetime import datetime
 from pathlib import Path
 
 from bench.analyse.explain import Explanation
+from bench.analyse.sweep import firsts, sweep_of
 from bench.output import numbers
 from bench.output.lines import plain
 from bench.output.report import words
@@ -66,10 +67,9 @@ def tell(results: list[Result], threshold: float, explanation: Explanation | Non
     subject = Subject.of(results, threshold)
     made = [section for make in SECTIONS if (section := make(subject)) is not None]
     if sweep:
-        found = swept.read(results, threshold)
+        found = sweep_of(results, threshold)
         title, sentences = swept.title(found), swept.sentences(found)
-        firsts = Subject.of(swept.firsts(results), threshold)
-        beside = [environments.section(firsts), remarks.section(subject)]
+        beside = [environments.section(Subject.of(firsts(results), threshold)), remarks.section(subject)]
         made = [*swept.sections(found), *(each for each in beside if each is not None)]
     elif explanation is not None:
         title, sentences = explained.title(explanation), explained.sentences(explanation)

@@ -2,30 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 
-from bench.analyse.sweep import Curve, Sweep, curve_label, sweep_of
+from bench.analyse.sweep import Curve, Sweep
 from bench.output import numbers, sweeps
 from bench.output.lines import plain
 from bench.output.report import curves
 from bench.output.report.parts import Figure, Row, Section, Table
-from bench.result import Result
-
-
-def read(results: Sequence[Result], threshold: float) -> Sweep:
-    """The sweep of its points; what was swept is what differs among them."""
-    names = dict.fromkeys(name for each in results for name in each.spec.params)
-    varying = [name for name in names if len({str(each.spec.params.get(name)) for each in results}) > 1]
-    return sweep_of(results, varying, threshold)
-
-
-def firsts(results: Sequence[Result]) -> list[Result]:
-    """The first point of each curve: where and how it ran is the same along it."""
-    found: dict[str, Result] = {}
-    for each in results:
-        found.setdefault(curve_label(each), each)
-    return list(found.values())
 
 
 def title(sweep: Sweep) -> str:
