@@ -83,9 +83,9 @@ class Sweeping:
                 continue
             if self._enough() or not self._measure(point):
                 break
-        while len(self.axes) == 1 and self.results and not self._enough():
+        while len(self.axes) == 1 and self.results:
             between = self._between()
-            if between is None or not self._measure(between):
+            if between is None or self._enough() or not self._measure(between):
                 break
         return self.read()
 

@@ -235,6 +235,15 @@ def test_a_sweep_whose_time_is_over_shows_what_it_has(faked: type[Fake], monkeyp
     assert "--max-time" in found.cut_short
 
 
+def test_a_sweep_whose_time_is_over_once_all_is_measured_is_not_cut_short(
+    faked: type[Fake], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sweep = sweeping("1,2")
+    monkeypatch.setattr("time.monotonic", lambda: sweep.begun + 4000 * (len(faked.measured) == 2))
+    assert sweep.run().cut_short is None
+    assert faked.measured == [1, 2]
+
+
 def test_an_axis_of_words_has_ratios_and_no_crossing() -> None:
     found = sweep_of(
         [

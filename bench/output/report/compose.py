@@ -106,7 +106,8 @@ def _how(chosen: Set, results: list[Result]) -> str:
     cohorts = max((each.stop.cohorts for each in results if each.stop), default=0)
     if chosen.sweep:
         groups = len({each.group for each in results})
-        how = f"a sweep of {groups} points, at each of which its curves took turns"
+        turns = ", at each of which its curves took turns" if len(results) > groups else ""
+        how = f"a sweep of {numbers.several(groups, 'point')}{turns}"
     elif chosen.together and len(results) + len(chosen.hidden) > 1:
         turns = "took turns" if all(each.took_turns for each in results) else "ran as whole processes in turn"
         how = f"{numbers.several(len(results), 'spec')} that {turns} in {numbers.several(cohorts, 'cohort')}"
