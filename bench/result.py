@@ -59,7 +59,7 @@ class Block(Record):
     """Steps timed together, ended by a synchronisation."""
 
     seconds: float = Field(description="wall time of the whole block, synchronisation included")
-    steps: int
+    steps: int = Field(ge=1)
     cpu_seconds: float = Field(description="CPU time that the worker's process used in it")
     turn: int = Field(-1, description="position in the cohort's order of turns; -1 while warming up")
 
@@ -198,7 +198,9 @@ class ProcessSample(Record):
     )
     pid: int
     started: datetime
-    phases: dict[str, float] = Field(default_factory=dict, description="phase: seconds, on a cold start")
+    phases: dict[str, Annotated[float, Field(ge=0)]] = Field(
+        default_factory=dict, description="phase: seconds, on a cold start"
+    )
     series: list[Series] = Field(default_factory=list)
     latency: list[float] = Field(
         default_factory=list, description="seconds of single steps, each synchronised, in a pass of their own"

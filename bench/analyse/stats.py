@@ -158,7 +158,7 @@ def process_blocks(result: Result) -> dict[int, list[Block]]:
     return {
         sample.cohort: series.blocks
         for sample in usable(result)
-        if (series := main_series(sample)) and all(0 < b.seconds < math.inf and b.steps > 0 for b in series.blocks)
+        if (series := main_series(sample)) and all(0 < b.seconds < math.inf for b in series.blocks)
     }
 
 

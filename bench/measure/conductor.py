@@ -139,7 +139,7 @@ class Conductor:
         number = self.sync(value)
         seconds = time.perf_counter() - self._start
         traced = self.traced()
-        self.channel.send(PhaseDone(phase="trace", seconds=traced - self._traced_elsewhere))
+        self.channel.send(PhaseDone(phase="trace", seconds=max(0.0, traced - self._traced_elsewhere)))
         self.channel.send(PhaseDone(phase="first_step", seconds=max(0.0, seconds - traced + self._traced_before)))
         self._check(number)
         self._take_answer(value)

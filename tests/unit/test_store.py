@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from synthetic import result
+from synthetic import measured, result
 
 from bench.errors import DataError, OutputError
 from bench.output import store
@@ -94,6 +95,22 @@ def test_an_altered_result_names_the_field(tmp_path: Path) -> None:
     document["spec"]["loop"] = "sideways"
     path.write_text(json.dumps(document), encoding="utf-8")
     with pytest.raises(DataError, match=r"is no valid result: spec\.loop"):
+        store.read(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "altered", "field"),
+    [
+        ('"first_step":0.2', '"first_step":-0.2', "samples.0.phases.first_step"),
+        ('"steps":5', '"steps":0', "samples.0.series.0.warmup.0.steps"),
+    ],
+)
+def test_what_no_run_can_have_measured_is_no_valid_result(tmp_path: Path, text: str, altered: str, field: str) -> None:
+    path = store.write(measured("1", [0.1, 0.1]), tmp_path)
+    written = re.sub(r"(?<=[:,])\s+", "", path.read_text(encoding="utf-8"))
+    assert text in written
+    path.write_text(written.replace(text, altered), encoding="utf-8")
+    with pytest.raises(DataError, match=rf"is no valid result: {re.escape(field)}"):
         store.read(path)
 
 

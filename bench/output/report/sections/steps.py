@@ -39,7 +39,7 @@ def section(subject: Subject) -> Section | None:
 def _blocks(result: Result) -> list[float]:
     """Seconds a step of every block of every usable process, sorted."""
     series = [stats.main_series(sample) for sample in stats.usable(result)]
-    found = [block.step_seconds for each in series if each for block in each.blocks if block.steps]
+    found = [block.step_seconds for each in series if each for block in each.blocks]
     return sorted(value for value in found if math.isfinite(value) and value > 0)
 
 
