@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from pydantic import Field
@@ -19,6 +19,8 @@ from bench.result import Interval, Record, Result
 
 START = ("interpreter", "import", "device_init", "data", "build", "prepare", "trace", "first_step")
 """The phases that a program goes through before its second step."""
+
+ByCohort = Mapping[int, float]
 
 
 class BreakEven(Record):
@@ -32,35 +34,38 @@ class BreakEven(Record):
     steps: Interval | None = Field(
         None, description="steps after which the winner is ahead; high is none where it may never be"
     )
+    examples: Interval | None = Field(
+        None, description="the same in examples, where steps of the two hold unequal numbers"
+    )
     epochs: Interval | None = Field(None, description="the same in passes over the data, where their length is known")
-    training_steps: int | None = Field(None, description="steps of the workload's whole training")
+    training_steps: int | None = Field(None, description="steps of the whole training, where both take as many")
     start_seconds: Interval | None = Field(None, description="the other's start less the base's")
     training_seconds: list[float] = Field(default_factory=list, description="whole cold training of base and other")
 
 
-def break_even(base: Result, other: Result, paired: bool) -> BreakEven | None:
+def break_even(
+    base: Result, other: Result, paired: bool, examples: tuple[float, float] | None = None
+) -> BreakEven | None:
     """The break-even of two results of one workload; none where either lacks starts or steps.
+
+    Starts are known of fewer processes than steps are: those that nobody else started beside.
 
     Args:
         base: one of them.
         other: the other.
         paired: whether the two took turns, so that cohorts pair.
+        examples: of a step of each, where they differ, so that not steps but examples are counted.
     """
-    starts, steps = zip(*(_lines(r) for r in (base, other)), strict=True)
-    if not (starts[0] and starts[1]):
+    worth = examples[0] / examples[1] if examples else 1.0  # the other's steps for as many examples as a base's step
+    starts = [_starts(r) for r in (base, other)]
+    steps = [stats.process_values(r, stats.mean) for r in (base, other)]
+    if not (all(starts) and all(steps)):
         return None
-    cohorts = sorted(starts[0].keys() & starts[1].keys()) if paired else []
-    keys = [cohorts, cohorts] if len(cohorts) > 1 else [sorted(s) for s in starts]
-    start, step = ([[side[k] for k in chosen] for side, chosen in zip(x, keys, strict=True)] for x in (starts, steps))
-    contrast = Contrast.paired if len(cohorts) > 1 else Contrast.independent
-    gain = contrast(step[1], step[0])  # what the other saves each step
-    cost = contrast(start[0], start[1])  # what its start costs more
-    found = BreakEven(winner="none", start_seconds=cost.interval(), training_steps=_steps(base) or _steps(other))
-    if found.training_steps:
-        rest = max(0, found.training_steps - 1)
-        found.training_seconds = [
-            statistics.fmean(a) + rest * statistics.fmean(b) for a, b in zip(start, step, strict=True)
-        ]
+    equal = [steps[0], {cohort: worth * seconds for cohort, seconds in steps[1].items()}]
+    cost = Contrast.of(starts[0], starts[1], paired)  # what the other's start costs more
+    gain = Contrast.of(equal[1], equal[0], paired)  # what it saves each step
+    found = BreakEven(winner="none", start_seconds=cost.interval())
+    _whole_training(found, (base, other), starts, steps)
     saved = gain.interval()
     if saved.low is None or saved.high is None or saved.low <= 0 <= saved.high:
         return found
@@ -68,14 +73,33 @@ def break_even(base: Result, other: Result, paired: bool) -> BreakEven | None:
     if (cost.mean <= 0) == (gain.mean > 0):
         found.at_once = True
         more = cost.interval()
-        if more.low is not None and more.high is not None and more.low <= 0 <= more.high:
-            found.start_unsure = True
+        found.start_unsure = more.low is None or more.high is None or more.low <= 0 <= more.high
         return found
-    covariance = (_covariance if len(cohorts) > 1 else _covariance_apart)(start, step)
-    found.steps = fieller(cost, gain, covariance)
-    length = epochs.steps(stats.usable(base)) or epochs.steps(stats.usable(other))
-    found.epochs = stats.scaled(found.steps, 1 / length) if length else None
+    after = fieller(cost, gain, (_covariance if paired else _covariance_apart)(starts, equal))
+    if examples:
+        found.examples = stats.scaled(after, examples[0])
+    else:
+        found.steps = after
+    length = epochs.steps(stats.usable(base)) or worth * epochs.steps(stats.usable(other))
+    found.epochs = stats.scaled(after, 1 / length) if length else None
     return found
+
+
+def _whole_training(
+    found: BreakEven,
+    results: Sequence[Result],
+    starts: Sequence[ByCohort],
+    steps: Sequence[ByCohort],
+) -> None:
+    """What the whole training takes from a cold start, where it is known how many steps that is."""
+    counts = [_steps(each) for each in results]
+    known = [count or next(filter(None, counts), 0) for count in counts]
+    if all(known):
+        found.training_steps = known[0] if known[0] == known[1] else None
+        found.training_seconds = [
+            statistics.fmean(start.values()) + max(0, count - 1) * statistics.fmean(step.values())
+            for count, start, step in zip(known, starts, steps, strict=True)
+        ]
 
 
 def fieller(above: Contrast, below: Contrast, covariance: float) -> Interval:
@@ -87,9 +111,11 @@ def fieller(above: Contrast, below: Contrast, covariance: float) -> Interval:
         covariance: of the two means.
 
     Returns:
-        The ratio; bounds below 0 are 0, since steps are counted from the start.
+        The ratio; bounds below 0 are 0, since steps are counted from the start; none where the numerator is one value.
     """
     ratio = above.mean / below.mean
+    if above.n < 2:
+        return Interval(value=ratio, n=above.n)
     t = min(above, below, key=lambda d: d.freedom).quantile()
     g = t * t * below.variance / below.mean**2
     if g >= 1:  # by the quantile of both together the denominator may be 0, so there is no upper bound
@@ -104,31 +130,37 @@ def fieller(above: Contrast, below: Contrast, covariance: float) -> Interval:
     return Interval(value=ratio, low=max(0.0, centre - half), high=centre + half, n=min(above.n, below.n))
 
 
-def _lines(result: Result) -> tuple[dict[int, float], dict[int, float]]:
-    """Cohort: seconds from the interpreter's start to the first step's end; cohort: seconds of a mean step."""
-    starts, steps = {}, {}
-    for sample in stats.started_alone(stats.usable(result)):
-        series = stats.main_series(sample)
-        if series is None:
-            continue
-        mean = stats.mean(series.blocks)
-        if not 0 < mean < math.inf:
-            continue
-        starts[sample.cohort] = sum(sample.phases.get(name, 0.0) for name in START) + stats.warm_up_extra(sample, mean)
-        steps[sample.cohort] = mean
-    return starts, steps
+def _starts(result: Result) -> dict[int, float]:
+    """Cohort: seconds from the interpreter's start to the first step's end, and what warm-up took beyond its steps."""
+    means = stats.process_values(result, stats.mean)
+    return {
+        sample.cohort: sum(sample.phases.get(name, 0.0) for name in START)
+        + stats.warm_up_extra(sample, means[sample.cohort])
+        for sample in stats.started_alone(stats.usable(result))
+        if sample.cohort in means
+    }
 
 
-def _covariance(start: Sequence[Sequence[float]], step: Sequence[Sequence[float]]) -> float:
-    """Of the mean difference of starts and the mean saving a step, paired by cohort."""
-    costs = [b - a for a, b in zip(*start, strict=True)]
-    gains = [a - b for a, b in zip(*step, strict=True)]
-    return statistics.covariance(costs, gains) / len(costs)
+def _covariance(starts: Sequence[ByCohort], steps: Sequence[ByCohort]) -> float:
+    """Of the mean difference of starts and the mean saving a step, paired by cohort.
+
+    The one is a mean over some of the cohorts that the other is a mean over, so what ties a cohort's start to its step
+    counts as often as there are cohorts of the latter.
+    """
+    cohorts, of = sorted(starts[0].keys() & starts[1].keys()), len(steps[0].keys() & steps[1].keys())
+    if len(cohorts) < 2:
+        return 0.0
+    costs, gains = ([x[1][c] - x[0][c] for c in cohorts] for x in (starts, steps))
+    return -statistics.covariance(costs, gains) / of
 
 
-def _covariance_apart(start: Sequence[Sequence[float]], step: Sequence[Sequence[float]]) -> float:
+def _covariance_apart(starts: Sequence[ByCohort], steps: Sequence[ByCohort]) -> float:
     """The same where the sides were measured apart: each side's own processes still tie its start to its step."""
-    return -sum(statistics.covariance(a, b) / len(a) for a, b in zip(start, step, strict=True) if len(a) > 1)
+    return -sum(
+        statistics.covariance(list(start.values()), [step[cohort] for cohort in start]) / len(step)
+        for start, step in zip(starts, steps, strict=True)
+        if len(start) > 1
+    )
 
 
 def _steps(result: Result) -> int | None:

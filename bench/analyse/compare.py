@@ -89,8 +89,8 @@ def compare(base: Result, other: Result, threshold: float = THRESHOLD) -> Compar
         mean_ratio=_scaled(_ratio(base, other, stats.mean_ratio, stats.mean)[0], factor),
         threshold=threshold,
         needed=needed(ratio, threshold) if ratio is not None and word == "undecided" else None,
-        phases=_phases(base, other),
-        break_even=None if unit == "example" else break_even(base, other, paired),
+        phases=_phases(base, other, paired),
+        break_even=break_even(base, other, paired, _unequal_examples(base, other)),
         differences=found,
     )
 
@@ -134,10 +134,14 @@ def _side(result: Result) -> Side:
 
 def unit_of(base: Result, other: Result) -> tuple[Literal["step", "example"], float]:
     """What a ratio of two results is of, an example where their steps hold unequal numbers of them; and its factor."""
-    examples = examples_a_step(base), examples_a_step(other)
-    if None in examples or examples[0] == examples[1]:
-        return "step", 1.0
-    return "example", (examples[0] or 1.0) / (examples[1] or 1.0)
+    examples = _unequal_examples(base, other)
+    return ("example", examples[0] / examples[1]) if examples else ("step", 1.0)
+
+
+def _unequal_examples(base: Result, other: Result) -> tuple[float, float] | None:
+    """Examples of a step of each, where they differ; none where they are the same or a step has none."""
+    first, second = examples_a_step(base), examples_a_step(other)
+    return (first, second) if first and second and first != second else None
 
 
 def examples_a_step(result: Result) -> float | None:
@@ -146,14 +150,14 @@ def examples_a_step(result: Result) -> float | None:
     return round(rate * step.value, 6) if rate and step else None
 
 
-def _phases(base: Result, other: Result) -> list[PhaseDifference]:
+def _phases(base: Result, other: Result, paired: bool) -> list[PhaseDifference]:
     first, second = (stats.phase_values(stats.usable(r)) for r in (base, other))
     return [
         PhaseDifference(
             phase=phase,
-            base=statistics.fmean(first[phase]),
-            other=statistics.fmean(second[phase]),
-            difference=stats.Contrast.independent(first[phase], second[phase]).interval(),
+            base=statistics.fmean(first[phase].values()),
+            other=statistics.fmean(second[phase].values()),
+            difference=stats.Contrast.of(first[phase], second[phase], paired).interval(),
         )
         for phase in first
         if phase in second

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -205,6 +205,13 @@ class Contrast:
         return cls(mean, total, total**2 / sum(s**2 / f for s, f in shares) if total else n - 1, n)
 
     @classmethod
+    def of(cls, first: Mapping[int, float], other: Mapping[int, float], paired: bool) -> Contrast:
+        """Of values by cohort: those of the cohorts that have both, one by one, where they pair; else of all."""
+        if paired and (cohorts := sorted(first.keys() & other.keys())):
+            return cls.paired([first[cohort] for cohort in cohorts], [other[cohort] for cohort in cohorts])
+        return cls.independent(list(first.values()), list(other.values()))
+
+    @classmethod
     def adjusted(cls, apart: Sequence[float], first: Sequence[int]) -> Contrast:
         """Of paired differences, without what being started first adds to one side.
 
@@ -287,13 +294,13 @@ def started_alone(samples: Sequence[ProcessSample]) -> list[ProcessSample]:
     return [s for s in samples if "first_step" in s.phases and s.place is not None]
 
 
-def phase_values(samples: Sequence[ProcessSample]) -> dict[str, list[float]]:
-    """Phase: its seconds in each process that was started alone, warm-up included; in the phases' order."""
-    measured: dict[str, list[float]] = {}
+def phase_values(samples: Sequence[ProcessSample]) -> dict[str, dict[int, float]]:
+    """Phase: cohort: its seconds where a process was started alone, warm-up included; in the phases' order."""
+    measured: dict[str, dict[int, float]] = {}
     for sample in started_alone(samples):
         warm_up = sum(b.seconds for x in sample.series for b in x.warmup)
         for name, seconds in {**sample.phases, "warm_up": warm_up}.items():
-            measured.setdefault(name, []).append(seconds)
+            measured.setdefault(name, {})[sample.cohort] = seconds
     ordered = sorted(measured, key=lambda name: PHASES.index(name) if name in PHASES else len(PHASES))
     return {name: measured[name] for name in ordered}
 

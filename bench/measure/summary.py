@@ -29,7 +29,8 @@ def summarise(result: Result, total_steps: int | None, examples: int | None) -> 
     """Computes summary and projection anew from the samples."""
     samples = stats.usable(result)
     done = stats.started_alone(samples)
-    summary = Summary(phases={name: stats.arithmetic(found) for name, found in stats.phase_values(done).items()})
+    phases = {name: stats.arithmetic(list(found.values())) for name, found in stats.phase_values(done).items()}
+    summary = Summary(phases=phases)
     steps = stats.process_values(result)
     examples = examples_of_a_step(examples, samples)
     if steps:

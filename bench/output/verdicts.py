@@ -84,18 +84,27 @@ def cold_start(found: Comparison, even: BreakEven) -> str:
     """What starts and steps make of a whole program: when the one that runs faster is ahead."""
     names = {"base": found.base.label, "other": found.other.label}
     told = []
-    if even.steps is not None:
+    after = when(even)
+    if after:
         winner, loser = names[even.winner], names["base" if even.winner == "other" else "other"]
-        told.append(f"from a cold start {winner} is ahead of {loser} after {_steps(even.steps)}")
+        told.append(f"from a cold start {winner} is ahead of {loser} after {after}")
         if even.epochs is not None:
             told[-1] += f" ({_epochs(even.epochs)})"
     elif even.at_once:
         unsure = ", though its start is not known to be no slower" if even.start_unsure else ""
         told.append(f"from a cold start {names[even.winner]} is ahead from the first step on{unsure}")
-    if even.training_steps and even.training_seconds:
+    if even.training_seconds:
         base, other = map(numbers.time, even.training_seconds)
-        told.append(f"the whole training of {even.training_steps} steps, cold: {other} as against {base}")
+        of = f" of {even.training_steps} steps" if even.training_steps else ""
+        told.append(f"the whole training{of}, cold: {other} as against {base}")
     return "; ".join(told)
+
+
+def when(even: BreakEven) -> str:
+    """After how many steps or examples the one that runs faster is ahead; empty where that is never or at once."""
+    if even.steps is not None:
+        return _counted(even.steps, "steps")
+    return _counted(even.examples, "examples") if even.examples is not None else ""
 
 
 def _epochs(found: Interval) -> str:
@@ -156,12 +165,12 @@ def _cell(cells: dict[tuple[str, str], Comparison], row: str, column: str) -> st
     return f"{1 / found.ratio.value:.3g} {turned.get(found.verdict, found.verdict)}"
 
 
-def _steps(steps: Interval) -> str:
-    if steps.low is None:
-        return f"{steps.value:,.0f} steps"
-    if steps.high is None:
-        return f"about {steps.value:,.0f} steps, no fewer than {steps.low:,.0f}, and perhaps never"
-    return f"{steps.value:,.0f} steps [{steps.low:,.0f}, {steps.high:,.0f}]"
+def _counted(found: Interval, what: str) -> str:
+    if found.low is None:
+        return f"about {found.value:,.0f} {what}, by one start of each"
+    if found.high is None:
+        return f"about {found.value:,.0f} {what}, no fewer than {found.low:,.0f}, and perhaps never"
+    return f"{found.value:,.0f} {what} [{found.low:,.0f}, {found.high:,.0f}]"
 
 
 def units(paired: bool, n: int) -> str:

@@ -23,8 +23,9 @@ from bench.analyse.compare import compare, side_by_side
 from bench.analyse.pairing import pair
 from bench.analyse.stats import Contrast
 from bench.analyse.verdict import needed, verdict
+from bench.measure.summary import summarise
 from bench.output import store
-from bench.output.verdicts import by_the_mean, phases
+from bench.output.verdicts import by_the_mean, cold_start, phases
 from bench.result import Block, Failure, Interval, Placement, ProcessSample, Result, Series
 from bench.spec import Data, Threads
 
@@ -172,6 +173,70 @@ def test_who_starts_slower_and_runs_faster_is_ahead_where_the_lines_cross() -> N
     assert found.steps.low < 4000 < found.steps.high
     assert found.training_steps == 15630
     assert found.training_seconds == pytest.approx([3 + 15629 * 0.012, 43 + 15629 * 0.002], rel=0.01)
+
+
+def test_all_cohorts_tell_of_the_steps_though_few_tell_of_the_starts() -> None:
+    base, other = (
+        measured([step * n for n in NOISE * 2], start=start, name=name, loop=loop)
+        for name, loop, step, start in (("a", "fit", 0.012, 3.0), ("b", "step", 0.002, 43.0))
+    )
+    every = compare(base, other).break_even
+    for each in (base, other):
+        for late in each.samples[3:]:
+            late.place = None
+    few = compare(base, other).break_even
+    for each in (base, other):
+        for late in each.samples[1:]:
+            late.place = None
+    one = compare(base, other).break_even
+    assert every is not None
+    assert few is not None
+    assert one is not None
+    assert [each.steps.value for each in (every, few, one) if each.steps] == pytest.approx([4000] * 3, rel=0.01)
+    assert few.steps is not None
+    assert few.steps.high is not None
+    assert few.steps.n == 3
+    assert one.steps is not None
+    assert one.steps.low is None
+    assert "steps, by one start of each" in cold_start(compare(base, other), one)
+
+
+def test_unequal_batches_meet_after_so_many_examples_and_epochs() -> None:
+    epoch = {"facts": {"epoch": {"batches": 100, "rest": 0}}}
+    few, many = (
+        result(
+            name, params={"batch": batch, "epochs": 10}, projection=None,
+            samples=[sample(n, step * noise, start, **epoch) for n, noise in enumerate(NOISE, 1)],
+        )
+        for name, batch, step, start in (("a", 32, 0.010, 3.0), ("b", 64, 0.010, 13.0))
+    )  # fmt: skip
+    for each, examples in ((few, 32), (many, 64)):
+        summarise(each, 1000 * 32 // examples, examples)
+    found = compare(few, many)
+    even = found.break_even
+    assert found.unit == "example"
+    assert even is not None
+    assert (even.winner, even.steps, even.training_steps) == ("other", None, None)
+    assert even.examples is not None
+    assert even.epochs is not None
+    assert even.examples.value == pytest.approx(2000 * 32, rel=0.01)
+    assert even.epochs.value == pytest.approx(20, rel=0.01)
+    assert even.training_seconds == pytest.approx([3 + 999 * 0.01, 13 + 499 * 0.01], rel=0.01)
+    assert " examples [" in cold_start(found, even)
+
+
+def test_phases_of_what_took_turns_are_compared_within_cohorts() -> None:
+    machine = (1.0, 3.0, 2.0, 5.0)
+    base, other = (
+        result(name, loop=loop, samples=[sample(n, 0.01, more + at) for n, at in enumerate(machine, 1)])
+        for name, loop, more in (("a", "fit", 3.0), ("b", "step", 3.1))
+    )
+    within = {each.phase: each.difference for each in compare(base, other).phases}["import"]
+    other.group = "h"
+    apart = {each.phase: each.difference for each in compare(base, other).phases}["import"]
+    assert [within.low, within.high] == pytest.approx([0.1, 0.1])
+    assert apart.low is not None
+    assert apart.low < 0
 
 
 def test_who_starts_faster_and_runs_faster_is_ahead_at_once() -> None:

@@ -67,7 +67,8 @@ def _ahead(even: BreakEven | None, found: Comparison, names: dict[str, str]) -> 
     winner = names[(found.base if even.winner == "base" else found.other).id]
     if even.at_once:
         return f"{winner}, from the first step"
-    return f"{winner}, after {even.steps.value:,.0f} steps" if even.steps else "–"
+    after = verdicts.when(even)
+    return f"{winner}, after {after}" if after else "–"
 
 
 def _unfair(subject: Subject) -> list[Remark]:
