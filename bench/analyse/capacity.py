@@ -38,6 +38,7 @@ def quota(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
             sentence=f"the CPU quota holds the program's threads back for {held / wall:.0%} of the time",
             evidence=f"the cgroup was throttled for {held:.2f} s of {wall:.2f} s that its threads had",
             cure="Give it whole CPUs: --cpus=4, or requests = limits in Kubernetes.",
+            share=held / wall,
         )
 
 
@@ -94,4 +95,5 @@ def under_the_roof(roofline: Roofline, share: float) -> Iterator[Finding]:
         evidence=f"{roofline.attained / 1e9:.3g} GFLOP/s at {roofline.intensity:.3g} operations a byte; a matrix "
         f"product attains {roofline.compute_roof / 1e9:.3g}, memory allows {roofline.memory_roof / 1e9:.3g}",
         cure=cure,
+        share=min(1.0, share),
     )

@@ -78,7 +78,9 @@ class Finding(Record):
     sentence: str
     evidence: str
     cure: str = ""
-    share: float | None = Field(None, description="of the step, where that was measured")
+    share: float | None = Field(
+        None, description="of the step (of an epoch, for what comes once in each), where that was measured; at most"
+    )
 
 
 class Fastest(Record):

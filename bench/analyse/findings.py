@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bench.analyse import capacity, habits, stats
+from bench.analyse import capacity, epochs, habits, stats
 from bench.analyse.explain import Finding, Part
 from bench.result import ProcessSample, Result
 
@@ -22,15 +22,24 @@ def findings(rungs: list[Result], parts: Sequence[Part] = ()) -> list[Finding]:
     if not samples:
         return []
     readers: list[Callable[[Result, list[ProcessSample]], Iterator[Finding]]] = [
-        habits.reads, habits.eager, habits.retraces, habits.float64, habits.hosted,
+        habits.reads, habits.eager, habits.retraces, habits.float64, habits.integers, habits.hosted,
         capacity.quota, capacity.parallelism, capacity.odd_shapes, _filling, _first_steps,
     ]  # fmt: skip
-    return [
-        *_fit(base, samples, parts),
-        *_input(rungs, parts),
-        *_partial_batch(rungs),
-        *(each for read in readers for each in read(base, samples)),
-    ]
+    read = [each for reader in readers for each in reader(base, samples)]
+    _own_loop(read, parts)
+    return [*_fit(base, samples, parts), *_input(rungs, parts), *_partial_batch(rungs), *read]
+
+
+def _own_loop(found: Sequence[Finding], parts: Sequence[Part]) -> None:
+    """Tells of what the program's own loop does how much of the step that loop takes: the cause's own share at most."""
+    own = next((p for p in parts if p.upper == "as-written" and p.lower in ("step", "host-batches")), None)
+    causes = [each for each in found if each.cause in habits.OF_THE_LOOP]
+    if own is None or not own.measurable or own.share.value <= 0:
+        return
+    for each in causes:
+        each.share = min(1.0, own.share.value)
+        alone = "" if len(causes) == 1 else ", with what else is named here of that loop"
+        each.evidence += f"; {own.upper} less {own.lower} is {own.share.value:.0%} of the step{alone}"
 
 
 def _fit(base: Result, samples: list[ProcessSample], parts: Sequence[Part]) -> Iterator[Finding]:
@@ -136,13 +145,17 @@ def _filling(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
     step = statistics.median(stats.process_values(base).values())
     for stage in stats.fact(samples, "pipeline") or []:
         seconds = stage.get("filling_seconds", 0.0)
+        length = epochs.steps(samples)
+        share = seconds / (seconds + length * step) if length else None
         if seconds > max(10 * step, 0.1):
             yield Finding(
                 cause="a shuffle buffer that fills",
                 sentence=f"the first batch waits {seconds:.2f} s, as long as {seconds / step:.0f} steps, while "
-                f"shuffle({stage['buffer']}) fills its buffer; so does the first batch of each epoch after it",
+                f"shuffle({stage['buffer']}) fills its buffer; so does the first batch of each epoch after it"
+                + (f", which is {share:.0%} of an epoch's time" if share else ""),
                 evidence=f"the pipeline cut after that stage gives its first element after {seconds:.2f} s",
                 cure="Shuffle before what is slow (file names, not images), with a smaller buffer, or cache() before.",
+                share=share,
             )
 
 

@@ -11,6 +11,9 @@ from bench.analyse import stats
 from bench.analyse.explain import Finding
 from bench.result import ProcessSample, Result
 
+OF_THE_LOOP = ("per-step synchronisation", "eager execution", "retracing")
+"""Causes that lie in the program's own loop, so that a barer loop of the same step does not have them."""
+
 
 def reads(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
     """Numbers that Python reads back after each step."""
@@ -83,6 +86,19 @@ def float64(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
             sentence="batches arrive as float64 and are converted at each step",
             evidence=f"{found['arguments']} float64 arguments in the graphs that were traced",
             cure='Convert the data once: rows.astype("float32").',
+        )
+
+
+def integers(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
+    """Arithmetic in int32, which the placement of its operations says nothing of."""
+    found = stats.fact(samples, "int32")
+    if found and found["operations"] and base.spec.backend != "cpu":
+        yield Finding(
+            cause="operations kept on the host",
+            sentence=f"{found['operations']} operations of the step compute in int32, which TensorFlow does on the "
+            f"host{_at(base, found)}",
+            evidence="dtypes and shapes in the graphs that were traced; TensorFlow keeps int32 in the host's memory",
+            cure="Compute in float32 or int64, or before the step, within the input's pipeline.",
         )
 
 

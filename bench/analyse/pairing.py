@@ -19,7 +19,8 @@ class Pairing:
         pairs: (base, other), in the order of the others.
         alone: results that nothing comparable was found for.
         asked: whether each pair was named in so many words, so that it is refused where it is unfair, not left out.
-        groups: those that took turns and are few enough for a matrix; none where each pair was named.
+        groups: those that took turns, and those of a workload that were measured alone, where they are few enough for a
+            matrix; none where each pair was named.
     """
 
     pairs: list[tuple[Result, Result]]
@@ -44,7 +45,7 @@ def pair(sets: Sequence[Sequence[Result]]) -> Pairing:
     return _within([each for one in chosen for each in one])
 
 
-MATRIX = range(3, 6)
+MATRIX = range(3, 13)
 """Results that everyone is compared with everyone of."""
 
 
@@ -61,9 +62,9 @@ def grouped(results: Iterable[Result]) -> list[list[Result]]:
     return list(found.values())
 
 
-def few(results: Iterable[Result]) -> list[list[Result]]:
-    """The groups that are small enough for a matrix."""
-    return [members for members in grouped(results) if len(members) in MATRIX]
+def few(groups: Iterable[list[Result]]) -> list[list[Result]]:
+    """The groups that are more than a pair and small enough for a matrix."""
+    return [members for members in groups if len(members) in MATRIX]
 
 
 def within_group(members: Sequence[Result]) -> list[tuple[Result, Result]]:
@@ -153,12 +154,12 @@ def _nearest(bases: Sequence[Result], other: Result) -> Result | None:
 
 
 def _within(results: Sequence[Result]) -> Pairing:
-    pairs, single = [], []
-    for members in grouped(results):
-        if len(members) > 1:
-            pairs += within_group(members)
-        else:
-            single += members
+    groups = grouped(results)
+    pairs = [pair for members in groups for pair in within_group(members)]
+    single = [members[0] for members in groups if len(members) == 1]
+    of_workload: dict[str, list[Result]] = {}
+    for each in single:
+        of_workload.setdefault(each.spec.workload, []).append(each)
     alone: list[Result] = []
     leaders: dict[str, list[Result]] = {}
     for each in single:
@@ -170,4 +171,4 @@ def _within(results: Sequence[Result]) -> Pairing:
         else:
             pairs.append((base, each))
             alone = [a for a in alone if a is not base]
-    return Pairing(pairs, alone, groups=few(results))
+    return Pairing(pairs, alone, groups=few([*groups, *of_workload.values()]))

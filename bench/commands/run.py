@@ -87,10 +87,10 @@ def exit_code(results: Sequence[Result]) -> int:
 
 def _show(results: Sequence[Result], threshold: float) -> None:
     from bench.analyse.compare import matrix, side_by_side
-    from bench.analyse.pairing import few
+    from bench.analyse.pairing import few, grouped
     from bench.output.table import show
 
-    matrices = [matrix(members, threshold) for members in few(results)]
+    matrices = [matrix(members, threshold) for members in few(grouped(results))]
     show(results, side_by_side(results, threshold), sys.stdout, matrices)
 
 

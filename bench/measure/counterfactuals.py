@@ -47,6 +47,7 @@ def changes(
     rows: int | None = None,
     compiled: bool | None = None,
     not_dtypes: Collection[str] = (),
+    own: bool = False,
 ) -> list[Change]:
     """The single changes that make sense for a spec; those of one kind together.
 
@@ -56,9 +57,10 @@ def changes(
         rows: examples that there are, so that no batch is larger; none where that is not known.
         compiled: whether XLA compiles it, where the program decides that.
         not_dtypes: dtype policies that change nothing of it.
+        own: whether the loop is the program's own, so that nobody else decides what XLA compiles of it.
     """
     compiled = bool(spec.xla) if compiled is None else compiled
-    found = [*_batches(spec, rows), *_compiled(compiled), *_dtypes(spec, not_dtypes)]
+    found = [*_batches(spec, rows), *([] if own else _compiled(compiled)), *_dtypes(spec, not_dtypes)]
     for name in offered:
         update = {"changes": (*spec.changes, name)}
         found.append(Change(Named(CHANGES[name], f"--change {name}", CURED[name]), name, update))

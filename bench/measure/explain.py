@@ -106,10 +106,13 @@ class Explaining:
             found.doubts.append(f"there is no roofline: {lacking} could not be told")
         if found.roofline is not None:
             found.findings += under_the_roof(found.roofline, found.rest_share.value)
-        tried = self._changed_base(base, resolved, measured) if with_changes else None
-        if tried is not None:
+        if with_changes:
+            tried = self._changed_base(base, resolved, measured)
             driven = next((r for r in measured if r.spec.loop == tried.spec.loop), measured[0])
-            self.options = changes(tried.spec, from_outside(driven), rows_of(driven), compiled, resolved.not_dtypes)
+            own = tried.spec.loop == "as-written" and "as_written" in resolved.offers
+            self.options = changes(
+                tried.spec, from_outside(driven), rows_of(driven), compiled, resolved.not_dtypes, own
+            )
             found.tried_on = tried.spec.loop
             found.gains = self._gains(tried, found)
             found.together = self._together(tried, found.gains)
@@ -193,17 +196,18 @@ class Explaining:
         session.run()
         return session.results
 
-    def _changed_base(self, base: Planned, resolved: Resolved, measured: Sequence[Result]) -> Planned | None:
-        """What changes are tried on: a loop that devbench drives, since it can't reach into a program's own.
+    def _changed_base(self, base: Planned, resolved: Resolved, measured: Sequence[Result]) -> Planned:
+        """What changes are tried on: a loop that devbench drives, since of a program's own it reaches little.
 
-        A program that only trains by `fit` is reached as written.
+        A program that only trains by `fit` is reached as written; one that has no other loop than its own is what
+        it is, and only what lies outside of it is changed.
         """
         if "as_written" not in resolved.offers or base.spec.loop != "as-written":
             return base
         loops = [r.spec.loop for r in measured]
         loop = next((each for each in ("fit", "step", "host-batches") if each in loops), None)
         spec = next((r.spec for r in measured if r.spec.loop == loop), None)
-        return replace(base, spec=spec) if spec is not None else None
+        return replace(base, spec=spec) if spec is not None else base
 
     def _gains(self, base: Planned, explanation: Explanation) -> list[Gain]:
         """Each change by itself; from those of the batch follows, from which batch on a step's fixed cost is small."""

@@ -28,6 +28,12 @@ PYTHON_OPS = ("PyFunc", "EagerPyFunc", "PyFuncStateless")
 FREE = ("Placeholder", "Const", "Cast", "Identity", "NoOp", "ReadVariableOp", "Arg", "_Arg", "_Retval")
 """Operations whose float64 costs nothing worth telling."""
 
+WHOLE = re.compile(r"(Add(V2)?|Sub|Mul|Neg|Abs|Square|Maximum|Minimum|FloorDiv|FloorMod|Sum|Prod|Max|Min|Cumsum)$")
+"""Arithmetic that TensorFlow keeps in host memory for int32, wherever it is placed (tensorflow#16106)."""
+
+MANY = 1024
+"""Numbers; shapes and counters have fewer."""
+
 
 def of_steps(tf: Any, begin: Callable[[], Iterator[Any]], file: str) -> dict[str, Any]:
     """What a step reads back and runs eagerly: counts a step, and the lines that do it most.
@@ -56,13 +62,16 @@ def of_steps(tf: Any, begin: Callable[[], Iterator[Any]], file: str) -> dict[str
 
 
 def of_graphs(graphs: Iterable[Any], file: str) -> dict[str, Any]:
-    """float64 operations and calls of Python in traced graphs, and arguments that come as float64."""
+    """float64 and int32 operations and calls of Python in traced graphs, and arguments that come as float64."""
     wide: Counter[int] = Counter()
+    whole: Counter[int] = Counter()
     python: Counter[int] = Counter()
     arguments = 0
     for operation in (op for graph in graphs for op in graph.get_operations()):
         if operation.type in PYTHON_OPS:
             python.update([traced_in(operation, file)])
+        if WHOLE.match(operation.type) and any(map(_many_whole, operation.outputs)):
+            whole.update([traced_in(operation, file)])
         if not any(output.dtype.name == "float64" for output in operation.outputs):
             continue
         arguments += operation.type == "Placeholder"
@@ -70,8 +79,16 @@ def of_graphs(graphs: Iterable[Any], file: str) -> dict[str, Any]:
             wide.update([traced_in(operation, file)])
     return {
         "float64": {"operations": wide.total(), "arguments": arguments, "lines": _lines(wide)},
+        "int32": {"operations": whole.total(), "lines": _lines(whole)},
         "python": {"operations": python.total(), "lines": _lines(python)},
     }
+
+
+def _many_whole(tensor: Any) -> bool:
+    """Whether a tensor holds int32 numbers, and more than shapes and counters do, or as many as a batch has."""
+    if tensor.dtype.name != "int32" or tensor.shape.rank in (None, 0):
+        return False
+    return bool((tensor.shape.num_elements() or MANY) >= MANY)
 
 
 def of_products(graph: Any) -> dict[str, Any]:

@@ -47,8 +47,17 @@ def _ladder(found: Explanation) -> list[str]:
 
 
 def _changes(found: Explanation) -> list[str]:
-    told = [gained(gain) for gain in found.gains]
-    return told + ([] if found.together is None else [f"all that helped, at once: {gained(found.together)}"])
+    """What helped, a line each, and at once; what did not, named only, with its ratio where it is slower."""
+    told = [gained(gain) for gain in found.gains if gain.verdict == "faster"]
+    told += [] if found.together is None else [f"all that helped, at once: {gained(found.together)}"]
+    for word in ("same", "undecided", "slower"):
+        named = [
+            f"{gain.change} ({numbers.times(gain.ratio)} as long)" if word == "slower" else gain.change
+            for gain in found.gains
+            if gain.verdict == word and gain.ratio is not None
+        ]
+        told += [f"{FACES[word]}: {', '.join(named)}"] if named else []
+    return told + [gained(gain) for gain in found.gains if gain.ratio is None or gain.verdict not in FACES]
 
 
 def headline(found: Explanation) -> str:

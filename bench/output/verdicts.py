@@ -16,6 +16,7 @@ from bench.output.lines import filled
 from bench.result import Interval
 
 WIDTH = 80
+CELL = 14
 SHORT = {"not enough data": "too few"}
 """Verdicts that are too long for a matrix."""
 
@@ -28,7 +29,7 @@ def text(comparisons: Sequence[Comparison], matrices: Sequence[Sequence[Comparis
         matrices: of each group all comparisons that are fair.
         width: of a line.
     """
-    lines = [line for each in matrices if (told := matrix(each)) for line in (*told, "")]
+    lines = [line for each in matrices if (told := matrix(each, width)) for line in (*told, "")]
     for each in comparisons:
         lines += [line for paragraph in paragraphs(each, width) for line in paragraph]
     if len(comparisons) == 1:
@@ -133,8 +134,11 @@ def phases(found: Comparison) -> list[str]:
     return [f"{a:20}{b:>14}{c:>14}   {d}".rstrip() for a, b, c, d in rows] if found.phases else []
 
 
-def matrix(comparisons: Sequence[Comparison]) -> list[str]:
-    """The row's time over the column's, and the verdict; a dash where two were not compared (`MATRIX`: how many)."""
+def matrix(comparisons: Sequence[Comparison], width: int = WIDTH) -> list[str]:
+    """The row's time over the column's, and the verdict; a dash where two were not compared (`MATRIX`: how many).
+
+    Columns that a line does not hold stand below, under the rows once more.
+    """
     labels: dict[str, str] = {}
     for each in comparisons:
         labels.setdefault(each.base.id, each.base.label)
@@ -145,10 +149,13 @@ def matrix(comparisons: Sequence[Comparison]) -> list[str]:
     ids = list(labels)
     lines = ["time of the row over that of the column:"]
     lines += [f"  {chr(65 + n)}  {labels[each]}" for n, each in enumerate(ids)]
-    lines.append("     " + "".join(f"{chr(65 + n):>14}" for n in range(len(ids))))
-    for n, row in enumerate(ids):
-        line = [_cell(cells, row, column) for column in ids]
-        lines.append(f"  {chr(65 + n)}  " + "".join(f"{cell:>14}" for cell in line))
+    abreast = max(1, (width - 5) // CELL)
+    for start in range(0, len(ids), abreast):
+        columns = list(enumerate(ids))[start : start + abreast]
+        lines.append("     " + "".join(f"{chr(65 + n):>{CELL}}" for n, _ in columns))
+        for n, row in enumerate(ids):
+            line = [_cell(cells, row, column) for _, column in columns]
+            lines.append(f"  {chr(65 + n)}  " + "".join(f"{cell:>{CELL}}" for cell in line))
     return lines
 
 

@@ -8,6 +8,25 @@ import pytest
 from test_workloads_real_work import ask
 
 
+def test_arithmetic_in_int32_is_told_from_that_of_shapes_and_counters() -> None:
+    found = ask("""
+    from bench.measure.inspection import of_graphs
+
+    @tf.function(input_signature=[tf.TensorSpec([None, 8], tf.int32), tf.TensorSpec([32, 64], tf.int32)])
+    def step(rows, table):
+        count = tf.shape(rows)[0] * 2 + 1
+        return rows * 3 + count, tf.reduce_sum(table - 1)
+
+    @tf.function(input_signature=[tf.TensorSpec([32, 64], tf.float32)])
+    def other(rows):
+        return rows * 3 + tf.cast(tf.shape(rows) + 1, tf.float32)[0]
+
+    kinds = [each.get_concrete_function().graph for each in (step, other)]
+    say(whole=[of_graphs([graph], "x.py")["int32"]["operations"] for graph in kinds])
+    """)
+    assert found["whole"] == [3, 0]
+
+
 @pytest.fixture(scope="module")
 def found() -> dict[str, Any]:
     return ask("""

@@ -131,6 +131,25 @@ def test_a_matrix_of_named_results_holds_what_was_forced_and_one_of_two_is_none(
     assert devbench(*two).stdout.startswith("slower: ")
 
 
+def test_a_matrix_that_a_line_does_not_hold_goes_on_below(tmp_path: Path) -> None:
+    names = [
+        saved(tmp_path, [0.01 * batch * n for n in NOISE], f"20260102T030405000-{batch:08}", params={"batch": batch})
+        for batch in range(1, 8)
+    ]
+    lines = devbench(*names).stdout.splitlines()
+    heads = [line.split() for line in lines if line.startswith("     ") and line.split()[0] in "AF"]
+    assert heads == [["A", "B", "C", "D", "E"], ["F", "G"]]
+    assert [line.split()[1:] for line in lines if line.startswith("  G  ")][2][-1] == "–"
+    assert max(map(len, lines[: lines.index("")])) <= 80
+
+
+def test_what_was_measured_apart_makes_a_matrix_too(tmp_path: Path) -> None:
+    for place, backend in enumerate(("cpu", "cuda", "directml")):
+        name = f"20260102T030405000-{place:08}"
+        saved(tmp_path, [0.01 * n for n in NOISE], name, backend=backend, group=f"g{place}")
+    assert "C  cifar on directml, as-written" in devbench(str(tmp_path)).stdout
+
+
 def test_a_folder_is_compared_within_itself(two: tuple[str, str], tmp_path: Path) -> None:
     done = devbench(str(tmp_path))
     assert done.stdout.startswith("slower: cifar on cuda")

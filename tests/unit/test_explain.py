@@ -138,6 +138,12 @@ def test_a_step_that_grows_with_its_batch_has_no_fixed_cost_worth_telling() -> N
     assert not list(fixed_cost(base, larger[:1]))  # two points are a line, whatever is true
 
 
+def test_of_a_program_that_has_no_loop_but_its_own_what_lies_outside_is_changed() -> None:
+    tried = {each.kind for each in changes(result(loop="as-written", xla=None).spec, own=True)}
+    assert {"batch", "threads", "onednn"} <= tried
+    assert "xla" not in tried
+
+
 def test_only_changes_that_make_sense_for_the_spec_are_tried() -> None:
     options = {c.named.option for c in changes(result().spec)}
     assert {"--xla on", "--dtype mixed_bfloat16", "--param batch=128", "--threads 1", "--no-onednn"} <= options
@@ -231,6 +237,15 @@ def test_operations_on_the_host_are_named() -> None:
     assert "EagerPyFunc, StringJoin on CPU:0" in found[0].sentence
 
 
+def test_whole_numbers_are_named_where_there_is_a_host_to_keep_them_on() -> None:
+    for backend, named in (("cuda", 1), ("cpu", 0)):
+        found = result(backend=backend)
+        found.samples[0].facts["int32"] = {"operations": 2, "lines": [7]}
+        told = [each for each in findings([found]) if each.cause == "operations kept on the host"]
+        assert len(told) == named
+        assert all("2 operations of the step compute in int32" in each.sentence for each in told)
+
+
 def test_a_start_that_outweighs_a_short_program_is_told() -> None:
     short = result(samples=[sample(n, 0.001, phases={"trace": 0.4, "first_step": 0.2}) for n in (1, 2)])
     assert short.projection is not None
@@ -292,6 +307,34 @@ def test_the_largest_cause_and_the_best_change_are_the_first_sentence() -> None:
     assert "as fast per step." in first
     assert shown.rstrip().endswith("devbench run cifar --xla on")
     assert max(map(len, shown.splitlines())) <= 80
+
+
+def test_what_did_not_help_is_named_in_a_line_and_what_is_slower_with_its_ratio() -> None:
+    base = rung("step", 0.010)
+    tried = {
+        Named("with XLA", "--xla on"): rung("fused", 0.005),
+        Named("1 thread", "--threads 1"): rung("fused", 0.020),
+        Named("4 threads", "--threads 4"): rung("fused", 0.0101),
+        Named("without oneDNN", "--no-onednn"): rung("fused", 0.00999),
+    }
+    shown = explanations.text(explained(gains=gains(base, tried, 0.05)))
+    told = shown.split("without it:\n")[1].split("\n\n")[0].splitlines()
+    assert told[0].startswith("  faster: with XLA: 2.0")
+    assert told[1] == "  no change: without oneDNN, 4 threads"
+    assert told[2].startswith("  slower: 1 thread (2.0")
+    assert told[2].endswith(" as long)")
+    assert len(told) == 3
+
+
+def test_what_the_own_loop_does_is_named_with_the_share_of_a_step_that_this_loop_takes() -> None:
+    rungs = [rung("as-written", 0.010), rung("step", 0.004)]
+    rungs[0].samples[0].facts |= {"host_reads": {"a_step": 1, "lines": [12]}}
+    told = next(f for f in findings(rungs, ladder(rungs)[0]) if f.cause == "per-step synchronisation")
+    assert told.share == pytest.approx(0.6, rel=0.02)
+    assert told.evidence.endswith("as-written less step is 60% of the step")
+    unsure = [rung("as-written", 0.010, 0.3), rung("step", 0.0099, 0.3)]
+    unsure[0].samples[0].facts |= {"host_reads": {"a_step": 1, "lines": [12]}}
+    assert {each.share for each in findings(unsure, ladder(unsure)[0])} == {None}
 
 
 def test_a_program_without_a_barer_loop_is_not_called_computing() -> None:
