@@ -26,22 +26,34 @@ NAMED = ("threads", "seed")
 
 ENVIRONMENT = {
     "TensorFlow": ("framework", "tensorflow"),
+    "TensorFlow's build": ("framework", "git_version"),
+    "XLA's flags": ("framework", "xla_flags"),
+    "CUDA": ("framework", "build", "cuda_version"),
+    "cuDNN": ("framework", "build", "cudnn_version"),
     "Keras": ("framework", "keras"),
     "NumPy": ("framework", "packages", "numpy"),
     "Python": ("host", "python", "version"),
     "devbench": ("host", "devbench"),
     "CPU": ("host", "cpu", "model"),
     "CPU limit": ("host", "cpu", "limit"),
+    "CPU set": ("host", "cpu", "cpuset"),
+    "CPU governor": ("host", "cpu", "governor"),
     "memory": ("host", "memory", "total"),
+    "memory limit": ("host", "memory", "limit"),
+    "huge pages": ("host", "memory", "transparent_hugepages"),
     "operating system": ("host", "system", "os"),
     "kernel": ("host", "system", "kernel"),
+    "hypervisor": ("host", "system", "hypervisor"),
     "container": ("host", "system", "container"),
     "device": ("device", "name"),
     "driver": ("device", "driver"),
     "deployment": ("host", "deployment"),
     "variables": ("host", "variables"),
 }
-"""Name: place in a result's `environment`. The device's name differs with the backend and is named for that only."""
+"""Name: place in a result's `environment`."""
+
+OF_THE_BACKEND = ("device", "driver", "CUDA", "cuDNN")
+"""What differs with the backend anyway, and is named only where that is the same."""
 
 
 class Difference(Record):
@@ -129,7 +141,7 @@ def _named(base: Result, other: Result, alone: bool) -> Iterator[Difference]:
         yield Difference(name=name, base=left, other=right, kind="axis" if alone and len(unequal) == 1 else "named")
     for name, place in ENVIRONMENT.items():
         left, right = (at(r.environment, place) for r in (base, other))
-        if left != right and not (name == "device" and base.spec.backend != other.spec.backend):
+        if left != right and not (name in OF_THE_BACKEND and base.spec.backend != other.spec.backend):
             yield Difference(name=name, base=left, other=right, kind="named")
 
 

@@ -315,6 +315,27 @@ def test_another_tensorflow_is_named_beside_the_verdict() -> None:
     assert ("TensorFlow", "named") in [(d.name, d.kind) for d in differences(base, other)]
 
 
+@pytest.mark.parametrize(
+    ("environment", "named"),
+    [
+        ({"framework": {"build": {"cuda_version": "12.5"}}}, "CUDA"),
+        ({"framework": {"git_version": "v2.21.0-5"}}, "TensorFlow's build"),
+        ({"host": {"memory": {"limit": 2**30}}}, "memory limit"),
+        ({"host": {"cpu": {"governor": "powersave"}}}, "CPU governor"),
+        ({"host": {"system": {"hypervisor": "KVM"}}}, "hypervisor"),
+    ],
+)
+def test_what_is_different_about_the_machine_is_named(environment: dict[str, Any], named: str) -> None:
+    base, other = result("a"), result("b", environment=environment, backend="cpu")
+    assert [(d.name, d.kind) for d in differences(base, other)] == [(named, "named")]
+
+
+def test_what_a_backend_brings_is_not_named_beside_it() -> None:
+    brings = {"framework": {"build": {"cuda_version": "12.5"}}, "device": {"name": "T4", "driver": "550"}}
+    found = differences(result("a"), result("b", backend="cuda", environment=brings))
+    assert [(d.name, d.kind) for d in found] == [("backend", "axis")]
+
+
 def test_with_one_argument_a_group_is_compared_with_its_first_and_the_rest_with_what_is_comparable() -> None:
     group = [result("a", "g"), result("b", "g", loop="fit", xla=False)]
     single = [result("c", "h", dtype="mixed_float16"), result("d", "i", workload="mnist")]
