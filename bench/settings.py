@@ -89,6 +89,11 @@ with warnings.catch_warnings():
         case: Names = Field((), description="Which of a workload's cases; without it all of them take turns.")
         compare: bool = Field(False, description="Let different files take turns too, and say which is faster.")
         param: Pairs = Field({}, description="A workload's parameter, such as batch=64; may be given again.")
+        vary: Pairs = Field(
+            {},
+            description="Let values of a setting or parameter take turns: dtype=float32,mixed_bfloat16, xla=on,off, "
+            "threads=1,2, batch=32,256. Of one thing at a time.",
+        )
         change: Changes = Field(
             (), description="Change the program from outside: " + ", ".join(CHANGES) + ". Several at once."
         )
@@ -212,6 +217,19 @@ def written(name: str, value: Any) -> list[str]:
         return [option(name if value else f"no_{name}")]
     shape = form(RunSettings.model_fields[name])
     return [option(name), shape.written(value) if shape else str(value)]
+
+
+def value_of(name: str, text: str) -> Any:
+    """A setting's value from text, as its option takes it.
+
+    Raises:
+        SettingsError: it can't be.
+    """
+    try:
+        made = RunSettings.__pydantic_validator__.validate_assignment(RunSettings.model_construct(), name, text)
+    except ValidationError as error:
+        raise refusal.of_all(error, option) from None
+    return getattr(made, name)
 
 
 def default(field: FieldInfo) -> str:

@@ -78,9 +78,10 @@ def compare(base: Result, other: Result, threshold: float = THRESHOLD) -> Compar
     ratio, paired = step_ratio(base, other)
     ratio = _scaled(ratio, factor)
     word = verdict(ratio, threshold)
+    labels = _labels(base, other, found)
     return Comparison(
-        base=_side(base),
-        other=_side(other),
+        base=_side(base, labels[0]),
+        other=_side(other, labels[1]),
         axis=axis(found),
         unit=unit,
         paired=paired,
@@ -127,9 +128,29 @@ def matrix(members: Sequence[Result], threshold: float = THRESHOLD) -> list[Comp
     return [found for base, other in everyone(members) if not (found := compare(base, other, threshold)).unfair]
 
 
-def _side(result: Result) -> Side:
+def _side(result: Result, label: str) -> Side:
     processes = len(stats.usable(result))
-    return Side(id=result.id, label=result.spec.label, processes=processes, step_seconds=result.summary.step_seconds)
+    return Side(id=result.id, label=label, processes=processes, step_seconds=result.summary.step_seconds)
+
+
+def _labels(base: Result, other: Result, found: Sequence[Difference]) -> tuple[str, str]:
+    """What the two are called: where that is the same, with what tells them apart, which of one spec are their ids."""
+    first, second = base.spec.label, other.spec.label
+    if first != second:
+        return first, second
+    axis = next((each for each in found if each.kind == "axis"), None)
+    if axis is None:
+        return f"{first} ({base.id[-8:]})", f"{second} ({other.id[-8:]})"
+    return tuple(f"{first}, {axis.name} {_short(value)}" for value in (axis.base, axis.other))  # type: ignore[return-value]
+
+
+def _short(value: object) -> str:
+    """A value of a spec as a name holds it."""
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    if isinstance(value, dict):
+        return "+".join(map(str, dict.fromkeys(value.values())))
+    return "as the program decides" if value is None else str(value)
 
 
 def unit_of(base: Result, other: Result) -> tuple[Literal["step", "example"], float]:

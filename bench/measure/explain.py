@@ -18,7 +18,7 @@ from bench.analyse.findings import findings
 from bench.analyse.roofline import roofline
 from bench.analyse.traced import disagreements
 from bench.analyse.verdict import verdict
-from bench.errors import NotApplicable, RunFailed
+from bench.errors import NotApplicable, RunFailed, SettingsError
 from bench.measure import stopping
 from bench.measure.counterfactuals import Change, changed, changes, from_outside, rows_of
 from bench.measure.plan import Group, Planned, plan
@@ -158,6 +158,8 @@ class Explaining:
         Raises:
             NotApplicable: more than one thing is asked to be explained.
         """
+        if self.settings.vary:
+            raise SettingsError("an explanation has no --vary", "It tries single changes by itself; `run` has --vary.")
         (group,) = plan([self.workload], self.settings)
         specs = group.planned
         if len(self.settings.backend) > 1 or len(self.settings.loop) > 1:

@@ -14,7 +14,7 @@ from typing import Any
 from bench import datasets, registry
 from bench.errors import DeviceAbsent, NotApplicable, SettingsError, UnknownName
 from bench.machine.limits import thread_count
-from bench.settings import RunSettings
+from bench.settings import RunSettings, value_of
 from bench.spec import LOOPS, Data, Loop, Spec, Threads
 
 
@@ -62,7 +62,9 @@ def plan(
         if loop not in LOOPS:
             raise UnknownName("loop", loop, LOOPS)
     backends = {name: registry.backend(name) for name in settings.backend}
-    groups = [_group(str(workload), settings, swept) for workload in workloads]
+    every = varied(settings)
+    swept = [*swept, *settings.vary]
+    groups = [_group(str(workload), every, swept) for workload in workloads]
     if settings.compare:
         groups = [_together(groups)]
     for name, backend in backends.items():
@@ -94,9 +96,49 @@ def _together(groups: Sequence[Group]) -> Group:
     return Group(titles, planned, tuple(reason for group in groups for reason in group.not_applicable))
 
 
-def _group(workload: str, settings: RunSettings, swept: Collection[str]) -> Group:
+VARIED = ("dtype", "xla", "tf32", "onednn", "deterministic", "threads")
+"""Settings whose values can take turns, beside parameters; backends, loops, cases and files have lists of their own."""
+
+
+def varied(settings: RunSettings) -> list[RunSettings]:
+    """The settings with each value of what is varied; as they are where nothing is.
+
+    Raises:
+        SettingsError: more than one thing is varied, it can't be, or has one value only.
+    """
+    if not settings.vary:
+        return [settings]
+    if len(settings.vary) > 1:
+        raise SettingsError(
+            f"--vary has {' and '.join(settings.vary)}", "Vary one thing at a time, or nothing can be put down to it."
+        )
+    ((name, text),) = settings.vary.items()
+    values = list(dict.fromkeys(each.strip() for each in text.split(",")))
+    if len(values) < 2 or not all(values):
+        raise SettingsError(f"--vary {name}={text} has one value only", f"Name two or more: --vary {name}=A,B")
+    if name in VARIED:
+        return [settings.model_copy(update={name: value_of(name, each)}) for each in values]
+    if name in RunSettings.model_fields:
+        hint = f"--{name} takes a list" if name in ("backend", "loop", "case") else f"Of settings: {', '.join(VARIED)}"
+        raise SettingsError(f"--vary can't have {name}", f"{hint}; of a workload: its parameters.")
+    return [settings.model_copy(update={"param": {**settings.param, name: each}}) for each in values]
+
+
+def _group(workload: str, every: Sequence[RunSettings], swept: Collection[str]) -> Group:
+    """The specs of one workload by each of the settings, which differ in what is varied."""
     specs: dict[str, Planned] = {}
     refused: list[str] = []
+    for settings in every:
+        _add(specs, refused, workload, settings, swept)
+    if not specs:
+        raise NotApplicable("; ".join(dict.fromkeys(refused)), "`devbench list` shows what each workload can do.")
+    return Group(workload, tuple(specs.values()), tuple(dict.fromkeys(refused)))
+
+
+def _add(
+    specs: dict[str, Planned], refused: list[str], workload: str, settings: RunSettings, swept: Collection[str]
+) -> None:
+    """Adds what applies of one workload by one set of settings, and why what does not."""
     for case, params, own_loop in _cases(workload, settings, swept):
         resolved = registry.resolve(workload, params, settings.worker_timeout)
         data = _data(resolved.data, settings)
@@ -113,9 +155,6 @@ def _group(workload: str, settings: RunSettings, swept: Collection[str]) -> Grou
                 spec = _spec(resolved, case, backend, loop, data, settings)
                 same = spec.model_copy(update={"case": None}).key  # a loop may make two cases the same
                 specs.setdefault(same, Planned(spec, tuple(resolved.notes), resolved.total_steps, resolved.examples))
-    if not specs:
-        raise NotApplicable("; ".join(dict.fromkeys(refused)), "`devbench list` shows what each workload can do.")
-    return Group(workload, tuple(specs.values()), tuple(dict.fromkeys(refused)))
 
 
 def _cases(

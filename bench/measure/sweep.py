@@ -60,6 +60,8 @@ class Sweeping:
     """Points that memory did not hold, and on which backends."""
 
     def __post_init__(self) -> None:
+        if self.settings.vary:
+            raise SettingsError("a sweep has no --vary", "Sweep it: --param batch=1..4096 is the range of a parameter.")
         if self.settings.profile is not None:
             raise SettingsError("a sweep has no profile", "Trace one of its points: `devbench run … --profile DIR`.")
         self.settings = stopping.capped(self.settings, SECONDS)

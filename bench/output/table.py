@@ -15,6 +15,7 @@ from bench.analyse.pairing import grouped
 from bench.output import verdicts
 from bench.output.fields import FIELDS, Field
 from bench.output.lines import filled, plain
+from bench.output.report.names import names
 from bench.result import Result
 
 if TYPE_CHECKING:
@@ -81,8 +82,9 @@ def render(
     for group in grouped(results):
         tables = math.ceil(len(group) / SIDE_BY_SIDE)
         size = math.ceil(len(group) / tables)
+        heads = _heads(group)
         for start in range(0, len(group), size):
-            yield _table(group[start : start + size], width)
+            yield _table(group[start : start + size], heads[start : start + size], width)
         whole = {each.id for each in group if each.status != "failed"}
         for found in matrices:
             told = verdicts.matrix([each for each in found if {each.base.id, each.other.id} <= whole])
@@ -96,7 +98,15 @@ def name(result: Result) -> str:
     return result.spec.label
 
 
-def _table(results: Sequence[Result], width: int) -> Table:
+def _heads(group: Sequence[Result]) -> list[str]:
+    """A head for each result's column: workload, backend and loop; where these are the same, what tells them apart."""
+    heads = [(each.spec.title, each.spec.backend, each.spec.loop) for each in group]
+    if len(set(heads)) < len(heads):
+        return ["\n".join(map(plain, (*head, told))) for head, told in zip(heads, names(group), strict=True)]
+    return ["\n".join(map(plain, head)) for head in heads]
+
+
+def _table(results: Sequence[Result], heads: Sequence[str], width: int) -> Table:
     from rich import box
     from rich.table import Table
     from rich.text import Text
@@ -104,9 +114,7 @@ def _table(results: Sequence[Result], width: int) -> Table:
     column = (width - LABELS - 2 * len(results)) // len(results)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 2, 0, 0), show_edge=False)
     table.add_column("", width=LABELS, overflow="fold")
-    for each in results:
-        spec = each.spec
-        head = "\n".join(map(plain, (spec.title, spec.backend, spec.loop)))
+    for head in heads:
         table.add_column(Text(head), width=column, overflow="fold")
     for heading, field, label, cells in all_rows(results):
         if heading is not None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -21,27 +23,32 @@ FITS = str(USERFILES / "fits_dataset.py")
 pytestmark = pytest.mark.timeout(SECONDS)
 
 
-@pytest.fixture(scope="module")
-def explained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Explaining, Path]:
-    """An explanation of one cohort each, on two rungs, with the changes that no other test makes, all in one cohort."""
-    folder = tmp_path_factory.mktemp("changes")
-    settings = load(max_processes="1", backend="cpu", output=str(folder / "results"))
+def explaining(folder: Path, file: str, cohorts: int, loops: tuple[str, ...], kinds: Collection[str]) -> Explaining:
+    """An explanation of so many cohorts, on few rungs, with some of the changes, all in one cohort."""
+    settings = load(max_processes=str(cohorts), backend="cpu", output=str(folder / "results"))
     store.prepare(settings.output)
 
     def some(*given: Any) -> list[Change]:
-        return [c for c in changes(*given) if c.kind in {*CHANGES, "batch", "xla"}]
+        return [c for c in changes(*given) if c.kind in kinds]
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv("XDG_CACHE_HOME", str(folder / "cache"))
-        patched.setattr(explain, "LOOPS", ("as-written", "fit"))
+        patched.setattr(explain, "LOOPS", loops)
         patched.setattr(explain, "TOGETHER", 16)
         patched.setattr(explain, "changes", some)
         patched.setattr(roofs, "COHORTS", 1)
-        explaining = Explaining(
-            FITS, settings, lambda r: store.write(r, settings.output), lambda progress: None, store.new_id
+        made = Explaining(
+            file, settings, lambda r: store.write(r, settings.output), lambda progress: None, store.new_id
         )
-        explaining.run()
-    return explaining, folder
+        made.run()
+    return made
+
+
+@pytest.fixture(scope="module")
+def explained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Explaining, Path]:
+    """The changes that no other test makes."""
+    folder = tmp_path_factory.mktemp("changes")
+    return explaining(folder, FITS, 1, ("as-written", "fit"), {*CHANGES, "batch", "xla"}), folder
 
 
 @pytest.mark.once
@@ -59,9 +66,9 @@ def test_every_change_that_makes_sense_is_tried_and_none_fails(explained: tuple[
 
 @pytest.mark.once
 def test_the_machines_peaks_are_measured_once_and_kept(explained: tuple[Explaining, Path]) -> None:
-    explaining, folder = explained
-    assert explaining.found is not None
-    roofline = explaining.found.roofline
+    made, folder = explained
+    assert made.found is not None
+    roofline = made.found.roofline
     assert roofline is not None
     assert roofline.compute_roof > roofline.attained > 0
     assert roofline.bytes > 8 * 4 * 32
@@ -69,7 +76,27 @@ def test_the_machines_peaks_are_measured_once_and_kept(explained: tuple[Explaini
     kept = list((folder / "cache" / "devbench").glob("peaks-*.json"))
     assert len(kept) == 1
     assert peaks.status == "complete"
-    assert {each.part_of for each in store.results(folder / "results")} == {explaining.found.id}
+    assert {each.part_of for each in store.results(folder / "results")} == {made.found.id}
+
+
+@pytest.mark.once
+def test_what_helps_is_measured_together_and_the_fastest_is_a_command_that_runs(tmp_path: Path) -> None:
+    kinds = {"cache", "without-metrics"}
+    found = explaining(tmp_path, str(USERFILES / "two_causes.py"), 3, ("as-written",), kinds).found
+    assert found is not None
+    faster = {gain.option: gain for gain in found.gains if gain.verdict == "faster"}
+    assert set(faster) >= {"--change cache", "--change without-metrics"}
+    assert "slow input" in {each.cause for each in found.findings} | {gain.cured for gain in found.gains}
+    assert found.together is not None
+    assert found.together.ratio is not None
+    assert found.together.ratio.value < min(gain.ratio.value for gain in faster.values() if gain.ratio)
+    assert found.fastest is not None
+    program, *words = shlex.split(found.fastest.command)
+    assert program == "devbench"
+    (again,) = devbench(tmp_path / "again", *words, *BRIEF).every
+    assert {"cache", "without-metrics"} <= set(again.spec.changes)
+    assert again.summary.step_seconds is not None
+    assert again.summary.step_seconds.value < 0.5 * found.step_seconds
 
 
 def test_changes_from_outside_are_made_and_told(tmp_path: Path) -> None:

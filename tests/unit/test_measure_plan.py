@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from bench.errors import DataError, NotApplicable, SettingsError, UnknownName
+from bench.errors import DataError, NotApplicable, SettingsError, UnknownName, UsageError
 from bench.measure.plan import Group, plan
 from bench.settings import load
 from bench.spec import Data, Spec, Threads
@@ -130,6 +131,44 @@ def test_backends_and_loops_are_crossed_within_one_group() -> None:
     assert [(each.spec.backend, each.spec.loop) for each in group.planned] == [
         ("cpu", "as-written"), ("cpu", "step"), ("cpu", "fused"),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("vary", "values"),
+    [
+        ("dtype=float32,mixed_bfloat16", ["float32", "mixed_bfloat16"]),
+        ("threads=1, 2", [1, 2]),
+        ("onednn=on,off", [True, False]),
+    ],
+)
+def test_values_of_a_setting_take_turns(vary: str, values: list[Any]) -> None:
+    (group,) = planned("cifar", vary=vary, loop="fit")
+    found = [getattr(each.spec, vary.split("=")[0]) for each in group.planned]
+    assert [getattr(each, "intra", each) for each in found] == values
+
+
+def test_values_of_a_parameter_take_turns_in_each_loop_and_choose_instead_of_the_cases_that_set_it() -> None:
+    found = [
+        (each.loop, each.case, each.params["batch"]) for each in specs("tabular", vary="batch=8,32", loop="fit,step")
+    ]
+    assert found == [("fit", None, 8), ("step", None, 8), ("fit", None, 32), ("step", None, 32)]
+
+
+@pytest.mark.parametrize(
+    ("vary", "message"),
+    [
+        ("dtype=float32,float31", "--dtype can't be 'float31'"),
+        ("dtype=float32", "has one value only"),
+        ("dtype=float32,", "has one value only"),
+        ("seed=1,2", "--vary can't have seed"),
+        ("loop=fit,step", "--vary can't have loop"),
+        ("xla=on,off,dtype=float32,float64", "--vary has xla and dtype"),
+        ("btach=1,2", "btach"),
+    ],
+)
+def test_what_can_not_be_varied_is_refused_before_anything_runs(vary: str, message: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(message)):
+        planned("cifar", vary=vary)
 
 
 def test_each_workload_is_a_group_of_its_own() -> None:

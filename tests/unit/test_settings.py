@@ -22,6 +22,11 @@ EXAMPLES: dict[str, list[tuple[str, Any]]] = {
     "change": [("cache", ("cache",)), ("cache,prefetch", ("cache", "prefetch")), ("graph", ("graph",))],
     "compare": [("on", True), ("off", False), ("on", True)],
     "param": [("batch=1", {"batch": "1"}), ("batch=2", {"batch": "2"}), ("batch=3", {"batch": "3"})],
+    "vary": [
+        ("xla=on,off", {"xla": "on,off"}),
+        ("batch=8,16", {"batch": "8,16"}),
+        ("threads=1,2", {"threads": "1,2"}),
+    ],
     "dtype": [("float64", "float64"), ("mixed_float16", "mixed_float16"), ("mixed_bfloat16", "mixed_bfloat16")],
     "xla": [("on", "on"), ("off", "off"), ("auto", "auto")],
     "tf32": [("off", False), ("on", True), ("off", False)],

@@ -164,6 +164,15 @@ def test_three_that_took_turns_make_a_matrix_without_what_is_not_fair() -> None:
     assert "time of the row" not in table.text(group[:2], side_by_side(group[:2]), matrices=[matrix(group[:2])])
 
 
+def test_columns_and_sentences_of_one_loop_are_told_apart_by_what_differs() -> None:
+    group = [result(name, dtype=dtype) for name, dtype in (("a", "float32"), ("b", "float64"))]
+    shown = table.text(group, side_by_side(group))
+    assert "  float32  " in shown
+    assert "cifar on cpu, as-written, dtype float64" in " ".join(shown.split())
+    again = [result("aaaaaaaa"), result("bbbbbbbb")]
+    assert "cifar on cpu, as-written (bbbbbbbb)" in " ".join(table.text(again, side_by_side(again)).split())
+
+
 def test_a_stream_that_is_no_terminal_gets_plain_text_even_where_it_cannot_show_it_all() -> None:
     raw = io.BytesIO()
     stream = io.TextIOWrapper(raw, encoding="cp1252", errors="replace")
