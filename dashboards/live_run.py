@@ -10,21 +10,26 @@ from dashboards.side_by_side import ALL_PHASES
 
 INFO = "devbench_run_info"
 NAMES = "workload, backend, loop, pool"
-NAMED = f"on (run) group_left ({NAMES}) {INFO}{{{CHOSEN}}}"
+NAMED = f"on (run) group_left ({NAMES}) max by (run, {NAMES}) ({INFO}{{{CHOSEN}}})"
 LEGEND = "{{workload}} on {{backend}} {{pool}} {{loop}}"
 WHAT = ("run", "workload", "backend", "pool", "loop")
 BUCKETS = "devbench_step_duration_seconds_bucket"
 STATES = {"running": PLAIN, "complete": GOOD, "partial": DOUBTFUL, "failed": BAD}
 
 
+def named(metric: str) -> str:
+    """A metric of each chosen run, once where a run is scraped and pushed as well."""
+    return f"max by (run) ({metric}) * {NAMED}"
+
+
 def rate(counter: str) -> str:
     """How fast a counter of each chosen run grows."""
-    return f"rate({counter}[$__rate_interval]) * {NAMED}"
+    return named(f"rate({counter}[$__rate_interval])")
 
 
 def quantile(share: float) -> str:
     """A quantile of each chosen run's single steps so far."""
-    return f"histogram_quantile({share}, {BUCKETS} * {NAMED})"
+    return f"histogram_quantile({share}, max by (run, le) ({BUCKETS}) * {NAMED})"
 
 
 def dashboard() -> Dashboard:
@@ -41,7 +46,7 @@ def dashboard() -> Dashboard:
             "State",
             "Which state each run is in: running, complete, partial or failed.",
             STATES,
-            query(f"sum by (run) ({numbered}) * {NAMED}", LEGEND),
+            query(named(numbered), LEGEND),
         ).span(WHOLE),
         over_time(
             "Steps",
@@ -59,9 +64,9 @@ def dashboard() -> Dashboard:
             "Typical step so far",
             "With its 95% interval from the second process on.",
             "s",
-            query(f"devbench_step_seconds * {NAMED}", LEGEND),
-            query(f"devbench_step_seconds_low * {NAMED}", LEGEND + ", low"),
-            query(f"devbench_step_seconds_high * {NAMED}", LEGEND + ", high"),
+            query(named("devbench_step_seconds"), LEGEND),
+            query(named("devbench_step_seconds_low"), LEGEND + ", low"),
+            query(named("devbench_step_seconds_high"), LEGEND + ", high"),
             zero=False,
         ),
         over_time(
@@ -76,7 +81,7 @@ def dashboard() -> Dashboard:
             "Single steps",
             "How many steps of the latency passes took how long, all chosen runs together.",
             "s",
-            query(f"sum by (le) (increase({BUCKETS}[$__rate_interval]) * {NAMED})", "{{le}}"),
+            query(f"sum by (le) (max by (run, le) (increase({BUCKETS}[$__rate_interval])) * {NAMED})", "{{le}}"),
         ).span(WHOLE),
         stacked(
             "Phases",
@@ -89,20 +94,20 @@ def dashboard() -> Dashboard:
             "Utilisation",
             "Share of the latest process's steady state in which its GPU was busy, or of a CPU run's threads' time.",
             "percentunit",
-            query(f"devbench_device_utilization_ratio * {NAMED}", LEGEND),
+            query(named("devbench_device_utilization_ratio"), LEGEND),
         ),
         over_time(
             "Memory",
             "Most memory in use on the GPU, or that a CPU run's latest process ever held.",
             "bytes",
-            query(f"devbench_device_memory_bytes * {NAMED}", LEGEND),
+            query(named("devbench_device_memory_bytes"), LEGEND),
         ),
         over_time(
             "Power",
             "Mean power over the latest process's steady state, of the GPU or the CPU packages. Empty "
             "where the machine does not tell.",
             "watt",
-            query(f"devbench_device_power_watts * {NAMED}", LEGEND),
+            query(named("devbench_device_power_watts"), LEGEND),
         ).no_value("No machine tells its power"),
         over_time(
             "Throttling",

@@ -2,7 +2,8 @@
 
 The algorithm is PELT (R. Killick, P. Fearnhead and I. A. Eckley, Optimal detection of changepoints with a linear
 computational cost, 2012), in the library ruptures (C. Truong, L. Oudre and N. Vayatis, 2020), over the logarithms of
-step times, since those vary by factors.
+step times, since those vary by factors. Of the library's two it is the one in C, whose linear kernel costs a level what
+the squares about its mean do: 500 values without a change took it 1 ms, and the one in Python 1.6 s.
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ def change_points(values: Sequence[float], floor: float) -> list[int]:
     calm = median_filter(logs, size=3)  # keeps edges, but no level of a single point
     calm[0], calm[-1] = calm[1], calm[-2]
     penalty = STRICTNESS * _variance(logs.tolist(), floor) * math.log(len(values))
-    ends: list[int] = ruptures.Pelt(model="l2", min_size=SMALLEST, jump=1).fit(calm.reshape(-1, 1)).predict(penalty)
+    search = ruptures.KernelCPD(kernel="linear", min_size=SMALLEST).fit(calm.reshape(-1, 1))
+    ends: list[int] = search.predict(pen=penalty)
     return _mattering(logs.tolist(), ends[:-1], math.log1p(floor))
 
 

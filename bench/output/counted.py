@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from bench.machine import limits
 from bench.result import ProcessSample, Result, Telemetry
 
 BUCKETS = tuple(2.0**power * 1e-6 for power in range(27))
@@ -86,7 +87,8 @@ class Run:
 
     def __post_init__(self) -> None:
         self._closed: set[tuple[int, datetime]] = set()
-        self._before = Counts()
+        # A counter begins at 0, or `rate` would take what the first process was held back for as where it stood before.
+        self.counts = self._before = Counts(throttled=None if limits.throttling() is None else 0.0)
         self._latest: ProcessSample | None = None
         self.info = _info(self.result)
 

@@ -35,6 +35,28 @@ def test_one_value_that_is_off_is_no_level(place: int) -> None:
     assert change_points(values, FLOOR) == []
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_the_search_in_c_finds_what_the_one_in_python_does(seed: int) -> None:
+    import numpy as np
+    import ruptures
+
+    made = random.Random(seed)
+    values = [each for n in range(4) for each in noisy(made.uniform(0.04, 0.06), made.randint(2, 15), seed=seed + n)]
+    searched: list[tuple[object, float]] = []
+    plain = ruptures.KernelCPD.predict
+
+    def predict(self: ruptures.KernelCPD, n_bkps: int | None = None, pen: float | None = None) -> list[int]:
+        searched.append((self.cost.signal, pen or 0.0))
+        found: list[int] = plain(self, n_bkps, pen)
+        assert found == ruptures.Pelt(model="l2", min_size=2, jump=1).fit(np.asarray(self.cost.signal)).predict(pen)
+        return found
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(ruptures.KernelCPD, "predict", predict)
+        change_points(values, FLOOR)
+    assert len(searched) == 1
+
+
 def test_a_change_that_does_not_matter_is_none() -> None:
     values = [*noisy(0.05, 10, spread=0.0001), *noisy(0.0505, 10, spread=0.0001, seed=2)]
     assert change_points(values, FLOOR) == []

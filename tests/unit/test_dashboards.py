@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import json
 import re
@@ -87,6 +88,35 @@ def test_data_source_workload_backend_and_pool_can_be_chosen(board: Any) -> None
 def test_no_query_names_what_only_one_kind_of_prometheus_has(board: Any) -> None:
     for expression in queries(board):
         assert not re.findall(r"\b(job|instance|pod|namespace|container|endpoint|service)\b", expression)
+
+
+@pytest.mark.needs("prometheus")
+def test_a_run_that_is_scraped_and_pushed_too_is_shown_once(tmp_path: Path) -> None:
+    chosen = {"$workload": ".*", "$backend": ".*", "$pool": ".*", "$__rate_interval": "2m", "$__range": "5m"}
+    asked = [
+        functools.reduce(lambda text, name: text.replace(name, chosen[name]), chosen, expression)
+        for board in BOARDS.values()
+        for expression in queries(board)
+        if "devbench_run_" in expression
+    ]
+    assert len(asked) > 15
+    names = sorted(set(re.findall(r"\bdevbench_\w+", " ".join(asked))))
+    own = {"devbench_run_state": 'state="failed"', "devbench_phase_seconds": 'phase="import"'}
+    common = 'workload="cifar", backend="cpu", le="1", pool="p"'
+    made = [
+        {
+            "series": f'{name}{{run="7", {own.get(name, common)}, job="{job}"}}',
+            "values": "1+60x20" if name.endswith(("_total", "_bucket")) else "1x20",
+        }
+        for name in names
+        for job in ("runs", "pushed")
+    ]
+    once = {"eval_time": "10m", "exp_samples": [{"labels": "{}", "value": 1}]}
+    tried = [{"expr": f"count({expression}) < 2 or vector(-1)", **once} for expression in asked]
+    given = {"tests": [{"interval": "1m", "input_series": made, "promql_expr_test": tried}]}
+    (tmp_path / "tried.yaml").write_text(json.dumps(given), encoding="utf-8")
+    ran = subprocess.run(["promtool", "test", "rules", str(tmp_path / "tried.yaml")], capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
 
 
 def test_the_live_dashboard_shows_every_metric_of_a_run() -> None:

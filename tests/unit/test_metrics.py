@@ -16,6 +16,7 @@ from prometheus_client import generate_latest
 from prometheus_client.openmetrics import exposition, parser
 from synthetic import MOMENT, killed, measured, result
 
+from bench.machine import limits
 from bench.output.collector import MOST_RUNS, Metrics
 from bench.output.counted import BUCKETS, INFO, STATES
 from bench.output.exporter import registry_of
@@ -164,6 +165,23 @@ def test_a_first_process_tells_its_phases_before_it_has_ended_and_then_the_means
     metrics(moment(one))
     found = samples(metrics)
     assert (found["devbench_phase_seconds", "import"], found["devbench_phase_seconds", "warm_up"]) == (3.5, 1.0)
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_what_a_quota_holds_back_is_counted_from_nothing_on_where_it_can_be_told(
+    monkeypatch: pytest.MonkeyPatch, told: bool
+) -> None:
+    monkeypatch.setattr(limits, "throttling", lambda: limits.Throttling(periods=7, seconds=3.0) if told else None)
+    one, metrics = begun(samples=[]), Metrics()
+    name = ("devbench_cpu_throttled_seconds_total",)
+    metrics(moment(one))
+    assert samples(metrics).get(name) == (0.0 if told else None)
+    one.samples = [process(1)]
+    metrics(moment(one))
+    assert samples(metrics).get(name) == (0.0 if told else None)
+    one.samples[0].telemetry = Telemetry(wall_seconds=2.0, throttled_seconds=0.25)
+    metrics(moment(one))
+    assert samples(metrics)[name] == 0.25
 
 
 @pytest.mark.parametrize(("backend", "busy", "memory", "watts"), [("cpu", 0.75, 1e9, 30.0), ("cuda", 0.5, 2e9, 70.0)])
