@@ -10,7 +10,7 @@ import typer
 
 from bench.commands import build, end, say
 from bench.commands.options import with_settings
-from bench.errors import DataError, DevbenchError, RunFailed, UsageError
+from bench.errors import DevbenchError, RunFailed, UsageError
 from bench.settings import RunSettings
 
 
@@ -23,8 +23,8 @@ def push(
     What it has already is not sent twice, or taken as the same; what a run could not send goes with it.
     """
     from bench.output import store
-    from bench.output.sending.client import Client, Refused, token
-    from bench.output.sending.sender import deliver
+    from bench.output.sending.client import Busy, Client, token
+    from bench.output.sending.sender import deliveries
     from bench.output.sending.spool import Spool, Waiting
 
     if settings.hub is None:
@@ -36,14 +36,16 @@ def push(
     client = Client(settings.hub, token(settings.hub_token_file))
     outcomes: Counter[str] = Counter()
     wrong: DevbenchError | None = None
-    for waiting in everything:
-        try:
-            outcomes[deliver(client, spool, waiting)] += 1
-        except (Refused, DataError) as error:
-            outcomes["refused"] += 1
-            say(" ".join(filter(None, (f"{error.message}.", error.hint))))
-            wrong = RunFailed(f"{outcomes['refused']} of {len(everything)} documents were not taken")
+    for _, outcome in deliveries(client, spool, everything):
+        if isinstance(outcome, str):
+            outcomes[outcome] += 1
+            continue
+        outcomes["busy" if isinstance(outcome, Busy) else "refused"] += 1
+        say(" ".join(filter(None, (f"{outcome.message}.", outcome.hint))))
     client.close()
+    if missed := outcomes["refused"] + outcomes["busy"]:
+        hint = "Where the hub was busy it may take them later: push again." if outcomes["busy"] else ""
+        wrong = RunFailed(f"{missed} of {len(everything)} documents were not taken", hint)
     if not settings.json:
         told = ", ".join(f"{count} {outcome}" for outcome, count in outcomes.items()) or "there was nothing to send"
         typer.echo(f"{settings.hub}: {told}")

@@ -20,9 +20,9 @@ from synthetic import explanation, ladder_results, measured
 
 from bench.errors import Interrupted, SettingsError
 from bench.output import store
-from bench.output.sending.client import Away, Client, Refused, token
+from bench.output.sending.client import BRIEF, PATIENT, Away, Busy, Client, Refused, token
 from bench.output.sending.messages import RunState
-from bench.output.sending.sender import Sender, attached
+from bench.output.sending.sender import Sender, attached, deliveries
 from bench.output.sending.spool import Spool
 from bench.progress import Estimate, Progress
 from bench.result import Result, Stop
@@ -269,6 +269,78 @@ def test_what_the_hub_refuses_is_told_and_kept(hub: Served, tmp_path: Path, monk
     assert any("this token is not known" in each for each in told)
     assert "wait" in told[-1]
     assert len(Spool(tmp_path, hub.url).waiting()) == 2
+
+
+@pytest.mark.usefixtures("known")
+def test_one_document_that_the_hub_always_puts_off_holds_up_no_other(
+    hub: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put, told = Client.put, list[str]()
+
+    def but_one(self: Client, kind: str, name: str, body: bytes, retries: int = 0) -> str:
+        if name == "1":
+            raise Busy("the hub does not take 1 now: it answered 500")
+        return put(self, kind, name, body, retries)
+
+    monkeypatch.setattr(Client, "put", but_one)
+    with linked(tmp_path, hub.url, told, run_id="r") as link:
+        for name in "123":
+            link.save(measured(name, [0.1], stop=DONE))
+    assert ids(hub) == ["2", "3"]
+    assert hub.get("/api/v1/runs/r")["state"] == "finished"
+    assert [each for each in told if "does not take 1" in each] == ["the hub does not take 1 now: it answered 500."]
+    assert [each.path.stem.rsplit("-", 1)[1] for each in Spool(tmp_path, hub.url).waiting()] == ["1"]
+
+
+@pytest.mark.usefixtures("known")
+def test_a_hub_that_puts_off_everything_is_left_alone_after_some(
+    hub: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[str, int]] = []
+
+    def never(self: Client, kind: str, name: str, body: bytes, retries: int = 0) -> str:
+        asked.append((name, retries))
+        raise Busy("the hub does not answer now")
+
+    spool = Spool(tmp_path, hub.url)
+    spool.prepare()
+    for number in range(30):
+        change(spool, measured(str(number), [0.1], stop=DONE))
+    monkeypatch.setattr(Client, "put", never)
+    with pytest.raises(Busy):
+        list(deliveries(Client(hub.url, TOKEN), spool, spool.waiting()))
+    assert [retries for _, retries in asked] == [PATIENT] + [BRIEF] * 9
+    assert len(spool.waiting()) == 30
+
+
+@pytest.mark.usefixtures("known")
+@pytest.mark.parametrize("late", [False, True])
+def test_the_heartbeat_goes_on_while_what_waits_is_delivered(
+    hub: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, late: bool
+) -> None:
+    put, beats = Client.put, threading.Semaphore(0)
+    seen: list[bool] = []
+
+    def slow(self: Client, kind: str, name: str, body: bytes, retries: int = 0) -> str:
+        if kind == "results":
+            seen.append(all(beats.acquire(timeout=20) for _ in range(3)))
+        elif b'"running"' in body:
+            beats.release()
+        return put(self, kind, name, body, retries)
+
+    spool = Spool(tmp_path, hub.url)
+    spool.prepare()
+    run = RunState(id="r", state="running", title="cifar", started=STARTED, devbench="0.1.0")
+    sender = Sender(Client(hub.url, TOKEN), spool, run, lambda _: None, every=0.02)
+    monkeypatch.setattr(Client, "put", slow)
+    if late:
+        sender.start()
+    change(spool, measured("1", [0.1], stop=DONE))
+    if not late:
+        sender.start()
+    sender.end("finished")
+    assert seen == [True]
+    assert (ids(hub), hub.get("/api/v1/runs/r")["state"]) == (["1"], "finished")
 
 
 @pytest.mark.usefixtures("known")

@@ -32,6 +32,10 @@ class Away(DevbenchError):
     """The hub can't be reached, or can't answer now; sending it later may do."""
 
 
+class Busy(Away):
+    """The hub answers, but can't take this now; another document it may."""
+
+
 class Refused(DevbenchError):
     """The hub won't take this, now or later."""
 
@@ -73,7 +77,7 @@ class Client:
             What became of it at the hub: created, updated, same or superseded.
 
         Raises:
-            Away: it was not taken, and may be later.
+            Away: it was not taken, and may be later; Busy where the hub said so itself.
             Refused: it is not taken.
         """
         import urllib3
@@ -92,7 +96,7 @@ class Client:
         said = _said(answer.data)
         detail = str(said.get("detail") or f"it answered {answer.status}")
         if answer.status in BUSY:
-            raise Away(f"the hub {self.hub} does not answer now: {detail}")
+            raise Busy(f"the hub {self.hub} does not take {name} now: {detail}")
         raise Refused(f"the hub {self.hub} refused {name}: {detail}", str(said.get("hint") or _hint(answer.status)))
 
     def close(self) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -19,7 +19,7 @@ from pathlib import Path
 from bench import __version__
 from bench.errors import DataError, DevbenchError, Interrupted
 from bench.output import heads, store
-from bench.output.sending.client import BRIEF, PATIENT, Away, Client, Refused, token
+from bench.output.sending.client import BRIEF, PATIENT, Away, Busy, Client, Refused, token
 from bench.output.sending.messages import Now, RunState, State
 from bench.output.sending.spool import RUNS, Spool, Waiting
 from bench.progress import Listener, Progress
@@ -34,6 +34,9 @@ LONGEST = 1000
 
 AGAIN = 5.0
 """Seconds between two tries to deliver the last to a hub that is away."""
+
+BUSY_IN_A_ROW = 10
+"""Documents that a hub may put off one after another before it is left alone: fewer may be what is wrong themselves."""
 
 POOL, NODE = "DEVBENCH_POOL", "DEVBENCH_NODE"
 """Variables that tell of where the chart put us."""
@@ -69,11 +72,11 @@ class Sender:
         self.thread = threading.Thread(target=self._beat, daemon=True)
 
     def start(self) -> None:
-        """Tells of the start, delivers what earlier runs left, and begins the heartbeat."""
+        """Tells of the start, begins the heartbeat, and delivers what earlier runs left, which may take long."""
         self.spool.prepare()
         self._tell()
-        self.deliver(BRIEF)
         self.thread.start()
+        self.deliver(BRIEF)
 
     def progressed(self, progress: Progress) -> None:
         """Takes a moment of the run for the next heartbeat; sends nothing."""
@@ -96,19 +99,26 @@ class Sender:
         self.deliver(BRIEF)
 
     def end(self, state: State, reason: str = "") -> None:
-        """Tells how the run ended, and delivers what can be delivered; the rest stays in the spool."""
-        self.stop.set()
-        if self.thread.is_alive():
-            self.thread.join()
-        self.run.state, self.run.reason, self.run.now = state, reason, None
-        self.spool.keep_run(self.run)
+        """Tells how the run ended, and delivers what can be delivered; the rest stays in the spool.
+
+        The heartbeat goes on until then; the hub takes none that comes after the run's end, which goes last.
+        """
+        with self.lock:
+            self.run.now = None
+            ended = self.run.model_copy(update={"state": state, "reason": reason})
+        self.spool.keep_run(ended)
         self.away = False
         limit = time.monotonic() + self.wait
-        self.deliver(BRIEF if state == "interrupted" else PATIENT)
-        while self.away and state != "interrupted" and (rest := limit - time.monotonic()) > 0:
-            time.sleep(min(AGAIN, rest))
-            self.away = False
-            self.deliver(BRIEF)
+        try:
+            later = self.deliver(BRIEF if state == "interrupted" else PATIENT)
+            while later and state != "interrupted" and (rest := limit - time.monotonic()) > 0:
+                time.sleep(min(AGAIN, rest))
+                self.away = False
+                later = self.deliver(BRIEF)
+        finally:
+            self.stop.set()
+            if self.thread.is_alive():
+                self.thread.join()
         left = len(self.spool.waiting())
         if left:
             wait = "documents wait" if left > 1 else "document waits"
@@ -117,18 +127,22 @@ class Sender:
             self.warn(f"at the hub: {self.client.hub}/runs/{self.run.id}")
         self.client.close()
 
-    def deliver(self, retries: int) -> None:
-        """Delivers what waits, until the hub is away; a refused document stays, and is told."""
-        for waiting in self.spool.waiting():
-            if self.away:
-                return
-            try:
-                deliver(self.client, self.spool, waiting, retries)
-            except Away as error:
-                self.away = True
-                self._warn(error)
-            except (Refused, DataError) as error:
-                self._warn(error)
+    def deliver(self, retries: int) -> bool:
+        """Delivers what waits, until the hub is away; a refused document stays, and is told.
+
+        Returns:
+            Whether something is left that may be taken later.
+        """
+        later = self.away
+        try:
+            for _, outcome in () if self.away else deliveries(self.client, self.spool, self.spool.waiting(), retries):
+                if isinstance(outcome, DevbenchError):
+                    later = later or isinstance(outcome, Busy)
+                    self._warn(outcome)
+        except Away as error:
+            later = self.away = True
+            self._warn(error)
+        return later
 
     def _beat(self) -> None:
         while not self.stop.wait(self.every):
@@ -151,6 +165,30 @@ class Sender:
         if text not in self.told:
             self.told.add(text)
             self.warn(text)
+
+
+def deliveries(
+    client: Client, spool: Spool, every: Iterable[Waiting], retries: int = PATIENT
+) -> Iterator[tuple[Waiting, str | DevbenchError]]:
+    """Delivers files one by one: what became of each at the hub, or why it was not taken.
+
+    What the hub puts off holds up no other, and is asked for patiently once only.
+
+    Raises:
+        Away: the hub can't be reached, or has put off `BUSY_IN_A_ROW` files.
+    """
+    put_off = 0
+    for waiting in every:
+        try:
+            yield waiting, deliver(client, spool, waiting, BRIEF if put_off else retries)
+            put_off = 0
+        except Busy as error:
+            put_off += 1
+            if put_off == BUSY_IN_A_ROW:
+                raise
+            yield waiting, error
+        except (Refused, DataError) as error:
+            yield waiting, error
 
 
 def deliver(client: Client, spool: Spool, waiting: Waiting, retries: int = PATIENT) -> str:
