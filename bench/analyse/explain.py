@@ -21,7 +21,7 @@ from bench.analyse.compare import unit_of
 from bench.analyse.roofline import Roofline
 from bench.analyse.stats import Contrast
 from bench.analyse.verdict import Word, verdict
-from bench.result import Interval, Profile, Record, Result
+from bench.result import SCHEMA_VERSION, Interval, Profile, Record, Result
 from bench.spec import LOOPS, Loop
 
 STEPS_DOWN: dict[tuple[Loop, Loop], tuple[str, str]] = {
@@ -95,6 +95,7 @@ class Fastest(Record):
 class Explanation(Record):
     """Why a step takes as long as it does."""
 
+    schema_version: int = SCHEMA_VERSION
     id: str
     label: str
     step_seconds: float = Field(description="of the program as it is")

@@ -1,6 +1,6 @@
 """Documents as they come in: what they must be, and what is said of those that are not.
 
-A result is first asked for its schema's version, since a newer document would only seem wrong.
+Each is first asked for its schema's version, since a newer document would only seem wrong.
 """
 
 from __future__ import annotations
@@ -65,9 +65,9 @@ def explanation(body: bytes) -> Explanation:
     """The explanation in a body.
 
     Raises:
-        Problem: it is none.
+        Problem: it is none, or of a newer devbench.
     """
-    return _read(body, Explanation, "explanation", None)
+    return _read(body, Explanation, "explanation", SCHEMA_VERSION)
 
 
 def named(document: Result | RunState | Explanation, name: str) -> None:
@@ -82,16 +82,15 @@ def named(document: Result | RunState | Explanation, name: str) -> None:
         raise _wrong(type(document).__name__.lower(), "id", "it may hold letters, digits, '.', '_' and '-' only")
 
 
-def _read(body: bytes, model: type[Model], what: str, version: int | None) -> Model:
+def _read(body: bytes, model: type[Model], what: str, version: int) -> Model:
     """The document: in one go where it is as it should be, which is fastest; else in steps that say what is wrong."""
-    numbered = version is None or NUMBERED.search(body) is not None
-    if numbered and not any(word in body for word in NOT_JSON) and not _may_be_huge(body):
+    if NUMBERED.search(body) and not any(word in body for word in NOT_JSON) and not _may_be_huge(body):
         try:
             found = model.model_validate_json(body)
         except (ValidationError, RecursionError):
             pass
         else:
-            if version is None or getattr(found, "schema_version", version) <= version:
+            if getattr(found, "schema_version", version) <= version:
                 return found
     return _judged(body, model, what, version)
 
@@ -102,7 +101,7 @@ def _may_be_huge(body: bytes) -> bool:
     return HUGE_POWER.search(zeros) is not None or HUGE_LENGTH in zeros
 
 
-def _judged(body: bytes, model: type[Model], what: str, version: int | None) -> Model:
+def _judged(body: bytes, model: type[Model], what: str, version: int) -> Model:
     try:
         document: Any = from_json(body, allow_inf_nan=False)
     except ValueError as error:
@@ -111,8 +110,7 @@ def _judged(body: bytes, model: type[Model], what: str, version: int | None) -> 
         raise _wrong(what, "", "it is no object")
     if not _finite(document):
         raise _wrong(what, "", "it holds a number that is too large")
-    if version is not None:
-        _known(document, what, version)
+    _known(document, what, version)
     try:
         return model.model_validate(document)
     except ValidationError as error:

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable
 from datetime import datetime, timezone
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -114,10 +115,13 @@ def explanations(folder: Path) -> dict[str, Explanation]:
     found = {}
     for path in sorted((folder / EXPLANATIONS).glob(f"*{SUFFIX}")):
         try:
-            found[path.stem] = Explanation.model_validate_json(path.read_bytes())
+            written = path.read_bytes()
         except OSError as error:
             raise DataError(f"{path} can't be read: {error.strerror or error}") from None
+        try:
+            found[path.stem] = Explanation.model_validate_json(written)
         except ValidationError as error:
+            _not_newer(path, _document(path, written))
             raise DataError(f"{path} is no valid explanation: {error.errors()[0]['msg']}", ALTERED) from None
     return found
 
@@ -155,24 +159,33 @@ def read(path: Path) -> Result:
 
 def _judged(path: Path, written: bytes) -> Result:
     """The result in a file that is not quite as it should be, or what is wrong with it."""
-    try:
-        document = json.loads(written)
-    except ValueError as error:
-        raise DataError(f"{path} is no whole JSON document: {error}", ALTERED) from None
-    version = document.get("schema_version") if isinstance(document, dict) else None
-    if not isinstance(version, int):
+    document = _document(path, written)
+    if not isinstance(document, dict) or not isinstance(document.get("schema_version"), int):
         raise DataError(f"{path} is no result of devbench", "Results are the files that `devbench run` writes.")
-    if version > SCHEMA_VERSION:
-        raise DataError(
-            f"{path} was written by a newer devbench ({document.get('devbench')}, schema {version})",
-            f"This one reads schemas up to {SCHEMA_VERSION}: upgrade devbench.",
-        )
+    _not_newer(path, document)
     try:
         return Result.model_validate(document)
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))
         raise DataError(f"{path} is no valid result: {where}: {first['msg']}", ALTERED) from None
+
+
+def _document(path: Path, written: bytes) -> Any:
+    try:
+        return json.loads(written)
+    except ValueError as error:
+        raise DataError(f"{path} is no whole JSON document: {error}", ALTERED) from None
+
+
+def _not_newer(path: Path, document: Any) -> None:
+    version = document.get("schema_version") if isinstance(document, dict) else None
+    if isinstance(version, int) and version > SCHEMA_VERSION:
+        whose = f"{document['devbench']}, " if "devbench" in document else ""
+        raise DataError(
+            f"{path} was written by a newer devbench ({whose}schema {version})",
+            f"This one reads schemas up to {SCHEMA_VERSION}: upgrade devbench.",
+        )
 
 
 def results(folder: Path) -> list[Result]:

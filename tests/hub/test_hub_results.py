@@ -163,6 +163,9 @@ def test_a_newer_schema_is_told_from_a_wrong_document(hub: Served) -> None:
     assert "Upgrade the hub" in newer["hint"]
     wrong = problem(hub.put("/api/v1/results/a", {**document, "more": 1}), 422, "wrong-document")
     assert "more" in wrong["detail"]
+    found = {**json.loads(explanation(ladder_results()).model_dump_json()), "more": 1}
+    problem(hub.put("/api/v1/explanations/why", {**found, "schema_version": 2}), 422, "newer-schema")
+    problem(hub.put("/api/v1/explanations/why", found), 422, "wrong-document")
     others: list[Any] = [[], 1, {}]
     for other in (*others, {**document, "schema_version": True}, {**document, "created": "0001-01-01T00:00:00Z"}):
         problem(hub.put("/api/v1/results/a", other), 422, "wrong-document")

@@ -123,6 +123,15 @@ def test_rungs_of_an_explanation_that_was_interrupted_are_shown_as_what_they_are
     assert [each.explanation for each in gathered.sets] == [None]
 
 
+def test_a_newer_devbenchs_explanation_asks_for_an_upgrade(tmp_path: Path) -> None:
+    written = store.write_explanation(explanation(ladder_results()), folder(tmp_path, *ladder_results()))
+    text = written.read_text(encoding="utf-8").replace('"schema_version": 1', '"schema_version": 2, "more": 1')
+    written.write_text(text, encoding="utf-8")
+    with pytest.raises(DataError, match=r"newer devbench \(schema 2\)") as caught:
+        gather(tmp_path)
+    assert "upgrade devbench" in caught.value.hint
+
+
 def test_an_altered_explanation_is_told_by_its_name(tmp_path: Path) -> None:
     store.write_explanation(explanation(ladder_results()), folder(tmp_path, *ladder_results()))
     (path,) = (tmp_path / "explanations").iterdir()
