@@ -77,7 +77,8 @@ def run(
                 save, listen = served.saving(link.save), served.listening(link.listener)
 
                 def absent(group: Group, error: DeviceAbsent) -> None:
-                    if chosen.hub is not None:  # nobody looks at this command's own words there
+                    seen_elsewhere = (chosen.hub, chosen.metrics_port, chosen.pushgateway)
+                    if any(each is not None for each in seen_elsewhere):  # nobody looks at this command's words there
                         failure = Failure(kind="device", message=error.message, hint=error.hint)
                         Session(group, chosen, save, listen, new_id).refuse(failure)
 

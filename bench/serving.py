@@ -12,7 +12,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bench.errors import Interrupted
+from bench.errors import DeviceAbsent, Interrupted
 from bench.progress import Listener, Progress
 from bench.result import Result
 from bench.settings import RunSettings
@@ -118,6 +118,10 @@ def serving(settings: RunSettings, say: Say = lambda line: None) -> Iterator[Ser
         try:
             yield made
         except typer.Exit:  # a command's own end, after all that it had to show
+            made.linger()
+            raise
+        except DeviceAbsent as error:
+            say(f"error: {error.message}")  # in full at the end, which is far
             made.linger()
             raise
         made.linger()

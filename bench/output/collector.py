@@ -45,10 +45,10 @@ class Metrics(Collector):
                     _update(run)
 
     def refresh(self, result: Result) -> None:
-        """Takes in what is new of one run, if it is served."""
+        """Takes in what is new of one run, if it is served; one that failed before it began is served from then on."""
         with self._lock:
-            if result.id in self.runs:
-                _update(self.runs[result.id])
+            if result.id in self.runs or (result.failure and not result.samples and self._has_place(result, set())):
+                _update(self.runs.setdefault(result.id, Run(result)))
 
     def _has_place(self, result: Result, under_way: set[str]) -> bool:
         """Whether a run is served; for a new one the oldest that is no longer under way makes place."""

@@ -227,6 +227,32 @@ def test_a_commands_own_end_lingers_too_and_keeps_its_exit_code() -> None:
     assert lingered
 
 
+@pytest.mark.needs("posix")
+def test_a_run_whose_device_is_not_there_is_scraped_as_failed_and_keeps_its_exit_code() -> None:
+    asked = ["--metrics-port", "0", "--metrics-host", "127.0.0.1", "--linger", "1h"]
+    words = [sys.executable, "-m", "bench", "run", "cifar", "--backend", "cuda", *asked]
+    hidden = {**os.environ, "CUDA_VISIBLE_DEVICES": "-1"}
+    with subprocess.Popen(words, env=hidden, stderr=subprocess.PIPE, text=True) as run:
+        assert run.stderr is not None
+        said: list[str] = []
+        for line in run.stderr:
+            said.append(line)
+            if "for a last scrape" in line:
+                break
+        assert any(line.startswith("error: no CUDA device") for line in said), said
+        url = next(line for line in said if line.startswith("metrics: http")).split()[1]
+        states = [
+            (each.labels["state"], each.value)
+            for family in text_string_to_metric_families(get(url)[1].decode())
+            for each in family.samples
+            if each.name == "devbench_run_state"
+        ]
+        run.terminate()
+        rest = run.stderr.read()
+    assert ("failed", 1.0) in states
+    assert run.returncode == 3, rest
+
+
 @pytest.mark.parametrize(
     ("stop", "end"),
     [
