@@ -118,9 +118,10 @@ def compare(
 def history(series: Annotated[str, Path(pattern=r"^[0-9a-f]{16}$")], at: At) -> History:
     """Gives all runs of a comparison key, and where their level changed."""
     with at.database.read() as connection:
-        rows = reading.history(connection, series)
+        rows, more = reading.history(connection, series)
     return History(
         series=series,
+        more=more,
         points=[Listed.of(row) for row in rows],
         changes=[rows[place].id for place in changed(rows, at.settings.threshold)],
     )
@@ -147,12 +148,16 @@ def one_run(id: Id, at: At) -> ToldRun:  # noqa: A002
 
 
 @READ.get("/explanations", tags=["explanations"])
-def list_explanations(at: At, limit: Annotated[int, Query(ge=1, le=500)] = 50) -> Explanations:
-    """Lists explanations, newest first."""
+def list_explanations(
+    at: At,
+    limit: Annotated[int, Query(ge=1, le=500, description="explanations a page")] = 50,
+    cursor: Annotated[str | None, Query(max_length=400, description="where the page before ended")] = None,
+) -> Explanations:
+    """Lists explanations, newest first, page by page."""
     with at.database.read() as connection:
-        rows = reading.explanations(connection, limit)
+        rows, older = reading.explanations(connection, limit, cursor)
     named = [NamedExplanation(id=row.id, label=row.label, received=records.moment(row.received)) for row in rows]
-    return Explanations(explanations=named)
+    return Explanations(explanations=named, next=older)
 
 
 @READ.get("/explanations/{id}", tags=["explanations"])

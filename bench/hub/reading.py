@@ -120,8 +120,8 @@ def latest(connection: Connection, *columns: Any, most: int | None = None) -> li
     return list(found.values())
 
 
-def history(connection: Connection, series: str) -> list[Row[Any]]:
-    """The runs of a comparison key, oldest first; of very many the newest.
+def history(connection: Connection, series: str) -> tuple[list[Row[Any]], bool]:
+    """The runs of a comparison key, oldest first, of very many the newest; and whether there are older ones.
 
     Raises:
         Problem: there are none.
@@ -130,12 +130,12 @@ def history(connection: Connection, series: str) -> list[Row[Any]]:
         select(*LISTED)
         .where(RESULTS.c.purpose == "run", RESULTS.c.series == series)
         .order_by(RESULTS.c.created.desc(), RESULTS.c.id.desc())
-        .limit(HISTORY)
+        .limit(HISTORY + 1)
     )
-    found = list(connection.execute(chosen))[::-1]
+    found = list(connection.execute(chosen))
     if not found:
         raise absent("comparison key", series)
-    return found
+    return found[:HISTORY][::-1], len(found) > HISTORY
 
 
 def group(connection: Connection, column: str, value: str, most: int) -> list[Row[Any]]:
@@ -169,10 +169,20 @@ def explanation(connection: Connection, name: str) -> Explanation:
     return Explanation.model_validate_json(found)
 
 
-def explanations(connection: Connection, limit: int) -> list[Row[Any]]:
-    """Ids and labels, newest first."""
-    chosen = select(EXPLANATIONS.c.id, EXPLANATIONS.c.label, EXPLANATIONS.c.received)
-    return list(connection.execute(chosen.order_by(EXPLANATIONS.c.received.desc()).limit(limit)))
+def explanations(connection: Connection, limit: int, cursor: str | None = None) -> tuple[list[Row[Any]], str | None]:
+    """Ids and labels of a page, newest first; and the cursor of the next, none where this is the last.
+
+    Raises:
+        Problem: the cursor is none of ours.
+    """
+    at, name = EXPLANATIONS.c.received, EXPLANATIONS.c.id
+    chosen = select(name, EXPLANATIONS.c.label, at).order_by(at.desc(), name).limit(limit + 1)
+    if cursor is not None:
+        received, last = _place(cursor, 2)
+        chosen = chosen.where(or_(at < received, and_(at == received, name > last)))
+    rows: list[Row[Any]] = list(connection.execute(chosen))
+    end = rows[limit - 1] if len(rows) > limit else None
+    return rows[:limit], _cursor(end.received, end.id) if end is not None else None
 
 
 @dataclass(frozen=True)

@@ -69,10 +69,11 @@ class ResultPage(BaseModel):
 
 
 class History(BaseModel):
-    """All runs of one comparison key, oldest first."""
+    """The runs of one comparison key, oldest first; of very many the newest."""
 
     series: str
     points: list[Listed]
+    more: bool = Field(False, description="whether there are older runs than these")
     changes: list[str] = Field(description="ids of the results with which a new level begins")
 
 
@@ -107,9 +108,10 @@ class NamedExplanation(BaseModel):
 
 
 class Explanations(BaseModel):
-    """Explanations, newest first."""
+    """A page of explanations, newest first."""
 
     explanations: list[NamedExplanation]
+    next: str | None = Field(None, description="cursor of the next page; none where this is the last")
 
 
 class Filters(BaseModel):

@@ -183,6 +183,48 @@ def test_a_history_says_since_when_its_level_is_another(hub: Served) -> None:
     assert "/compare?base=h5&other=h6" in links(shown)
 
 
+def test_a_history_that_is_longer_than_a_page_holds_says_so(hub: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    filled(hub)
+    series = hub.get("/api/v1/results?workload=along&limit=1")["results"][0]["series"]
+    assert hub.get(f"/api/v1/history/{series}")["more"] is False
+    monkeypatch.setattr("bench.hub.reading.HISTORY", 5)
+    found = hub.get(f"/api/v1/history/{series}")
+    assert (len(found["points"]), found["more"]) == (5, True)
+    assert "The newest 5 of more runs" in text(page(hub, f"/history/{series}"))
+
+
+def test_a_sweep_that_is_larger_than_a_page_holds_says_so(hub: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    for each in swept():
+        hub.send(each)
+    assert "are shown" not in text(page(hub, "/sweeps/along"))
+    monkeypatch.setattr("bench.hub.pages.one.MEMBERS", 4)
+    assert "Of its points the first 4 results are shown" in text(page(hub, "/sweeps/along"))
+
+
+def test_explanations_and_runs_go_on_page_by_page(hub: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = [f"why{n}" for n in range(5)]
+    for name in names:
+        found = explanation(ladder_results()).model_copy(update={"id": name})
+        hub.put(f"/api/v1/explanations/{name}", found.model_dump_json().encode())
+        send(hub, run(name, state="finished"))
+    monkeypatch.setattr("bench.hub.pages.listing.EXPLANATIONS", 2)
+    monkeypatch.setattr("bench.hub.pages.going.SHOWN", 2)
+    for path in ("explanations", "runs"):
+        seen, address, pages = list[str](), f"/{path}", 0
+        while address:
+            shown, pages = page(hub, address), pages + 1
+            seen += [each.rsplit("/", 1)[1] for each in links(shown) if each.startswith(f"/{path}/why")]
+            address = next(
+                (each for each in links(shown) if each.startswith(f"/{path}?cursor=") and "Older" in shown), ""
+            )
+        assert (sorted(seen), pages) == (names, 3)
+    first = hub.get("/api/v1/explanations?limit=3")
+    rest = hub.get(f"/api/v1/explanations?limit=3&cursor={first['next']}")
+    assert [each["id"] for each in (*first["explanations"], *rest["explanations"])] == names[::-1]
+    assert rest["next"] is None
+    assert hub.ask("GET", "/api/v1/explanations?cursor=x").status == 400
+
+
 def test_a_history_whose_level_stays_says_so(hub: Served) -> None:
     for n in range(8):
         hub.send(measured(f"s{n}", [0.05, 0.0501], created=MOMENT + timedelta(days=n), group=f"s{n}"))

@@ -26,7 +26,7 @@ def history(connection: Connection, series: str, threshold: float) -> Page:
     Raises:
         Problem: there are no such runs.
     """
-    rows = reading.history(connection, series)
+    rows, more = reading.history(connection, series)
     changes = changed(rows, threshold)
     last = rows[-1]
     sections = [Section("Runs", (_table(rows, set(changes)),))]
@@ -34,7 +34,8 @@ def history(connection: Connection, series: str, threshold: float) -> Page:
     if timed:
         sections.insert(0, Section("Step time", (_figure(rows, timed, changes),)))
     pieces = dict.fromkeys(row.tensorflow for row in rows if row.tensorflow)
-    about = [f"{len(rows)} runs in {last.pool}, begun {_moment(rows[0])} to {_moment(last)} UTC."]
+    count = f"The newest {len(rows):,} of more" if more else f"{len(rows)}"
+    about = [f"{count} runs in {last.pool}, begun {_moment(rows[0])} to {_moment(last)} UTC."]
     if pieces:
         about.append(f"TensorFlow {', '.join(pieces)}.")
     links = (("Results", address("results", series=series)), ("JSON", address("api", "v1", "history", series)))

@@ -21,15 +21,27 @@ SHOWN = 100
 LINKED = 12
 
 
-def page(connection: Connection) -> Page:
-    """The page, which keeps itself up to date."""
-    about = "A run that is silent for three of its heartbeats is lost."
-    return Page("Runs", sections(connection), about=(about,), within="/runs", live="/runs/events")
+def page(connection: Connection, cursor: str | None = None) -> Page:
+    """The page, which keeps itself up to date; from a cursor on older runs, which stay as they are.
+
+    Raises:
+        Problem: the cursor is none of ours.
+    """
+    found = reading.runs(connection, records.now(), SHOWN, cursor)
+    about = ("A run that is silent for three of its heartbeats is lost.",)
+    links = (("Older runs", address("runs", cursor=found.older)),) if found.older else ()
+    made = _sections(found.runs)
+    if cursor is not None:
+        return Page("Runs", made, about=about, links=(("Newest runs", address("runs")), *links), within="/runs")
+    return Page("Runs", made, about=about, links=links, within="/runs", live="/runs/events")
 
 
 def sections(connection: Connection) -> tuple[Section, ...]:
     """What is kept up to date."""
-    found = reading.runs(connection, records.now(), SHOWN).runs
+    return _sections(reading.runs(connection, records.now(), SHOWN).runs)
+
+
+def _sections(found: Sequence[SeenRun]) -> tuple[Section, ...]:
     going = [each for each in found if each.state == "running"]
     ended = [each for each in found if each.state != "running"]
     now: Table | Remark = Remark("note", "no run goes on")

@@ -69,17 +69,24 @@ def _row(row: Any) -> Row:
     return Row(label, cells, "" if row.status == "complete" else "alarm", wrong=(0,), links=(link,))
 
 
-def explanations(connection: Connection) -> Page:
-    """The explanations, newest first."""
+def explanations(connection: Connection, cursor: str | None = None) -> Page:
+    """The explanations, newest first.
+
+    Args:
+        connection: of the database.
+        cursor: where the page before ended.
+    """
+    found, older = reading.explanations(connection, EXPLANATIONS, cursor)
     rows = [
         Row(
             row.label,
             (f"{records.moment(row.received):%Y-%m-%d %H:%M}", row.id),
             links=(address("explanations", row.id),),
         )
-        for row in reading.explanations(connection, EXPLANATIONS)
+        for row in found
     ]
     told: Table | Remark = Table("Explanations", ("of", "received (UTC)", "id"), tuple(rows))
     if not rows:
         told = Remark("note", "nobody has sent one yet; `devbench explain WORKLOAD --hub …` does")
-    return Page("Explanations", (Section("Newest first", (told,)),), within="/explanations")
+    links = (("Older explanations", address("explanations", cursor=older)),) if older else ()
+    return Page("Explanations", (Section("Newest first", (told,)),), links=links, within="/explanations")

@@ -80,11 +80,14 @@ def sweep(connection: Connection, name: str, threshold: float) -> Page:
     Raises:
         Problem: there is none.
     """
-    rows = [row for row in reading.group(connection, "part_of", name, MEMBERS) if row.purpose == "sweep"]
-    if not rows:
+    every = [row for row in reading.group(connection, "part_of", name, MEMBERS + 1) if row.purpose == "sweep"]
+    if not every:
         raise absent("sweep", name)
+    rows = every[:MEMBERS]
     told = _told([reading.result(connection, row.id) for row in rows], threshold, sweep=True)
     about = f"Begun {_moment(rows[0])} UTC in {rows[0].pool}."
+    if len(every) > MEMBERS:
+        about += f" Of its points the first {MEMBERS} results are shown; `devbench report` shows all of a folder."
     links = (("Its points", address("results", part_of=name)),)
     return Page(told.title, drawn(told.sections), told.sentences, (about,), links, "/results")
 

@@ -17,6 +17,7 @@ from bench.hub.state import may_read
 
 ROUTES = APIRouter(dependencies=[Depends(may_read)], include_in_schema=False, default_response_class=HTMLResponse)
 FREE = APIRouter(include_in_schema=False)
+Cursor = Annotated[str | None, Query(max_length=400)]
 FOR_EVER = "public, max-age=31536000, immutable"
 
 
@@ -65,10 +66,10 @@ def show_sweep(id: Id, at: At) -> str:  # noqa: A002
 
 
 @ROUTES.get("/explanations")
-def show_explanations(at: At) -> str:
+def show_explanations(at: At, cursor: Cursor = None) -> str:
     """The list of explanations."""
     with at.database.read() as connection:
-        return layout.render(listing.explanations(connection))
+        return layout.render(listing.explanations(connection, cursor))
 
 
 @ROUTES.get("/explanations/{id}")
@@ -79,10 +80,10 @@ def show_explanation(id: Id, at: At) -> str:  # noqa: A002
 
 
 @ROUTES.get("/runs")
-def show_runs(at: At) -> str:
+def show_runs(at: At, cursor: Cursor = None) -> str:
     """Runs as they go on."""
     with at.database.read() as connection:
-        return layout.render(going.page(connection))
+        return layout.render(going.page(connection, cursor))
 
 
 @ROUTES.get("/runs/events")
