@@ -289,7 +289,9 @@ class Swept(Record):
     """What a point tells of its sweep."""
 
     axes: list[str] = Field(description="the parameters that are swept")
-    cut_short: str | None = Field(None, description="why no point after this one was measured, where some were left")
+    cut_short: str | None = Field(
+        None, description="why values were left out, with the last point before that was known"
+    )
 
 
 class Result(Record):

@@ -9,7 +9,6 @@ from dashboards.panels import BAD, DOUBTFUL, GOOD, bars, counts, figures, listin
 from dashboards.parts import board, now, query, rows
 from dashboards.side_by_side import INFO, NAMED, WHAT, each, highest, history, one
 
-LIVE = f"on (run) group_left ({live_run.NAMES}) max by (run, {live_run.NAMES}) ({live_run.INFO})"
 DAY = 24 * 3600
 WEEK = 7 * DAY
 REQUESTS = "devbench_hub_request_duration_seconds_bucket"
@@ -54,7 +53,7 @@ def dashboard() -> Dashboard:
             "Seconds a second for which a CPU quota holds a run back. Empty where there is no quota.",
             "suffix:s/s",
             query(
-                f"max by (run) (rate(devbench_cpu_throttled_seconds_total[$__rate_interval])) * {LIVE}",
+                live_run.named("rate(devbench_cpu_throttled_seconds_total[$__rate_interval])", live_run.EVERY),
                 live_run.LEGEND,
             ),
         )

@@ -10,16 +10,17 @@ from dashboards.side_by_side import ALL_PHASES
 
 INFO = "devbench_run_info"
 NAMES = "workload, backend, loop, pool"
-NAMED = f"on (run) group_left ({NAMES}) max by (run, {NAMES}) ({INFO}{{{CHOSEN}}})"
+EVERY = f"on (run) group_left ({NAMES}) max by (run, {NAMES}) ({INFO})"
+NAMED = EVERY.replace(INFO, f"{INFO}{{{CHOSEN}}}")
 LEGEND = "{{workload}} on {{backend}} {{pool}} {{loop}}"
 WHAT = ("run", "workload", "backend", "pool", "loop")
 BUCKETS = "devbench_step_duration_seconds_bucket"
 STATES = {"running": PLAIN, "complete": GOOD, "partial": DOUBTFUL, "failed": BAD}
 
 
-def named(metric: str) -> str:
-    """A metric of each chosen run, once where a run is scraped and pushed as well."""
-    return f"max by (run) ({metric}) * {NAMED}"
+def named(metric: str, whose: str = NAMED) -> str:
+    """A metric of each chosen run (or of every one), once where a run is scraped and pushed as well."""
+    return f"max by (run) ({metric}) * {whose}"
 
 
 def rate(counter: str) -> str:

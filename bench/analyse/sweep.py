@@ -72,7 +72,7 @@ def sweep_of(results: Sequence[Result], threshold: float) -> Sweep:
         results: of all points of one sweep, at least one.
         threshold: relative difference that matters.
     """
-    axes = axes_of(results)
+    axes = swept_axes(results)
     by_curve: dict[str, list[Result]] = {}
     for each in sorted(results, key=lambda r: _place(r, axes)):
         by_curve.setdefault(curve_label(each), []).append(each)
@@ -98,7 +98,7 @@ def sweep_of(results: Sequence[Result], threshold: float) -> Sweep:
     )
 
 
-def axes_of(results: Sequence[Result]) -> list[str]:
+def swept_axes(results: Sequence[Result]) -> list[str]:
     """The swept parameters; of results that do not name them, those that differ."""
     if results[0].swept is not None:
         return results[0].swept.axes

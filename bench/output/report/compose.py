@@ -14,8 +14,7 @@ from bench.output.report import words
 from bench.output.report.gather import Gathered, Listed, Set, gather
 from bench.output.report.names import heading
 from bench.output.report.parts import Chapter, Report, Row, Section, Table
-from bench.output.report.sections import SECTIONS, environments, explained, remarks, swept
-from bench.output.report.sections.verdicts import TITLE as VERDICTS
+from bench.output.report.sections import SECTIONS, environments, explained, remarks, swept, verdicts
 from bench.output.report.subject import Subject
 from bench.result import Result
 
@@ -64,19 +63,22 @@ def tell(results: list[Result], threshold: float, explanation: Explanation | Non
         explanation: what was found out by these rungs, where they are such.
         sweep: whether they are the points of one.
     """
-    subject = Subject.of(results, threshold)
-    made = [section for make in SECTIONS if (section := make(subject)) is not None]
-    if sweep:
-        found = sweep_of(results, threshold)
+    made: list[Section | None]
+    if sweep:  # of many points only the first of each curve are held against each other
+        found, subject = sweep_of(results, threshold), Subject.of(firsts(results), threshold)
         title, sentences = swept.title(found), swept.sentences(found)
-        beside = [environments.section(Subject.of(firsts(results), threshold)), remarks.section(subject)]
-        made = [*swept.sections(found), *(each for each in beside if each is not None)]
+        every = remarks.section(replace(subject, results=results))
+        made = [*swept.sections(found), environments.section(subject), every]
     elif explanation is not None:
+        subject = Subject.of(results, threshold)
         title, sentences = explained.title(explanation), explained.sentences(explanation)
-        made = [*explained.sections(explanation, threshold), *(each for each in made if each.title != VERDICTS)]
+        others = (section for make in SECTIONS if make is not verdicts.section and (section := make(subject)))
+        made = [*explained.sections(explanation, threshold), *others]
     else:
+        subject = Subject.of(results, threshold)
         title, sentences = _named(subject), _sentences(subject)
-    return Told(plain(title), tuple(map(plain, sentences)), tuple(made))
+        made = [make(subject) for make in SECTIONS]
+    return Told(plain(title), tuple(map(plain, sentences)), tuple(each for each in made if each is not None))
 
 
 def _chapter(chosen: Set, number: int, threshold: float) -> Chapter:

@@ -45,11 +45,11 @@ def verdicts(
         names: short names by id.
     """
     yield from _failures(results.values(), names)
-    for base, found in by_base(comparisons).items():
+    for base, found in _by_base(comparisons).items():
         yield from _against(base, found, results, names)
 
 
-def by_base(comparisons: Iterable[Comparison]) -> dict[str, list[Comparison]]:
+def _by_base(comparisons: Iterable[Comparison]) -> dict[str, list[Comparison]]:
     """Comparisons by the id of what they are with, in their order."""
     found: dict[str, list[Comparison]] = {}
     for each in comparisons:

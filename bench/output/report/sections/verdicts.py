@@ -13,7 +13,6 @@ from bench.output.report.parts import Figure, Remark, Row, Section, Table
 from bench.output.report.subject import Subject
 from bench.result import Result
 
-TITLE = "Verdicts"
 HEAD = ("from", "ahead from a cold start", "differs too")
 
 
@@ -34,7 +33,7 @@ def section(subject: Subject) -> Section | None:
     else:
         rows = [replace(row, cells=(base, *row.cells)) for row, base in zip(rows, bases, strict=True)]
         table = Table("Verdicts", ("", "compared with", "verdict", "time over that", *HEAD), tuple(rows))
-    return Section(TITLE, (*_figure(subject), table, *_unfair(subject)), brief=True)
+    return Section("Verdicts", (*_figure(subject), table, *_unfair(subject)), brief=True)
 
 
 def _row(found: Comparison, names: dict[str, str], results: dict[str, Result]) -> Row:
