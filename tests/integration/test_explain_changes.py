@@ -81,11 +81,11 @@ def test_the_machines_peaks_are_measured_once_and_kept(explained: tuple[Explaini
 
 @pytest.mark.once
 def test_what_helps_is_measured_together_and_the_fastest_is_a_command_that_runs(tmp_path: Path) -> None:
-    kinds = {"cache", "without-metrics"}
+    kinds = {"cache", "without-callbacks"}
     found = explaining(tmp_path, str(USERFILES / "two_causes.py"), 3, ("as-written",), kinds).found
     assert found is not None
     faster = {gain.option: gain for gain in found.gains if gain.verdict == "faster"}
-    assert set(faster) >= {"--change cache", "--change without-metrics"}
+    assert set(faster) >= {"--change cache", "--change without-callbacks"}
     assert {gain.cured for gain in faster.values()} >= {"making the same batches again each epoch"}
     assert found.together is not None
     assert found.together.ratio is not None
@@ -94,7 +94,7 @@ def test_what_helps_is_measured_together_and_the_fastest_is_a_command_that_runs(
     program, *words = shlex.split(found.fastest.command)
     assert program == "devbench"
     (again,) = devbench(tmp_path / "again", *words, *BRIEF).every
-    assert {"cache", "without-metrics"} <= set(again.spec.changes)
+    assert {"cache", "without-callbacks"} <= set(again.spec.changes)
     assert again.summary.step_seconds is not None
     assert again.summary.step_seconds.value < 0.5 * found.step_seconds
 
