@@ -57,7 +57,7 @@ def make(settings: HubSettings, database: Database) -> FastAPI:
     app.add_exception_handler(RequestValidationError, _unasked)
     app.add_exception_handler(SQLAlchemyError, _unready)
     app.add_exception_handler(Exception, _failed)
-    app.add_middleware(Around, metrics=app.state.hub.metrics)
+    app.add_middleware(Around, metrics=app.state.hub.metrics, root=settings.root_path)
     return app
 
 
@@ -81,7 +81,13 @@ def _metrics(request: Request) -> Response:
 def _openapi(request: Request) -> JSONResponse:
     """The OpenAPI document, with the schemas of what is sent, which the routes read by themselves."""
     app: FastAPI = request.app
-    made = get_openapi(title=app.title, version=app.version, routes=app.routes)
+    root = of(request).settings.root_path
+    made = get_openapi(
+        title=app.title,
+        version=app.version,
+        routes=app.routes,
+        servers=[{"url": root}] if root else None,
+    )
     made["components"]["schemas"] |= {**api.sent_schemas(), "Problem": SCHEMA}
     made["components"]["securitySchemes"] = {
         "token": {"type": "http", "scheme": "bearer"},
@@ -96,7 +102,8 @@ def _openapi(request: Request) -> JSONResponse:
 def _refused(request: Request, error: Any) -> Response:
     found: Problem = error
     if "text/html" in request.headers.get("accept", "") and not request.url.path.startswith("/api/"):
-        return HTMLResponse(layout.render(_page(found)), found.status, found.headers)
+        shown = layout.render(_page(found), of(request).settings.root_path)
+        return HTMLResponse(shown, found.status, found.headers)
     return JSONResponse(found.document(), found.status, found.headers, MEDIA_TYPE)
 
 

@@ -53,7 +53,7 @@ class Board:
 
     def _made(self) -> str:
         with self.hub.database.read() as connection:
-            return json.dumps(fragment(going.sections(connection)))
+            return json.dumps(fragment(going.sections(connection), self.hub.settings.root_path))
 
     async def changes(self) -> AsyncIterator[dict[str, str]]:
         """An event now, and one after each change."""

@@ -32,17 +32,21 @@ class Around:
     Args:
         app: what is wrapped.
         metrics: counts its requests.
+        root: path under which a proxy shows it; a request may come with it or, where the proxy takes it away, without.
     """
 
-    def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
+    def __init__(self, app: ASGIApp, metrics: Metrics, root: str = "") -> None:
         self.app = app
         self.metrics = metrics
+        self.root = root
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handles one request."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
+        if self.root and f"{scope['path']}/".startswith(f"{self.root}/"):
+            scope = {**scope, "path": scope["path"].removeprefix(self.root) or "/"}
         began = time.perf_counter()
         answered = False
 

@@ -1,4 +1,7 @@
-"""Retention: what is too old or too much is removed, the oldest first, every hour and when the hub starts."""
+"""Retention: what is too old or too much is removed, the oldest first, every hour and when the hub starts.
+
+Of too many results the oldest go, and with them the explanations and ended runs that are older than the oldest left.
+"""
 
 from __future__ import annotations
 
@@ -49,6 +52,7 @@ def prune(database: Database, settings: HubSettings, now: int | None = None) -> 
             writing.remove_results(connection, found, at)
         results += len(found)
     runs = explanations = 0
+    oldest = max(filter(None, (oldest, _oldest_of_many(database, settings))), default=None)
     if oldest is not None:
         with database.write() as connection:
             ended = or_(RUNS.c.state != "running", RUNS.c.due < at)
@@ -73,6 +77,15 @@ def keep(database: Database, settings: HubSettings, stop: threading.Event) -> No
             log.error("nothing could be removed: %s", error)
         if stop.wait(EVERY):
             return
+
+
+def _oldest_of_many(database: Database, settings: HubSettings) -> int | None:
+    """When the oldest result came, where there are as many as are kept."""
+    if settings.keep_results is None:
+        return None
+    with database.read() as connection:
+        count, first = connection.execute(select(func.count(), func.min(RESULTS.c.received))).one()
+    return first if count >= settings.keep_results else None
 
 
 def _too_many(database: Database, settings: HubSettings, oldest: int | None) -> list[str]:

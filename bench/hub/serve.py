@@ -62,7 +62,7 @@ def serve(settings: HubSettings) -> None:
     gc.freeze()  # modules stay
     where = bound.getsockname()
     host = f"[{where[0]}]" if ":" in where[0] else where[0]
-    logging.getLogger("devbench.hub").info("hub: http://%s:%s", host, where[1])
+    logging.getLogger("devbench.hub").info("hub: http://%s:%s%s", host, where[1], settings.root_path)
     try:
         uvicorn.Server(config).run(sockets=[bound])
     finally:

@@ -7,6 +7,7 @@ option, since options can be seen by everyone on a machine: it stands in a file 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from contextvars import ContextVar
 from pathlib import Path
@@ -22,6 +23,8 @@ from bench.settings import FILE, FILE_VARIABLE, SECRETS, SERVER, SERVER_PREFIX, 
 _, TOKENS, READERS, _ = SECRETS
 
 _DAY = 86_400
+_PATH = re.compile(r"(/[A-Za-z0-9._~-]+)+")
+PATH = "write a path such as /devbench"
 _file: ContextVar[Path | None] = ContextVar("_file", default=None)
 
 
@@ -33,6 +36,15 @@ def _days(value: Any) -> Any:
     return value if text.replace(".", "", 1).isdigit() else syntax.seconds(value) / _DAY
 
 
+def _path(value: Any) -> Any:
+    """A path as addresses begin with it: no slash at its end, and none alone."""
+    text = str(value).strip().rstrip("/")
+    if text and not _PATH.fullmatch(text):
+        raise ValueError(PATH)
+    return text
+
+
+UrlPath = Annotated[str, BeforeValidator(_path), Form("PATH")]
 Days = Annotated[float, BeforeValidator(_days), WithJsonSchema({"type": ["string", "number"]}), Form("DAYS")]
 
 
@@ -44,6 +56,7 @@ class HubSettings(BaseSettings):
     database: str = Field("hub.db", description="SQLite's file, or postgresql://USER@HOST/NAME.")
     host: str = Field("127.0.0.1", description="Address to listen on; 0.0.0.0 is all of them.")
     port: int = Field(8080, ge=0, le=65535, description="Port to listen on; 0 takes a free one.")
+    root_path: UrlPath = Field("", description="Path under which a proxy shows the hub, such as /devbench.")
     tokens_file: Path | None = Field(None, description="File of the tokens that may write, one a line.")
     readers_file: Path | None = Field(None, description="File of who may read, USER:PASSWORD, one a line.")
     threshold: Share = Field(0.02, description="A difference that matters, in the verdicts of the pages.")

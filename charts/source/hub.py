@@ -54,7 +54,7 @@ class Service(Part):
 
 
 class Ingress(Part):
-    """A way in through an ingress controller."""
+    """A way in through an ingress controller, under `settings.root_path` where it is set."""
 
     enabled: bool = Field(False, description="Whether there is one.")
     class_name: str = Field("", description="Ingress class; empty: the cluster's default.")
@@ -64,7 +64,7 @@ class Ingress(Part):
 
 
 class HttpRoute(Part):
-    """A way in through the Gateway API."""
+    """A way in through the Gateway API, under `settings.root_path` where it is set."""
 
     enabled: bool = Field(False, description="Whether there is one.")
     annotations: Strings = Field({}, description="Its annotations.")

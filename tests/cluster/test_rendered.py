@@ -287,6 +287,16 @@ def test_who_opens_the_hub_to_the_outside_is_told_where_its_network_policy_shuts
     assert ("lets in none but pods" in notes) is said
 
 
+def test_a_hub_under_a_path_is_reached_there_and_nowhere_else() -> None:
+    for values, path in (({}, "/"), ({"hub": {"settings": {"root_path": "/devbench"}}}, "/devbench")):
+        ways = {"ingress": {"enabled": True}, "httpRoute": {"enabled": True, "parentRefs": [{"name": "gateway"}]}}
+        found = render(CHART / "ci" / "default-values.yaml", values={"hub": {**values.get("hub", {}), **ways}})
+        (rule,) = one(found, "Ingress")["spec"]["rules"]
+        assert [each["path"] for each in rule["http"]["paths"]] == [path]
+        (route,) = one(found, "HTTPRoute")["spec"]["rules"]
+        assert [each["path"]["value"] for each in route["matches"]] == [path]
+
+
 def test_no_secret_is_written_into_a_manifest() -> None:
     for case in OFFLINE:
         assert not [each for each in render(case) if each["kind"] == "Secret"], case

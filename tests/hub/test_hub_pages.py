@@ -121,24 +121,61 @@ def test_programs_that_share_a_name_are_told_apart(hub: Served) -> None:
     assert "batch 32" in shown
 
 
-def test_every_page_that_a_page_leads_to_is_there(hub: Served) -> None:
-    filled(hub)
-    waiting, seen = ["/", "/results?purpose=sweep"], set()
+KINDS = {"", "results", "compare", "history", "explanations", "runs", "static", "api", "sweeps"}
+
+
+def followed(hub: Served, root: str = "", passed: str = "") -> set[str]:
+    """What kinds of pages are there if one follows every address that a page holds, some of each kind.
+
+    Args:
+        hub: whose.
+        root: the path under which a proxy shows the hub; whatever a page names must lie there.
+        passed: what the proxy passes on of it.
+    """
+    waiting, seen = [f"{root}/", f"{root}/results?purpose=sweep"], set()
     often = Counter[str]()
     while waiting:
         path = waiting.pop(0)
-        steps = path.partition("?")[0].split("/")
+        if path.startswith(("#", "data:")):
+            continue
+        assert path.startswith(f"{root}/"), path
+        own = path.removeprefix(root)
+        steps = own.partition("?")[0].split("/")
         kind = "/".join([*steps[:-1], "*"]) if len(steps) > 2 else steps[-1]
-        if path in seen or not path.startswith("/") or often[kind] >= 8:
+        if path in seen or often[kind] >= 8 or own == "/runs/events":
             continue
         often[kind] += 1
         seen.add(path)
-        answer = hub.ask("GET", path)
+        answer = hub.ask("GET", passed + own)
         assert answer.status == 200, path
         if answer.headers["content-type"].startswith("text/html"):
-            waiting += links(answer.data.decode())
-    kinds = {path.split("?")[0].split("/")[1] for path in seen}
-    assert kinds >= {"", "results", "compare", "history", "explanations", "runs", "static", "api", "sweeps"}
+            waiting += re.findall(
+                r'(?:href|src|action|data-events)="([^"]+)"', answer.data.decode().replace("&amp;", "&")
+            )
+    return {path.removeprefix(root).split("?")[0].split("/")[1] for path in seen}
+
+
+def test_every_page_that_a_page_leads_to_is_there(hub: Served) -> None:
+    filled(hub)
+    assert followed(hub) >= KINDS
+
+
+@pytest.mark.parametrize("passed", ["", "/bench/marks"])
+def test_behind_a_proxy_that_shows_it_under_a_path_every_page_is_there(
+    serve: Callable[..., Served], passed: str
+) -> None:
+    hub = serve(root_path="/bench/marks/")
+    filled(hub)
+    assert followed(hub, "/bench/marks", passed) >= KINDS
+    assert 'href="/bench/marks/results"' in page(hub, "/bench/marks")
+    absent = hub.ask("GET", f"{passed}/none", accept="text/html")
+    assert (absent.status, 'href="/bench/marks/runs"' in absent.data.decode()) == (404, True)
+    assert hub.ask("GET", f"{passed}/api/v1/none", accept="text/html").headers["content-type"].endswith("problem+json")
+    assert {hub.ask("GET", path).status for path in (f"{passed}/healthz", "/readyz", "/metrics")} == {200}
+    assert hub.get(f"{passed}/openapi.json")["servers"] == [{"url": "/bench/marks"}]
+    moved = Served(hub.url + "/bench/marks", hub.database)
+    assert moved.send(measured("behind", [0.1])) == "created"
+    assert 'href=\\"/bench/marks/runs/going\\"' in events(hub.url + passed).read1(65536).decode()
 
 
 def test_one_result_shows_phases_steps_placement_environment_and_warnings(hub: Served) -> None:

@@ -24,6 +24,7 @@ EXAMPLES: dict[str, list[tuple[str, Any]]] = {
     "database": [("a", "a"), ("b", "b"), ("c", "c")],
     "host": [("::1", "::1"), ("127.0.0.2", "127.0.0.2"), ("localhost", "localhost")],
     "port": [("1", 1), ("2", 2), ("3", 3)],
+    "root_path": [("/a", "/a"), ("/b/c/", "/b/c"), ("/", "")],
     "tokens_file": [("a", Path("a")), ("b", Path("b")), ("c", Path("c"))],
     "readers_file": [("a", Path("a")), ("b", Path("b")), ("c", Path("c"))],
     "threshold": [("5%", 0.05), ("0.04", 0.04), ("1.5%", 0.015)],

@@ -151,6 +151,20 @@ def test_of_too_many_results_those_are_removed_that_came_first(database: Databas
     assert retention.prune(database, HubSettings()).results == 0
 
 
+def test_runs_and_explanations_older_than_the_oldest_of_so_many_results_go_with_the_others(database: Database) -> None:
+    found = explanation(ladder_results())
+    writing.put_explanation(database, found, found.model_dump_json().encode(), 3_000_000)
+    for at in range(1, 6):
+        put(database, measured(str(at), [0.1]), at * 1_000_000)
+        writing.put_run(database, run(f"run-{at}", state="finished"), at * 1_000_000 + 1)
+    writing.put_run(database, run("silent"), 1_000_000)
+    assert retention.prune(database, HubSettings(keep_results=6)) == retention.Removed(0, 0, 0)
+    assert retention.prune(database, HubSettings(keep_results=2)) == retention.Removed(3, 4, 1)
+    assert sorted(names(database)) == ["4", "5"]
+    with database.read() as connection:
+        assert {each.run.id for each in reading.runs(connection, records.now(), 9).runs} == {"run-4", "run-5"}
+
+
 def test_comparisons_that_were_made_go_with_their_results(database: Database) -> None:
     put(database, measured("1", [0.1, 0.1, 0.1]), 1)
     put(database, measured("2", [0.2, 0.2, 0.2], backend="cuda"), 2)

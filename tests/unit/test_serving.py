@@ -327,6 +327,7 @@ def test_a_run_that_is_over_is_pushed_in_a_group_of_its_own_and_replaces_what_wa
     group = {name: found["1"]["devbench_steps_total"][name] for name in ("job", "workload", "backend", "pool")}
     assert group == {"job": "devbench", "workload": "my/own model", "backend": "cpu", "pool": "t4"}
     assert found["2"]["devbench_run_info"]["loop"] == "as-written"
+    assert "push_time_seconds" in found["2"], "by which the alert of a failed run ends"
 
 
 def test_a_user_and_a_password_in_the_gateways_url_are_sent_as_such() -> None:

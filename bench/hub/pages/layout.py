@@ -66,22 +66,27 @@ class Page:
     live: str = ""
 
 
-def render(page: Page) -> str:
-    """A page as HTML."""
+def render(page: Page, root: str) -> str:
+    """A page as HTML.
+
+    Args:
+        page: what it shows; its addresses begin at the hub's own root.
+        root: path under which a proxy shows the hub, which is put before all of them; empty where it has none.
+    """
     return str(
-        _templates()
+        _templates(root)
         .get_template("hub.html")
         .render(page=page, pages=PAGES, version=__version__, stylesheet=_named("hub.css"), script=_named("live.js"))
     )
 
 
-def fragment(sections: tuple[Section, ...]) -> str:
+def fragment(sections: tuple[Section, ...], root: str) -> str:
     """Sections alone, to be put into a page."""
-    return str(_templates().get_template("fragment.html").render(sections=sections))
+    return str(_templates(root).get_template("fragment.html").render(sections=sections))
 
 
 def address(*parts: str, **query: str) -> str:
-    """An address below the root, whatever characters its parts have."""
+    """An address below the hub's own root, whatever characters its parts have."""
     path = "/" + "/".join(quote(part, safe="") for part in parts)
     return f"{path}?{urlencode(query)}" if query else path
 
@@ -133,5 +138,7 @@ def _style() -> str:
 
 
 @cache
-def _templates() -> Any:
-    return html.environment(Path(__file__).parent)
+def _templates(root: str) -> Any:
+    found = html.environment(Path(__file__).parent)
+    found.globals["root"] = root
+    return found

@@ -35,7 +35,7 @@ def environment(*folders: Path) -> Any:
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader([HERE, *folders]), autoescape=True, trim_blocks=True, lstrip_blocks=True
     )
-    environment.globals.update(lead=LEAD)
+    environment.globals.update(lead=LEAD, root="")
     environment.filters.update(svg=_svg)
     environment.tests.update(
         table=lambda part: isinstance(part, Table),
