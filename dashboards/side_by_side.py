@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from grafana_foundation_sdk.builders.dashboard import Dashboard, DashboardLink
 from grafana_foundation_sdk.models.dashboard import DashboardLinkType, DynamicConfigValue
@@ -21,6 +22,9 @@ WHAT = ("workload", "backend", "pool", "loop", "dtype")
 
 SAME = "program, pool"
 """What a device and the CPU that it is set against have in common."""
+
+CURRENCIES = ("USD", "EUR", "GBP", "CHF", "JPY", "KRW", "INR")
+"""Those that Grafana knows as units; others stand in the legend alone."""
 
 START = ("interpreter", "import", "device_init", "data", "build", "prepare", "trace", "first_step")
 """The phases before the second step; the break-even's start."""
@@ -70,10 +74,19 @@ def highest(expression: str, legend: str = LEGEND) -> Query:
     return now(f"sort_desc({expression})", legend)
 
 
-def history() -> DashboardLink:
-    """Where the hub shows a result's earlier ones; its table keeps the key for it."""
+def history(key: str = "${__data.fields.key}") -> DashboardLink:
+    """Where the hub shows a result's earlier ones.
+
+    Args:
+        key: how Grafana finds the result's key: in its table, which keeps it, or else in a series' labels.
+    """
     to = DashboardLink("Step over versions").type(DashboardLinkType.LINK)
-    return to.url("${hub}/history/${__data.fields.key}").target_blank(True)
+    return to.url("${hub}/history/" + key).target_blank(True)
+
+
+def linked(title: str, description: str, unit: str, one: Query) -> Any:
+    """A bar for each result, which leads to its history."""
+    return bars(title, description, unit, one).data_links([history("${__field.labels.key}")])
 
 
 def dashboard() -> Dashboard:
@@ -100,10 +113,19 @@ def dashboard() -> Dashboard:
     known.override_by_name("±", [DynamicConfigValue("unit", "percentunit"), DynamicConfigValue("decimals", 1)])
     colours = {"unit": "suffix:×", "thresholds": slower.build(), "custom.cellOptions": {"type": "color-text"}}
     known.override_by_name("speed-up", [DynamicConfigValue(*of) for of in colours.items()])
+    cost = linked(
+        "Cost of a million steps",
+        "At the pool's hourly price and the mean step; each in its own currency, which are not to be added.",
+        "suffix: of its currency",
+        highest(f"1000 * {each('cost_per_1000_steps', 'currency')}", "{{currency}} for " + LEGEND),
+    )
+    cost.decimals(2).no_value("No hourly price was given")
+    for name in CURRENCIES:
+        cost.override_by_regexp(f"/^{name} /", [DynamicConfigValue("unit", f"currency{name}")])
     phases = f"{one('phase_seconds', 'phase', where=of_phases(ALL_PHASES))} * on (key) {NAMED}"
     panels = [
         known,
-        bars(
+        linked(
             "Speed-up over the CPU of the same pool",
             "How many times as fast a step is as the same program's on the CPU in the same pool. "
             "Empty where that pool has several machines of another CPU or limit: the hub compares them one by one.",
@@ -112,7 +134,7 @@ def dashboard() -> Dashboard:
         )
         .thresholds(slower)
         .no_value("No GPU's result with one of the CPU beside it"),
-        bars(
+        linked(
             "Break-even",
             "From which step on a device that started slower than its pool's CPU is ahead of it, from a cold start. "
             "0 where it is ahead from the first; absent where its steps are no faster.",
@@ -138,19 +160,19 @@ def dashboard() -> Dashboard:
             Cells(" or ".join(quantiles), WHAT, "of", ("p50", "p90", "p99")),
         ),
         "Throughput and transfers",
-        bars(
+        linked(
             "Throughput",
             "Examples a second at the typical step.",
             "suffix:examples/s",
             highest(each("examples_per_second")),
         ),
-        bars(
+        linked(
             "Operations",
             "Floating point operations a second, by the workload's own number or TensorFlow's count.",
             "flops",
             highest(each("flops_per_second")),
         ),
-        bars(
+        linked(
             "Transfers",
             "The fastest copy to the device (h2d) and from it (d2h), of the workload transfer.",
             "Bps",
@@ -159,15 +181,8 @@ def dashboard() -> Dashboard:
         .span(WHOLE)
         .no_value("No result of the workload transfer on a GPU"),
         "Cost and energy",
-        bars(
-            "Cost of a million steps",
-            "At the pool's hourly price and the mean step; a currency a series.",
-            "none",
-            highest(f"1000 * {each('cost_per_1000_steps', 'currency')}", "{{currency}} for " + LEGEND),
-        )
-        .decimals(2)
-        .no_value("No hourly price was given"),
-        bars(
+        cost,
+        linked(
             "Energy of a step",
             "Of the GPU where there is one, else of the CPU packages; the two are not to be set against each other.",
             "joule",

@@ -5,13 +5,15 @@ from __future__ import annotations
 import itertools
 import multiprocessing
 import os
+import sys
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
 from hubs import TOKEN
-from synthetic import measured
+from synthetic import explanation, ladder_results, measured
 
+from bench.cli import app
 from bench.errors import DevbenchError
 from bench.output import store
 from bench.output.sending import client, sender
@@ -21,6 +23,9 @@ from bench.settings import load
 
 FORKS: Any = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload(["killing", "bench.hub.serve", "bench.hub.app", "psycopg", "alembic.command", "urllib3"])
+
+EACH = 4
+"""Results of one run."""
 
 BODY = [0.1 + n / 1000 for n in range(20)]
 
@@ -42,17 +47,31 @@ def serve(database: str, port: str) -> None:
 
 
 def measure(folder: str, hub: str) -> None:
-    """Writes and sends results, each first partial and then complete, until it is killed."""
+    """Run after run, writes and sends results and explanations, first partial ones, until it is killed."""
     os.environ["DEVBENCH_HUB_TOKEN"] = TOKEN
     client.BACKOFF, sender.HEARTBEAT = 0.01, 0.05
     path = Path(folder)
     settings = load(hub=hub, output=path)
     begun = len(list(path.glob("*.json")))
-    with attached(settings, "cifar", lambda _: None, store.new_id, lambda _: None) as link:
-        for n in itertools.count(begun):
-            name = f"{n:05d}-{os.getpid()}"
-            link.save(measured(name, BODY[:3], status="partial", stop=None))
-            link.save(measured(name, BODY, stop=Stop(reason="target", cohorts=20)))
+    found = explanation(ladder_results())
+    for first in itertools.count(begun, EACH):
+        with attached(settings, "cifar", lambda _: None, store.new_id, lambda _: None) as link:
+            for n in range(first, first + EACH):
+                name = f"{n:05d}-{os.getpid()}"
+                link.save(measured(name, BODY[:3], status="partial", stop=None))
+                link.save(measured(name, BODY, stop=Stop(reason="target", cohorts=20)))
+            for label in ("begun", "whole"):
+                why = found.model_copy(update={"id": f"why-{name}", "label": label})
+                with link.writing(path / store.EXPLANATIONS / f"{why.id}{store.SUFFIX}"):
+                    store.write_explanation(why, path)
+
+
+def push(folder: str, hub: str) -> None:
+    """`devbench push` beside it, until it is killed or done."""
+    os.environ["DEVBENCH_HUB_TOKEN"] = TOKEN
+    client.BACKOFF = 0.01
+    sys.stdout = sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - until the process ends
+    app(["push", folder, "--hub", hub])
 
 
 def finish(folder: str, hub: str) -> None:

@@ -1,7 +1,8 @@
-"""A hub and its sender killed at random moments: nothing that was measured is lost, and nothing is there twice."""
+"""A hub, its sender and a push killed at random moments: nothing that was measured is lost, or is there twice."""
 
 from __future__ import annotations
 
+import json
 import random
 import secrets
 import socket
@@ -10,14 +11,15 @@ from pathlib import Path
 import pytest
 import urllib3
 
-from bench.hub import exchange, reading
+from bench.hub import exchange, reading, records
 from bench.hub.database import Database
 from bench.output import heads, store
+from bench.output.sending.messages import RunState
 from bench.output.sending.spool import Spool
 
 pytestmark = [pytest.mark.once, pytest.mark.needs("posix")]
 
-KILLS = 50
+KILLS = 100
 """For each of the two databases."""
 
 LONGEST = 0.1
@@ -37,13 +39,40 @@ def wait_until_ready(url: str) -> None:
 
 
 def stored(database: str) -> dict[str, bytes]:
+    """Results and explanations by their ids."""
     opened = Database(database)
     with opened.read() as connection:
         rows = reading.page(connection, {}, 100_000).rows
         found = {row.id: reading.body(connection, row.id) for row in rows}
+        why, _ = reading.explanations(connection, 100_000)
+        documents = {row.id: reading.explanation(connection, row.id).model_dump_json().encode() for row in why}
     opened.close()
     assert len(rows) == len(found)
-    return found
+    assert len(why) == len(documents)
+    return {**found, **documents}
+
+
+def ended(database: str) -> list[RunState]:
+    """Runs that told of their end."""
+    opened = Database(database)
+    with opened.read() as connection:
+        runs = reading.runs(connection, records.now(), 100_000).runs
+    opened.close()
+    assert len({each.run.id for each in runs}) == len(runs)
+    return [each.run for each in runs if each.run.state == "finished"]
+
+
+def written(folder: Path) -> dict[str, Path]:
+    """Results and explanations by their ids."""
+    why = (folder / store.EXPLANATIONS).glob(f"*{store.SUFFIX}")
+    return {heads.entry(path).id: path for path in store.files(folder)} | {path.stem: path for path in why}
+
+
+def same(stored: bytes | None, path: Path) -> bool:
+    """Whether a document is what stands in its file."""
+    if path.parent.name != store.EXPLANATIONS:
+        return stored == path.read_bytes()
+    return stored is not None and json.loads(stored) == json.loads(path.read_bytes())
 
 
 @pytest.mark.timeout(600)
@@ -59,15 +88,20 @@ def test_killing_either_side_at_any_point_loses_and_doubles_nothing(database_url
     url = f"http://127.0.0.1:{port}"
     hub = killing.start(killing.serve, database_url, str(port))
     sender = killing.start(killing.measure, str(folder), url)
-    killed = {"hub": 0, "sender": 0}
+    killed = {"hub": 0, "sender": 0, "push": 0}
     for _ in range(KILLS):
         enough = len(store.files(folder)) + chance.randrange(3)
         while len(store.files(folder)) < enough:
             sender.join(0.01)
         sender.join(chance.uniform(0, LONGEST))
         assert sender.is_alive()
-        victim = chance.choice(["hub", "sender"])
-        if victim == "hub":
+        victim = chance.choice(["hub", "sender", "push"])
+        if victim == "push":
+            push = killing.start(killing.push, str(folder), url)
+            push.join(chance.uniform(0, 10 * LONGEST))
+            push.kill()
+            push.join()
+        elif victim == "hub":
             hub.kill()
             hub.join()
             hub = killing.start(killing.serve, database_url, str(port))
@@ -79,18 +113,22 @@ def test_killing_either_side_at_any_point_loses_and_doubles_nothing(database_url
     sender.kill()
     sender.join()
     wait_until_ready(url)
-    files = {heads.entry(path).id: path for path in store.files(folder)}
+    files = written(folder)
     waiting = {each.path for each in Spool(folder, url).waiting()}
     there = stored(database_url)
     # What nobody means to send again is there as it stands in its file.
     settled = {name: path for name, path in files.items() if path not in waiting}
-    assert {name for name, path in settled.items() if there.get(name) != path.read_bytes()} == set()
+    assert {name for name, path in settled.items() if not same(there.get(name), path)} == set()
     last = killing.start(killing.finish, str(folder), url)
     last.join()
     assert last.exitcode == 0
     there = stored(database_url)
     assert there.keys() == files.keys()
-    assert {name for name, path in files.items() if there[name] != path.read_bytes()} == set()
+    assert {name for name, path in files.items() if not same(there[name], path)} == set()
+    runs = ended(database_url)
+    assert runs
+    assert {name for run in runs for name in run.results} <= there.keys()
+    assert sum(len(run.results) == killing.EACH for run in runs) == len(runs) - 1  # the last measured nothing
     assert Spool(folder, url).waiting() == []
     assert min(killed.values()) > 0
     assert len(there) > KILLS / 5

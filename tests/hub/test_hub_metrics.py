@@ -156,7 +156,6 @@ def test_the_hub_tells_of_its_own_work(hub: Served) -> None:
     assert found["devbench_hub_runs", (("state", "finished"),)] == 1
 
 
-@pytest.mark.needs("prometheus")
 def test_methods_that_the_hub_has_no_use_for_are_told_as_one_and_made_up_ones_are_refused(hub: Served) -> None:
     for method in ("LOCK", "MOVE", "PURGE", "REPORT", "SEARCH"):
         hub.ask(method, "/nowhere")
@@ -166,6 +165,7 @@ def test_methods_that_the_hub_has_no_use_for_are_told_as_one_and_made_up_ones_ar
     assert methods == {"other": 5}
 
 
+@pytest.mark.needs("prometheus")
 def test_promtool_finds_nothing_wrong(hub: Served) -> None:
     hub.send(everything())
     text = hub.ask("GET", "/metrics").data

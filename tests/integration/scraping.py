@@ -123,6 +123,7 @@ def prometheus(
 
 
 ASKED = ("tabular", "--case", "small", "--loop", "as-written,step", "--max-processes", "2", "--max-time", "2m")
+POOL = "t4-spot"
 
 
 @dataclass(frozen=True)
@@ -149,7 +150,8 @@ class Scraped:
 def scraped_run(folder: Path, programs: Mapping[str, str]) -> Iterator[Scraped]:
     """Two results in turns, complete, and scraped by each Prometheus from their first second on."""
     words = ("--metrics-port", "0", "--metrics-host", "127.0.0.1", "--linger", "10h")
-    with started(folder / "run", "run", *ASKED, *words, listen=True) as run, ExitStack() as stack:
+    in_a_pool = started(folder / "run", "run", *ASKED, *words, listen=True, DEVBENCH_POOL=POOL)
+    with in_a_pool as run, ExitStack() as stack:
         run.until("metrics: ")
         (url,) = re.findall(r"http://\S+", run.heard)
         target = {"run": [urllib.parse.urlsplit(url).netloc]}

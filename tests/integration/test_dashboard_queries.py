@@ -9,12 +9,12 @@ import re
 import subprocess
 import sys
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import pytest
 from commandline import ROOT
-from scraping import Point, Prometheus, prometheus
+from scraping import POOL, Point, Prometheus, prometheus
 
 from bench.output.metrics import METRICS
 from bench.result import Failure, Price, Result
@@ -24,6 +24,11 @@ pytestmark = [pytest.mark.once, pytest.mark.needs("prometheus", "prometheus-3")]
 VERSIONS = pytest.mark.parametrize("version", ["2", "3"])
 ALL = {"$workload": ".*", "$backend": ".*", "$pool": ".*", "$__rate_interval": "1m", "$__range": "1h"}
 """The variables as they are at first."""
+
+ONE = {"$workload": "tabular/small", "$backend": "(cpu|cuda)", "$pool": POOL}
+"""The variables once something is chosen, several at once as Grafana writes them."""
+
+NONE = {"$workload": ".*", "$backend": ".*", "$pool": "another"}
 
 SILENT = ("devbench_device_power_watts", "devbench_cpu_throttled_seconds_total")
 """Not every machine tells of these."""
@@ -39,6 +44,7 @@ class Asked(NamedTuple):
     panel: str
     expression: str
     legend: str = ""
+    linked: bool = False
 
     @property
     def of_hub(self) -> bool:
@@ -46,7 +52,8 @@ class Asked(NamedTuple):
         return any(name in self.expression for name in OF_HUB)
 
 
-def asked() -> Iterator[Asked]:
+def asked(chosen: Mapping[str, str] = ALL) -> Iterator[Asked]:
+    """Every query with what is chosen of each variable; `linked`: each series leads to its result's history."""
     for path in sorted((ROOT / "charts" / "devbench" / "dashboards").glob("*.json")):
         board = json.loads(path.read_text(encoding="utf-8"))
         for variable in board["templating"]["list"]:
@@ -56,21 +63,23 @@ def asked() -> Iterator[Asked]:
         for panel in board["panels"]:
             for target in panel.get("targets", []):
                 expression = target["expr"]
-                for name, value in ALL.items():
+                for name, value in {**ALL, **chosen}.items():
                     expression = expression.replace(name, value)
                 assert "$" not in expression
-                yield Asked(path.stem, panel["title"], expression, target["legendFormat"])
+                linked = "__field.labels.key" in json.dumps(panel["fieldConfig"]["defaults"].get("links", []))
+                yield Asked(path.stem, panel["title"], expression, target["legendFormat"], linked)
 
 
 def answered(one: Asked, found: list[Point]) -> bool:
     """Whether there are series, each with the labels that its legend shows."""
-    shown = set(re.findall(r"\{\{(\w+)\}\}", one.legend)) - {"pool"}  # which a run outside a cluster has not
+    shown = set(re.findall(r"\{\{(\w+)\}\}", one.legend)) | ({"key"} if one.linked else set())
     assert all(shown <= set(each.labels) for each in found), one.panel
     return bool(found) or any(name in one.expression for name in SILENT)
 
 
 def cases(of_hub: bool) -> pytest.MarkDecorator:
-    found = [each for each in asked() if each.of_hub == of_hub]
+    found = [each for chosen in (ALL, ONE) for each in asked(chosen) if each.of_hub == of_hub]
+    found = list(dict.fromkeys(found))  # one that names no variable is the same
     return pytest.mark.parametrize("one", found, ids=lambda one: f"{one.board}: {one.panel}")
 
 
@@ -80,12 +89,10 @@ def test_a_query_about_runs_is_answered(scraped: Any, version: str, one: Asked) 
     assert answered(one, scraped.by[version].query(one.expression))
 
 
-@VERSIONS
-def test_a_choice_narrows_what_is_shown(scraped: Any, version: str) -> None:
-    (rate,) = (one.expression for one in asked() if one.panel == "Steps")
-    there, elsewhere = 'workload=~"tabular/small"', 'workload=~"cifar"'
-    for chosen, series in ((there, 2), (elsewhere, 0)):
-        assert len(scraped.by[version].query(rate.replace('workload=~".*"', chosen))) == series
+def test_a_choice_narrows_what_is_shown(scraped: Any) -> None:
+    for everything, nothing in zip(asked(), asked(NONE), strict=True):
+        if everything != nothing and not everything.of_hub:
+            assert scraped.by["3"].query(nothing.expression) == [], nothing.panel
 
 
 def test_every_metric_of_a_run_is_asked_for() -> None:
@@ -156,6 +163,11 @@ if importlib.util.find_spec("bench.hub") is not None:
     @cases(of_hub=True)
     def test_a_query_about_results_or_the_hub_is_answered(hub_scraped: Prometheus, one: Asked) -> None:
         assert answered(one, hub_scraped.until(one.expression))
+
+    def test_a_choice_narrows_what_is_shown_of_results(hub_scraped: Prometheus) -> None:
+        for everything, nothing in zip(asked(), asked(NONE), strict=True):
+            if everything != nothing and everything.of_hub:
+                assert [each for each in hub_scraped.query(nothing.expression) if each.value] == [], nothing.panel
 
     def test_the_speed_up_is_that_of_the_cpu_beside_it(hub_scraped: Prometheus) -> None:
         (speed_up,) = (one.expression for one in asked() if one.panel.startswith("Speed-up"))

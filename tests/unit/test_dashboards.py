@@ -143,6 +143,21 @@ def test_steps_are_linked_to_the_hubs_history() -> None:
     assert {"id": "custom.hidden", "value": True} in overridden["key"]  # there for the link, but not shown
 
 
+def test_every_bar_leads_to_the_history_of_its_result() -> None:
+    for panel in panels(BOARDS["side-by-side"]):
+        if panel["type"] == "bargauge":
+            (link,) = panel["fieldConfig"]["defaults"]["links"]
+            assert link["url"] == "${hub}/history/${__field.labels.key}", panel["title"]
+
+
+def test_a_cost_has_its_currency_as_unit() -> None:
+    (panel,) = (panel for panel in panels(BOARDS["side-by-side"]) if panel["title"].startswith("Cost"))
+    (target,) = panel["targets"]
+    assert target["legendFormat"].startswith("{{currency}} ")
+    units = {each["matcher"]["options"]: each["properties"][0]["value"] for each in panel["fieldConfig"]["overrides"]}
+    assert units["/^EUR /"] == "currencyEUR"
+
+
 @EACH
 def test_a_link_to_the_hub_leads_somewhere_before_an_address_is_given(board: Any) -> None:
     (hub,) = (variable for variable in board["templating"]["list"] if variable["name"] == "hub")
