@@ -231,6 +231,13 @@ def _prometheus_3() -> Absent | None:
     return Absent("there is no Go to build Prometheus 3 with", "install Go 1.26 or newer", avoidable=True)
 
 
+def _sqlite3() -> Absent | None:
+    if shutil.which("sqlite3"):
+        return None
+    cure = "install it (on Debian: apt-get install sqlite3)"
+    return Absent("SQLite's shell sqlite3 is not on the path", cure, avoidable=True)
+
+
 def _pushgateway() -> Absent | None:
     if shutil.which("prometheus-pushgateway"):
         return None
@@ -269,6 +276,7 @@ CAPABILITIES: dict[str, Callable[[], Absent | None]] = {
     "prometheus": _prometheus,
     "prometheus-3": _prometheus_3,
     "pushgateway": _pushgateway,
+    "sqlite3": _sqlite3,
     "grafana-sdk": _grafana_sdk,
     "linux": _system("linux", "Linux"),
     "windows": _system("win32", "Windows"),

@@ -7,12 +7,14 @@ import json
 import sqlite3
 import subprocess
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 from typing import Any
 
+import postgres
 import pytest
 from hubs import Process, Served
 from sqlalchemy import text
@@ -251,30 +253,68 @@ def test_an_export_that_was_cut_short_says_so_and_what_came_before_is_kept(datab
     other.close()
 
 
-def test_an_export_while_results_come_in_is_one_view_of_the_hub(hub: Served, tmp_path: Path) -> None:
-    """Whatever was acknowledged before it began is in it, and nothing is torn."""
-    for n in range(20):
-        hub.send(measured(str(n), [0.1]))
+@contextmanager
+def results_coming_in(hub: Served) -> Iterator[list[str]]:
+    """The ids of those that were acknowledged so far."""
     stop = threading.Event()
+    acknowledged: list[str] = []
 
     def write() -> None:
-        n = 100
-        while not stop.is_set():
+        for n in count(100):
+            if stop.is_set():
+                return
             hub.send(measured(str(n), [0.1]))
-            n += 1
+            acknowledged.append(str(n))
 
     writer = threading.Thread(target=write)
     writer.start()
     try:
-        count = exchange.dump(hub.database, tmp_path / "live.jsonl")
+        yield acknowledged
     finally:
         stop.set()
         writer.join()
+
+
+def test_an_export_while_results_come_in_is_one_view_of_the_hub(hub: Served, tmp_path: Path) -> None:
+    """Whatever was acknowledged before it began is in it, and nothing is torn."""
+    for n in range(20):
+        hub.send(measured(str(n), [0.1]))
+    with results_coming_in(hub):
+        count = exchange.dump(hub.database, tmp_path / "live.jsonl")
     other = Database(str(tmp_path / "other.db"))
     other.upgrade()
     assert exchange.restore(other, tmp_path / "live.jsonl") == count
     assert {str(n) for n in range(20)} <= set(names(other))
     other.close()
+
+
+@pytest.mark.needs("sqlite3")
+def test_the_databases_own_tools_copy_it_while_results_come_in(
+    hub: Served, database_url: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    """As the page on the hub shows it: whatever was acknowledged before is in the copy, whole."""
+    with results_coming_in(hub) as acknowledged:
+        while len(acknowledged) < 30:
+            time.sleep(0.01)
+        before = list(acknowledged)
+        if database_url.startswith("postgresql"):
+            target = request.getfixturevalue("cluster").database()
+            bin_ = postgres.programs()
+            assert bin_
+            dumped = subprocess.run([bin_ / "pg_dump", database_url], capture_output=True, check=True)
+            words = [bin_ / "psql", "--quiet", "--set", "ON_ERROR_STOP=1", target]
+            subprocess.run(words, input=dumped.stdout, stdout=subprocess.DEVNULL, check=True)
+        else:
+            target = str(tmp_path / "copy.db")
+            subprocess.run(["sqlite3", database_url, f".backup {target}"], check=True)
+    assert len(acknowledged) > len(before)
+    restored = Database(target)
+    restored.upgrade()
+    found = names(restored)
+    assert set(before) <= set(found)
+    with restored.read() as connection:
+        assert [reading.result(connection, name).id for name in found] == found
+    restored.close()
 
 
 def test_sqlite_is_copied_while_the_hub_runs_by_its_own_backup(tmp_path: Path) -> None:
