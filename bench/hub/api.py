@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
@@ -43,47 +44,50 @@ def _gives(model: str) -> dict[int | str, dict[str, Any]]:
 
 READ = APIRouter(prefix="/api/v1", dependencies=[Depends(may_read)], responses=_refusals(400, 401, 404, 422))
 WRITE = APIRouter(
-    prefix="/api/v1", dependencies=[Depends(may_write)], responses=_refusals(400, 401, 409, 413, 415, 422)
+    prefix="/api/v1", dependencies=[Depends(may_write)], responses=_refusals(400, 401, 409, 413, 415, 422, 503)
 )
 
 
 @WRITE.put("/results/{id}", tags=["results"], openapi_extra=_takes("Result"))
 async def send_result(id: Id, request: Request, at: At) -> Sent:  # noqa: A002 - the address says it
     """Takes a result; a complete one is final, another is superseded by a later state or attempt."""
-    sent = await body.read(request)
 
-    def put() -> writing.Outcome:
+    def put(sent: bytes) -> writing.Outcome:
         result = documents.result(sent)
         documents.named(result, id)
         return writing.put_result(at.database, result, sent)
 
-    return Sent(id=id, outcome=await run_in_threadpool(put))
+    return await _stored(id, request, at, put)
 
 
 @WRITE.put("/runs/{id}", tags=["runs"], openapi_extra=_takes("RunState"))
 async def send_run(id: Id, request: Request, at: At) -> Sent:  # noqa: A002
     """Takes the state of a run: its start, a heartbeat, or its end. Silent for three heartbeats, it is lost."""
-    sent = await body.read(request)
 
-    def put() -> writing.Outcome:
+    def put(sent: bytes) -> writing.Outcome:
         run = documents.run(sent)
         documents.named(run, id)
         return writing.put_run(at.database, run)
 
-    return Sent(id=id, outcome=await run_in_threadpool(put))
+    return await _stored(id, request, at, put)
 
 
 @WRITE.put("/explanations/{id}", tags=["explanations"], openapi_extra=_takes("Explanation"))
 async def send_explanation(id: Id, request: Request, at: At) -> Sent:  # noqa: A002
     """Takes what `devbench explain` found."""
-    sent = await body.read(request)
 
-    def put() -> writing.Outcome:
+    def put(sent: bytes) -> writing.Outcome:
         found = documents.explanation(sent)
         documents.named(found, id)
         return writing.put_explanation(at.database, found, sent)
 
-    return Sent(id=id, outcome=await run_in_threadpool(put))
+    return await _stored(id, request, at, put)
+
+
+async def _stored(name: str, request: Request, at: Hub, put: Callable[[bytes], writing.Outcome]) -> Sent:
+    """What becomes of a request's body."""
+    async with body.taken(request, at.large) as sent:
+        return Sent(id=name, outcome=await run_in_threadpool(put, sent))
 
 
 @READ.get("/results", tags=["results"])

@@ -1,7 +1,15 @@
-"""Bodies of requests: JSON, and no larger than the hub will hold; a larger one is not read to its end."""
+"""Bodies of requests: JSON, and no larger than the hub will hold; a larger one is not read to its end.
+
+Of large ones only some are held at a time, from their first byte until they are stored, since a document takes many
+times as much memory while it is read as it has bytes. Who comes when there are as many is asked to come again.
+"""
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import anyio
 from starlette.requests import ClientDisconnect, Request
 
 from bench.hub.problems import Problem
@@ -9,29 +17,76 @@ from bench.hub.problems import Problem
 LARGEST = 16 * 2**20
 """Bytes."""
 
+LARGE = 2**20
+"""Bytes above which a body counts as large: a result of ten cohorts has a tenth of that."""
 
-async def read(request: Request) -> bytes:
-    """The body of a request.
+AT_ONCE = 2
+"""Large bodies."""
+
+SLOWEST = 120
+"""Seconds in which a body has come, or its sender is asked to come again: it holds room meanwhile."""
+
+
+class Room:
+    """How many large bodies are held; asked by one thread only, that of the event loop."""
+
+    def __init__(self) -> None:
+        self.held = 0
+
+    def take(self) -> None:
+        """Makes room for one more.
+
+        Raises:
+            Problem: there is none.
+        """
+        if self.held >= AT_ONCE:
+            raise Problem(
+                503,
+                "busy",
+                f"{self.held} documents of more than {LARGE // 2**20} MB are being stored",
+                "Send it again.",
+                {"Retry-After": "2"},
+            )
+        self.held += 1
+
+
+@asynccontextmanager
+async def taken(request: Request, room: Room) -> AsyncIterator[bytes]:
+    """The body of a request, for which there is room until the end.
 
     Raises:
-        Problem: it is too large, cut off, or says that it is something else than JSON.
+        Problem: it is too large, cut off, says that it is something else than JSON, or there is no room for it now.
     """
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":
         raise Problem(415, "no-json", f"the body is {kind or 'of no kind'}", "Send it as application/json.")
     told = request.headers.get("content-length", "")
-    if told.isdecimal() and int(told) > LARGEST:
+    size = int(told) if told.isdecimal() else 0
+    large = size > LARGE
+    if size > LARGEST:
         raise _too_large()
-    parts, size = [], 0
+    if large:
+        room.take()
     try:
-        async for part in request.stream():
-            size += len(part)
-            if size > LARGEST:
-                raise _too_large()
-            parts.append(part)
-    except ClientDisconnect:
-        raise Problem(400, "cut-off", "the sender went away before the body's end") from None
-    return b"".join(parts)
+        parts, size = [], 0
+        try:
+            with anyio.fail_after(SLOWEST):
+                async for part in request.stream():
+                    size += len(part)
+                    if size > LARGEST:
+                        raise _too_large()
+                    if size > LARGE and not large:  # its sender has not told how long it is
+                        room.take()
+                        large = True
+                    parts.append(part)
+        except ClientDisconnect:
+            raise Problem(400, "cut-off", "the sender went away before the body's end") from None
+        except TimeoutError:
+            said = f"the body did not come within {SLOWEST} s"
+            raise Problem(503, "slow", said, "Send it again.", {"Connection": "close"}) from None
+        yield b"".join(parts)
+    finally:
+        room.held -= large
 
 
 def _too_large() -> Problem:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, cast
 from fastapi import Request
 
 from bench.hub.auth import Access
+from bench.hub.body import Room
 from bench.hub.database import Database
 from bench.hub.kept import Kept
 from bench.hub.settings import HubSettings
@@ -27,6 +28,7 @@ class Hub:
         metrics: what Prometheus is told.
         overview: the page.
         choices: the values that the list's filters can have.
+        large: how many large bodies it holds.
     """
 
     settings: HubSettings
@@ -35,6 +37,7 @@ class Hub:
     metrics: Metrics
     overview: Kept[str] = field(default_factory=Kept)
     choices: Kept[dict[str, list[str]]] = field(default_factory=Kept)
+    large: Room = field(default_factory=Room)
 
 
 def of(request: Request) -> Hub:

@@ -33,7 +33,12 @@ class Metrics(Part):
 
     enabled: bool = Field(True, description="Runs serve metrics while they live.")
     port: int = Field(9400, ge=1024, le=65535, description="Port of a run's metrics.")
-    linger_seconds: int = Field(60, ge=0, description="A run stays this long after its end, for the last scrape.")
+    linger_seconds: int | None = Field(
+        None,
+        ge=0,
+        description="A run stays this long after its end, for the last scrape; without it: two of the PodMonitor's "
+        "intervals.",
+    )
     annotations: bool = Field(True, description="prometheus.io annotations, where no monitor is asked for.")
     pod_monitor: ScrapedBy = Field(ScrapedBy(), description="PodMonitor of the runs.")
     service_monitor: ScrapedBy = Field(ScrapedBy(), description="ServiceMonitor of the hub.")

@@ -65,14 +65,15 @@ def opened(browser: Browser, **given: Any) -> Page:
     return context.new_page()
 
 
+@pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_every_page_is_whole_and_axe_finds_nothing(
-    browser: Browser, hub: Served, paths: list[str], theme: str, tmp_path: Path
+    browser: Browser, hub: Served, paths: list[str], theme: str, size: ViewportSize, tmp_path: Path
 ) -> None:
     """Loaded without an error or a request to elsewhere, charts drawn, and accessible as far as axe-core can tell."""
     from axe_playwright_python.sync_playwright import Axe
 
-    shown = opened(browser, color_scheme=theme, bypass_csp=False)
+    shown = opened(browser, color_scheme=theme, viewport=size, bypass_csp=False)
     asked: list[str] = []
     told: list[str] = []
     shown.on("request", lambda request: asked.append(request.url))

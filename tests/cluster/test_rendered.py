@@ -287,6 +287,16 @@ def test_who_opens_the_hub_to_the_outside_is_told_where_its_network_policy_shuts
     assert ("lets in none but pods" in notes) is said
 
 
+@pytest.mark.parametrize(
+    ("metrics", "seconds"),
+    [({}, "60"), ({"podMonitor": {"intervalSeconds": 120}}, "240"), ({"lingerSeconds": 0}, "0")],
+)
+def test_a_run_stays_for_two_scrapes_unless_told_otherwise(metrics: Object, seconds: str) -> None:
+    found = render(CHART / "ci" / "default-values.yaml", values={"metrics": metrics})
+    for job in jobs(found).values():
+        assert variables(job["spec"]["template"])["DEVBENCH_LINGER"] == seconds
+
+
 def test_a_hub_under_a_path_is_reached_there_and_nowhere_else() -> None:
     for values, path in (({}, "/"), ({"hub": {"settings": {"root_path": "/devbench"}}}, "/devbench")):
         ways = {"ingress": {"enabled": True}, "httpRoute": {"enabled": True, "parentRefs": [{"name": "gateway"}]}}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import http.client
 import json
+import time
 import zlib
 from collections.abc import Callable
 from typing import Any
@@ -10,7 +12,9 @@ from typing import Any
 import pytest
 from hubs import OTHER_TOKEN, TOKEN, Served
 from synthetic import doubtful, explanation, ladder_results, measured, result
+from test_hub_runs import run, send
 
+from bench.hub import body
 from bench.hub.database import Database
 
 pytestmark = pytest.mark.once
@@ -148,6 +152,54 @@ def test_a_body_over_16_mb_is_refused_whether_or_not_it_says_how_long_it_is(hub:
     assert hub.put("/api/v1/results/a", almost + b" " * (16 * 2**20 - len(almost))).status == 200
 
 
+def begun(hub: Served, length: int = 5000) -> http.client.HTTPConnection:
+    """A sender whose body is waited for: the hub has said so, as `Expect` asks it to."""
+    made = http.client.HTTPConnection(hub.url.removeprefix("http://"), timeout=60)
+    made.putrequest("PUT", "/api/v1/results/a")
+    headers = {"Content-Type": "application/json", "Authorization": f"Bearer {TOKEN}", "Content-Length": str(length)}
+    headers["Expect"] = "100-continue"
+    for name, value in headers.items():
+        made.putheader(name, value)
+    made.endheaders()
+    assert made.sock.recv(1000).startswith(b"HTTP/1.1 100 ")
+    return made
+
+
+def until(what: Callable[[], bool]) -> None:
+    """Waits until something is so."""
+    limit = time.monotonic() + 60
+    while not what():
+        assert time.monotonic() < limit
+        time.sleep(0.01)
+
+
+def test_of_large_bodies_some_are_held_at_once_and_small_ones_go_past_them(
+    hub: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(body, "LARGE", 4000)
+    told = json.loads(result("b").model_dump_json()) | {"id": "b"}
+    large = json.dumps(told).encode() + b" " * 5000
+    assert hub.put("/api/v1/results/b", large).status == 200
+    senders = [begun(hub) for _ in range(body.AT_ONCE)]
+    answer = hub.put("/api/v1/results/b", large)
+    problem(answer, 503, "busy")
+    assert answer.headers["retry-after"] == "2"
+    problem(_chunked(hub, iter([large[:3000], large[3000:]])), 503, "busy")
+    assert send(hub, run("small")) == "created"
+    senders[0].close()
+    until(lambda: hub.put("/api/v1/results/b", large).status == 200)
+    senders[1].close()
+
+
+def test_a_body_that_does_not_come_holds_no_room(hub: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(body, "LARGE", 4000)
+    monkeypatch.setattr(body, "SLOWEST", 0.2)
+    slow = begun(hub)
+    answer = slow.getresponse()
+    assert (answer.status, json.loads(answer.read())["type"]) == (503, "urn:devbench:problem:slow")
+    slow.close()
+
+
 def _chunked(hub: Served, pieces: Any) -> Any:
     import urllib3
 
@@ -169,8 +221,8 @@ def test_a_newer_schema_is_told_from_a_wrong_document(hub: Served) -> None:
     others: list[Any] = [[], 1, {}]
     for other in (*others, {**document, "schema_version": True}, {**document, "created": "0001-01-01T00:00:00Z"}):
         problem(hub.put("/api/v1/results/a", other), 422, "wrong-document")
-    for body in (b"", b"{", b"\xff", b'{"a": NaN}'):
-        problem(hub.put("/api/v1/results/a", body), 400, "no-json")
+    for malformed in (b"", b"{", b"\xff", b'{"a": NaN}'):
+        problem(hub.put("/api/v1/results/a", malformed), 400, "no-json")
     problem(hub.put("/api/v1/results/b", document), 422, "wrong-document")
     problem(hub.put("/api/v1/results/a", document, content_type="text/plain"), 415, "no-json")
     assert hub.get("/api/v1/results")["results"] == []

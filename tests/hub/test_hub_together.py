@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -10,8 +11,27 @@ import pytest
 from sqlalchemy import Connection, text
 
 from bench.hub.database import Database
+from bench.hub.kept import Kept
 
 pytestmark = pytest.mark.once
+
+
+def test_what_is_made_of_all_results_is_made_by_one_while_the_others_wait_for_it() -> None:
+    kept, made, ready = Kept[str](), [], threading.Barrier(8)
+
+    def make() -> str:
+        made.append(threading.get_ident())
+        time.sleep(0.05)
+        return "page"
+
+    def ask() -> str:
+        ready.wait()
+        return kept.get((1, 1), make)
+
+    with ThreadPoolExecutor(8) as pool:
+        assert {asked.result() for asked in [pool.submit(ask) for _ in range(8)]} == {"page"}
+    assert len(made) == 1
+    assert kept.get((2, 1), lambda: "another") == "another"
 
 
 def test_of_what_is_committed_together_only_the_part_that_fails_is_lost(tmp_path: Path) -> None:

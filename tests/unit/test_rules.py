@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
 from pages import ROOT
@@ -28,6 +29,18 @@ def test_promtool_finds_nothing_wrong_with_the_rules() -> None:
 def test_each_rule_says_what_it_should_of_series_made_up_for_it() -> None:
     ran = promtool("test", "rules", str(TRIED))
     assert ran.returncode == 0, ran.stdout + ran.stderr
+
+
+def test_prometheus_takes_the_configuration_of_compose_with_all_rules(tmp_path: Path) -> None:
+    mounted = "/etc/prometheus/rules/*.yaml"
+    given = (ROOT / "observe" / "prometheus.yaml").read_text(encoding="utf-8")
+    assert f"rule_files: [{mounted}]" in given
+    assert "./charts/devbench/rules:/etc/prometheus/rules:ro" in (ROOT / "compose.yaml").read_text(encoding="utf-8")
+    here = tmp_path / "prometheus.yaml"
+    here.write_text(given.replace(mounted, str(RULES[0].parent / "*.yaml")), encoding="utf-8")
+    ran = promtool("check", "config", "--lint=all", "--lint-fatal", str(here))
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert "2 rule files found" in ran.stdout
 
 
 def test_no_rule_is_untried_and_each_alert_is_once_silent_and_once_heard() -> None:

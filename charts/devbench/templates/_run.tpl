@@ -108,7 +108,9 @@ spec:
         - name: DEVBENCH_METRICS_PORT
           value: {{ $root.Values.metrics.port | quote }}
         - name: DEVBENCH_LINGER
-          value: {{ $root.Values.metrics.lingerSeconds | quote }}
+          {{- with $root.Values.metrics }}
+          value: {{ ternary (mul 2 (int .podMonitor.intervalSeconds)) .lingerSeconds (kindIs "invalid" .lingerSeconds) | quote }}
+          {{- end }}
         {{- end }}
         {{- include "devbench.settings.env" (dict "prefix" "DEVBENCH_" "settings" $pool.settings) | nindent 8 }}
         {{- include "devbench.hub.env" $root | nindent 8 }}
