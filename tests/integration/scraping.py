@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from commandline import Devbench, Ended, started
@@ -21,6 +22,16 @@ from commandline import Devbench, Ended, started
 from bench.result import Result
 
 SECONDS = 120
+
+BY_KUBERNETES = {
+    "namespace": "bench", "pod": "devbench-t4-0-abcde", "container": "run", "endpoint": "metrics", "service": "hub",
+}  # fmt: skip
+"""Labels that the Prometheus operator gives to whatever it has found."""
+
+
+def labelled(version: str) -> dict[str, str]:
+    """A Prometheus 3 labels its targets as kube-prometheus-stack does, a 2 not at all."""
+    return BY_KUBERNETES if version == "3" else {}
 
 
 @dataclass(frozen=True)
@@ -98,11 +109,18 @@ def free_port() -> int:
 
 @contextmanager
 def prometheus(
-    program: str, folder: Path, jobs: Mapping[str, Sequence[str]], rules: Sequence[Path] = ()
+    program: str,
+    folder: Path,
+    jobs: Mapping[str, Sequence[str]],
+    rules: Sequence[Path] = (),
+    labels: Mapping[str, str] = MappingProxyType({}),
 ) -> Iterator[Prometheus]:
-    """One that scrapes each job's targets, such as 127.0.0.1:9100, until the end."""
+    """One that scrapes each job's targets, such as 127.0.0.1:9100, until the end, and gives them labels."""
     folder.mkdir(parents=True)
-    scraped = [{"job_name": job, "static_configs": [{"targets": list(targets)}]} for job, targets in jobs.items()]
+    scraped = [
+        {"job_name": job, "static_configs": [{"targets": list(targets), "labels": dict(labels)}]}
+        for job, targets in jobs.items()
+    ]
     config = {
         "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
         "scrape_configs": scraped,
@@ -156,7 +174,7 @@ def scraped_run(folder: Path, programs: Mapping[str, str]) -> Iterator[Scraped]:
         (url,) = re.findall(r"http://\S+", run.heard)
         target = {"run": [urllib.parse.urlsplit(url).netloc]}
         by = {
-            version: stack.enter_context(prometheus(program, folder / version, target))
+            version: stack.enter_context(prometheus(program, folder / version, target, (), labelled(version)))
             for version, program in programs.items()
         }
         run.until("for a last scrape")

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from commandline import ROOT
-from scraping import POOL, Point, Prometheus, prometheus
+from scraping import POOL, Point, Prometheus, labelled, prometheus
 
 from bench.output.metrics import METRICS
 from bench.result import Failure, Price, Result
@@ -153,7 +153,8 @@ def hub_scraped(
 ) -> Iterator[Prometheus]:
     """A Prometheus that scrapes the hub."""
     folder = tmp_path_factory.mktemp("hub") / "prometheus"
-    with prometheus(prometheus_programs[request.param], folder, {"hub": [hub]}) as running:
+    of = prometheus_programs[request.param]
+    with prometheus(of, folder, {"hub": [hub]}, (), labelled(request.param)) as running:
         running.until("devbench_result_info")
         yield running
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from commandline import started
-from scraping import Prometheus
+from scraping import Prometheus, labelled
 
 from bench.output.counted import BUCKETS, INFO
 from bench.output.metrics import METRICS, Declared
@@ -45,7 +45,7 @@ def test_every_metric_of_the_reference_arrives_with_its_type_unit_and_help(
     found = asked.query(sampled(metric))
     assert {each.labels["run"] for each in found} == {each.id for each in scraped.results} or metric.name in HARDWARE
     for each in found:
-        assert set(each.labels) - {"__name__", "job", "instance"} <= {*metric.labels}
+        assert set(each.labels) - {"__name__", "job", "instance", *labelled(version)} <= {*metric.labels}
 
 
 @VERSIONS
@@ -87,7 +87,9 @@ def steps(result: Result) -> int:
 
 
 @VERSIONS
-@pytest.mark.parametrize(("share", "field"), [(0.5, "step_seconds_p50"), (0.9, "step_seconds_p90")])
+@pytest.mark.parametrize(
+    ("share", "field"), [(0.5, "step_seconds_p50"), (0.9, "step_seconds_p90"), (0.99, "step_seconds_p99")]
+)
 def test_the_histograms_quantiles_are_the_results_percentiles_to_within_a_bucket(
     scraped: Any, version: str, share: float, field: str
 ) -> None:
