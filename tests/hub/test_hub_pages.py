@@ -230,6 +230,15 @@ def test_a_history_that_is_longer_than_a_page_holds_says_so(hub: Served, monkeyp
     assert "The newest 5 of more runs" in text(page(hub, f"/history/{series}"))
 
 
+def test_what_a_sweep_varies_is_no_part_of_what_was_asked_for(hub: Served) -> None:
+    for each in swept():
+        hub.send(each)
+    shown = page(hub, "/sweeps/along").partition("What was asked for")[2]
+    rows = re.findall(r'<th scope="row">([^<]+)', re.sub(r"<span.*?</span> ?", "", shown))
+    assert {"workload", "dtype", "seed"} <= set(rows)
+    assert "batch" not in rows
+
+
 def test_a_sweep_that_is_larger_than_a_page_holds_says_so(hub: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     for each in swept():
         hub.send(each)

@@ -68,7 +68,7 @@ def tell(results: list[Result], threshold: float, explanation: Explanation | Non
         found, subject = sweep_of(results, threshold), Subject.of(firsts(results), threshold)
         title, sentences = swept.title(found), swept.sentences(found)
         every = remarks.section(replace(subject, results=results))
-        made = [*swept.sections(found), environments.section(subject), every]
+        made = [*swept.sections(found), environments.section(subject, found.axes), every]
     elif explanation is not None:
         subject = Subject.of(results, threshold)
         title, sentences = explained.title(explanation), explained.sentences(explanation)

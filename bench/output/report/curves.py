@@ -25,7 +25,7 @@ from bench.output.report.drawing import (
 
 LINES = (ACCENT, "#d55e00", "#009e73", "#cc79a7", "#a06000", "#56b4e9")
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
-LEGEND = {"title": None, "orient": "top", "labelLimit": 0}
+LEGEND = {"title": None, "orient": "top", "labelLimit": 0, "columnPadding": 24}
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from bench.analyse.comparable import ENVIRONMENT
@@ -15,11 +15,19 @@ from bench.result import Result
 SPEC = ("backend", "loop", "changes", "dtype", "xla", "tf32", "onednn", "deterministic", "threads", "seed")
 
 
-def section(subject: Subject) -> Section | None:
-    """Two tables; results that agree in all of one share its column."""
-    spec = _table("What was asked for", [(name, _spec(each)) for name, each in subject.named])
+def section(subject: Subject, swept: Collection[str] = ()) -> Section | None:
+    """Two tables; results that agree in all of one share its column, and what nothing is known of has none.
+
+    Args:
+        subject: what is shown.
+        swept: parameters that each point of a sweep has another value of.
+    """
+    asked = [
+        (name, {key: told for key, told in _spec(each).items() if key not in swept}) for name, each in subject.named
+    ]
+    spec = _table("What was asked for", asked)
     place = _table("Where it ran", [(name, _environment(each)) for name, each in subject.named])
-    return Section("Environments", (place, spec))
+    return Section("Environments", tuple(table for table in (place, spec) if table.rows))
 
 
 def _table(caption: str, told: list[tuple[str, dict[str, str]]]) -> Table:
