@@ -50,6 +50,26 @@ class Room:
         self.held += 1
 
 
+class Held:
+    """What of one body is there so far, and whether that has taken room."""
+
+    def __init__(self, room: Room) -> None:
+        self.room = room
+        self.large = False
+
+    def grow(self, size: int) -> None:
+        """Takes note that it has so many bytes.
+
+        Raises:
+            Problem: it is too large, or there is no room for it now.
+        """
+        if size > LARGEST:
+            raise _too_large()
+        if size > LARGE and not self.large:
+            self.room.take()
+            self.large = True
+
+
 @asynccontextmanager
 async def taken(request: Request, room: Room) -> AsyncIterator[bytes]:
     """The body of a request, for which there is room until the end.
@@ -61,32 +81,28 @@ async def taken(request: Request, room: Room) -> AsyncIterator[bytes]:
     if kind != "application/json":
         raise Problem(415, "no-json", f"the body is {kind or 'of no kind'}", "Send it as application/json.")
     told = request.headers.get("content-length", "")
-    size = int(told) if told.isdecimal() else 0
-    large = size > LARGE
-    if size > LARGEST:
-        raise _too_large()
-    if large:
-        room.take()
+    held = Held(room)
     try:
-        parts, size = [], 0
-        try:
-            with anyio.fail_after(SLOWEST):
-                async for part in request.stream():
-                    size += len(part)
-                    if size > LARGEST:
-                        raise _too_large()
-                    if size > LARGE and not large:  # its sender has not told how long it is
-                        room.take()
-                        large = True
-                    parts.append(part)
-        except ClientDisconnect:
-            raise Problem(400, "cut-off", "the sender went away before the body's end") from None
-        except TimeoutError:
-            said = f"the body did not come within {SLOWEST} s"
-            raise Problem(503, "slow", said, "Send it again.", {"Connection": "close"}) from None
-        yield b"".join(parts)
+        held.grow(int(told) if told.isdecimal() else 0)
+        yield await _whole(request, held)
     finally:
-        room.held -= large
+        room.held -= held.large
+
+
+async def _whole(request: Request, held: Held) -> bytes:
+    parts, size = [], 0
+    try:
+        with anyio.fail_after(SLOWEST):
+            async for part in request.stream():
+                size += len(part)
+                held.grow(size)  # its sender may not have told how long it is
+                parts.append(part)
+    except ClientDisconnect:
+        raise Problem(400, "cut-off", "the sender went away before the body's end") from None
+    except TimeoutError:
+        said = f"the body did not come within {SLOWEST} s"
+        raise Problem(503, "slow", said, "Send it again.", {"Connection": "close"}) from None
+    return b"".join(parts)
 
 
 def _too_large() -> Problem:

@@ -298,9 +298,9 @@ def test_a_run_stays_for_two_scrapes_unless_told_otherwise(metrics: Object, seco
 
 
 def test_a_hub_under_a_path_is_reached_there_and_nowhere_else() -> None:
-    for values, path in (({}, "/"), ({"hub": {"settings": {"root_path": "/devbench"}}}, "/devbench")):
-        ways = {"ingress": {"enabled": True}, "httpRoute": {"enabled": True, "parentRefs": [{"name": "gateway"}]}}
-        found = render(CHART / "ci" / "default-values.yaml", values={"hub": {**values.get("hub", {}), **ways}})
+    ways = {"ingress": {"enabled": True}, "httpRoute": {"enabled": True, "parentRefs": [{"name": "gateway"}]}}
+    for settings, path in (({}, "/"), ({"root_path": "/devbench"}, "/devbench")):
+        found = render(CHART / "ci" / "default-values.yaml", values={"hub": {"settings": settings, **ways}})
         (rule,) = one(found, "Ingress")["spec"]["rules"]
         assert [each["path"] for each in rule["http"]["paths"]] == [path]
         (route,) = one(found, "HTTPRoute")["spec"]["rules"]

@@ -89,10 +89,15 @@ def test_a_query_about_runs_is_answered(scraped: Any, version: str, one: Asked) 
     assert answered(one, scraped.by[version].query(one.expression))
 
 
-def test_a_choice_narrows_what_is_shown(scraped: Any) -> None:
+@VERSIONS
+def test_a_choice_narrows_what_is_shown(scraped: Any, version: str) -> None:
+    (rate,) = (one.expression for one in asked() if one.panel == "Steps")
+    there, elsewhere = 'workload=~"tabular/small"', 'workload=~"cifar"'
+    for chosen, series in ((there, 2), (elsewhere, 0)):
+        assert len(scraped.by[version].query(rate.replace('workload=~".*"', chosen))) == series
     for everything, nothing in zip(asked(), asked(NONE), strict=True):
         if everything != nothing and not everything.of_hub:
-            assert scraped.by["3"].query(nothing.expression) == [], nothing.panel
+            assert scraped.by[version].query(nothing.expression) == [], nothing.panel
 
 
 def test_every_metric_of_a_run_is_asked_for() -> None:
