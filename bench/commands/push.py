@@ -23,8 +23,8 @@ def push(
     What it has already is not sent twice, or taken as the same; what a run could not send goes with it.
     """
     from bench.output import store
-    from bench.output.sending.client import Busy, Client, token
-    from bench.output.sending.sender import deliveries
+    from bench.output.sending.client import Busy, connected
+    from bench.output.sending.delivery import deliveries
     from bench.output.sending.spool import Spool, Waiting
 
     if settings.hub is None:
@@ -33,7 +33,7 @@ def push(
     paths = [*store.files(folder), *sorted((folder / store.EXPLANATIONS).glob(f"*{store.SUFFIX}"))]
     noted = {each.path: each for each in spool.waiting()}
     everything = [noted.pop(path, Waiting(path, ())) for path in paths] + list(noted.values())
-    client = Client(settings.hub, token(settings.hub_token_file))
+    client = connected(settings.hub, settings.hub_token_file)
     outcomes: Counter[str] = Counter()
     wrong: DevbenchError | None = None
     for _, outcome in deliveries(client, spool, everything):

@@ -39,7 +39,7 @@ def watch(
 
     Those are pods that get no node, no image or no container, or are killed for memory, evicted or past a deadline.
     """
-    from bench.output.sending.client import Client, token
+    from bench.output.sending.client import connected
     from bench.watcher import loop
     from bench.watcher.api import ACCOUNT, Server
 
@@ -49,8 +49,7 @@ def watch(
         patience = syntax.seconds(wait)
     except ValueError as error:
         raise SettingsError(f"option --wait can't be '{wait}'", str(error)) from None
-    address = hub
-    say = loop.sayer(lambda: Client(address, token(hub_token_file)))
+    say = loop.sayer(connected(hub, hub_token_file))
     loop.run(Server(namespace, server, account or ACCOUNT), selector, patience, say)
 
 

@@ -148,26 +148,12 @@ def state(word: Word) -> RunState:
     )
 
 
-def sayer(client: Callable[[], Client]) -> Say:
-    """Sends states to a hub, without waiting for one that is away.
-
-    Args:
-        client: makes one, with the token that counts now; made anew where the hub refuses, since tokens are rotated.
-    """
-    used = client()
-
-    def put(word: RunState) -> str:
-        return used.put("runs", word.id, word.model_dump_json().encode(), BRIEF)
+def sayer(client: Client) -> Say:
+    """Sends states to a hub, without waiting for one that is away."""
 
     def say(word: RunState) -> None:
-        nonlocal used
         try:
-            try:
-                outcome = put(word)
-            except Refused:
-                used.close()
-                used = client()
-                outcome = put(word)
+            outcome = client.put("runs", word.id, word.model_dump_json().encode(), BRIEF)
         except Refused as error:
             log(f"{error.message}. {error.hint}")
             return

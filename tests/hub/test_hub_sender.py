@@ -15,14 +15,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hubs import TOKEN, Served
+from hubs import OTHER_TOKEN, TOKEN, Served
 from synthetic import explanation, ladder_results, measured
 
-from bench.errors import Interrupted, SettingsError
+from bench.errors import Interrupted, OutputError, SettingsError
 from bench.output import store
 from bench.output.sending.client import BRIEF, PATIENT, Away, Busy, Client, Refused, token
+from bench.output.sending.delivery import deliveries
 from bench.output.sending.messages import RunState
-from bench.output.sending.sender import Sender, attached, deliveries
+from bench.output.sending.sender import Sender, attached
 from bench.output.sending.spool import Spool
 from bench.progress import Estimate, Progress
 from bench.result import Result, Stop
@@ -250,6 +251,22 @@ def test_a_writers_note_is_left_to_it_as_long_as_it_lives(tmp_path: Path) -> Non
     assert spool.waiting() == []
 
 
+def test_a_writer_in_another_container_may_have_this_ones_number_and_lives_for_some_minutes(tmp_path: Path) -> None:
+    spool = Spool(tmp_path, "http://hub")
+    spool.prepare()
+    path = store.write(measured("1", [0.1]), tmp_path)
+    note = tmp_path / "spool" / "1-00000000.note"
+    said = {"file": path.name, "hub": "http://hub", "writer": os.getpid(), "space": "another"}
+    note.write_text(json.dumps(said), encoding="utf-8")
+    (waiting,) = spool.waiting()
+    spool.done(waiting)
+    assert (waiting.path, note.exists()) == (path, True)  # it is sent as it is, and once more if it changes
+    os.utime(note, (0, 0))
+    (waiting,) = spool.waiting()
+    spool.done(waiting)
+    assert spool.waiting() == []
+
+
 @pytest.mark.usefixtures("known")
 def test_an_interruption_and_a_failure_are_told_as_such(hub: Served, tmp_path: Path) -> None:
     with pytest.raises(Interrupted), linked(tmp_path, hub.url, [], run_id="a"):
@@ -269,6 +286,72 @@ def test_what_the_hub_refuses_is_told_and_kept(hub: Served, tmp_path: Path, monk
     assert any("this token is not known" in each for each in told)
     assert "wait" in told[-1]
     assert len(Spool(tmp_path, hub.url).waiting()) == 2
+
+
+def test_a_token_that_is_rotated_while_a_run_goes_on_is_read_again(
+    serve: Callable[..., Served], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bench.output.sending.sender.AGAIN", 0.01)
+    known, file = tmp_path / "rotated", tmp_path / "token"
+    for each in (known, file):
+        each.write_text(f"{TOKEN}\n", encoding="utf-8")
+    hub = serve(tokens_file=known)
+    folder, told = tmp_path / "results", list[str]()
+    with linked(folder, hub.url, told, run_id="r", hub_token_file=file, hub_wait="1h") as link:
+        link.save(measured("1", [0.1], stop=DONE))
+        known.write_text(f"{OTHER_TOKEN}\n", encoding="utf-8")
+        link.save(measured("2", [0.1], stop=DONE))
+        assert ids(hub) == ["1"]
+        threading.Timer(0.1, file.write_text, [OTHER_TOKEN]).start()  # a cluster takes its time to mount it
+    assert ids(hub) == ["1", "2"]
+    assert hub.get("/api/v1/runs/r")["state"] == "finished"
+    assert Spool(folder, hub.url).waiting() == []
+    assert any("this token is not known" in each for each in told)
+
+
+@pytest.mark.usefixtures("known")
+def test_what_the_hub_will_never_take_is_told_once_and_not_sent_by_every_later_run(hub: Served, tmp_path: Path) -> None:
+    hub.send(measured("1", [0.2]))
+    told: list[str] = []
+    with linked(tmp_path, hub.url, told) as link:
+        path = link.save(measured("1", [0.1], stop=DONE))
+    assert len([each for each in told if "is complete and differs" in each]) == 1
+    assert path.exists()
+    later: list[str] = []
+    with linked(tmp_path, hub.url, later, run_id="second"):
+        pass
+    assert later == [f"at the hub: {hub.url}/runs/second"]
+
+
+@pytest.mark.usefixtures("known")
+def test_a_disk_that_is_full_at_the_end_keeps_neither_the_end_nor_what_waits_from_the_hub(
+    hub: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any) -> None:
+        raise OutputError("the disk is full")
+
+    def run() -> None:
+        with linked(tmp_path, hub.url, [], run_id="r") as link:
+            change(Spool(tmp_path, hub.url), measured("1", [0.1], stop=DONE))
+            monkeypatch.setattr(store, "write_text", full)
+            link.save(measured("2", [0.1], stop=DONE))
+
+    with pytest.raises(OutputError):
+        run()
+    assert ids(hub) == ["1"]
+    told = hub.get("/api/v1/runs/r")
+    assert (told["state"], told["run"]["reason"]) == ("failed", "the disk is full")
+    assert not [each for each in threading.enumerate() if "_beat" in each.name]
+
+
+@pytest.mark.usefixtures("known")
+def test_what_another_process_delivered_meanwhile_is_no_fault(hub: Served, tmp_path: Path) -> None:
+    spool = Spool(tmp_path, hub.url)
+    spool.prepare()
+    spool.keep_run(RunState(id="r", state="finished", title="x", started=STARTED, devbench="0"))
+    client, listed = Client(hub.url, TOKEN), spool.waiting()
+    assert [outcome for _, outcome in deliveries(client, spool, spool.waiting())] == ["created"]
+    assert [outcome for _, outcome in deliveries(client, spool, listed)] == ["same"]
 
 
 @pytest.mark.usefixtures("known")

@@ -6,6 +6,7 @@ import json
 import logging
 import os
 import urllib.request
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
@@ -37,7 +38,18 @@ class Busy(Away):
 
 
 class Refused(DevbenchError):
-    """The hub won't take this, now or later."""
+    """The hub won't take this as things are."""
+
+
+class Unknown(Refused):
+    """The hub does not know the token: a wrong one, or one that is just being rotated."""
+
+
+class Final(Refused):
+    """The hub will never take this, whatever changes."""
+
+
+FINAL = (409, 413)
 
 
 class Client:
@@ -46,22 +58,20 @@ class Client:
     Args:
         hub: its address, perhaps with a path.
         token: that may write there; none where the hub asks for none.
+        renewed: the token that counts now, asked for where the hub does not know the one before.
     """
 
-    def __init__(self, hub: str, token: str | None) -> None:
+    def __init__(self, hub: str, token: str | None, renewed: Callable[[], str | None] | None = None) -> None:
         import urllib3
 
         logging.getLogger("urllib3").setLevel(logging.ERROR)  # what it retries is told in our words
         self.hub = hub.rstrip("/")
-        headers = {"User-Agent": "devbench", "Content-Type": "application/json"}
-        if token:
-            headers["Authorization"] = f"Bearer {token}"
+        self.token = token
+        self.renewed = renewed or (lambda: token)
         proxy = _proxy(self.hub)
         timeout = urllib3.Timeout(connect=CONNECT, read=READ)
         self.pool: urllib3.PoolManager = (
-            urllib3.ProxyManager(proxy, headers=headers, timeout=timeout)
-            if proxy
-            else urllib3.PoolManager(headers=headers, timeout=timeout)
+            urllib3.ProxyManager(proxy, timeout=timeout) if proxy else urllib3.PoolManager(timeout=timeout)
         )
 
     def put(self, kind: str, name: str, body: bytes, retries: int = PATIENT) -> str:
@@ -78,30 +88,57 @@ class Client:
 
         Raises:
             Away: it was not taken, and may be later; Busy where the hub said so itself.
-            Refused: it is not taken.
+            Refused: it is not taken: Unknown where the hub does not know the token, Final where nothing helps.
         """
-        import urllib3
-
-        again = urllib3.Retry(
-            total=retries, backoff_factor=BACKOFF, status_forcelist=BUSY, allowed_methods=None, raise_on_status=False,
-            respect_retry_after_header=retries > 0, redirect=0, raise_on_redirect=False,
-        )  # fmt: skip
-        address = f"{self.hub}/api/v1/{kind}/{quote(name, safe='')}"
-        try:
-            answer = self.pool.request("PUT", address, body=body, retries=again)
-        except urllib3.exceptions.HTTPError as error:
-            raise Away(f"the hub {self.hub} can't be reached: {_cause(error)}") from None
+        answer = self._put(kind, name, body, retries)
+        if answer.status == 401 and self._renew():
+            answer = self._put(kind, name, body, retries)
         if answer.status == 200:
             return str(_said(answer.data).get("outcome", ""))
         said = _said(answer.data)
         detail = str(said.get("detail") or f"it answered {answer.status}")
         if answer.status in BUSY:
             raise Busy(f"the hub {self.hub} does not take {name} now: {detail}")
-        raise Refused(f"the hub {self.hub} refused {name}: {detail}", str(said.get("hint") or _hint(answer.status)))
+        refused = Unknown if answer.status == 401 else Final if answer.status in FINAL else Refused
+        raise refused(f"the hub {self.hub} refused {name}: {detail}", str(said.get("hint") or _hint(answer.status)))
+
+    def _put(self, kind: str, name: str, body: bytes, retries: int) -> urllib3.BaseHTTPResponse:
+        import urllib3
+
+        again = urllib3.Retry(
+            total=retries, backoff_factor=BACKOFF, status_forcelist=BUSY, allowed_methods=None, raise_on_status=False,
+            respect_retry_after_header=retries > 0, redirect=0, raise_on_redirect=False,
+        )  # fmt: skip
+        headers = {"User-Agent": "devbench", "Content-Type": "application/json"}
+        if self.token:
+            headers["Authorization"] = f"Bearer {self.token}"
+        address = f"{self.hub}/api/v1/{kind}/{quote(name, safe='')}"
+        try:
+            return self.pool.request("PUT", address, body=body, headers=headers, retries=again)
+        except urllib3.exceptions.HTTPError as error:
+            raise Away(f"the hub {self.hub} can't be reached: {_cause(error)}") from None
+
+    def _renew(self) -> bool:
+        """Takes the token that counts now; returns whether it is another one."""
+        before = self.token
+        try:
+            self.token = self.renewed()
+        except SettingsError:  # its file is gone, or just being written
+            return False
+        return self.token != before
 
     def close(self) -> None:
         """Closes all connections."""
         self.pool.clear()
+
+
+def connected(hub: str, token_file: Path | None) -> Client:
+    """A hub, written to with a file's or the variable's token, which is read again when it is rotated.
+
+    Raises:
+        SettingsError: the token can't be read.
+    """
+    return Client(hub, token(token_file), lambda: token(token_file))
 
 
 def token(file: Path | None) -> str | None:

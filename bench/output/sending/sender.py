@@ -10,18 +10,19 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 
 from bench import __version__
-from bench.errors import DataError, DevbenchError, Interrupted
-from bench.output import heads, store
-from bench.output.sending.client import BRIEF, PATIENT, Away, Busy, Client, Refused, token
+from bench.errors import DevbenchError, Interrupted, OutputError
+from bench.output import store
+from bench.output.sending.client import BRIEF, PATIENT, Away, Busy, Client, Refused, Unknown, connected
+from bench.output.sending.delivery import deliveries
 from bench.output.sending.messages import Now, RunState, State
-from bench.output.sending.spool import RUNS, Spool, Waiting
+from bench.output.sending.spool import RUNS, Spool
 from bench.progress import Listener, Progress
 from bench.result import Result
 from bench.settings import RunSettings
@@ -34,9 +35,6 @@ LONGEST = 1000
 
 AGAIN = 5.0
 """Seconds between two tries to deliver the last to a hub that is away."""
-
-BUSY_IN_A_ROW = 10
-"""Documents that a hub may put off one after another before it is left alone: fewer may be what is wrong themselves."""
 
 POOL, NODE = "DEVBENCH_POOL", "DEVBENCH_NODE"
 """Variables that tell of where the chart put us."""
@@ -67,6 +65,7 @@ class Sender:
         self.wait = wait
         self.away = False
         self.told: set[str] = set()
+        self.refused: set[Path] = set()
         self.stop = threading.Event()
         self.lock = threading.Lock()
         self.thread = threading.Thread(target=self._beat, daemon=True)
@@ -106,26 +105,43 @@ class Sender:
         with self.lock:
             self.run.now = None
             ended = self.run.model_copy(update={"state": state, "reason": reason})
-        self.spool.keep_run(ended)
         self.away = False
         limit = time.monotonic() + self.wait
         try:
+            kept = self._kept(ended)
             later = self.deliver(BRIEF if state == "interrupted" else PATIENT)
             while later and state != "interrupted" and (rest := limit - time.monotonic()) > 0:
                 time.sleep(min(AGAIN, rest))
                 self.away = False
                 later = self.deliver(BRIEF)
+            if not kept:
+                self._tell(ended)
         finally:
             self.stop.set()
             if self.thread.is_alive():
                 self.thread.join()
-        left = len(self.spool.waiting())
-        if left:
-            wait = "documents wait" if left > 1 else "document waits"
-            self.warn(f"{left} {wait} in {self.spool.notes}; the next run with --hub sends them, or `devbench push`")
-        else:
-            self.warn(f"at the hub: {self.client.hub}/runs/{self.run.id}")
+        self._warn_of_what_is_left()
         self.client.close()
+
+    def _kept(self, ended: RunState) -> bool:
+        """Whether the run's end is in the spool, where it waits as long as it must; not on a disk that is full."""
+        try:
+            self.spool.keep_run(ended)
+        except OutputError:  # has been told by whoever wrote the results
+            return False
+        return True
+
+    def _warn_of_what_is_left(self) -> None:
+        left = [each.path for each in self.spool.waiting()]
+        refused = sum(path in self.refused for path in left)
+        if waiting := len(left) - refused:
+            wait = "documents wait" if waiting > 1 else "document waits"
+            self.warn(f"{waiting} {wait} in {self.spool.notes}; the next run with --hub sends them, or `devbench push`")
+        if refused:
+            what = f"{refused} document{'s' if refused > 1 else ''}"
+            self.warn(f"the hub refused {what}; what it can take later is noted in {self.spool.notes} and sent again")
+        if not left:
+            self.warn(f"at the hub: {self.client.hub}/runs/{self.run.id}")
 
     def deliver(self, retries: int) -> bool:
         """Delivers what waits, until the hub is away; a refused document stays, and is told.
@@ -135,10 +151,13 @@ class Sender:
         """
         later = self.away
         try:
-            for _, outcome in () if self.away else deliveries(self.client, self.spool, self.spool.waiting(), retries):
+            every = () if self.away else deliveries(self.client, self.spool, self.spool.waiting(), retries)
+            for waiting, outcome in every:
                 if isinstance(outcome, DevbenchError):
-                    later = later or isinstance(outcome, Busy)
+                    later = later or isinstance(outcome, Busy | Unknown)
                     self._warn(outcome)
+                if isinstance(outcome, Refused) and not isinstance(outcome, Unknown):
+                    self.refused.add(waiting.path)
         except Away as error:
             later = self.away = True
             self._warn(error)
@@ -149,9 +168,9 @@ class Sender:
             self.away = False
             self._tell()
 
-    def _tell(self) -> None:
+    def _tell(self, state: RunState | None = None) -> None:
         with self.lock:
-            body, name = self.run.model_dump_json().encode(), self.run.id
+            body, name = (state or self.run).model_dump_json().encode(), self.run.id
         try:
             self.client.put(RUNS, name, body, BRIEF)
         except Away as error:
@@ -165,53 +184,6 @@ class Sender:
         if text not in self.told:
             self.told.add(text)
             self.warn(text)
-
-
-def deliveries(
-    client: Client, spool: Spool, every: Iterable[Waiting], retries: int = PATIENT
-) -> Iterator[tuple[Waiting, str | DevbenchError]]:
-    """Delivers files one by one: what became of each at the hub, or why it was not taken.
-
-    What the hub puts off holds up no other, and is asked for patiently once only.
-
-    Raises:
-        Away: the hub can't be reached, or has put off `BUSY_IN_A_ROW` files.
-    """
-    put_off = 0
-    for waiting in every:
-        try:
-            yield waiting, deliver(client, spool, waiting, BRIEF if put_off else retries)
-            put_off = 0
-        except Busy as error:
-            put_off += 1
-            if put_off == BUSY_IN_A_ROW:
-                raise
-            yield waiting, error
-        except (Refused, DataError) as error:
-            yield waiting, error
-
-
-def deliver(client: Client, spool: Spool, waiting: Waiting, retries: int = PATIENT) -> str:
-    """Delivers one file in the state that it has now; returns what became of it at the hub.
-
-    Raises:
-        Away: the hub can't take it now.
-        Refused: the hub won't take it.
-        DataError: the file is no longer there or can't be read.
-    """
-    path = waiting.path
-    folders = {spool.folder / store.EXPLANATIONS: "explanations", spool.notes / RUNS: RUNS}
-    kind = folders.get(path.parent, "results")
-    try:
-        body = path.read_bytes()
-    except FileNotFoundError:
-        spool.done(waiting)
-        raise DataError(f"{path} is gone, so the hub won't get it") from None
-    except OSError as error:
-        raise DataError(f"{path} can't be read: {error.strerror or error}") from None
-    outcome = client.put(kind, path.stem if kind != "results" else heads.entry(path).id, body, retries)
-    spool.done(waiting)
-    return outcome
 
 
 @dataclass
@@ -300,5 +272,5 @@ def _sender(settings: RunSettings, title: str, new_id: Callable[[], str], warn: 
         pool=os.environ.get(POOL) or None,
         node=os.environ.get(NODE) or None,
     )
-    client = Client(settings.hub, token(settings.hub_token_file))
+    client = connected(settings.hub, settings.hub_token_file)
     return Sender(client, Spool(settings.output, settings.hub), run, warn, HEARTBEAT, settings.hub_wait or 0.0)

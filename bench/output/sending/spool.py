@@ -13,9 +13,11 @@ import contextlib
 import json
 import os
 import secrets
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +27,9 @@ from bench.output.sending.messages import RunState
 FOLDER = "spool"
 RUNS = "runs"
 SUFFIX = ".note"
+
+CHANGING = 600.0
+"""Seconds for which a writer in another container, whose life can't be seen from here, may be changing a file."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +65,8 @@ class Spool:
         Raises:
             OutputError: the folder is full or can't be written.
         """
-        self._note(path, {"writer": os.getpid(), "since": _since(os.getpid()), "there": path.exists()})
+        writer = {"writer": os.getpid(), "since": _since(os.getpid()), "space": _space()}
+        self._note(path, {**writer, "there": path.exists()})
         yield
         older = self._of(self._name(path))
         self._note(path, {})
@@ -88,7 +94,7 @@ class Spool:
         was_there: set[Path] = set()
         for note, said in self._read():
             path = self.folder / said["file"]
-            if not _writes(said):
+            if not _writes(note, said):
                 found.setdefault(path, []).append(note)
                 if said.get("there", True):
                     was_there.add(path)
@@ -125,13 +131,28 @@ class Spool:
                     yield note, said
 
 
-def _writes(said: dict[str, Any]) -> bool:
+def _writes(note: Path, said: dict[str, Any]) -> bool:
     """Whether a note is of another process that is about to change the file."""
     writer, since = said.get("writer"), said.get("since")
-    if not isinstance(writer, int) or writer == os.getpid():
+    if not isinstance(writer, int):
+        return False
+    if said.get("space", _space()) != _space():
+        with contextlib.suppress(OSError):
+            return time.time() - note.stat().st_mtime < CHANGING
+        return False
+    if writer == os.getpid():
         return False
     now = _since(writer)
     return now is not None and (since is None or now == since)
+
+
+@cache
+def _space() -> str:
+    """Where a process's number means this process: each container counts its own, and each machine since it started."""
+    with contextlib.suppress(OSError):
+        booted = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        return f"{booted} {Path('/proc/self/ns/pid').readlink()}"
+    return ""
 
 
 def _since(pid: int) -> int | None:
