@@ -80,6 +80,7 @@ class Sampling:
         self.meter = Meter(self.handle.process.pid, spec.backend, load_before=load_before)
         self.alive = True
         self.metering = False
+        self.slow = ""  # why it may be silent for minutes, in whichever phase until its first steps are done
 
     def series(self, name: str) -> Series:
         """The series of this name."""
@@ -96,7 +97,8 @@ class Sampling:
     def _take(self, event: Event) -> None:
         sample = self.sample
         if isinstance(event, PhaseBegun):
-            self.tell(event.phase, event.note)
+            self.slow = event.note if event.slow else self.slow
+            self.tell(event.phase, event.note or self.slow)
         elif isinstance(event, PhaseDone):
             sample.phases[event.phase] = event.seconds
         elif isinstance(event, Fact):
@@ -112,6 +114,7 @@ class Sampling:
         elif isinstance(event, Trained):
             sample.full = event.full
         elif isinstance(event, Ready):
+            self.slow = ""
             sample.series = [
                 Series(name=name, bytes=event.bytes.get(name), floor=event.floors.get(name)) for name in event.series
             ]

@@ -39,6 +39,7 @@ class Drawer:
         self.clock = clock
         self.live: Live | None = None
         self.drawn: float | None = None
+        self.reason = ""
         self.told: set[tuple[str, object]] = set()
 
     def __enter__(self) -> Drawer:
@@ -58,10 +59,11 @@ class Drawer:
             self.live.stop()
 
     def __call__(self, progress: Progress) -> None:
-        """Shows a moment: at most four times a second on a terminal, elsewhere when a cohort or its work begins."""
+        """Shows a moment: on a terminal four times a second at most, a reason to wait at once; else what is news."""
         if self.live is not None:
             now = self.clock()
-            if self.drawn is None or now - self.drawn >= REDRAW_SECONDS:
+            reason, self.reason = progress.note != self.reason, progress.note
+            if reason or self.drawn is None or now - self.drawn >= REDRAW_SECONDS:
                 self.drawn = now
                 self.live.update(view(progress), refresh=True)
         elif self._news(progress):

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -110,6 +111,39 @@ def test_a_signal_while_the_last_is_sent_ends_the_run_and_what_was_not_sent_wait
     with pytest.raises(Interrupted):
         run()
     assert saved[0] in [each.path for each in Spool(tmp_path, away).waiting()]
+
+
+@pytest.mark.usefixtures("known")
+def test_a_run_that_is_interrupted_waits_for_no_hub_that_never_answers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def serve() -> None:
+        connection, _ = bound.accept()
+        while not connection.recv(65536).endswith(b"}"):
+            pass
+        connection.sendall(b'HTTP/1.1 200 OK\r\nContent-Length: 21\r\n\r\n{"outcome":"created"}')
+        kept.append(connection)
+
+    def run() -> None:
+        with suppress(Interrupted), linked(tmp_path, hub, told) as link:
+            link.save(measured("1", [0.1], status="partial", stop=Stop(reason="interrupted", cohorts=1)))
+            raise Interrupted(15)
+
+    told: list[str] = []
+    kept: list[socket.socket] = []
+    monkeypatch.setattr("bench.output.sending.client.READ", 3600.0)
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        bound.listen()
+        hub = f"http://127.0.0.1:{bound.getsockname()[1]}"
+        threads = [threading.Thread(target=each, daemon=True) for each in (serve, run)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(60)
+            assert not thread.is_alive()
+    kept[0].close()
+    assert told[-1].startswith("2 documents wait")
 
 
 @pytest.mark.usefixtures("known")

@@ -11,9 +11,11 @@ import pytest
 from bench import system
 from bench.measure.events import Done, Go, PhaseBegun
 from bench.measure.handle import Handle, WorkerEnded
+from bench.measure.sample import Sampling
 from bench.spec import Data, Spec, Threads
 
 SILENT = 2.0
+SPEC = Spec(workload="cifar", backend="cpu", threads=Threads(intra=1, inter=1), data=Data(kind="own"))
 SAYS = """
 import sys, time
 sys.stdin.readline()
@@ -29,8 +31,7 @@ def worker(monkeypatch: pytest.MonkeyPatch, slow: bool) -> Iterator[Handle]:
     """A worker that enters a phase, is silent for longer than it may be in general, and then for good."""
     script = SAYS % (str(slow).lower(), 1.5 * SILENT)
     monkeypatch.setattr(system, "python", lambda module: [sys.executable, "-S", "-c", script])
-    spec = Spec(workload="cifar", backend="cpu", threads=Threads(intra=1, inter=1), data=Data(kind="own"))
-    handle = Handle(spec, {}, SILENT)
+    handle = Handle(SPEC, {}, SILENT)
     try:
         yield handle
     finally:
@@ -55,3 +56,27 @@ def test_a_worker_that_has_said_why_it_is_slow_may_be_silent_up_to_its_steps(mon
         handle.order(Go())
         with pytest.raises(WorkerEnded, match="silent for 2 s"):
             handle.event()
+
+
+STARTS = """
+import sys
+sys.stdin.readline()
+for phase, more in [("device_init", ', "slow": true, "note": "compiles for minutes"'), ("first_step", ""), ("end", "")]:
+    print('{"event": "phase-begun", "phase": "%s"%s}' % (phase, more), flush=True)
+    if phase == "first_step":
+        print('{"event": "ready", "series": ["step"]}', flush=True)
+print('{"event": "done"}', flush=True)
+sys.stdin.read()
+"""
+
+
+def test_why_a_start_is_slow_is_told_with_each_of_its_phases_and_no_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(system, "python", lambda module: [sys.executable, "-S", "-c", STARTS])
+    told: list[tuple[str, str]] = []
+    worker = Sampling(SPEC, 1, {}, 60.0, lambda phase, note: told.append((phase, note)))
+    worker.set_up()
+    worker.until(Done)
+    worker.handle.kill()
+    worker.close()
+    why = "compiles for minutes"
+    assert told == [("starting", ""), ("device_init", why), ("first_step", why), ("end", "")]

@@ -97,6 +97,18 @@ def test_a_terminal_is_redrawn_at_most_four_times_a_second() -> None:
     assert drawn == [0, 5, 10, 15, 20]
 
 
+def test_a_reason_to_wait_is_drawn_at_once_and_stays_until_a_phase_has_none() -> None:
+    stream = io.StringIO()
+    with Drawer(stream, tty=True, clock=Clock()) as draw:
+        draw(moment(phase="import"))
+        for phase in ("device_init", "first step"):
+            draw(moment(phase=phase, note="may compile for minutes"))
+        draw(moment(phase="warm-up"))
+    drawn = stream.getvalue()
+    assert "device init (may compile for minutes)" in drawn
+    assert drawn.rindex("warm-up") > drawn.rindex("may compile for minutes")
+
+
 def test_nothing_is_drawn_but_when_called_and_no_thread_is_started() -> None:
     stream, before = io.StringIO(), set(threading.enumerate())
     with Drawer(stream, tty=True, clock=Clock()) as draw:

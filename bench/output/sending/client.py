@@ -26,6 +26,9 @@ BACKOFF = 0.5
 CONNECT, READ = 5.0, 30.0
 """Seconds that a hub has to be reached, and to answer."""
 
+LAST = 1.0
+"""Seconds for both once a run is interrupted: who stops a container waits for 2 s, and what is not sent is kept."""
+
 BUSY = (429, 500, 502, 503, 504)
 
 
@@ -68,11 +71,15 @@ class Client:
         self.hub = hub.rstrip("/")
         self.token = token
         self.renewed = renewed or (lambda: token)
+        self.timeout = urllib3.Timeout(connect=CONNECT, read=READ)
         proxy = _proxy(self.hub)
-        timeout = urllib3.Timeout(connect=CONNECT, read=READ)
-        self.pool: urllib3.PoolManager = (
-            urllib3.ProxyManager(proxy, timeout=timeout) if proxy else urllib3.PoolManager(timeout=timeout)
-        )
+        self.pool: urllib3.PoolManager = urllib3.ProxyManager(proxy) if proxy else urllib3.PoolManager()
+
+    def hurry(self) -> None:
+        """From now on has little patience with the hub."""
+        import urllib3
+
+        self.timeout = urllib3.Timeout(total=LAST)
 
     def put(self, kind: str, name: str, body: bytes, retries: int = PATIENT) -> str:
         """Sends a document; the same twice is one, so it is repeated wherever the answer did not come.
@@ -114,7 +121,7 @@ class Client:
             headers["Authorization"] = f"Bearer {self.token}"
         address = f"{self.hub}/api/v1/{kind}/{quote(name, safe='')}"
         try:
-            return self.pool.request("PUT", address, body=body, headers=headers, retries=again)
+            return self.pool.request("PUT", address, body=body, headers=headers, retries=again, timeout=self.timeout)
         except urllib3.exceptions.HTTPError as error:
             raise Away(f"the hub {self.hub} can't be reached: {_cause(error)}") from None
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from bench import __version__
 from bench.errors import DevbenchError, Interrupted, OutputError
 from bench.output import store
-from bench.output.sending.client import BRIEF, PATIENT, Away, Busy, Client, Refused, Unknown, connected
+from bench.output.sending.client import BRIEF, LAST, PATIENT, Away, Busy, Client, Refused, Unknown, connected
 from bench.output.sending.delivery import deliveries
 from bench.output.sending.messages import Now, RunState, State
 from bench.output.sending.spool import RUNS, Spool
@@ -88,6 +88,8 @@ class Sender:
         with self.spool.changing(folder / store.file_name(result)):
             path = store.write(result, folder)
         if result.stop is not None:
+            if result.stop.reason == "interrupted":
+                self.client.hurry()
             self._finished(result)
         return path
 
@@ -105,7 +107,10 @@ class Sender:
         with self.lock:
             self.run.now = None
             ended = self.run.model_copy(update={"state": state, "reason": reason})
-        self.away = False
+        if state == "interrupted":
+            self.client.hurry()  # and it is not tried again, if it has just been away
+        else:
+            self.away = False
         limit = time.monotonic() + self.wait
         try:
             kept = self._kept(ended)
@@ -119,7 +124,7 @@ class Sender:
         finally:
             self.stop.set()
             if self.thread.is_alive():
-                self.thread.join()
+                self.thread.join(LAST if state == "interrupted" else None)
         self._warn_of_what_is_left()
         self.client.close()
 
