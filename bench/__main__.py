@@ -20,6 +20,8 @@ def main() -> None:
         # The kernel spares a container's first process every signal that it has no handler for.
         for each in (signal.SIGINT, signal.SIGTERM):
             signal.signal(each, lambda signum, _: os._exit(128 + signum))
+    if sys.platform != "win32":  # an image starts this with signals held back until they are answered (images/devbench)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT, signal.SIGTERM})
     from bench.cli import app
 
     signal.signal(signal.SIGINT, usual)

@@ -34,6 +34,9 @@ PREFIX = "DEVBENCH_"
 FILE = Path("devbench.toml")
 FILE_VARIABLE = PREFIX + "CONFIG"
 
+BACKENDS = Path(__file__).parent / "backends"
+"""Where each has its module; an image is one of ours for a backend if its tag is the name of one."""
+
 MOUNT = Path("/results")
 """Where a container of ours puts results if something is mounted there."""
 SERVER = "server"
@@ -80,7 +83,9 @@ with warnings.catch_warnings():
 
         model_config = SettingsConfigDict(env_prefix=PREFIX, env_ignore_empty=True, extra="forbid", frozen=True)
 
-        backend: Names = Field(("cpu",), min_length=1, description="Where to run; several take turns: cpu,cuda.")
+        backend: Names = Field(
+            ("cpu",), min_length=1, description="Where to run; several take turns: cpu,cuda. In an image: its own."
+        )
         loop: Loops = Field(
             (),
             description="How steps are driven: as-written, fit, step, host-batches, resident, fused; several take "
@@ -266,14 +271,19 @@ class _Environment(EnvSettingsSource):
 
 
 class _Image(PydanticBaseSettingsSource):
-    """What our container images make of a default: results go to `/results` where something is mounted there."""
+    """What our container images make of defaults: their backend, and `/results` where something is mounted there."""
 
     def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:
         """The value of one field, its name, and that it is not complex."""
         return self().get(field_name), field_name, False
 
     def __call__(self) -> dict[str, Any]:
-        return {"output": MOUNT} if system.image() and os.path.ismount(MOUNT) else {}
+        image = system.image()
+        if image is None:
+            return {}
+        output = {"output": MOUNT} if os.path.ismount(MOUNT) else {}
+        backend = image.rpartition(":")[2]
+        return {"backend": backend, **output} if (BACKENDS / f"{backend}.py").is_file() else output
 
 
 class _File(TomlConfigSettingsSource):

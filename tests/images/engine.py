@@ -12,11 +12,13 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from bench.registry import names
 from bench.result import Result
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -27,6 +29,8 @@ RESTRICTED = ("--read-only", "--cap-drop=all", "--security-opt=no-new-privileges
 """What an image must be content with, whoever it runs as."""
 
 BRIEF = ("--max-processes", "1", "--max-time", "5s")
+
+WORKLOADS = sorted(set(names()) - {"transfer"})  # which has nothing to do on a CPU
 
 
 def environment() -> dict[str, str]:
@@ -117,6 +121,17 @@ def run(image: str, *words: str, options: tuple[str, ...] = RESTRICTED) -> Ended
     return Ended(done.returncode, done.stdout, done.stderr)
 
 
+def run_all(image: str, *options: str) -> list[Ended]:
+    """Runs every workload that has something to do on a CPU there, in two containers beside each other."""
+
+    def some(workloads: list[str]) -> Ended:
+        words = ("run", *workloads, "--backend", "cpu", *BRIEF, "--data", "sample", "--json")
+        return run(image, *words, options=(*RESTRICTED, *options))
+
+    with ThreadPoolExecutor(2) as pool:
+        return list(pool.map(some, (WORKLOADS[::2], WORKLOADS[1::2])))
+
+
 def shell(image: str, script: str, *options: str) -> str:
     """What a shell script wrote in a container of an image."""
     return podman("run", "--rm", "--network=none", *options, "--entrypoint", "/bin/sh", image, "-euc", script).stdout
@@ -129,10 +144,14 @@ class Container:
         image: its name.
         words: what follows the image's name.
         options: of `podman run`.
+        waits: its first process is there, but has not become the image's program yet: see `begin`.
     """
 
-    def __init__(self, image: str, *words: str, options: tuple[str, ...] = RESTRICTED) -> None:
-        self.id = podman("run", "--detach", *options, image, *words).stdout.strip()
+    def __init__(self, image: str, *words: str, options: tuple[str, ...] = RESTRICTED, waits: bool = False) -> None:
+        command = ("create",) if waits else ("run", "--detach")
+        self.id = podman(*command, *options, image, *words).stdout.strip()
+        if waits:
+            podman("init", self.id)
 
     def until(self, text: str) -> None:
         """Waits until it has written a line that holds `text`."""
@@ -155,6 +174,19 @@ class Container:
                 raise AssertionError(f"it ended without a line that holds {text!r}:\n{''.join(heard)}")
         logs.terminate()
         logs.wait()
+
+    def begin(self, program: str) -> int:
+        """Lets the first process that waits become the image's program; returns its number here in that moment.
+
+        Args:
+            program: with which its command line then begins.
+        """
+        process = int(self.state("Pid"))
+        line = Path(f"/proc/{process}/cmdline")
+        starting = subprocess.Popen(["podman", "start", self.id], env=environment(), stdout=subprocess.DEVNULL)
+        while not line.read_bytes().startswith(program.encode()):
+            assert starting.poll() in (None, 0)
+        return process
 
     def stop(self, seconds: int) -> int:
         """What `docker stop` does: SIGTERM, and SIGKILL after so many seconds; returns its exit code."""

@@ -5,13 +5,15 @@ Built and run where its inputs have changed since it last passed (`stamp.py`).
 
 from __future__ import annotations
 
+import json
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from bench import __version__
-from images.engine import BRIEF, RESTRICTED, inspect, mounted, run, shell, variables
+from images.engine import RESTRICTED, WORKLOADS, inspect, mounted, run, run_all, shell, variables
 
 pytestmark = [
     pytest.mark.once,
@@ -29,6 +31,46 @@ int cuDeviceTotalMem_v2(unsigned long *bytes, int device) { return 101; }
 int cuDeviceGetAttribute(int *value, int attribute, int device) { return 101; }
 """
 
+T4 = """
+#include <string.h>
+int cuInit(unsigned flags) { return 0; }
+int cuDriverGetVersion(int *version) { *version = 12080; return 0; }
+int cuDeviceGetCount(int *count) { *count = 1; return 0; }
+int cuDeviceGet(int *device, int index) { *device = index; return 0; }
+int cuDeviceGetName(char *name, int size, int device) { strncpy(name, "Tesla T4", size); return 0; }
+int cuDeviceTotalMem_v2(unsigned long *bytes, int device) { *bytes = 16ul << 30; return 0; }
+int cuDeviceGetAttribute(int *value, int attribute, int device) { *value = attribute == 75 ? 7 : 5; return 0; }
+"""
+"""Says what a driver with a T4 says; 75 and 76 are the numbers of its compute capability's two parts."""
+
+
+def library(folder: Path, source: str) -> Path:
+    """A driver's library, made from C in a folder of its own."""
+    folder.mkdir()
+    (folder / "driver.c").write_text(source)
+    made = folder / "libcuda.so.1"
+    subprocess.run(["gcc", "-shared", "-fPIC", "-o", made, folder / "driver.c"], check=True)
+    return made
+
+
+@pytest.fixture
+def cdi(tmp_path: Path) -> Iterator[None]:
+    """A GPU described for CDI as by NVIDIA's Container Toolkit, with a driver of the test's and nodes without any."""
+    tmp_path.chmod(0o755)
+    driver = library(tmp_path / "driver", T4)
+    nodes = [{"path": f"/dev/{name}", "type": "c", "major": 1, "minor": 3} for name in ("nvidia0", "nvidiactl")]
+    inside = f"/usr/lib/x86_64-linux-gnu/{driver.name}"
+    mount = {"hostPath": str(driver), "containerPath": inside, "options": ["ro", "nosuid", "nodev", "bind"]}
+    edits = {"deviceNodes": nodes, "mounts": [mount]}
+    text = {
+        "cdiVersion": "0.3.0", "kind": "nvidia.com/gpu", "devices": [{"name": "all", "containerEdits": edits}]
+    }  # fmt: skip
+    path = Path("/var/run/cdi/devbench-test.json")
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps(text))
+    yield
+    path.unlink()
+
 
 def test_alone_it_prints_help(cuda: str) -> None:
     ended = run(cuda)
@@ -43,8 +85,9 @@ def test_it_is_as_small_as_is_claimed_and_says_what_it_is(cuda: str) -> None:
     assert known["Config"]["Labels"]["org.opencontainers.image.version"] == __version__
 
 
-def test_started_without_a_gpu_it_ends_with_3_and_names_the_flag(cuda: str) -> None:
-    ended = run(cuda, "run", "cifar", "--backend", "cuda")
+@pytest.mark.parametrize("backend", [(), ("--backend", "cuda"), ("--backend", "cpu,cuda")])
+def test_started_without_a_gpu_it_ends_with_3_and_names_the_flag(cuda: str, backend: tuple[str, ...]) -> None:
+    ended = run(cuda, "run", "cifar", *backend)
     assert ended.code == 3
     for part in ("docker run --gpus all", "--device nvidia.com/gpu=all", "/dev/nvidia0"):
         assert part in ended.said()
@@ -87,11 +130,8 @@ def test_what_the_image_asks_of_the_engine_is_compute_and_leaves_the_choice_of_g
 
 
 def test_a_driver_that_gke_mounts_is_found_and_named_for_what_it_is(cuda: str, tmp_path: Path) -> None:
-    (tmp_path / "stub.c").write_text(STUB)
-    (tmp_path / "lib64").mkdir()
     (tmp_path / "bin").mkdir()
-    library = tmp_path / "lib64" / "libcuda.so.1"
-    subprocess.run(["gcc", "-shared", "-fPIC", "-o", library, tmp_path / "stub.c"], check=True)
+    library(tmp_path / "lib64", STUB)
     smi = tmp_path / "bin" / "nvidia-smi"
     smi.write_text("#!/bin/sh\necho found\n")
     smi.chmod(0o755)
@@ -105,9 +145,22 @@ def test_a_driver_that_gke_mounts_is_found_and_named_for_what_it_is(cuda: str, t
     assert shell(cuda, "nvidia-smi", mount) == "found\n"
 
 
-def test_it_measures_the_cpu_too(cuda: str) -> None:
-    ended = run(cuda, "run", "cifar", "matmul", "--backend", "cpu", *BRIEF, "--json")
-    assert ended.code == 0, ended.err
-    assert {each.status for each in ended.results} == {"complete"}
-    assert ended.results[0].environment["framework"]["build"]["is_cuda_build"] is True
-    assert ended.results[0].environment["host"]["deployment"]["image"] == "devbench:cuda"
+def test_a_gpu_that_cdi_gives_is_found_with_its_driver_by_the_flag_that_it_names(cuda: str, cdi: None) -> None:
+    ended = run(cuda, "doctor", "--backend", "cuda", "--json", options=(*RESTRICTED, "--device=nvidia.com/gpu=all"))
+    checks = {each["name"]: each for each in ended.document["cuda"]}
+    assert {name: checks[name]["status"] for name in ("driver library", "driver version", "GPU")} == dict.fromkeys(
+        ("driver library", "driver version", "GPU"), "PASS"
+    )
+    assert "/usr/lib/x86_64-linux-gnu/libcuda.so.1" in checks["driver library"]["found"]
+    assert checks["GPU"]["found"].startswith("Tesla T4, compute capability 7.5, 16.0 GiB")
+    assert not {"device nodes", "container"} & checks.keys()
+
+
+def test_every_workload_measures_the_cpu_too(cuda: str) -> None:
+    every = run_all(cuda)
+    assert [each.code for each in every] == [0, 0], [each.err for each in every]
+    results = [result for each in every for result in each.results]
+    assert {each.spec.workload for each in results} == set(WORKLOADS)
+    assert {each.status for each in results} == {"complete"}
+    assert results[0].environment["framework"]["build"]["is_cuda_build"] is True
+    assert results[0].environment["host"]["deployment"]["image"] == "devbench:cuda"

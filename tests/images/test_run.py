@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import shutil
-from concurrent.futures import ThreadPoolExecutor
+import signal
 from pathlib import Path
 
 import pytest
 
 from bench.output import store
-from bench.registry import names
-from images.engine import BRIEF, RESTRICTED, Container, Ended, inspect, run, variables
+from images.engine import BRIEF, RESTRICTED, WORKLOADS, Container, Ended, inspect, run, run_all, variables
 
 pytestmark = [pytest.mark.once, pytest.mark.needs("container-engine"), pytest.mark.timeout(3600)]
 
-WORKLOADS = sorted(set(names()) - {"transfer"})  # that has nothing to do on a CPU
 MINE = """def as_written():
     import tensorflow as tf
     while True:
@@ -24,14 +23,8 @@ MINE = """def as_written():
 
 @pytest.fixture(scope="module")
 def everything(cpu: str) -> list[Ended]:
-    """Every workload, run once in two containers of the cpu image, whose digest the platform tells."""
-    options = (*RESTRICTED, "--user=4711", f"--env=DEVBENCH_IMAGE_DIGEST={inspect(cpu)['Digest']}")
-
-    def some(workloads: list[str]) -> Ended:
-        return run(cpu, "run", *workloads, *BRIEF, "--data", "sample", "--json", options=options)
-
-    with ThreadPoolExecutor(2) as pool:
-        return list(pool.map(some, (WORKLOADS[::2], WORKLOADS[1::2])))
+    """Every workload, run once in the cpu image, whose digest the platform tells."""
+    return run_all(cpu, "--user=4711", f"--env=DEVBENCH_IMAGE_DIGEST={inspect(cpu)['Digest']}")
 
 
 def test_every_workload_runs_as_any_user_without_rights_network_or_a_root_that_can_be_written(
@@ -130,3 +123,12 @@ def test_stopping_it_before_it_measures_ends_with_143_too(cpu: str, tmp_path: Pa
     options = (*RESTRICTED, f"--volume={tmp_path / 'slow.py'}:/slow.py:ro")
     with Container(cpu, "run", "/slow.py", options=options) as container:
         assert container.stop(seconds=2) == 143
+
+
+def test_stopping_it_before_python_is_up_ends_with_143_too(cpu: str, tmp_path: Path) -> None:
+    (tmp_path / "slow.py").write_text("import time\ntime.sleep(600)\n")
+    tmp_path.chmod(0o755)
+    options = (*RESTRICTED, f"--volume={tmp_path / 'slow.py'}:/slow.py:ro")
+    with Container(cpu, "run", "/slow.py", options=options, waits=True) as container:
+        os.kill(container.begin("/opt/devbench/bin/python"), signal.SIGTERM)
+        assert container.wait() == 143  # a signal that nobody minds is lost, and it would sleep on

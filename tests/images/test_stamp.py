@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import shutil
 from pathlib import Path
 
@@ -34,3 +35,14 @@ def test_what_the_dockerfile_copies_by_name_is_an_input() -> None:
     ]
     assert copied
     assert {stamp.ROOT / name for name in copied} <= set(stamp.inputs())
+
+
+def test_what_its_look_for_a_device_imports_is_an_input() -> None:
+    known = set(stamp.inputs())
+    for path in (stamp.ROOT / "bench" / "backends").glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and node.module and node.module.partition(".")[0] == "bench":
+                for each in node.names:
+                    module = stamp.ROOT / node.module.replace(".", "/") / f"{each.name}.py"
+                    found = module if module.exists() else stamp.ROOT / f"{node.module.replace('.', '/')}.py"
+                    assert found in known, f"{path.name} imports {node.module}"

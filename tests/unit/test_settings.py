@@ -92,6 +92,19 @@ def test_an_option_wins_over_the_environment_over_the_file_over_the_default(
     assert getattr(load(**{name: by_option}), name) == asked
 
 
+@pytest.mark.parametrize(
+    ("image", "backend"), [("devbench:cuda", "cuda"), ("devbench:cpu", "cpu"), ("devbench:hub", "cpu"), ("mine", "cpu")]
+)
+def test_an_image_of_a_backend_measures_on_it_unless_another_is_asked_for(
+    monkeypatch: pytest.MonkeyPatch, image: str, backend: str
+) -> None:
+    monkeypatch.setenv("DEVBENCH_IMAGE", image)
+    assert load().backend == (backend,)
+    assert load(backend="cpu,cuda").backend == ("cpu", "cuda")
+    monkeypatch.setenv("DEVBENCH_BACKEND", "directml")
+    assert load().backend == ("directml",)
+
+
 def test_none_and_an_empty_variable_count_as_not_given(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DEVBENCH_THREADS", "")
     assert load(threads=None, xla=None) == load()
