@@ -148,6 +148,7 @@ class Container:
     """
 
     def __init__(self, image: str, *words: str, options: tuple[str, ...] = RESTRICTED, waits: bool = False) -> None:
+        self.starting: subprocess.Popen[bytes] | None = None
         command = ("create",) if waits else ("run", "--detach")
         self.id = podman(*command, *options, image, *words).stdout.strip()
         if waits:
@@ -183,9 +184,9 @@ class Container:
         """
         process = int(self.state("Pid"))
         line = Path(f"/proc/{process}/cmdline")
-        starting = subprocess.Popen(["podman", "start", self.id], env=environment(), stdout=subprocess.DEVNULL)
+        self.starting = subprocess.Popen(["podman", "start", self.id], env=environment(), stdout=subprocess.DEVNULL)
         while not line.read_bytes().startswith(program.encode()):
-            assert starting.poll() in (None, 0)
+            assert self.starting.poll() in (None, 0)
         return process
 
     def stop(self, seconds: int) -> int:
@@ -212,6 +213,8 @@ class Container:
 
     def __exit__(self, *_: object) -> None:
         podman("rm", "--force", "--time", "0", self.id)
+        if self.starting is not None:
+            self.starting.wait()
 
 
 def inspect(image: str) -> dict[str, Any]:
