@@ -6,8 +6,8 @@ from grafana_foundation_sdk.builders.dashboard import Dashboard
 
 from dashboards import live_run
 from dashboards.panels import BAD, DOUBTFUL, GOOD, bars, counts, figures, listing, over_time, steps
-from dashboards.parts import board, now, query, rows
-from dashboards.side_by_side import INFO, NAMED, WHAT, each, highest, history, one
+from dashboards.parts import CHOSEN, board, now, query, rows
+from dashboards.side_by_side import INFO, NAMED, SAME, WHAT, each, highest, history, newest, one
 
 DAY = 24 * 3600
 WEEK = 7 * DAY
@@ -38,9 +38,13 @@ def dashboard() -> Dashboard:
         .no_value("Every latest result is complete"),
         bars(
             "Age",
-            "Time since each latest result was begun. After 8 days the chart's alert says so.",
+            "Time since the newest result of each program, backend and pool was begun. After 8 days the chart's alert "
+            "says so.",
             "s",
-            highest(f"(time() - {one('timestamp_seconds')}) * on (key) {NAMED}"),
+            highest(
+                f"(time() - {one('timestamp_seconds')} and on (key) {newest(f'{SAME}, backend', CHOSEN)}) "
+                f"* on (key) {NAMED}"
+            ),
         ).thresholds(steps(GOOD, (WEEK, DOUBTFUL), (WEEK + DAY, BAD))),
         bars(
             "Misplaced operations",

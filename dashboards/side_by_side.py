@@ -23,6 +23,9 @@ WHAT = ("workload", "backend", "pool", "loop", "dtype")
 SAME = "program, pool"
 """What a device and the CPU that it is set against have in common."""
 
+CPU = 'workload=~"$workload", pool=~"$pool", backend="cpu"'
+"""The CPUs that devices are set against, among the labels of an info."""
+
 CURRENCIES = ("USD", "EUR", "GBP", "CHF", "JPY", "KRW", "INR")
 """Those that Grafana knows as units; others stand in the legend alone."""
 
@@ -47,11 +50,26 @@ def each(metric: str, *labels: str) -> str:
     return f"{one(metric, *labels)} * on (key) {NAMED}"
 
 
+def newest(labels: str, where: str) -> str:
+    """Which result of each of these labels was begun last: a pool that gets other CPUs leaves old keys behind.
+
+    Args:
+        labels: of an info, with commas.
+        where: selects among the infos.
+    """
+    joined = f"on (key) group_left ({labels}) max by (key, {labels}) ({INFO}{{{where}}})"
+    return f"topk by ({labels}) (1, {one('timestamp_seconds')} * {joined})"
+
+
 def of_cpu(value: str) -> str:
-    """A value of the same program on the CPU of the same pool; none where that is several machines'."""
-    cpus = f'max by (key, {SAME}) ({INFO}{{workload=~"$workload", pool=~"$pool", backend="cpu"}})'
-    joined = f"({value}) * on (key) group_left ({SAME}) {cpus}"
-    return f"(avg by ({SAME}) ({joined}) and count by ({SAME}) ({joined}) == 1)"
+    """A value of the same program on the CPU of the same pool; where that was several machines, on the last."""
+    last = f"group by (key, {SAME}) ({newest(SAME, CPU)})"
+    return f"max by ({SAME}) (({value}) * on (key) group_left ({SAME}) {last})"
+
+
+def own(value: str) -> str:
+    """A value of each chosen result that is set against the CPU: of one device of a pool the newest."""
+    return f"((({value}) * on (key) {NAMED}) and on (key) {newest(f'{SAME}, backend, device', CHOSEN)})"
 
 
 STEP = one("step_seconds")
@@ -61,12 +79,12 @@ STARTED = f"sum by (key) ({one('phase_seconds', 'phase', where=of_phases(START))
 
 def against_cpu(value: str, operator: str) -> str:
     """The CPU's value, an operator, and each chosen result's own."""
-    return f"{of_cpu(value)} {operator} on ({SAME}) group_right () (({value}) * on (key) {NAMED})"
+    return f"{of_cpu(value)} {operator} on ({SAME}) group_right () {own(value)}"
 
 
 def own_less_cpus(value: str) -> str:
     """Each chosen result's own value less the CPU's."""
-    return f"(({value}) * on (key) {NAMED}) - on ({SAME}) group_left () {of_cpu(value)}"
+    return f"{own(value)} - on ({SAME}) group_left () {of_cpu(value)}"
 
 
 def highest(expression: str, legend: str = LEGEND) -> Query:
@@ -98,7 +116,8 @@ def dashboard() -> Dashboard:
     known = listing(
         "Typical step",
         "Each process's median block, their geometric mean over processes; half its 95% interval over it; and how many "
-        "times as fast it is as the same program's on the CPU in the same pool. The link shows its history.",
+        "times as fast it is as the same program's on the CPU in the same pool, by the newest result of each device. "
+        "The link shows its history.",
         "s",
         {name: name for name in WHAT} | {"Value #A": "step", "Value #B": "±", "Value #C": "speed-up"},
         rows(each("step_seconds")),
@@ -128,7 +147,8 @@ def dashboard() -> Dashboard:
         linked(
             "Speed-up over the CPU of the same pool",
             "How many times as fast a step is as the same program's on the CPU in the same pool. "
-            "Empty where that pool has several machines of another CPU or limit: the hub compares them one by one.",
+            "Where that pool has several machines of another CPU or limit, or had others before, those measured last; "
+            "the hub compares them one by one.",
             "suffix:×",
             highest(f'({speed_up}) and on (key) {INFO}{{backend!="cpu"}}'),
         )
@@ -137,7 +157,8 @@ def dashboard() -> Dashboard:
         linked(
             "Break-even",
             "From which step on a device that started slower than its pool's CPU is ahead of it, from a cold start. "
-            "0 where it is ahead from the first; absent where its steps are no faster.",
+            "0 where it is ahead from the first; absent where its steps are no faster. Of several machines in a pool "
+            "those measured last.",
             "suffix:steps",
             highest(f"clamp_min(({own_less_cpus(STARTED)}) / on (key) group_left () ({saved} > 0), 0)"),
         ).no_value("No GPU whose steps are faster than the CPU's beside it"),

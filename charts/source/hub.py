@@ -25,7 +25,12 @@ class Auth(Part):
     )
     token_key: str = Field("token", min_length=1, description="Its key; several tokens stand on a line each.")
     readers_secret: str = Field("", description="Secret with NAME:PASSWORD for reads; empty: reads are open.")
-    readers_key: str = Field("readers", min_length=1, description="Its key.")
+    readers_key: str = Field("readers", min_length=1, description="Its key; several readers stand on a line each.")
+    scraper_secret: str = Field(
+        "",
+        description="Secret with the keys username and password, one of these readers, for Prometheus. Needed where "
+        "reads are closed and there is a ServiceMonitor.",
+    )
 
 
 class Persistence(Part):

@@ -39,7 +39,11 @@ class Metrics(Part):
         description="A run stays this long after its end, for the last scrape; without it: two of the PodMonitor's "
         "intervals.",
     )
-    annotations: bool = Field(True, description="prometheus.io annotations, where no monitor is asked for.")
+    annotations: bool = Field(
+        True,
+        description="prometheus.io annotations, where no monitor is asked for; none on a hub whose reads are closed, "
+        "since they name no reader.",
+    )
     pod_monitor: ScrapedBy = Field(ScrapedBy(), description="PodMonitor of the runs.")
     service_monitor: ScrapedBy = Field(ScrapedBy(), description="ServiceMonitor of the hub.")
     prometheus_rule: Monitor = Field(Monitor(), description="Recording and alerting rules.")

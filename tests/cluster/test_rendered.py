@@ -31,6 +31,9 @@ from rendering import (
 pytestmark = [pytest.mark.once, pytest.mark.needs("go"), pytest.mark.timeout(1800)]
 
 HELMS = ("helm-3", "helm-4")
+CLOSED = {"readersSecret": "devbench-readers"}
+"""Reads of the hub need a reader."""
+
 cases = pytest.mark.parametrize("case", OFFLINE, ids=lambda path: path.stem)
 helms = pytest.mark.parametrize("program", HELMS)
 
@@ -101,8 +104,15 @@ def test_a_parent_chart_may_pass_global_values() -> None:
         ({"pools": {"t4": {"cpu": 2.5}}}, "cpu"),
         ({"settings": {"backend": "cuda"}}, "backend"),
         ({"customWorkloads": {"mine": {"inline": "x", "configMap": {"name": "y"}}}}, "mine"),
+        (
+            {"hub": {"auth": CLOSED}, "metrics": {"serviceMonitor": {"enabled": True}}},
+            "hub.auth.scraperSecret must name",
+        ),
     ],
-    ids=["two hubs on SQLite", "no hub at all", "a name that is no label", "half a CPU", "a pool's backend", "two"],
+    ids=[
+        *("two hubs on SQLite", "no hub at all", "a name that is no label", "half a CPU", "a pool's backend", "two"),
+        "a monitor that may not read",
+    ],
 )
 def test_what_can_not_be_is_refused_before_anything_is_made(values: Object, said: str, program: str) -> None:
     with pytest.raises(Refused, match=said):
@@ -323,6 +333,29 @@ def test_objects_of_the_prometheus_operator_come_where_the_cluster_knows_them_or
     assert kinds({"metrics": asked}) == {"PodMonitor", "ServiceMonitor"}
     assert kinds({}, *_with_operator()) >= {"PodMonitor", "ServiceMonitor"}
     assert kinds({"metrics": never}, *_with_operator()) == set()
+
+
+def test_prometheus_reads_a_closed_hub_as_a_reader_and_never_gets_the_tokens_for_writes() -> None:
+    def endpoint(**auth: str) -> Object:
+        values = {"hub": {"auth": auth}, "metrics": {"serviceMonitor": {"enabled": True}}}
+        (found,) = one(render(values=values), "ServiceMonitor")["spec"]["endpoints"]
+        return {name: value for name, value in found.items() if name not in ("port", "path", "interval")}
+
+    read = {name: {"name": "devbench-scraper", "key": name} for name in ("username", "password")}
+    assert endpoint(**CLOSED, scraperSecret="devbench-scraper") == {"basicAuth": read}
+    assert endpoint(scraperSecret="devbench-scraper") == endpoint() == {}
+
+
+def test_a_closed_hub_without_a_monitor_needs_no_scraper_and_no_annotation_asks_to_scrape_it() -> None:
+    def asked(auth: Object, monitor: object = "auto") -> bool:
+        values = {"hub": {"auth": auth}, "metrics": {"serviceMonitor": {"enabled": monitor}}}
+        annotations = one(render(values=values), "Deployment", "-hub")["spec"]["template"]["metadata"]["annotations"]
+        assert annotations["devbench/token"] == "devbench-token"
+        return any(name.startswith("prometheus.io/") for name in annotations)
+
+    for monitor in ("auto", False):
+        assert asked({}, monitor)
+        assert not asked(CLOSED, monitor)
 
 
 def test_the_clusters_abilities_change_no_run() -> None:

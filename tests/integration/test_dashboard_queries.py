@@ -10,6 +10,7 @@ import subprocess
 import sys
 import urllib.request
 from collections.abc import Iterator, Mapping
+from datetime import timedelta
 from typing import Any, NamedTuple
 
 import pytest
@@ -106,7 +107,10 @@ def test_every_metric_of_a_run_is_asked_for() -> None:
 
 
 def known_to_the_hub(measured: list[Result]) -> Iterator[Result]:
-    """The results themselves, with what this machine can't measure made up; and a GPU's, twice as fast, one failed."""
+    """The results themselves, with what this machine can't measure made up; and a GPU's, twice as fast, one failed.
+
+    Before them those of the same pool while it had half a CPU, ten times as slow on the CPU as on the GPU.
+    """
     for number, found in enumerate(measured):
         own = found.model_copy(deep=True)
         own.price = Price(per_hour=1.0, currency="EUR")
@@ -124,9 +128,21 @@ def known_to_the_hub(measured: list[Result]) -> Iterator[Result]:
         step, trace = gpu.summary.step_seconds, gpu.summary.phases["import"]
         assert step is not None
         step.value, trace.value = step.value / 2, trace.value * 2
+        yield from (before(own, 10), before(gpu, 2))
         if number:
             gpu.status, gpu.failure = "failed", Failure(kind="crashed", message="made up")
         yield gpu
+
+
+def before(now: Result, times: float) -> Result:
+    """What was measured a day before in the same pool, which had half a CPU, by steps so many times as long."""
+    made = now.model_copy(deep=True)
+    made.id, made.created = f"{now.id}-before", now.created - timedelta(days=1)
+    made.environment["host"]["cpu"]["limit"] = 0.5
+    step = made.summary.step_seconds
+    assert step is not None
+    step.value *= times
+    return made
 
 
 @pytest.fixture(scope="module")
@@ -175,8 +191,17 @@ if importlib.util.find_spec("bench.hub") is not None:
             if everything != nothing and everything.of_hub:
                 assert [each for each in hub_scraped.query(nothing.expression) if each.value] == [], nothing.panel
 
-    def test_the_speed_up_is_that_of_the_cpu_beside_it(hub_scraped: Prometheus) -> None:
+    def test_the_speed_up_is_that_over_the_cpu_that_its_pool_has_now(hub_scraped: Prometheus) -> None:
         (speed_up,) = (one.expression for one in asked() if one.panel.startswith("Speed-up"))
-        found = {(each.labels["backend"], each.labels["loop"]): each.value for each in hub_scraped.query(speed_up)}
-        assert {backend for backend, _ in found} == {"cuda"}  # the CPU's own would be 1
-        assert list(found.values()) == [pytest.approx(2)] * len(found)
+        found = hub_scraped.query(speed_up)
+        assert {each.labels["backend"] for each in found} == {"cuda"}  # the CPU's own would be 1
+        assert sorted(each.labels["loop"] for each in found) == ["as-written", "step"]
+        assert [each.value for each in found] == [pytest.approx(2)] * 2
+
+    def test_the_break_even_is_that_with_the_cpu_that_its_pool_has_now(hub_scraped: Prometheus, scraped: Any) -> None:
+        (break_even,) = (one.expression for one in asked() if one.panel == "Break-even")
+        found = {each.labels["loop"]: each.value for each in hub_scraped.query(break_even)}
+        own = {each.spec.loop: each.summary for each in scraped.results}
+        assert found == {
+            loop: pytest.approx(of.phases["import"].value / (of.step_seconds.value / 2)) for loop, of in own.items()
+        }

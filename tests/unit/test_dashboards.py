@@ -23,6 +23,8 @@ pytestmark = pytest.mark.once
 FOLDER = ROOT / "charts" / "devbench" / "dashboards"
 BOARDS = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted(FOLDER.glob("*.json"))}
 EACH = pytest.mark.parametrize("board", BOARDS.values(), ids=list(BOARDS))
+ALL = {"$workload": ".*", "$backend": ".*", "$pool": ".*", "$__rate_interval": "2m", "$__range": "5m"}
+"""The variables as they are at first."""
 
 
 def panels(board: Any) -> Iterator[Any]:
@@ -33,6 +35,24 @@ def panels(board: Any) -> Iterator[Any]:
 def queries(board: Any) -> Iterator[str]:
     for panel in panels(board):
         yield from (target["expr"] for target in panel["targets"])
+
+
+def filled(expression: str) -> str:
+    """A query with everything chosen."""
+    return functools.reduce(lambda text, name: text.replace(name, ALL[name]), ALL, expression)
+
+
+def panel_of(name: str, title: str) -> Any:
+    """The panel of a board whose title begins so."""
+    (found,) = (panel for panel in panels(BOARDS[name]) if panel["title"].startswith(title))
+    return found
+
+
+def told(tests: Any, folder: Path) -> None:
+    """Fails with what Prometheus says where it answers otherwise than these tests of rules want."""
+    (folder / "tried.yaml").write_text(json.dumps({"tests": tests}), encoding="utf-8")
+    ran = subprocess.run(["promtool", "test", "rules", str(folder / "tried.yaml")], capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
 
 
 @pytest.mark.needs("grafana-sdk")
@@ -92,13 +112,7 @@ def test_no_query_names_what_only_one_kind_of_prometheus_has(board: Any) -> None
 
 @pytest.mark.needs("prometheus")
 def test_a_run_that_is_scraped_and_pushed_too_is_shown_once(tmp_path: Path) -> None:
-    chosen = {"$workload": ".*", "$backend": ".*", "$pool": ".*", "$__rate_interval": "2m", "$__range": "5m"}
-    asked = [
-        functools.reduce(lambda text, name: text.replace(name, chosen[name]), chosen, expression)
-        for board in BOARDS.values()
-        for expression in queries(board)
-        if "devbench_run_" in expression
-    ]
+    asked = [filled(each) for board in BOARDS.values() for each in queries(board) if "devbench_run_" in each]
     assert len(asked) > 15
     names = sorted(set(re.findall(r"\bdevbench_\w+", " ".join(asked))))
     own = {"devbench_run_state": 'state="failed"', "devbench_phase_seconds": 'phase="import"'}
@@ -113,10 +127,43 @@ def test_a_run_that_is_scraped_and_pushed_too_is_shown_once(tmp_path: Path) -> N
     ]
     once = {"eval_time": "10m", "exp_samples": [{"labels": "{}", "value": 1}]}
     tried = [{"expr": f"count({expression}) < 2 or vector(-1)", **once} for expression in asked]
-    given = {"tests": [{"interval": "1m", "input_series": made, "promql_expr_test": tried}]}
-    (tmp_path / "tried.yaml").write_text(json.dumps(given), encoding="utf-8")
-    ran = subprocess.run(["promtool", "test", "rules", str(tmp_path / "tried.yaml")], capture_output=True, text=True)
-    assert ran.returncode == 0, ran.stdout + ran.stderr
+    told([{"interval": "1m", "input_series": made, "promql_expr_test": tried}], tmp_path)
+
+
+@pytest.mark.needs("prometheus")
+def test_of_a_pool_whose_cpus_changed_the_devices_measured_last_are_set_against_the_cpu_measured_last(
+    tmp_path: Path,
+) -> None:
+    known = [  # key, backend, device, when, start, step
+        ("3 CPUs", "cpu", "Xeon", 1, 2, 0.5),
+        ("7 CPUs", "cpu", "Xeon", 2, 1, 0.25),
+        ("other CPUs", "cpu", "EPYC", 0, 1, 1),
+        ("T4 by 3 CPUs", "cuda", "T4", 1, 4, 0.03125),
+        ("T4 by 7 CPUs", "cuda", "T4", 2, 3, 0.125),
+        ("L4 by 7 CPUs", "cuda", "L4", 3, 4, 0.0625),
+    ]
+    made = []
+    for key, backend, device, when, start, step in known:
+        labels = f'program="1", workload="cifar", loop="fit", pool="p", backend="{backend}", device="{device}"'
+        metrics = {f"info{{{labels}, ": 1, "timestamp_seconds{": when, "step_seconds{": step}
+        for name, value in {**metrics, 'phase_seconds{phase="import", ': start}.items():
+            for hub in ("1", "2"):
+                series = f'devbench_result_{name}key="{key}", instance="{hub}"}}'
+                made.append({"series": series, "values": f"{value}x20"})
+    expected = {
+        ("side-by-side", "Speed-up"): {"T4 by 7 CPUs": 2, "L4 by 7 CPUs": 4},
+        ("side-by-side", "Break-even"): {"T4 by 7 CPUs": 16, "L4 by 7 CPUs": 16},
+        ("health", "Age"): {"7 CPUs": 598, "L4 by 7 CPUs": 597},
+    }
+    tried = [
+        {
+            "expr": f"sum by (key) ({filled(panel_of(*place)['targets'][0]['expr'])})",
+            "eval_time": "10m",
+            "exp_samples": [{"labels": f'{{key="{key}"}}', "value": value} for key, value in each.items()],
+        }
+        for place, each in expected.items()
+    ]
+    told([{"interval": "1m", "input_series": made, "promql_expr_test": tried}], tmp_path)
 
 
 def test_the_live_dashboard_shows_every_metric_of_a_run() -> None:
