@@ -4,11 +4,13 @@
 workloads in four loops, here on two backends in two pools, so 320 comparison keys whose histories grow alike. The
 senders are devbench's own, threads of one process beside the hub, so on few cores they take from it. Reading is timed
 by wrk over one connection on loopback: median and 99th percentile; the first answer after a change, for which some is
-made anew, is timed by itself. PostgreSQL is one of our own, with a disk's usual safety.
+made anew, is timed by itself. At the end some senders bring results that are nearly as large as a hub takes. PostgreSQL
+is one of our own, with a disk's usual safety.
 """
 
 from __future__ import annotations
 
+import json
 import re
 import statistics
 import subprocess
@@ -26,6 +28,7 @@ from queue import Empty, SimpleQueue
 import psutil
 import urllib3
 
+from bench.output.report import engine
 from bench.output.sending.client import Client
 from bench.result import Result
 from benchmarks.scale import WORKLOADS, copies, measured
@@ -37,6 +40,9 @@ SECONDS = 8
 
 CHANGES = 10
 PAGES = 100
+LARGE = 10
+"""Senders of large results, and bytes of these."""
+LARGE_BYTES = 15_000_000
 CREATED = "2001-02-03T04:05:06Z"
 BEGAN = datetime(2026, 1, 1, tzinfo=timezone.utc)
 
@@ -119,6 +125,29 @@ def fill(url: str, documents: Sequence[bytes], count: int) -> None:
           f"an answer after {statistics.median(waits) * 1e3:.0f} ms (median)")  # fmt: skip
 
 
+def bring_large(url: str, of: bytes) -> None:
+    """Has some senders bring a result each that is nearly as large as a hub takes, all at once."""
+    document = json.loads(of)
+    samples = document["samples"]
+    times = LARGE_BYTES // len(json.dumps(samples))
+    document["samples"] = [{**samples[n % len(samples)], "cohort": n + 1} for n in range(times * len(samples))]
+    body = json.dumps(document).encode()
+    outcomes: Counter[str] = Counter()
+
+    def send(number: int) -> None:
+        name, own = copy([body], number)
+        outcomes[Client(url, TOKEN).put("results", name, own, retries=100)] += 1
+
+    threads = [threading.Thread(target=send, args=(10**6 + number,)) for number in range(LARGE)]
+    began = time.perf_counter()
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    took = time.perf_counter() - began
+    print(f"  {LARGE} results of {len(body) / 1e6:.1f} MB at once: {dict(outcomes)} in {took:.0f} s")
+
+
 def counted(url: str) -> int:
     """Results that the hub says it has."""
     text = urllib3.request("GET", f"{url}/metrics").data.decode()
@@ -195,6 +224,11 @@ def measure(database: str, documents: Sequence[bytes], count: int) -> None:
             for number in range(PAGES):
                 assert urllib3.request("GET", f"{url}/results/copy-{number:06d}").status == 200
             print(f"  memory while {PAGES} pages with charts are drawn: at most {most():.0f} MB")
+        time.sleep(engine.IDLE + 5)
+        print(f"  memory once what drew has ended: {memory(pid):.0f} MB")
+        with most_memory(pid) as most:
+            bring_large(url, documents[0])
+            print(f"  memory meanwhile: at most {most():.0f} MB")
 
 
 def main() -> None:

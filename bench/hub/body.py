@@ -1,13 +1,14 @@
 """Bodies of requests: JSON, and no larger than the hub will hold; a larger one is not read to its end.
 
-Of large ones only some are held at a time, from their first byte until they are stored, since a document takes many
-times as much memory while it is read as it has bytes. Who comes when there are as many is asked to come again.
+Of large ones one is held at a time, from its first byte until it is stored, since a document takes many times as much
+memory while it is read as it has bytes; then that goes back to the machine. Who comes meanwhile is asked to come again.
 """
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 import anyio
 from starlette.requests import ClientDisconnect, Request
@@ -20,34 +21,26 @@ LARGEST = 16 * 2**20
 LARGE = 2**20
 """Bytes above which a body counts as large: a result of ten cohorts has a tenth of that."""
 
-AT_ONCE = 2
-"""Large bodies."""
-
 SLOWEST = 120
 """Seconds in which a body has come, or its sender is asked to come again: it holds room meanwhile."""
 
 
 class Room:
-    """How many large bodies are held; asked by one thread only, that of the event loop."""
+    """Whether a large body is held; asked by one thread only, that of the event loop."""
 
     def __init__(self) -> None:
-        self.held = 0
+        self.taken = False
 
     def take(self) -> None:
-        """Makes room for one more.
+        """Takes it for a large body.
 
         Raises:
-            Problem: there is none.
+            Problem: another one is held.
         """
-        if self.held >= AT_ONCE:
-            raise Problem(
-                503,
-                "busy",
-                f"{self.held} documents of more than {LARGE // 2**20} MB are being stored",
-                "Send it again.",
-                {"Retry-After": "2"},
-            )
-        self.held += 1
+        if self.taken:
+            said = f"another document of more than {LARGE // 2**20} MB is being stored"
+            raise Problem(503, "busy", said, "Send it again.", {"Retry-After": "2"})
+        self.taken = True
 
 
 class Held:
@@ -86,7 +79,15 @@ async def taken(request: Request, room: Room) -> AsyncIterator[bytes]:
         held.grow(int(told) if told.isdecimal() else 0)
         yield await _whole(request, held)
     finally:
-        room.held -= held.large
+        if held.large:
+            give_back()
+            room.taken = False
+
+
+def give_back() -> None:
+    """Has the C library return what is free to the machine; by itself it keeps it between what is still used."""
+    with suppress(AttributeError, OSError, TypeError):  # another C library, which knows no such thing
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 async def _whole(request: Request, held: Held) -> bytes:

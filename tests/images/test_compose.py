@@ -32,7 +32,20 @@ services:
     command: run matmul --loop step
   compare:
     image: localhost/devbench-test:cpu
+  hub:
+    image: localhost/devbench-test:hub
+    ports: !reset null
+    networks: {{default: {{ipv4_address: 10.89.213.2}}}}
+  measured:
+    image: localhost/devbench-test:cpu
+    environment: {SMALL}
+    extra_hosts: ["hub:10.89.213.2"] # Debian's podman 4 has no names in its networks
+networks:
+  default: {{ipam: {{config: [{{subnet: 10.89.213.0/24}}]}}}}
 """
+
+PYTHON = "/opt/devbench/bin/python"
+ASK = "from urllib.request import urlopen; print(urlopen('http://localhost:8080{}').read().decode())"
 
 
 @pytest.fixture
@@ -93,3 +106,41 @@ def test_the_gpu_is_asked_for_where_the_cuda_image_is_run_and_nowhere_else() -> 
     own = [service for service in services.values() if service["image"].startswith("devbench:")]
     assert len(own) == 5
     assert all(service["read_only"] and service["cap_drop"] == ["ALL"] for service in own)
+
+
+def test_an_observed_run_brings_its_result_to_the_hub_beside_it(cpu: str, hub: str, folder: Path) -> None:
+    def ask(path: str) -> str:
+        return compose(folder, "--profile", "observe", "exec", "-T", "hub", PYTHON, "-c", ASK.format(path))
+
+    try:
+        shown = compose(folder, "--profile", "observe", "up", "--detach", "hub")
+        shown += compose(folder, "--profile", "observe", "run", "--rm", "--no-deps", "-T", "measured")
+        (result,) = store.results(folder / "results")
+        assert (result.spec.workload, result.status) == ("matmul", "complete"), shown
+        assert f'"id":"{result.id}"' in ask("/api/v1/results"), shown
+        assert '"state":"finished"' in ask("/api/v1/runs"), shown
+        assert "devbench_result_step_seconds{" in ask("/metrics"), shown
+    finally:
+        compose(folder, "--profile", "observe", "down", "--volumes")
+
+
+def test_grafana_looks_for_dashboards_where_they_are_mounted_and_prometheus_for_whom_it_scrapes() -> None:
+    import yaml
+
+    services = yaml.safe_load((ROOT / "compose.yaml").read_text(encoding="utf-8"))["services"]
+    known = {path.stem: yaml.safe_load(path.read_text(encoding="utf-8")) for path in (ROOT / "observe").glob("*.yaml")}
+    mounts = [mount.split(":") for name in ("grafana", "prometheus") for mount in services[name]["volumes"]]
+    assert all((ROOT / source).exists() for source, *_ in mounts)
+    inside = {target: ROOT / source for source, target, *_ in mounts}
+    (provider,) = known["dashboards"]["providers"]
+    assert list(inside[provider["options"]["path"]].glob("*.json"))
+    (source,) = known["datasource"]["datasources"]
+    assert source["url"] == "http://prometheus:9090"
+    (rules,) = known["prometheus"]["rule_files"]
+    assert list(inside[str(Path(rules).parent)].glob(Path(rules).name))
+    scraped = [
+        target for job in known["prometheus"]["scrape_configs"] for target in job["static_configs"][0]["targets"]
+    ]
+    assert {target.partition(":")[0] for target in scraped} <= services.keys()
+    (port,) = {target.partition(":")[2] for target in scraped if target.startswith("measured:")}
+    assert f"--metrics-port {port}" in services["measured"]["command"]
