@@ -1,19 +1,24 @@
-"""Comparisons of stored results. What was compared once is kept, since documents are large and do not change."""
+"""Comparisons of stored results. What was compared once is kept, since documents are large and do not change.
+
+Another devbench may judge otherwise, or write what this one can't read, so each keeps its own, in place of the other's.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
+from pydantic import ValidationError
 from sqlalchemy import and_, select, tuple_
 from sqlalchemy.dialects import postgresql, sqlite
 
+from bench import __version__
 from bench.analyse.compare import Comparison, compare
 from bench.hub import reading
 from bench.hub.database import Database
 from bench.hub.problems import Problem
 from bench.hub.tables import RESULTS, VERDICTS
-from bench.result import Result
+from bench.result import Record, Result
 
 ODD = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 """What figures that no run has can lead to, in a document that is of the right form all the same."""
@@ -22,6 +27,13 @@ Pair = tuple[str, str]
 """Digests of base and other."""
 
 BATCH = 200
+
+
+class Made(Record):
+    """A comparison as it is stored."""
+
+    devbench: str
+    comparison: Comparison
 
 
 def compared(base: Result, other: Result, threshold: float) -> Comparison:
@@ -80,20 +92,38 @@ def _stored(database: Database, wanted: Sequence[Pair], threshold: float) -> dic
                 and_(VERDICTS.c.threshold == threshold, tuple_(VERDICTS.c.base, VERDICTS.c.other).in_(part))
             )
             for base, other, document in connection.execute(chosen):
-                found[base, other] = Comparison.model_validate_json(document)
+                if (own := _own(document)) is not None:
+                    found[base, other] = own
     return found
+
+
+def _own(document: str) -> Comparison | None:
+    """What was stored, if this devbench made it."""
+    try:
+        made = Made.model_validate_json(document)
+    except ValidationError:
+        return None
+    return made.comparison if made.devbench == __version__ else None
 
 
 def _store(database: Database, made: dict[Pair, Comparison], threshold: float) -> None:
     if not made:
         return
-    insert = sqlite.insert if database.sqlite else postgresql.insert
+    insert = (sqlite.insert if database.sqlite else postgresql.insert)(VERDICTS)
     rows = [
-        {"base": base, "other": other, "threshold": threshold, "document": each.model_dump_json()}
-        for (base, other), each in made.items()
+        {
+            "base": base,
+            "other": other,
+            "threshold": threshold,
+            "document": Made(devbench=__version__, comparison=made[base, other]).model_dump_json(),
+        }
+        for base, other in sorted(made)  # in one order, lest two hubs wait for each other
     ]
     with database.write() as connection:
-        connection.execute(insert(VERDICTS).on_conflict_do_nothing(), rows)
+        replaced = insert.on_conflict_do_update(
+            index_elements=list(VERDICTS.primary_key), set_={"document": insert.excluded.document}
+        )
+        connection.execute(replaced, rows)
 
 
 def forget(database: Database) -> int:

@@ -132,12 +132,16 @@ def _transfers(result: Result) -> dict[str, float]:
 
 
 def _energy(result: Result) -> float | None:
-    """Joules of a mean step, by the power over the metered window; the GPU's where it was read, else the packages'."""
+    """Joules of a mean step, by the power over the metered window.
+
+    On the CPU these are its packages'; of a GPU its own, or none: a package's would be a small part of what it took.
+    """
+    on_cpu = result.spec.backend == "cpu"
     found = []
     for sample in result.samples:
         read, blocks = sample.telemetry, [b for each in sample.series if each.name == "step" for b in each.blocks]
         steps = sum(block.steps for block in blocks)
-        used = None if read is None else read.gpu_joules if read.gpu_joules is not None else read.package_joules
+        used = None if read is None else read.package_joules if on_cpu else read.gpu_joules
         if read is not None and used is not None and read.wall_seconds > 0 and steps:
             found.append(used / read.wall_seconds * sum(block.seconds for block in blocks) / steps)
     return statistics.fmean(found) if found else None

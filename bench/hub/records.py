@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
+from bench import __version__
 from bench.hub import gauges, precedence
 from bench.hub.tables import NAME
 from bench.machine.environment import at
@@ -71,6 +72,7 @@ def row(result: Result, body: bytes) -> dict[str, Any]:
         "step_high": _finite(step.high) if step else None,
         "head": result.model_copy(update={"samples": []}).model_dump_json(),
         "gauges": json.dumps(gauges.lines(result, key, work(spec), pool(result.environment))),
+        "made_by": __version__,
         "body": zlib.compress(body, 1),
     }
 

@@ -49,8 +49,7 @@ def prune(database: Database, settings: HubSettings, now: int | None = None) -> 
     results = 0
     while found := _too_many(database, settings, oldest):
         with database.write() as connection:
-            writing.remove_results(connection, found, at)
-        results += len(found)
+            results += writing.remove_results(connection, found)
     runs = explanations = 0
     oldest = max(filter(None, (oldest, _oldest_of_many(database, settings))), default=None)
     if oldest is not None:
@@ -88,16 +87,16 @@ def _oldest_of_many(database: Database, settings: HubSettings) -> int | None:
     return first if count >= settings.keep_results else None
 
 
-def _too_many(database: Database, settings: HubSettings, oldest: int | None) -> list[str]:
-    """Ids of some results that are not to be kept, the oldest first."""
+def _too_many(database: Database, settings: HubSettings, oldest: int | None) -> list[tuple[str, int]]:
+    """Ids and stamps of some results that are not to be kept, the oldest first."""
     with database.read() as connection:
-        chosen = select(RESULTS.c.id).order_by(RESULTS.c.received, RESULTS.c.id).limit(BATCH)
+        chosen = select(RESULTS.c.id, RESULTS.c.stamp).order_by(RESULTS.c.received, RESULTS.c.id).limit(BATCH)
         if oldest is not None:
-            found = list(connection.execute(chosen.where(RESULTS.c.received < oldest)).scalars())
+            found = connection.execute(chosen.where(RESULTS.c.received < oldest)).all()
             if found:
-                return found
+                return [(row.id, row.stamp) for row in found]
         if settings.keep_results is None:
             return []
         count = connection.execute(select(func.count()).select_from(RESULTS)).scalar_one()
         over = min(BATCH, count - settings.keep_results)
-        return list(connection.execute(chosen.limit(over)).scalars()) if over > 0 else []
+        return [(row.id, row.stamp) for row in connection.execute(chosen.limit(over))] if over > 0 else []

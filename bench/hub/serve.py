@@ -1,4 +1,7 @@
-"""`devbench hub`: serves until SIGTERM or SIGINT, and removes what is too old meanwhile."""
+"""`devbench hub`: serves until SIGTERM or SIGINT.
+
+Meanwhile it removes what is too old, and makes rows anew that another devbench made.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from contextlib import suppress
 import uvicorn
 
 from bench.errors import UsageError
-from bench.hub import app, retention
+from bench.hub import app, renewal, retention
 from bench.hub.database import Database
 from bench.hub.settings import HubSettings
 from bench.output.report.engine import ENGINE
@@ -46,8 +49,12 @@ def serve(settings: HubSettings) -> None:
     database.upgrade()
     bound = _bound(settings)
     stop = threading.Event()
-    pruner = threading.Thread(target=retention.keep, args=(database, settings, stop), daemon=True)
-    pruner.start()
+    beside = [
+        threading.Thread(target=retention.keep, args=(database, settings, stop), daemon=True),
+        threading.Thread(target=renewal.keep, args=(database, stop), daemon=True),
+    ]
+    for each in beside:
+        each.start()
     config = uvicorn.Config(
         made,
         log_level="warning",
@@ -67,7 +74,8 @@ def serve(settings: HubSettings) -> None:
         uvicorn.Server(config).run(sockets=[bound])
     finally:
         stop.set()
-        pruner.join(GRACE)
+        for each in beside:
+            each.join(GRACE)
         database.close()
 
 

@@ -57,15 +57,17 @@ RESULTS = Table(
     Column("step_high", Float, nullable=True),
     Column("head", Text, nullable=False),
     Column("gauges", Text, nullable=False),
+    Column("made_by", String(NAME), nullable=False, server_default=""),
     Index(None, "created", "id"),
     Index(None, "purpose", "series", "created", "id"),
     Index(None, "together"),
     Index(None, "part_of"),
     Index(None, "stamp"),
+    Index(None, "made_by", "id"),
 )
 """One row a result. `series` is its comparison key, `work` the same without where it ran; `stamp` is another random
 number after each change, so that the sum of all of them tells whether anything changed. `head` is the document
-without its samples, `gauges` what Prometheus is told of it."""
+without its samples, `gauges` what Prometheus is told of it, `made_by` the devbench that made the row from it."""
 
 DOCUMENTS = Table(
     "documents",

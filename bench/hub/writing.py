@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from functools import cache, partial
 from typing import Any, Literal
 
-from sqlalchemy import Connection, Table, and_, delete, or_, select, update
+from sqlalchemy import Connection, Table, and_, delete, or_, select, tuple_, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from bench.analyse.explain import Explanation
@@ -155,11 +156,15 @@ def _put_explanation(connection: Connection, row: dict[str, Any]) -> Outcome:
     return "updated" if connection.execute(update(EXPLANATIONS).where(own).values(row)).rowcount else "same"
 
 
-def remove_results(connection: Connection, ids: list[str], before: int) -> None:
-    """Removes results with their documents, but not what came in anew since then."""
-    old = select(RESULTS.c.id).where(RESULTS.c.id.in_(ids), RESULTS.c.received <= before)
-    connection.execute(delete(DOCUMENTS).where(DOCUMENTS.c.id.in_(old)))
-    connection.execute(delete(RESULTS).where(RESULTS.c.id.in_(ids), RESULTS.c.received <= before))
+def remove_results(connection: Connection, seen: Sequence[tuple[str, int]]) -> int:
+    """Removes results, and with each its document, but not what came in anew since it was seen; returns how many.
+
+    Args:
+        connection: of the database.
+        seen: id and stamp of each, since the clock may have been set back.
+    """
+    chosen = tuple_(RESULTS.c.id, RESULTS.c.stamp).in_(seen)
+    return int(connection.execute(delete(RESULTS).where(chosen)).rowcount)
 
 
 def _inserted(connection: Connection, table: Table, row: dict[str, Any]) -> bool:

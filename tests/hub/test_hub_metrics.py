@@ -93,6 +93,22 @@ def test_figures_are_those_of_the_result(hub: Served) -> None:
     }
 
 
+@pytest.mark.parametrize(("backend", "watts"), [("cpu", 50), ("cuda", 300)])
+def test_joules_are_the_packages_on_the_cpu_and_elsewhere_the_gpus_own(hub: Served, backend: str, watts: float) -> None:
+    sent = measured("1", [0.1, 0.1], backend=backend)
+    for sample, gpu in zip(sent.samples, (600.0, None), strict=True):
+        sample.telemetry = Telemetry(wall_seconds=2.0, package_joules=100.0, gpu_joules=gpu)
+    hub.send(sent)
+    ((_, joules),) = told(hub, "energy_joules_per_step")
+    assert joules == pytest.approx(watts * 0.1 * (0.97 + 0.99 + 1 + 1 + 1.01 + 1.06) / 6)
+
+
+def test_a_gpu_whose_energy_was_not_read_has_no_joules_whatever_the_packages_used(hub: Served) -> None:
+    sent = everything()
+    hub.send(sent.model_copy(update={"spec": sent.spec.model_copy(update={"backend": "cuda"})}))
+    assert told(hub, "energy_joules_per_step") == []
+
+
 def test_only_the_latest_run_of_each_key_is_told_and_no_point_or_rung(hub: Served) -> None:
     hub.send(measured("2", [0.2]))
     hub.send(measured("1", [0.1]))

@@ -6,8 +6,10 @@ import re
 from collections import Counter
 from collections.abc import Callable
 from datetime import timedelta
+from html import unescape
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 from hubs import POOL, TOKEN, Process, Served
@@ -366,23 +368,45 @@ def test_readers_see_the_pages_and_the_events_of_a_closed_hub(serve: Callable[..
     assert hub.ask("GET", "/", authorization="Basic Z3JhY2U6YSBnb29kIHBhc3N3b3Jk").status == 200
 
 
+def test_a_choice_of_the_form_finds_its_results_however_many_blanks_it_holds(hub: Served) -> None:
+    """A browser draws the blanks of a text together, and asks for that where an option has no value."""
+    hub.send(measured("1", [0.1], environment=place('a  "b"')))
+    hub.send(measured("2", [0.1], environment=place("a")))
+    values = [unescape(each) for each in re.findall(r'<option value="([^"]*)"', page(hub, "/results"))]
+    assert 'a  "b"' in values
+    shown = page(hub, f"/results?{urlencode({'pool': values[values.index('a') + 1]})}")
+    assert [each for each in links(shown) if each.startswith("/results/")] == ["/results/1"]
+
+
 def events(url: str) -> Any:
     return POOL.request("GET", f"{url}/runs/events", preload_content=False)
 
 
+def heard(stream: Any, word: str) -> str:
+    """What a stream tells until it says a word."""
+    told = ""
+    while word not in told:
+        told += stream.read1(65536).decode("utf-8", "replace")
+    return told
+
+
 def test_events_tell_of_each_change(hub: Served) -> None:
     stream = events(hub.url)
-
-    def until(word: str) -> str:
-        heard = ""
-        while word not in heard:
-            heard += stream.read1(65536).decode("utf-8", "replace")
-        return heard
-
-    assert "event: runs" in until("no run goes on")
+    assert "event: runs" in heard(stream, "no run goes on")
     send(hub, run("r", title="a fresh run"))
-    until("a fresh run")
+    heard(stream, "a fresh run")
     assert "devbench_hub_streams 1.0" in hub.ask("GET", "/metrics").data.decode()
+    stream.close()
+
+
+def test_a_stream_on_which_nothing_changes_is_kept_alive_by_comments(
+    hub: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bench.hub.live.KEEP_ALIVE", 0.05)
+    stream = events(hub.url)
+    heard(stream, "no run goes on")
+    for _ in range(3):
+        assert "event" not in heard(stream, "\n: ")
     stream.close()
 
 

@@ -153,6 +153,27 @@ def test_of_too_many_results_those_are_removed_that_came_first(database: Databas
     assert retention.prune(database, HubSettings()).results == 0
 
 
+def test_of_too_many_results_those_go_too_that_came_by_a_clock_that_was_ahead(database: Database) -> None:
+    now = records.now()
+    for n in range(5):
+        put(database, measured(str(n), [0.1]), now + (n - 1) * retention.DAY)
+    assert retention.prune(database, HubSettings(keep_results=2), now).results == 3
+    assert sorted(names(database)) == ["3", "4"]
+
+
+def test_what_comes_anew_while_results_are_removed_stays(database: Database) -> None:
+    for name in ("1", "2"):
+        put(database, measured(name, [0.1], status="partial"), 1)
+    with database.read() as connection:
+        seen = [(row.id, row.stamp) for row in reading.page(connection, {}, 9).rows]
+    put(database, measured("2", [0.1, 0.1]), 1)
+    with database.write() as connection:
+        assert writing.remove_results(connection, seen) == 1
+    with database.read() as connection:
+        assert len(reading.result(connection, "2").samples) == 2
+        assert connection.execute(text("SELECT id FROM documents")).scalars().all() == ["2"]
+
+
 def test_runs_and_explanations_older_than_the_oldest_of_so_many_results_go_with_the_others(database: Database) -> None:
     found = explanation(ladder_results())
     writing.put_explanation(database, found, found.model_dump_json().encode(), 3_000_000)
@@ -181,6 +202,42 @@ def test_comparisons_that_were_made_go_with_their_results(database: Database) ->
     assert comparing.forget(database) == 0
     with database.read() as connection:
         assert connection.execute(text("SELECT count(*) FROM verdicts")).scalar() == 0
+
+
+def test_a_comparison_that_another_devbench_made_is_made_anew_in_its_place(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(database, measured("1", [0.1, 0.1, 0.1]))
+    put(database, measured("2", [0.2, 0.2, 0.2], backend="cuda"))
+    with database.read() as connection:
+        pair = (reading.row(connection, "1").digest, reading.row(connection, "2").digest)
+
+    def told() -> str:
+        return comparing.known(database, [(("1", "2"), pair)], 0.02)[pair].verdict
+
+    def say(word: str) -> int:
+        """Has the store say another word, by which its answer is told from a new one; returns its rows."""
+        with database.write() as connection:
+            changed = text("UPDATE verdicts SET document = replace(document, '\"slower\"', :word)")
+            return connection.execute(changed, {"word": f'"{word}"'}).rowcount
+
+    told()
+    assert (say("faster"), told()) == (1, "faster")
+    monkeypatch.setattr(comparing, "__version__", "9999")
+    assert told() == "slower"
+    assert (say("undecided"), told()) == (1, "undecided")
+
+
+def test_a_stored_comparison_that_can_not_be_read_is_made_anew(hub: Served) -> None:
+    for number, (backend, step) in enumerate((("cpu", 0.2), ("cuda", 0.1))):
+        hub.send(measured(str(number), [step, step, step], backend=backend))
+    page = hub.ask("GET", "/").data
+    assert b"faster" in page
+    with hub.database.write() as connection:
+        assert connection.execute(text('UPDATE verdicts SET document = \'{"of": "a newer one"}\'')).rowcount == 1
+        connection.execute(text("UPDATE results SET stamp = stamp + 1"))  # else the page is not made again
+    again = hub.ask("GET", "/")
+    assert (again.status, again.data) == (200, page)
 
 
 @pytest.mark.parametrize("name", ["everything.jsonl", "everything.jsonl.gz"])
