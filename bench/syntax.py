@@ -131,17 +131,25 @@ def pairs(value: object) -> dict[str, str]:
 _RANGE = re.compile(r"(?P<low>[^.*+]+(?:\.\d+)?)\.\.(?P<high>[^*+]+)(?:(?P<how>[*+])(?P<by>.+))?", re.ASCII)
 MOST_VALUES = 200
 
+_ONE = re.compile(r"""[\[\](){}"']""")
+"""What a list, a tuple, a table or a text in quotes has: a value whose commas and dots are its own."""
+
+_PATH = re.compile(r"[/\\]|^\s*\.\.")
+"""What a path has, such as ../data: its dots lie between no two values."""
+
 
 def axis(text: str) -> list[str] | None:
     """The values that a swept parameter takes, or none for a single value.
 
     "1..4096" doubles, "1..4096*4" takes every fourth power, "0..100+10" goes by tens, "16,64,256" is itself. The end of
-    a range is always one of its values.
+    a range is always one of its values. "[4,8]" and "../data" are single values.
 
     Raises:
         ValueError: a range that is none.
     """
-    if ".." not in text:
+    if _ONE.search(text):
+        return None
+    if ".." not in text or _PATH.search(text):
         return [each.strip() for each in text.split(",") if each.strip()] if "," in text else None
     found = _RANGE.fullmatch(text.strip())
     if found is None:

@@ -11,11 +11,15 @@ from pydantic import Field
 from bench.analyse import stats
 from bench.analyse.breakeven import BreakEven, break_even
 from bench.analyse.comparable import Difference, axis, differences
-from bench.analyse.pairing import everyone, grouped, within_group
+from bench.analyse.pairing import MATRIX, everyone, grouped, within_group
 from bench.analyse.verdict import Word, needed, verdict
 from bench.result import Interval, Record, Result
 
 THRESHOLD = 0.02
+
+
+Unit = Literal["step", "example"]
+"""What a ratio is of."""
 
 
 class Side(Record):
@@ -42,9 +46,7 @@ class Comparison(Record):
     base: Side
     other: Side
     axis: str | None = Field(description="what is compared; none where the specs are the same")
-    unit: Literal["step", "example"] = Field(
-        "step", description="what the ratio is of: of examples where the two differ in examples a step"
-    )
+    unit: Unit = Field("step", description="what the ratio is of: of examples where the two differ in examples a step")
     paired: bool = Field(description="whether the two took turns in cohorts; else they were measured apart")
     ratio: Interval | None = Field(None, description="the other's time over the base's")
     verdict: Word
@@ -63,6 +65,21 @@ class Comparison(Record):
     def unfair(self) -> list[Difference]:
         """What makes this comparison unfair."""
         return [d for d in self.differences if d.kind == "unfair"]
+
+
+class Cell(Record):
+    """How the result of a row stands to that of a column."""
+
+    ratio: Interval = Field(description="the row's time over the column's")
+    unit: Unit = Field(description="what the ratio is of")
+    verdict: Word = Field(description="on the row's result as against the column's")
+
+
+class Matrix(Record):
+    """Everyone's time over everyone's."""
+
+    results: list[Side] = Field(description="of the rows, and in the same order of the columns")
+    rows: list[list[Cell | None]] = Field(description="a cell for each column; none where two were not compared")
 
 
 def compare(base: Result, other: Result, threshold: float = THRESHOLD) -> Comparison:
@@ -128,6 +145,23 @@ def matrix(members: Sequence[Result], threshold: float = THRESHOLD) -> list[Comp
     return [found for base, other in everyone(members) if not (found := compare(base, other, threshold)).unfair]
 
 
+def square(comparisons: Sequence[Comparison]) -> Matrix | None:
+    """Those comparisons as a matrix, each with its inverse; none where the results are too few or too many for one."""
+    sides: dict[str, Side] = {}
+    cells: dict[tuple[str, str], Cell] = {}
+    turned: dict[Word, Word] = {"faster": "slower", "slower": "faster"}
+    for each in comparisons:
+        base, other, word = each.base.id, each.other.id, each.verdict
+        sides |= {side.id: side for side in (each.base, each.other) if side.id not in sides}
+        if each.ratio is not None:
+            cells[other, base] = Cell(ratio=each.ratio, unit=each.unit, verdict=word)
+            back = stats.inverse(each.ratio)
+            cells[base, other] = Cell(ratio=back, unit=each.unit, verdict=turned.get(word, word))
+    if len(sides) not in MATRIX:
+        return None
+    return Matrix(results=list(sides.values()), rows=[[cells.get((row, column)) for column in sides] for row in sides])
+
+
 def _side(result: Result, label: str) -> Side:
     processes = len(stats.usable(result))
     return Side(id=result.id, label=label, processes=processes, step_seconds=result.summary.step_seconds)
@@ -153,7 +187,7 @@ def _short(value: object) -> str:
     return "as the program decides" if value is None else str(value)
 
 
-def unit_of(base: Result, other: Result) -> tuple[Literal["step", "example"], float]:
+def unit_of(base: Result, other: Result) -> tuple[Unit, float]:
     """What a ratio of two results is of, an example where their steps hold unequal numbers of them; and its factor."""
     examples = _unequal_examples(base, other)
     return ("example", examples[0] / examples[1]) if examples else ("step", 1.0)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol, TypeVar
 
-from bench.analyse.comparable import ENVIRONMENT, Difference, axis, differences
+from bench.analyse.comparable import ENVIRONMENT, NAMED, Difference, axis, differences
 from bench.result import Purpose, Result
 
 
@@ -21,12 +21,16 @@ class Pairing:
         asked: whether each pair was named in so many words, so that it is refused where it is unfair, not left out.
         groups: those that took turns, and those of a workload that were measured alone, where they are few enough for a
             matrix; none where each pair was named.
+        unchecked: of two sets, those without a partner of which nobody can tell whether they became slower: what the
+            second lacks, and what it has of a workload of the first that is not fair to compare. A workload that
+            the first lacks is new.
     """
 
     pairs: list[tuple[Result, Result]]
     alone: list[Result]
     asked: bool = False
     groups: list[list[Result]] = field(default_factory=list)
+    unchecked: list[Result] = field(default_factory=list)
 
 
 def pair(sets: Sequence[Sequence[Result]]) -> Pairing:
@@ -137,20 +141,31 @@ def _across(bases: Sequence[Result], others: Sequence[Result]) -> Pairing:
         if base is not None:
             pairs.append((base, other))
             taken |= {base.id, other.id}
-    return Pairing(pairs, [each for each in [*bases, *others] if each.id not in taken])
+    alone = [each for each in [*bases, *others] if each.id not in taken]
+    known = {each.spec.workload for each in bases}
+    return Pairing(pairs, alone, unchecked=[each for each in alone if each.spec.workload in known])
 
 
 def _nearest(bases: Sequence[Result], other: Result) -> Result | None:
-    """The one base that differs in one thing only; of several the one on the same machine, or of another backend."""
-    candidates = []
+    """The one base that does the same work, but for what comes with the machine, or that differs in one thing only.
+
+    Of several it is the one whose file has the same name, the one on the same machine, the one on another backend, the
+    one in the same loop where file or case bring their own; none where these are still several.
+    """
+    ranked: dict[tuple[bool, ...], list[Result]] = {}
     for base in bases:
-        found = differences(base, other)
-        if fair(found):
-            candidates.append((axis(found), base))
-    here = [(name, base) for name, base in candidates if base.where == other.where] or candidates
-    by_backend = [base for name, base in here if name == "backend"]
-    chosen = by_backend or [base for _, base in here]
-    return chosen[0] if len(chosen) == 1 else None
+        if fair(found := differences(base, other)):
+            what = axis(found)
+            rank = (
+                what not in (None, *NAMED),
+                base.spec.workload != other.spec.workload,
+                base.where != other.where,
+                what != "backend",
+                what in ("file", "case") and base.spec.loop != other.spec.loop,
+            )
+            ranked.setdefault(rank, []).append(base)
+    nearest = ranked[min(ranked)] if ranked else []
+    return nearest[0] if len(nearest) == 1 else None
 
 
 def _within(results: Sequence[Result]) -> Pairing:

@@ -110,7 +110,7 @@ def interval(values: Sequence[float], confidence: float = CONFIDENCE) -> Interva
 
 def inverse(ratio: Interval) -> Interval:
     """The ratio the other way round."""
-    low, high = (None if v is None else 1 / v for v in (ratio.high, ratio.low))
+    low, high = (None if v is None else 1 / v if v else math.inf for v in (ratio.high, ratio.low))
     return ratio.model_copy(update={"value": 1 / ratio.value, "low": low, "high": high})
 
 
@@ -259,10 +259,18 @@ class Contrast:
         return Interval(value=self.mean, low=self.mean - half, high=self.mean + half, n=self.n, confidence=confidence)
 
     def ratio(self, confidence: float = CONFIDENCE) -> Interval:
-        """The same of a difference of logarithms, as a ratio."""
+        """The same of a difference of logarithms, as a ratio; a bound that no float holds is 0 or infinite."""
         found = self.interval(confidence)
-        low, high = (None if v is None else math.exp(v) for v in (found.low, found.high))
+        low, high = (None if v is None else _exp(v) for v in (found.low, found.high))
         return found.model_copy(update={"value": math.exp(found.value), "low": low, "high": high})
+
+
+def _exp(bound: float) -> float:
+    """Of a bound, which may be beyond any number: of two cohorts with ratios 9 times apart it is, at 99.9%."""
+    try:
+        return math.exp(bound)
+    except OverflowError:
+        return math.inf
 
 
 def within(first: Result, other: Result, ratio: Ratio = turns_ratio) -> Contrast | None:

@@ -37,7 +37,10 @@ class Ratio(Record):
 class Crossing(Record):
     """Where a curve overtakes its base, or that one it."""
 
-    value: float = Field(description="of the swept parameter, between two measured values on a logarithmic scale")
+    value: float = Field(
+        description="of the swept parameter, between two measured values on a logarithmic scale, or on a linear one "
+        "where the lower one is 0 or less"
+    )
     low: float | None = Field(description="from here on it may be ahead; none where that is left of what was measured")
     high: float | None = Field(description="from here on it is ahead for sure; none where that was not measured")
     ahead: str = Field(description="label of who is ahead to the right of it")
@@ -86,7 +89,7 @@ def sweep_of(results: Sequence[Result], threshold: float) -> Sweep:
             continue
         base = {_place(r, axes): r for r in by_curve[curve.base]}
         curve.ratios = _ratios(base, by_curve[curve.label], axes, threshold)
-        if len(axes) == 1 and _numeric(curve, axes[0]):
+        if len(axes) == 1 and ordered(curve, axes[0]):
             curve.crossings = crossings(axes[0], curve)
     return Sweep(
         id=results[0].part_of or "",
@@ -121,11 +124,11 @@ def curve_label(result: Result) -> str:
 
 
 def crossings(axis: str, curve: Curve) -> list[Crossing]:
-    """Where the ratio to the base passes 1, interpolated between neighbours on logarithms of both.
+    """Where the ratio to the base passes 1, interpolated between neighbours (`way`) on the ratio's logarithm.
 
     Its interval reaches to where the bounds of the ratio's own interval pass 1: it is as wide as the data leave it.
     """
-    ratios = [r for r in curve.ratios if float(r.values[axis]) > 0]
+    ratios = curve.ratios
     places = [float(r.values[axis]) for r in ratios]
     found = []
     for left, falling in _overtakings(ratios):
@@ -169,18 +172,25 @@ def _overtakings(ratios: Sequence[Ratio]) -> list[tuple[int, bool]]:
     return found
 
 
-def _numeric(curve: Curve, axis: str) -> bool:
-    """Whether an axis has an order in which one curve can overtake another."""
-    return all(isinstance(r.values[axis], (int, float)) for r in curve.ratios)
+def ordered(curve: Curve, axis: str) -> bool:
+    """Whether an axis has an order in which one curve can overtake another: words have none, nor have yes and no."""
+    values = [r.values[axis] for r in curve.ratios]
+    return all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in values)
+
+
+def way(left: float, right: float, share: float) -> float:
+    """What lies this share of the way from one value to a larger one: on a logarithmic scale, which 0 is not on."""
+    if left <= 0:
+        return left + share * (right - left)
+    return math.exp(math.log(left) + share * (math.log(right) - math.log(left)))
 
 
 def _passing(points: Sequence[tuple[float, float]], falling: bool) -> list[float]:
-    """Where straight lines between these points, on logarithms of both, pass 1 in one direction."""
+    """Where lines between these points pass 1 in one direction, straight on the second's logarithm."""
     found = []
     for (left, a), (right, b) in pairwise(points):
         if (a > 1 >= b) if falling else (a <= 1 < b):
-            share = math.log(a) / (math.log(a) - math.log(b))
-            found.append(math.exp(math.log(left) + share * (math.log(right) - math.log(left))))
+            found.append(way(left, right, math.log(a) / (math.log(a) - math.log(b))))
     return found
 
 
@@ -233,6 +243,6 @@ def open_brackets(sweep: Sweep) -> list[tuple[float, float]]:
     found = [
         (float(curve.ratios[left].values[axis]), float(curve.ratios[left + 1].values[axis]))
         for curve in sweep.curves[1:]
-        for left, _ in (_overtakings(curve.ratios) if _numeric(curve, axis) else [])
+        for left, _ in (_overtakings(curve.ratios) if ordered(curve, axis) else [])
     ]
     return list(dict.fromkeys(found))

@@ -44,10 +44,10 @@ def needed(ratio: Interval, threshold: float) -> int | None:
     nearest bound. Stein's second stage (C. Stein, 1945) with that distance as the width wanted.
 
     Returns:
-        None where there are too few units to tell, or where more than `MOST_UNITS` would be needed: the ratio is as
-        good as the threshold itself.
+        None where there are too few units to tell, as where a bound is beyond any number, or where more than
+        `MOST_UNITS` would be needed: the ratio is as good as the threshold itself.
     """
-    if ratio.low is None or ratio.high is None or ratio.low <= 0:
+    if ratio.low is None or ratio.high is None or ratio.low <= 0 or ratio.high == math.inf:
         return None
     bound = math.log1p(threshold)
     centre, half = math.log(ratio.value), (math.log(ratio.high) - math.log(ratio.low)) / 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, NoReturn
 
 import typer
@@ -15,6 +16,7 @@ from bench.settings import RunSettings
 
 if TYPE_CHECKING:
     from bench.analyse.compare import Comparison
+    from bench.result import Result
 
 
 def compare(
@@ -24,16 +26,21 @@ def compare(
     settings: RunSettings,
     fail_on: Annotated[
         Literal["slower"] | None,
-        typer.Option("--fail-on", help="End with exit code 5 where a verdict is this.", show_default=False),
+        typer.Option(
+            "--fail-on",
+            help="End with exit code 5 where a verdict is this, with 4 where something can't be compared.",
+            show_default=False,
+        ),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Compare what is not fair to compare, and say so.")] = False,
 ) -> None:
     """Say which result is faster, by how much, and from which step on.
 
-    The ratio is that of B's time to A's. With one folder, whatever can be compared in it is.
+    The ratio is that of B's time to A's. With one folder, whatever can be compared in it is. --fail-on asks of two
+    folders that whatever A measured has its counterpart in B.
     """
     from bench.analyse.compare import compare as of
-    from bench.analyse.compare import matrix
+    from bench.analyse.compare import matrix, square
     from bench.analyse.pairing import counting, pair
     from bench.output import heads, store, verdicts
 
@@ -55,17 +62,22 @@ def compare(
     shown = [each for each in found if each not in refused]
     if refused and (pairing.asked or not shown):
         _refuse(refused[0])
-    error = _gate(shown, refused, settings.threshold) if fail_on else None
+    unchecked = pairing.unchecked
+    if not Path(results[-1]).is_dir():  # one result is asked about, not whether it has replaced a whole folder
+        asked = {each.id for each in chosen[-1]}
+        unchecked = [each for each in unchecked if each.id in asked]
+    error = _gate(shown, refused, unchecked, settings.threshold) if fail_on else None
+    groups = ([read(path_of[id(each)]) for each in members] for members in pairing.groups)
+    matrices = [shown] if pairing.asked else [matrix(members, settings.threshold) for members in groups]
     document = None
     if settings.json:
         document = {
             "comparisons": [as_json(each) for each in shown],
             "not_comparable": [as_json(each) for each in refused],
             "alone": [each.id for each in pairing.alone],
+            "matrices": [as_json(made) for each in matrices if (made := square(each))],
         }
     else:
-        groups = ([read(path_of[id(each)]) for each in members] for members in pairing.groups)
-        matrices = [shown] if pairing.asked else [matrix(members, settings.threshold) for members in groups]
         typer.echo(verdicts.text(shown, matrices), nl=False)
         for each in refused:
             typer.echo(f"not comparable: {each.other.label} and {each.base.label}; name the two to see why")
@@ -74,12 +86,15 @@ def compare(
     end(document, error)
 
 
-def _gate(shown: Sequence[Comparison], refused: Sequence[Comparison], threshold: float) -> DevbenchError | None:
+def _gate(
+    shown: Sequence[Comparison], refused: Sequence[Comparison], unchecked: Sequence[Result], threshold: float
+) -> DevbenchError | None:
     """What ends a comparison that must not be slower; none where nothing is, or may be.
 
     Args:
         shown: comparisons with their verdicts.
         refused: those that are unfair, so that they have none.
+        unchecked: results that have no partner, though they should.
         threshold: relative difference that matters.
     """
     if slower := [each for each in shown if each.verdict == "slower"]:
@@ -88,6 +103,12 @@ def _gate(shown: Sequence[Comparison], refused: Sequence[Comparison], threshold:
     if refused:
         names = ", ".join(each.other.label for each in refused)
         return NotComparable(f"not comparable, so slower can't be ruled out: {names}", "Name two of them to see why.")
+    if unchecked:
+        names = ", ".join(f"{each.spec.label} ({each.id})" for each in unchecked)
+        return NotComparable(
+            f"nothing to compare with, so slower can't be ruled out: {names}",
+            "Measure the same in both, or name two of them to see why they are not comparable.",
+        )
     if without := [each for each in shown if each.verdict == "not enough data"]:
         names = ", ".join(each.other.label for each in without)
         return RunFailed(f"no verdict, so slower can't be ruled out: {names}", "Look at whether its run failed.")

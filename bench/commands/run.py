@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,6 +14,12 @@ from bench.commands.options import with_settings
 from bench.errors import Interrupted, UsageError
 from bench.result import Result
 from bench.settings import RunSettings
+
+if TYPE_CHECKING:
+    from bench.analyse.compare import Comparison
+
+KEEP = 'mkdir -p results && docker run -v "$PWD/results:/results" --user "$(id -u):$(id -g)" …'
+"""A container whose results stay; without the folder an engine makes it, as root's, or refuses."""
 
 
 def run(
@@ -49,11 +55,12 @@ def run(
 def _tell(results: Sequence[Result], stopped: Interrupted | None, settings: RunSettings) -> None:
     """Shows what was measured, and ends with the code that this asks for."""
     if settings.json:
-        from bench.analyse.compare import side_by_side
+        from bench.analyse.compare import side_by_side, square
 
         document: dict[str, Any] = {
             "results": [as_json(each) for each in results],
             "comparisons": [as_json(c) for c in side_by_side(results, settings.threshold)],
+            "matrices": [as_json(m) for each in _matrices(results, settings.threshold) if (m := square(each))],
         }
         print_json(document | ({"error": describe(stopped)} if stopped else {}))
     elif results:
@@ -61,7 +68,7 @@ def _tell(results: Sequence[Result], stopped: Interrupted | None, settings: RunS
     if results:
         typer.echo(f"results: {settings.output}", err=True)
         if system.image() and system.fleeting(settings.output):
-            typer.echo('  They end with the container. To keep them: docker run -v "$PWD/results:/results" …', err=True)
+            typer.echo(f"  They end with the container. To keep them: {KEEP}", err=True)
     if stopped:
         complain(stopped)
     code = stopped.exit_code if stopped else exit_code(results)
@@ -86,12 +93,19 @@ def exit_code(results: Sequence[Result]) -> int:
 
 
 def _show(results: Sequence[Result], threshold: float) -> None:
-    from bench.analyse.compare import matrix, side_by_side
-    from bench.analyse.pairing import few, grouped
+    from bench.analyse.compare import side_by_side
     from bench.output.table import show
 
-    matrices = [matrix(members, threshold) for members in few(grouped(results))]
-    show(results, side_by_side(results, threshold), sys.stdout, matrices)
+    show(results, side_by_side(results, threshold), sys.stdout, _matrices(results, threshold))
+
+
+def _matrices(results: Sequence[Result], threshold: float) -> list[list[Comparison]]:
+    """Everyone with everyone of each group that is more than a pair, but for what failed."""
+    from bench.analyse.compare import matrix
+    from bench.analyse.pairing import few, grouped
+
+    groups = ([each for each in members if each.status != "failed"] for members in few(grouped(results)))
+    return [matrix(members, threshold) for members in groups]
 
 
 command = build(with_settings(run), "run")

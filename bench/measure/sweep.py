@@ -12,9 +12,10 @@ import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
-from bench.analyse.sweep import Sweep, memory_ended, open_brackets, sweep_of
+from bench.analyse.sweep import Sweep, memory_ended, open_brackets, sweep_of, way
 from bench.errors import DataError, NotApplicable, SettingsError, UsageError
 from bench.measure import stopping
 from bench.measure.plan import plan
@@ -28,7 +29,10 @@ PILOT = 3
 """Cohorts of a point: its neighbours tell of it too."""
 
 CLOSE = 1.1
-"""Neighbours nearer than this factor need no point between them."""
+"""Neighbours nearer than this factor need no point between them; of 0 a neighbour within a tenth of the axis."""
+
+MOST_FAILED = 3
+"""Points between two neighbours that failed, after which no more are tried there."""
 
 MOST_POINTS = 64
 
@@ -58,6 +62,8 @@ class Sweeping:
     results: list[Result] = field(default_factory=list)
     ended: list[tuple[Mapping[str, str], str]] = field(default_factory=list)
     """Points that memory did not hold, and on which backends."""
+    tried: list[Mapping[str, str]] = field(default_factory=list)
+    """All points, those that failed too."""
 
     def __post_init__(self) -> None:
         if self.settings.vary:
@@ -137,6 +143,7 @@ class Sweeping:
                 raise
             self.cut_short(f"{_said(point)} can't be: {error.message}")
             return False
+        self.tried.append(point)
         session = Session(group, settings, self.save, self.listener, self.new_id, ("sweep", self.id), PILOT)
         for each in session.results:
             each.swept = Swept(axes=list(self.axes))
@@ -147,14 +154,25 @@ class Sweeping:
         return True
 
     def _between(self) -> dict[str, str] | None:
-        """The middle of the widest bracket around a crossing, on a logarithmic scale; none where all are narrow."""
+        """The middle (`way`) of the widest gap around a crossing that can be measured; none where all are narrow.
+
+        A point that failed leaves no ratio, so its bracket stays, which it divides: another point there may do.
+        """
         (name,) = self.axes
-        brackets = [(low, high) for low, high in open_brackets(self.read()) if low > 0 and high / low > CLOSE]
-        for low, high in sorted(brackets, key=lambda b: b[1] / b[0], reverse=True):
-            middle = math.sqrt(low * high)
+        tried = sorted(float(point[name]) for point in self.tried if _is_number(point[name]))
+        gaps: list[tuple[float, float, float]] = []
+        for low, high in open_brackets(self.read()):
+            failed = [value for value in tried if low < value < high]
+            if len(failed) < MOST_FAILED:
+                ends = pairwise([low, *failed, high])
+                gaps += [(_width(left, right, tried[-1] - tried[0]), left, right) for left, right in ends]
+        for width, low, high in sorted(gaps, key=lambda gap: gap[0], reverse=True):
+            middle = way(low, high, 0.5)
             value = round(middle) if self.integral else float(f"{middle:.4g}")
-            if low < value < high:
-                return {name: str(value)}
+            point = {name: str(value)}
+            ended = any(_beyond(point, each) for each, _ in self.ended)
+            if width > math.log(CLOSE) and low < value < high and not ended:
+                return point
         return None
 
 
@@ -185,6 +203,11 @@ def _is_number(text: str) -> bool:
         return math.isfinite(float(text))
     except ValueError:
         return False
+
+
+def _width(low: float, high: float, axis: float) -> float:
+    """How far apart two values are: the logarithm of their factor; where there is none, their share of the axis."""
+    return math.log(high / low) if low > 0 else (high - low) / axis
 
 
 def _beyond(point: Mapping[str, str], ended: Mapping[str, str]) -> bool:

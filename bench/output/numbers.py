@@ -84,8 +84,8 @@ def factor(ratio: Interval) -> str:
 
 
 def times(ratio: Interval) -> str:
-    """A factor with its interval: "12.3 times [11.8, 12.9]"."""
-    if ratio.low is None or ratio.high is None:
+    """A factor with its interval, where that has bounds: "12.3 times [11.8, 12.9]"."""
+    if ratio.low is None or ratio.high is None or math.isinf(ratio.high):
         return f"{_digits(ratio.value)} times"
     width = max((ratio.high - ratio.low) / 2, 1e-4 * ratio.value)
     # To the first digit of the interval, but never fewer than two of the value, however wide the interval is.

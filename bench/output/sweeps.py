@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from bench.analyse.sweep import Crossing, Curve, Sweep
+from bench.analyse.sweep import Crossing, Curve, Sweep, ordered
+from bench.analyse.verdict import Word
 from bench.output import numbers
 from bench.output.lines import filled
 
 WIDTH = 80
 COLUMN = 22
+
+STANDING: dict[tuple[str, str], tuple[Word, ...]] = {
+    ("slower", "than"): ("slower",),
+    ("faster", "than"): ("faster",),
+    ("as fast", "as"): ("same",),
+    ("not told apart", "from"): ("undecided", "not enough data"),
+}
+"""How a curve stands to its base, and the word before that one's name; by which verdicts."""
 
 
 def text(sweep: Sweep, width: int = WIDTH) -> str:
@@ -48,10 +57,10 @@ def sentences(sweep: Sweep) -> list[str]:
             continue
         (name,) = sweep.axes
         told += [_crossing(name, each, curve.label, curve.base) for each in curve.crossings]
-        if curve.ratios and not all(isinstance(r.values[name], (int, float)) for r in curve.ratios):
-            told.append(f"{curve.label} is {_by_value(curve, name, curve.base)}")
-        elif not curve.crossings and curve.ratios:
-            told.append(_throughout(curve, name, curve.base))
+        if curve.ratios and not curve.crossings:
+            settled = {r.verdict for r in curve.ratios} & {"faster", "slower"}
+            throughout = ordered(curve, name) and len(settled) < 2
+            told.append((_throughout if throughout else _by_value)(curve, name, curve.base))
     for curve in sweep.curves:
         if curve.best:
             best = next(p for p in curve.points if p.values == curve.best)
@@ -67,7 +76,7 @@ def sentences(sweep: Sweep) -> list[str]:
 
 
 def _throughout(curve: Curve, name: str, base: str) -> str:
-    """Who is ahead where nobody overtakes, as far as that is settled anywhere."""
+    """Who is ahead where nobody overtakes, as far as that is settled anywhere: it is the same one wherever it is."""
     where = f"from {name} {curve.ratios[0].values[name]} to {curve.ratios[-1].values[name]}"
     settled = next((r.verdict for r in curve.ratios if r.verdict in ("faster", "slower")), None)
     if settled is None:
@@ -78,14 +87,13 @@ def _throughout(curve: Curve, name: str, base: str) -> str:
 
 
 def _by_value(curve: Curve, name: str, base: str) -> str:
-    """Where a curve is slower and where it is faster than its base, along an axis without an order."""
-    sides = {
-        word: [str(r.values[name]) for r in curve.ratios if (r.ratio.value > 1) is slower]
-        for word, slower in (("slower", True), ("faster", False))
-    }
-    told = [(word, f"at {name} {' and '.join(values)}") for word, values in sides.items() if values]
-    (word, places), *rest = told
-    return ", ".join([f"{word} than {base} {places}", *(f"{other} {there}" for other, there in rest)])
+    """Where a curve is slower than its base, where faster, and where neither: along an axis without an order."""
+    told: list[str] = []
+    for (words, link), verdicts in STANDING.items():
+        if values := [str(r.values[name]) for r in curve.ratios if r.verdict in verdicts]:
+            beside = f"{words} {link} {base}" if not told else words
+            told.append(f"{beside} at {name} {' and '.join(values)}")
+    return f"{curve.label} is {', '.join(told)}"
 
 
 def _crossing(name: str, found: Crossing, label: str, base: str) -> str:

@@ -8,8 +8,7 @@ from typing import Any
 from bench.analyse import stats
 from bench.analyse.breakeven import BreakEven
 from bench.analyse.comparable import Difference
-from bench.analyse.compare import Comparison
-from bench.analyse.pairing import MATRIX
+from bench.analyse.compare import Cell, Comparison, square
 from bench.analyse.verdict import verdict
 from bench.output import numbers
 from bench.output.lines import filled
@@ -135,41 +134,27 @@ def phases(found: Comparison) -> list[str]:
 
 
 def matrix(comparisons: Sequence[Comparison], width: int = WIDTH) -> list[str]:
-    """The row's time over the column's, and the verdict; a dash where two were not compared (`MATRIX`: how many).
+    """The row's time over the column's, and the verdict; a dash where two were not compared (`square`).
 
     Columns that a line does not hold stand below, under the rows once more.
     """
-    labels: dict[str, str] = {}
-    for each in comparisons:
-        labels.setdefault(each.base.id, each.base.label)
-        labels.setdefault(each.other.id, each.other.label)
-    cells = {(c.other.id, c.base.id): c for c in comparisons}
-    if len(labels) not in MATRIX:
+    found = square(comparisons)
+    if found is None:
         return []
-    ids = list(labels)
+    letters = [chr(65 + n) for n in range(len(found.results))]
     lines = ["time of the row over that of the column:"]
-    lines += [f"  {chr(65 + n)}  {labels[each]}" for n, each in enumerate(ids)]
+    lines += [f"  {letter}  {each.label}" for letter, each in zip(letters, found.results, strict=True)]
     abreast = max(1, (width - 5) // CELL)
-    for start in range(0, len(ids), abreast):
-        columns = list(enumerate(ids))[start : start + abreast]
-        lines.append("     " + "".join(f"{chr(65 + n):>{CELL}}" for n, _ in columns))
-        for n, row in enumerate(ids):
-            line = [_cell(cells, row, column) for _, column in columns]
-            lines.append(f"  {chr(65 + n)}  " + "".join(f"{cell:>{CELL}}" for cell in line))
+    for start in range(0, len(letters), abreast):
+        columns = slice(start, start + abreast)
+        lines.append("     " + "".join(f"{letter:>{CELL}}" for letter in letters[columns]))
+        for letter, row in zip(letters, found.rows, strict=True):
+            lines.append(f"  {letter}  " + "".join(f"{_cell(cell):>{CELL}}" for cell in row[columns]))
     return lines
 
 
-def _cell(cells: dict[tuple[str, str], Comparison], row: str, column: str) -> str:
-    if row == column:
-        return "–"
-    turned = {"faster": "slower", "slower": "faster", **SHORT}
-    found = cells.get((row, column))
-    if found is not None:
-        return f"{found.ratio.value:.3g} {SHORT.get(found.verdict, found.verdict)}" if found.ratio else "–"
-    found = cells.get((column, row))
-    if found is None or found.ratio is None:
-        return "–"
-    return f"{1 / found.ratio.value:.3g} {turned.get(found.verdict, found.verdict)}"
+def _cell(found: Cell | None) -> str:
+    return f"{found.ratio.value:.3g} {SHORT.get(found.verdict, found.verdict)}" if found else "–"
 
 
 def _counted(found: Interval, what: str) -> str:

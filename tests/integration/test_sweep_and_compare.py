@@ -9,6 +9,8 @@ import pytest
 from commandline import started
 from measuring import ONCE, SECONDS, own
 
+from bench.analyse.sweep import sweep_of
+
 pytestmark = [pytest.mark.timeout(SECONDS), pytest.mark.once]
 
 
@@ -25,6 +27,26 @@ def test_a_sweep_ends_where_memory_does_and_says_so(tmp_path: Path) -> None:
     assert found["cut_short"] == "memory ended at batch=10000000 (cpu)"
     assert {r.purpose for r in ended.every} == {"sweep"}
     assert [r.swept.cut_short for r in ended.every if r.swept] == [None, found["cut_short"]]
+
+
+def test_two_loops_are_compared_at_each_value_and_the_sweep_says_between_which_one_overtakes(tmp_path: Path) -> None:
+    words = (own("overtaken"), "--loop", "as-written,step", "--param", "size=1,2", "--max-processes", "2")
+    with started(tmp_path, "sweep", *words, "--max-time", "10m", "--point-time", "5m") as run:
+        run.process.wait(timeout=SECONDS)
+        ended = run.end()
+    assert ended.code == 0, ended.said()
+    found = sweep_of(ended.every, 0.02)
+    assert (found.axes, found.cut_short) == ({"size": [1, 2]}, None)  # nothing lies between 1 and 2
+    written, step = found.curves
+    assert (written.label, step.label, step.base) == ("cpu, as-written", "cpu, step", "cpu, as-written")
+    first, last = step.ratios
+    assert [(each.values, each.ratio.n) for each in (first, last)] == [({"size": 1}, 2), ({"size": 2}, 2)]
+    assert first.ratio.value < 1 < last.ratio.value
+    assert first.verdict == "faster"
+    (crossing,) = step.crossings
+    assert 1 < crossing.value < 2
+    assert crossing.ahead == "cpu, as-written"
+    assert "cpu, as-written overtakes cpu, step at size 1." in ended.said()
 
 
 def test_two_files_take_turns_and_end_with_a_verdict(tmp_path: Path) -> None:

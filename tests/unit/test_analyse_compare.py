@@ -355,6 +355,39 @@ def test_of_two_folders_the_same_work_is_paired_and_the_rest_is_said_to_be_alone
     assert [r.id for r in found.alone] == ["c1"]
 
 
+@pytest.mark.parametrize("changed", [{"file_sha256": "newer"}, {"threads": Threads(intra=4, inter=4)}, {"seed": 2}])
+def test_of_two_folders_a_backend_is_compared_with_itself_though_its_key_is_another(changed: dict[str, Any]) -> None:
+    before = [result(f"{backend}1", backend=backend) for backend in ("cpu", "cuda")]
+    after = [result(f"{backend}2", "h", backend=backend, **changed) for backend in ("cpu", "cuda")]
+    assert [(a.id, b.id) for a, b in pair([before, after]).pairs] == [("cpu1", "cpu2"), ("cuda1", "cuda2")]
+
+
+def test_of_two_folders_a_file_that_changed_is_compared_with_its_namesake_in_the_same_loop() -> None:
+    def of(version: str) -> list[Result]:
+        return [
+            result(f"{name} {loop} {version}", version, workload=name, file=f"/{name}.py", file_sha256=name + version,
+                   loop=loop, params={})
+            for name in ("one", "two")
+            for loop in ("fit", "step")
+        ]  # fmt: skip
+
+    found = pair([of("old"), of("new")])
+    assert [(a.id, b.id) for a, b in found.pairs] == [
+        (f"{each} old", f"{each} new") for each in ("one fit", "one step", "two fit", "two step")
+    ]
+    assert found.alone == []
+
+
+def test_of_two_folders_what_should_have_a_partner_and_has_none_is_unchecked() -> None:
+    before = [result("a1"), result("b1", workload="mnist"), result("c1", workload="matmul", params={"n": 4})]
+    unfair = result("b2", "h", workload="mnist", backend="cuda", dtype="float64")
+    after = [result("a2", "h"), unfair, result("d2", "h", workload="new")]
+    found = pair([before, after])
+    assert [r.id for r in found.alone] == ["b1", "c1", "b2", "d2"]
+    assert [r.id for r in found.unchecked] == ["b1", "c1", "b2"]
+    assert pair([[*before, *after]]).unchecked == []
+
+
 def test_of_repetitions_the_newest_counts() -> None:
     runs = [result(str(n), str(n), created=MOMENT + timedelta(hours=n)) for n in range(3)]
     found = pair([[*runs], [result("x", "x", loop="fit", xla=False)]])

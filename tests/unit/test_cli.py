@@ -317,7 +317,7 @@ def test_run_as_json_is_one_document_with_all_that_the_files_hold(monkeypatch: p
     done = finish(monkeypatch, both, "run", "cifar", "--json")
     told = json.loads(done.stdout, parse_constant=pytest.fail)
     assert done.exit_code == 1
-    assert list(told) == ["results", "comparisons"]
+    assert list(told) == ["results", "comparisons", "matrices"]
     assert [Result.model_validate(each).id for each in told["results"]] == ["a", "b"]
 
 

@@ -9,11 +9,14 @@ from typing import Any
 
 import pytest
 from test_analyse_compare import NOISE, measured
+from typer import Exit
 from typer.testing import CliRunner, Result
 
 from bench.cli import app
+from bench.commands import run
 from bench.output import store
 from bench.result import Failure
+from bench.settings import load
 
 
 def devbench(*words: str) -> Result:
@@ -81,6 +84,48 @@ def test_what_is_unfair_in_two_folders_does_not_pass_for_what_is_not_slower(tmp_
     assert devbench(*both, "--fail-on", "slower", "--force").exit_code != 4
 
 
+LARGE: dict[str, Any] = {"backend": "cuda", "params": {"batch": 64, "epochs": 2}}
+
+
+@pytest.mark.parametrize("changes", [None, {**LARGE, "dtype": "float64", "loop": "fit"}])
+def test_what_has_no_fair_partner_in_two_folders_does_not_pass_for_what_is_not_slower(
+    tmp_path: Path, changes: dict[str, Any] | None
+) -> None:
+    step = [0.01 * n for n in NOISE]
+    old, new = tmp_path / "old", tmp_path / "new"
+    saved(old, step, "20260101T030405000-aaaaaaaa")
+    saved(old, step, "20260101T030405000-bbbbbbbb", **LARGE)
+    saved(new, step, "20260102T030405000-cccccccc")
+    if changes is not None:
+        saved(new, step, "20260102T030405000-dddddddd", **changes)
+    assert devbench(str(old), str(new)).exit_code == 0
+    gated = devbench(str(old), str(new), "--fail-on", "slower")
+    assert gated.exit_code == 4
+    assert "cifar on cuda, as-written (20260101T030405000-bbbbbbbb)" in gated.stderr
+    assert ("cifar on cuda, fit (20260102T030405000-dddddddd)" in gated.stderr) is (changes is not None)
+    assert "aaaaaaaa" not in gated.stderr
+
+
+def test_one_result_against_a_folder_need_not_replace_all_of_it(tmp_path: Path) -> None:
+    step = [0.01 * n for n in NOISE]
+    for name, changes in (("aaaaaaaa", {}), ("bbbbbbbb", LARGE)):
+        saved(tmp_path / "old", step, f"20260101T030405000-{name}", **changes)
+    new = saved(tmp_path / "new", step, "20260102T030405000-cccccccc")
+    assert devbench(str(tmp_path / "old"), new, "--fail-on", "slower").exit_code == 0
+    unfair = {"backend": "cuda", "dtype": "float64", "loop": "fit"}
+    other = saved(tmp_path / "new", step, "20260102T030405000-dddddddd", **unfair)
+    assert devbench(str(tmp_path / "old"), other, "--fail-on", "slower").exit_code == 4
+
+
+def test_a_workload_that_only_the_second_folder_has_is_new_and_passes_but_is_said(tmp_path: Path) -> None:
+    both = folders(tmp_path, {})
+    saved(Path(both[1]), [0.01], "20260109T030405000-cccccccc", workload="mnist")
+    done = devbench(*both, "--fail-on", "slower")
+    assert done.exit_code == 0
+    assert "nothing to compare with: mnist on cpu, as-written (20260109T030405000-cccccccc)" in done.stdout
+    assert devbench(*reversed(both), "--fail-on", "slower").exit_code == 4  # from which it is gone
+
+
 def test_folders_of_which_nothing_is_fair_to_compare_are_refused_with_the_reason(tmp_path: Path) -> None:
     done = devbench(*folders(tmp_path, {"fit": "not a number", "as-written": "not a number"}))
     assert done.exit_code == 4
@@ -119,6 +164,43 @@ def test_three_results_make_a_matrix(two: tuple[str, str], tmp_path: Path) -> No
     assert "B  cifar on cuda, as-written" in done.stdout
     row = next(line for line in done.stdout.splitlines() if line.startswith("  C   "))
     assert row.split() == ["C", "0.5", "faster", "0.385", "faster", "–"]
+
+
+def test_the_document_holds_the_matrix_that_is_printed(two: tuple[str, str], tmp_path: Path) -> None:
+    third = saved(tmp_path, [0.005 * n for n in NOISE], "20260102T030405000-dddddddd", backend="directml")
+    for named in ((*two, third), (str(tmp_path),)):  # each pair asked for; a group that took turns
+        (matrix,) = json.loads(devbench(*named, "--json").stdout)["matrices"]
+        assert [each["label"] for each in matrix["results"]] == [
+            f"cifar on {backend}, as-written" for backend in ("cpu", "cuda", "directml")
+        ]
+        told = [
+            [cell and (round(cell["ratio"]["value"], 3), cell["verdict"]) for cell in row] for row in matrix["rows"]
+        ]
+        assert told == [
+            [None, (0.769, "faster"), (2.0, "slower")],
+            [(1.3, "slower"), None, (2.6, "slower")],
+            [(0.5, "faster"), (0.385, "faster"), None],
+        ]
+        first = matrix["rows"][0][1]
+        assert first["ratio"]["low"] < first["ratio"]["value"] < first["ratio"]["high"] < 1
+        assert first["unit"] == "step"
+    assert json.loads(devbench(*two, "--json").stdout)["matrices"] == []
+
+
+def test_a_runs_document_holds_the_matrix_that_its_table_prints_without_what_failed(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    group = [measured([0.01 * each * n for n in NOISE], name=str(each), params={"batch": each}) for each in (1, 2, 4)]
+    broken = measured([], name="8", backend="cuda", status="failed", failure=Failure(kind="error", message="it broke"))
+    with pytest.raises(Exit):
+        run._tell([*group, broken], None, load(json=True, output=str(tmp_path)))
+    (matrix,) = json.loads(capsys.readouterr().out)["matrices"]
+    assert [each["id"] for each in matrix["results"]] == ["1", "2", "4"]
+    assert [[cell and round(cell["ratio"]["value"], 3) for cell in row] for row in matrix["rows"]] == [
+        [None, 0.5, 0.25],
+        [2.0, None, 0.5],
+        [4.0, 2.0, None],
+    ]
 
 
 def test_a_matrix_of_named_results_holds_what_was_forced_and_one_of_two_is_none(

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import random
 from typing import Any
 
 import pytest
 from test_analyse_compare import measured
 
+from bench.analyse import stats
+from bench.analyse.stats import Contrast
 from bench.measure import stopping
 from bench.result import Interval, Projection
 from bench.settings import RunSettings, load
@@ -93,6 +96,18 @@ def test_a_ladder_is_done_when_neighbours_are_told_apart() -> None:
     assert told is not None
     assert told.settled
     assert told.decided
+
+
+@pytest.mark.parametrize("apart", [2.3, 30.0, -30.0])
+def test_two_cohorts_whose_ratios_are_worlds_apart_are_undecided_whatever_a_float_holds(apart: float) -> None:
+    found = stopping.compared([Contrast.paired([0.0, 0.0], [0.0, apart])], 0.02)
+    assert found is not None
+    assert (found.settled, found.decided, found.clear) == (False, False, False)
+    assert found.needed is None or found.needed > 2
+    looks = Contrast.paired([0.0, 0.0], [0.0, apart]).ratio(0.999)
+    assert looks.low == pytest.approx(0.0, abs=1e-100)
+    assert looks.high == math.inf
+    assert stats.inverse(looks).low == 0.0
 
 
 def test_a_ratio_too_near_the_threshold_says_that_no_number_is_enough() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ import pytest
 from synthetic import result
 from test_analyse_compare import sample
 
-from bench.analyse.sweep import sweep_of
+from bench.analyse.sweep import Sweep, sweep_of
 from bench.errors import SettingsError
 from bench.measure import sweep as measuring
 from bench.measure.sweep import Sweeping, axes_of
@@ -33,10 +33,19 @@ NOISE = (1.0, 1.01, 0.99)
         ("0..10+5", ["0", "5", "10"]),
         ("16, 64,256", ["16", "64", "256"]),
         ("0.001..0.1*10", ["0.001", "0.01", "0.1"]),
+        ("model,serial", ["model", "serial"]),
+        ("../a,../b", ["../a", "../b"]),
     ],
 )
 def test_a_range_doubles_unless_it_says_otherwise_and_ends_with_its_end(text: str, values: list[str] | None) -> None:
     assert axis(text) == values
+
+
+@pytest.mark.parametrize(
+    "text", ["../data", "..", "data/../other", "[4,8]", "(4, 8)", "[[1,2],[3]]", '{"a": 1, "b": 2}', '"a,b"', "'1..4'"]
+)
+def test_a_value_whose_commas_and_dots_are_its_own_is_held_fixed(text: str) -> None:
+    assert axes_of({"batch": "1,2", "value": text}) == {"batch": ["1", "2"]}
 
 
 @pytest.mark.parametrize("text", ["8..1", "0..8", "1..8*1", "1..8+0", "a..b", "1..", "1..100000+1", "1..2..3"])
@@ -110,6 +119,59 @@ def test_curves_that_do_not_meet_say_who_is_ahead() -> None:
     assert "cpu, as-written is ahead of cuda, as-written from batch 1 to 64: nobody overtakes" in told
 
 
+def along(axis: str, times: Mapping[Any, tuple[float, float]], noise: Sequence[float] = NOISE) -> Sweep:
+    """A sweep whose step takes so long at each value: on the CPU, and on the GPU with noise."""
+    found = []
+    for value, steps in times.items():
+        for backend, step, levels in (("cpu", steps[0], [1.0] * len(noise)), ("cuda", steps[1], noise)):
+            made = at(1, step, backend, levels)
+            made.swept = Swept(axes=[axis])
+            made.spec.params[axis] = value
+            made.group = f"group{value}"
+            found.append(made)
+    return sweep_of(found, 0.02)
+
+
+def test_from_0_on_a_crossing_is_interpolated_without_a_logarithm() -> None:
+    sweep = along("workers", {0: (0.02, 0.01), 4: (0.01, 0.02), 8: (0.01, 0.02)})
+    (found,) = sweep.curves[1].crossings
+    assert found.value == pytest.approx(2.0, rel=0.01)
+    assert found.ahead == "cpu, as-written"
+    assert found.low is not None
+    assert found.high is not None
+    assert 0 < found.low < found.value < found.high < 4
+    told = " ".join(sweeps.sentences(sweep))
+    assert "cpu, as-written overtakes cuda, as-written at workers 2" in told
+    assert "nobody overtakes" not in told
+
+
+def test_yes_and_no_have_no_order_in_which_one_overtakes() -> None:
+    sweep = along("shuffle", {False: (0.02, 0.01), True: (0.01, 0.02)})
+    assert sweep.curves[1].crossings == []
+    told = " ".join(sweeps.sentences(sweep))
+    assert "cuda, as-written is slower than cpu, as-written at shuffle True, faster at shuffle False" in told
+    assert "nobody overtakes" not in told
+
+
+def test_nobody_is_ahead_throughout_who_is_behind_anywhere() -> None:
+    sweep = along("batch", {1: (0.02, 0.01), 4: (0.01, 0.02)})
+    sweep.curves[1].crossings = []
+    told = " ".join(sweeps.sentences(sweep))
+    assert "cuda, as-written is slower than cpu, as-written at batch 4, faster at batch 1" in told
+    assert "nobody overtakes" not in told
+
+
+def test_words_that_noise_alone_tells_apart_are_neither_slower_nor_faster() -> None:
+    quiet, loud = (1.0, 1.001, 0.999), (1.0, 1.3, 0.7)
+    times = {"model": (0.01, 0.01001), "serial": (0.01, 0.009967)}
+    (told,) = [each for each in sweeps.sentences(along("place", times, quiet)) if "does most" not in each]
+    assert told == "cuda, as-written is as fast as cpu, as-written at place model and serial"
+    (told,) = [each for each in sweeps.sentences(along("place", times, loud)) if "does most" not in each]
+    assert told == "cuda, as-written is not told apart from cpu, as-written at place model and serial"
+    mixed = sweeps.sentences(along("place", {**times, "parallel": (0.01, 0.02)}, quiet))
+    assert mixed[0].endswith("slower than cpu, as-written at place parallel, as fast at place model and serial")
+
+
 def test_the_end_of_memory_is_a_finding_in_the_table_and_in_a_sentence() -> None:
     points = two_lines(11.0)
     points[-1].failure = Failure(kind="memory", message="OOM when allocating tensor")
@@ -138,12 +200,22 @@ class Fake:
 
     measured: list[int]
 
+    @staticmethod
+    def steps(batch: int) -> tuple[float, float]:
+        """Seconds of a step on the CPU and on the GPU."""
+        return 0.001 * batch, 0.001 * math.sqrt(batch * 11)
+
+    @staticmethod
+    def failure(batch: int) -> Failure | None:
+        """What the GPU fails of."""
+        return Failure(kind="memory", message="OOM") if batch > 100 else None
+
     def __init__(self, group: Any, settings: Any, *_: Any, **__: Any) -> None:
         batch = int(settings.param["batch"])
         Fake.measured.append(batch)
-        cpu, cuda = at(batch, 0.001 * batch, "cpu"), at(batch, 0.001 * math.sqrt(batch * 11), "cuda")
-        if batch > 100:
-            cuda.failure = Failure(kind="memory", message="OOM")
+        assert len(Fake.measured) < 100, "it does not end"
+        cpu, cuda = (at(batch, step, name) for step, name in zip(Fake.steps(batch), ("cpu", "cuda"), strict=True))
+        cuda.failure = Fake.failure(batch)
         self.results = [cpu, cuda]
         for each in self.results:
             each.spec.params["epochs"] = int(settings.param.get("epochs", "1"))
@@ -172,6 +244,48 @@ def test_further_points_close_in_on_the_crossing(faked: type[Fake]) -> None:
     assert {10, 11, 12} & set(faked.measured[3:])
     assert found.curves[1].crossings[0].value == pytest.approx(11, rel=0.02)
     assert len(faked.measured) == len(set(faked.measured)) <= 9
+
+
+def failing(kind: Any, *values: int) -> Any:
+    """Fails at these batches only."""
+    return staticmethod(lambda batch: Failure(kind=kind, message="it broke") if batch in values else None)
+
+
+def test_a_point_that_fails_between_two_others_is_not_measured_again_but_another_is(
+    faked: type[Fake], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(faked, "failure", failing("error", 23))
+    found = sweeping("1..64*8").run()
+    assert faked.measured[:4] == [1, 8, 64, 23]
+    assert len(faked.measured) == len(set(faked.measured)) <= 10
+    assert {10, 11, 12} & set(faked.measured)
+    assert found.curves[1].crossings[0].value == pytest.approx(11, rel=0.02)
+
+
+def test_where_point_after_point_fails_no_more_are_tried(faked: type[Fake], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(faked, "failure", failing("error", *range(9, 64)))
+    found = sweeping("1..64*8").run()
+    assert len(faked.measured) == len(set(faked.measured)) == 3 + measuring.MOST_FAILED
+    assert found.curves[1].crossings[0].value == pytest.approx(11, rel=0.02)
+
+
+def test_no_point_between_two_others_is_larger_than_one_that_memory_did_not_hold(
+    faked: type[Fake], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(faked, "failure", failing("memory", 23))
+    sweeping("1..64*8").run()
+    assert faked.measured[:4] == [1, 8, 64, 23]
+    assert max(faked.measured[4:]) < 23
+    assert len(faked.measured) == len(set(faked.measured))
+
+
+def test_points_close_in_on_a_crossing_next_to_0_down_to_a_tenth_of_the_axis(
+    faked: type[Fake], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(faked, "steps", staticmethod(lambda batch: (0.001 * (1 + batch), 0.0035)))
+    found = sweeping("0..96+96").run()
+    assert faked.measured == [0, 96, 48, 24, 12, 6]
+    assert 0 < found.curves[1].crossings[0].value < 6
 
 
 def test_larger_points_than_memory_holds_are_not_tried(faked: type[Fake]) -> None:

@@ -211,6 +211,10 @@ def test_keys_and_metrics_of_the_fields_are_their_own() -> None:
     assert len(set(gauges)) == len(gauges)
 
 
+def test_a_factor_whose_bound_is_beyond_any_number_has_no_interval() -> None:
+    assert numbers.times(Interval(value=3.0, low=0.0, high=math.inf, n=2)) == "3.00 times"
+
+
 @pytest.mark.parametrize(
     ("value", "error", "shown"),
     [

@@ -1,0 +1,38 @@
+"""Multiplies matrices: as written they are 256 wide whatever is asked for, in a step 64 and then 8 times as wide."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from pydantic import BaseModel
+
+
+class Params(BaseModel):
+    size: int = 1
+
+
+def inputs() -> Any:
+    return (np.float32(1.0),)
+
+
+def step(p: Params) -> Any:
+    def run(x: Any) -> Any:
+        return product(x, 64 * 8 ** (p.size - 1))
+
+    return run
+
+
+def as_written() -> Iterator[Any]:
+    run = tf.function(lambda x: product(x, 256))
+    while True:
+        yield run(tf.constant(1.0))
+
+
+def product(x: Any, side: int) -> Any:
+    value = tf.fill((side, side), x / side)
+    for _ in range(16):
+        value = value @ value
+    return tf.reduce_sum(value)
