@@ -106,11 +106,8 @@ lock: $(TOOLS)/.made ## make the locks anew from pyproject.toml (UPGRADE=1: with
 images: ## build the container images: all, or IMAGES="cpu cuda" (ENGINE=docker BASE_IMAGE=…)
 	images/build $(IMAGES)
 
-sbom: $(VENV)/.dev ## write the bill of materials of each image that is built into dist/
-	@mkdir -p dist; for backend in $(or $(IMAGES),$(patsubst Dockerfile.%,%,$(wildcard Dockerfile.*))); do \
-		$(VENV)/bin/python images/sbom.py devbench:$$backend >dist/devbench-$$backend.cdx.json || exit 1; \
-		echo "dist/devbench-$$backend.cdx.json"; \
-	done
+sbom: $(VENV)/.dev ## write the bill of materials of each image that is built into dist/, or of IMAGES="cpu hub"
+	$(VENV)/bin/python images/sbom.py $(IMAGES)
 
 chart: ## package the Helm chart into dist; OCI=oci://REGISTRY/PATH pushes it there (OCI_OPTIONS=--plain-http)
 	@command -v helm >/dev/null || { echo >&2 "There is no helm on the path. It builds from Go:"; \

@@ -48,12 +48,20 @@ def images(named: list[str]) -> list[str]:
     return [name for name in wanted if any(each.removeprefix("localhost/") == name for each in there)]
 
 
+def base(image: str) -> str:
+    """The image that an image was built from."""
+    (known,) = json.loads(engine("image", "inspect", image))
+    return str(known["Config"]["Labels"]["org.opencontainers.image.base.name"])
+
+
 def weigh(image: str) -> None:
     """Prints an image's size against the claim, and the largest parts of it."""
     (known,) = json.loads(engine("image", "inspect", image))
     claim = CLAIMED.get(image.rpartition(":")[2].rpartition("-")[2])
     against = f", claimed {claim / 1e9:.1f} GB" if claim else ""
-    print(f"{image}: {known['Size'] / 1e9:.2f} GB unpacked{against}")
+    (below,) = json.loads(engine("image", "inspect", base(image)))
+    print(f"{image}: {known['Size'] / 1e9:.3f} GB unpacked{against}")
+    print(f"  of it {below['Size'] / 1e6:.0f} MB are the base image's, {base(image)}")
     python = ("--entrypoint=/opt/devbench/bin/python", image, "-c", SIZES)
     held: dict[str, Any] = json.loads(engine("run", "--rm", "--network=none", "--user=0", *python))
     parts = sorted(held.items(), key=lambda item: -item[1])
@@ -64,9 +72,7 @@ def weigh(image: str) -> None:
 
 def start(image: str, rounds: int) -> None:
     """Prints how long help takes, over a container of its base image that does nothing."""
-    (known,) = json.loads(engine("image", "inspect", image))
-    base = known["Config"]["Labels"]["org.opencontainers.image.base.name"]
-    bare = ("run", "--rm", "--network=none", "--entrypoint=/bin/true", base)
+    bare = ("run", "--rm", "--network=none", "--entrypoint=/bin/true", base(image))
     commands = {"bare": bare, "help": ("run", "--rm", "--network=none", image, "--help")}
     times: dict[str, list[float]] = {name: [] for name in commands}
     for _ in range(rounds):

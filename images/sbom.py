@@ -1,8 +1,9 @@
 """The bill of materials of an image that is built, as CycloneDX JSON: Python packages and the system's, with licences.
 
-    python images/sbom.py devbench:cpu >devbench-cpu.cdx.json
+    python images/sbom.py                 writes those of all images that are built into dist/
+    python images/sbom.py cpu hub         those of these
 
-`ENGINE` names podman or docker, as for `images/build`. One image gives one document, to the byte.
+`ENGINE` names podman or docker and `NAME` the images, as for `images/build`. One image gives one document, to the byte.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ from cyclonedx.output import make_outputter
 from cyclonedx.schema import OutputFormat, SchemaVersion
 from packageurl import PackageURL
 
-INVENTORY = Path(__file__).parent / "inventory.py"
+ROOT = Path(__file__).resolve().parent.parent
+INVENTORY = ROOT / "images" / "inventory.py"
+NAME = os.environ.get("NAME") or "devbench"
 LABEL = "org.opencontainers.image."
 
 
@@ -42,8 +45,8 @@ def engine() -> str:
     return found
 
 
-def told(*words: str, given: str = "") -> Any:
-    """The JSON that the engine prints.
+def told(*words: str, given: str = "") -> str:
+    """What the engine prints.
 
     Raises:
         SystemExit: with its words, where it fails.
@@ -51,7 +54,12 @@ def told(*words: str, given: str = "") -> Any:
     done = subprocess.run([engine(), *words], input=given, capture_output=True, text=True)
     if done.returncode:
         sys.exit(done.stderr.strip())
-    return json.loads(done.stdout)
+    return done.stdout
+
+
+def built() -> set[str]:
+    """The names of all images that are there, as they were given when they were built."""
+    return {name.removeprefix("localhost/") for name in told("images", "--format", "{{.Repository}}:{{.Tag}}").split()}
 
 
 def bill(image: str) -> Bom:
@@ -60,9 +68,9 @@ def bill(image: str) -> Bom:
     Args:
         image: its name.
     """
-    (known,) = told("image", "inspect", image)
+    (known,) = json.loads(told("image", "inspect", image))
     python = ("run", "--rm", "--interactive", "--network=none", "--entrypoint=/opt/devbench/bin/python", image, "-")
-    found = told(*python, given=INVENTORY.read_text(encoding="utf-8"))
+    found = json.loads(told(*python, given=INVENTORY.read_text(encoding="utf-8")))
     labels = known["Config"]["Labels"]
     whole = Component(
         name=image.partition(":")[0],
@@ -116,11 +124,39 @@ def _licences(names: Iterable[str]) -> list[Any]:
     return [made.make_with_name(name) for name in listed]
 
 
-def main(image: str) -> None:
-    """Prints the document of an image."""
-    outputter = make_outputter(bill(image), OutputFormat.JSON, SchemaVersion.V1_6)
-    print(outputter.output_as_string(indent=1))
+def document(image: str) -> str:
+    """The bill of materials of an image, as text."""
+    return str(make_outputter(bill(image), OutputFormat.JSON, SchemaVersion.V1_6).output_as_string(indent=1))
+
+
+def main(named: list[str]) -> None:
+    """Writes the documents of images; what is not built and was not asked for by name is left out, and told.
+
+    Args:
+        named: the images' tags; without one those of all Dockerfiles.
+
+    Raises:
+        SystemExit: a named one is not built, or none is.
+    """
+    there, folder = built(), Path("dist")
+    written = []
+    for tag in named or sorted(path.name.partition(".")[2] for path in ROOT.glob("Dockerfile.*")):
+        image = f"{NAME}:{tag}"
+        if image not in there:
+            said = f"{image} is not built: make images IMAGES={tag}"
+            if named:
+                sys.exit(said)
+            print(said, file=sys.stderr)
+            continue
+        folder.mkdir(exist_ok=True)
+        path = folder / f"devbench-{tag}.cdx.json"
+        temporary = path.with_suffix(".tmp")
+        temporary.write_text(document(image) + "\n", encoding="utf-8")
+        written.append(temporary.replace(path))
+        print(path)
+    if not written:
+        sys.exit("none of the images is built: make images")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(sys.argv[1:])

@@ -143,7 +143,9 @@ def where(environment: Mapping[str, Any]) -> str:
 
 
 def deployment(root: Path = ROOT, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """What is known of the image and the place that this was put into; podman tells the image's id by itself.
+    """What is known of the image and the place that this was put into.
+
+    Podman tells the image's id to a container with `--privileged` only; any other one knows it by its variable alone.
 
     Args:
         root: the folder that stands for `/`.

@@ -21,9 +21,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from bench import system
 from bench.analyse.explain import Explanation
 from bench.errors import DataError, OutputError
+from bench.output import mounting
 from bench.result import SCHEMA_VERSION, Result
 
 SUFFIX = ".json"
@@ -294,6 +294,6 @@ def _replace(temporary: Path, path: Path) -> None:
 def _unwritable(folder: Path, error: OSError, option: str = "--output") -> OutputError:
     what = "results" if option == "--output" else f"{option.lstrip('-')}s"
     hint = f"Choose another folder with {option} (or DEVBENCH_{option.lstrip('-').upper()})."
-    if system.image():
-        hint += "\nIf it is mounted, run the container as its owner: docker run --user $(id -u):$(id -g) …"
+    if isinstance(error, PermissionError) and (more := mounting.hint(folder)):
+        hint += f"\n{more}"
     return OutputError(f"{what} can't be written to {folder}: {error.strerror or error}", hint)

@@ -8,9 +8,11 @@ import pytest
 
 from bench.errors import OutputError
 from bench.machine.environment import deployment
-from bench.output import store
+from bench.output import mounting, store
 from bench.settings import load
 from bench.system import IMAGE_VARIABLE, fleeting, image
+
+ROOT = Path(__file__).resolve().parents[2]
 
 MOUNTS = """30 1 0:26 / / rw - overlay overlay rw
 31 30 0:27 / /tmp rw - tmpfs tmpfs rw
@@ -48,14 +50,43 @@ def test_the_id_of_the_image_is_taken_from_podman_where_it_tells_it(tmp_path: Pa
     assert deployment(tmp_path / "none", {}) == {}
 
 
-def test_in_an_image_a_folder_that_can_not_be_written_is_explained_by_its_owner(
+def test_in_an_image_too_what_has_nothing_to_do_with_rights_is_not_blamed_on_the_owner(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "file").touch()
-    with pytest.raises(OutputError) as plain:
-        store.prepare(tmp_path / "file")
-    assert "--user" not in plain.value.hint
     monkeypatch.setenv(IMAGE_VARIABLE, "devbench:cpu")
-    with pytest.raises(OutputError) as inside:
+    (tmp_path / "file").touch()
+    with pytest.raises(OutputError) as caught:
         store.prepare(tmp_path / "file")
-    assert "--user $(id -u):$(id -g)" in inside.value.hint
+    assert caught.value.hint == "Choose another folder with --output (or DEVBENCH_OUTPUT)."
+
+
+HOSTS = "         0          0 4294967295\n"
+ROOTLESS = "         0       1000          1\n         1     100000      65536\n"
+
+
+@pytest.mark.parametrize(
+    ("owner", "user_ids", "said"),
+    [
+        ((4711, 4712), HOSTS, ["User 4711 owns it", "docker run --user 4711:4712 …"]),
+        ((0, 0), HOSTS, ["root owns it", "chown", "`mkdir`", "docker run --user $(id -u):$(id -g) …"]),
+        ((4711, 4712), "", ["User 4711 owns it"]),
+        ((0, 0), ROOTLESS, ["podman run --userns=keep-id --user $(id -u):$(id -g) …"]),
+        ((65534, 65534), ROOTLESS, ["podman run --userns=keep-id"]),
+        ((1000, 1000), ROOTLESS, ["SELinux", "…:/results:z"]),
+        ((1000, 1000), HOSTS, ["SELinux", "…:/results:z"]),
+    ],
+)
+def test_who_may_not_write_a_mounted_folder_is_told_whose_it_is_and_how_to_start_the_container(
+    owner: tuple[int, int], user_ids: str, said: list[str]
+) -> None:
+    hint = mounting.how(Path("/results"), owner, 1000, user_ids)
+    assert [part for part in said if part not in hint] == []
+    assert ("userns" in hint) == ("--userns=keep-id" in " ".join(said))
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/reference.md", "bench/commands/run.py"])
+def test_whoever_is_told_to_mount_a_folder_for_results_is_told_to_make_it_first(page: str) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    mount = text.index('-v "$PWD/results:/results"')
+    assert "mkdir -p results" in text[mount - 200 : mount]
+    assert '--user "$(id -u):$(id -g)"' in text[mount - 200 : mount + 200]
