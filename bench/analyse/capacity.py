@@ -91,7 +91,8 @@ def under_the_roof(roofline: Roofline, share: float) -> Iterator[Finding]:
     cause, sentence, named, cure = ROOFS[roof]
     yield Finding(
         cause=cause,
-        sentence=f"{sentence} about as fast as it can: {attained:.0%} of the {named}",
+        sentence=f"for {min(1.0, share):.0%} of the step {sentence} about as fast as it can: {attained:.0%} of the "
+        f"{named}",
         evidence=f"{roofline.attained / 1e9:.3g} GFLOP/s at {roofline.intensity:.3g} operations a byte; a matrix "
         f"product attains {roofline.compute_roof / 1e9:.3g}, memory allows {roofline.memory_roof / 1e9:.3g}",
         cure=cure,

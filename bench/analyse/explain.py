@@ -24,17 +24,53 @@ from bench.analyse.verdict import Word, verdict
 from bench.result import SCHEMA_VERSION, Interval, Profile, Record, Result
 from bench.spec import LOOPS, Loop
 
-STEPS_DOWN: dict[tuple[Loop, Loop], tuple[str, str]] = {
-    ("as-written", "fit"): ("the program's own loop", "shuffling, callbacks and logging beyond a bare fit"),
-    ("as-written", "step"): ("the program's own loop", "Python, conversions and reads between its steps"),
-    ("fit", "step"): ("Keras' fit", "bookkeeping around the train step"),
-    ("as-written", "host-batches"): ("the program's own loop and its input", "everything but a step on ready batches"),
-    ("step", "host-batches"): ("input", "making the batches"),
-    ("fit", "host-batches"): ("input and fit", "making the batches, and bookkeeping around the train step"),
-    ("host-batches", "resident"): ("copies", "converting batches and moving them to the device"),
-    ("resident", "fused"): ("dispatch", "calling TensorFlow once a step"),
+
+class Between(NamedTuple):
+    """What lies between two rungs: in a word, in a few, and what to change where it is large."""
+
+    name: str
+    what: str
+    cure: str
+
+
+_BARE_LOOP = "Let its loop do no more than call one tf.function: convert data once before it, read results back seldom."
+_MANY_STEPS = "Several steps for each call of TensorFlow: compile(steps_per_execution=32)."
+_AHEAD = "Make batches ahead: map(…, num_parallel_calls=tf.data.AUTOTUNE), prefetch; cache() what does not change."
+
+STEPS_DOWN: dict[tuple[Loop, Loop], Between] = {
+    ("as-written", "fit"): Between(
+        "the program's own loop",
+        "shuffling, callbacks and logging beyond a bare fit",
+        "Shuffle once before training or in tf.data, and let callbacks and output wait for an epoch's end.",
+    ),
+    ("as-written", "step"): Between(
+        "the program's own loop", "Python, conversions and reads between its steps", _BARE_LOOP
+    ),
+    ("fit", "step"): Between("Keras' fit", "bookkeeping around the train step", _MANY_STEPS),
+    ("as-written", "host-batches"): Between(
+        "the program's own loop and its input", "everything but a step on ready batches", f"{_BARE_LOOP} {_AHEAD}"
+    ),
+    ("step", "host-batches"): Between("input", "making the batches", _AHEAD),
+    ("fit", "host-batches"): Between(
+        "input and fit", "making the batches, and bookkeeping around the train step", f"{_AHEAD} {_MANY_STEPS}"
+    ),
+    ("host-batches", "resident"): Between(
+        "copies",
+        "converting batches and moving them to the device",
+        "Hand a step tensors, not arrays: what fits the device once, before training, in the dtype that the step "
+        "computes in; what does not, ahead of its step by tf.data's prefetch_to_device.",
+    ),
+    ("resident", "fused"): Between(
+        "dispatch",
+        "calling TensorFlow once a step",
+        "A larger batch, with the learning rate that it wants; or several steps for each call: a loop within the "
+        "tf.function, in fit compile(steps_per_execution=32).",
+    ),
 }
-"""Upper rung, lower rung: what lies between them, in a word and in a few."""
+"""Upper rung, lower rung: what lies between them."""
+
+LARGE = 0.05
+"""From this share of a step on a part is said what to change of it."""
 
 
 class Part(Record):
@@ -47,6 +83,7 @@ class Part(Record):
     seconds: float = Field(description="of a step, mean over cohorts")
     share: Interval = Field(description="of the program's own step, at the level at which all of them hold together")
     measurable: bool = Field(description="whether the interval is clear of 0")
+    cure: str = Field("", description="what to change, where it takes much of the step")
 
 
 class Named(NamedTuple):
@@ -79,7 +116,9 @@ class Finding(Record):
     evidence: str
     cure: str = ""
     share: float | None = Field(
-        None, description="of the step (of an epoch, for what comes once in each), where that was measured; at most"
+        None,
+        description="of the step, at most; of an epoch or of the training, for what comes once in it; none where it "
+        "was not measured",
     )
 
 
@@ -146,13 +185,17 @@ def simultaneous(count: int) -> float:
     return 1 - (1 - stats.CONFIDENCE) / max(1, count)
 
 
-def between(upper: Loop, lower: Loop) -> tuple[str, str]:
-    """What lies between two rungs, in a word and in a few, also where rungs between them are missing."""
-    if (upper, lower) in STEPS_DOWN:
-        return STEPS_DOWN[upper, lower]
-    loops = LOOPS[LOOPS.index(upper) : LOOPS.index(lower) + 1]
-    found = [STEPS_DOWN[pair] for pair in pairwise(loops) if pair in STEPS_DOWN]
-    return " and ".join(name for name, _ in found), "; ".join(what for _, what in found)
+def between(upper: Result, lower: Result) -> Between:
+    """What lies between two rungs, also where rungs between them are missing."""
+    pair = upper.spec.loop, lower.spec.loop
+    if stats.told(upper.samples, "run_eagerly") and not stats.told(lower.samples, "run_eagerly"):
+        what = f"operations one by one from Python, where {lower.spec.loop} runs a graph"
+        return Between("eager execution", what, "Compile the model without run_eagerly.")
+    if pair in STEPS_DOWN:
+        return STEPS_DOWN[pair]
+    loops = LOOPS[LOOPS.index(pair[0]) : LOOPS.index(pair[1]) + 1]
+    names, whats, cures = zip(*(STEPS_DOWN[each] for each in pairwise(loops) if each in STEPS_DOWN), strict=True)
+    return Between(" and ".join(names), "; ".join(whats), " ".join(cures))
 
 
 def ladder(rungs: Sequence[Result]) -> tuple[list[Part], Interval, int]:
@@ -172,25 +215,23 @@ def ladder(rungs: Sequence[Result]) -> tuple[list[Part], Interval, int]:
     levels = [[math.exp(stats.turns_ratio(blocks[0][c], b[c])) for c in cohorts] for b in blocks]  # of the whole
     parts, contrasts = [], []
     for (upper, above), (lower, below) in pairwise(zip(rungs, levels, strict=True)):
-        name, what = between(upper.spec.loop, lower.spec.loop)
-        if stats.told(upper.samples, "run_eagerly") and not stats.told(lower.samples, "run_eagerly"):
-            name, what = "eager execution", f"operations one by one from Python, where {lower.spec.loop} runs a graph"
         shares = [a - b for a, b in zip(above, below, strict=True)]
         contrasts.append(Contrast.paired([0.0] * len(shares), shares))
         seconds = statistics.fmean(share * t for share, t in zip(shares, whole, strict=True))
-        parts.append((name, what, upper.spec.loop, lower.spec.loop, seconds))
+        parts.append((between(upper, lower), upper.spec.loop, lower.spec.loop, seconds))
     level = simultaneous(len(contrasts))
     found = [
         Part(
-            name=name,
-            what=what,
+            name=what_lies.name,
+            what=what_lies.what,
             upper=upper,
             lower=lower,
             seconds=seconds,
             share=(share := contrast.interval(level)),
-            measurable=share.low is not None and share.high is not None and not share.low <= 0 <= share.high,
+            measurable=(clear := share.low is not None and share.high is not None and not share.low <= 0 <= share.high),
+            cure=what_lies.cure if clear and share.value > LARGE else "",
         )
-        for (name, what, upper, lower, seconds), contrast in zip(parts, contrasts, strict=True)
+        for (what_lies, upper, lower, seconds), contrast in zip(parts, contrasts, strict=True)
     ]
     return found, stats.arithmetic(levels[-1]), len(cohorts)
 
@@ -221,6 +262,11 @@ def gains(base: Result, changed: Mapping[Named, Result], threshold: float, of: i
                 failure=result.failure.message if result.failure else None,
             )
         )
+    return largest_first(found)
+
+
+def largest_first(found: Sequence[Gain]) -> list[Gain]:
+    """Changes by what they gain; those that failed come last."""
     return sorted(found, key=lambda gain: gain.ratio.value if gain.ratio else math.inf)
 
 

@@ -11,8 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from bench.analyse import capacity, epochs, habits, stats
-from bench.analyse.explain import Finding, Part
+from bench.analyse.explain import Explanation, Finding, Part
 from bench.result import ProcessSample, Result
+from bench.spec import LOOPS
+
+CURED_BY = {"too little parallelism": "too small batches"}
+"""A cause that no rung is without, and what the change that is its cure takes away."""
 
 
 def findings(rungs: list[Result], parts: Sequence[Part] = ()) -> list[Finding]:
@@ -22,24 +26,59 @@ def findings(rungs: list[Result], parts: Sequence[Part] = ()) -> list[Finding]:
     if not samples:
         return []
     readers: list[Callable[[Result, list[ProcessSample]], Iterator[Finding]]] = [
-        habits.reads, habits.eager, habits.retraces, habits.float64, habits.integers, habits.hosted,
-        capacity.quota, capacity.parallelism, capacity.odd_shapes, _filling, _first_steps,
+        *habits.READERS, capacity.quota, capacity.parallelism, capacity.odd_shapes, _filling, _first_steps,
     ]  # fmt: skip
     read = [each for reader in readers for each in reader(base, samples)]
-    _own_loop(read, parts)
+    _shares_by_rungs(read, rungs, parts)
     return [*_fit(base, samples, parts), *_input(rungs, parts), *_partial_batch(rungs), *read]
 
 
-def _own_loop(found: Sequence[Finding], parts: Sequence[Part]) -> None:
-    """Tells of what the program's own loop does how much of the step that loop takes: the cause's own share at most."""
-    own = next((p for p in parts if p.upper == "as-written" and p.lower in ("step", "host-batches")), None)
-    causes = [each for each in found if each.cause in habits.OF_THE_LOOP]
-    if own is None or not own.measurable or own.share.value <= 0:
-        return
-    for each in causes:
-        each.share = min(1.0, own.share.value)
-        alone = "" if len(causes) == 1 else ", with what else is named here of that loop"
-        each.evidence += f"; {own.upper} less {own.lower} is {own.share.value:.0%} of the step{alone}"
+def _shares_by_rungs(found: Sequence[Finding], rungs: Sequence[Result], parts: Sequence[Part]) -> None:
+    """Tells of a cause that a barer rung is without how much of the step that rung saves: the cause's share at most."""
+    causes = [habits.causes(rung) for rung in rungs]
+    spans = [(each, span) for each in found if (span := _span(each.cause, rungs, causes)) is not None]
+    for each, (upper, lower) in spans:
+        shares = [part.share for part in parts[upper:lower]]
+        if not shares or sum(-1.0 if share.low is None else share.low for share in shares) <= 0:
+            continue
+        taken = min(1.0, sum(share.value for share in shares))
+        each.share = taken
+        others = sum(other == (upper, lower) for _, other in spans) > 1
+        alone = ", with what else is named here that it is without" if others else ""
+        each.evidence += f"; {rungs[upper].spec.loop} less {rungs[lower].spec.loop} is {taken:.0%} of the step{alone}"
+
+
+def _span(cause: str, rungs: Sequence[Result], causes: Sequence[set[str] | None]) -> tuple[int, int] | None:
+    """The last rung that has a cause and the first that has not; none where no rung was seen to be without it.
+
+    `fit` is passed over: beside what it leaves out of a loop of the program's own it does work of its own.
+    """
+    upper = None
+    for lower, (rung, has) in enumerate(zip(rungs, causes, strict=True)):
+        if has is not None and cause in has:
+            upper = lower
+        elif has is None or upper is None:
+            return None
+        elif rung.spec.loop != "fit":
+            return upper, lower
+    return None
+
+
+def shares_by_changes(found: Explanation) -> None:
+    """Tells of a cause that no rung is without how much a change saves that cures it, where one is faster."""
+    for each in found.findings:
+        cures = {g.ratio.value: g for g in found.gains if g.ratio and g.cured and g.cured == CURED_BY.get(each.cause)}
+        if each.share is None and cures:
+            ratio = min(cures)
+            each.share = min(1.0, (1 - ratio) * _level(found.parts, found.tried_on))
+            told = f"the loop {found.tried_on} takes {1 - ratio:.0%} less per {cures[ratio].unit}"
+            each.evidence += f"; with {cures[ratio].change} {told}"
+
+
+def _level(parts: Sequence[Part], loop: str) -> float:
+    """The share of the program's own step that a rung takes."""
+    order: list[str] = [*LOOPS]
+    return 1.0 - sum(part.share.value for part in parts if part.lower in order[: order.index(loop) + 1])
 
 
 def _fit(base: Result, samples: list[ProcessSample], parts: Sequence[Part]) -> Iterator[Finding]:
@@ -130,13 +169,17 @@ def _partial_batch(rungs: list[Result]) -> Iterator[Finding]:
         return
     first, again = (statistics.median(side) for side in zip(*pairs, strict=True))
     step = statistics.median(stats.process_values(rung).values())
+    whole = max(0, epochs.steps(stats.usable(rung)) - 1)
+    share = (first - again) / (whole * step + first) if whole else None
     if first - again > 10 * step:
         yield Finding(
             cause="a partial last batch",
             sentence=f"the last batch, which is smaller, costs {first - again:.3f} s more the first time, "
-            f"as much as {(first - again) / step:.0f} steps",
+            f"as much as {(first - again) / step:.0f} steps"
+            + (f", which is {share:.0%} of the first epoch's time" if share else ""),
             evidence=f"{first:.3f} s the first time and {again:.3f} s after that, loop {rung.spec.loop}",
             cure="Drop the remainder: batch(n, drop_remainder=True), or a batch that divides the rows.",
+            share=share,
         )
 
 
@@ -165,9 +208,12 @@ def _first_steps(base: Result, samples: list[ProcessSample]) -> Iterator[Finding
     first = statistics.median(s.phases.get("first_step", 0.0) + s.phases.get("trace", 0.0) for s in alone)
     total = base.projection.steps if base.projection else None
     if total and first > 0.1 * total * step:
+        share = max(0.0, first - step) / (first + (total - 1) * step)
         yield Finding(
             cause="first-step costs",
-            sentence=f"tracing and the first step take {first:.2f} s, as long as {first / step:.0f} steps of {total}",
+            sentence=f"tracing and the first step take {first:.2f} s, as long as {first / step:.0f} steps of {total}: "
+            f"{share:.0%} of the time of all steps",
             evidence="phases trace and first_step",
-            cure="Of so short a program the start is most: time it apart from the steps, or train for longer.",
+            cure="Of so short a program the start is much: time it apart from the steps, or train for longer.",
+            share=share,
         )

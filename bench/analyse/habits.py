@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from bench.analyse import stats
 from bench.analyse.explain import Finding
 from bench.result import ProcessSample, Result
-
-OF_THE_LOOP = ("per-step synchronisation", "eager execution", "retracing")
-"""Causes that lie in the program's own loop, so that a barer loop of the same step does not have them."""
 
 
 def reads(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
@@ -125,6 +122,24 @@ def hosted(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
             evidence=f"partition graphs of one step, {placement.on_device} operations on {placement.asked}",
             cure="Replace py_function and numpy_function by TensorFlow's own operations; keep int32 and strings out.",
         )
+
+
+OF_PYTHON = {"Python within the graph", "operations kept on the host"}
+"""What calls of Python from a graph are named: which of the two depends on the evidence that a loop gives."""
+
+READERS: Sequence[Callable[[Result, list[ProcessSample]], Iterator[Finding]]] = (
+    reads, eager, retraces, float64, integers, hosted,
+)  # fmt: skip
+
+
+def causes(rung: Result) -> set[str] | None:
+    """The causes above that a rung has; none where its steps could not be looked at, which tells of nothing."""
+    samples = stats.usable(rung)
+    if stats.told(samples, "traced") is None or rung.placement is None:
+        return None
+    found = {each.cause for reader in READERS for each in reader(rung, samples)}
+    called = stats.fact(samples, "python") or {}
+    return found | OF_PYTHON if called.get("operations") else found
 
 
 def _count(number: float, what: str) -> str:

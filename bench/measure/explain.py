@@ -13,12 +13,23 @@ from bench import registry
 from bench.analyse import stats
 from bench.analyse.batches import fixed_cost
 from bench.analyse.capacity import under_the_roof
-from bench.analyse.explain import Explanation, Fastest, Gain, Named, doubts, gain_of, gains, ladder, simultaneous
-from bench.analyse.findings import findings
+from bench.analyse.explain import (
+    Explanation,
+    Fastest,
+    Gain,
+    Named,
+    doubts,
+    gain_of,
+    gains,
+    ladder,
+    largest_first,
+    simultaneous,
+)
+from bench.analyse.findings import findings, shares_by_changes
 from bench.analyse.roofline import roofline
 from bench.analyse.traced import disagreements
 from bench.analyse.verdict import verdict
-from bench.errors import NotApplicable, RunFailed, SettingsError
+from bench.errors import Interrupted, NotApplicable, RunFailed, SettingsError
 from bench.measure import stopping
 from bench.measure.counterfactuals import Change, changed, changes, from_outside, rows_of
 from bench.measure.plan import Group, Planned, plan
@@ -55,7 +66,7 @@ class Explaining:
         new_id: makes ids.
 
     Attributes:
-        found: what is known so far, once the ladder is measured.
+        found: what is known so far, once the ladder is measured; where changes are interrupted, with those tried.
     """
 
     workload: str
@@ -84,8 +95,7 @@ class Explaining:
         """
         self.id = self.new_id()
         base = self._base()
-        params = {name: str(value) for name, value in base.spec.params.items()}
-        resolved = registry.resolve(self.workload, params, self.settings.worker_timeout)
+        resolved = registry.resolve(self.workload, base.spec.params, self.settings.worker_timeout)
         if "probes" in resolved.offers:
             raise NotApplicable(
                 f"{base.spec.title} has no steps: it times several things one by one", "`devbench run` shows them."
@@ -97,27 +107,47 @@ class Explaining:
         missing += [f"{r.spec.loop}: failed: {r.failure.message}" for r in results[1:] if r.failure]
         if not measured or measured[0] is not results[0]:
             raise RunFailed(f"{base.spec.label} could not be measured", "Its result says why.")
-        found = self._ladder(base, measured, missing)
-        self.found = found
-        peaks = peaks_for(measured[-1], self.settings, self.save, self.listener, self.new_id)
-        found.roofline = roofline(measured[-1], peaks) if peaks else None
+        self.found = found = self._ladder(base, measured, missing)
+        try:
+            self._under_its_roofs(measured[-1], found)
+            if with_changes:
+                self._changes(found, base, resolved, measured, compiled)
+        except Interrupted:
+            found.doubts.insert(0, f"it was interrupted: {self._lacking(found, with_changes)}")
+            raise
+        finally:
+            shares_by_changes(found)
+            found.fastest = self._fastest(measured)
+        return found
+
+    def _under_its_roofs(self, lowest: Result, found: Explanation) -> None:
+        peaks = peaks_for(lowest, self.settings, self.save, self.listener, self.new_id)
+        found.roofline = roofline(lowest, peaks) if peaks else None
         if found.roofline is None:
             lacking = "its operations or bytes" if peaks else "the machine's peaks"
             found.doubts.append(f"there is no roofline: {lacking} could not be told")
         if found.roofline is not None:
             found.findings += under_the_roof(found.roofline, found.rest_share.value)
-        if with_changes:
-            tried = self._changed_base(base, resolved, measured)
-            driven = next((r for r in measured if r.spec.loop == tried.spec.loop), measured[0])
-            own = tried.spec.loop == "as-written" and "as_written" in resolved.offers
-            self.options = changes(
-                tried.spec, from_outside(driven), rows_of(driven), compiled, resolved.not_dtypes, own
-            )
-            found.tried_on = tried.spec.loop
-            found.gains = self._gains(tried, found)
-            found.together = self._together(tried, found.gains)
-        found.fastest = self._fastest(measured)
-        return found
+
+    def _changes(
+        self, found: Explanation, base: Planned, resolved: Resolved, measured: Sequence[Result], compiled: bool
+    ) -> None:
+        """Single changes, and those that help together; an explanation has each as soon as it is measured."""
+        tried = self._changed_base(base, resolved, measured)
+        driven = next((r for r in measured if r.spec.loop == tried.spec.loop), measured[0])
+        own = tried.spec.loop == "as-written" and "as_written" in resolved.offers
+        self.options = changes(tried.spec, from_outside(driven), rows_of(driven), compiled, resolved.not_dtypes, own)
+        found.tried_on = tried.spec.loop
+        self._gains(tried, found)
+        found.together = self._together(tried, found.gains)
+
+    def _lacking(self, found: Explanation, with_changes: bool) -> str:
+        """What an explanation lacks that was cut short."""
+        if not self.options:
+            return "its roofline was not measured" + (", no changes were tried" if with_changes else "")
+        if len(found.gains) < len(self.options):
+            return f"{len(found.gains)} of {len(self.options)} changes were tried"
+        return "the changes that help were not measured together"
 
     def _compiled(self, base: Planned) -> bool:
         """Whether XLA compiles the program as it is; where it decides for itself one process is started to see."""
@@ -148,6 +178,8 @@ class Explaining:
             profile=measured[0].profile,
             doubts=doubts(measured),
         )
+        if self.settings.full:
+            found.doubts.append("--full was left out, since an explanation trains nothing to its end: `run` does")
         if found.profile is not None:
             found.disagreements = disagreements(found.profile, parts, rest, found.step_seconds)
         return found
@@ -188,8 +220,8 @@ class Explaining:
         self, planned: Sequence[Planned], purpose: Any, changed: Mapping[str, Any] = MappingProxyType({})
     ) -> list[Result]:
         group = Group(self.workload, tuple(planned))
-        whole = {} if purpose == "rung" else {"profile": None, "full": False}
-        settings = self.settings.model_copy(update={**whole, **changed})
+        whole = {} if purpose == "rung" else {"profile": None}
+        settings = self.settings.model_copy(update={"full": False, **whole, **changed})
         level = simultaneous(len(self.options)) if purpose == "change" else stats.CONFIDENCE
         session = Session(
             group, settings, self.save, self.listener, self.new_id, (purpose, self.id), PILOTS[purpose], level
@@ -211,19 +243,18 @@ class Explaining:
         spec = next((r.spec for r in measured if r.spec.loop == loop), None)
         return replace(base, spec=spec) if spec is not None else base
 
-    def _gains(self, base: Planned, explanation: Explanation) -> list[Gain]:
+    def _gains(self, base: Planned, explanation: Explanation) -> None:
         """Each change by itself; from those of the batch follows, from which batch on a step's fixed cost is small."""
-        found: list[Gain] = []
         for start in range(0, len(self.options), TOGETHER):
             chunk = self.options[start : start + TOGETHER]
             results = self._session([base, *(changed(base, change) for change in chunk)], "change")
             tried = dict(zip(chunk, results[1:], strict=True))
             self.tried += [(c.named, results[0], r) for c, r in tried.items()]
             named = {c.named: r for c, r in tried.items()}
-            found += gains(results[0], named, self.settings.threshold, len(self.options))
+            found = gains(results[0], named, self.settings.threshold, len(self.options))
+            explanation.gains = largest_first([*explanation.gains, *found])
             larger = [r for c, r in tried.items() if c.kind == "batch" and r.failure is None]
             explanation.findings += fixed_cost(results[0], larger)
-        return sorted(found, key=lambda gain: gain.ratio.value if gain.ratio else float("inf"))
 
     def _together(self, base: Planned, found: Sequence[Gain]) -> Gain | None:
         """The best change of each kind that is faster, all at once, as against the base."""

@@ -281,11 +281,12 @@ class Session:
 
     def _extra(self) -> None:
         """What is not measured in cohorts, once each; of an explanation's rungs only the program as it is."""
-        if self.settings.full:
-            for result in self._open():
+        for result in self._open():
+            if result.purpose == "rung" and result is not self.results[0]:
+                continue
+            if self.settings.full:
                 extra.train(self, result)
-        if self.settings.profile is not None:
-            for result in self._open()[: 1 if self.results[0].purpose == "rung" else None]:
+            if self.settings.profile is not None and result.failure is None:
                 extra.profile(self, result, self.settings.profile)
 
     def _abandon(self) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bench.analyse import stats
-from bench.analyse.explain import Explanation, Gain, Part
+from bench.analyse.explain import Explanation, Finding, Gain, Part
 from bench.analyse.roofline import Roofline
 from bench.analyse.verdict import Word
 from bench.output import numbers, verdicts
@@ -23,7 +23,7 @@ def text(found: Explanation, width: int = WIDTH) -> str:
         (f"Where a step's time goes (paired within {verdicts.units(True, found.cohorts)}):", _ladder(found)),
         ("", [] if found.roofline is None else [under_roof(found.roofline, found.lowest)]),
         ("", [] if found.profile is None else [_profile(found, found.profile)]),
-        ("Read from the runs:", [f"{r.cause}: {r.sentence} ({r.evidence}). {r.cure}" for r in found.findings]),
+        ("Read from the runs:", [f"{r.cause}: {caused(r)} ({r.evidence}). {r.cure}" for r in found.findings]),
         (f"Single changes, each against the loop {found.tried_on} without it:", _changes(found)),
     ):
         if told:
@@ -61,13 +61,10 @@ def _changes(found: Explanation) -> list[str]:
 
 
 def headline(found: Explanation) -> str:
-    """The largest cause in a sentence; that there is none, where there is none."""
+    """The largest cause in a sentence, and what is faster; that there is nothing wrong, where there is neither."""
     causes = sorted((p for p in found.parts if p.measurable and p.share.value > 0), key=lambda p: -p.share.value)
     whole = f"{found.label}: a step takes {numbers.time(found.step_seconds)}"
-    cure = ""
-    if found.fastest is not None:
-        best = found.fastest
-        cure = f" Fastest found: {best.words}, {numbers.times(best.times)} as fast per {best.unit}."
+    cure = _faster(found)
     if causes and causes[0].share.value > 0.1:
         return f"{whole}, of which {causes[0].share.value:.0%} is {causes[0].name}: {causes[0].what}.{cure}"
     unsure = sum(abs(p.share.value) for p in found.parts if not p.measurable)
@@ -90,11 +87,30 @@ def headline(found: Explanation) -> str:
     return f"{whole}, and {computing}: {looked}."
 
 
+def _faster(found: Explanation) -> str:
+    """The fastest that was measured; else the change that helps most, for the best of many is harder to be sure of."""
+    if found.fastest is not None:
+        best = found.fastest
+        return f" Fastest found: {best.words}, {numbers.times(best.times)} as fast per {best.unit}."
+    tried = [found.together, *found.gains]
+    faster = [(g.ratio, g) for g in tried if g is not None and g.ratio is not None and g.verdict == "faster"]
+    if not faster:
+        return ""
+    ratio, gain = min(faster, key=lambda each: each[0].value)
+    times = numbers.times(stats.inverse(ratio))
+    return f" What helps: {gain.change}, {times} as fast per {gain.unit} as the loop {found.tried_on} without it."
+
+
+def caused(found: Finding) -> str:
+    """A cause in a sentence, which has its share of the step in it or in its evidence, or says that it has none."""
+    return found.sentence if found.share is not None else f"{found.sentence}; its share was not measured"
+
+
 def _part(part: Part) -> str:
     shown = share(part.share) if part.measurable else "not measurable"
     return (
         f"{_bar(part.share.value if part.measurable else 0)} {shown}  {part.name}: {part.what} "
-        f"({part.upper} less {part.lower}, {numbers.time(part.seconds)})"
+        f"({part.upper} less {part.lower}, {numbers.time(part.seconds)})" + (f". {part.cure}" if part.cure else "")
     )
 
 

@@ -12,16 +12,22 @@ import pytest
 from commandline import Ended, started
 from measuring import SECONDS
 
+from bench.analyse.explain import Explanation
+from bench.output import explanations
+
 USERFILES = Path(__file__).parent / "userfiles_explain"
 pytestmark = [pytest.mark.timeout(SECONDS), pytest.mark.once]
 
 ASKED = {
-    "slow_input": ("--loop", "step", "--max-processes", "2", "--max-time", "30m"),
+    "slow_input": ("--loop", "step", "--max-processes", "2", "--max-time", "30m", "--profile", "traces"),
     "reads_eagerly": ("--max-processes", "1"),
     "retraces": ("--max-processes", "1"),
     "doubles": ("--max-processes", "1"),
     "calls_python": ("--max-processes", "1"),
     "shuffles": ("--max-processes", "1"),
+    "converts": ("--xla", "off", "--max-processes", "2", "--max-time", "30m"),
+    "arrays": ("--loop", "host-batches", "--max-processes", "3", "--max-time", "30m"),
+    "small_steps": ("--loop", "resident", "--xla", "on", "--max-processes", "2", "--max-time", "30m"),
 }
 
 
@@ -57,6 +63,14 @@ def finding(runs: dict[str, Future[Ended]], name: str, cause: str) -> dict[str, 
     return told
 
 
+def part(runs: dict[str, Future[Ended]], name: str, what: str) -> dict[str, Any]:
+    """A part of the ladder, which takes most of the step and says what to change."""
+    told: dict[str, Any] = next(each for each in explanation(runs, name)["parts"] if each["name"] == what)
+    assert told["measurable"], told
+    assert told["share"]["value"] > 0.5
+    return told
+
+
 def line_of(name: str, text: str) -> str:
     """How the line of a file that holds this text is told."""
     lines = (USERFILES / f"{name}.py").read_text(encoding="utf-8").splitlines()
@@ -64,8 +78,7 @@ def line_of(name: str, text: str) -> str:
 
 
 def test_slow_input_is_named_with_the_stage_that_is_slow(runs: dict[str, Future[Ended]]) -> None:
-    parts = {p["name"]: p for p in explanation(runs, "slow_input")["parts"]}
-    assert parts["input"]["share"]["value"] > 0.5
+    assert "prefetch" in part(runs, "slow_input", "input")["cure"]
     told = finding(runs, "slow_input", "slow input")
     assert line_of("slow_input", "def load") in told["sentence"]
     assert "load" in told["evidence"]
@@ -91,6 +104,39 @@ def test_a_function_that_is_traced_at_each_step_is_named(runs: dict[str, Future[
 def test_float64_is_named_with_its_line(runs: dict[str, Future[Ended]]) -> None:
     told = finding(runs, "doubles", "float64")
     assert line_of("doubles", "x @ x") in told["sentence"]
+
+
+def test_rows_that_are_converted_at_each_step_are_named_with_what_that_takes(runs: dict[str, Future[Ended]]) -> None:
+    told = finding(runs, "converts", "float64")
+    assert told["sentence"] == "batches arrive as float64 and are converted at each step"
+    assert told["share"] > 0.5
+    assert "as-written less host-batches is" in told["evidence"]
+
+
+def test_copies_of_arrays_are_a_part_of_the_step_with_what_to_change(runs: dict[str, Future[Ended]]) -> None:
+    assert "tensors, not arrays" in part(runs, "arrays", "copies")["cure"]
+
+
+def test_dispatch_of_too_small_steps_is_a_part_of_them_with_what_to_change(runs: dict[str, Future[Ended]]) -> None:
+    assert "larger batch" in part(runs, "small_steps", "dispatch")["cure"]
+
+
+def test_a_last_batch_that_compiles_anew_is_named_with_its_share_of_the_epoch(runs: dict[str, Future[Ended]]) -> None:
+    told = finding(runs, "small_steps", "a partial last batch")
+    assert told["share"] > 0.5
+    assert "drop_remainder" in told["cure"]
+
+
+def test_what_a_trace_says_stands_beside_what_the_ladder_found(runs: dict[str, Future[Ended]]) -> None:
+    found = Explanation.model_validate(explanation(runs, "slow_input"))
+    assert found.profile is not None
+    assert found.profile.input_share > 0.5
+    assert part(runs, "slow_input", "input")["share"]["value"] > 0.5
+    assert list(Path(found.profile.folder).glob("plugins/profile/*/*.xplane.pb"))
+    (traced,) = [each for each in explanations.text(found, width=9999).split("\n\n") if each.startswith("Traced by")]
+    assert f"waiting for input {found.profile.input_share:.0%}" in traced
+    told = found.disagreements or ["What it says of computing and input agrees with the ladder."]
+    assert all(each in traced for each in told)
 
 
 def test_python_within_the_graph_is_named_with_its_line(runs: dict[str, Future[Ended]]) -> None:

@@ -326,17 +326,6 @@ def test_what_did_not_help_is_named_in_a_line_and_what_is_slower_with_its_ratio(
     assert len(told) == 3
 
 
-def test_what_the_own_loop_does_is_named_with_the_share_of_a_step_that_this_loop_takes() -> None:
-    rungs = [rung("as-written", 0.010), rung("step", 0.004)]
-    rungs[0].samples[0].facts |= {"host_reads": {"a_step": 1, "lines": [12]}}
-    told = next(f for f in findings(rungs, ladder(rungs)[0]) if f.cause == "per-step synchronisation")
-    assert told.share == pytest.approx(0.6, rel=0.02)
-    assert told.evidence.endswith("as-written less step is 60% of the step")
-    unsure = [rung("as-written", 0.010, 0.3), rung("step", 0.0099, 0.3)]
-    unsure[0].samples[0].facts |= {"host_reads": {"a_step": 1, "lines": [12]}}
-    assert {each.share for each in findings(unsure, ladder(unsure)[0])} == {None}
-
-
 def test_a_program_without_a_barer_loop_is_not_called_computing() -> None:
     alone = ladder([rung("as-written", 0.01)])
     told = explanations.text(
@@ -391,11 +380,25 @@ def test_what_so_few_cohorts_cannot_tell_is_not_called_nothing() -> None:
 
 def test_where_nothing_is_wrong_that_is_what_is_said() -> None:
     parts, rest, _ = ladder([rung("step", 0.01, 0.02), rung("resident", 0.01, 0.02)])
-    told = explanations.headline(explained(parts=parts, rest_share=rest, fastest=None))
+    same = gains(rung("step", 0.01), {Named("with XLA", "--xla on"): rung("fused", 0.01)}, 0.02)
+    told = explanations.headline(explained(parts=parts, rest_share=rest, fastest=None, gains=same))
     assert "nothing is wrong that was looked for" in told
     untried = explanations.headline(explained(parts=parts, rest_share=rest, fastest=None, gains=[]))
     assert "nothing is wrong" not in untried
     seen = [Finding(cause="CPU quota", sentence="held back", evidence="x")]
-    found = explanations.headline(explained(parts=parts, rest_share=rest, fastest=None, findings=seen))
+    found = explanations.headline(explained(parts=parts, rest_share=rest, fastest=None, findings=seen, gains=same))
     assert "nothing is wrong" not in found
     assert "stands below" in found
+
+
+def test_a_change_that_is_faster_is_in_the_first_sentence_though_none_is_called_the_fastest() -> None:
+    parts, rest, _ = ladder([rung("step", 0.01, 0.02), rung("resident", 0.01, 0.02)])
+    base = rung("step", 0.01)
+    found = gains(base, {Named("with XLA", "--xla on"): rung("fused", 0.009)}, 0.02)
+    told = explanations.headline(explained(parts=parts, rest_share=rest, fastest=None, gains=found))
+    assert "nothing is wrong" not in told
+    assert "What helps: with XLA, 1.1" in told
+    assert told.endswith("as fast per step as the loop as-written without it.")
+    (all_of_it,) = gains(base, {Named("with XLA and 1 thread", "--xla on --threads 1"): rung("resident", 0.005)}, 0.02)
+    told = explanations.headline(explained(parts=parts, rest_share=rest, fastest=None, gains=found, together=all_of_it))
+    assert "What helps: with XLA and 1 thread, 1.99" in told

@@ -36,7 +36,7 @@ def sections(found: Explanation, threshold: float) -> list[Section]:
     made = [_ladder(found)]
     if found.findings:
         causes = [
-            Remark("cause", f"{f.cause}: {f.sentence}", tuple(filter(None, (f.evidence, f.cure))))
+            Remark("cause", f"{f.cause}: {explanations.caused(f)}", tuple(filter(None, (f.evidence, f.cure))))
             for f in found.findings
         ]
         made.append(Section("Causes, as the runs show them", tuple(_plain(each) for each in causes), brief=True))
@@ -61,13 +61,13 @@ def _ladder(found: Explanation) -> Section:
         told = explanations.share(part.share) if part.measurable else "not measurable"
         bars.append(charts.Bar(part.name, low, reached, told, "part" if part.measurable else "unsure"))
         between = f"{part.upper} less {part.lower}"
-        rows.append(Row(part.name, (told, numbers.time(part.seconds), between, part.what)))
+        rows.append(Row(part.name, (told, numbers.time(part.seconds), between, part.what, part.cure)))
         reached = low
     told = explanations.share(found.rest_share)
     rest, what = found.rest
     bars.append(charts.Bar(rest, 0.0, found.rest_share.value, told, "rest"))
-    rows.append(Row(rest, (told, numbers.time(found.rest_seconds), found.lowest, what)))
-    head = ("", "share of a step", "seconds a step", "by", "what it is")
+    rows.append(Row(rest, (told, numbers.time(found.rest_seconds), found.lowest, what, "")))
+    head = ("", "share of a step", "seconds a step", "by", "what it is", "what to change")
     caption = f"Shares of a step, paired within {units(True, found.cohorts)}; their intervals hold together"
     figure = Figure(
         "From the program as it is down to the barest loop: what each part takes of a step, with its 95% interval. "

@@ -1,0 +1,180 @@
+"""How an explanation is measured: which parameters it accepts, what an interruption leaves, what it never does."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from synthetic import result
+from test_analyse_compare import sample
+
+from bench.errors import Interrupted
+from bench.measure import explain, extra
+from bench.measure import session as sessions
+from bench.measure.explain import TOGETHER, Explaining
+from bench.measure.plan import plan
+from bench.measure.session import Session
+from bench.output import explanations
+from bench.settings import RunSettings, load
+from bench.spec import Spec
+
+pytestmark = pytest.mark.once
+
+NOISE = (1.0, 1.004, 0.997, 1.002, 0.999)
+STEPS = {"as-written": 0.010, "fit": 0.009, "step": 0.008, "host-batches": 0.006, "resident": 0.006, "fused": 0.006}
+
+PROGRAM = '''"""A step that does next to nothing."""
+
+from pydantic import BaseModel
+
+
+class Params(BaseModel):
+    {parameter}
+
+
+def inputs(ctx):
+    return (ctx.rng.random(8),)
+
+
+def step():
+    return lambda x: x
+
+
+def total_steps(p):
+    return 8 if p == Params() else int("what was asked for is not what came")
+'''
+
+
+class Fake:
+    """A session that takes its step times from a table, in no time; it is interrupted where that is asked for.
+
+    Attributes:
+        begun: how each of them was asked, and what it measured.
+        whole: how many may end.
+    """
+
+    begun: list[tuple[RunSettings, list[Spec]]]
+    whole: int
+
+    def __init__(self, group: Any, settings: RunSettings, *_: Any) -> None:
+        self.results = []
+        self.settings = settings
+        specs = [planned.spec for planned in group.planned]
+        Fake.begun.append((settings, specs))
+        for spec in specs:
+            step = STEPS[spec.loop] * (0.5 if spec.xla else 1.0) * (0.8 if not spec.onednn else 1.0)
+            samples = [sample(n, step * noise, facts={"traced": []}) for n, noise in enumerate(NOISE, 1)]
+            made = result(spec.key, str(len(Fake.begun)), samples=samples)
+            self.results.append(made.model_copy(update={"spec": spec, "key": spec.key}))
+
+    def run(self) -> None:
+        """Is done."""
+        if len(Fake.begun) > Fake.whole:
+            raise Interrupted(signal.SIGINT)
+
+
+@pytest.fixture
+def faked(monkeypatch: pytest.MonkeyPatch) -> type[Fake]:
+    Fake.begun, Fake.whole = [], 100
+    monkeypatch.setattr(explain, "Session", Fake)
+    monkeypatch.setattr(explain, "peaks_for", lambda *_: None)
+    return Fake
+
+
+def explaining(workload: str = "tabular", **asked: Any) -> Explaining:
+    given = {"loop": "step", **({"case": "small"} if workload == "tabular" else {}), **asked}
+    names = (str(number) for number in range(99))
+    settings = load(backend="cpu", data="sample", **given)
+    return Explaining(workload, settings, lambda r: Path(r.id), lambda p: None, lambda: next(names))
+
+
+@pytest.mark.parametrize(
+    "parameter",
+    [
+        "limit: int | None = None",
+        "note: str | None = None",
+        "names: list[str] = ['left', 'right']",
+        "weights: dict[str, float] = {'left': 0.5}",
+    ],
+)
+def test_a_file_with_any_parameters_that_run_accepts_is_explained(
+    parameter: str, faked: type[Fake], tmp_path: Path
+) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(PROGRAM.format(parameter=parameter), encoding="utf-8")
+    explaining(str(file)).run(with_changes=False)
+    (_, specs) = faked.begun[0]
+    assert [spec.loop for spec in specs] == ["step", "host-batches", "resident", "fused"]
+
+
+def test_an_interruption_leaves_the_changes_that_were_tried_and_says_that_there_were_more(faked: type[Fake]) -> None:
+    faked.whole = 2  # the ladder, and the first of the changes
+    made = explaining()
+    with pytest.raises(Interrupted):
+        made.run()
+    found = made.found
+    assert found is not None
+    assert len(found.gains) == TOGETHER < len(made.options)
+    assert [gain.verdict for gain in found.gains[:1]] == ["faster"]
+    assert found.fastest is not None
+    assert found.fastest.command.endswith(found.gains[0].option)
+    assert found.doubts[0] == f"it was interrupted: {TOGETHER} of {len(made.options)} changes were tried"
+    assert "warning: it was interrupted: 4 of" in explanations.text(found)
+
+
+def test_an_interruption_of_what_is_tried_at_once_leaves_all_single_changes(faked: type[Fake]) -> None:
+    made = explaining()
+    made.run()
+    faked.begun, faked.whole = [], len(faked.begun) - 1
+    made = explaining()
+    with pytest.raises(Interrupted):
+        made.run()
+    assert made.found is not None
+    assert len(made.found.gains) == len(made.options)
+    assert made.found.together is None
+    assert made.found.doubts[0] == "it was interrupted: the changes that help were not measured together"
+
+
+def test_an_interruption_before_any_change_leaves_the_ladder(
+    faked: type[Fake], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: Any) -> None:
+        raise Interrupted(signal.SIGTERM)
+
+    monkeypatch.setattr(explain, "peaks_for", interrupted)
+    made = explaining()
+    with pytest.raises(Interrupted):
+        made.run()
+    assert made.found is not None
+    assert made.found.parts
+    assert made.found.doubts[0] == "it was interrupted: its roofline was not measured, no changes were tried"
+
+
+def test_an_explanation_that_was_not_interrupted_says_nothing_of_it(faked: type[Fake]) -> None:
+    found = explaining().run()
+    assert found.together is not None
+    assert not any("interrupted" in each for each in found.doubts)
+
+
+def test_an_explanation_trains_nothing_to_its_end_and_says_so(faked: type[Fake]) -> None:
+    found = explaining(full=True).run()
+    assert {settings.full for settings, _ in faked.begun} == {False}
+    assert any("--full was left out" in each for each in found.doubts)
+    assert not any("--full" in each for each in explaining().run().doubts)
+
+
+@pytest.mark.parametrize(("purpose", "loops"), [("rung", ["step"]), ("run", ["step", "resident"])])
+def test_of_a_ladder_only_the_program_as_it_is_has_more_processes(
+    purpose: Any, loops: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    done: list[tuple[str, str]] = []
+    monkeypatch.setattr(extra, "train", lambda session, result: done.append(("train", result.spec.loop)))
+    monkeypatch.setattr(extra, "profile", lambda session, result, folder: done.append(("profile", result.spec.loop)))
+    monkeypatch.setattr(sessions.Session, "_cohorts", lambda session: "target")
+    asked = load(case="small", backend="cpu", data="sample", loop="step,resident", full=True, profile=str(tmp_path))
+    (group,) = plan(["tabular"], asked)
+    names = (str(number) for number in range(99))
+    Session(group, asked, lambda r: Path(r.id), lambda p: None, lambda: next(names), (purpose, "why")).run()
+    assert sorted(done) == sorted((what, loop) for what in ("train", "profile") for loop in loops)
