@@ -3,7 +3,8 @@
     python images/sbom.py                 writes those of all images that are built into dist/
     python images/sbom.py cpu hub         those of these
 
-`ENGINE` names podman or docker and `NAME` the images, as for `images/build`. One image gives one document, to the byte.
+`ENGINE` names podman or docker and `IMAGE_NAME` the images, as for `images/build`. One image gives one document, to
+the byte.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from packageurl import PackageURL
 
 ROOT = Path(__file__).resolve().parent.parent
 INVENTORY = ROOT / "images" / "inventory.py"
-NAME = os.environ.get("NAME") or "devbench"
+NAME = os.environ.get("IMAGE_NAME") or "devbench"
 LABEL = "org.opencontainers.image."
 
 

@@ -77,7 +77,7 @@ class Docker:
         podman("save", "--output", str(archive), base)
         loaded = self("load", "--input", str(archive)).stdout.split()[-1]
         archive.unlink()
-        variables = {**self.variables, "ENGINE": self.client, "BASE_IMAGE": loaded, "NAME": NAME}
+        variables = {**self.variables, "ENGINE": self.client, "BASE_IMAGE": loaded, "IMAGE_NAME": NAME}
         command = [str(ROOT / "images" / "build"), backend, "--", "--network=host"]
         done = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=3600)
         assert done.returncode == 0, f"{done.stdout[-4000:]}\n{done.stderr[-4000:]}"

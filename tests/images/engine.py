@@ -76,7 +76,7 @@ def build(backend: str, base: str, name: str = NAME, *options: str) -> str:
         name: without the tag.
         options: of `podman build`.
     """
-    variables = {**environment(), "ENGINE": "podman", "BASE_IMAGE": base, "NAME": name}
+    variables = {**environment(), "ENGINE": "podman", "BASE_IMAGE": base, "IMAGE_NAME": name}
     given = ["--network=host", *options]
     command = [str(ROOT / "images" / "build"), backend, "--", *given]
     with alone():

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from bench import __version__
 from images.engine import ROOT
 
 pytestmark = [pytest.mark.once, pytest.mark.needs("posix")]
@@ -76,6 +77,13 @@ def test_a_variable_that_names_certificates_wins_over_the_configuration(home: Pa
 
 def test_certificates_that_are_not_there_are_no_secret(home: Path) -> None:
     assert "certificates" not in secrets(home, PIP_CERT=str(home / "none.pem"))
+
+
+@pytest.mark.parametrize(("given", "name"), [("", "devbench"), ("ours", "ours")])
+def test_images_are_named_as_asked_and_not_by_the_variable_that_wsl_sets(home: Path, given: str, name: str) -> None:
+    words, _ = asked(home, NAME="DESKTOP-X", IMAGE_NAME=given)
+    tags = [after for word, after in pairwise(words) if word == "--tag"]
+    assert tags == [f"{name}:cpu", f"{name}:{__version__}-cpu"]
 
 
 @pytest.fixture

@@ -37,7 +37,7 @@ def make(tree: Path, name: str, *words: str) -> subprocess.CompletedProcess[str]
     for path in (ROOT / "Makefile", *ROOT.glob("Dockerfile.*"), *ROOT.glob("images/*.py")):
         shutil.copy2(path, tree / path.relative_to(ROOT))
     made = ("--no-print-directory", f"VENV={sys.prefix}", f"--old-file={sys.prefix}/.dev")
-    given = {**environment(), "ENGINE": "podman", "NAME": name}
+    given = {**environment(), "ENGINE": "podman", "IMAGE_NAME": name}
     return subprocess.run(["make", *made, "sbom", *words], cwd=tree, env=given, capture_output=True, text=True)
 
 
