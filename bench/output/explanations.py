@@ -71,7 +71,7 @@ def headline(found: Explanation) -> str:
     if unsure > 0.1:
         lost = "all of which" if unsure >= 1 else f"of which {unsure:.0%}"  # a part that can't be told may be negative
         return (
-            f"{whole}, {lost} lies between rungs whose difference {found.cohorts} cohorts can't "
+            f"{whole}, {lost} lies between rungs whose difference {verdicts.units(True, found.cohorts)} can't "
             f"tell from nothing; more --max-time or --max-processes may.{cure}"
         )
     computing = f"{min(1.0, found.rest_share.value):.0%} of it is computing"
