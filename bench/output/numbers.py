@@ -78,6 +78,10 @@ def size(count: int) -> str:
     return f"{value:.4g} {unit}"
 
 
+WIDE = 1000.0
+"""An interval that ends so many times its value away bounds nothing: two cohorts that lie far apart make one."""
+
+
 def factor(ratio: Interval) -> str:
     """A factor with its interval, where it has one: "12.3 [11.8, 12.9]"."""
     return times(ratio).replace(" times", "")
@@ -85,8 +89,10 @@ def factor(ratio: Interval) -> str:
 
 def times(ratio: Interval) -> str:
     """A factor with its interval, where that has bounds: "12.3 times [11.8, 12.9]"."""
-    if ratio.low is None or ratio.high is None or math.isinf(ratio.high):
+    if ratio.low is None or ratio.high is None:
         return f"{_digits(ratio.value)} times"
+    if ratio.high > WIDE * ratio.value:
+        return f"{_digits(ratio.value)} times [too wide to tell]"
     width = max((ratio.high - ratio.low) / 2, 1e-4 * ratio.value)
     # To the first digit of the interval, but never fewer than two of the value, however wide the interval is.
     digits = min(4, max(0, -math.floor(math.log10(width)), 1 - math.floor(math.log10(ratio.value))))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from datetime import datetime, timezone
 from importlib.resources import files
@@ -63,3 +64,20 @@ def test_a_chart_holds_nothing_that_vega_lite_does_not_know(
     chart["layer"][0]["mark"]["hue"] = "red"
     with pytest.raises(jsonschema.ValidationError):
         schema.validate(chart)
+
+
+@pytest.mark.parametrize(("low", "high"), [(0.0, math.inf), (1e-80, 1e80)])
+def test_an_interval_that_bounds_nothing_leaves_the_others_room(
+    low: float, high: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    described: list[dict[str, Any]] = []
+
+    def describe(chart: dict[str, Any]) -> str:
+        described.append(chart)
+        return ""
+
+    monkeypatch.setattr(ENGINE, "draw", describe)
+    charts.ratios([Ratio("a", 0.9, 0.85, 0.95, "faster"), Ratio("b", 1.0, low, high, "undecided")], 0.02)
+    (chart,) = described
+    scales = [layer["encoding"]["x"].get("scale", {}) for layer in chart["layer"]]
+    assert {tuple(each["domain"]) for each in scales if "domain" in each} == {(0.1 / 1.15, 10.0 * 1.15)}

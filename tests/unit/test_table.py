@@ -211,8 +211,11 @@ def test_keys_and_metrics_of_the_fields_are_their_own() -> None:
     assert len(set(gauges)) == len(gauges)
 
 
-def test_a_factor_whose_bound_is_beyond_any_number_has_no_interval() -> None:
-    assert numbers.times(Interval(value=3.0, low=0.0, high=math.inf, n=2)) == "3.00 times"
+@pytest.mark.parametrize("high", [math.inf, 1e80, 4000.0])
+def test_a_factor_whose_interval_bounds_nothing_says_so_in_place_of_its_digits(high: float) -> None:
+    found = Interval(value=3.0, low=9.0 / high, high=high, n=2)
+    assert numbers.times(found) == "3.00 times [too wide to tell]"
+    assert numbers.factor(found) == "3.00 [too wide to tell]"
 
 
 @pytest.mark.parametrize(

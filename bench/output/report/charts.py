@@ -45,6 +45,10 @@ EDGE = {"stroke": MUTED, "strokeWidth": 0.6}
 COLOUR = word("colour", scale=None)
 
 
+WIDE = 10.0
+"""Times its value, to either side."""
+
+
 @dataclass(frozen=True)
 class Ratio:
     """A point of `ratios`, with its interval where there is one, and what it means."""
@@ -98,14 +102,23 @@ def colour(phase: str) -> str:
 
 
 def ratios(points: Sequence[Ratio], threshold: float) -> str:
-    """Points with their intervals on an axis of ratios, and the band in which a difference does not matter."""
-    bounds = [each for p in points for each in (p.value, p.low or p.value, p.high or p.value)]
-    bounds += [1 / (1 + 2 * threshold), 1 + 2 * threshold]
-    x = drawing.axis("time over the base's", bounds, "format(datum.value, '~g')")
+    """Points with their intervals on an axis of ratios, and the band in which a difference does not matter.
+
+    An interval is drawn as far as `WIDE`: one that is wider would leave no room to see the others.
+    """
     rows: list[dict[str, Any]] = [
-        {"name": p.name, "value": p.value, "low": p.low or p.value, "high": p.high or p.value, "word": p.verdict}
+        {
+            "name": p.name,
+            "value": p.value,
+            "low": p.value if p.low is None else max(p.low, p.value / WIDE),
+            "high": p.value if p.high is None else min(p.high, p.value * WIDE),
+            "word": p.verdict,
+        }
         for p in points
     ]
+    bounds = [each[name] for each in rows for name in ("value", "low", "high")]
+    bounds += [1 / (1 + 2 * threshold), 1 + 2 * threshold]
+    x = drawing.axis("time over the base's", bounds, "format(datum.value, '~g')")
     matters = {"low": 1 / (1 + threshold), "high": 1 + threshold, "one": 1}
     y = drawing.names([p.name for p in points])
     layers = [
