@@ -114,15 +114,19 @@ def fill(url: str, documents: Sequence[bytes], count: int) -> None:
             outcomes[client.put("results", name, body)] += 1
             waits.append(time.perf_counter() - began)
 
-    threads = [threading.Thread(target=send) for _ in range(SENDERS)]
+    took = seconds([threading.Thread(target=send) for _ in range(SENDERS)])
+    print(f"  {count} results from {SENDERS} senders: {count / took:.0f}/s, {dict(outcomes)}; "
+          f"an answer after {statistics.median(waits) * 1e3:.0f} ms (median)")  # fmt: skip
+
+
+def seconds(threads: Sequence[threading.Thread]) -> float:
+    """That they take, all at once."""
     began = time.perf_counter()
     for each in threads:
         each.start()
     for each in threads:
         each.join()
-    took = time.perf_counter() - began
-    print(f"  {count} results from {SENDERS} senders: {count / took:.0f}/s, {dict(outcomes)}; "
-          f"an answer after {statistics.median(waits) * 1e3:.0f} ms (median)")  # fmt: skip
+    return time.perf_counter() - began
 
 
 def bring_large(url: str, of: bytes) -> None:
@@ -138,13 +142,7 @@ def bring_large(url: str, of: bytes) -> None:
         name, own = copy([body], number)
         outcomes[Client(url, TOKEN).put("results", name, own, retries=100)] += 1
 
-    threads = [threading.Thread(target=send, args=(10**6 + number,)) for number in range(LARGE)]
-    began = time.perf_counter()
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join()
-    took = time.perf_counter() - began
+    took = seconds([threading.Thread(target=send, args=(10**6 + number,)) for number in range(LARGE)])
     print(f"  {LARGE} results of {len(body) / 1e6:.1f} MB at once: {dict(outcomes)} in {took:.0f} s")
 
 
