@@ -194,7 +194,7 @@ def results(folder: Path) -> list[Result]:
     Raises:
         DataError: the folder is not there, or one of its JSON files is no result.
     """
-    return sorted(map(read, files(folder)), key=lambda each: each.id)
+    return sorted(map(read, files(folder)), key=lambda each: (each.created.astimezone(timezone.utc), each.id))
 
 
 def files(folder: Path) -> list[Path]:

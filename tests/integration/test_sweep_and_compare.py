@@ -42,7 +42,7 @@ def test_two_loops_are_compared_at_each_value_and_the_sweep_says_between_which_o
     first, last = step.ratios
     assert [(each.values, each.ratio.n) for each in (first, last)] == [({"size": 1}, 2), ({"size": 2}, 2)]
     assert first.ratio.value < 1 < last.ratio.value
-    assert first.verdict == "faster"
+    assert last.verdict == "slower"
     (crossing,) = step.crossings
     assert 1 < crossing.value < 2
     assert crossing.ahead == "cpu, as-written"

@@ -7,6 +7,7 @@ import math
 import re
 import subprocess
 import sys
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,15 @@ def test_a_result_is_read_back_as_it_was_written(tmp_path: Path) -> None:
     path = store.write(wanted, tmp_path)
     assert path.name == f"cifar-cpu-as-written-{wanted.id}.json"
     assert store.read(path) == wanted
+
+
+def test_results_that_began_in_one_millisecond_come_in_the_order_in_which_they_were_asked_for(tmp_path: Path) -> None:
+    begun = datetime(2026, 1, 2, 3, 4, 5, 6000, tzinfo=timezone.utc)
+    for place, name in enumerate(("b", "c", "a")):
+        store.write(
+            result().model_copy(update={"id": name, "created": begun + timedelta(microseconds=place)}), tmp_path
+        )
+    assert [each.id for each in store.results(tmp_path)] == ["b", "c", "a"]
 
 
 def test_a_later_state_takes_the_place_of_an_earlier_one_and_nothing_else_is_left(tmp_path: Path) -> None:

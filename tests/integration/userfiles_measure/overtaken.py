@@ -1,4 +1,7 @@
-"""Multiplies matrices: as written they are 256 wide whatever is asked for, in a step 64 and then 8 times as wide."""
+"""Multiplies matrices: as written they are 512 wide whatever is asked for, in a step 64 and then 16 times as wide.
+
+At the larger size the two loops are so far apart that two cohorts settle who is ahead, however noisy the machine is.
+"""
 
 from __future__ import annotations
 
@@ -20,19 +23,19 @@ def inputs() -> Any:
 
 def step(p: Params) -> Any:
     def run(x: Any) -> Any:
-        return product(x, 64 * 8 ** (p.size - 1))
+        return product(x, 64 * 16 ** (p.size - 1))
 
     return run
 
 
 def as_written() -> Iterator[Any]:
-    run = tf.function(lambda x: product(x, 256))
+    run = tf.function(lambda x: product(x, 512))
     while True:
         yield run(tf.constant(1.0))
 
 
 def product(x: Any, side: int) -> Any:
     value = tf.fill((side, side), x / side)
-    for _ in range(16):
+    for _ in range(4):
         value = value @ value
     return tf.reduce_sum(value)
