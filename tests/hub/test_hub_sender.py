@@ -343,6 +343,21 @@ def test_a_token_that_is_rotated_while_a_run_goes_on_is_read_again(
     assert any("this token is not known" in each for each in told)
 
 
+def test_a_token_that_another_thread_has_renewed_meanwhile_is_used_too(
+    hub: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put = Client._put
+    client = Client(hub.url, "what it was until now", lambda: TOKEN)
+
+    def while_the_heartbeat_renews(self: Client, kind: str, name: str, body: bytes, retries: int) -> Any:
+        answer = put(self, kind, name, body, retries)
+        self.token = TOKEN
+        return answer
+
+    monkeypatch.setattr(Client, "_put", while_the_heartbeat_renews)
+    assert client.put("results", "1", measured("1", [0.1], stop=DONE).model_dump_json().encode()) == "created"
+
+
 @pytest.mark.usefixtures("known")
 def test_what_the_hub_will_never_take_is_told_once_and_not_sent_by_every_later_run(hub: Served, tmp_path: Path) -> None:
     hub.send(measured("1", [0.2]))

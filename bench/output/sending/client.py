@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import os
@@ -97,8 +98,9 @@ class Client:
             Away: it was not taken, and may be later; Busy where the hub said so itself.
             Refused: it is not taken: Unknown where the hub does not know the token, Final where nothing helps.
         """
+        sent = self.token
         answer = self._put(kind, name, body, retries)
-        if answer.status == 401 and self._renew():
+        if answer.status == 401 and self._renewed_since(sent):
             answer = self._put(kind, name, body, retries)
         if answer.status == 200:
             return str(_said(answer.data).get("outcome", ""))
@@ -125,14 +127,14 @@ class Client:
         except urllib3.exceptions.HTTPError as error:
             raise Away(f"the hub {self.hub} can't be reached: {_cause(error)}") from None
 
-    def _renew(self) -> bool:
-        """Takes the token that counts now; returns whether it is another one."""
-        before = self.token
-        try:
+    def _renewed_since(self, sent: str | None) -> bool:
+        """Takes the token that counts now; returns whether it is another than what was sent.
+
+        The heartbeat's thread may have taken it already.
+        """
+        with contextlib.suppress(SettingsError):  # its file is gone, or just being written
             self.token = self.renewed()
-        except SettingsError:  # its file is gone, or just being written
-            return False
-        return self.token != before
+        return self.token != sent
 
     def close(self) -> None:
         """Closes all connections."""
