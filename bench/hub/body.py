@@ -6,13 +6,13 @@ memory while it is read as it has bytes; then that goes back to the machine. Who
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 
 import anyio
 from starlette.requests import ClientDisconnect, Request
 
+from bench.hub import heap
 from bench.hub.problems import Problem
 
 LARGEST = 16 * 2**20
@@ -80,14 +80,8 @@ async def taken(request: Request, room: Room) -> AsyncIterator[bytes]:
         yield await _whole(request, held)
     finally:
         if held.large:
-            give_back()
             room.taken = False
-
-
-def give_back() -> None:
-    """Has the C library return what is free to the machine; by itself it keeps it between what is still used."""
-    with suppress(AttributeError, OSError, TypeError):  # another C library, which knows no such thing
-        ctypes.CDLL(None).malloc_trim(0)
+            heap.give_back()
 
 
 async def _whole(request: Request, held: Held) -> bytes:

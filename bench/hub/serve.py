@@ -5,17 +5,15 @@ Meanwhile it removes what is too old, and makes rows anew that another devbench 
 
 from __future__ import annotations
 
-import ctypes
 import gc
 import logging
 import socket
 import threading
-from contextlib import suppress
 
 import uvicorn
 
 from bench.errors import UsageError
-from bench.hub import app, renewal, retention
+from bench.hub import app, heap, renewal, retention
 from bench.hub.database import Database
 from bench.hub.settings import HubSettings
 from bench.output.report.engine import ENGINE
@@ -23,8 +21,6 @@ from bench.output.report.engine import ENGINE
 GRACE = 5
 """Seconds that open requests have to end."""
 
-ARENAS = -8
-"""M_ARENA_MAX of glibc's `mallopt`, as its header has it."""
 
 CHARTS = 6
 """Drawn by one process, which takes 0.4 s to start, and holds 75 MB after its first chart but 130 after dozens."""
@@ -41,7 +37,7 @@ def serve(settings: HubSettings) -> None:
         UsageError: the database or the address can't be used.
         DataError: the database is of a newer devbench.
     """
-    _share_memory()
+    heap.share()
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     logging.getLogger("alembic").setLevel(logging.WARNING)
     database = Database(settings.database)
@@ -77,12 +73,6 @@ def serve(settings: HubSettings) -> None:
         for each in beside:
             each.join(GRACE)
         database.close()
-
-
-def _share_memory() -> None:
-    """Lets all threads allocate from one heap. The C library gives each its own, which keeps what it once held."""
-    with suppress(AttributeError, OSError, TypeError):  # another C library, which has no such heaps
-        ctypes.CDLL(None).mallopt(ARENAS, 1)
 
 
 def _bound(settings: HubSettings) -> socket.socket:
