@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
-import shlex
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
@@ -15,11 +14,9 @@ from bench.analyse.batches import fixed_cost
 from bench.analyse.capacity import under_the_roof
 from bench.analyse.explain import (
     Explanation,
-    Fastest,
     Gain,
     Named,
     doubts,
-    gain_of,
     gains,
     ladder,
     largest_first,
@@ -28,27 +25,24 @@ from bench.analyse.explain import (
 from bench.analyse.findings import findings, shares_by_changes
 from bench.analyse.roofline import roofline
 from bench.analyse.traced import disagreements
-from bench.analyse.verdict import verdict
 from bench.errors import Interrupted, NotApplicable, RunFailed, SettingsError
 from bench.measure import stopping
 from bench.measure.counterfactuals import Change, changed, changes, from_outside, rows_of
+from bench.measure.fastest import Tried, fastest
 from bench.measure.plan import Group, Planned, plan
 from bench.measure.roofs import peaks_for
 from bench.measure.session import Save, Session
 from bench.progress import Listener
 from bench.registry.answer import Resolved
 from bench.result import Result
-from bench.settings import RunSettings, written
-from bench.spec import LOOPS, Spec
+from bench.settings import RunSettings
+from bench.spec import LOOPS
 
 PILOTS = {"rung": 5, "change": 3}
 """Cohorts at least: a rung's share of the step is judged with its neighbours', a change by itself."""
 
 SECONDS = 300.0
 """After which no more cohorts of a part are started, unless `--max-time` says otherwise: they are large."""
-
-KEPT = ("change", "dtype", "xla", "tf32", "onednn", "deterministic", "threads", "seed", "data", "data_dir")
-"""Settings that are part of the program as it is; an option of the fastest, which comes after, overrides them."""
 
 TOGETHER = 4
 """Changes that take turns with the base in one cohort: more workers at once take more memory and longer turns."""
@@ -66,7 +60,8 @@ class Explaining:
         new_id: makes ids.
 
     Attributes:
-        found: what is known so far, once the ladder is measured; where changes are interrupted, with those tried.
+        found: what is known so far, once a cohort of the ladder is measured; where it is interrupted, with what was
+            found until then.
     """
 
     workload: str
@@ -77,7 +72,7 @@ class Explaining:
     results: list[Result] = field(default_factory=list)
     found: Explanation | None = None
     options: list[Change] = field(default_factory=list)
-    tried: list[tuple[Named, Result, Result]] = field(default_factory=list)
+    tried: list[Tried] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.settings = stopping.capped(self.settings, SECONDS)
@@ -102,23 +97,40 @@ class Explaining:
             )
         compiled = self._compiled(base)
         rungs, missing = self._rungs(base, resolved, compiled)
-        results = self._session(rungs, "rung")
-        measured = [r for r in results if r.failure is None]
-        missing += [f"{r.spec.loop}: failed: {r.failure.message}" for r in results[1:] if r.failure]
-        if not measured or measured[0] is not results[0]:
-            raise RunFailed(f"{base.spec.label} could not be measured", "Its result says why.")
-        self.found = found = self._ladder(base, measured, missing)
+        try:
+            results = self._session(rungs, "rung")
+        except Interrupted:
+            with suppress(RunFailed):
+                self._climb(base, self.results[-len(rungs) :], missing)
+                self._cut_short(with_changes)
+            raise
+        found, measured = self._climb(base, results, missing)
         try:
             self._under_its_roofs(measured[-1], found)
             if with_changes:
                 self._changes(found, base, resolved, measured, compiled)
         except Interrupted:
-            found.doubts.insert(0, f"it was interrupted: {self._lacking(found, with_changes)}")
+            self._cut_short(with_changes)
             raise
         finally:
             shares_by_changes(found)
-            found.fastest = self._fastest(measured)
+            found.fastest = fastest(self.workload, self.settings, measured, self.tried)
         return found
+
+    def _climb(
+        self, base: Planned, results: Sequence[Result], missing: Sequence[str]
+    ) -> tuple[Explanation, list[Result]]:
+        """What the rungs say, and those of them that could be measured.
+
+        Raises:
+            RunFailed: the program as it is was not measured.
+        """
+        measured = [r for r in results if r.failure is None]
+        failed = [f"{r.spec.loop}: failed: {r.failure.message}" for r in results[1:] if r.failure]
+        if not measured or measured[0] is not results[0]:
+            raise RunFailed(f"{base.spec.label} could not be measured", "Its result says why.")
+        self.found = self._ladder(base, measured, [*missing, *failed])
+        return self.found, measured
 
     def _under_its_roofs(self, lowest: Result, found: Explanation) -> None:
         peaks = peaks_for(lowest, self.settings, self.save, self.listener, self.new_id)
@@ -141,13 +153,17 @@ class Explaining:
         self._gains(tried, found)
         found.together = self._together(tried, found.gains)
 
-    def _lacking(self, found: Explanation, with_changes: bool) -> str:
-        """What an explanation lacks that was cut short."""
+    def _cut_short(self, with_changes: bool) -> None:
+        """Says of an explanation that was interrupted what it lacks."""
+        found = self.found
+        assert found is not None
         if not self.options:
-            return "its roofline was not measured" + (", no changes were tried" if with_changes else "")
-        if len(found.gains) < len(self.options):
-            return f"{len(found.gains)} of {len(self.options)} changes were tried"
-        return "the changes that help were not measured together"
+            lacks = "its roofline was not measured" + (", no changes were tried" if with_changes else "")
+        elif len(found.gains) < len(self.options):
+            lacks = f"{len(found.gains)} of {len(self.options)} changes were tried"
+        else:
+            lacks = "the changes that help were not measured together"
+        found.doubts.insert(0, f"it was interrupted: {lacks}")
 
     def _compiled(self, base: Planned) -> bool:
         """Whether XLA compiles the program as it is; where it decides for itself one process is started to see."""
@@ -249,7 +265,7 @@ class Explaining:
             chunk = self.options[start : start + TOGETHER]
             results = self._session([base, *(changed(base, change) for change in chunk)], "change")
             tried = dict(zip(chunk, results[1:], strict=True))
-            self.tried += [(c.named, results[0], r) for c, r in tried.items()]
+            self.tried += [Tried(c.named, results[0], r) for c, r in tried.items()]
             named = {c.named: r for c, r in tried.items()}
             found = gains(results[0], named, self.settings.threshold, len(self.options))
             explanation.gains = largest_first([*explanation.gains, *found])
@@ -271,50 +287,5 @@ class Explaining:
             planned = changed(planned, change)
         results = self._session([base, planned], "change")
         all_of_it = Named(" and ".join(c.named.words for c in chosen), " ".join(c.named.option for c in chosen))
-        self.tried.append((all_of_it, results[0], results[1]))
+        self.tried.append(Tried(all_of_it, results[0], results[1]))
         return gains(results[0], {all_of_it: results[1]}, self.settings.threshold)[0]
-
-    def _fastest(self, measured: Sequence[Result]) -> Fastest | None:
-        """The fastest of rungs, changes and all that helped at once, as against the program as it is.
-
-        Changes were tried on one rung, so their ratio is taken together with that rung's own.
-        """
-        base = measured[0]
-        found: list[tuple[stats.Contrast, str, str, str, Spec]] = []
-        ratios = {base.spec.loop: stats.Contrast(0.0, 0.0, math.inf, base.stop.cohorts if base.stop else 2)}
-        for rung in measured[1:]:
-            contrast = stats.within(base, rung)
-            if contrast is not None:
-                ratios[rung.spec.loop] = contrast
-                found.append((contrast, f"loop {rung.spec.loop}", "step", "", rung.spec))
-        for named, before, after in self.tried:
-            unit, contrast = gain_of(before, after)
-            rung_ratio = ratios.get(before.spec.loop)
-            if contrast is not None and rung_ratio is not None and after.failure is None:
-                words = named.words if before.spec.loop == base.spec.loop else f"loop {before.spec.loop} {named.words}"
-                found.append((rung_ratio.plus(contrast), words, unit, named.option, before.spec))
-        level = simultaneous(len(found))  # the best of so many would else be found by chance
-        faster = [each for each in found if verdict(each[0].ratio(level), self.settings.threshold) == "faster"]
-        if not faster:
-            return None
-        contrast, words, unit, option, spec = min(faster, key=lambda each: each[0].mean)
-        return Fastest(
-            words=words, unit=unit, times=stats.inverse(contrast.ratio(level)), command=self._command(spec, option)
-        )
-
-    def _command(self, spec: Spec, option: str) -> str:
-        """A command line that runs a spec with an option more."""
-        settings = self.settings
-        words = ["devbench", "run", self.workload, "--backend", spec.backend]
-        if spec.case:
-            words += ["--case", spec.case]
-        if spec.loop != "as-written":
-            words += ["--loop", spec.loop]
-        words += [word for name, value in settings.param.items() for word in ("--param", f"{name}={value}")]
-        for name in KEPT:
-            value = getattr(settings, name)
-            if value != RunSettings.model_fields[name].default:
-                words += written(name, value)
-        if spec.loop != "as-written" and spec.xla and settings.xla == "auto":
-            words += ["--xla", "on"]
-        return shlex.join(words) + (f" {option}" if option else "")

@@ -53,10 +53,12 @@ class Fake:
     Attributes:
         begun: how each of them was asked, and what it measured.
         whole: how many may end.
+        noise: of the step times that each of them measures, a factor for each cohort.
     """
 
     begun: list[tuple[RunSettings, list[Spec]]]
     whole: int
+    noise: tuple[float, ...]
 
     def __init__(self, group: Any, settings: RunSettings, *_: Any) -> None:
         self.results = []
@@ -65,7 +67,7 @@ class Fake:
         Fake.begun.append((settings, specs))
         for spec in specs:
             step = STEPS[spec.loop] * (0.5 if spec.xla else 1.0) * (0.8 if not spec.onednn else 1.0)
-            samples = [sample(n, step * noise, facts={"traced": []}) for n, noise in enumerate(NOISE, 1)]
+            samples = [sample(n, step * noise, facts={"traced": []}) for n, noise in enumerate(Fake.noise, 1)]
             made = result(spec.key, str(len(Fake.begun)), samples=samples)
             self.results.append(made.model_copy(update={"spec": spec, "key": spec.key}))
 
@@ -77,7 +79,7 @@ class Fake:
 
 @pytest.fixture
 def faked(monkeypatch: pytest.MonkeyPatch) -> type[Fake]:
-    Fake.begun, Fake.whole = [], 100
+    Fake.begun, Fake.whole, Fake.noise = [], 100, NOISE
     monkeypatch.setattr(explain, "Session", Fake)
     monkeypatch.setattr(explain, "peaks_for", lambda *_: None)
     return Fake
@@ -150,6 +152,29 @@ def test_an_interruption_before_any_change_leaves_the_ladder(
     assert made.found is not None
     assert made.found.parts
     assert made.found.doubts[0] == "it was interrupted: its roofline was not measured, no changes were tried"
+
+
+def test_an_interruption_of_the_ladder_leaves_what_its_whole_cohorts_say(faked: type[Fake]) -> None:
+    faked.whole = 0
+    made = explaining()
+    with pytest.raises(Interrupted):
+        made.run()
+    found = made.found
+    assert found is not None
+    assert (found.parts[0].upper, found.parts[0].lower) == ("step", "host-batches")
+    assert found.cohorts == len(NOISE)
+    assert (found.gains, found.roofline) == ([], None)
+    assert found.doubts[0] == "it was interrupted: its roofline was not measured, no changes were tried"
+    assert "warning: it was interrupted" in explanations.text(found)
+
+
+def test_an_interruption_before_a_cohort_of_the_ladder_leaves_no_explanation(faked: type[Fake]) -> None:
+    faked.whole, faked.noise = 0, ()
+    made = explaining()
+    with pytest.raises(Interrupted):
+        made.run()
+    assert made.found is None
+    assert made.results
 
 
 def test_an_explanation_that_was_not_interrupted_says_nothing_of_it(faked: type[Fake]) -> None:
