@@ -32,7 +32,7 @@ CLOSE = 1.1
 """Neighbours nearer than this factor need no point between them; of 0 a neighbour within a tenth of the axis."""
 
 MOST_FAILED = 3
-"""Points between two neighbours that failed, after which no more are tried there."""
+"""Points between two neighbours that failed or were refused, after which no more are tried there."""
 
 MOST_POINTS = 64
 
@@ -63,7 +63,7 @@ class Sweeping:
     ended: list[tuple[Mapping[str, str], str]] = field(default_factory=list)
     """Points that memory did not hold, and on which backends."""
     tried: list[Mapping[str, str]] = field(default_factory=list)
-    """All points, those that failed too."""
+    """All points, those that failed or were refused too."""
 
     def __post_init__(self) -> None:
         if self.settings.vary:
@@ -93,8 +93,9 @@ class Sweeping:
                 break
         while len(self.axes) == 1 and self.results:
             between = self._between()
-            if between is None or self._enough() or not self._measure(between):
+            if between is None or self._enough():
                 break
+            self._measure(between)
         return self.read()
 
     def read(self) -> Sweep:
@@ -133,6 +134,7 @@ class Sweeping:
 
     def _measure(self, point: Mapping[str, str]) -> bool:
         """Measures a point; false where there is no sense in going on to larger ones."""
+        self.tried.append(point)
         settings = self._at(point)
         try:
             (group,) = plan([self.workload], settings, swept=self.axes)
@@ -143,7 +145,6 @@ class Sweeping:
                 raise
             self.cut_short(f"{_said(point)} can't be: {error.message}")
             return False
-        self.tried.append(point)
         session = Session(group, settings, self.save, self.listener, self.new_id, ("sweep", self.id), PILOT)
         for each in session.results:
             each.swept = Swept(axes=list(self.axes))
@@ -156,7 +157,8 @@ class Sweeping:
     def _between(self) -> dict[str, str] | None:
         """The middle (`way`) of the widest gap around a crossing that can be measured; none where all are narrow.
 
-        A point that failed leaves no ratio, so its bracket stays, which it divides: another point there may do.
+        A point that failed or was refused leaves no ratio, so its bracket stays, which it divides: another point there
+        may do.
         """
         (name,) = self.axes
         tried = sorted(float(point[name]) for point in self.tried if _is_number(point[name]))

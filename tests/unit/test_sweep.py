@@ -262,6 +262,22 @@ def test_a_point_that_fails_between_two_others_is_not_measured_again_but_another
     assert found.curves[1].crossings[0].value == pytest.approx(11, rel=0.02)
 
 
+def test_a_value_that_the_program_refuses_between_two_others_leaves_other_values_to_try(
+    faked: type[Fake], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def planned(names: Any, settings: Any, swept: Any) -> Any:
+        if settings.param["batch"] in {"23", "14"}:
+            raise SettingsError("batch must be a multiple of 4", "Take another.")
+        return [None]
+
+    monkeypatch.setattr(measuring, "plan", planned)
+    found = sweeping("1..64*8").run()
+    assert faked.measured[:3] == [1, 8, 64]
+    assert {10, 11, 12} & set(faked.measured)
+    assert found.curves[1].crossings[0].value == pytest.approx(11, rel=0.02)
+    assert found.cut_short == "batch=23 can't be: batch must be a multiple of 4"
+
+
 def test_where_point_after_point_fails_no_more_are_tried(faked: type[Fake], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(faked, "failure", failing("error", *range(9, 64)))
     found = sweeping("1..64*8").run()
