@@ -30,9 +30,12 @@ PIP := -m pip --quiet --disable-pip-version-check --no-input install
 LOCKED := $(PIP) --only-binary :all: --require-hashes
 PACKAGE := $(PIP) --no-deps --no-build-isolation --editable .
 PYTEST := -m pytest --durations=25 --durations-min=5 $(if $(STRICT),--strict-skips)
-# What measures, what builds images, and what runs clusters, runs by itself, all else shares the machine.
-ALONE := $(PYTEST) tests/integration tests/images
-BESIDE := $(PYTEST) $(patsubst %,--ignore tests/%,integration images cluster) -n logical --maxprocesses 4 --dist loadgroup
+# The few that assert how long something takes as against something else have the machine to themselves. All else shares
+# it, what takes longest first: images, then what measures; many short ones fill the end.
+QUIET := $(PYTEST) tests/integration -m quiet
+FIRST := tests/images tests/integration
+REST := $(filter-out $(FIRST) tests/cluster,$(patsubst %/,%,$(dir $(wildcard tests/*/test_*.py))))
+SHARED := $(PYTEST) $(FIRST) $(sort $(REST)) -n logical --maxprocesses 4 --dist loadgroup --no-loadscope-reorder
 # The chart's tests; CI, whose time is short, names those that need no cluster.
 CLUSTER := tests/cluster
 # Programs of benchmarks/, with what follows their name behind a slash; several hours altogether.
@@ -47,21 +50,20 @@ help: ## show this list
 demo: $(VENV)/.run ## measure the article's CIFAR-10 training on this machine's CPU
 	$(VENV)/bin/devbench run cifar --backend cpu
 
-# All parts run whatever becomes of the first: with either TensorFlow what measures, by itself, then all else.
+# All parts run whatever becomes of the first.
 test: $(VENV)/.dev ## run every test that this machine can run (STRICT=1: a skip that it could avoid fails)
 	@python=$$($(FIND2)); [ -z "$$python" ] || $(MAKE) --no-print-directory $(VENV2)/.dev PYTHON310="$$python"
 	@[ "$$(uname -sm)" != "Linux x86_64" ] || $(MAKE) --no-print-directory $(XPROF)/.made
 	@failed=0; \
 	if [ -f $(VENV2)/.dev ]; then \
 		echo "# With TensorFlow 2.10 and the DirectML plugin: all tests but those marked once."; \
-		$(VENV2)/bin/python $(ALONE) -m "not once" || failed=1; \
-		$(VENV2)/bin/python $(BESIDE) -m "not once" || failed=1; \
+		$(VENV2)/bin/python $(SHARED) -m "not once" || failed=1; \
 	else \
 		echo "# No Python 3.10 on x86-64 Linux found, so no tests with TensorFlow 2.10. One way: pyenv install 3.10"; \
 	fi; \
 	echo "# With TensorFlow 2.21: all tests."; \
-	$(VENV)/bin/python $(ALONE) || failed=1; \
-	$(VENV)/bin/python $(BESIDE) || failed=1; \
+	$(VENV)/bin/python $(QUIET) || failed=1; \
+	$(VENV)/bin/python $(SHARED) -m "not quiet" || failed=1; \
 	$(VENV)/bin/python $(PYTEST) $(CLUSTER) || failed=1; \
 	exit $$failed
 
@@ -73,9 +75,9 @@ check: $(VENV)/.dev ## lint; check format, types for Linux, Windows and macOS, w
 	@failed=0; try() { echo "# $$*"; "$(VENV)/bin/$$@" || failed=1; }; \
 	try ruff check; \
 	try ruff format --check; \
-	for platform in linux win32 darwin; do \
-		try mypy --platform $$platform --cache-dir .mypy_cache/$$platform; \
-	done; \
+	echo "# mypy --platform linux, win32 and darwin"; \
+	printf '%s\n' linux win32 darwin | xargs -P 3 -I% sh -c 'said=$$($(VENV)/bin/mypy --platform % \
+		--cache-dir .mypy_cache/% 2>&1); code=$$?; echo "%: $$said"; exit $$code' || failed=1; \
 	try lint-imports; \
 	try python -m charts.source --check; \
 	echo "# bench/output/schema.json is what the model says (else: make schema)"; \

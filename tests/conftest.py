@@ -354,6 +354,7 @@ def pytest_configure() -> None:
         del os.environ[name]
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist's own, which reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Refuse a capability that the table lacks, since a misspelt one would never skip, or always; keep files whole."""
     for item in items:

@@ -16,7 +16,7 @@ from bench.analyse.explain import Explanation
 from bench.output import explanations
 
 USERFILES = Path(__file__).parent / "userfiles_explain"
-pytestmark = [pytest.mark.timeout(SECONDS), pytest.mark.once]
+pytestmark = [pytest.mark.timeout(SECONDS), pytest.mark.once, pytest.mark.quiet]
 
 ASKED = {
     "slow_input": ("--loop", "step", "--max-processes", "2", "--max-time", "30m", "--profile", "traces"),

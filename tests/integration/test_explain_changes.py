@@ -80,6 +80,7 @@ def test_the_machines_peaks_are_measured_once_and_kept(explained: tuple[Explaini
 
 
 @pytest.mark.once
+@pytest.mark.quiet
 def test_what_helps_is_measured_together_and_the_fastest_is_a_command_that_runs(tmp_path: Path) -> None:
     kinds = {"cache", "without-callbacks"}
     found = explaining(tmp_path, str(USERFILES / "two_causes.py"), 3, ("as-written",), kinds).found

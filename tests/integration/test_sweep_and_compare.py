@@ -29,6 +29,7 @@ def test_a_sweep_ends_where_memory_does_and_says_so(tmp_path: Path) -> None:
     assert [r.swept.cut_short for r in ended.every if r.swept] == [None, found["cut_short"]]
 
 
+@pytest.mark.quiet
 def test_two_loops_are_compared_at_each_value_and_the_sweep_says_between_which_one_overtakes(tmp_path: Path) -> None:
     words = (own("overtaken"), "--loop", "as-written,step", "--param", "size=1,2", "--max-processes", "2")
     with started(tmp_path, "sweep", *words, "--max-time", "10m", "--point-time", "5m") as run:
@@ -49,6 +50,7 @@ def test_two_loops_are_compared_at_each_value_and_the_sweep_says_between_which_o
     assert "cpu, as-written overtakes cpu, step at size 1." in ended.said()
 
 
+@pytest.mark.quiet
 def test_two_files_take_turns_and_end_with_a_verdict(tmp_path: Path) -> None:
     folder = tmp_path / "files"
     folder.mkdir()

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import platform
+import re
 import sys
 from pathlib import Path
 
@@ -55,6 +56,16 @@ def test_a_misspelt_capability_is_refused(suite: pytest.Pytester) -> None:
     ran = suite.runpytest_subprocess()
     assert ran.ret == pytest.ExitCode.USAGE_ERROR
     ran.stderr.fnmatch_lines(["*test_it needs 'widnows', which is none of *"])
+
+
+def test_all_of_a_file_goes_to_one_process_where_several_run(suite: pytest.Pytester) -> None:
+    several = "import pytest\n\n@pytest.mark.parametrize('n', range(8))\ndef test_it(n): pass\n"
+    suite.makepyfile(test_one=several, test_other=several)
+    ran = suite.runpytest_subprocess("-v", "-n", "2", "--dist", "loadgroup")
+    ran.assert_outcomes(passed=16)
+    told = [re.match(r"\[(gw\d)\].*PASSED (test_\w+)\.py", line) for line in ran.outlines]
+    whose = {(found[1], found[2]) for found in told if found}
+    assert sorted(file for _, file in whose) == ["test_one", "test_other"]
 
 
 def test_the_users_settings_do_not_reach_the_tests(suite: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
