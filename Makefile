@@ -57,7 +57,7 @@ test: $(VENV)/.dev ## run every test that this machine can run (STRICT=1: a skip
 	@failed=0; \
 	if [ -f $(VENV2)/.dev ]; then \
 		echo "# With TensorFlow 2.10 and the DirectML plugin: all tests but those marked once."; \
-		$(VENV2)/bin/python $(SHARED) -m "not once" || failed=1; \
+		$(VENV2)/bin/python $(SHARED) -m "not once and not quiet" || failed=1; \
 	else \
 		echo "# No Python 3.10 on x86-64 Linux found, so no tests with TensorFlow 2.10. One way: pyenv install 3.10"; \
 	fi; \

@@ -11,7 +11,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -130,6 +130,15 @@ def run_all(image: str, *options: str) -> list[Ended]:
 
     with ThreadPoolExecutor(2) as pool:
         return list(pool.map(some, (WORKLOADS[::2], WORKLOADS[1::2])))
+
+
+def complete(every: Collection[Ended]) -> list[Result]:
+    """The results of such containers, which hold every workload, complete."""
+    assert [each.code for each in every] == [0, 0], [each.err for each in every]
+    results = [result for each in every for result in each.results]
+    assert {each.spec.workload for each in results} == set(WORKLOADS)
+    assert {each.status for each in results} == {"complete"}
+    return results
 
 
 def shell(image: str, script: str, *options: str) -> str:
