@@ -21,7 +21,6 @@ from bench.output.report.engine import ENGINE
 GRACE = 5
 """Seconds that open requests have to end."""
 
-
 CHARTS = 6
 """Drawn by one process, which takes 0.4 s to start, and holds 75 MB after its first chart but 130 after dozens."""
 

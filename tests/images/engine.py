@@ -67,7 +67,7 @@ def alone() -> Iterator[None]:
         yield
 
 
-def build(backend: str, base: str, name: str = NAME, *options: str, root: Path = ROOT) -> str:
+def build(backend: str, base: str, name: str = NAME, *options: str) -> str:
     """Builds an image with the script that users build with; returns its name.
 
     Args:
@@ -75,11 +75,10 @@ def build(backend: str, base: str, name: str = NAME, *options: str, root: Path =
         base: image that it starts from.
         name: without the tag.
         options: of `podman build`.
-        root: the checkout that it is built from.
     """
     variables = {**environment(), "ENGINE": "podman", "BASE_IMAGE": base, "IMAGE_NAME": name}
     given = ["--network=host", *options]
-    command = [str(root / "images" / "build"), backend, "--", *given]
+    command = [str(ROOT / "images" / "build"), backend, "--", *given]
     with alone():
         done = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=3600)
     assert done.returncode == 0, f"{done.stdout[-4000:]}\n{done.stderr[-4000:]}"
