@@ -80,8 +80,8 @@ check: $(VENV)/.dev ## lint; check format, types for Linux, Windows and macOS, w
 		--cache-dir .mypy_cache/% 2>&1); code=$$?; echo "%: $$said"; exit $$code' || failed=1; \
 	try lint-imports; \
 	try python -m charts.source --check; \
-	echo "# bench/output/schema.json is what the model says (else: make schema)"; \
-	$(VENV)/bin/python -m bench.output.schema | diff bench/output/schema.json - || failed=1; \
+	echo "# bench/model/schema.json is what the model says (else: make schema)"; \
+	$(VENV)/bin/python -m bench.model.schema | diff bench/model/schema.json - || failed=1; \
 	exit $$failed
 
 format: $(VENV)/.dev ## put the code into its format
@@ -89,7 +89,7 @@ format: $(VENV)/.dev ## put the code into its format
 	$(VENV)/bin/ruff format
 
 schema: $(VENV)/.run ## write the result's JSON Schema anew from its model
-	$(VENV)/bin/python -m bench.output.schema >bench/output/schema.json
+	$(VENV)/bin/python -m bench.model.schema >bench/model/schema.json
 
 dashboards: $(VENV)/.dev ## write Grafana's dashboards anew from their generator (Python 3.11 or newer)
 	$(VENV)/bin/python -m dashboards

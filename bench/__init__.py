@@ -10,15 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from bench.version import __version__
+
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from bench.progress import Listener
-    from bench.result import Result
-    from bench.serving import Serving
-    from bench.settings import RunSettings
+    from bench.config.settings import RunSettings
+    from bench.model.result import Result
+    from bench.model.run_state import Listener
+    from bench.publish.prometheus.serving import Serving
 
-__version__ = "0.1.0"
 __all__ = ["__version__", "run"]
 
 
@@ -52,26 +53,27 @@ def run(
     from contextlib import ExitStack
     from pathlib import Path
 
+    from bench.config.settings import load
     from bench.errors import DeviceAbsent, Interrupted
-    from bench.measure.interrupt import interruptible
-    from bench.measure.plan import Group, plan
-    from bench.measure.session import Session
-    from bench.output import store
-    from bench.output.sending.sender import attached
-    from bench.result import Failure
-    from bench.serving import serving
-    from bench.settings import load
+    from bench.model.plan import Group
+    from bench.model.result import Failure
+    from bench.publish.hub.reporter import attached
+    from bench.publish.prometheus.serving import serving
+    from bench.session.session import Session
+    from bench.signals import interruptible
+    from bench.store import files
+    from bench.study.plan import plan
 
     chosen = settings if settings is not None else load(**options)
     results: list[Result] = []
-    new_id = store.namer(chosen.run_id)
+    new_id = files.namer(chosen.run_id)
     title = ", ".join(Path(each).name if str(each).endswith(".py") else str(each) for each in workloads)
     with ExitStack() as stack:
         served = served or stack.enter_context(serving(chosen))
         stack.enter_context(interruptible())
-        store.prepare(chosen.output)
+        files.prepare(chosen.output)
         if chosen.profile is not None:
-            store.prepare(chosen.profile, "--profile")
+            files.prepare(chosen.profile, "--profile")
         try:
             with attached(chosen, title, listener or (lambda _: None), new_id, warn or (lambda _: None)) as link:
                 save, listen = served.saving(link.save), served.listening(link.listener)

@@ -22,7 +22,7 @@ def main() -> None:
             signal.signal(each, lambda signum, _: os._exit(128 + signum))
     if sys.platform != "win32":  # an image starts this with signals held back until they are answered (images/devbench)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT, signal.SIGTERM})
-    from bench.cli import app
+    from bench.cli.app import app
 
     signal.signal(signal.SIGINT, usual)
     app(prog_name="devbench")

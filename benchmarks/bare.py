@@ -23,7 +23,7 @@ def offered(workload: str, case: str) -> Callable[..., Any]:
     import numpy as np
 
     from bench import datasets, registry
-    from bench.spec import Data
+    from bench.model.spec import Data
     from bench.workloads import Context
 
     module = registry.load(workload)

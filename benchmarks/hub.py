@@ -28,9 +28,9 @@ from queue import Empty, SimpleQueue
 import psutil
 import urllib3
 
-from bench.output.report import engine
-from bench.output.sending.client import Client
-from bench.result import Result
+from bench.model.result import Result
+from bench.publish.hub.client import Client
+from bench.render.charts import engine
 from benchmarks.scale import WORKLOADS, copies, measured
 
 TOKEN = "0123456789abcdef"

@@ -48,8 +48,8 @@ class Line:
 
 def conducted(tf: Any, next_order: Callable[[], Any]) -> tuple[Any, Any, Line]:
     """A conductor with what it synchronises by, and its line."""
-    from bench.measure.conductor import Conductor
-    from bench.measure.reading import Reader
+    from bench.worker.synchronize import Reader
+    from bench.worker.timed_loop import Conductor
 
     line = Line(next_order)
     reader = Reader(tf, "/device:CPU:0")
@@ -59,8 +59,8 @@ def conducted(tf: Any, next_order: Callable[[], Any]) -> tuple[Any, Any, Line]:
 
 def of_steps(call: Any, tf: Any, rounds: int) -> list[float]:
     """Devbench's block over the plain one, in each round."""
-    from bench.measure.conductor import Finished
-    from bench.measure.events import Finish, Go, Timed
+    from bench.worker.protocol import Finish, Go, Timed
+    from bench.worker.timed_loop import Finished
     from benchmarks.bare import stepping
 
     function, iterator = stepping(call, tf)
@@ -98,9 +98,9 @@ def of_steps(call: Any, tf: Any, rounds: int) -> list[float]:
 
 def of_fit(call: Any, tf: Any, rounds: int) -> list[float]:
     """A watched epoch over the plain ones beside it, within one call of `fit`."""
-    from bench.measure.changes import Changes
-    from bench.measure.events import Go
-    from bench.measure.watch import Watch
+    from bench.whatif.apply import Changes
+    from bench.worker.fit_hook import Watch
+    from bench.worker.protocol import Go
 
     data, model, p = call("data"), call("model"), call.p
     model.jit_compile = False

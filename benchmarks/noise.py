@@ -15,7 +15,7 @@ import sys
 from collections.abc import Callable, Sequence
 
 from bench.analyse.stats import faster_half, mean, median, turns_ratio
-from bench.result import Block
+from bench.model.result import Block
 from benchmarks.turns import interval, spec_of, variation, worker_of
 
 ROUNDS = 20

@@ -21,9 +21,9 @@ from pathlib import Path
 import numpy as np
 from scipy.special import stdtrit
 
-from bench.measure.events import Go, Timed
-from bench.measure.sample import Sampling
-from bench.spec import Spec
+from bench.model.spec import Spec
+from bench.session.worker_sample import Sampling
+from bench.worker.protocol import Go, Timed
 from benchmarks.turns import Bare, spec_of, worker_of
 
 CASES = [

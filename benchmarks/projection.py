@@ -27,13 +27,13 @@ from datetime import datetime, timezone
 from itertools import pairwise
 
 import bench
-from bench.analyse import stats
-from bench.measure import summary
-from bench.measure.events import PhaseBegun
-from bench.measure.plan import Planned, plan
-from bench.measure.turns import BLOCKS, FEWEST_BLOCKS, MEASURE_SECONDS
-from bench.result import Full, ProcessSample, Result
-from bench.settings import load
+from bench.analyse import stats, summary
+from bench.config.settings import load
+from bench.model.plan import Planned
+from bench.model.result import Full, ProcessSample, Result
+from bench.session.interleave import BLOCKS, FEWEST_BLOCKS, MEASURE_SECONDS
+from bench.study.plan import plan
+from bench.worker.protocol import PhaseBegun
 from benchmarks.turns import interval, started
 
 SLICE = 15.0

@@ -19,8 +19,8 @@ from datetime import timedelta
 from pathlib import Path
 
 import bench
-from bench.output import store
-from bench.result import Result
+from bench.model.result import Result
+from bench.store import files
 
 WORKLOADS = 20
 PROCESSES = 10
@@ -96,7 +96,7 @@ def main() -> None:
         folder.mkdir()
         size = 0
         for each in copies(originals, count):
-            size += store.write(each, folder).stat().st_size
+            size += files.write(each, folder).stat().st_size
         print(f"{count} results of {size / count / 1000:.0f} kB")
         for words in (("--version",), ("compare", str(folder)), ("report", str(folder), "--output", str(page))):
             seconds, memory, lines = min(timed(*words) for _ in range(3))

@@ -16,12 +16,12 @@ from collections.abc import Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 
-from bench import __version__
-from bench.measure.sample import Sampling
-from bench.output.collector import Metrics
-from bench.output.exporter import served
-from bench.progress import Measured, Progress
-from bench.result import Result
+from bench.model.result import Result
+from bench.model.run_state import Measured, Progress
+from bench.publish.prometheus.collector import Metrics
+from bench.publish.prometheus.exporter import served
+from bench.session.worker_sample import Sampling
+from bench.version import __version__
 from benchmarks.inside import median
 from benchmarks.observer import CASES
 from benchmarks.turns import spec_of, worker_of

@@ -12,10 +12,10 @@ from typing import Any
 import psutil
 
 from bench import registry
-from bench.measure.plan import plan
-from bench.measure.sample import Sampling
-from bench.settings import load
-from bench.spec import Spec
+from bench.config.settings import load
+from bench.model.spec import Spec
+from bench.session.worker_sample import Sampling
+from bench.study.plan import plan
 
 
 class Bare:

@@ -22,18 +22,18 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from bench import system
 from bench.analyse import stats
 from bench.analyse.verdict import verdict
+from bench.config.settings import load
+from bench.machine import system
 from bench.machine.telemetry import stolen_seconds
-from bench.measure import stopping
-from bench.result import Block
-from bench.settings import load
-from bench.spec import Spec
+from bench.model.result import Block
+from bench.model.spec import Spec
+from bench.session import stopping
 from benchmarks.turns import spec_of, workers_of
 
 ROUNDS = 50
-"""As many as a session asks for (`bench.measure.allocation`) where blocks vary by 5 to 10%."""
+"""As many as a session asks for (`bench.session.rounds`) where blocks vary by 5 to 10%."""
 
 SIDES = ("base", "again", "more")
 MORE = 1.05

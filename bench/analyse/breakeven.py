@@ -9,38 +9,16 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Mapping, Sequence
-from typing import Literal
-
-from pydantic import Field
 
 from bench.analyse import epochs, stats
 from bench.analyse.stats import Contrast
-from bench.result import Interval, Record, Result
+from bench.model.comparison import BreakEven
+from bench.model.result import Interval, Result
 
 START = ("interpreter", "import", "device_init", "data", "build", "prepare", "trace", "first_step")
 """The phases that a program goes through before its second step."""
 
 ByCohort = Mapping[int, float]
-
-
-class BreakEven(Record):
-    """Where two cold starts meet."""
-
-    winner: Literal["base", "other", "none"] = Field(
-        description="who is ahead in the long run; none where their steps are not known to differ"
-    )
-    at_once: bool = Field(False, description="the winner in the long run starts no slower either")
-    start_unsure: bool = Field(False, description="that may be noise: the starts are not known to differ")
-    steps: Interval | None = Field(
-        None, description="steps after which the winner is ahead; high is none where it may never be"
-    )
-    examples: Interval | None = Field(
-        None, description="the same in examples, where steps of the two hold unequal numbers"
-    )
-    epochs: Interval | None = Field(None, description="the same in passes over the data, where their length is known")
-    training_steps: int | None = Field(None, description="steps of the whole training, where both take as many")
-    start_seconds: Interval | None = Field(None, description="the other's start less the base's")
-    training_seconds: list[float] = Field(default_factory=list, description="whole cold training of base and other")
 
 
 def break_even(

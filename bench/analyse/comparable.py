@@ -8,15 +8,12 @@ else makes the comparison unfair.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Literal
+from typing import Any
 
-from pydantic import Field
-
-from bench.analyse import answers
+from bench.analyse import same_answer
 from bench.machine.environment import at
-from bench.result import Record, Result
-
-Kind = Literal["axis", "named", "unfair"]
+from bench.model.comparison import Difference
+from bench.model.result import Result
 
 FIELDS = ("backend", "loop", "changes", "dtype", "xla", "tf32", "onednn", "deterministic")
 """What of a spec decides how the same work is done; any one of them may be the axis."""
@@ -54,16 +51,6 @@ ENVIRONMENT = {
 
 OF_THE_BACKEND = ("device", "driver", "CUDA", "cuDNN")
 """What differs with the backend anyway, and is named only where that is the same."""
-
-
-class Difference(Record):
-    """One thing in which two results differ."""
-
-    name: str
-    base: Any = Field(description="the base's value; none where it has none")
-    other: Any = Field(description="the other's value")
-    kind: Kind = Field(description="what is compared, what is to be known, or what makes it unfair")
-    why: str = Field("", description="why it is unfair")
 
 
 def differences(base: Result, other: Result) -> list[Difference]:
@@ -170,19 +157,19 @@ def _answers(base: Result, other: Result) -> Iterator[Difference]:
 
     Those of one group were held against each other when they were measured.
     """
-    found = [next(iter(answers.answered(each)), None) for each in (base, other)]
+    found = [next(iter(same_answer.answered(each)), None) for each in (base, other)]
     first, second = found
     if first is None or second is None:
         return
     shown = [", ".join(f"{value:.6g}" for value in each.answer) for each in (first, second)]
     if base.spec.file_sha256 != other.spec.file_sha256:
-        if not answers.alike(first.answer, second.answer):
+        if not same_answer.alike(first.answer, second.answer):
             yield Difference(name="first answers", base=shown[0], other=shown[1], kind="named")
         return
     tensorflow = [at(each.environment, ENVIRONMENT["TensorFlow"]) for each in (base, other)]
     alike = base.spec.seed == other.spec.seed and base.spec.data == other.spec.data and tensorflow[0] == tensorflow[1]
-    apart = base.group != other.group and alike and answers.same_computation(base, other)
-    if apart and not answers.agree(first, second):
+    apart = base.group != other.group and alike and same_answer.same_computation(base, other)
+    if apart and not same_answer.agree(first, second):
         why = "the same computation gave different answers, so they do not compute the same"
         yield Difference(name="first answers", base=shown[0], other=shown[1], kind="unfair", why=why)
 

@@ -4,82 +4,24 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
-from typing import Literal
-
-from pydantic import Field
 
 from bench.analyse import stats
-from bench.analyse.breakeven import BreakEven, break_even
-from bench.analyse.comparable import Difference, axis, differences
+from bench.analyse.breakeven import break_even
+from bench.analyse.comparable import axis, differences
 from bench.analyse.pairing import MATRIX, everyone, grouped, within_group
-from bench.analyse.verdict import Word, needed, verdict
-from bench.result import Interval, Record, Result
-
-THRESHOLD = 0.02
-
-
-Unit = Literal["step", "example"]
-"""What a ratio is of."""
-
-
-class Side(Record):
-    """What identifies a result in a comparison."""
-
-    id: str
-    label: str
-    processes: int = Field(description="processes that measured something")
-    step_seconds: Interval | None = None
-
-
-class PhaseDifference(Record):
-    """One phase of a cold start on both sides."""
-
-    phase: str
-    base: float = Field(description="mean seconds")
-    other: float
-    difference: Interval = Field(description="the other's seconds less the base's")
-
-
-class Comparison(Record):
-    """A verdict on `other` as against `base`, with what it stands on."""
-
-    base: Side
-    other: Side
-    axis: str | None = Field(description="what is compared; none where the specs are the same")
-    unit: Unit = Field("step", description="what the ratio is of: of examples where the two differ in examples a step")
-    paired: bool = Field(description="whether the two took turns in cohorts; else they were measured apart")
-    ratio: Interval | None = Field(None, description="the other's time over the base's")
-    verdict: Word
-    mean_ratio: Interval | None = Field(
-        None, description="the same of the mean step, in which steps count that are slow but seldom"
-    )
-    threshold: float
-    needed: int | None = Field(
-        None, description="cohorts (or processes a side) that would settle it, where it is undecided"
-    )
-    phases: list[PhaseDifference] = Field(default_factory=list)
-    break_even: BreakEven | None = None
-    differences: list[Difference] = Field(default_factory=list)
-
-    @property
-    def unfair(self) -> list[Difference]:
-        """What makes this comparison unfair."""
-        return [d for d in self.differences if d.kind == "unfair"]
-
-
-class Cell(Record):
-    """How the result of a row stands to that of a column."""
-
-    ratio: Interval = Field(description="the row's time over the column's")
-    unit: Unit = Field(description="what the ratio is of")
-    verdict: Word = Field(description="on the row's result as against the column's")
-
-
-class Matrix(Record):
-    """Everyone's time over everyone's."""
-
-    results: list[Side] = Field(description="of the rows, and in the same order of the columns")
-    rows: list[list[Cell | None]] = Field(description="a cell for each column; none where two were not compared")
+from bench.analyse.verdict import needed, verdict
+from bench.model.comparison import (
+    THRESHOLD,
+    Cell,
+    Comparison,
+    Difference,
+    Matrix,
+    PhaseDifference,
+    Side,
+    Unit,
+    Word,
+)
+from bench.model.result import Interval, Result
 
 
 def compare(base: Result, other: Result, threshold: float = THRESHOLD) -> Comparison:

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 from bench.analyse import stats
 from bench.machine.environment import at
-from bench.result import Interval, ProcessSample, Result
+from bench.model.result import Interval, ProcessSample, Result
 
 WAITING_SINCE = (2, 21)
 """TensorFlow's version from which on that was seen."""

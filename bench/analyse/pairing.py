@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol, TypeVar
 
-from bench.analyse.comparable import ENVIRONMENT, NAMED, Difference, axis, differences
-from bench.result import Purpose, Result
+from bench.analyse.comparable import ENVIRONMENT, NAMED, axis, differences
+from bench.model.comparison import Difference
+from bench.model.result import Purpose, Result
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from bench.result import PHASES, Block, Interval, ProcessSample, Result, Series
+from bench.model.result import PHASES, Block, Interval, ProcessSample, Result, Series
 
 CONFIDENCE = 0.95
 

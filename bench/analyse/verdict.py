@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import Literal
 
 from bench.analyse.stats import t_quantile
-from bench.result import Interval
-
-Word = Literal["faster", "same", "slower", "undecided", "not enough data"]
+from bench.model.comparison import Word
+from bench.model.result import Interval
 
 MOST_UNITS = 10_000
 """More cohorts than this settle nothing that anybody would wait for."""

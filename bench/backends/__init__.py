@@ -17,6 +17,6 @@ Importing a backend module imports no TensorFlow.
 
 from __future__ import annotations
 
-from bench.check import Check, Status
+from bench.model.check import Check, Status
 
 __all__ = ["Check", "Status"]

@@ -14,11 +14,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from bench import installed, system
 from bench.backends._probe import ask
 from bench.backends._shared import files_named, install, library_folders
-from bench.check import Check, guarded
-from bench.system import ROOT, read
+from bench.machine import installed, system
+from bench.machine.system import ROOT, read
+from bench.model.check import Check, guarded
 
 LIBRARY = "libcuda.so.1"
 EXTRA = "cuda"

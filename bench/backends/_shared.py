@@ -6,10 +6,10 @@ import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from bench import installed, system
-from bench.check import Check
 from bench.errors import DeviceAbsent, SettingsError
-from bench.spec import Spec
+from bench.machine import installed, system
+from bench.model.check import Check
+from bench.model.spec import Spec
 
 
 def common_environment(spec: Spec) -> dict[str, str]:

@@ -11,10 +11,10 @@ import platform
 from collections.abc import Iterator
 from typing import Any
 
-from bench import system
 from bench.backends._shared import common_environment, require_tensorflow, tensorflow_check
-from bench.check import Check, guarded
-from bench.spec import Spec
+from bench.machine import system
+from bench.model.check import Check, guarded
+from bench.model.spec import Spec
 
 NAME = "cpu"
 DESCRIPTION = "the CPU, with every accelerator hidden"

@@ -11,13 +11,13 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from bench import installed
 from bench.backends import _cuda_checks as look
 from bench.backends._probe import cuda
 from bench.backends._shared import common_environment, refuse
-from bench.check import Check
 from bench.errors import DeviceAbsent
-from bench.spec import Spec
+from bench.machine import installed
+from bench.model.check import Check
+from bench.model.spec import Spec
 
 NAME = "cuda"
 DESCRIPTION = "an NVIDIA GPU, by CUDA"

@@ -13,12 +13,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from bench import installed, system
 from bench.backends._probe import ask
 from bench.backends._shared import common_environment, files_named, install, library_folders, refuse
-from bench.check import Check, guarded
 from bench.errors import DeviceAbsent
-from bench.spec import Spec
+from bench.machine import installed, system
+from bench.model.check import Check, guarded
+from bench.model.spec import Spec
 
 NAME = "directml"
 DESCRIPTION = "a DirectX 12 GPU of any maker, by Microsoft's DirectML plug-in (paused since October 2023)"

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal
 from bench.datasets import files
 from bench.datasets.files import SETS, DataSet
 from bench.errors import DataError, UnknownName
-from bench.spec import Data
+from bench.model.spec import Data
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     Arrays = tuple[NDArray[np.uint8], NDArray[np.uint8]]
 
 Kind = Literal["auto", "full", "sample", "synthetic"]
-SHIPPED = Path(__file__).parent.parent / "data"
+SHIPPED = Path(__file__).parent / "samples"
 
 
 def locate(name: str, kind: Kind, data_dir: Path | None = None) -> Data:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from bench.system import ROOT, read
+from bench.machine.system import ROOT, read
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,10 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from bench import installed, system
-from bench.check import Check, guarded
-from bench.machine import limits
+from bench.machine import installed, limits, system
 from bench.machine.environment import governor, load
-from bench.system import ROOT
+from bench.machine.system import ROOT
+from bench.model.check import Check, guarded
 
 OLDEST_PYTHON, NEWEST_PYTHON = (3, 10), (3, 13)
 

@@ -17,9 +17,9 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from bench import __version__, installed, system
-from bench.machine import cgroup, limits
-from bench.system import ROOT, read
+from bench.machine import cgroup, installed, limits, system
+from bench.machine.system import ROOT, read
+from bench.version import __version__
 
 PREFIXES = ("TF_", "XLA_", "CUDA_", "NVIDIA_", "OMP_", "MKL_", "KMP_", "DML_", "KERAS_")
 _FOREIGN = ("TF_CLI_", "TF_VAR_", "TF_HTTP_")  # Terraform's, which may well hold secrets

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.machine.cgroup import Level, levels
-from bench.system import ROOT
+from bench.machine.system import ROOT
 
 # Version 1 writes "no limit" as the largest multiple of the page size below 2**63; nothing real comes near this.
 _UNLIMITED = 1 << 60

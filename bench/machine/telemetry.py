@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, TypeVar
 from bench.machine.environment import load
 from bench.machine.gpu import GpuReadings, GpuSampler, open_sampler
 from bench.machine.limits import Throttling, throttling
-from bench.result import Telemetry
-from bench.system import ROOT, read
+from bench.machine.system import ROOT, read
+from bench.model.result import Telemetry
 
 if TYPE_CHECKING:
     import psutil

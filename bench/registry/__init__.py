@@ -17,13 +17,13 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from bench import system
 from bench.errors import UnknownName, WorkloadError
-from bench.registry import userfile
-from bench.registry.answer import Inspection, Problem, Resolved, answer, error_of, params_of
+from bench.machine import system
+from bench.model.spec import LOOPS
+from bench.registry import user_file
+from bench.registry.description import Inspection, Problem, Resolved, answer, error_of, params_of
 from bench.registry.params import params_type, parse_params
-from bench.registry.userfile import Description, blame
-from bench.spec import LOOPS
+from bench.registry.user_file import Description, blame
 
 __all__ = [
     "Description",
@@ -76,7 +76,7 @@ def describe(name_or_path: str | Path) -> Description:
         WorkloadError: the file can't be read, or is not Python.
     """
     file = _file(name_or_path)
-    return userfile.describe(file, name=file.stem if _is_path(name_or_path) else str(name_or_path))
+    return user_file.describe(file, name=file.stem if _is_path(name_or_path) else str(name_or_path))
 
 
 def load(name_or_path: str | Path) -> ModuleType:
@@ -89,7 +89,7 @@ def load(name_or_path: str | Path) -> ModuleType:
     file = _file(name_or_path)
     if not _is_path(name_or_path):
         return importlib.import_module(f"bench.workloads.{file.stem}")
-    return userfile.load(file)
+    return user_file.load(file)
 
 
 def resolve(
@@ -215,7 +215,7 @@ def _file(name_or_path: str | Path) -> Path:
 
 def _key(file: Path, given: Mapping[str, Any]) -> tuple[str, ...]:
     values = {name: str(value) for name, value in given.items()}
-    return (str(file), userfile.checksum(file), json.dumps(values, sort_keys=True))
+    return (str(file), user_file.checksum(file), json.dumps(values, sort_keys=True))
 
 
 def _opened(told: Resolved | Problem) -> Resolved:

@@ -14,7 +14,7 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from bench.errors import DevbenchError
-from bench.registry.answer import Problem, inspect
+from bench.registry.description import Problem, inspect
 
 
 def main() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from bench.errors import SettingsError, UnknownName, WorkloadError
-from bench.registry.userfile import named
+from bench.registry.user_file import named
 
 
 class NoParams(BaseModel):

@@ -13,12 +13,12 @@ import time
 from collections.abc import Callable, Iterable
 from datetime import datetime, timezone
 
-from bench import __version__
 from bench.errors import DevbenchError
-from bench.output.sending.client import BRIEF, Client, Refused
-from bench.output.sending.messages import Now, RunState
+from bench.model.run_state import Now, RunState
+from bench.publish.hub.client import BRIEF, Client, Refused
+from bench.version import __version__
 from bench.watcher.api import Change, Kind, Object, Server, follow
-from bench.watcher.words import JOB, Word, gone, when, words
+from bench.watcher.pod_status import JOB, Word, gone, when, words
 
 HEARTBEAT = 60.0
 """Seconds after which a run that waits is said to wait still."""

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, WithJsonSchema
 
-from bench.hub.settings import HubSettings
+from bench.config.hub_settings import HubSettings
 from charts.source.base import ImageOverride, Objects, Part, Placing, Quantity, Resources, Strings, settings_schema
 
 DECIDED_BY_THE_CHART = frozenset({"database", "host", "port", "tokens_file", "readers_file"})

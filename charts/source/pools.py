@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, WithJsonSchema
 
-from bench.settings import RunSettings
+from bench.config.settings import RunSettings
 from charts.source.base import (
     NAME,
     ImageOverride,

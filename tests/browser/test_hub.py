@@ -24,8 +24,8 @@ NARROW: ViewportSize = {"width": 400, "height": 800}
 @pytest.fixture(scope="module")
 def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """A hub with everything in it, which the tests share."""
-    from bench.hub.database import Database
-    from bench.hub.settings import load
+    from bench.config.hub_settings import load
+    from bench.hub.db.database import Database
 
     folder = tmp_path_factory.mktemp("hub")
     (folder / "tokens").write_text("0123456789abcdef\n", encoding="utf-8")

@@ -19,10 +19,10 @@ from synthetic import (
     swept,
 )
 
-from bench.output import store
-from bench.output.report import html
-from bench.output.report.compose import compose
-from bench.result import Summary
+from bench.model.result import Summary
+from bench.render.report import html
+from bench.render.report.compose import compose
+from bench.store import files
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page, ViewportSize
@@ -100,7 +100,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> str:
     transfer = measured("50", [], group="t", workload="transfer", summary=Summary(series={"to device": interval(0.1)}))
     analysed = ladder_results()
     results = folder(path / "results", *loops, *long, *alone, transfer, *analysed, *swept())
-    store.write_explanation(explanation(analysed), results)
+    files.write_explanation(explanation(analysed), results)
     page = path / "report.html"
     page.write_text(html.render(compose(results, 0.02), "1.2.3"), encoding="utf-8")
     return page.as_uri()

@@ -20,8 +20,8 @@ def hub_in(folder: Path) -> Iterator[str]:
     """The address of a hub on SQLite in a folder, served by this process."""
     import hubs
 
-    from bench.hub.database import Database
-    from bench.hub.settings import load
+    from bench.config.hub_settings import load
+    from bench.hub.db.database import Database
 
     tokens = folder / "token"
     tokens.write_text(TOKEN + "\n", encoding="utf-8")

@@ -21,9 +21,9 @@ import pytest
 import urllib3
 
 if TYPE_CHECKING:
-    from bench.hub.database import Database
-    from bench.hub.settings import HubSettings
-    from bench.result import Result
+    from bench.config.hub_settings import HubSettings
+    from bench.hub.db.database import Database
+    from bench.model.result import Result
 
 HERE = Path(__file__).parent
 TOKEN = "0123456789abcdef"
@@ -87,7 +87,7 @@ def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 @pytest.fixture
 def database(database_url: str) -> Iterator[Database]:
     """The same, opened, with its tables made."""
-    from bench.hub.database import Database
+    from bench.hub.db.database import Database
 
     made = Database(database_url)
     made.upgrade()
@@ -98,7 +98,7 @@ def database(database_url: str) -> Iterator[Database]:
 @pytest.fixture
 def serve(database: Database, tmp_path: Path) -> Iterator[Callable[..., Served]]:
     """Starts hubs on the database, in threads of this process, with further settings."""
-    from bench.hub.settings import load
+    from bench.config.hub_settings import load
 
     tokens = tmp_path / "tokens"
     tokens.write_text(f"# two, so that one can be taken away\n{TOKEN}\n{OTHER_TOKEN}\n", encoding="utf-8")
@@ -126,7 +126,7 @@ def in_thread(settings: HubSettings, database: Database) -> tuple[str, Callable[
 
     import uvicorn
 
-    from bench.hub import app
+    from bench.hub.web import app
 
     bound = socket.socket()
     bound.bind(("127.0.0.1", 0))

@@ -13,16 +13,18 @@ from typing import Any
 from hubs import TOKEN
 from synthetic import explanation, ladder_results, measured
 
-from bench.cli import app
+from bench.cli.app import app
+from bench.config.settings import load
 from bench.errors import DevbenchError
-from bench.output import store
-from bench.output.sending import client, sender
-from bench.output.sending.sender import attached
-from bench.result import Stop
-from bench.settings import load
+from bench.model.result import Stop
+from bench.publish.hub import client, reporter
+from bench.publish.hub.reporter import attached
+from bench.store import files
 
 FORKS: Any = multiprocessing.get_context("forkserver")
-FORKS.set_forkserver_preload(["killing", "bench.hub.serve", "bench.hub.app", "psycopg", "alembic.command", "urllib3"])
+FORKS.set_forkserver_preload(
+    ["killing", "bench.hub.web.serve", "bench.hub.web.app", "psycopg", "alembic.command", "urllib3"]
+)
 
 EACH = 4
 """Results of one run."""
@@ -39,8 +41,8 @@ def start(target: object, *words: str) -> BaseProcess:
 
 def serve(database: str, port: str) -> None:
     """Serves until it is killed."""
-    from bench.hub import serve as serving
-    from bench.hub.settings import load as load_hub
+    from bench.config.hub_settings import load as load_hub
+    from bench.hub.web import serve as serving
 
     os.environ["DEVBENCH_HUB_TOKENS"] = TOKEN
     serving.serve(load_hub(database=database, port=port))
@@ -49,21 +51,21 @@ def serve(database: str, port: str) -> None:
 def measure(folder: str, hub: str) -> None:
     """Run after run, writes and sends results and explanations, first partial ones, until it is killed."""
     os.environ["DEVBENCH_HUB_TOKEN"] = TOKEN
-    client.BACKOFF, sender.HEARTBEAT = 0.01, 0.05
+    client.BACKOFF, reporter.HEARTBEAT = 0.01, 0.05
     path = Path(folder)
     settings = load(hub=hub, output=path)
     begun = len(list(path.glob("*.json")))
     found = explanation(ladder_results())
     for first in itertools.count(begun, EACH):
-        with attached(settings, "cifar", lambda _: None, store.new_id, lambda _: None) as link:
+        with attached(settings, "cifar", lambda _: None, files.new_id, lambda _: None) as link:
             for n in range(first, first + EACH):
                 name = f"{n:05d}-{os.getpid()}"
                 link.save(measured(name, BODY[:3], status="partial", stop=None))
                 link.save(measured(name, BODY, stop=Stop(reason="target", cohorts=20)))
             for label in ("begun", "whole"):
                 why = found.model_copy(update={"id": f"why-{name}", "label": label})
-                with link.writing(path / store.EXPLANATIONS / f"{why.id}{store.SUFFIX}"):
-                    store.write_explanation(why, path)
+                with link.writing(path / files.EXPLANATIONS / f"{why.id}{files.SUFFIX}"):
+                    files.write_explanation(why, path)
 
 
 def push(folder: str, hub: str) -> None:
@@ -77,7 +79,7 @@ def push(folder: str, hub: str) -> None:
 def finish(folder: str, hub: str) -> None:
     """Delivers what waits, as the next run does."""
     os.environ["DEVBENCH_HUB_TOKEN"] = TOKEN
-    with attached(load(hub=hub, output=Path(folder)), "last", lambda _: None, store.new_id, _complain):
+    with attached(load(hub=hub, output=Path(folder)), "last", lambda _: None, files.new_id, _complain):
         pass
 
 

@@ -11,11 +11,12 @@ from pathlib import Path
 import pytest
 import urllib3
 
-from bench.hub import exchange, reading, records
-from bench.hub.database import Database
-from bench.output import heads, store
-from bench.output.sending.messages import RunState
-from bench.output.sending.spool import Spool
+from bench.hub.db import exchange, queries, records
+from bench.hub.db.database import Database
+from bench.model.run_state import RunState
+from bench.publish.hub.outbox import Spool
+from bench.store import files as store
+from bench.store import headers
 
 pytestmark = [pytest.mark.once, pytest.mark.needs("posix")]
 
@@ -42,10 +43,10 @@ def stored(database: str) -> dict[str, bytes]:
     """Results and explanations by their ids."""
     opened = Database(database)
     with opened.read() as connection:
-        rows = reading.page(connection, {}, 100_000).rows
-        found = {row.id: reading.body(connection, row.id) for row in rows}
-        why, _ = reading.explanations(connection, 100_000)
-        documents = {row.id: reading.explanation(connection, row.id).model_dump_json().encode() for row in why}
+        rows = queries.page(connection, {}, 100_000).rows
+        found = {row.id: queries.body(connection, row.id) for row in rows}
+        why, _ = queries.explanations(connection, 100_000)
+        documents = {row.id: queries.explanation(connection, row.id).model_dump_json().encode() for row in why}
     opened.close()
     assert len(rows) == len(found)
     assert len(why) == len(documents)
@@ -56,7 +57,7 @@ def ended(database: str) -> list[RunState]:
     """Runs that told of their end."""
     opened = Database(database)
     with opened.read() as connection:
-        runs = reading.runs(connection, records.now(), 100_000).runs
+        runs = queries.runs(connection, records.now(), 100_000).runs
     opened.close()
     assert len({each.run.id for each in runs}) == len(runs)
     return [each.run for each in runs if each.run.state == "finished"]
@@ -65,7 +66,7 @@ def ended(database: str) -> list[RunState]:
 def written(folder: Path) -> dict[str, Path]:
     """Results and explanations by their ids."""
     why = (folder / store.EXPLANATIONS).glob(f"*{store.SUFFIX}")
-    return {heads.entry(path).id: path for path in store.files(folder)} | {path.stem: path for path in why}
+    return {headers.entry(path).id: path for path in store.files(folder)} | {path.stem: path for path in why}
 
 
 def same(stored: bytes | None, path: Path) -> bool:

@@ -13,9 +13,9 @@ from prometheus_client.parser import text_string_to_metric_families
 from synthetic import MOMENT, measured, misplaced, result
 from test_hub_runs import run, send
 
-from bench.hub.gauges import HELP
-from bench.output.fields import FIELDS, METRICS
-from bench.result import Interval, Price, Summary, Telemetry
+from bench.hub.db.gauges import HELP
+from bench.model.result import Interval, Price, Summary, Telemetry
+from bench.render.fields import FIELDS, METRICS
 
 pytestmark = pytest.mark.once
 

@@ -16,8 +16,8 @@ from hubs import POOL, TOKEN, Process, Served
 from synthetic import MOMENT, doubtful, explanation, killed, ladder_results, measured, misplaced, swept
 from test_hub_runs import run, send
 
-from bench.hub.middleware import HEADERS
-from bench.result import Interval, Summary
+from bench.hub.web.middleware import HEADERS
+from bench.model.result import Interval, Summary
 
 pytestmark = pytest.mark.once
 
@@ -226,7 +226,7 @@ def test_a_history_that_is_longer_than_a_page_holds_says_so(hub: Served, monkeyp
     filled(hub)
     series = hub.get("/api/v1/results?workload=along&limit=1")["results"][0]["series"]
     assert hub.get(f"/api/v1/history/{series}")["more"] is False
-    monkeypatch.setattr("bench.hub.reading.HISTORY", 5)
+    monkeypatch.setattr("bench.hub.db.queries.HISTORY", 5)
     found = hub.get(f"/api/v1/history/{series}")
     assert (len(found["points"]), found["more"]) == (5, True)
     assert "The newest 5 of more runs" in text(page(hub, f"/history/{series}"))
@@ -245,7 +245,7 @@ def test_a_sweep_that_is_larger_than_a_page_holds_says_so(hub: Served, monkeypat
     for each in swept():
         hub.send(each)
     assert "are shown" not in text(page(hub, "/sweeps/along"))
-    monkeypatch.setattr("bench.hub.pages.one.MEMBERS", 4)
+    monkeypatch.setattr("bench.hub.pages.detail.MEMBERS", 4)
     assert "Of its points the first 4 results are shown" in text(page(hub, "/sweeps/along"))
 
 
@@ -255,8 +255,8 @@ def test_explanations_and_runs_go_on_page_by_page(hub: Served, monkeypatch: pyte
         found = explanation(ladder_results()).model_copy(update={"id": name})
         hub.put(f"/api/v1/explanations/{name}", found.model_dump_json().encode())
         send(hub, run(name, state="finished"))
-    monkeypatch.setattr("bench.hub.pages.listing.EXPLANATIONS", 2)
-    monkeypatch.setattr("bench.hub.pages.going.SHOWN", 2)
+    monkeypatch.setattr("bench.hub.pages.lists.EXPLANATIONS", 2)
+    monkeypatch.setattr("bench.hub.pages.runs.SHOWN", 2)
     for path in ("explanations", "runs"):
         seen, address, pages = list[str](), f"/{path}", 0
         while address:
@@ -402,7 +402,7 @@ def test_events_tell_of_each_change(hub: Served) -> None:
 def test_a_stream_on_which_nothing_changes_is_kept_alive_by_comments(
     hub: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bench.hub.live.KEEP_ALIVE", 0.05)
+    monkeypatch.setattr("bench.hub.web.live.KEEP_ALIVE", 0.05)
     stream = events(hub.url)
     heard(stream, "no run goes on")
     for _ in range(3):

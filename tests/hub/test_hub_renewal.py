@@ -12,9 +12,9 @@ from sqlalchemy import Connection, text
 from synthetic import measured
 from test_hub_storage import names, put, running
 
-from bench.hub import reading, records, renewal
-from bench.hub.database import Database
-from bench.hub.tables import RESULTS
+from bench.hub.db import queries, records, renewal
+from bench.hub.db.database import Database
+from bench.hub.db.tables import RESULTS
 
 pytestmark = pytest.mark.once
 
@@ -48,7 +48,7 @@ def test_rows_of_another_devbench_are_made_anew_from_their_documents(
     assert renewed(database) == 5
     with database.read() as connection:
         assert rows(connection) == before
-        assert reading.version(connection)[1] > 0
+        assert queries.version(connection)[1] > 0
     assert renewed(database) == 0
 
 

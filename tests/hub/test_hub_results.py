@@ -14,8 +14,8 @@ from hubs import OTHER_TOKEN, TOKEN, Served
 from synthetic import doubtful, explanation, ladder_results, measured, result
 from test_hub_runs import run, send
 
-from bench.hub import body
-from bench.hub.database import Database
+from bench.hub.db.database import Database
+from bench.hub.web import body
 
 pytestmark = pytest.mark.once
 
@@ -312,7 +312,7 @@ def test_what_is_not_there_is_a_problem_too(hub: Served) -> None:
 def test_documents_are_stored_compressed(hub: Served, database: Database) -> None:
     from sqlalchemy import select
 
-    from bench.hub.tables import DOCUMENTS
+    from bench.hub.db.tables import DOCUMENTS
 
     sent = measured("1", [0.1] * 50)
     hub.send(sent)

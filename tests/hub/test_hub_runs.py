@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from hubs import Served
 
-from bench.hub import documents, reading, records, writing
-from bench.hub.database import Database
-from bench.hub.problems import Problem
-from bench.output.sending.messages import RunState
+from bench.hub.db import documents, queries, records, writes
+from bench.hub.db.database import Database
+from bench.hub.web.problems import Problem
+from bench.model.run_state import RunState
 
 pytestmark = pytest.mark.once
 
@@ -112,20 +112,20 @@ def test_all_runs_are_listed_page_by_page_those_that_go_on_first(hub: Served) ->
 def test_a_run_is_lost_after_three_missed_heartbeats_and_found_again_by_the_next(database: Database) -> None:
     beat = 15.0
     heard = 1_000_000_000_000_000
-    writing.put_run(database, run(heartbeat_seconds=beat), seen=heard)
+    writes.put_run(database, run(heartbeat_seconds=beat), seen=heard)
 
     def state(seconds: float) -> str:
         with database.read() as connection:
-            return reading.run(connection, "r", heard + int(seconds * 1e6)).state
+            return queries.run(connection, "r", heard + int(seconds * 1e6)).state
 
     assert [state(0), state(2.9 * beat), state(3.1 * beat)] == ["running", "running", "lost"]
     with database.read() as connection:
         late = heard + int(4 * beat * 1e6)
-        assert reading.run_counts(connection, late) == {
+        assert queries.run_counts(connection, late) == {
             "running": 0, "lost": 1, "finished": 0, "failed": 0, "interrupted": 0
         }  # fmt: skip
-        assert [each.state for each in reading.runs(connection, late, 10).runs] == ["lost"]
-    writing.put_run(database, run(heartbeat_seconds=beat), seen=heard + int(5 * beat * 1e6))
+        assert [each.state for each in queries.runs(connection, late, 10).runs] == ["lost"]
+    writes.put_run(database, run(heartbeat_seconds=beat), seen=heard + int(5 * beat * 1e6))
     assert state(5 * beat) == "running"
 
 

@@ -19,16 +19,15 @@ import pytest
 from hubs import OTHER_TOKEN, TOKEN, Served
 from synthetic import explanation, ladder_results, measured
 
+from bench.config.settings import load
 from bench.errors import Interrupted, OutputError, SettingsError
-from bench.output import store
-from bench.output.sending.client import BRIEF, PATIENT, Away, Busy, Client, Refused, token
-from bench.output.sending.delivery import deliveries
-from bench.output.sending.messages import RunState
-from bench.output.sending.sender import Sender, attached
-from bench.output.sending.spool import Spool
-from bench.progress import Estimate, Progress
-from bench.result import Result, Stop
-from bench.settings import load
+from bench.model.result import Result, Stop
+from bench.model.run_state import Estimate, Progress, RunState
+from bench.publish.hub.client import BRIEF, PATIENT, Away, Busy, Client, Refused, token
+from bench.publish.hub.delivery import deliveries
+from bench.publish.hub.outbox import Spool
+from bench.publish.hub.reporter import Sender, attached
+from bench.store import files
 
 pytestmark = pytest.mark.once
 
@@ -47,18 +46,18 @@ def nowhere() -> str:
 def known(monkeypatch: pytest.MonkeyPatch) -> None:
     """A user who has the token, and no wish to wait long."""
     monkeypatch.setenv("DEVBENCH_HUB_TOKEN", TOKEN)
-    monkeypatch.setattr("bench.output.sending.client.BACKOFF", 0.01)
+    monkeypatch.setattr("bench.publish.hub.client.BACKOFF", 0.01)
 
 
 def linked(folder: Path, hub: str, told: list[str], **given: Any) -> Any:
     settings = load(hub=hub, output=folder, **given)
-    store.prepare(folder)
-    return attached(settings, "cifar", lambda _: None, store.namer(settings.run_id), told.append)
+    files.prepare(folder)
+    return attached(settings, "cifar", lambda _: None, files.namer(settings.run_id), told.append)
 
 
 def change(spool: Spool, result: Result) -> None:
-    with spool.changing(spool.folder / store.file_name(result)):
-        store.write(result, spool.folder)
+    with spool.changing(spool.folder / files.file_name(result)):
+        files.write(result, spool.folder)
 
 
 def ids(hub: Served) -> list[str]:
@@ -88,8 +87,8 @@ def test_a_folder_of_results_may_have_any_name(hub: Served, tmp_path: Path, name
     with linked(tmp_path / name, hub.url, []) as link:
         link.save(measured("1", [0.1], stop=DONE))
         found = explanation(ladder_results())
-        with link.writing(tmp_path / name / store.EXPLANATIONS / f"{found.id}{store.SUFFIX}"):
-            store.write_explanation(found, tmp_path / name)
+        with link.writing(tmp_path / name / files.EXPLANATIONS / f"{found.id}{files.SUFFIX}"):
+            files.write_explanation(found, tmp_path / name)
     assert ids(hub) == ["1"]
     assert len(hub.get("/api/v1/explanations")["explanations"]) == 1
     assert Spool(tmp_path / name, hub.url).waiting() == []
@@ -131,7 +130,7 @@ def test_a_run_that_is_interrupted_waits_for_no_hub_that_never_answers(
 
     told: list[str] = []
     kept: list[socket.socket] = []
-    monkeypatch.setattr("bench.output.sending.client.READ", 3600.0)
+    monkeypatch.setattr("bench.publish.hub.client.READ", 3600.0)
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
         bound.listen()
@@ -157,8 +156,8 @@ def test_a_run_that_ends_itself_when_it_is_interrupted_is_told_as_that(hub: Serv
 def test_a_note_of_a_process_that_is_gone_is_not_taken_for_anothers_of_its_number(tmp_path: Path) -> None:
     spool = Spool(tmp_path, "http://127.0.0.1:1")
     spool.prepare()
-    path = tmp_path / store.file_name(result := measured("1", [0.1], stop=DONE))
-    store.write(result, tmp_path)
+    path = tmp_path / files.file_name(result := measured("1", [0.1], stop=DONE))
+    files.write(result, tmp_path)
     note = {"file": path.name, "hub": spool.hub, "writer": os.getppid()}
     (tmp_path / "spool" / "1-a.note").write_text(json.dumps({**note, "since": 1}), encoding="utf-8")
     (waiting,) = spool.waiting()
@@ -176,14 +175,14 @@ def test_a_file_that_its_writer_was_killed_before_writing_is_not_missed_and_one_
     spool.prepare()
     change(spool, removed := measured("1", [0.1], stop=DONE))
     for result in (removed, measured("2", [0.1], stop=DONE)):
-        with pytest.raises(KeyboardInterrupt), spool.changing(tmp_path / store.file_name(result)):
+        with pytest.raises(KeyboardInterrupt), spool.changing(tmp_path / files.file_name(result)):
             raise KeyboardInterrupt
-    (tmp_path / store.file_name(removed)).unlink()
+    (tmp_path / files.file_name(removed)).unlink()
     told: list[str] = []
     with linked(tmp_path, hub.url, told):
         pass
     assert [each for each in told if "is gone" in each] == [
-        f"{tmp_path / store.file_name(removed)} is gone, so the hub won't get it."
+        f"{tmp_path / files.file_name(removed)} is gone, so the hub won't get it."
     ]
     assert spool.waiting() == []
     assert list((tmp_path / "spool").glob("*.note")) == []
@@ -223,7 +222,7 @@ def test_while_the_hub_is_away_results_wait_and_go_with_the_next_run(hub: Served
 def test_at_its_end_a_run_waits_for_a_hub_that_comes_back_as_long_as_it_is_told(
     hub: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bench.output.sending.sender.AGAIN", 0.01)
+    monkeypatch.setattr("bench.publish.hub.reporter.AGAIN", 0.01)
     put, tries = Client.put, itertools.count()
 
     def away_at_first(self: Client, kind: str, name: str, body: bytes, retries: int = 0) -> str:
@@ -262,9 +261,9 @@ def test_a_change_that_comes_while_a_file_is_sent_is_sent_too(hub: Served, tmp_p
 def test_a_file_whose_writer_was_killed_before_it_noted_the_change_waits_too(tmp_path: Path) -> None:
     spool = Spool(tmp_path, "http://hub")
     spool.prepare()
-    killed = spool.changing(tmp_path / store.file_name(measured("1", [0.1])))
+    killed = spool.changing(tmp_path / files.file_name(measured("1", [0.1])))
     killed.__enter__()
-    path = store.write(measured("1", [0.1]), tmp_path)
+    path = files.write(measured("1", [0.1]), tmp_path)
     (waiting,) = spool.waiting()
     assert waiting.path == path
 
@@ -272,7 +271,7 @@ def test_a_file_whose_writer_was_killed_before_it_noted_the_change_waits_too(tmp
 def test_a_writers_note_is_left_to_it_as_long_as_it_lives(tmp_path: Path) -> None:
     spool = Spool(tmp_path, "http://hub")
     spool.prepare()
-    path = store.write(measured("1", [0.1]), tmp_path)
+    path = files.write(measured("1", [0.1]), tmp_path)
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as writer:
         note = tmp_path / "spool" / "1-00000000.note"
         note.write_text(json.dumps({"file": path.name, "hub": "http://hub", "writer": writer.pid}), encoding="utf-8")
@@ -288,7 +287,7 @@ def test_a_writers_note_is_left_to_it_as_long_as_it_lives(tmp_path: Path) -> Non
 def test_a_writer_in_another_container_may_have_this_ones_number_and_lives_for_some_minutes(tmp_path: Path) -> None:
     spool = Spool(tmp_path, "http://hub")
     spool.prepare()
-    path = store.write(measured("1", [0.1]), tmp_path)
+    path = files.write(measured("1", [0.1]), tmp_path)
     note = tmp_path / "spool" / "1-00000000.note"
     said = {"file": path.name, "hub": "http://hub", "writer": os.getpid(), "space": "another"}
     note.write_text(json.dumps(said), encoding="utf-8")
@@ -325,7 +324,7 @@ def test_what_the_hub_refuses_is_told_and_kept(hub: Served, tmp_path: Path, monk
 def test_a_token_that_is_rotated_while_a_run_goes_on_is_read_again(
     serve: Callable[..., Served], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bench.output.sending.sender.AGAIN", 0.01)
+    monkeypatch.setattr("bench.publish.hub.reporter.AGAIN", 0.01)
     known, file = tmp_path / "rotated", tmp_path / "token"
     for each in (known, file):
         each.write_text(f"{TOKEN}\n", encoding="utf-8")
@@ -382,7 +381,7 @@ def test_a_disk_that_is_full_at_the_end_keeps_neither_the_end_nor_what_waits_fro
     def run() -> None:
         with linked(tmp_path, hub.url, [], run_id="r") as link:
             change(Spool(tmp_path, hub.url), measured("1", [0.1], stop=DONE))
-            monkeypatch.setattr(store, "write_text", full)
+            monkeypatch.setattr(files, "write_text", full)
             link.save(measured("2", [0.1], stop=DONE))
 
     with pytest.raises(OutputError):
@@ -531,8 +530,8 @@ def push(folder: Path, hub: str, *words: str) -> subprocess.CompletedProcess[str
 def test_push_sends_a_folder_with_its_explanations_once(hub: Served, tmp_path: Path) -> None:
     results = ladder_results()
     for each in results:
-        store.write(each, tmp_path)
-    store.write_explanation(explanation(results), tmp_path)
+        files.write(each, tmp_path)
+    files.write_explanation(explanation(results), tmp_path)
     spool = Spool(tmp_path, hub.url)
     spool.prepare()
     spool.keep_run(RunState(id="r", state="finished", title="x", started=STARTED, devbench="0"))
@@ -548,7 +547,7 @@ def test_push_sends_a_folder_with_its_explanations_once(hub: Served, tmp_path: P
 
 @pytest.mark.usefixtures("known")
 def test_push_says_what_was_not_taken_and_that_the_hub_is_away(hub: Served, tmp_path: Path) -> None:
-    store.write(measured("1", [0.1]), tmp_path)
+    files.write(measured("1", [0.1]), tmp_path)
     hub.send(measured("1", [0.2]))
     refused = push(tmp_path, hub.url)
     assert (refused.returncode, json.loads(refused.stdout)["push"]["refused"]) == (1, 1)
@@ -560,6 +559,6 @@ def test_push_says_what_was_not_taken_and_that_the_hub_is_away(hub: Served, tmp_
 
 
 def test_ids_after_what_asked_for_a_run_are_the_same_at_each_attempt() -> None:
-    made: list[Callable[[], str]] = [store.namer("uid-0"), store.namer("uid-0")]
+    made: list[Callable[[], str]] = [files.namer("uid-0"), files.namer("uid-0")]
     assert [[new() for _ in range(3)] for new in made] == [["uid-0-001", "uid-0-002", "uid-0-003"]] * 2
-    assert len({store.namer(None)() for _ in range(9)}) == 9
+    assert len({files.namer(None)() for _ in range(9)}) == 9

@@ -10,13 +10,13 @@ import pytest
 import typer
 from pages import ROOT, first_column, section
 
-from bench.cli import app
+from bench.cli.app import app
+from bench.config.hub_settings import HubSettings, load, variable
+from bench.config.settings import load as load_run
 from bench.errors import SettingsError
-from bench.hub.auth import Access
-from bench.hub.reading import FILTERS
-from bench.hub.settings import HubSettings, load, variable
-from bench.hub.shapes import Filters
-from bench.settings import load as load_run
+from bench.hub.db.queries import FILTERS
+from bench.hub.web.auth import Access
+from bench.hub.web.responses import Filters
 
 pytestmark = pytest.mark.once
 

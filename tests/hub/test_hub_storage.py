@@ -21,23 +21,24 @@ from sqlalchemy import text
 from synthetic import explanation, ladder_results, measured
 from test_hub_runs import run, send
 
+from bench.config.hub_settings import HubSettings
 from bench.errors import DataError, UsageError
-from bench.hub import comparing, exchange, reading, records, retention, writing
-from bench.hub.database import Database, address
-from bench.hub.settings import HubSettings
-from bench.hub.tables import METADATA
-from bench.result import Result
+from bench.hub import comparisons
+from bench.hub.db import exchange, queries, records, retention, writes
+from bench.hub.db.database import Database, address
+from bench.hub.db.tables import METADATA
+from bench.model.result import Result
 
 pytestmark = pytest.mark.once
 
 
 def put(database: Database, result: Result, received: int | None = None) -> None:
-    writing.put_result(database, result, result.model_dump_json().encode(), received)
+    writes.put_result(database, result, result.model_dump_json().encode(), received)
 
 
 def names(database: Database) -> list[str]:
     with database.read() as connection:
-        return [row.id for row in reading.page(connection, {}, 500).rows]
+        return [row.id for row in queries.page(connection, {}, 500).rows]
 
 
 def test_migrations_make_what_the_code_expects(database: Database) -> None:
@@ -133,14 +134,14 @@ def test_what_came_longer_ago_than_the_days_that_are_kept_is_removed(database: D
     now = records.now()
     for age in (1, 9, 11, 30):
         put(database, measured(str(age), [0.1]), now - age * retention.DAY)
-    writing.put_run(database, run("old", state="finished"), now - 11 * retention.DAY)
-    writing.put_run(database, run("new", state="finished"), now)
+    writes.put_run(database, run("old", state="finished"), now - 11 * retention.DAY)
+    writes.put_run(database, run("new", state="finished"), now)
     found = explanation(ladder_results())
-    writing.put_explanation(database, found, found.model_dump_json().encode(), now - 11 * retention.DAY)
+    writes.put_explanation(database, found, found.model_dump_json().encode(), now - 11 * retention.DAY)
     assert retention.prune(database, HubSettings(keep_days=10), now) == retention.Removed(2, 1, 1)
     assert names(database) == ["9", "1"]
     with database.read() as connection:
-        assert [each.run.id for each in reading.runs(connection, now, 9).runs] == ["new"]
+        assert [each.run.id for each in queries.runs(connection, now, 9).runs] == ["new"]
     assert retention.prune(database, HubSettings(keep_days=10), now) == retention.Removed(0, 0, 0)
 
 
@@ -165,41 +166,41 @@ def test_what_comes_anew_while_results_are_removed_stays(database: Database) -> 
     for name in ("1", "2"):
         put(database, measured(name, [0.1], status="partial"), 1)
     with database.read() as connection:
-        seen = [(row.id, row.stamp) for row in reading.page(connection, {}, 9).rows]
+        seen = [(row.id, row.stamp) for row in queries.page(connection, {}, 9).rows]
     put(database, measured("2", [0.1, 0.1]), 1)
     with database.write() as connection:
-        assert writing.remove_results(connection, seen) == 1
+        assert writes.remove_results(connection, seen) == 1
     with database.read() as connection:
-        assert len(reading.result(connection, "2").samples) == 2
+        assert len(queries.result(connection, "2").samples) == 2
         assert connection.execute(text("SELECT id FROM documents")).scalars().all() == ["2"]
 
 
 def test_runs_and_explanations_older_than_the_oldest_of_so_many_results_go_with_the_others(database: Database) -> None:
     found = explanation(ladder_results())
-    writing.put_explanation(database, found, found.model_dump_json().encode(), 3_000_000)
+    writes.put_explanation(database, found, found.model_dump_json().encode(), 3_000_000)
     for at in range(1, 6):
         put(database, measured(str(at), [0.1]), at * 1_000_000)
-        writing.put_run(database, run(f"run-{at}", state="finished"), at * 1_000_000 + 1)
-    writing.put_run(database, run("silent"), 1_000_000)
+        writes.put_run(database, run(f"run-{at}", state="finished"), at * 1_000_000 + 1)
+    writes.put_run(database, run("silent"), 1_000_000)
     assert retention.prune(database, HubSettings(keep_results=6)) == retention.Removed(0, 0, 0)
     assert retention.prune(database, HubSettings(keep_results=2)) == retention.Removed(3, 4, 1)
     assert sorted(names(database)) == ["4", "5"]
     with database.read() as connection:
-        assert {each.run.id for each in reading.runs(connection, records.now(), 9).runs} == {"run-4", "run-5"}
+        assert {each.run.id for each in queries.runs(connection, records.now(), 9).runs} == {"run-4", "run-5"}
 
 
 def test_comparisons_that_were_made_go_with_their_results(database: Database) -> None:
     put(database, measured("1", [0.1, 0.1, 0.1]), 1)
     put(database, measured("2", [0.2, 0.2, 0.2], backend="cuda"), 2)
     with database.read() as connection:
-        digests = [reading.row(connection, name).digest for name in ("1", "2")]
+        digests = [queries.row(connection, name).digest for name in ("1", "2")]
     pairs = [(("1", "2"), (digests[0], digests[1]))]
-    first = comparing.known(database, pairs, 0.02)
+    first = comparisons.known(database, pairs, 0.02)
     assert first[digests[0], digests[1]].verdict == "slower"
-    assert comparing.known(database, pairs, 0.02) == first
-    assert comparing.forget(database) == 0
+    assert comparisons.known(database, pairs, 0.02) == first
+    assert comparisons.forget(database) == 0
     retention.prune(database, HubSettings(keep_results=1))
-    assert comparing.forget(database) == 0
+    assert comparisons.forget(database) == 0
     with database.read() as connection:
         assert connection.execute(text("SELECT count(*) FROM verdicts")).scalar() == 0
 
@@ -210,10 +211,10 @@ def test_a_comparison_that_another_devbench_made_is_made_anew_in_its_place(
     put(database, measured("1", [0.1, 0.1, 0.1]))
     put(database, measured("2", [0.2, 0.2, 0.2], backend="cuda"))
     with database.read() as connection:
-        pair = (reading.row(connection, "1").digest, reading.row(connection, "2").digest)
+        pair = (queries.row(connection, "1").digest, queries.row(connection, "2").digest)
 
     def told() -> str:
-        return comparing.known(database, [(("1", "2"), pair)], 0.02)[pair].verdict
+        return comparisons.known(database, [(("1", "2"), pair)], 0.02)[pair].verdict
 
     def say(word: str) -> int:
         """Has the store say another word, by which its answer is told from a new one; returns its rows."""
@@ -223,7 +224,7 @@ def test_a_comparison_that_another_devbench_made_is_made_anew_in_its_place(
 
     told()
     assert (say("faster"), told()) == (1, "faster")
-    monkeypatch.setattr(comparing, "__version__", "9999")
+    monkeypatch.setattr(comparisons, "__version__", "9999")
     assert told() == "slower"
     assert (say("undecided"), told()) == (1, "undecided")
 
@@ -263,27 +264,27 @@ def test_an_export_brings_everything_to_another_hub_and_the_same_back(hub: Serve
 def test_an_import_takes_nothing_from_what_came_later(database: Database, tmp_path: Path) -> None:
     found = explanation(ladder_results())
     newer = found.model_copy(update={"label": "newer"})
-    writing.put_explanation(database, found, found.model_dump_json().encode())
-    writing.put_run(database, run("r"), seen=1_000_000)
+    writes.put_explanation(database, found, found.model_dump_json().encode())
+    writes.put_run(database, run("r"), seen=1_000_000)
     exchange.dump(database, tmp_path / "all.jsonl")
-    writing.put_explanation(database, newer, newer.model_dump_json().encode())
-    writing.put_run(database, run("r"), seen=2_000_000)
+    writes.put_explanation(database, newer, newer.model_dump_json().encode())
+    writes.put_run(database, run("r"), seen=2_000_000)
     assert exchange.restore(database, tmp_path / "all.jsonl") == 2
     with database.read() as connection:
-        assert reading.explanation(connection, found.id).label == "newer"
-        assert reading.run(connection, "r", 0).seen == 2_000_000
+        assert queries.explanation(connection, found.id).label == "newer"
+        assert queries.run(connection, "r", 0).seen == 2_000_000
 
 
 def test_an_import_goes_on_past_a_result_that_the_hub_knows_otherwise(database: Database, tmp_path: Path) -> None:
     for name, seconds in (("1", 0.1), ("2", 0.2)):
         one = measured(name, [seconds])
-        writing.put_result(database, one, one.model_dump_json().encode())
+        writes.put_result(database, one, one.model_dump_json().encode())
     exchange.dump(database, tmp_path / "all.jsonl")
     text = (tmp_path / "all.jsonl").read_text(encoding="utf-8").replace('\\"pid\\":4001', '\\"pid\\":4999')
     (tmp_path / "all.jsonl").write_text(text, encoding="utf-8")
     assert exchange.restore(database, tmp_path / "all.jsonl") == 2
     with database.read() as connection:
-        assert reading.result(connection, "1").samples[0].pid == 4001
+        assert queries.result(connection, "1").samples[0].pid == 4001
 
 
 def test_an_export_that_was_cut_short_says_so_and_what_came_before_is_kept(database: Database, tmp_path: Path) -> None:
@@ -370,7 +371,7 @@ def test_the_databases_own_tools_copy_it_while_results_come_in(
     found = names(restored)
     assert set(before) <= set(found)
     with restored.read() as connection:
-        assert [reading.result(connection, name).id for name in found] == found
+        assert [queries.result(connection, name).id for name in found] == found
     restored.close()
 
 

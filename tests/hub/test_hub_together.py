@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Connection, text
 
-from bench.hub.database import Database
-from bench.hub.kept import Kept
+from bench.hub.cache import Kept
+from bench.hub.db.database import Database
 
 pytestmark = pytest.mark.once
 

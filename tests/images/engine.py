@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from bench.model.result import Result
 from bench.registry import names
-from bench.result import Result
 
 ROOT = Path(__file__).resolve().parents[2]
 NAME = "devbench-test"

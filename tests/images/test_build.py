@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from bench import __version__
+from bench.version import __version__
 from images.engine import ROOT
 
 pytestmark = [pytest.mark.once, pytest.mark.needs("posix")]

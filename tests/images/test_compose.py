@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.output import store
+from bench.store import files
 from images.engine import ROOT, environment
 
 pytestmark = [pytest.mark.once, pytest.mark.needs("container-engine"), pytest.mark.timeout(3600)]
@@ -78,7 +78,7 @@ def test_both_are_measured_one_after_the_other_and_compared_without_turns(cpu: s
         each = ("cpu", "cuda", "compare")  # podman's `up` starts again what has ended and is depended on
         run = ("--profile", "gpu", "run", "--rm", "--no-deps", "-T")
         shown = "".join(compose(folder, *run, service) for service in each)
-        results = store.results(folder / "results")
+        results = files.results(folder / "results")
         assert {each.status for each in results} == {"complete"}, shown
         assert len(results) == 2, shown
         assert "not in turns" in " ".join(shown.split()), shown
@@ -89,7 +89,7 @@ def test_both_are_measured_one_after_the_other_and_compared_without_turns(cpu: s
 def test_without_the_profile_the_cpu_alone_is_measured(cpu: str, folder: Path) -> None:
     try:
         shown = compose(folder, "up")
-        (result,) = store.results(folder / "results")
+        (result,) = files.results(folder / "results")
         assert (result.status, result.spec.backend) == ("complete", "cpu"), shown
     finally:
         compose(folder, "down", "--volumes")
@@ -115,7 +115,7 @@ def test_an_observed_run_brings_its_result_to_the_hub_beside_it(cpu: str, hub: s
     try:
         shown = compose(folder, "--profile", "observe", "up", "--detach", "hub")
         shown += compose(folder, "--profile", "observe", "run", "--rm", "--no-deps", "-T", "measured")
-        (result,) = store.results(folder / "results")
+        (result,) = files.results(folder / "results")
         assert (result.spec.workload, result.status) == ("matmul", "complete"), shown
         assert f'"id":"{result.id}"' in ask("/api/v1/results"), shown
         assert '"state":"finished"' in ask("/api/v1/runs"), shown

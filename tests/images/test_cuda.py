@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from bench import __version__
+from bench.version import __version__
 from images.engine import RESTRICTED, complete, inspect, mounted, run, run_all, shell, variables
 
 pytestmark = [

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from bench.output import store
-from bench.result import Result
+from bench.model.result import Result
+from bench.store import files
 from images.docker import Docker
 from images.engine import BRIEF, RESTRICTED, mounted
 from images.test_layers import contents
@@ -51,6 +51,6 @@ def test_docker_stop_keeps_what_was_measured_and_ends_it_with_143(
     docker.until(name, "process 2")
     docker("stop", "--time", "2", name)
     assert docker("inspect", "--format", "{{.State.ExitCode}}", name).stdout.strip() == "143"  # killed: 137
-    (result,) = store.results(tmp_path)
+    (result,) = files.results(tmp_path)
     assert (result.status, result.stop and result.stop.reason) == ("partial", "interrupted")
     assert result.summary.step_seconds is not None

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.output import store
+from bench.store import files
 from images.engine import BRIEF, RESTRICTED, Container, Ended, complete, inspect, run, run_all, variables
 
 pytestmark = [pytest.mark.once, pytest.mark.needs("container-engine"), pytest.mark.timeout(3600)]
@@ -55,7 +55,7 @@ def test_results_go_where_a_folder_is_mounted_and_belong_to_whoever_ran_it(cpu: 
     options = (*RESTRICTED, "--user=4711:4711", f"--volume={tmp_path}:/results")
     ended = run(cpu, "run", "matmul", "--param", "n=64", *BRIEF, options=options)
     assert ended.code == 0, ended.err
-    (result,) = store.results(tmp_path)
+    (result,) = files.results(tmp_path)
     assert result.status == "complete"
     assert {path.stat().st_uid for path in tmp_path.iterdir()} == {4711}
     assert "results: /results" in ended.err
@@ -109,7 +109,7 @@ def test_stopping_keeps_what_was_measured_and_ends_within_two_seconds(cpu: str, 
     with Container(cpu, *words, options=options) as container:
         container.until("process 2")
         assert container.stop(seconds=2) == 143  # else it would have been killed: 137
-    (result,) = store.results(tmp_path)
+    (result,) = files.results(tmp_path)
     assert (result.status, result.stop and result.stop.reason) == ("partial", "interrupted")
     assert result.summary.step_seconds is not None
 

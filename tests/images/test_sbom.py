@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from bench import __version__
+from bench.version import __version__
 from images.engine import NAME, ROOT, environment, mounted, podman, shell
 
 pytestmark = [pytest.mark.once, pytest.mark.needs("container-engine"), pytest.mark.timeout(3600)]

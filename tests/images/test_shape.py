@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from bench import __version__
+from bench.version import __version__
 from images.engine import NAME, ROOT, build, inspect, mounted, podman, run, shell, variables
 
 pytestmark = [pytest.mark.once, pytest.mark.needs("container-engine"), pytest.mark.timeout(3600)]

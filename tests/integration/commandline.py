@@ -14,8 +14,8 @@ from typing import Any
 import psutil
 
 import bench
-from bench.output import store
-from bench.result import Result
+from bench.model.result import Result
+from bench.store import files
 
 ROOT = Path(bench.__file__).parent.parent
 USERFILES = Path(__file__).parent / "userfiles"
@@ -40,7 +40,7 @@ class Ended:
     @property
     def every(self) -> list[Result]:
         """All results, oldest first; none where it ended before there was a folder for them."""
-        return store.results(self.folder) if self.folder.is_dir() else []
+        return files.results(self.folder) if self.folder.is_dir() else []
 
     @property
     def results(self) -> dict[str, Result]:

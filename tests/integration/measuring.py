@@ -9,7 +9,7 @@ from pathlib import Path
 
 from commandline import Ended, started
 
-from bench.result import Result
+from bench.model.result import Result
 
 USERFILES = Path(__file__).parent / "userfiles_measure"
 ONCE = ("--max-processes", "1")

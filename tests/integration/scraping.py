@@ -19,7 +19,7 @@ from typing import Any
 
 from commandline import Devbench, Ended, started
 
-from bench.result import Result
+from bench.model.result import Result
 
 SECONDS = 120
 

@@ -17,7 +17,7 @@ RUN = """
 import importlib, json, os, sys
 from bench.errors import DevbenchError
 from bench.machine.environment import framework
-from bench.spec import Data, Spec, Threads
+from bench.model.spec import Data, Spec, Threads
 
 backend = importlib.import_module("bench.backends." + sys.argv[1])
 threads = Threads(intra=1, inter=1)
@@ -81,7 +81,7 @@ def test_onednn_is_off_where_the_spec_says_so_and_the_framework_tells(cpu: dict[
 
 
 def test_a_tensorflow_without_cuda_is_refused_by_the_worker_too() -> None:
-    from bench import installed
+    from bench.machine import installed
 
     if installed.build().get("is_cuda_build"):
         told = worker("cuda", Path(sys.executable), CUDA_VISIBLE_DEVICES="-1")

@@ -13,7 +13,7 @@ import psutil
 import pytest
 from commandline import BRIEF, USERFILES, Ended, devbench, survivors, userfile
 
-from bench.result import Failure, Result
+from bench.model.result import Failure, Result
 
 ENDS = {
     "hung": ("hangs",),
@@ -64,7 +64,7 @@ def test_a_failed_worker_is_exit_1_without_a_traceback_of_ours(ended: dict[str, 
         assert ended[name].code == 1, ended[name].said()
         assert "Traceback" not in ended[name].err
         assert "fault of devbench" not in ended[name].err
-        assert "bench/measure" not in ended[name].out
+        assert "bench/worker" not in ended[name].out
 
 
 def test_whatever_happens_to_one_workload_the_next_is_measured_and_each_is_on_disk(ended: dict[str, Ended]) -> None:

@@ -17,8 +17,8 @@ import pytest
 from commandline import ROOT
 from scraping import POOL, Point, Prometheus, labelled, prometheus
 
-from bench.output.metrics import METRICS
-from bench.result import Failure, Price, Result
+from bench.model.result import Failure, Price, Result
+from bench.publish.prometheus.metrics import METRICS
 
 pytestmark = [pytest.mark.once, pytest.mark.needs("prometheus", "prometheus-3")]
 

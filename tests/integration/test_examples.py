@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from commandline import ROOT, devbench
 
-from bench.output import store
+from bench.store import files
 
 pytestmark = pytest.mark.once
 
@@ -44,5 +44,5 @@ def test_the_references_python_measures_the_example(tmp_path: Path) -> None:
     )
     assert ran.returncode == 0, ran.stderr
     assert ran.stdout.startswith("complete value=")
-    (found,) = store.results(tmp_path)
+    (found,) = files.results(tmp_path)
     assert found.spec.workload == "mine"

@@ -12,8 +12,8 @@ import pytest
 from commandline import Ended, started
 from measuring import SECONDS
 
-from bench.analyse.explain import Explanation
-from bench.output import explanations
+from bench.model.explanation import Explanation
+from bench.render.terminal import explanation as explanations
 
 USERFILES = Path(__file__).parent / "userfiles_explain"
 pytestmark = [pytest.mark.timeout(SECONDS), pytest.mark.once, pytest.mark.quiet]

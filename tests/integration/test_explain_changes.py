@@ -11,12 +11,13 @@ import pytest
 from commandline import BRIEF, devbench
 from measuring import SECONDS
 
-from bench.measure import explain, roofs
-from bench.measure.counterfactuals import Change, changes
-from bench.measure.explain import Explaining
-from bench.output import store
-from bench.settings import load
-from bench.spec import CHANGES
+from bench.config.settings import load
+from bench.model.spec import CHANGES
+from bench.store import files
+from bench.study import explain
+from bench.study import peaks as roofs
+from bench.study.explain import Explaining
+from bench.whatif.catalogue import Change, changes
 
 USERFILES = Path(__file__).parent / "userfiles_explain"
 FITS = str(USERFILES / "fits_dataset.py")
@@ -26,7 +27,7 @@ pytestmark = pytest.mark.timeout(SECONDS)
 def explaining(folder: Path, file: str, cohorts: int, loops: tuple[str, ...], kinds: Collection[str]) -> Explaining:
     """An explanation of so many cohorts, on few rungs, with some of the changes, all in one cohort."""
     settings = load(max_processes=str(cohorts), backend="cpu", output=str(folder / "results"))
-    store.prepare(settings.output)
+    files.prepare(settings.output)
 
     def some(*given: Any) -> list[Change]:
         return [c for c in changes(*given) if c.kind in kinds]
@@ -38,7 +39,7 @@ def explaining(folder: Path, file: str, cohorts: int, loops: tuple[str, ...], ki
         patched.setattr(explain, "changes", some)
         patched.setattr(roofs, "COHORTS", 1)
         made = Explaining(
-            file, settings, lambda r: store.write(r, settings.output), lambda progress: None, store.new_id
+            file, settings, lambda r: files.write(r, settings.output), lambda progress: None, files.new_id
         )
         made.run()
     return made
@@ -72,11 +73,11 @@ def test_the_machines_peaks_are_measured_once_and_kept(explained: tuple[Explaini
     assert roofline is not None
     assert roofline.compute_roof > roofline.attained > 0
     assert roofline.bytes > 8 * 4 * 32
-    (peaks,) = [each for each in store.results(folder / "results") if each.purpose == "peaks"]
+    (peaks,) = [each for each in files.results(folder / "results") if each.purpose == "peaks"]
     kept = list((folder / "cache" / "devbench").glob("peaks-*.json"))
     assert len(kept) == 1
     assert peaks.status == "complete"
-    assert {each.part_of for each in store.results(folder / "results")} == {made.found.id}
+    assert {each.part_of for each in files.results(folder / "results")} == {made.found.id}
 
 
 @pytest.mark.once

@@ -12,9 +12,10 @@ import pytest
 from commandline import ROOT, devbench
 from measuring import ONCE, SECONDS, Runs, under_way
 
-from bench.output import store, table
-from bench.result import Result
-from bench.spec import LOOPS
+from bench.model.result import Result
+from bench.model.spec import LOOPS
+from bench.render.terminal import table
+from bench.store import files
 
 pytestmark = pytest.mark.timeout(SECONDS)
 
@@ -278,7 +279,7 @@ def test_the_step_gives_the_same_losses_on_tensorflow_2_21_and_2_10(
     environ = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(there, cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=800, check=False)
     assert done.returncode == 0, done.stderr
-    (old,) = store.results(tmp_path)
+    (old,) = files.results(tmp_path)
     new = by_loop(runs, "cifar")["step"]
     assert old.environment["framework"]["tensorflow"].startswith("2.10.")
     assert new.environment["framework"]["tensorflow"].startswith("2.21.")

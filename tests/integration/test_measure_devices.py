@@ -11,7 +11,7 @@ import pytest
 from commandline import ROOT, devbench
 from measuring import ONCE
 
-from bench import system
+from bench.machine import system
 
 pytestmark = pytest.mark.once
 

@@ -10,7 +10,7 @@ from test_workloads_real_work import ask
 
 def test_arithmetic_in_int32_is_told_from_that_of_shapes_and_counters() -> None:
     found = ask("""
-    from bench.measure.inspection import of_graphs
+    from bench.worker.diagnose.inspection import of_graphs
 
     @tf.function(input_signature=[tf.TensorSpec([None, 8], tf.int32), tf.TensorSpec([32, 64], tf.int32)])
     def step(rows, table):
@@ -31,10 +31,10 @@ def test_arithmetic_in_int32_is_told_from_that_of_shapes_and_counters() -> None:
 def found() -> dict[str, Any]:
     return ask("""
     from types import SimpleNamespace
-    from bench.measure import proof
-    from bench.measure.changes import Changes
-    from bench.measure.conductor import Finished
-    from bench.measure.watch import Watch
+    from bench.worker.diagnose import placement as proof
+    from bench.whatif.apply import Changes
+    from bench.worker.timed_loop import Finished
+    from bench.worker.fit_hook import Watch
 
     watch = Watch(tf, lambda model: None, lambda event: None, Changes(tf, ()))
 

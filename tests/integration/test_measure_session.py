@@ -13,9 +13,9 @@ import pytest
 from measuring import own
 
 import bench
-from bench.measure import session, starts, stopping
-from bench.output import store
-from bench.progress import Progress
+from bench.model.run_state import Progress
+from bench.session import launch, session, stopping
+from bench.store import files
 
 pytestmark = pytest.mark.once
 
@@ -25,7 +25,7 @@ def test_a_cohort_is_on_disk_before_the_next_begins(tmp_path: Path) -> None:
 
     def look(moment: Progress) -> None:
         if moment.cohort == 2 and moment.phase == "starting":
-            (found,) = store.results(tmp_path)
+            (found,) = files.results(tmp_path)
             kept.append(sum(bool(sample.series and sample.series[0].blocks) for sample in found.samples))
 
     bench.run([own("step_inputs")], max_processes=2, output=tmp_path, listener=look)
@@ -35,7 +35,7 @@ def test_a_cohort_is_on_disk_before_the_next_begins(tmp_path: Path) -> None:
 def test_where_memory_is_short_whole_processes_take_turns_and_the_result_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(starts, "memory_available", lambda: 0)
+    monkeypatch.setattr(launch, "memory_available", lambda: 0)
     results = bench.run([own("step_inputs")], loop="step,resident", max_processes=1, output=tmp_path)
     assert [(each.status, each.took_turns) for each in results] == [("complete", False)] * 2
     for each in results:
@@ -103,5 +103,5 @@ def test_a_program_named_as_our_package_is_measured_like_any_other(tmp_path: Pat
     words = [program, "run", "./bench.py", "--max-processes", "1"]
     done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=800, check=False)
     assert done.returncode == 0, done.stderr
-    (found,) = store.results(tmp_path / "results")
+    (found,) = files.results(tmp_path / "results")
     assert (found.spec.workload, found.status) == ("bench", "complete")

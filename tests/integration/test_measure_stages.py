@@ -12,7 +12,7 @@ from test_workloads_real_work import ask
 def found() -> dict[str, Any]:
     return ask("""
     import time
-    from bench.measure import stages
+    from bench.worker.diagnose import pipeline_stages as stages
 
     def slow(x):
         return tf.py_function(lambda y: (time.sleep(0.002), y)[1], [x], tf.int64)

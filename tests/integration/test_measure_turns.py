@@ -15,12 +15,12 @@ from commandline import ROOT
 from measuring import ONCE, own
 
 from bench import registry
-from bench.analyse.findings import findings
-from bench.measure.events import Go, Ready, Timed
-from bench.measure.handle import Handle
-from bench.measure.plan import plan
-from bench.output import store
-from bench.settings import load
+from bench.analyse.explain.findings import findings
+from bench.config.settings import load
+from bench.session.worker_process import Handle
+from bench.store import files
+from bench.study.plan import plan
+from bench.worker.protocol import Go, Ready, Timed
 
 pytestmark = pytest.mark.once
 
@@ -133,7 +133,7 @@ def test_threads_follow_the_cpu_quota_and_being_held_back_is_recorded(quota: Pat
         ["sh", "-c", enter, str(quota), *words], cwd=tmp_path, env=environ, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    (found,) = store.results(tmp_path / "results")
+    (found,) = files.results(tmp_path / "results")
     assert found.spec.threads.model_dump() == {"intra": 1, "inter": 1}
     assert found.environment["framework"]["threads"] == {"intra": 1, "inter": 1}
     telemetry = found.samples[0].telemetry

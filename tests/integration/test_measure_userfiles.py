@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from measuring import SECONDS, Runs, own, under_way
 
-from bench.output import table
+from bench.render.terminal import table
 
 pytestmark = pytest.mark.timeout(SECONDS)
 

@@ -11,7 +11,7 @@ import pytest
 from commandline import BRIEF, ROOT, Ended, devbench
 from measuring import SECONDS
 
-from bench.result import Profile
+from bench.model.result import Profile
 
 pytestmark = pytest.mark.timeout(SECONDS)
 

@@ -12,9 +12,9 @@ import pytest
 from commandline import started
 from scraping import Prometheus, labelled
 
-from bench.output.counted import BUCKETS, INFO
-from bench.output.metrics import METRICS, Declared
-from bench.result import Result
+from bench.model.result import Result
+from bench.publish.prometheus.counters import BUCKETS, INFO
+from bench.publish.prometheus.metrics import METRICS, Declared
 
 pytestmark = [pytest.mark.once, pytest.mark.needs("prometheus", "prometheus-3")]
 

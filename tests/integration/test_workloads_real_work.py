@@ -24,7 +24,7 @@ import numpy as np
 import tensorflow as tf
 from bench import registry
 from bench.datasets import load
-from bench.spec import Data
+from bench.model.spec import Data
 from bench.workloads import Context
 
 DEVICE = "/device:CPU:0"
@@ -283,11 +283,11 @@ def ratios() -> dict[str, Any]:
         said[f"matmul, {'XLA' if xla else 'no XLA'}"] = grown(lambda: many(10), lambda: many(40))
 
     # The loop that issues many steps in one graph, whose results but the last are dropped there.
-    from bench.measure.changes import Changes
-    from bench.measure.loops import fused_function
-    from bench.measure.plan import plan
-    from bench.measure.rig import Rig
-    from bench.settings import load as settings
+    from bench.whatif.apply import Changes
+    from bench.worker.loops import fused_function
+    from bench.study.plan import plan
+    from bench.worker.rig import Rig
+    from bench.config.settings import load as settings
     for name, params in (("matmul", {"n": 300}), ("dense-inference", {})):
         for xla in ("off", "on"):
             (group,) = plan([name], settings(loop="fused", xla=xla, param=params))

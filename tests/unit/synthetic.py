@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from bench.analyse import stats
-from bench.analyse.explain import Explanation, Fastest, Finding, Named, gains, ladder
-from bench.analyse.roofline import Roofline
-from bench.output import store
-from bench.result import (
+from bench.analyse.explain.ladder import gains, ladder
+from bench.model.explanation import Explanation, Fastest, Finding, Named
+from bench.model.result import (
     Block,
     Busy,
     Failure,
@@ -29,7 +28,9 @@ from bench.result import (
     Swept,
     Warned,
 )
-from bench.spec import Data, Spec, Threads
+from bench.model.roofline import Roofline
+from bench.model.spec import Data, Spec, Threads
+from bench.store import files
 
 MOMENT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=timezone.utc)
 
@@ -160,7 +161,7 @@ def folder(path: Path, *results: Result) -> Path:
     """Writes results as a run does."""
     path.mkdir(exist_ok=True)
     for each in results:
-        store.write(each, path)
+        files.write(each, path)
     return path
 
 

@@ -22,12 +22,12 @@ from bench.analyse.comparable import differences
 from bench.analyse.compare import compare, side_by_side
 from bench.analyse.pairing import pair
 from bench.analyse.stats import Contrast
+from bench.analyse.summary import summarise
 from bench.analyse.verdict import needed, verdict
-from bench.measure.summary import summarise
-from bench.output import store
-from bench.output.verdicts import by_the_mean, cold_start, phases
-from bench.result import Block, Failure, Interval, Placement, ProcessSample, Result, Series
-from bench.spec import Data, Threads
+from bench.model.result import Block, Failure, Interval, Placement, ProcessSample, Result, Series
+from bench.model.spec import Data, Threads
+from bench.render.terminal.verdicts import by_the_mean, cold_start, phases
+from bench.store import files
 
 
 def sample(cohort: int, step: float, start: float = 3.0, **changes: Any) -> ProcessSample:
@@ -502,11 +502,11 @@ def test_times_without_any_variance_are_compared_all_the_same() -> None:
 
 def test_a_result_is_found_by_its_file_its_folder_its_id_or_a_part_of_that(tmp_path: Path) -> None:
     one = result("20260102T030405000-aaaaaaaa")
-    path = store.write(one, tmp_path)
-    store.write(result("20260102T030405000-bbbbbbbb"), tmp_path)
-    assert store.find(str(path), Path("nowhere")) == [path]
-    assert store.find("aaaaaaaa", tmp_path) == [path]
-    assert len(store.find(str(tmp_path), Path("nowhere"))) == 2
+    path = files.write(one, tmp_path)
+    files.write(result("20260102T030405000-bbbbbbbb"), tmp_path)
+    assert files.find(str(path), Path("nowhere")) == [path]
+    assert files.find("aaaaaaaa", tmp_path) == [path]
+    assert len(files.find(str(tmp_path), Path("nowhere"))) == 2
 
 
 def test_a_change_from_outside_is_what_is_compared_or_makes_a_second_thing_that_differs() -> None:

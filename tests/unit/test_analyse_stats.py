@@ -15,7 +15,7 @@ from scipy import stats as scipy_stats
 from synthetic import MOMENT, result
 
 from bench.analyse import stats
-from bench.result import Block, Failure, ProcessSample, Result, Series
+from bench.model.result import Block, Failure, ProcessSample, Result, Series
 
 pytestmark = pytest.mark.once
 

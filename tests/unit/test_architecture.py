@@ -75,7 +75,7 @@ def test_no_module_imports_tensorflow_at_its_top() -> None:
     assert {path.relative_to(ROOT).as_posix() for path, names in at_top.items() if names & TENSORFLOW} == set()
 
 
-@pytest.mark.parametrize("module", ["bench", "bench.cli", "bench.settings", "bench.registry"])
+@pytest.mark.parametrize("module", ["bench", "bench.cli.app", "bench.config.settings", "bench.registry"])
 def test_the_command_lines_process_loads_no_tensorflow(module: str) -> None:
     code = f"import sys, {module}; print(*sorted({{name.split('.')[0] for name in sys.modules}}))"
     ran = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)

@@ -19,9 +19,9 @@ import pytest
 
 from bench.backends import _cuda_checks as look
 from bench.backends import cuda
-from bench.check import Check
 from bench.errors import DeviceAbsent
-from bench.spec import Data, Spec, Threads
+from bench.model.check import Check
+from bench.model.spec import Data, Spec, Threads
 
 pytestmark = pytest.mark.needs("linux")
 

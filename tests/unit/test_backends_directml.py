@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from bench import installed
 from bench.backends import directml
 from bench.errors import DeviceAbsent
-from bench.spec import Data, Spec, Threads
+from bench.machine import installed
+from bench.model.spec import Data, Spec, Threads
 
 
 @pytest.mark.needs("linux", "no-directml-adapter")

@@ -13,8 +13,8 @@ from types import ModuleType
 import pytest
 
 import bench.backends
-from bench.check import Check
-from bench.spec import Data, Spec, Threads
+from bench.model.check import Check
+from bench.model.spec import Data, Spec, Threads
 
 FOLDER = Path(bench.backends.__file__).parent
 NAMES = sorted(path.stem for path in FOLDER.glob("[a-z]*.py"))

@@ -9,8 +9,8 @@ from typing import Any
 import jsonschema
 import pytest
 
-from bench.hub.settings import HubSettings
-from bench.settings import RunSettings
+from bench.config.hub_settings import HubSettings
+from bench.config.settings import RunSettings
 from charts.source import hub, pools
 from charts.source.__main__ import CHART, main, schema_json, values_yaml
 from charts.source.values import Values
@@ -79,7 +79,7 @@ def test_a_hub_on_postgresql_may_have_replicas() -> None:
 
 
 def test_the_chart_names_the_packages_version() -> None:
-    from bench import __version__
+    from bench.version import __version__
 
     assert f'appVersion: "{__version__}"' in Path(CHART / "Chart.yaml").read_text(encoding="utf-8")
     assert "cuda" in values_yaml()

@@ -16,13 +16,13 @@ from typer.testing import CliRunner
 
 import bench
 from bench import registry
-from bench.check import Check
-from bench.cli import COMMANDS, app
-from bench.commands import doctor, run
+from bench.cli import doctor, run
+from bench.cli.app import COMMANDS, app
+from bench.config.settings import RunSettings, option, variable
 from bench.errors import DevbenchError, Interrupted
-from bench.output.columns import entry
-from bench.result import Failure, Result, Summary
-from bench.settings import RunSettings, option, variable
+from bench.model.check import Check
+from bench.model.result import Failure, Result, Summary
+from bench.render.columns import entry
 
 ROOT = Path(bench.__file__).parent.parent
 
@@ -163,10 +163,10 @@ HEAVY = ("tensorflow", "keras", "numpy", "scipy", "psutil")
 @pytest.mark.parametrize(
     ("statement", "absent"),
     [
-        ("import bench.cli", (*HEAVY, "rich", "pydantic", "pydantic_settings")),
-        ("import bench.commands.list", (*HEAVY, "rich", "pydantic_settings")),
-        ("import bench.commands.list as l; [l.workload(n) for n in l.registry.names()]", (*HEAVY, "pydantic_settings")),
-        ("import bench.commands.doctor, bench.commands.run, bench.output.table, bench.output.store", HEAVY[:2]),
+        ("import bench.cli.app", (*HEAVY, "rich", "pydantic", "pydantic_settings")),
+        ("import bench.cli.list", (*HEAVY, "rich", "pydantic_settings")),
+        ("import bench.cli.list as l; [l.workload(n) for n in l.registry.names()]", (*HEAVY, "pydantic_settings")),
+        ("import bench.cli.doctor, bench.cli.run, bench.render.terminal.table, bench.store.files", HEAVY[:2]),
     ],
 )
 def test_a_command_loads_only_what_it_needs(statement: str, absent: tuple[str, ...], tmp_path: Path) -> None:

@@ -12,11 +12,11 @@ from test_analyse_compare import NOISE, measured
 from typer import Exit
 from typer.testing import CliRunner, Result
 
-from bench.cli import app
-from bench.commands import run
-from bench.output import store
-from bench.result import Failure
-from bench.settings import load
+from bench.cli import run
+from bench.cli.app import app
+from bench.config.settings import load
+from bench.model.result import Failure
+from bench.store import files
 
 
 def devbench(*words: str) -> Result:
@@ -25,7 +25,7 @@ def devbench(*words: str) -> Result:
 
 def saved(folder: Path, steps: list[float], name: str, **changes: Any) -> str:
     folder.mkdir(exist_ok=True)
-    return str(store.write(measured(steps, name=name, **changes), folder))
+    return str(files.write(measured(steps, name=name, **changes), folder))
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def two(tmp_path: Path) -> tuple[str, str]:
     """A result on the CPU and a slower one of a GPU that starts later, which took turns."""
     cpu = saved(tmp_path, [0.01 * n for n in NOISE], "20260102T030405000-aaaaaaaa")
     gpu = measured([0.013 * n for n in NOISE], 20.0, "20260102T030405000-bbbbbbbb", backend="cuda")
-    return cpu, str(store.write(gpu, tmp_path))
+    return cpu, str(files.write(gpu, tmp_path))
 
 
 def test_a_verdict_is_a_sentence_with_the_phases_below(two: tuple[str, str]) -> None:

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 from pages import ROOT
 
-from bench.output.counted import INFO
-from bench.output.metrics import METRICS
+from bench.publish.prometheus.counters import INFO
+from bench.publish.prometheus.metrics import METRICS
 
 pytestmark = pytest.mark.once
 

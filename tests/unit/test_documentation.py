@@ -11,9 +11,9 @@ import typer
 from pages import PAGES, REFERENCE, ROOT, anchors, command_lines, fences, links, words
 
 from bench import registry
-from bench.cli import COMMANDS, app
+from bench.cli.app import COMMANDS, app
+from bench.config.settings import FILE_VARIABLE, RunSettings, load, variable
 from bench.errors import DevbenchError
-from bench.settings import FILE_VARIABLE, RunSettings, load, variable
 
 pytestmark = pytest.mark.once
 
@@ -138,7 +138,7 @@ def test_every_link_of_a_page_leads_to_a_file_and_a_heading(page: Path) -> None:
 
 def test_the_reference_has_links_to_look_at() -> None:
     found = links(REFERENCE.read_text(encoding="utf-8"))
-    assert "../bench/output/schema.json" in found
+    assert "../bench/model/schema.json" in found
     assert "#data" in found
 
 

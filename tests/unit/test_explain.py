@@ -9,13 +9,14 @@ import pytest
 from synthetic import result
 from test_analyse_compare import sample
 
-from bench.analyse.batches import fixed_cost
-from bench.analyse.explain import Explanation, Fastest, Finding, Named, doubts, gains, ladder
-from bench.analyse.findings import findings
-from bench.measure.counterfactuals import Change, changed, changes, from_outside
-from bench.measure.plan import Planned
-from bench.output import explanations
-from bench.result import Failure, Interval, Operation, Placement, Result, Telemetry, Warned
+from bench.analyse.explain.findings import findings
+from bench.analyse.explain.fixed_cost import fixed_cost
+from bench.analyse.explain.ladder import doubts, gains, ladder
+from bench.model.explanation import Explanation, Fastest, Finding, Named
+from bench.model.plan import Planned
+from bench.model.result import Failure, Interval, Operation, Placement, Result, Telemetry, Warned
+from bench.render.terminal import explanation
+from bench.whatif.catalogue import Change, changed, changes, from_outside
 
 MOOD = (1.0, 1.6, 0.9, 1.3, 1.1)
 """How fast the machine is in each cohort, for every worker in it."""
@@ -100,7 +101,7 @@ def test_gains_come_largest_first_and_a_change_that_failed_comes_last_with_why()
     ]  # fmt: skip
     assert found[-1].failure == "OOM when allocating"
     assert [g.cured for g in found] == ["missing fusion", "", "", ""]  # only what is faster without it is a cause
-    assert "50% of it was missing fusion" in explanations.gained(found[0])
+    assert "50% of it was missing fusion" in explanation.gained(found[0])
 
 
 def test_a_larger_batch_is_judged_by_the_example() -> None:
@@ -300,7 +301,7 @@ def explained(**changes: Any) -> Explanation:
 
 
 def test_the_largest_cause_and_the_best_change_are_the_first_sentence() -> None:
-    shown = explanations.text(explained())
+    shown = explanation.text(explained())
     first = " ".join(shown.split("\n\n")[0].split())
     assert first.startswith("cifar on cpu, as-written: a step takes 10.0 ms, of which 40% is the program's own loop")
     assert "Fastest found: with XLA, 2" in first
@@ -317,7 +318,7 @@ def test_what_did_not_help_is_named_in_a_line_and_what_is_slower_with_its_ratio(
         Named("4 threads", "--threads 4"): rung("fused", 0.0101),
         Named("without oneDNN", "--no-onednn"): rung("fused", 0.00999),
     }
-    shown = explanations.text(explained(gains=gains(base, tried, 0.05)))
+    shown = explanation.text(explained(gains=gains(base, tried, 0.05)))
     told = shown.split("without it:\n")[1].split("\n\n")[0].splitlines()
     assert told[0].startswith("  faster: with XLA: 2.0")
     assert told[1] == "  no change: without oneDNN, 4 threads"
@@ -328,7 +329,7 @@ def test_what_did_not_help_is_named_in_a_line_and_what_is_slower_with_its_ratio(
 
 def test_a_program_without_a_barer_loop_is_not_called_computing() -> None:
     alone = ladder([rung("as-written", 0.01)])
-    told = explanations.text(
+    told = explanation.text(
         explained(parts=alone[0], rest_share=alone[1], lowest="as-written", gains=[], fastest=None, tried_on="")
     )
     assert "computing" not in told
@@ -355,7 +356,7 @@ def test_what_its_rungs_warn_of_stands_below_an_explanation_once() -> None:
     rungs[1].warnings.append(Warned(key="unsettled", message="it never settled"))
     found = doubts(rungs)
     assert found == ["the machine was busy. Close other programs.", "step: it never settled"]
-    told = " ".join(explanations.text(explained(doubts=found)).split())
+    told = " ".join(explanation.text(explained(doubts=found)).split())
     assert told.count("warning: the machine was busy. Close other programs.") == 1
     assert "warning: step: it never settled" in told
 
@@ -369,24 +370,24 @@ def test_a_partial_batch_that_recompiles_is_found_on_the_rung_that_has_it() -> N
 
 def test_what_so_few_cohorts_cannot_tell_is_not_called_nothing() -> None:
     parts, rest, _ = ladder([rung("step", 0.01, 0.3), rung("resident", 0.006, 0.3)])
-    told = explanations.headline(explained(parts=parts, rest_share=rest, gains=[], fastest=None))
+    told = explanation.headline(explained(parts=parts, rest_share=rest, gains=[], fastest=None))
     assert "nothing is wrong" not in told
     assert "--max-time" in told
     assert "% lies between rungs" in told
     below = [part.model_copy(update={"share": Interval(value=-1.2)}) for part in parts]
-    told = explanations.headline(explained(parts=below, rest_share=rest, gains=[], fastest=None))
+    told = explanation.headline(explained(parts=below, rest_share=rest, gains=[], fastest=None))
     assert "all of which lies between rungs" in told
 
 
 def test_where_nothing_is_wrong_that_is_what_is_said() -> None:
     parts, rest, _ = ladder([rung("step", 0.01, 0.02), rung("resident", 0.01, 0.02)])
     same = gains(rung("step", 0.01), {Named("with XLA", "--xla on"): rung("fused", 0.01)}, 0.02)
-    told = explanations.headline(explained(parts=parts, rest_share=rest, fastest=None, gains=same))
+    told = explanation.headline(explained(parts=parts, rest_share=rest, fastest=None, gains=same))
     assert "nothing is wrong that was looked for" in told
-    untried = explanations.headline(explained(parts=parts, rest_share=rest, fastest=None, gains=[]))
+    untried = explanation.headline(explained(parts=parts, rest_share=rest, fastest=None, gains=[]))
     assert "nothing is wrong" not in untried
     seen = [Finding(cause="CPU quota", sentence="held back", evidence="x")]
-    found = explanations.headline(explained(parts=parts, rest_share=rest, fastest=None, findings=seen, gains=same))
+    found = explanation.headline(explained(parts=parts, rest_share=rest, fastest=None, findings=seen, gains=same))
     assert "nothing is wrong" not in found
     assert "stands below" in found
 
@@ -395,10 +396,10 @@ def test_a_change_that_is_faster_is_in_the_first_sentence_though_none_is_called_
     parts, rest, _ = ladder([rung("step", 0.01, 0.02), rung("resident", 0.01, 0.02)])
     base = rung("step", 0.01)
     found = gains(base, {Named("with XLA", "--xla on"): rung("fused", 0.009)}, 0.02)
-    told = explanations.headline(explained(parts=parts, rest_share=rest, fastest=None, gains=found))
+    told = explanation.headline(explained(parts=parts, rest_share=rest, fastest=None, gains=found))
     assert "nothing is wrong" not in told
     assert "What helps: with XLA, 1.1" in told
     assert told.endswith("as fast per step as the loop as-written without it.")
     (all_of_it,) = gains(base, {Named("with XLA and 1 thread", "--xla on --threads 1"): rung("resident", 0.005)}, 0.02)
-    told = explanations.headline(explained(parts=parts, rest_share=rest, fastest=None, gains=found, together=all_of_it))
+    told = explanation.headline(explained(parts=parts, rest_share=rest, fastest=None, gains=found, together=all_of_it))
     assert "What helps: with XLA and 1 thread, 1.99" in told

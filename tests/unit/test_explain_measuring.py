@@ -10,15 +10,16 @@ import pytest
 from synthetic import result
 from test_analyse_compare import sample
 
+from bench.config.settings import RunSettings, load
 from bench.errors import Interrupted
-from bench.measure import explain, extra
-from bench.measure import session as sessions
-from bench.measure.explain import TOGETHER, Explaining
-from bench.measure.plan import plan
-from bench.measure.session import Session
-from bench.output import explanations
-from bench.settings import RunSettings, load
-from bench.spec import Spec
+from bench.model.spec import Spec
+from bench.render.terminal import explanation
+from bench.session import one_off
+from bench.session import session as sessions
+from bench.session.session import Session
+from bench.study import explain
+from bench.study.explain import TOGETHER, Explaining
+from bench.study.plan import plan
 
 pytestmark = pytest.mark.once
 
@@ -123,7 +124,7 @@ def test_an_interruption_leaves_the_changes_that_were_tried_and_says_that_there_
     assert found.fastest is not None
     assert found.fastest.command.endswith(found.gains[0].option)
     assert found.doubts[0] == f"it was interrupted: {TOGETHER} of {len(made.options)} changes were tried"
-    assert "warning: it was interrupted: 4 of" in explanations.text(found)
+    assert "warning: it was interrupted: 4 of" in explanation.text(found)
 
 
 def test_an_interruption_of_what_is_tried_at_once_leaves_all_single_changes(faked: type[Fake]) -> None:
@@ -165,7 +166,7 @@ def test_an_interruption_of_the_ladder_leaves_what_its_whole_cohorts_say(faked: 
     assert found.cohorts == len(NOISE)
     assert (found.gains, found.roofline) == ([], None)
     assert found.doubts[0] == "it was interrupted: its roofline was not measured, no changes were tried"
-    assert "warning: it was interrupted" in explanations.text(found)
+    assert "warning: it was interrupted" in explanation.text(found)
 
 
 def test_an_interruption_before_a_cohort_of_the_ladder_leaves_no_explanation(faked: type[Fake]) -> None:
@@ -195,8 +196,8 @@ def test_of_a_ladder_only_the_program_as_it_is_has_more_processes(
     purpose: Any, loops: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     done: list[tuple[str, str]] = []
-    monkeypatch.setattr(extra, "train", lambda session, result: done.append(("train", result.spec.loop)))
-    monkeypatch.setattr(extra, "profile", lambda session, result, folder: done.append(("profile", result.spec.loop)))
+    monkeypatch.setattr(one_off, "train", lambda session, result: done.append(("train", result.spec.loop)))
+    monkeypatch.setattr(one_off, "profile", lambda session, result, folder: done.append(("profile", result.spec.loop)))
     monkeypatch.setattr(sessions.Session, "_cohorts", lambda session: "target")
     asked = load(case="small", backend="cpu", data="sample", loop="step,resident", full=True, profile=str(tmp_path))
     (group,) = plan(["tabular"], asked)

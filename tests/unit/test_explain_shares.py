@@ -9,14 +9,15 @@ from synthetic import result
 from test_analyse_compare import sample
 from test_explain import RUNGS, explained, rung
 
-from bench.analyse.capacity import under_the_roof
-from bench.analyse.explain import Finding, Named, gains, ladder
-from bench.analyse.findings import findings, shares_by_changes
-from bench.analyse.roofline import Roofline
-from bench.output import explanations
-from bench.output.report.parts import Table
-from bench.output.report.sections import explained as section
-from bench.result import Operation, Placement, Result
+from bench.analyse.explain.findings import findings, shares_by_changes
+from bench.analyse.explain.ladder import gains, ladder
+from bench.analyse.explain.utilization import under_the_roof
+from bench.model.explanation import Finding, Named
+from bench.model.result import Operation, Placement, Result
+from bench.model.roofline import Roofline
+from bench.render.report.parts import Table
+from bench.render.report.sections import explanation as section
+from bench.render.terminal import explanation
 
 LOOKED_AT: dict[str, Any] = {"traced": []}
 """What a rung tells whose steps were looked at and had nothing to tell."""
@@ -140,17 +141,17 @@ def test_a_roof_says_of_how_much_of_the_step_it_is_the_bound() -> None:
 
 def test_a_cause_whose_share_nobody_measured_says_so() -> None:
     unknown = Finding(cause="float64", sentence="3 operations compute in float64", evidence="dtypes", cure="Convert.")
-    shown = " ".join(explanations.text(explained(findings=[unknown])).split())
+    shown = " ".join(explanation.text(explained(findings=[unknown])).split())
     assert "float64: 3 operations compute in float64; its share was not measured (dtypes). Convert." in shown
     known = unknown.model_copy(update={"share": 0.2})
-    assert "not measured" not in explanations.text(explained(findings=[known]))
+    assert "not measured" not in explanation.text(explained(findings=[known]))
 
 
 def test_a_part_that_takes_much_of_the_step_is_told_with_what_to_change() -> None:
     parts = {part.name: part for part in ladder([rung(loop, step) for loop, step in RUNGS.items()])[0]}
     assert {name for name, part in parts.items() if part.cure} == {"the program's own loop", "input", "dispatch"}
     assert "larger batch" in parts["dispatch"].cure
-    shown = " ".join(explanations.text(explained()).split())
+    shown = " ".join(explanation.text(explained()).split())
     assert f"(resident less fused, {1000 * parts['dispatch'].seconds:.2f} ms). {parts['dispatch'].cure}" in shown
 
 

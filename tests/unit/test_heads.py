@@ -10,14 +10,14 @@ import pytest
 from synthetic import result
 
 from bench.errors import DataError
-from bench.output import heads, store
+from bench.store import files, headers
 
 
 def test_a_head_is_the_result_without_its_samples(tmp_path: Path) -> None:
-    path = store.write(result(), tmp_path)
-    whole = store.read(path)
+    path = files.write(result(), tmp_path)
+    whole = files.read(path)
     assert whole.samples
-    assert heads.head(path) == whole.model_copy(update={"samples": []})
+    assert headers.head(path) == whole.model_copy(update={"samples": []})
 
 
 UNREADABLE: list[tuple[Callable[[bytes], bytes], str]] = [
@@ -30,40 +30,40 @@ UNREADABLE: list[tuple[Callable[[bytes], bytes], str]] = [
 @pytest.mark.parametrize(
     ("read", "spoil", "message"),
     [
-        *((read, *each) for read in (heads.head, heads.entry) for each in UNREADABLE),
+        *((read, *each) for read in (headers.head, headers.entry) for each in UNREADABLE),
         (
-            heads.head,
+            headers.head,
             lambda text: text.replace(b'"loop": "as-written"', b'"loop": "sideways"'),
             "no valid result: spec.loop",
         ),
-        (heads.entry, lambda text: text.replace(b'"key"', b'"kee"'), "no valid result: key"),
+        (headers.entry, lambda text: text.replace(b'"key"', b'"kee"'), "no valid result: key"),
         (
-            heads.entry,
+            headers.entry,
             lambda text: text.replace(b'"schema_version": 1', b'"schema_version": "1"'),
             "no result of devbench",
         ),
-        (heads.entry, lambda text: text.replace(b'"schema_version": 1,', b""), "no result of devbench"),
+        (headers.entry, lambda text: text.replace(b'"schema_version": 1,', b""), "no result of devbench"),
     ],
 )
 def test_a_head_or_an_entry_of_a_file_that_is_no_result_is_refused_as_the_whole_is(
     tmp_path: Path, read: Callable[[Path], object], spoil: Callable[[bytes], bytes], message: str
 ) -> None:
-    path = store.write(result(), tmp_path)
+    path = files.write(result(), tmp_path)
     path.write_bytes(spoil(path.read_bytes()))
     with pytest.raises(DataError, match=message):
         read(path)
 
 
 def test_an_entry_is_what_tells_a_result_from_its_repetitions(tmp_path: Path) -> None:
-    path = store.write(result(), tmp_path)
-    whole, found = store.read(path), heads.entry(path)
+    path = files.write(result(), tmp_path)
+    whole, found = files.read(path), headers.entry(path)
     assert (found.path, found.id, found.created) == (path, whole.id, whole.created)
     assert (found.key, found.purpose) == (whole.key, whole.purpose)
     path.write_text(json.dumps(json.loads(path.read_text(encoding="utf-8"))), encoding="utf-8")
-    assert heads.entry(path) == found
+    assert headers.entry(path) == found
 
 
 def test_a_file_that_another_program_has_formatted_has_a_head_too(tmp_path: Path) -> None:
-    path = store.write(result(), tmp_path)
+    path = files.write(result(), tmp_path)
     path.write_text(json.dumps(json.loads(path.read_text(encoding="utf-8"))), encoding="utf-8")
-    assert heads.head(path) == result()
+    assert headers.head(path) == result()

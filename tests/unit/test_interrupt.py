@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from bench.errors import Interrupted
-from bench.measure.interrupt import interruptible, whole
+from bench.signals import interruptible, whole
 
 
 @pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])

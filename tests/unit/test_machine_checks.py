@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from bench.check import Check, guarded
 from bench.machine.checks import checks
+from bench.model.check import Check, guarded
 
 
 def by_name(output: Path, data_dir: Path | None = None, root: Path = Path("/")) -> dict[str, Check]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bench import installed, system
+from bench.machine import installed, system
 from bench.machine.environment import governor, host, variables
 
 INTEL = "processor\t: 0\nmodel name\t: Some CPU @ 2.00GHz\nflags\t\t: fpu sse4_2 avx2 smep{}\n\nprocessor\t: 1\n"
@@ -159,7 +159,7 @@ def test_numa_nodes_and_frequency_are_read_from_the_kernels_lists(tmp_path: Path
 
 def test_the_installed_tensorflow_and_its_build_are_told_without_importing_it() -> None:
     code = (
-        "import sys; from bench import installed; print(installed.tensorflow(), installed.build());"
+        "import sys; from bench.machine import installed; print(installed.tensorflow(), installed.build());"
         "assert 'tensorflow' not in sys.modules"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -17,7 +17,7 @@ import pytest
 
 from bench.machine import gpu
 from bench.machine.telemetry import Meter, cpu_seconds, peak_rss, rapl_zones, spent
-from bench.result import Telemetry
+from bench.model.result import Telemetry
 
 WORKER = """
 import subprocess, sys, time

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import pytest
 from synthetic import MOMENT, result
 
-from bench.measure.allocation import rounds
-from bench.result import Block, ProcessSample, Result, Series
+from bench.model.result import Block, ProcessSample, Result, Series
+from bench.session.rounds import rounds
 
 pytestmark = pytest.mark.once
 

@@ -13,10 +13,10 @@ import pytest
 from pydantic import BaseModel
 
 from bench.errors import WorkloadError
-from bench.measure import conductor, counter
-from bench.measure.conductor import ANSWERS, BLOCK_SECONDS, Conductor, Finished
-from bench.measure.counter import Counter
-from bench.measure.events import (
+from bench.model.spec import Data, Spec, Threads
+from bench.worker import step_counter, timed_loop
+from bench.worker.protocol import (
+    BLOCK_SECONDS,
     Answer,
     Fact,
     Failed,
@@ -31,7 +31,8 @@ from bench.measure.events import (
     Start,
     Timed,
 )
-from bench.spec import Data, Spec, Threads
+from bench.worker.step_counter import Counter
+from bench.worker.timed_loop import ANSWERS, Conductor, Finished
 
 pytestmark = pytest.mark.once
 
@@ -88,7 +89,7 @@ class Bench:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *orders: Order, kind: type[Conductor] = Conductor) -> None:
         self.clock = Clock()
         self.line = Line([*orders, Finish()])
-        for module in (conductor, counter):
+        for module in (timed_loop, step_counter):
             monkeypatch.setattr(module, "time", self.clock)
         channel: Any = self.line
         self.conductor = kind(channel, self.clock.sync, answer=float)
@@ -398,7 +399,7 @@ def test_a_long_training_says_that_it_goes_on(monkeypatch: pytest.MonkeyPatch) -
         bench.step()
         bench.clock.now += 1.0
     said = [each.note for each in bench.line.of(PhaseBegun)]
-    assert 600 / (counter.NEWS_SECONDS + 1) <= len(said) <= 1 + 600 / counter.NEWS_SECONDS
+    assert 600 / (step_counter.NEWS_SECONDS + 1) <= len(said) <= 1 + 600 / step_counter.NEWS_SECONDS
     assert "1" in said[0]
 
 

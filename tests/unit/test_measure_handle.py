@@ -8,11 +8,11 @@ from contextlib import contextmanager
 
 import pytest
 
-from bench import system
-from bench.measure.events import Done, Go, PhaseBegun
-from bench.measure.handle import Handle, WorkerEnded
-from bench.measure.sample import Sampling
-from bench.spec import Data, Spec, Threads
+from bench.machine import system
+from bench.model.spec import Data, Spec, Threads
+from bench.session.worker_process import Handle, WorkerEnded
+from bench.session.worker_sample import Sampling
+from bench.worker.protocol import Done, Go, PhaseBegun
 
 SILENT = 2.0
 SPEC = Spec(workload="cifar", backend="cpu", threads=Threads(intra=1, inter=1), data=Data(kind="own"))

@@ -8,7 +8,7 @@ import pytest
 from test_machine_limits import version_1, version_2
 
 from bench.machine.limits import Room
-from bench.measure.memory import LATEST, MemoryWatch, full
+from bench.session.memory_guard import LATEST, MemoryWatch, full
 
 GIB, MIB = 2**30, 2**20
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from bench.machine.placement import judge, short
+from bench.worker.diagnose.partitions import judge, short
 
 pytestmark = pytest.mark.once
 

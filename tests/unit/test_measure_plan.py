@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
+from bench.config.settings import load
 from bench.errors import DataError, NotApplicable, SettingsError, UnknownName, UsageError
-from bench.measure.plan import Group, plan
-from bench.settings import load
-from bench.spec import Data, Spec, Threads
+from bench.model.plan import Group
+from bench.model.spec import Data, Spec, Threads
+from bench.study.plan import plan
 
 pytestmark = pytest.mark.once
 
@@ -262,7 +263,7 @@ def test_the_key_tells_apart_whatever_defines_a_run_and_not_where_its_data_lie()
 
 def test_the_key_is_the_same_in_every_process_and_in_any_order_of_parameters() -> None:
     script = """
-from bench.spec import Data, Spec, Threads
+from bench.model.spec import Data, Spec, Threads
 print(Spec(workload="w", backend="cpu", params={"b": 1, "a": [1, 2]}, threads=Threads(intra=1, inter=1),
            data=Data(kind="own")).key)
 """

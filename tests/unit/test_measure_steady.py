@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.measure.steady import WINDOW, agree, settled, stayed
+from bench.session.steady_state import WINDOW, agree, settled, stayed
 
 pytestmark = pytest.mark.once
 

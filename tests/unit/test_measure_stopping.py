@@ -11,9 +11,9 @@ from test_analyse_compare import measured
 
 from bench.analyse import stats
 from bench.analyse.stats import Contrast
-from bench.measure import stopping
-from bench.result import Interval, Projection
-from bench.settings import RunSettings, load
+from bench.config.settings import RunSettings, load
+from bench.model.result import Interval, Projection
+from bench.session import stopping
 
 SETTINGS: RunSettings = load(max_time="2m", max_processes="30")
 

@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 from synthetic import MOMENT, misplaced, result
 
-from bench.analyse import epochs
-from bench.measure import summary
-from bench.result import Block, Failure, Full, Placement, Price, ProcessSample, Result, Series, Stop, Telemetry
+from bench.analyse import epochs, summary
+from bench.model.result import Block, Failure, Full, Placement, Price, ProcessSample, Result, Series, Stop, Telemetry
 
 pytestmark = pytest.mark.once
 

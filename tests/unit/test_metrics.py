@@ -17,13 +17,13 @@ from prometheus_client.openmetrics import exposition, parser
 from synthetic import MOMENT, killed, measured, result
 
 from bench.machine import limits
-from bench.output.collector import MOST_RUNS, Metrics
-from bench.output.counted import BUCKETS, INFO, STATES
-from bench.output.exporter import registry_of
-from bench.output.metrics import METRICS, MOST_SERIES
-from bench.output.reference import metrics_table
-from bench.progress import Measured, Progress
-from bench.result import PHASES, Block, Interval, ProcessSample, Result, Series, Stop, Telemetry
+from bench.model.result import PHASES, Block, Interval, ProcessSample, Result, Series, Stop, Telemetry
+from bench.model.run_state import Measured, Progress
+from bench.publish.prometheus.collector import MOST_RUNS, Metrics
+from bench.publish.prometheus.counters import BUCKETS, INFO, STATES
+from bench.publish.prometheus.exporter import registry_of
+from bench.publish.prometheus.metrics import METRICS, MOST_SERIES
+from bench.render.reference import metrics_table
 
 pytestmark = pytest.mark.once
 

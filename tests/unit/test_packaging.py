@@ -53,7 +53,7 @@ def required(metadata: Message, extra: str, python: str, machine: dict[str, str]
 def test_the_wheel_holds_the_package_its_samples_and_its_licence_and_nothing_else(wheel: zipfile.ZipFile) -> None:
     names = wheel.namelist()
     here = {path.relative_to(ROOT).as_posix() for path in (ROOT / "bench").rglob("*") if path.is_file()}
-    assert {"bench/py.typed", "bench/data/cifar10.npz", "bench/data/mnist.npz"} <= here
+    assert {"bench/py.typed", "bench/datasets/samples/cifar10.npz", "bench/datasets/samples/mnist.npz"} <= here
     assert {name for name in names if ".dist-info/" not in name} == {
         name for name in here if "/__pycache__/" not in name
     }

@@ -7,8 +7,8 @@ import threading
 
 import pytest
 
-from bench.output.progress import Drawer, line
-from bench.progress import Estimate, Progress
+from bench.model.run_state import Estimate, Progress
+from bench.render.terminal.progress import Drawer, line
 
 PHASES = ("starting", "import", "device_init", "data", "build", "first step", "warm-up", "steady state", "latency")
 

@@ -14,18 +14,20 @@ from pages import PAGES, REFERENCE, ROOT, command_lines, first_column, rows, sec
 from synthetic import result
 
 from bench import errors, workloads
-from bench.analyse import answers
-from bench.cli import COMMANDS, app
+from bench.analyse import same_answer, summary
+from bench.cli.app import COMMANDS, app
+from bench.config.settings import FILE_VARIABLE, RunSettings, default, option, variable
 from bench.datasets import download
 from bench.datasets.files import SETS
-from bench.measure import after, conductor, loops, rig, sample, steady, stopping, summary, turns
-from bench.output.reference import current, main, settings_table
-from bench.output.report import compose, gather, markdown
-from bench.output.report.sections import steps
-from bench.registry.userfile import FUNCTIONS
-from bench.result import PHASES, Failure, Result, Stop, Telemetry
-from bench.settings import FILE_VARIABLE, RunSettings, default, option, variable
-from bench.spec import LOOPS
+from bench.model.result import PHASES, Failure, Result, Stop, Telemetry
+from bench.model.spec import LOOPS
+from bench.registry.user_file import FUNCTIONS
+from bench.render.reference import current, main, settings_table
+from bench.render.report import chapters, compose, markdown
+from bench.render.report.sections import steps
+from bench.session import interleave, steady_state, stopping, worker_sample
+from bench.worker import loops, protocol, rig, timed_loop
+from bench.worker.diagnose import step_costs
 
 pytestmark = pytest.mark.once
 
@@ -68,7 +70,7 @@ def options(command: Any) -> set[str]:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_what_a_page_holds_of_the_code_is_what_the_code_says(page: Any) -> None:
-    cure = f"make it again: python -m bench.output.reference {page.relative_to(ROOT)}"
+    cure = f"make it again: python -m bench.render.reference {page.relative_to(ROOT)}"
     assert page.read_text(encoding="utf-8") == current(page), cure
 
 
@@ -237,21 +239,24 @@ def test_the_data_choices_sets_and_files_stand_on_the_page() -> None:
     [
         ("Loops", f"up to {rig.POOL} batches"),
         ("Loops", f"up to {loops.FUSED_STEPS} steps in one graph"),
-        ("Phases", f"median of {after.REPEATS}"),
-        ("How a step is measured", f"at least {conductor.BLOCK_SECONDS * 1000:.0f} ms"),
-        ("How a step is measured", f"{turns.BLOCKS} blocks, or until {turns.MEASURE_SECONDS:g} s"),
-        ("How a step is measured", f"no fewer than {turns.FEWEST_BLOCKS}"),
-        ("How a step is measured", f"two stretches of {steady.WINDOW} blocks agree within {steady.TOLERANCE:.0%}"),
-        ("How a step is measured", f"{sample.WARMUP_BLOCKS} blocks or {sample.WARMUP_SECONDS:g} s"),
-        ("How a step is measured", f"fewer than {2 * steady.WINDOW} blocks"),
-        ("How a step is measured", f"up to {sample.LATENCY_STEPS} steps or {sample.LATENCY_SECONDS:g} s"),
+        ("Phases", f"median of {step_costs.REPEATS}"),
+        ("How a step is measured", f"at least {protocol.BLOCK_SECONDS * 1000:.0f} ms"),
+        ("How a step is measured", f"{interleave.BLOCKS} blocks, or until {interleave.MEASURE_SECONDS:g} s"),
+        ("How a step is measured", f"no fewer than {interleave.FEWEST_BLOCKS}"),
+        (
+            "How a step is measured",
+            f"two stretches of {steady_state.WINDOW} blocks agree within {steady_state.TOLERANCE:.0%}",
+        ),
+        ("How a step is measured", f"{worker_sample.WARMUP_BLOCKS} blocks or {worker_sample.WARMUP_SECONDS:g} s"),
+        ("How a step is measured", f"fewer than {2 * steady_state.WINDOW} blocks"),
+        ("How a step is measured", f"up to {worker_sample.LATENCY_STEPS} steps or {worker_sample.LATENCY_SECONDS:g} s"),
         ("How a step is measured", f"A pilot of {stopping.PILOT} cohorts"),
         ("How a step is measured", f"after {stopping.CLEAR_COHORTS} cohorts where even an interval of"),
         ("How a step is measured", f"{stopping.CLEAR:.1%} says so"),
-        ("The same answer", f"the first {conductor.ANSWERS} steps"),
-        ("The same answer", f"{answers.TOLERANCES['exact']:.1%} (class `exact`"),
-        ("The same answer", f"{answers.TOLERANCES['reduced']:.0%} (`reduced`"),
-        ("The report", f"at most {gather.CHAPTERS} chapters of {gather.MEMBERS} results each"),
+        ("The same answer", f"the first {timed_loop.ANSWERS} steps"),
+        ("The same answer", f"{same_answer.TOLERANCES['exact']:.1%} (class `exact`"),
+        ("The same answer", f"{same_answer.TOLERANCES['reduced']:.0%} (`reduced`"),
+        ("The report", f"at most {chapters.CHAPTERS} chapters of {chapters.MEMBERS} results each"),
         ("The report", f"names up to {compose.LISTED:,} results"),
         ("The report", f"at most {steps.TICKS} blocks"),
         ("The report", f"{markdown.LONGEST:,} characters"),

@@ -301,7 +301,7 @@ def test_numbers_written_as_text_are_read_as_they_are(batch: int, rate: float) -
     ],
 )
 def test_what_a_file_offers_decides_which_loops_apply(offers: set[str], loops: set[str]) -> None:
-    from bench.spec import LOOPS
+    from bench.model.spec import LOOPS
 
     assert {loop for loop in LOOPS if registry.applicable(offers, {}, loop) is None} == loops
 

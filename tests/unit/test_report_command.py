@@ -15,8 +15,8 @@ from synthetic import folder, measured
 from typer.testing import CliRunner
 
 import bench
-from bench import __version__
-from bench.cli import app
+from bench.cli.app import app
+from bench.version import __version__
 
 pytestmark = pytest.mark.once
 

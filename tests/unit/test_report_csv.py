@@ -9,14 +9,14 @@ import pytest
 from synthetic import folder, killed, measured
 
 from bench.errors import DataError
-from bench.output.report import raw
-from bench.result import Summary
+from bench.model.result import Summary
+from bench.render.report import raw_times
 
 pytestmark = pytest.mark.once
 
 
 def rows(path: Path) -> list[dict[str, str]]:
-    return list(csv.DictReader(raw.lines(path)))
+    return list(csv.DictReader(raw_times.lines(path)))
 
 
 def test_every_phase_block_and_single_step_is_a_line_with_its_result_and_process(tmp_path: Path) -> None:

@@ -12,19 +12,19 @@ from typing import Any
 import jsonschema
 import pytest
 
-from bench.output.report import charts, curves, timeline
-from bench.output.report.charts import Bar, Ratio, Segment, Spread
-from bench.output.report.curves import Crossing, Line
-from bench.output.report.engine import ENGINE
+from bench.render.charts import bars, curves, timeline
+from bench.render.charts.bars import Bar, Ratio, Segment, Spread
+from bench.render.charts.curves import Crossing, Line
+from bench.render.charts.engine import ENGINE
 
 pytestmark = pytest.mark.once
 
 WHEN = datetime(2026, 1, 1, tzinfo=timezone.utc)
 CHARTS: dict[str, Callable[[], str]] = {
-    "ratios": lambda: charts.ratios([Ratio("a, b", 0.2, 0.1, 0.3, "faster"), Ratio("c", 9.0, None, None, "?")], 0.02),
-    "phases": lambda: charts.phases([Segment("a", n, "import", n, charts.colour("import")) for n in (1, 2)]),
-    "steps": lambda: charts.steps([Spread("a", [0.1, 0.2], 0.1, 0.1, 0.2)]),
-    "waterfall": lambda: charts.waterfall([Bar("all", 0, 1, "1 ms", "whole"), Bar("a", 1, 0.9, "10%", "unsure")]),
+    "ratios": lambda: bars.ratios([Ratio("a, b", 0.2, 0.1, 0.3, "faster"), Ratio("c", 9.0, None, None, "?")], 0.02),
+    "phases": lambda: bars.phases([Segment("a", n, "import", n, bars.colour("import")) for n in (1, 2)]),
+    "steps": lambda: bars.steps([Spread("a", [0.1, 0.2], 0.1, 0.1, 0.2)]),
+    "waterfall": lambda: bars.waterfall([Bar("all", 0, 1, "1 ms", "whole"), Bar("a", 1, 0.9, "10%", "unsure")]),
     "curves": lambda: curves.curves(
         [Line("a", [(1, 1, 0.9, 1.1), (2, 2, None, None)]), Line("b", [(1, 2, None, None), (2, 1, None, None)])],
         "batch",
@@ -77,7 +77,7 @@ def test_an_interval_that_bounds_nothing_leaves_the_others_room(
         return ""
 
     monkeypatch.setattr(ENGINE, "draw", describe)
-    charts.ratios([Ratio("a", 0.9, 0.85, 0.95, "faster"), Ratio("b", 1.0, low, high, "undecided")], 0.02)
+    bars.ratios([Ratio("a", 0.9, 0.85, 0.95, "faster"), Ratio("b", 1.0, low, high, "undecided")], 0.02)
     (chart,) = described
     scales = [layer["encoding"]["x"].get("scale", {}) for layer in chart["layer"]]
     assert {tuple(each["domain"]) for each in scales if "domain" in each} == {(0.1 / 1.15, 10.0 * 1.15)}

@@ -11,7 +11,7 @@ from typing import Any
 import psutil
 import pytest
 
-from bench.output.report.engine import Engine
+from bench.render.charts.engine import Engine
 
 pytestmark = pytest.mark.once
 
@@ -23,7 +23,7 @@ CHART: dict[str, Any] = {
 
 ASKS = """
 import sys, time
-from bench.output.report.engine import ENGINE
+from bench.render.charts.engine import ENGINE
 ENGINE.draw({"data": {"values": [{"a": 1}]}, "mark": "point"})
 print("drawn", flush=True)
 time.sleep(60)

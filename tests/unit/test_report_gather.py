@@ -8,9 +8,9 @@ import pytest
 from synthetic import explanation, folder, ladder_results, measured, swept
 
 from bench.errors import DataError
-from bench.output import store
-from bench.output.report import gather as module
-from bench.output.report.gather import Set, gather
+from bench.render.report import chapters as module
+from bench.render.report.chapters import Set, gather
+from bench.store import files
 
 pytestmark = pytest.mark.once
 
@@ -109,7 +109,7 @@ def test_a_sweep_is_one_chapter_with_all_its_points(tmp_path: Path) -> None:
 
 def test_an_explanations_rungs_are_one_chapter_and_its_changes_are_listed_only(tmp_path: Path) -> None:
     results = ladder_results()
-    store.write_explanation(explanation(results), folder(tmp_path, *results))
+    files.write_explanation(explanation(results), folder(tmp_path, *results))
     gathered = gather(tmp_path)
     (found,) = gathered.sets
     assert found.explanation == explanation(results)
@@ -124,7 +124,7 @@ def test_rungs_of_an_explanation_that_was_interrupted_are_shown_as_what_they_are
 
 
 def test_a_newer_devbenchs_explanation_asks_for_an_upgrade(tmp_path: Path) -> None:
-    written = store.write_explanation(explanation(ladder_results()), folder(tmp_path, *ladder_results()))
+    written = files.write_explanation(explanation(ladder_results()), folder(tmp_path, *ladder_results()))
     text = written.read_text(encoding="utf-8").replace('"schema_version": 1', '"schema_version": 2, "more": 1')
     written.write_text(text, encoding="utf-8")
     with pytest.raises(DataError, match=r"newer devbench \(schema 2\)") as caught:
@@ -133,7 +133,7 @@ def test_a_newer_devbenchs_explanation_asks_for_an_upgrade(tmp_path: Path) -> No
 
 
 def test_an_altered_explanation_is_told_by_its_name(tmp_path: Path) -> None:
-    store.write_explanation(explanation(ladder_results()), folder(tmp_path, *ladder_results()))
+    files.write_explanation(explanation(ladder_results()), folder(tmp_path, *ladder_results()))
     (path,) = (tmp_path / "explanations").iterdir()
     path.write_text(path.read_text(encoding="utf-8").replace('"parts"', '"pants"'), encoding="utf-8")
     with pytest.raises(DataError, match=r"why\.json is no valid explanation"):

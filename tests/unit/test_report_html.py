@@ -11,13 +11,14 @@ import pytest
 from synthetic import doubtful, explanation, folder, killed, ladder_results, measured, misplaced, swept
 
 from bench.errors import UsageError
-from bench.output import store
-from bench.output.report import charts, curves, drawing, html
-from bench.output.report import compose as module
-from bench.output.report.charts import Ratio, Segment, Spread
-from bench.output.report.compose import compose
-from bench.output.report.parts import Table
-from bench.result import Failure, Result, Summary
+from bench.model.result import Failure, Result, Summary
+from bench.render.charts import bars, curves, drawing
+from bench.render.charts.bars import Ratio, Segment, Spread
+from bench.render.report import compose as module
+from bench.render.report import html
+from bench.render.report.compose import compose
+from bench.render.report.parts import Table
+from bench.store import files
 
 pytestmark = pytest.mark.once
 
@@ -183,18 +184,18 @@ def test_without_its_extra_the_message_says_how_to_get_it(tmp_path: Path, monkey
 
 
 def test_charts_bear_ratios_far_apart_single_values_and_zero_seconds() -> None:
-    far = charts.ratios([Ratio("a", 0.001, 0.0009, 0.0011, "faster"), Ratio("b", 900.0, None, None, "?")], 0.02)
+    far = bars.ratios([Ratio("a", 0.001, 0.0009, 0.0011, "faster"), Ratio("b", 900.0, None, None, "?")], 0.02)
     assert far.count("<text") >= 6
     assert "NaN" not in far
-    assert "NaN" not in charts.phases([Segment("a", 1, "import", 0.0, charts.colour("import"))])
-    assert "NaN" not in charts.steps([Spread("a", [0.1], 0.1, 0.1, 0.1)])
+    assert "NaN" not in bars.phases([Segment("a", 1, "import", 0.0, bars.colour("import"))])
+    assert "NaN" not in bars.steps([Spread("a", [0.1], 0.1, 0.1, 0.1)])
 
 
 def test_a_drawing_keeps_no_colour_that_the_page_would_not_change_but_those_of_phases(pair: str) -> None:
     drawn = "".join(re.findall(r"<svg.*?</svg>", pair, re.DOTALL))
     used = set(re.findall(r'(?:fill|stroke)="(#\w+|\w+)"', drawn))
     known = {drawing.INK, drawing.MUTED, drawing.GRID, drawing.ACCENT, drawing.BAND, drawing.ON_COLOUR}
-    assert used - known - set(charts.PALETTE.values()) <= {"none", "transparent"}
+    assert used - known - set(bars.PALETTE.values()) <= {"none", "transparent"}
     assert known <= used
 
 
@@ -203,7 +204,7 @@ def analyses(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A page with an explanation and a sweep."""
     path = tmp_path_factory.mktemp("analyses")
     results = ladder_results()
-    store.write_explanation(explanation(results), folder(path, *results, *swept()))
+    files.write_explanation(explanation(results), folder(path, *results, *swept()))
     return html.render(compose(path, 0.02), "1.2.3")
 
 
@@ -237,7 +238,7 @@ def test_drawings_of_analyses_have_their_marks_and_no_colour_that_is_lost_on_a_d
     assert all("NaN" not in each and each.count("<path") > 3 for each in drawn)
     used = set(re.findall(r'(?:fill|stroke)="(#\w+)"', "".join(drawn)))
     swapped = {drawing.INK, drawing.MUTED, drawing.GRID, drawing.ACCENT, drawing.BAND, drawing.ON_COLOUR}
-    assert used - swapped - set(charts.PALETTE.values()) <= set(curves.LINES)
+    assert used - swapped - set(bars.PALETTE.values()) <= set(curves.LINES)
 
 
 def test_a_grid_and_an_axis_of_words_have_a_table_only(tmp_path: Path) -> None:

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from synthetic import doubtful, folder, killed, measured
 
-from bench.output.report import markdown
-from bench.output.report.compose import compose
-from bench.output.report.parts import Chapter, Report
-from bench.result import Summary
+from bench.model.result import Summary
+from bench.render.report import markdown
+from bench.render.report.compose import compose
+from bench.render.report.parts import Chapter, Report
 
 pytestmark = pytest.mark.once
 

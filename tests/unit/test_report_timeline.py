@@ -7,7 +7,7 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from bench.output.report.timeline import Moment, history
+from bench.render.charts.timeline import Moment, history
 
 pytestmark = pytest.mark.once
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from synthetic import killed, measured, misplaced
 
-from bench.output.report import words
-from bench.output.report.names import heading, names
-from bench.output.report.subject import Subject
-from bench.result import Failure, Result, Summary
+from bench.model.result import Failure, Result, Summary
+from bench.render import sentences as words
+from bench.render.report.names import heading, names
+from bench.render.report.subject import Subject
 
 pytestmark = pytest.mark.once
 

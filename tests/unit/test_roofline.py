@@ -8,9 +8,10 @@ import pytest
 from synthetic import interval, result
 from test_analyse_compare import sample
 
-from bench.analyse.capacity import under_the_roof
-from bench.analyse.roofline import Peaks, Roofline, fingerprint, peaks_of, roofline
-from bench.result import Block, ProcessSample, Result, Series, Summary
+from bench.analyse.explain.utilization import under_the_roof
+from bench.analyse.roofline import fingerprint, peaks_of, roofline
+from bench.model.result import Block, ProcessSample, Result, Series, Summary
+from bench.model.roofline import Peaks, Roofline
 
 PEAKS = Peaks(
     fingerprint="f",

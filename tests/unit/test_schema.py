@@ -10,7 +10,7 @@ import jsonschema
 import pytest
 from synthetic import doubtful, killed, misplaced, result
 
-from bench.output.schema import COMMITTED, schema, text
+from bench.model.schema import COMMITTED, schema, text
 
 
 def committed() -> dict[str, Any]:
@@ -19,7 +19,7 @@ def committed() -> dict[str, Any]:
 
 
 def test_the_committed_schema_is_what_the_model_makes() -> None:
-    assert committed() == schema(), "make it again: python -m bench.output.schema > bench/output/schema.json"
+    assert committed() == schema(), "make it again: python -m bench.model.schema > bench/model/schema.json"
     assert COMMITTED.read_text(encoding="utf-8") == text()
 
 

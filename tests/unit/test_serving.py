@@ -23,13 +23,13 @@ import typer
 from prometheus_client.parser import text_string_to_metric_families
 from synthetic import measured, result
 
+from bench.config.settings import RunSettings, load
 from bench.errors import SettingsError
-from bench.output.collector import Metrics
-from bench.output.exporter import push, served
-from bench.progress import Measured, Progress
-from bench.result import Result, Stop
-from bench.serving import Serving, lingering, serving
-from bench.settings import RunSettings, load
+from bench.model.result import Result, Stop
+from bench.model.run_state import Measured, Progress
+from bench.publish.prometheus.collector import Metrics
+from bench.publish.prometheus.exporter import push, served
+from bench.publish.prometheus.serving import Serving, lingering, serving
 
 pytestmark = pytest.mark.once
 
@@ -120,8 +120,8 @@ def test_a_client_that_hangs_up_or_says_nothing_does_not_keep_others_from_their_
 
 def test_without_metrics_asked_for_nothing_of_prometheus_is_loaded() -> None:
     code = (
-        "import sys, bench, bench.cli, bench.commands.list, bench.commands.run, bench.commands.explain\n"
-        "from bench.serving import serving\nfrom bench.settings import load\n"
+        "import sys, bench, bench.cli.app, bench.cli.list, bench.cli.run, bench.cli.explain\n"
+        "from bench.publish.prometheus.serving import serving\nfrom bench.config.settings import load\n"
         "with serving(load()) as made: print(made.metrics, 'prometheus_client' in sys.modules)\n"
         "with serving(load(metrics_port='0', linger='0')) as made: print('prometheus_client' in sys.modules)\n"
     )

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from bench.measure.plan import plan
-from bench.measure.session import Session
-from bench.measure.stopping import COMPARING_SECONDS
-from bench.result import Purpose
-from bench.settings import load
+from bench.config.settings import load
+from bench.model.result import Purpose
+from bench.session.session import Session
+from bench.session.stopping import COMPARING_SECONDS
+from bench.study.plan import plan
 
 
 def seconds(purpose: Purpose = "run", **asked: Any) -> float:

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench import syntax
+from bench.config import syntax
+from bench.config.settings import RunSettings, load, mistyped, variable
 from bench.errors import SettingsError
-from bench.settings import RunSettings, load, mistyped, variable
 
 # Field: three ways to write a value, with what each is read as.
 EXAMPLES: dict[str, list[tuple[str, Any]]] = {

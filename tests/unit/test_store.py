@@ -14,51 +14,51 @@ import pytest
 from synthetic import measured, result
 
 from bench.errors import DataError, OutputError
-from bench.output import store
-from bench.result import SCHEMA_VERSION
+from bench.model.result import SCHEMA_VERSION
+from bench.store import files
 
 
 def test_a_result_is_read_back_as_it_was_written(tmp_path: Path) -> None:
     wanted = result()
-    path = store.write(wanted, tmp_path)
+    path = files.write(wanted, tmp_path)
     assert path.name == f"cifar-cpu-as-written-{wanted.id}.json"
-    assert store.read(path) == wanted
+    assert files.read(path) == wanted
 
 
 def test_results_that_began_in_one_millisecond_come_in_the_order_in_which_they_were_asked_for(tmp_path: Path) -> None:
     begun = datetime(2026, 1, 2, 3, 4, 5, 6000, tzinfo=timezone.utc)
     for place, name in enumerate(("b", "c", "a")):
-        store.write(
+        files.write(
             result().model_copy(update={"id": name, "created": begun + timedelta(microseconds=place)}), tmp_path
         )
-    assert [each.id for each in store.results(tmp_path)] == ["b", "c", "a"]
+    assert [each.id for each in files.results(tmp_path)] == ["b", "c", "a"]
 
 
 def test_a_later_state_takes_the_place_of_an_earlier_one_and_nothing_else_is_left(tmp_path: Path) -> None:
-    store.write(result(status="partial"), tmp_path)
-    path = store.write(result(), tmp_path)
-    assert store.read(path).status == "complete"
+    files.write(result(status="partial"), tmp_path)
+    path = files.write(result(), tmp_path)
+    assert files.read(path).status == "complete"
     assert list(tmp_path.iterdir()) == [path]
 
 
 def test_a_nan_is_null_in_the_file_and_a_nan_again_when_read(tmp_path: Path) -> None:
     wanted = result()
     wanted.samples[0].answer = [2.3, math.nan]
-    path = store.write(wanted, tmp_path)
+    path = files.write(wanted, tmp_path)
     document = json.loads(path.read_text(encoding="utf-8"), parse_constant=pytest.fail)
     assert document["samples"][0]["answer"] == [2.3, None]
-    assert math.isnan(store.read(path).samples[0].answer[1])
+    assert math.isnan(files.read(path).samples[0].answer[1])
 
 
 def test_a_file_name_holds_nothing_that_a_file_system_refuses(tmp_path: Path) -> None:
-    path = store.write(result(workload="../my model: 1", case="a/b"), tmp_path)
+    path = files.write(result(workload="../my model: 1", case="a/b"), tmp_path)
     assert path.parent == tmp_path
     assert path.name.startswith("my-model-1-a-b-cpu-as-written-")
-    assert store.read(path).spec.workload == "../my model: 1"
+    assert files.read(path).spec.workload == "../my model: 1"
 
 
 def test_a_file_has_the_rights_that_other_files_get(tmp_path: Path) -> None:
-    path = store.write(result(), tmp_path)
+    path = files.write(result(), tmp_path)
     usual = tmp_path / "usual"
     usual.touch()
     assert path.stat().st_mode == usual.stat().st_mode
@@ -67,16 +67,16 @@ def test_a_file_has_the_rights_that_other_files_get(tmp_path: Path) -> None:
 def test_results_come_oldest_first_and_a_half_written_one_is_not_seen(tmp_path: Path) -> None:
     first, second = result("20260101T000000000-ffffffff"), result("20260102T000000000-00000000", workload="a")
     for each in (second, first):
-        store.write(each, tmp_path)
+        files.write(each, tmp_path)
     (tmp_path / ".cifar.json.1234.tmp").write_text("{", encoding="utf-8")
-    assert store.results(tmp_path) == [first, second]
+    assert files.results(tmp_path) == [first, second]
 
 
 def test_a_truncated_file_is_named_with_the_cure(tmp_path: Path) -> None:
-    path = store.write(result(), tmp_path)
+    path = files.write(result(), tmp_path)
     path.write_bytes(path.read_bytes()[:-100])
     with pytest.raises(DataError, match="no whole JSON document") as caught:
-        store.results(tmp_path)
+        files.results(tmp_path)
     assert str(path) in caught.value.message
     assert "run it again" in caught.value.hint
 
@@ -87,7 +87,7 @@ def test_a_newer_schema_asks_for_an_upgrade(tmp_path: Path) -> None:
         json.dumps({"schema_version": SCHEMA_VERSION + 1, "devbench": "9.0", "shape": "new"}), encoding="utf-8"
     )
     with pytest.raises(DataError, match=r"newer devbench \(9\.0") as caught:
-        store.read(path)
+        files.read(path)
     assert "upgrade devbench" in caught.value.hint
 
 
@@ -96,16 +96,16 @@ def test_another_programs_json_is_no_result(tmp_path: Path, document: str) -> No
     path = tmp_path / "other.json"
     path.write_text(document, encoding="utf-8")
     with pytest.raises(DataError, match="is no result of devbench"):
-        store.read(path)
+        files.read(path)
 
 
 def test_an_altered_result_names_the_field(tmp_path: Path) -> None:
-    path = store.write(result(), tmp_path)
+    path = files.write(result(), tmp_path)
     document = json.loads(path.read_text(encoding="utf-8"))
     document["spec"]["loop"] = "sideways"
     path.write_text(json.dumps(document), encoding="utf-8")
     with pytest.raises(DataError, match=r"is no valid result: spec\.loop"):
-        store.read(path)
+        files.read(path)
 
 
 @pytest.mark.parametrize(
@@ -116,23 +116,23 @@ def test_an_altered_result_names_the_field(tmp_path: Path) -> None:
     ],
 )
 def test_what_no_run_can_have_measured_is_no_valid_result(tmp_path: Path, text: str, altered: str, field: str) -> None:
-    path = store.write(measured("1", [0.1, 0.1]), tmp_path)
+    path = files.write(measured("1", [0.1, 0.1]), tmp_path)
     written = re.sub(r"(?<=[:,])\s+", "", path.read_text(encoding="utf-8"))
     assert text in written
     path.write_text(written.replace(text, altered), encoding="utf-8")
     with pytest.raises(DataError, match=rf"is no valid result: {re.escape(field)}"):
-        store.read(path)
+        files.read(path)
 
 
 def test_an_absent_file_and_an_absent_folder_are_named(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"absent\.json can't be read: No such file"):
-        store.read(tmp_path / "absent.json")
+        files.read(tmp_path / "absent.json")
     with pytest.raises(DataError, match="there is no folder"):
-        store.results(tmp_path / "absent")
+        files.results(tmp_path / "absent")
 
 
 def test_a_folder_is_made_with_its_parents_and_left_empty(tmp_path: Path) -> None:
-    store.prepare(tmp_path / "a" / "b")
+    files.prepare(tmp_path / "a" / "b")
     assert list((tmp_path / "a" / "b").iterdir()) == []
 
 
@@ -146,15 +146,15 @@ def test_a_folder_that_cannot_be_written_is_told_with_the_option(tmp_path: Path,
     (tmp_path / "file").touch()
     folder = tmp_path / place
     with pytest.raises(OutputError) as caught:
-        store.prepare(folder)
+        files.prepare(folder)
     assert caught.value.message.startswith(f"results can't be written to {folder}: ")
     assert "--output" in caught.value.hint
     with pytest.raises(OutputError):
-        store.write(result(), folder)
+        files.write(result(), folder)
 
 
 def test_ids_differ_and_sort_by_time() -> None:
-    ids = [store.new_id() for _ in range(500)]
+    ids = [files.new_id() for _ in range(500)]
     assert len(set(ids)) == 500
     stamps = [each.partition("-")[0] for each in ids]
     assert stamps == sorted(stamps)
@@ -164,7 +164,7 @@ WRITER = """
 import sys
 from pathlib import Path
 from synthetic import result
-from bench.output import store
+from bench.store import files as store
 
 folder, mark = Path(sys.argv[1]), sys.argv[2]
 store.prepare(folder)
@@ -183,6 +183,6 @@ def test_two_processes_write_one_folder_and_one_file_and_every_reader_meets_whol
     both = [subprocess.Popen([*command, mark], stderr=subprocess.PIPE, cwd=here.parent.parent) for mark in "ab"]
     ends = [(each.communicate(timeout=120)[1], each.returncode) for each in both]
     assert ends == [(b"", 0), (b"", 0)]
-    groups = [each.group for each in store.results(tmp_path)]
+    groups = [each.group for each in files.results(tmp_path)]
     assert (groups.count("a"), groups.count("b"), len(groups)) == (60, 60, 121)
     assert [each.name for each in tmp_path.iterdir() if each.suffix != ".json"] == []

@@ -11,14 +11,15 @@ import pytest
 from synthetic import result
 from test_analyse_compare import sample
 
-from bench.analyse.sweep import Sweep, sweep_of
+from bench.analyse.sweep import sweep_of
+from bench.config.settings import load
+from bench.config.syntax import axis
 from bench.errors import SettingsError
-from bench.measure import sweep as measuring
-from bench.measure.sweep import Sweeping, axes_of
-from bench.output import sweeps
-from bench.result import Failure, Result, Swept
-from bench.settings import load
-from bench.syntax import axis
+from bench.model.result import Failure, Result, Swept
+from bench.model.sweep import Sweep
+from bench.render.terminal import sweep as sweeps
+from bench.study import sweep as measuring
+from bench.study.sweep import Sweeping, axes_of
 
 NOISE = (1.0, 1.01, 0.99)
 

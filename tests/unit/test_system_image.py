@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from bench.config.settings import load
 from bench.errors import OutputError
 from bench.machine.environment import deployment
-from bench.output import mounting, store
-from bench.settings import load
-from bench.system import IMAGE_VARIABLE, fleeting, image
+from bench.machine.system import IMAGE_VARIABLE, fleeting, image
+from bench.store import files, mount_hint
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -56,7 +56,7 @@ def test_in_an_image_too_what_has_nothing_to_do_with_rights_is_not_blamed_on_the
     monkeypatch.setenv(IMAGE_VARIABLE, "devbench:cpu")
     (tmp_path / "file").touch()
     with pytest.raises(OutputError) as caught:
-        store.prepare(tmp_path / "file")
+        files.prepare(tmp_path / "file")
     assert caught.value.hint == "Choose another folder with --output (or DEVBENCH_OUTPUT)."
 
 
@@ -79,12 +79,12 @@ ROOTLESS = "         0       1000          1\n         1     100000      65536\n
 def test_who_may_not_write_a_mounted_folder_is_told_whose_it_is_and_how_to_start_the_container(
     owner: tuple[int, int], user_ids: str, said: list[str]
 ) -> None:
-    hint = mounting.how(Path("/results"), owner, 1000, user_ids)
+    hint = mount_hint.how(Path("/results"), owner, 1000, user_ids)
     assert [part for part in said if part not in hint] == []
     assert ("userns" in hint) == ("--userns=keep-id" in " ".join(said))
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/reference.md", "bench/commands/run.py"])
+@pytest.mark.parametrize("page", ["README.md", "docs/reference.md", "bench/cli/run.py"])
 def test_whoever_is_told_to_mount_a_folder_for_results_is_told_to_make_it_first(page: str) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")
     mount = text.index('-v "$PWD/results:/results"')

@@ -12,9 +12,10 @@ from synthetic import doubtful, interval, killed, misplaced, result
 from test_analyse_compare import measured
 
 from bench.analyse.compare import compare, matrix, side_by_side
-from bench.output import numbers, table
-from bench.output.fields import FIELDS
-from bench.result import Interval, Price, Result, Stop, Summary
+from bench.model.result import Interval, Price, Result, Stop, Summary
+from bench.render import numbers
+from bench.render.fields import FIELDS
+from bench.render.terminal import table
 
 
 def rows(shown: str) -> dict[str, str]:

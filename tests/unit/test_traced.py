@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 from synthetic import explanation, ladder_results, profile, result
 
-from bench.analyse.traced import disagreements
-from bench.output import explanations, table
-from bench.result import Profile
+from bench.analyse.explain.profile_check import disagreements
+from bench.model.result import Profile
+from bench.render.terminal import explanation as rendered
+from bench.render.terminal import table
 
 pytestmark = pytest.mark.once
 
@@ -39,11 +40,11 @@ def test_what_differs_is_told_with_both_figures(changes: dict[str, float], words
 
 def test_a_device_that_writes_no_trace_has_no_share_to_disagree_about() -> None:
     assert told(profile(device_share=None, input_share=0.15)) == []
-    assert "operations running" not in explanations.traced(profile(device_share=None))
+    assert "operations running" not in rendered.traced(profile(device_share=None))
 
 
 def test_the_explanation_and_the_table_show_what_was_traced() -> None:
-    text = " ".join(explanations.text(WHY).split())
+    text = " ".join(rendered.text(WHY).split())
     assert "50 steps of 11.0 ms: operations running 30%, waiting for input 20%" in text
     assert "Longest in a step: MatMul 2.00 ms, Relu 1.00 ms." in text
     assert "It lies in /traces/cifar." in text

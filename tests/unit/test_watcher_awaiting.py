@@ -8,8 +8,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from bench.errors import RunFailed, SettingsError
-from bench.watcher import awaiting
-from bench.watcher.awaiting import expected, outcomes, wait
+from bench.watcher.wait import expected, outcomes, wait
 
 pytestmark = pytest.mark.once
 
@@ -77,7 +76,7 @@ def test_of_jobs_of_one_name_the_youngest_counts_and_all_pages_are_read() -> Non
 
 
 def test_waiting_ends_with_all_done_and_tells_each_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(awaiting, "PAUSE", 0.0)
+    monkeypatch.setattr("bench.watcher.wait.PAUSE", 0.0)
     told: list[str] = []
     wait({"a": ["cifar", "mnist"]}, Hub(run("a.u.0"), run("a.u.1")), 60, told.append)
     assert told == ["a cifar: 1 good result", "a mnist: 1 good result"]

@@ -8,7 +8,7 @@ import pytest
 from test_watcher_words import BORN, UNSCHEDULABLE, container, job, pod
 
 from bench.errors import DevbenchError
-from bench.output.sending.messages import RunState
+from bench.model.run_state import RunState
 from bench.watcher.api import Change
 from bench.watcher.loop import HEARTBEAT, Watcher
 

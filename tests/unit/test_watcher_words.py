@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bench.watcher.words import Object, Word, attempt, gone, words
+from bench.watcher.pod_status import Object, Word, attempt, gone, words
 
 pytestmark = pytest.mark.once
 

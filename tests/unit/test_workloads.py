@@ -12,7 +12,7 @@ import pytest
 
 from bench import registry
 from bench.errors import SettingsError
-from bench.spec import LOOPS
+from bench.model.spec import LOOPS
 
 pytestmark = pytest.mark.once
 

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote, urlencode
 
-from bench import __version__
-from bench.hub.comparing import ODD
-from bench.output.report import html
-from bench.output.report.parts import Figure, Remark, Section, Table
+from bench.hub.comparisons import ODD
+from bench.render.report import html
+from bench.render.report.parts import Figure, Remark, Section, Table
+from bench.version import __version__
 
-STATIC = Path(__file__).parent.parent / "static"
+STATIC = Path(__file__).parent.parent / "web" / "static"
 PAGES = {"Overview": "/", "Results": "/results", "Explanations": "/explanations", "Runs": "/runs"}
 """In the head of every page."""
 

@@ -10,16 +10,17 @@ from typing import Any
 from sqlalchemy import Connection, select
 
 from bench.analyse import stats
-from bench.analyse.compare import Comparison
-from bench.hub import comparing, reading, records
-from bench.hub.database import Database
+from bench.hub import comparisons
+from bench.hub.db import queries, records
+from bench.hub.db.database import Database
+from bench.hub.db.tables import RESULTS
 from bench.hub.pages.layout import Page, address
-from bench.hub.tables import RESULTS
-from bench.output import numbers
-from bench.output.lines import plain
-from bench.output.report.names import names
-from bench.output.report.parts import Remark, Row, Section, Table
-from bench.result import Result
+from bench.model.comparison import Comparison
+from bench.model.result import Result
+from bench.render import numbers
+from bench.render.report.names import names
+from bench.render.report.parts import Remark, Row, Section, Table
+from bench.render.text import plain
 
 MOST = 2_000
 """Comparison keys that are looked at, the newest."""
@@ -51,7 +52,7 @@ Verdicts = Mapping[str, tuple[str, Comparison]]
 def page(database: Database, threshold: float) -> Page:
     """The page."""
     with database.read() as connection:
-        found = reading.latest(connection, *NEEDED, most=MOST)
+        found = queries.latest(connection, *NEEDED, most=MOST)
         if not found:
             hint = "devbench run WORKLOAD --hub … sends its results here; devbench push DIR those of a folder"
             return Page(
@@ -81,7 +82,7 @@ def page(database: Database, threshold: float) -> Page:
     asked = {
         (base.id, name): (base.digest, rows_of[name].digest) for each in both for name, base in each.items()
     }  # fmt: skip
-    verdicts = comparing.known(database, list(asked.items()), threshold)
+    verdicts = comparisons.known(database, list(asked.items()), threshold)
     told = [
         {name: (base.id, verdicts[pair]) for name, base in each.items() if (pair := asked[base.id, name]) in verdicts}
         for each in both

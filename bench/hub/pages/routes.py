@@ -8,12 +8,12 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.responses import HTMLResponse
 from sse_starlette import EventSourceResponse
 
-from bench.hub import reading
-from bench.hub.api import At, Id, Named
-from bench.hub.pages import along, going, layout, listing, one, overview
-from bench.hub.problems import absent
-from bench.hub.shapes import Filters
-from bench.hub.state import may_read
+from bench.hub.db import queries
+from bench.hub.pages import detail, history, layout, lists, overview, runs
+from bench.hub.web.api import At, Id, Named
+from bench.hub.web.problems import absent
+from bench.hub.web.responses import Filters
+from bench.hub.web.state import may_read
 
 ROUTES = APIRouter(dependencies=[Depends(may_read)], include_in_schema=False, default_response_class=HTMLResponse)
 FREE = APIRouter(include_in_schema=False)
@@ -25,7 +25,7 @@ FOR_EVER = "public, max-age=31536000, immutable"
 def show_overview(at: At) -> str:
     """What was run, by pool and backend; made anew when a result has changed."""
     with at.database.read() as connection:
-        version = reading.version(connection)
+        version = queries.version(connection)
     return at.overview.get(
         version, lambda: layout.render(overview.page(at.database, at.settings.threshold), at.settings.root_path)
     )
@@ -35,57 +35,57 @@ def show_overview(at: At) -> str:
 def show_results(at: At, asked: Annotated[Filters, Query()]) -> str:
     """The list of results."""
     with at.database.read() as connection:
-        choices = at.choices.get(reading.version(connection), lambda: reading.choices(connection))
-        return layout.render(listing.results(connection, asked, choices), at.settings.root_path)
+        choices = at.choices.get(queries.version(connection), lambda: queries.choices(connection))
+        return layout.render(lists.results(connection, asked, choices), at.settings.root_path)
 
 
 @ROUTES.get("/results/{id}")
 def show_result(id: Id, at: At) -> str:  # noqa: A002 - the address says it
     """One result."""
     with at.database.read() as connection:
-        return layout.render(one.result(connection, id, at.settings.threshold), at.settings.root_path)
+        return layout.render(detail.result(connection, id, at.settings.threshold), at.settings.root_path)
 
 
 @ROUTES.get("/compare")
 def show_comparison(at: At, base: Named, other: Named) -> str:
     """Two results compared."""
     with at.database.read() as connection:
-        return layout.render(one.pair(connection, base, other, at.settings.threshold), at.settings.root_path)
+        return layout.render(detail.pair(connection, base, other, at.settings.threshold), at.settings.root_path)
 
 
 @ROUTES.get("/history/{series}")
 def show_history(series: Id, at: At) -> str:
     """The history of a comparison key."""
     with at.database.read() as connection:
-        return layout.render(along.history(connection, series, at.settings.threshold), at.settings.root_path)
+        return layout.render(history.history(connection, series, at.settings.threshold), at.settings.root_path)
 
 
 @ROUTES.get("/sweeps/{id}")
 def show_sweep(id: Id, at: At) -> str:  # noqa: A002
     """A sweep."""
     with at.database.read() as connection:
-        return layout.render(one.sweep(connection, id, at.settings.threshold), at.settings.root_path)
+        return layout.render(detail.sweep(connection, id, at.settings.threshold), at.settings.root_path)
 
 
 @ROUTES.get("/explanations")
 def show_explanations(at: At, cursor: Cursor = None) -> str:
     """The list of explanations."""
     with at.database.read() as connection:
-        return layout.render(listing.explanations(connection, cursor), at.settings.root_path)
+        return layout.render(lists.explanations(connection, cursor), at.settings.root_path)
 
 
 @ROUTES.get("/explanations/{id}")
 def show_explanation(id: Id, at: At) -> str:  # noqa: A002
     """An explanation."""
     with at.database.read() as connection:
-        return layout.render(one.explanation(connection, id, at.settings.threshold), at.settings.root_path)
+        return layout.render(detail.explanation(connection, id, at.settings.threshold), at.settings.root_path)
 
 
 @ROUTES.get("/runs")
 def show_runs(at: At, cursor: Cursor = None) -> str:
     """Runs as they go on."""
     with at.database.read() as connection:
-        return layout.render(going.page(connection, cursor), at.settings.root_path)
+        return layout.render(runs.page(connection, cursor), at.settings.root_path)
 
 
 @ROUTES.get("/runs/events")
@@ -99,7 +99,7 @@ async def stream_runs(request: Request) -> EventSourceResponse:
 def show_run(id: Id, at: At) -> str:  # noqa: A002
     """One run."""
     with at.database.read() as connection:
-        return layout.render(going.one(connection, id), at.settings.root_path)
+        return layout.render(runs.one(connection, id), at.settings.root_path)
 
 
 @FREE.get("/static/{name}")

@@ -132,7 +132,7 @@ spec:
           valueFrom: {fieldRef: {fieldPath: spec.nodeName}}
         - name: DEVBENCH_NAMESPACE
           valueFrom: {fieldRef: {fieldPath: metadata.namespace}}
-        # The run's id and attempt, as bench/watcher/words.py reads them from outside.
+        # The run's id and attempt, as bench/watcher/pod_status.py reads them from outside.
         - name: JOB_COMPLETION_INDEX
           valueFrom: {fieldRef: {fieldPath: "metadata.annotations['batch.kubernetes.io/job-completion-index']"}}
         - name: DEVBENCH_JOB

@@ -1,0 +1,1 @@
+"""What the results of an explanation mean."""

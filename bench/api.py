@@ -1,0 +1,1 @@
+"""Measures workloads: from a request to results, comparisons and matrices."""

@@ -1,0 +1,1 @@
+"""The command line: the program, what all commands share, and one file per command."""

@@ -1,0 +1,134 @@
+"""`devbench compare`: which of results is faster, from when on, and whether the comparison is fair."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal, NoReturn
+
+import typer
+
+from bench.cli.command import as_json, build, end
+from bench.cli.options import with_settings
+from bench.config.settings import RunSettings
+from bench.errors import DevbenchError, NotComparable, RunFailed, SlowerThanAllowed, UsageError
+
+if TYPE_CHECKING:
+    from bench.model.comparison import Comparison
+    from bench.model.result import Result
+
+
+def compare(
+    results: Annotated[
+        list[str], typer.Argument(metavar="A B…", help="Result files, folders of results, or ids of results.")
+    ],
+    settings: RunSettings,
+    fail_on: Annotated[
+        Literal["slower"] | None,
+        typer.Option(
+            "--fail-on",
+            help="End with exit code 5 where a verdict is this, with 4 where something can't be compared.",
+            show_default=False,
+        ),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Compare what is not fair to compare, and say so.")] = False,
+) -> None:
+    """Say which result is faster, by how much, and from which step on.
+
+    The ratio is that of B's time to A's. With one folder, whatever can be compared in it is. --fail-on asks of two
+    folders that whatever A measured has its counterpart in B.
+    """
+    from bench.analyse.compare import compare as of
+    from bench.analyse.compare import matrix, square
+    from bench.analyse.pairing import counting, pair
+    from bench.render.terminal import verdicts
+    from bench.store import files, headers
+
+    named = [files.find(each, settings.output) for each in results]
+    if sum(map(len, named)) < 2:
+        raise UsageError("there is only one result", "Name two results, or a folder that holds several.")
+    chosen = [counting([headers.entry(path) for path in paths]) for paths in named]
+    lists = [[(headers.head(each.path), each.path) for each in entries] for entries in chosen]
+    path_of = {id(head): path for each in lists for head, path in each}
+    pairing = pair([sorted((head for head, _ in each), key=lambda r: r.id) for each in lists])
+    read = lru_cache(maxsize=5)(files.read)  # a base is followed by all that are compared with it
+    found = [of(read(path_of[id(base)]), read(path_of[id(other)]), settings.threshold) for base, other in pairing.pairs]
+    if not found:
+        raise NotComparable(
+            "none of these results can be compared with another",
+            "Results are comparable when they differ in one thing only: backend, loop, a parameter, a user's file.",
+        )
+    refused = [] if force else [each for each in found if each.unfair]
+    shown = [each for each in found if each not in refused]
+    if refused and (pairing.asked or not shown):
+        _refuse(refused[0])
+    unchecked = pairing.unchecked
+    if not Path(results[-1]).is_dir():  # one result is asked about, not whether it has replaced a whole folder
+        asked = {each.id for each in chosen[-1]}
+        unchecked = [each for each in unchecked if each.id in asked]
+    error = _gate(shown, refused, unchecked, settings.threshold) if fail_on else None
+    groups = ([read(path_of[id(each)]) for each in members] for members in pairing.groups)
+    matrices = [shown] if pairing.asked else [matrix(members, settings.threshold) for members in groups]
+    document = None
+    if settings.json:
+        document = {
+            "comparisons": [as_json(each) for each in shown],
+            "not_comparable": [as_json(each) for each in refused],
+            "alone": [each.id for each in pairing.alone],
+            "matrices": [as_json(made) for each in matrices if (made := square(each))],
+        }
+    else:
+        typer.echo(verdicts.text(shown, matrices), nl=False)
+        for each in refused:
+            typer.echo(f"not comparable: {each.other.label} and {each.base.label}; name the two to see why")
+        for one in pairing.alone:
+            typer.echo(f"nothing to compare with: {one.spec.label} ({one.id})")
+    end(document, error)
+
+
+def _gate(
+    shown: Sequence[Comparison], refused: Sequence[Comparison], unchecked: Sequence[Result], threshold: float
+) -> DevbenchError | None:
+    """What ends a comparison that must not be slower; none where nothing is, or may be.
+
+    Args:
+        shown: comparisons with their verdicts.
+        refused: those that are unfair, so that they have none.
+        unchecked: results that have no partner, though they should.
+        threshold: relative difference that matters.
+    """
+    if slower := [each for each in shown if each.verdict == "slower"]:
+        names = ", ".join(each.other.label for each in slower)
+        return SlowerThanAllowed(f"slower by more than {threshold:.3g}: {names}")
+    if refused:
+        names = ", ".join(each.other.label for each in refused)
+        return NotComparable(f"not comparable, so slower can't be ruled out: {names}", "Name two of them to see why.")
+    if unchecked:
+        names = ", ".join(f"{each.spec.label} ({each.id})" for each in unchecked)
+        return NotComparable(
+            f"nothing to compare with, so slower can't be ruled out: {names}",
+            "Measure the same in both, or name two of them to see why they are not comparable.",
+        )
+    if without := [each for each in shown if each.verdict == "not enough data"]:
+        names = ", ".join(each.other.label for each in without)
+        return RunFailed(f"no verdict, so slower can't be ruled out: {names}", "Look at whether its run failed.")
+    return None
+
+
+def _refuse(unfair: Comparison) -> NoReturn:
+    """Ends with why two results can't be compared.
+
+    Raises:
+        NotComparable: always.
+    """
+    from bench.render.terminal import verdicts
+
+    reasons = [verdicts.differing(each) for each in unfair.unfair]
+    raise NotComparable(
+        f"{unfair.other.label} can't be compared with {unfair.base.label}",
+        "\n".join([*reasons, "--force compares them all the same."]),
+    )
+
+
+command = build(with_settings(compare, ("threshold", "output", "json")), "compare")

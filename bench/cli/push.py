@@ -1,0 +1,55 @@
+"""`devbench push`: sends a folder's results to a hub, whoever measured them and whenever."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from bench.cli.command import build, end, say
+from bench.cli.options import with_settings
+from bench.config.settings import RunSettings
+from bench.errors import DevbenchError, RunFailed, UsageError
+
+
+def push(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder of results, as `run` writes them.")],
+    settings: RunSettings,
+) -> None:
+    """Send a folder's results to a hub.
+
+    What it has already is not sent twice, or taken as the same; what a run could not send goes with it.
+    """
+    from bench.publish.hub.client import Busy, connected
+    from bench.publish.hub.delivery import deliveries
+    from bench.publish.hub.outbox import Spool, Waiting
+    from bench.store import files
+
+    if settings.hub is None:
+        raise UsageError("there is no hub to send to", "Name its address: --hub http://…")
+    spool = Spool(folder, settings.hub)
+    paths = [*files.files(folder), *sorted((folder / files.EXPLANATIONS).glob(f"*{files.SUFFIX}"))]
+    noted = {each.path: each for each in spool.waiting()}
+    everything = [noted.pop(path, Waiting(path, ())) for path in paths] + list(noted.values())
+    client = connected(settings.hub, settings.hub_token_file)
+    outcomes: Counter[str] = Counter()
+    wrong: DevbenchError | None = None
+    for _, outcome in deliveries(client, spool, everything):
+        if isinstance(outcome, str):
+            outcomes[outcome] += 1
+            continue
+        outcomes["busy" if isinstance(outcome, Busy) else "refused"] += 1
+        say(" ".join(filter(None, (f"{outcome.message}.", outcome.hint))))
+    client.close()
+    if missed := outcomes["refused"] + outcomes["busy"]:
+        hint = "Where the hub was busy it may take them later: push again." if outcomes["busy"] else ""
+        wrong = RunFailed(f"{missed} of {len(everything)} documents were not taken", hint)
+    if not settings.json:
+        told = ", ".join(f"{count} {outcome}" for outcome, count in outcomes.items()) or "there was nothing to send"
+        typer.echo(f"{settings.hub}: {told}")
+    end({"push": {"hub": settings.hub, **outcomes}} if settings.json else None, wrong)
+
+
+command = build(with_settings(push, ("hub", "hub_token_file", "json")), "push")

@@ -1,0 +1,14 @@
+"""What Alembic runs: the steps that a database lacks, over the connection that `database.upgrade` gives."""
+
+from __future__ import annotations
+
+from alembic import context
+
+from bench.hub.db.tables import METADATA
+
+context.configure(
+    connection=context.config.attributes["connection"],
+    target_metadata=METADATA,
+    transaction_per_migration=False,
+)
+context.run_migrations()

@@ -1,0 +1,117 @@
+"""Pages of results: one, two compared, a sweep, an explanation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import Connection
+
+from bench.hub.db import queries, records
+from bench.hub.pages.layout import Page, address, careful, drawn
+from bench.hub.web.problems import Problem, absent
+from bench.model.explanation import Explanation
+from bench.model.result import Result
+from bench.render.report.compose import Told, tell
+from bench.render.report.parts import Remark, Section
+from bench.render.report.sections import explanation as explained
+from bench.render.text import plain
+
+MEMBERS = 60
+"""Results that belong together, at most, that are read whole for one page."""
+
+RUNGS = 24
+PARTNERS = 12
+
+
+def result(connection: Connection, name: str, threshold: float) -> Page:
+    """One result: its figures, phases, steps, environment and warnings.
+
+    Raises:
+        Problem: there is none.
+    """
+    row = queries.row(connection, name)
+    told = _told([queries.result(connection, name)], threshold)
+    links = [("JSON", address("api", "v1", "results", name))]
+    if row.purpose == "run":
+        links.insert(0, ("History", address("history", row.series)))
+    if row.part_of:
+        links.insert(0, _whole(connection, row))
+    partners = [each for each in queries.group(connection, "together", row.together, PARTNERS) if each.id != name]
+    for each in partners:
+        links.append((f"Compare with {each.label}", address("compare", base=each.id, other=name)))
+    about = f"Begun {_moment(row)} UTC in {row.pool}, with devbench {row.devbench}; attempt {row.attempt}."
+    return Page(told.title, drawn(told.sections), told.sentences, (about,), tuple(links), "/results")
+
+
+def pair(connection: Connection, base: str, other: str, threshold: float) -> Page:
+    """Two results compared, fair or not: verdict, break-even, phases, steps, what else differs.
+
+    Raises:
+        Problem: one is not there.
+    """
+    rows = [queries.row(connection, name) for name in (base, other)]
+    told = _told([queries.result(connection, name) for name in (base, other)], threshold)
+    links = [(f"{row.label}, {row.id}", address("results", row.id)) for row in rows]
+    links.append(("The other way round", address("compare", base=other, other=base)))
+    links.append(("JSON", address("api", "v1", "comparisons", base=base, other=other)))
+    about = (
+        f"Begun {_moment(rows[0])} and {_moment(rows[1])} UTC in {' and '.join(dict.fromkeys(r.pool for r in rows))}."
+    )
+    return Page(told.title, drawn(told.sections), told.sentences, (about,), tuple(links), "/results")
+
+
+def explanation(connection: Connection, name: str, threshold: float) -> Page:
+    """Where a step's time goes: the ladder, causes, changes, the roofline, and its rungs.
+
+    Raises:
+        Problem: there is none.
+    """
+    found = queries.explanation(connection, name)
+    rows = [row for row in queries.group(connection, "part_of", name, MEMBERS) if row.purpose == "rung"][:RUNGS]
+    told = _told([queries.result(connection, row.id) for row in rows], threshold, found)
+    links = [(row.label, address("results", row.id)) for row in rows]
+    links.append(("JSON", address("api", "v1", "explanations", name)))
+    return Page(told.title, drawn(told.sections), told.sentences, (), tuple(links), "/explanations")
+
+
+def sweep(connection: Connection, name: str, threshold: float) -> Page:
+    """A sweep: its curves and where they cross.
+
+    Raises:
+        Problem: there is none.
+    """
+    every = [row for row in queries.group(connection, "part_of", name, MEMBERS + 1) if row.purpose == "sweep"]
+    if not every:
+        raise absent("sweep", name)
+    rows = every[:MEMBERS]
+    told = _told([queries.result(connection, row.id) for row in rows], threshold, sweep=True)
+    about = f"Begun {_moment(rows[0])} UTC in {rows[0].pool}."
+    if len(every) > MEMBERS:
+        about += f" Of its points the first {MEMBERS} results are shown; `devbench report` shows all of a folder."
+    links = (("Its points", address("results", part_of=name)),)
+    return Page(told.title, drawn(told.sections), told.sentences, (about,), links, "/results")
+
+
+def _told(results: list[Result], threshold: float, found: Explanation | None = None, sweep: bool = False) -> Told:
+    nothing = Remark("warning", "the figures of these documents can't be shown; their JSON has them")
+    title = plain(found.label if found else results[0].spec.label)
+    if not results:  # of an explanation whose results are gone
+        assert found is not None
+        sections = careful(lambda: explained.sections(found, threshold), [Section("Figures", (nothing,))])
+        return Told(explained.title(found), tuple(explained.sentences(found)), tuple(sections))
+    return careful(lambda: tell(results, threshold, found, sweep), Told(title, (), (Section("Figures", (nothing,)),)))
+
+
+def _whole(connection: Connection, row: Any) -> tuple[str, str]:
+    """The sweep or the explanation that a result is a part of."""
+    if row.purpose == "sweep":
+        return "Its sweep", address("sweeps", row.part_of)
+    try:
+        queries.explanation(connection, row.part_of)
+    except Problem:
+        return "What it is part of", address("results", part_of=row.part_of)
+    return "Its explanation", address("explanations", row.part_of)
+
+
+def _moment(row: Any) -> str:
+    return f"{records.moment(row.created):%Y-%m-%d %H:%M}"

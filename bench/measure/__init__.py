@@ -1,1 +1,0 @@
-"""Measuring: the parent conducts (`session`), one worker process a sample obeys (`worker`)."""

@@ -1,0 +1,1 @@
+"""The documents that the parts of devbench exchange, store and publish."""

@@ -1,1 +1,0 @@
-"""Everything a result becomes: files, tables, JSON."""

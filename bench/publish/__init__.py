@@ -1,0 +1,1 @@
+"""Results and progress sent elsewhere: to a hub and to Prometheus."""

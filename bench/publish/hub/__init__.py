@@ -1,0 +1,1 @@
+"""A run's side of a hub."""

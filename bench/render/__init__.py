@@ -1,0 +1,1 @@
+"""How documents are shown: on a terminal, in a report, on the hub's pages."""

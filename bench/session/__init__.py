@@ -1,0 +1,1 @@
+"""The parent side of a measurement: starts workers, interleaves their blocks, and decides when to stop."""

@@ -1,0 +1,1 @@
+"""What to run: the plan of a run, an explanation, a sweep, the machine's peaks."""

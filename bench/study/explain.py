@@ -1,0 +1,284 @@
+"""An explanation's runs: the ladder, single changes, and all that helped at once, each in cohorts of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any
+
+from bench import registry
+from bench.analyse import stats
+from bench.analyse.explain.findings import findings, shares_by_changes
+from bench.analyse.explain.fixed_cost import fixed_cost
+from bench.analyse.explain.ladder import doubts, gains, ladder, largest_first, simultaneous
+from bench.analyse.explain.profile_check import disagreements
+from bench.analyse.explain.utilization import under_the_roof
+from bench.analyse.roofline import roofline
+from bench.config.settings import RunSettings
+from bench.errors import Interrupted, NotApplicable, RunFailed, SettingsError
+from bench.model.explanation import Explanation, Gain, Named
+from bench.model.plan import Group, Planned
+from bench.model.result import Result
+from bench.model.run_state import Listener
+from bench.model.spec import LOOPS
+from bench.registry.description import Resolved
+from bench.session import stopping
+from bench.session.session import Save, Session
+from bench.study.peaks import peaks_for
+from bench.study.plan import plan
+from bench.study.recommend import Tried, fastest
+from bench.whatif.catalogue import Change, changed, changes, from_outside, rows_of
+
+PILOTS = {"rung": 5, "change": 3}
+"""Cohorts at least: a rung's share of the step is judged with its neighbours', a change by itself."""
+
+SECONDS = 300.0
+"""After which no more cohorts of a part are started, unless `--max-time` says otherwise: they are large."""
+
+TOGETHER = 4
+"""Changes that take turns with the base in one cohort: more workers at once take more memory and longer turns."""
+
+
+@dataclass
+class Explaining:
+    """Measures what an explanation of one workload needs.
+
+    Args:
+        workload: name or file.
+        settings: of every session; `max_time` is for each.
+        save: writes a result.
+        listener: told of progress.
+        new_id: makes ids.
+
+    Attributes:
+        found: what is known so far, once a cohort of the ladder is measured; where it is interrupted, with what was
+            found until then.
+    """
+
+    workload: str
+    settings: RunSettings
+    save: Save
+    listener: Listener
+    new_id: Callable[[], str]
+    results: list[Result] = field(default_factory=list)
+    found: Explanation | None = None
+    options: list[Change] = field(default_factory=list)
+    tried: list[Tried] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.settings = stopping.capped(self.settings, SECONDS)
+
+    def run(self, with_changes: bool = True) -> Explanation:
+        """Ladder, changes, and the changes that help together.
+
+        Args:
+            with_changes: whether changes are tried, or the ladder is all.
+
+        Raises:
+            UsageError: a name, parameter, loop or device can't be.
+            RunFailed: the program as it is could not be measured.
+            Interrupted: by a signal; what was measured is on disk.
+        """
+        self.id = self.new_id()
+        base = self._base()
+        resolved = registry.resolve(self.workload, base.spec.params, self.settings.worker_timeout)
+        if "probes" in resolved.offers:
+            raise NotApplicable(
+                f"{base.spec.title} has no steps: it times several things one by one", "`devbench run` shows them."
+            )
+        compiled = self._compiled(base)
+        rungs, missing = self._rungs(base, resolved, compiled)
+        try:
+            results = self._session(rungs, "rung")
+        except Interrupted:
+            with suppress(RunFailed):
+                self._climb(base, self.results[-len(rungs) :], missing)
+                self._cut_short(with_changes)
+            raise
+        found, measured = self._climb(base, results, missing)
+        try:
+            self._under_its_roofs(measured[-1], found)
+            if with_changes:
+                self._changes(found, base, resolved, measured, compiled)
+        except Interrupted:
+            self._cut_short(with_changes)
+            raise
+        finally:
+            shares_by_changes(found)
+            found.fastest = fastest(self.workload, self.settings, measured, self.tried)
+        return found
+
+    def _climb(
+        self, base: Planned, results: Sequence[Result], missing: Sequence[str]
+    ) -> tuple[Explanation, list[Result]]:
+        """What the rungs say, and those of them that could be measured.
+
+        Raises:
+            RunFailed: the program as it is was not measured.
+        """
+        measured = [r for r in results if r.failure is None]
+        failed = [f"{r.spec.loop}: failed: {r.failure.message}" for r in results[1:] if r.failure]
+        if not measured or measured[0] is not results[0]:
+            raise RunFailed(f"{base.spec.label} could not be measured", "Its result says why.")
+        self.found = self._ladder(base, measured, [*missing, *failed])
+        return self.found, measured
+
+    def _under_its_roofs(self, lowest: Result, found: Explanation) -> None:
+        peaks = peaks_for(lowest, self.settings, self.save, self.listener, self.new_id)
+        found.roofline = roofline(lowest, peaks) if peaks else None
+        if found.roofline is None:
+            lacking = "its operations or bytes" if peaks else "the machine's peaks"
+            found.doubts.append(f"there is no roofline: {lacking} could not be told")
+        if found.roofline is not None:
+            found.findings += under_the_roof(found.roofline, found.rest_share.value)
+
+    def _changes(
+        self, found: Explanation, base: Planned, resolved: Resolved, measured: Sequence[Result], compiled: bool
+    ) -> None:
+        """Single changes, and those that help together; an explanation has each as soon as it is measured."""
+        tried = self._changed_base(base, resolved, measured)
+        driven = next((r for r in measured if r.spec.loop == tried.spec.loop), measured[0])
+        own = tried.spec.loop == "as-written" and "as_written" in resolved.offers
+        self.options = changes(tried.spec, from_outside(driven), rows_of(driven), compiled, resolved.not_dtypes, own)
+        found.tried_on = tried.spec.loop
+        self._gains(tried, found)
+        found.together = self._together(tried, found.gains)
+
+    def _cut_short(self, with_changes: bool) -> None:
+        """Says of an explanation that was interrupted what it lacks."""
+        found = self.found
+        assert found is not None
+        if not self.options:
+            lacks = "its roofline was not measured" + (", no changes were tried" if with_changes else "")
+        elif len(found.gains) < len(self.options):
+            lacks = f"{len(found.gains)} of {len(self.options)} changes were tried"
+        else:
+            lacks = "the changes that help were not measured together"
+        found.doubts.insert(0, f"it was interrupted: {lacks}")
+
+    def _compiled(self, base: Planned) -> bool:
+        """Whether XLA compiles the program as it is; where it decides for itself one process is started to see."""
+        if base.spec.xla is not None:
+            return base.spec.xla
+        (result,) = self._session([base], "change", {"max_processes": 1})
+        return any(sample.facts.get("jit_compile") for sample in result.samples)
+
+    def _ladder(self, base: Planned, measured: Sequence[Result], missing: list[str]) -> Explanation:
+        try:
+            parts, rest, cohorts = ladder(measured)
+        except ValueError:
+            raise RunFailed(
+                f"{base.spec.label} could not be measured with all its rungs", "Their results say why."
+            ) from None
+        found = Explanation(
+            id=self.id,
+            label=base.spec.label,
+            step_seconds=stats.interval(list(stats.process_values(measured[0]).values())).value,
+            cohorts=cohorts,
+            parts=parts,
+            rest_seconds=stats.interval(list(stats.process_values(measured[-1]).values())).value,
+            rest_share=rest,
+            lowest=measured[-1].spec.loop,
+            gains=[],
+            findings=findings(list(measured), parts),
+            missing=missing,
+            profile=measured[0].profile,
+            doubts=doubts(measured),
+        )
+        if self.settings.full:
+            found.doubts.append("--full was left out, since an explanation trains nothing to its end: `run` does")
+        if found.profile is not None:
+            found.disagreements = disagreements(found.profile, parts, rest, found.step_seconds)
+        return found
+
+    def _base(self) -> Planned:
+        """The program as it is: its first case, where it has several and none was asked for.
+
+        Raises:
+            NotApplicable: more than one thing is asked to be explained.
+        """
+        if self.settings.vary:
+            raise SettingsError("an explanation has no --vary", "It tries single changes by itself; `run` has --vary.")
+        (group,) = plan([self.workload], self.settings)
+        specs = group.planned
+        if len(self.settings.backend) > 1 or len(self.settings.loop) > 1:
+            raise NotApplicable(
+                "one program on one backend is explained at a time", "Name one --backend, and one --loop at most."
+            )
+        if len(specs) > 1:
+            cases = ", ".join(str(p.spec.case) for p in specs)
+            raise NotApplicable(f"{self.workload} has the cases {cases}", f"Name one: --case {specs[0].spec.case}")
+        return specs[0]
+
+    def _rungs(self, base: Planned, resolved: Resolved, compiled: bool) -> tuple[list[Planned], list[str]]:
+        """The loops from the base's own downwards that apply, compiled as it is, and why the others do not."""
+        rungs, missing = [base], []
+        for loop in LOOPS[LOOPS.index(base.spec.loop) + 1 :]:
+            reason = registry.applicable(resolved.offers, resolved.not_loops, loop)
+            if loop == "fit" and "step" in resolved.offers:
+                reason = "its step is its own, not Keras'"
+            if reason:
+                missing.append(f"{loop}: {reason}")
+                continue
+            rungs.append(replace(base, spec=base.spec.model_copy(update={"loop": loop, "xla": compiled})))
+        return rungs, missing
+
+    def _session(
+        self, planned: Sequence[Planned], purpose: Any, changed: Mapping[str, Any] = MappingProxyType({})
+    ) -> list[Result]:
+        group = Group(self.workload, tuple(planned))
+        whole = {} if purpose == "rung" else {"profile": None}
+        settings = self.settings.model_copy(update={"full": False, **whole, **changed})
+        level = simultaneous(len(self.options)) if purpose == "change" else stats.CONFIDENCE
+        session = Session(
+            group, settings, self.save, self.listener, self.new_id, (purpose, self.id), PILOTS[purpose], level
+        )
+        self.results += session.results
+        session.run()
+        return session.results
+
+    def _changed_base(self, base: Planned, resolved: Resolved, measured: Sequence[Result]) -> Planned:
+        """What changes are tried on: a loop that devbench drives, since of a program's own it reaches little.
+
+        A program that only trains by `fit` is reached as written; one that has no other loop than its own is what
+        it is, and only what lies outside of it is changed.
+        """
+        if "as_written" not in resolved.offers or base.spec.loop != "as-written":
+            return base
+        loops = [r.spec.loop for r in measured]
+        loop = next((each for each in ("fit", "step", "host-batches") if each in loops), None)
+        spec = next((r.spec for r in measured if r.spec.loop == loop), None)
+        return replace(base, spec=spec) if spec is not None else base
+
+    def _gains(self, base: Planned, explanation: Explanation) -> None:
+        """Each change by itself; from those of the batch follows, from which batch on a step's fixed cost is small."""
+        for start in range(0, len(self.options), TOGETHER):
+            chunk = self.options[start : start + TOGETHER]
+            results = self._session([base, *(changed(base, change) for change in chunk)], "change")
+            tried = dict(zip(chunk, results[1:], strict=True))
+            self.tried += [Tried(c.named, results[0], r) for c, r in tried.items()]
+            named = {c.named: r for c, r in tried.items()}
+            found = gains(results[0], named, self.settings.threshold, len(self.options))
+            explanation.gains = largest_first([*explanation.gains, *found])
+            larger = [r for c, r in tried.items() if c.kind == "batch" and r.failure is None]
+            explanation.findings += fixed_cost(results[0], larger)
+
+    def _together(self, base: Planned, found: Sequence[Gain]) -> Gain | None:
+        """The best change of each kind that is faster, all at once, as against the base."""
+        known = {change.named.option: change for change in self.options}
+        best: dict[str, Change] = {}
+        for gain in found:
+            if gain.verdict == "faster":
+                best.setdefault(known[gain.option].kind, known[gain.option])
+        if len(best) < 2:
+            return None
+        chosen = list(best.values())
+        planned = base
+        for change in chosen:
+            planned = changed(planned, change)
+        results = self._session([base, planned], "change")
+        all_of_it = Named(" and ".join(c.named.words for c in chosen), " ".join(c.named.option for c in chosen))
+        self.tried.append(Tried(all_of_it, results[0], results[1]))
+        return gains(results[0], {all_of_it: results[1]}, self.settings.threshold)[0]

@@ -1,0 +1,199 @@
+"""From settings to specs: what is asked for becomes what will run, or a clear reason why it can't.
+
+Everything that can be found wrong is found here, before anything is measured: names, parameters, loops,
+data, and the backends' devices. The specs of one workload form a group, whose workers take turns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from bench import datasets, registry
+from bench.config.settings import RunSettings, value_of
+from bench.errors import DeviceAbsent, NotApplicable, SettingsError, UnknownName
+from bench.machine.limits import thread_count
+from bench.model.plan import Group, Planned
+from bench.model.spec import LOOPS, Data, Loop, Spec, Threads
+
+
+def plan(
+    workloads: Sequence[str | Path],
+    settings: RunSettings,
+    absent: Callable[[Group, DeviceAbsent], None] = lambda group, error: None,
+    swept: Collection[str] = (),
+) -> list[Group]:
+    """What will run.
+
+    Args:
+        workloads: names, or paths of files.
+        settings: all of them.
+        absent: told of the specs whose device is not there, before that is raised.
+        swept: parameters that have other values in other plans; they choose instead of the cases that set them, so
+            that no case is measured at the one value that it has.
+
+    Raises:
+        UsageError: a name, parameter, loop or data set that can't be; nothing was measured.
+        DeviceAbsent: a backend's device is not there.
+    """
+    if not workloads:
+        raise UnknownName("workload", "", registry.names(), "Name at least one.")
+    for loop in settings.loop:
+        if loop not in LOOPS:
+            raise UnknownName("loop", loop, LOOPS)
+    backends = {name: registry.backend(name) for name in settings.backend}
+    every = varied(settings)
+    swept = [*swept, *settings.vary]
+    groups = [_group(str(workload), every, swept) for workload in workloads]
+    if settings.compare:
+        groups = [_together(groups)]
+    for name, backend in backends.items():
+        try:
+            backend.require()
+        except DeviceAbsent as error:
+            for group in groups:
+                absent(replace(group, planned=tuple(p for p in group.planned if p.spec.backend == name)), error)
+            raise
+    return groups
+
+
+def _together(groups: Sequence[Group]) -> Group:
+    """All specs as one group, whose workers take turns.
+
+    Raises:
+        SettingsError: they are different built-ins, or one thing only.
+    """
+    planned = tuple(planned for group in groups for planned in group.planned)
+    if len({p.spec.key for p in planned}) < 2:
+        raise SettingsError("--compare needs two things that differ", "Name two files, backends, loops or cases.")
+    built_in = {p.spec.workload for p in planned if p.spec.file is None}
+    if len(built_in) > 1 or (built_in and any(p.spec.file for p in planned)):
+        names = " and ".join(dict.fromkeys(p.spec.workload for p in planned))
+        raise SettingsError(
+            f"--compare can't compare {names}: they do different work", "Name files of your own, or one workload."
+        )
+    titles = ", ".join(dict.fromkeys(group.workload for group in groups))
+    return Group(titles, planned, tuple(reason for group in groups for reason in group.not_applicable))
+
+
+VARIED = ("dtype", "xla", "tf32", "onednn", "deterministic", "threads")
+"""Settings whose values can take turns, beside parameters; backends, loops, cases and files have lists of their own."""
+
+
+def varied(settings: RunSettings) -> list[RunSettings]:
+    """The settings with each value of what is varied; as they are where nothing is.
+
+    Raises:
+        SettingsError: more than one thing is varied, it can't be, or has one value only.
+    """
+    if not settings.vary:
+        return [settings]
+    if len(settings.vary) > 1:
+        raise SettingsError(
+            f"--vary has {' and '.join(settings.vary)}", "Vary one thing at a time, or nothing can be put down to it."
+        )
+    ((name, text),) = settings.vary.items()
+    values = list(dict.fromkeys(each.strip() for each in text.split(",")))
+    if len(values) < 2 or not all(values):
+        raise SettingsError(f"--vary {name}={text} has one value only", f"Name two or more: --vary {name}=A,B")
+    if name in VARIED:
+        return [settings.model_copy(update={name: value_of(name, each)}) for each in values]
+    if name in RunSettings.model_fields:
+        hint = f"--{name} takes a list" if name in ("backend", "loop", "case") else f"Of settings: {', '.join(VARIED)}"
+        raise SettingsError(f"--vary can't have {name}", f"{hint}; of a workload: its parameters.")
+    return [settings.model_copy(update={"param": {**settings.param, name: each}}) for each in values]
+
+
+def _group(workload: str, every: Sequence[RunSettings], swept: Collection[str]) -> Group:
+    """The specs of one workload by each of the settings, which differ in what is varied."""
+    specs: dict[str, Planned] = {}
+    refused: list[str] = []
+    for settings in every:
+        _add(specs, refused, workload, settings, swept)
+    if not specs:
+        raise NotApplicable("; ".join(dict.fromkeys(refused)), "`devbench list` shows what each workload can do.")
+    return Group(workload, tuple(specs.values()), tuple(dict.fromkeys(refused)))
+
+
+def _add(
+    specs: dict[str, Planned], refused: list[str], workload: str, settings: RunSettings, swept: Collection[str]
+) -> None:
+    """Adds what applies of one workload by one set of settings, and why what does not."""
+    for case, params, own_loop in _cases(workload, settings, swept):
+        resolved = registry.resolve(workload, params, settings.worker_timeout)
+        data = _data(resolved.data, settings)
+        for backend in settings.backend:
+            for loop in settings.loop or (own_loop,):
+                reason = resolved.not_on.get(backend) or registry.applicable(resolved.offers, resolved.not_loops, loop)
+                where = f"on {backend}" if backend in resolved.not_on else f"by loop {loop}"
+                if not reason and settings.dtype in resolved.not_dtypes:
+                    reason, where = resolved.not_dtypes[settings.dtype], f"in {settings.dtype}"
+                if reason:
+                    title = f"{resolved.name}/{case}" if case else resolved.name
+                    refused.append(f"{title} {where}: not applicable, because {reason}")
+                    continue
+                spec = _spec(resolved, case, backend, loop, data, settings)
+                same = spec.model_copy(update={"case": None}).key  # a loop may make two cases the same
+                specs.setdefault(same, Planned(spec, tuple(resolved.notes), resolved.total_steps, resolved.examples))
+
+
+def _cases(
+    workload: str, settings: RunSettings, swept: Collection[str]
+) -> list[tuple[str | None, dict[str, Any], Loop]]:
+    """Name, parameters and loop of each case to run; one without a name where there are none or a parameter chooses."""
+    resolved = registry.resolve(workload, {} if settings.case else dict(settings.param), settings.worker_timeout)
+    cases = resolved.cases
+    for name in settings.case:
+        if name not in cases:
+            raise UnknownName("case", name, cases, f"{resolved.name} has {len(cases) or 'no'} cases.")
+    chosen = {name: cases[name] for name in settings.case} or {
+        name: case for name, case in cases.items() if _agrees(case, settings.param, swept)
+    }
+    if not chosen:
+        return [(None, dict(settings.param), "as-written")]
+    return [
+        (
+            name,
+            {**{key: value for key, value in case.items() if key != "loop"}, **settings.param},
+            case.get("loop", "as-written"),
+        )
+        for name, case in chosen.items()
+    ]
+
+
+def _agrees(case: Mapping[str, Any], asked: Mapping[str, str], swept: Collection[str]) -> bool:
+    """Whether a case sets no parameter to another value than was asked for, and none that is swept."""
+    return not any(key in case for key in swept) and all(
+        str(case[key]) == str(value) for key, value in asked.items() if key in case
+    )
+
+
+def _data(name: str | None, settings: RunSettings) -> Data:
+    if name is None:
+        return Data(kind="own")
+    return datasets.locate(name, settings.data, settings.data_dir)
+
+
+def _spec(resolved: Any, case: str | None, backend: str, loop: Loop, data: Data, settings: RunSettings) -> Spec:
+    threads = settings.threads or thread_count()
+    pinned = None if loop == "as-written" else False
+    return Spec(
+        workload=resolved.name,
+        file=resolved.file,
+        file_sha256=resolved.sha256,
+        case=case,
+        params=resolved.params,
+        backend=backend,
+        loop=loop,
+        changes=settings.change,
+        dtype=settings.dtype,
+        xla={"auto": pinned, "on": True, "off": False}[settings.xla],
+        tf32=settings.tf32,
+        onednn=settings.onednn,
+        deterministic=settings.deterministic,
+        threads=Threads(intra=threads, inter=threads),
+        seed=settings.seed,
+        data=data,
+    )

@@ -1,0 +1,78 @@
+"""The fastest of all that an explanation measured, with the command line that runs it."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from bench.analyse import stats
+from bench.analyse.explain.ladder import gain_of, simultaneous
+from bench.analyse.verdict import verdict
+from bench.config.settings import RunSettings, written
+from bench.model.explanation import Fastest, Named
+from bench.model.result import Result
+from bench.model.spec import Spec
+
+KEPT = ("change", "dtype", "xla", "tf32", "onednn", "deterministic", "threads", "seed", "data", "data_dir")
+"""Settings that are part of the program as it is; an option of the fastest, which comes after, overrides them."""
+
+
+class Tried(NamedTuple):
+    """A change, with what it took turns with and what it led to."""
+
+    named: Named
+    before: Result
+    after: Result
+
+
+def fastest(workload: str, settings: RunSettings, measured: Sequence[Result], tried: Sequence[Tried]) -> Fastest | None:
+    """The fastest of rungs, changes and all that helped at once, as against the program as it is.
+
+    Changes were tried on one rung, so their ratio is taken together with that rung's own.
+
+    Args:
+        workload: name or file.
+        settings: as the explanation was asked for.
+        measured: the rungs, the program as it is first.
+        tried: all changes.
+    """
+    base = measured[0]
+    found: list[tuple[stats.Contrast, str, str, str, Spec]] = []
+    ratios = {base.spec.loop: stats.Contrast(0.0, 0.0, math.inf, base.stop.cohorts if base.stop else 2)}
+    for rung in measured[1:]:
+        contrast = stats.within(base, rung)
+        if contrast is not None:
+            ratios[rung.spec.loop] = contrast
+            found.append((contrast, f"loop {rung.spec.loop}", "step", "", rung.spec))
+    for named, before, after in tried:
+        unit, contrast = gain_of(before, after)
+        rung_ratio = ratios.get(before.spec.loop)
+        if contrast is not None and rung_ratio is not None and after.failure is None:
+            words = named.words if before.spec.loop == base.spec.loop else f"loop {before.spec.loop} {named.words}"
+            found.append((rung_ratio.plus(contrast), words, unit, named.option, before.spec))
+    level = simultaneous(len(found))  # the best of so many would else be found by chance
+    faster = [each for each in found if verdict(each[0].ratio(level), settings.threshold) == "faster"]
+    if not faster:
+        return None
+    contrast, words, unit, option, spec = min(faster, key=lambda each: each[0].mean)
+    command = _command(workload, settings, spec, option)
+    return Fastest(words=words, unit=unit, times=stats.inverse(contrast.ratio(level)), command=command)
+
+
+def _command(workload: str, settings: RunSettings, spec: Spec, option: str) -> str:
+    """A command line that runs a spec with an option more."""
+    words = ["devbench", "run", workload, "--backend", spec.backend]
+    if spec.case:
+        words += ["--case", spec.case]
+    if spec.loop != "as-written":
+        words += ["--loop", spec.loop]
+    words += [word for name, value in settings.param.items() for word in ("--param", f"{name}={value}")]
+    for name in KEPT:
+        value = getattr(settings, name)
+        if value != RunSettings.model_fields[name].default:
+            words += written(name, value)
+    if spec.loop != "as-written" and spec.xla and settings.xla == "auto":
+        words += ["--xla", "on"]
+    return shlex.join(words) + (f" {option}" if option else "")

@@ -1,0 +1,1 @@
+"""The what-ifs: changes to a program that an explanation tries."""

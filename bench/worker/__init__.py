@@ -1,0 +1,1 @@
+"""The worker: the process that runs a program and times its steps."""

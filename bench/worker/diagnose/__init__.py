@@ -1,0 +1,1 @@
+"""What a worker measures after the timed part."""
