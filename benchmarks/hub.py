@@ -134,7 +134,7 @@ def bring_large(url: str, of: bytes) -> None:
     document = json.loads(of)
     samples = document["samples"]
     times = LARGE_BYTES // len(json.dumps(samples))
-    document["samples"] = [{**samples[n % len(samples)], "cohort": n + 1} for n in range(times * len(samples))]
+    document["samples"] = [{**samples[n % len(samples)], "trial": n + 1} for n in range(times * len(samples))]
     body = json.dumps(document).encode()
     outcomes: Counter[str] = Counter()
 

@@ -1,7 +1,7 @@
-"""Noise: how much each estimator varies between processes, and its ratio within cohorts of two.
+"""Noise: how much each estimator varies between processes, and its ratio within trials of two.
 
-`python -m benchmarks.noise [COHORTS] [WORKLOAD CASE LOOP]`. Cohorts of two workers of one and the same spec take
-turns; whatever their ratio differs from 1 is noise. The estimator that varies least within cohorts is what
+`python -m benchmarks.noise [TRIALS] [WORKLOAD CASE LOOP]`. Trials of two workers of one and the same spec take
+turns; whatever their ratio differs from 1 is noise. The estimator that varies least within trials is what
 comparisons use (`bench.analyse.stats.within`).
 """
 
@@ -34,7 +34,7 @@ ESTIMATORS: dict[str, Callable[[Sequence[Block]], float]] = {
 }
 
 
-def cohort(workload: str, case: str, loop: str) -> list[list[Block]]:
+def trial(workload: str, case: str, loop: str) -> list[list[Block]]:
     """Blocks of two workers of one spec that took turns."""
     spec = spec_of(workload, case, loop)
     workers = [worker_of(spec) for _ in range(2)]
@@ -54,18 +54,18 @@ def main() -> None:
     """Prints a line for each estimator."""
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 40
     workload, case, loop = sys.argv[2:5] if len(sys.argv) > 4 else ("tabular", "small", "step")
-    cohorts = [cohort(workload, case, loop) for _ in range(count)]
-    print(f"{workload} {case}, {loop}, {count} cohorts of two workers of one spec, {ROUNDS} blocks each")
+    trials = [trial(workload, case, loop) for _ in range(count)]
+    print(f"{workload} {case}, {loop}, {count} trials of two workers of one spec, {ROUNDS} blocks each")
     print(
-        f"{'estimator':12} {'between processes':>18} {'neighbours correlate':>21} {'ratio in a cohort':>18}  mean ratio"
+        f"{'estimator':12} {'between processes':>18} {'neighbours correlate':>21} {'ratio in a trial':>18}  mean ratio"
     )
     for name, estimator in ESTIMATORS.items():
-        values = [[estimator(blocks) for blocks in each] for each in cohorts]
+        values = [[estimator(blocks) for blocks in each] for each in trials]
         level = [v[0] for v in values]
         ratios = [v[1] / v[0] for v in values]
         near = statistics.correlation(level, [v[1] for v in values]) if count > 2 else float("nan")
         print(f"{name:12} {variation(level):18.2%} {near:21.2f} {variation(ratios):18.2%}  {interval(ratios)}")
-    ratios = [math.exp(turns_ratio(*each)) for each in cohorts]
+    ratios = [math.exp(turns_ratio(*each)) for each in trials]
     print(f"{'by rounds':12} {'':18} {'':21} {variation(ratios):18.2%}  {interval(ratios)}")
 
 

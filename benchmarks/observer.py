@@ -1,10 +1,10 @@
 """Observer effect: the step under devbench over the same loop written bare, taking turns with it.
 
-`python -m benchmarks.observer [COHORTS [CASE…]]`, cases by their place in `CASES`. In each cohort a devbench worker
+`python -m benchmarks.observer [TRIALS [CASE…]]`, cases by their place in `CASES`. In each trial a devbench worker
 and two plain scripts are alive together; each does the same steps in turn, the others suspended, in random order; so
 all meet the same noise. Who is started first matters by itself (of identical scripts the first was seen to be slower
 by 2 to 6%), so devbench takes each place as often, and the places are told apart from it: the logarithm of a time is
-taken to be the sum of its cohort's, its place's and devbench's own, by least squares. Loop `step`: blocks of the same
+taken to be the sum of its trial's, its place's and devbench's own, by least squares. Loop `step`: blocks of the same
 number of steps. Loop `fit`: whole `fit` calls by the wall clock, short and long, whose difference leaves out what a
 call costs to start, against devbench's blocks end to end over as many steps.
 """
@@ -33,7 +33,7 @@ CASES = [
     ("tabular", "small", "fit"),
     (str(Path(__file__).with_name("short_cifar.py")), "", "fit"),
 ]
-"""Workload, case and loop. Small steps vary most between processes (by 3% and more), so they want most cohorts."""
+"""Workload, case and loop. Small steps vary most between processes (by 3% and more), so they want most trials."""
 ROUNDS = 24
 FIT_SECONDS = 3.0
 
@@ -53,7 +53,7 @@ def faster_half(times: list[float]) -> float:
 
 
 def of_steps(workload: str, case: str, place: int) -> list[float]:
-    """Step times of one cohort in the order of its starts, devbench's at `place`, loop `step`."""
+    """Step times of one trial in the order of its starts, devbench's at `place`, loop `step`."""
     worker, scripts = start(spec_of(workload, case, "step"), case, 100, place)
     steps = worker.steps["step"]
 
@@ -74,7 +74,7 @@ def of_steps(workload: str, case: str, place: int) -> list[float]:
 
 
 def of_fit(workload: str, case: str, place: int) -> list[float]:
-    """Times of an epoch of one cohort in the order of its starts, devbench's at `place`, loop `fit`."""
+    """Times of an epoch of one trial in the order of its starts, devbench's at `place`, loop `fit`."""
     spec = spec_of(workload, case, "fit")
     worker, scripts = start(spec, case, 1, place)
     epoch = scripts[0].run(2) - scripts[0].run(1)
@@ -115,12 +115,12 @@ def in_order(place: int, devbench: float, first: float, second: float) -> list[f
     return found
 
 
-def effects(cohorts: list[tuple[int, list[float]]]) -> list[str]:
+def effects(trials: list[tuple[int, list[float]]]) -> list[str]:
     """Devbench's factor on a time, and those of being started second and third, each with its 95% interval."""
     rows, times = [], []
-    for number, (place, found) in enumerate(cohorts):
+    for number, (place, found) in enumerate(trials):
         for start_place, seconds in enumerate(found):
-            one_of = [float(number == n) for n in range(len(cohorts))]
+            one_of = [float(number == n) for n in range(len(trials))]
             rows.append([float(start_place == place), float(start_place == 1), float(start_place == 2), *one_of])
             times.append(math.log(seconds))
     x, y = np.array(rows), np.array(times)
@@ -151,17 +151,17 @@ def finish(worker: Sampling, scripts: list[Bare]) -> None:
 
 def main() -> None:
     """Prints a line for each case."""
-    cohorts = int(sys.argv[1]) if len(sys.argv) > 1 else 6
+    trials = int(sys.argv[1]) if len(sys.argv) > 1 else 6
     print("factor on the time of a step, with its 95% interval: of devbench, of being started second, and third")
     for workload, case, loop in [CASES[int(place)] for place in sys.argv[2:]] or CASES:
-        places = [n % 3 for n in range(cohorts)]
+        places = [n % 3 for n in range(trials)]
         random.shuffle(places)
         measure = of_steps if loop == "step" else of_fit
         found = [(place, measure(workload, case, place)) for place in places]
         devbench, second, third, noise = effects(found)
         name = f"{Path(workload).stem}/{case}".rstrip("/")
         print(
-            f"{name:22} {loop:5} devbench {devbench} of {cohorts}   second {second}   third {third}   noise {noise}",
+            f"{name:22} {loop:5} devbench {devbench} of {trials}   second {second}   third {third}   noise {noise}",
             flush=True,
         )
 

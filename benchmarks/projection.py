@@ -47,9 +47,9 @@ Mark = tuple[float, int]
 """When the training said how many steps it had done, and how many."""
 
 
-def measured(planned: Planned, cohort: int) -> ProcessSample:
+def measured(planned: Planned, trial: int) -> ProcessSample:
     """One process of a default run, from its start to its end."""
-    worker = started(planned.spec, cohort)
+    worker = started(planned.spec, trial)
     worker.set_up()
     worker.warm_up()
     blocks = worker.sample.series[0].blocks
@@ -239,7 +239,7 @@ def apart(rounds: int) -> None:
         sooner.append(truth.article_seconds / answered)
         right.append(projection.article_seconds.value / truth.article_seconds)
         print(
-            f"answer after {answered:.0f} s ({stop.cohorts} processes, {stop.reason}, "
+            f"answer after {answered:.0f} s ({stop.trials} processes, {stop.reason}, "
             f"± {step.relative_error or 0:.1%}); "
             f"projected {projection.article_seconds.value:.0f} s, trained in {truth.article_seconds:.0f} s; "
             f"cold {projection.cold_seconds.value:.0f} s and {truth.cold_seconds:.0f} s",

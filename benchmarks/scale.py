@@ -42,7 +42,7 @@ def copies(originals: Sequence[Result], count: int) -> Iterator[Result]:
             samples = [
                 sample.model_copy(
                     update={
-                        "cohort": cohort,
+                        "trial": trial,
                         "series": [
                             series.model_copy(
                                 update={
@@ -56,7 +56,7 @@ def copies(originals: Sequence[Result], count: int) -> Iterator[Result]:
                         ],
                     }
                 )
-                for cohort in range(1, PROCESSES + 1)
+                for trial in range(1, PROCESSES + 1)
                 for sample in original.samples[:1]
             ]
             yield original.model_copy(

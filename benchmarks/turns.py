@@ -57,16 +57,16 @@ def spec_of(workload: str, case: str, loop: str) -> Spec:
 
 
 def started(
-    spec: Spec, cohort: int = 0, tell: Callable[[str, str], None] = lambda phase, note: None, **given: Any
+    spec: Spec, trial: int = 0, tell: Callable[[str, str], None] = lambda phase, note: None, **given: Any
 ) -> Sampling:
     """A worker of this spec that was just started; `given` is as for `Sampling`."""
     environment = registry.backend(spec.backend).environment(spec)
-    return Sampling(spec, cohort, environment, 300.0, tell, **given)
+    return Sampling(spec, trial, environment, 300.0, tell, **given)
 
 
-def worker_of(spec: Spec, cohort: int = 0) -> Sampling:
+def worker_of(spec: Spec, trial: int = 0) -> Sampling:
     """A worker of this spec, warmed up and suspended."""
-    worker = started(spec, cohort)
+    worker = started(spec, trial)
     worker.set_up()
     worker.warm_up()
     worker.handle.suspend()

@@ -1,10 +1,10 @@
-"""Verdicts: how often are they right? Identical programs, and one that really does 5% more work, in real cohorts.
+"""Verdicts: how often are they right? Identical programs, and one that really does 5% more work, in real trials.
 
-`python -m benchmarks.verdicts collect POOL COHORTS [WORKLOAD]` adds cohorts to a file, in the order they ran: two
+`python -m benchmarks.verdicts collect POOL TRIALS [WORKLOAD]` adds trials to a file, in the order they ran: two
 workers of one spec and one of the same program with 5% more work. `python -m benchmarks.verdicts [POOL…]` then plays
-runs: each takes neighbouring cohorts from one place on, stops as `devbench run` does, and gives a verdict; its interval
+runs: each takes neighbouring trials from one place on, stops as `devbench run` does, and gives a verdict; its interval
 is held against the ratio over the whole pool. Without a pool it collects a small one first. `4x20` in place of a pool
-lets runs of those after it have 4 cohorts of 20 rounds at most, as a `--max-time` was seen to hold.
+lets runs of those after it have 4 trials of 20 rounds at most, as a `--max-time` was seen to hold.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def sides(workload: str) -> dict[str, Spec]:
     return dict(zip(SIDES, (spec, spec, spec.model_copy(update={"params": more})), strict=True))
 
 
-def cohort(workload: str) -> dict[str, Any]:
+def trial(workload: str) -> dict[str, Any]:
     """Blocks of the three, which were started at once and took turns, as JSON values."""
     begun, stolen_before = time.monotonic(), stolen_seconds()
     specs = sides(workload)
@@ -76,28 +76,28 @@ def cohort(workload: str) -> dict[str, Any]:
 
 
 def collect(pool: Path, count: int, workload: str) -> None:
-    """Adds cohorts to the pool, each as soon as it is there."""
+    """Adds trials to the pool, each as soon as it is there."""
     for _ in range(count):
-        found = cohort(workload)
+        found = trial(workload)
         with pool.open("a", encoding="utf-8") as file:
             file.write(json.dumps(found) + "\n")
 
 
 def collected(pool: Path) -> list[dict[str, Any]]:
-    """The cohorts of a pool."""
+    """The trials of a pool."""
     return [json.loads(line) for line in pool.read_text(encoding="utf-8").splitlines()]
 
 
-def blocks(cohort: dict[str, Any], name: str) -> list[Block]:
-    """A side's blocks of a cohort; the order within a round was drawn anew each time."""
+def blocks(trial: dict[str, Any], name: str) -> list[Block]:
+    """A side's blocks of a trial; the order within a round was drawn anew each time."""
     place = SIDES.index(name)
-    rounds = enumerate(cohort[name])
+    rounds = enumerate(trial[name])
     return [Block(seconds=s, steps=n, cpu_seconds=0.0, turn=len(SIDES) * r + place) for r, (s, n) in rounds]
 
 
-def ratios(cohorts: Sequence[dict[str, Any]], other: str) -> list[float]:
-    """Logarithms of the other's time over the base's in each cohort."""
-    return [stats.turns_ratio(blocks(each, "base"), blocks(each, other)) for each in cohorts]
+def ratios(trials: Sequence[dict[str, Any]], other: str) -> list[float]:
+    """Logarithms of the other's time over the base's in each trial."""
+    return [stats.turns_ratio(blocks(each, "base"), blocks(each, other)) for each in trials]
 
 
 def contrast(values: Sequence[float]) -> stats.Contrast:
@@ -137,12 +137,12 @@ def judge_within(pool: Sequence[dict[str, Any]], seconds: float) -> None:
     settings = load()
     usual = sorted(each["seconds"] for each in pool)[len(pool) // 2] * 2 / 3  # two workers take turns, not three
     most = max(stopping.PILOT, min(settings.max_processes, int(seconds / usual)))
-    print(f"{pool[0]['workload']}, {len(pool)} cohorts; in {seconds:.0f} s at most {most}, of {usual:.0f} s each")
+    print(f"{pool[0]['workload']}, {len(pool)} trials; in {seconds:.0f} s at most {most}, of {usual:.0f} s each")
     judge_most(pool, most)
 
 
 def judge_most(pool: Sequence[dict[str, Any]], most: int) -> None:
-    """Prints the same of runs that have so many cohorts at most."""
+    """Prints the same of runs that have so many trials at most."""
     settings = load()
     if len(pool) < most:
         print("too few to play a run")
@@ -153,10 +153,10 @@ def judge_most(pool: Sequence[dict[str, Any]], most: int) -> None:
         truth = contrast(values).ratio()
         found = list(runs(values, most))
         words = Counter(verdict(taken.ratio(), settings.threshold) for taken in found)
-        cohorts = sorted(taken.n for taken in found)[len(found) // 2]
+        trials = sorted(taken.n for taken in found)[len(found) // 2]
         spread = math.sqrt(contrast(values).variance * len(values))
-        text = f"{other}: ratio {truth.value:.4f}, cohorts vary by {spread:.2%}"
-        print(f"{text}; verdicts {dict(words)}; {cohorts} cohorts, median")
+        text = f"{other}: ratio {truth.value:.4f}, trials vary by {spread:.2%}"
+        print(f"{text}; verdicts {dict(words)}; {trials} trials, median")
         if other == "again":
             print(share("identical, wrong", words["faster"] + words["slower"], len(found)))
             print(share("identical, same", words["same"], len(found)))
@@ -205,7 +205,7 @@ def main() -> None:
             judge(pool)
         else:
             cut = [{**each, **{side: each[side][: limits[1]] for side in SIDES}} for each in pool]
-            print(f"{pool[0]['workload']}, {len(pool)} cohorts; at most {limits[0]} of {limits[1]} rounds")
+            print(f"{pool[0]['workload']}, {len(pool)} trials; at most {limits[0]} of {limits[1]} rounds")
             judge_most(cut, limits[0])
 
 

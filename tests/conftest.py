@@ -1,4 +1,4 @@
-"""What the suite needs of a machine, told by name: a test that can't run here is skipped with the reason and the cure.
+"""What the suite needs of a machine, told by name: a test that can't run here is skipped with the reason and the fix.
 
 `@pytest.mark.needs("nvidia-gpu")` names a capability of the table below. With `--strict-skips` (which
 `make test STRICT=1` sets) a skip that this machine could have avoided fails; one that it could not (no GPU
@@ -44,12 +44,12 @@ class Absent:
 
     Args:
         reason: what was looked for and not found.
-        cure: how to get it.
+        fix: how to get it.
         avoidable: whether this machine could have it without other hardware or another operating system.
     """
 
     reason: str
-    cure: str
+    fix: str
     avoidable: bool
 
 
@@ -85,8 +85,8 @@ def _second_tensorflow() -> Absent | None:
         return Absent(what, "run it on x86-64 Linux or Windows", avoidable=False)
     if second_python().exists():
         return None
-    cure = "install Python 3.10 (for example `pyenv install 3.10`) and call `make test`, which makes it"
-    return Absent(f"there is no {SECOND.name} with TensorFlow 2.10", cure, avoidable=True)
+    fix = "install Python 3.10 (for example `pyenv install 3.10`) and call `make test`, which makes it"
+    return Absent(f"there is no {SECOND.name} with TensorFlow 2.10", fix, avoidable=True)
 
 
 def _xprof() -> Absent | None:
@@ -127,8 +127,8 @@ def _cpu_quota() -> Absent | None:
 def _chromium() -> Absent | None:
     if chromium() is not None:
         return None
-    cure = "install it (on Debian: apt-get install chromium)"
-    return Absent(f"there is none of {', '.join(BROWSERS)} on the path", cure, avoidable=True)
+    fix = "install it (on Debian: apt-get install chromium)"
+    return Absent(f"there is none of {', '.join(BROWSERS)} on the path", fix, avoidable=True)
 
 
 def _container_engine() -> Absent | None:
@@ -139,8 +139,8 @@ def _container_engine() -> Absent | None:
     missing = [name for name in ("podman", "mmdebstrap", "runc") if shutil.which(name) is None]
     if not missing:
         return None
-    cure = "install them (on Debian: apt-get install podman runc slirp4netns containernetworking-plugins mmdebstrap)"
-    return Absent(f"there is no {', '.join(missing)} on the path", cure, avoidable=True)
+    fix = "install them (on Debian: apt-get install podman runc slirp4netns containernetworking-plugins mmdebstrap)"
+    return Absent(f"there is no {', '.join(missing)} on the path", fix, avoidable=True)
 
 
 def _docker() -> Absent | None:
@@ -148,8 +148,8 @@ def _docker() -> Absent | None:
 
     if programs() is not None:
         return None
-    cure = "install both (on Debian: apt-get install docker.io)"
-    return Absent("there is no dockerd with a docker of its version on the path", cure, avoidable=True)
+    fix = "install both (on Debian: apt-get install docker.io)"
+    return Absent("there is no dockerd with a docker of its version on the path", fix, avoidable=True)
 
 
 def _changed_cuda_image() -> Absent | None:
@@ -166,8 +166,8 @@ def _go() -> Absent | None:
         return Absent("Helm is built for the tests on Linux and macOS only", "run it there", avoidable=False)
     if shutil.which("go"):
         return None
-    cure = "install Go 1.26 or later, which builds Helm and the like for the tests"
-    return Absent("there is no go on the path", cure, avoidable=True)
+    fix = "install Go 1.26 or later, which builds Helm and the like for the tests"
+    return Absent("there is no go on the path", fix, avoidable=True)
 
 
 def _cluster() -> Absent | None:
@@ -176,8 +176,8 @@ def _cluster() -> Absent | None:
     if sys.platform != "linux":
         return Absent(f"this is {platform.system()}", "run it on Linux", avoidable=False)
     if not shutil.which("openssl"):
-        cure = "install it (on Debian: apt-get install openssl)"
-        return Absent("there is no openssl on the path", cure, avoidable=True)
+        fix = "install it (on Debian: apt-get install openssl)"
+        return Absent("there is no openssl on the path", fix, avoidable=True)
     return _go()
 
 
@@ -188,8 +188,8 @@ def _postgresql() -> Absent | None:
 
     if postgres.programs() is not None:
         return None
-    cure = "install it (on Debian: apt-get install postgresql)"
-    return Absent("there is no PostgreSQL server (initdb, postgres)", cure, avoidable=True)
+    fix = "install it (on Debian: apt-get install postgresql)"
+    return Absent("there is no PostgreSQL server (initdb, postgres)", fix, avoidable=True)
 
 
 def _control_plane() -> Absent | None:
@@ -205,8 +205,8 @@ def _real_node() -> Absent | None:
     programs = ("containerd", "ctr", "runc", "iptables", "ip", "nsenter", "gcc")
     missing = [name for name in programs if not shutil.which(name)]
     if missing:
-        cure = "install them (on Debian: apt-get install containerd containernetworking-plugins gcc iproute2 iptables)"
-        return Absent(f"{', '.join(missing)}: not on the path", cure, avoidable=True)
+        fix = "install them (on Debian: apt-get install containerd containernetworking-plugins gcc iproute2 iptables)"
+        return Absent(f"{', '.join(missing)}: not on the path", fix, avoidable=True)
     if os.geteuid() != 0:
         return Absent("a kubelet and network namespaces need root", "run it as root", avoidable=False)
     return _control_plane() or _container_engine()
@@ -221,8 +221,8 @@ def _mounts() -> Absent | None:
 def _prometheus() -> Absent | None:
     if shutil.which("prometheus") and shutil.which("promtool"):
         return None
-    cure = "install it (on Debian: apt-get install prometheus)"
-    return Absent("prometheus and promtool are not on the path", cure, avoidable=True)
+    fix = "install it (on Debian: apt-get install prometheus)"
+    return Absent("prometheus and promtool are not on the path", fix, avoidable=True)
 
 
 def _prometheus_3() -> Absent | None:
@@ -234,15 +234,15 @@ def _prometheus_3() -> Absent | None:
 def _sqlite3() -> Absent | None:
     if shutil.which("sqlite3"):
         return None
-    cure = "install it (on Debian: apt-get install sqlite3)"
-    return Absent("SQLite's shell sqlite3 is not on the path", cure, avoidable=True)
+    fix = "install it (on Debian: apt-get install sqlite3)"
+    return Absent("SQLite's shell sqlite3 is not on the path", fix, avoidable=True)
 
 
 def _pushgateway() -> Absent | None:
     if shutil.which("prometheus-pushgateway"):
         return None
-    cure = "install it (on Debian: apt-get install prometheus-pushgateway)"
-    return Absent("prometheus-pushgateway is not on the path", cure, avoidable=True)
+    fix = "install it (on Debian: apt-get install prometheus-pushgateway)"
+    return Absent("prometheus-pushgateway is not on the path", fix, avoidable=True)
 
 
 def _grafana_sdk() -> Absent | None:
@@ -304,7 +304,7 @@ def skip_without(item: pytest.Item, capability: str) -> None:
     """Skip `item` by name if the capability is not here, and note whether strictness excuses that."""
     if lack := absent(capability):
         item.stash[EXCUSED] = not lack.avoidable
-        pytest.skip(f"needs {capability}: {lack.reason}; to get it: {lack.cure}")
+        pytest.skip(f"needs {capability}: {lack.reason}; to get it: {lack.fix}")
 
 
 @pytest.fixture

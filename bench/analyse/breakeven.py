@@ -18,7 +18,7 @@ from bench.model.result import Interval, Result
 START = ("interpreter", "import", "device_init", "data", "build", "prepare", "trace", "first_step")
 """The phases that a program goes through before its second step."""
 
-ByCohort = Mapping[int, float]
+ByTrial = Mapping[int, float]
 
 
 def break_even(
@@ -31,7 +31,7 @@ def break_even(
     Args:
         base: one of them.
         other: the other.
-        paired: whether the two took turns, so that cohorts pair.
+        paired: whether the two took turns, so that trials pair.
         examples: of a step of each, where they differ, so that not steps but examples are counted.
     """
     worth = examples[0] / examples[1] if examples else 1.0  # the other's steps for as many examples as a base's step
@@ -39,7 +39,7 @@ def break_even(
     steps = [stats.process_values(r, stats.mean) for r in (base, other)]
     if not (all(starts) and all(steps)):
         return None
-    equal = [steps[0], {cohort: worth * seconds for cohort, seconds in steps[1].items()}]
+    equal = [steps[0], {trial: worth * seconds for trial, seconds in steps[1].items()}]
     cost = Contrast.of(starts[0], starts[1], paired)  # what the other's start costs more
     gain = Contrast.of(equal[1], equal[0], paired)  # what it saves each step
     found = BreakEven(winner="none", start_seconds=cost.interval())
@@ -66,8 +66,8 @@ def break_even(
 def _whole_training(
     found: BreakEven,
     results: Sequence[Result],
-    starts: Sequence[ByCohort],
-    steps: Sequence[ByCohort],
+    starts: Sequence[ByTrial],
+    steps: Sequence[ByTrial],
 ) -> None:
     """What the whole training takes from a cold start, where it is known how many steps that is."""
     counts = [_steps(each) for each in results]
@@ -109,33 +109,33 @@ def fieller(above: Contrast, below: Contrast, covariance: float) -> Interval:
 
 
 def _starts(result: Result) -> dict[int, float]:
-    """Cohort: seconds from the interpreter's start to the first step's end, and what warm-up took beyond its steps."""
+    """Trial: seconds from the interpreter's start to the first step's end, and what warm-up took beyond its steps."""
     means = stats.process_values(result, stats.mean)
     return {
-        sample.cohort: sum(sample.phases.get(name, 0.0) for name in START)
-        + stats.warm_up_extra(sample, means[sample.cohort])
+        sample.trial: sum(sample.phases.get(name, 0.0) for name in START)
+        + stats.warm_up_extra(sample, means[sample.trial])
         for sample in stats.started_alone(stats.usable(result))
-        if sample.cohort in means
+        if sample.trial in means
     }
 
 
-def _covariance(starts: Sequence[ByCohort], steps: Sequence[ByCohort]) -> float:
-    """Of the mean difference of starts and the mean saving a step, paired by cohort.
+def _covariance(starts: Sequence[ByTrial], steps: Sequence[ByTrial]) -> float:
+    """Of the mean difference of starts and the mean saving a step, paired by trial.
 
-    The one is a mean over some of the cohorts that the other is a mean over, so what ties a cohort's start to its step
-    counts as often as there are cohorts of the latter.
+    The one is a mean over some of the trials that the other is a mean over, so what ties a trial's start to its step
+    counts as often as there are trials of the latter.
     """
-    cohorts, of = sorted(starts[0].keys() & starts[1].keys()), len(steps[0].keys() & steps[1].keys())
-    if len(cohorts) < 2:
+    trials, of = sorted(starts[0].keys() & starts[1].keys()), len(steps[0].keys() & steps[1].keys())
+    if len(trials) < 2:
         return 0.0
-    costs, gains = ([x[1][c] - x[0][c] for c in cohorts] for x in (starts, steps))
+    costs, gains = ([x[1][c] - x[0][c] for c in trials] for x in (starts, steps))
     return -statistics.covariance(costs, gains) / of
 
 
-def _covariance_apart(starts: Sequence[ByCohort], steps: Sequence[ByCohort]) -> float:
+def _covariance_apart(starts: Sequence[ByTrial], steps: Sequence[ByTrial]) -> float:
     """The same where the sides were measured apart: each side's own processes still tie its start to its step."""
     return -sum(
-        statistics.covariance(list(start.values()), [step[cohort] for cohort in start]) / len(step)
+        statistics.covariance(list(start.values()), [step[trial] for trial in start]) / len(step)
         for start, step in zip(starts, steps, strict=True)
         if len(start) > 1
     )

@@ -56,9 +56,9 @@ def compare(base: Result, other: Result, threshold: float = THRESHOLD) -> Compar
 
 
 def step_ratio(base: Result, other: Result) -> tuple[Interval | None, bool]:
-    """The other's step time over the base's, and whether it is paired within cohorts.
+    """The other's step time over the base's, and whether it is paired within trials.
 
-    Paired where the two took turns in two cohorts or more, which takes out the noise that both met; else from each
+    Paired where the two took turns in two trials or more, which takes out the noise that both met; else from each
     side's processes on their own.
     """
     return _ratio(base, other, stats.turns_ratio, stats.median)

@@ -1,8 +1,8 @@
-"""From blocks to estimates. The unit is the process or the cohort, never the step.
+"""From blocks to estimates. The unit is the process or the trial, never the step.
 
 A process gives one number: the median of its blocks is the typical step, their mean is what a bill shows.
 Intervals are Student's over those numbers, on logarithms, since times vary by factors. A ratio is taken
-within each cohort, round by round, where both specs took turns and met the same noise; `benchmarks/noise.py`
+within each trial, round by round, where both specs took turns and met the same noise; `benchmarks/noise.py`
 shows which estimator varies least there.
 """
 
@@ -20,10 +20,10 @@ from bench.model.result import PHASES, Block, Interval, ProcessSample, Result, S
 CONFIDENCE = 0.95
 
 ORDERED = 5
-"""Cohorts from which on the place of a start is taken out of ratios: of fewer it would cost more than it helps."""
+"""Trials from which on the place of a start is taken out of ratios: of fewer it would cost more than it helps."""
 
 DEAR = 0.25
-"""Share by which the variance may grow when the place of a start is taken out: more, and too few cohorts tell of it."""
+"""Share by which the variance may grow when the place of a start is taken out: more, and too few trials tell of it."""
 
 Estimator = Callable[[Sequence[Block]], float]
 
@@ -48,7 +48,7 @@ def faster_half(blocks: Sequence[Block]) -> float:
 
 
 def turns_ratio(base: Sequence[Block], other: Sequence[Block]) -> float:
-    """Logarithm of the other's seconds a step over the base's, of two processes of one cohort.
+    """Logarithm of the other's seconds a step over the base's, of two processes of one trial.
 
     Where they took turns it is the median over rounds of the ratio of both blocks of a round: what disturbs one for
     longer disturbs its neighbour as well, and what disturbs one alone is an outlier to a median. Where one came after
@@ -84,7 +84,7 @@ def interval(values: Sequence[float], confidence: float = CONFIDENCE) -> Interva
     """Geometric mean with Student's t interval on logarithms (W. S. Gosset, 1908), for positive values.
 
     Args:
-        values: one positive number a process or cohort.
+        values: one positive number a process or trial.
         confidence: two-sided level.
 
     Returns:
@@ -154,18 +154,18 @@ def main_series(sample: ProcessSample) -> Series | None:
 
 
 def process_blocks(result: Result) -> dict[int, list[Block]]:
-    """Cohort number: the blocks of steps of this result's process in it; where a time is none, as NaN, it has none."""
+    """Trial number: the blocks of steps of this result's process in it; where a time is none, as NaN, it has none."""
     return {
-        sample.cohort: series.blocks
+        sample.trial: series.blocks
         for sample in usable(result)
         if (series := main_series(sample)) and all(0 < b.seconds < math.inf for b in series.blocks)
     }
 
 
 def process_values(result: Result, estimator: Estimator = median) -> dict[int, float]:
-    """Cohort number: seconds a step of this result's process in it; a time that is none, as NaN, is left out."""
-    found = {cohort: estimator(blocks) for cohort, blocks in process_blocks(result).items()}
-    return {cohort: seconds for cohort, seconds in found.items() if 0 < seconds < math.inf}
+    """Trial number: seconds a step of this result's process in it; a time that is none, as NaN, is left out."""
+    found = {trial: estimator(blocks) for trial, blocks in process_blocks(result).items()}
+    return {trial: seconds for trial, seconds in found.items() if 0 < seconds < math.inf}
 
 
 @dataclass(frozen=True)
@@ -186,7 +186,7 @@ class Contrast:
 
     @classmethod
     def paired(cls, first: Sequence[float], other: Sequence[float]) -> Contrast:
-        """Of values that belong together one by one, as within cohorts."""
+        """Of values that belong together one by one, as within trials."""
         apart = [b - a for a, b in zip(first, other, strict=True)]
         n = len(apart)
         return cls(statistics.fmean(apart), variance(apart) / n if n > 1 else math.inf, n - 1, n)
@@ -206,9 +206,9 @@ class Contrast:
 
     @classmethod
     def of(cls, first: Mapping[int, float], other: Mapping[int, float], paired: bool) -> Contrast:
-        """Of values by cohort: those of the cohorts that have both, one by one, where they pair; else of all."""
-        if paired and (cohorts := sorted(first.keys() & other.keys())):
-            return cls.paired([first[cohort] for cohort in cohorts], [other[cohort] for cohort in cohorts])
+        """Of values by trial: those of the trials that have both, one by one, where they pair; else of all."""
+        if paired and (trials := sorted(first.keys() & other.keys())):
+            return cls.paired([first[trial] for trial in trials], [other[trial] for trial in trials])
         return cls.independent(list(first.values()), list(other.values()))
 
     @classmethod
@@ -221,7 +221,7 @@ class Contrast:
         apart is too dear, or where there are fewer than `ORDERED`, it is the plain paired one.
 
         Args:
-            apart: the other's value less the first's, in each cohort.
+            apart: the other's value less the first's, in each trial.
             first: in each, 1 where the other was started first, -1 where the base was, 0 where neither.
         """
         n = len(apart)
@@ -266,7 +266,7 @@ class Contrast:
 
 
 def _exp(bound: float) -> float:
-    """Of a bound, which may be beyond any number: of two cohorts with ratios 9 times apart it is, at 99.9%."""
+    """Of a bound, which may be beyond any number: of two trials with ratios 9 times apart it is, at 99.9%."""
     try:
         return math.exp(bound)
     except OverflowError:
@@ -274,17 +274,17 @@ def _exp(bound: float) -> float:
 
 
 def within(first: Result, other: Result, ratio: Ratio = turns_ratio) -> Contrast | None:
-    """Logarithm of the other's step time over the first's, within cohorts; none where they share no cohort."""
+    """Logarithm of the other's step time over the first's, within trials; none where they share no trial."""
     if first.group != other.group:
         return None
     a, b = process_blocks(first), process_blocks(other)
-    cohorts = sorted(a.keys() & b.keys())
-    if not cohorts:
+    trials = sorted(a.keys() & b.keys())
+    if not trials:
         return None
-    firsts = [{s.cohort for s in usable(each) if s.place == 0} for each in (first, other)]
+    firsts = [{s.trial for s in usable(each) if s.place == 0} for each in (first, other)]
     return Contrast.adjusted(
-        [ratio(a[cohort], b[cohort]) for cohort in cohorts],
-        [(cohort in firsts[1]) - (cohort in firsts[0]) for cohort in cohorts],
+        [ratio(a[trial], b[trial]) for trial in trials],
+        [(trial in firsts[1]) - (trial in firsts[0]) for trial in trials],
     )
 
 
@@ -303,12 +303,12 @@ def started_alone(samples: Sequence[ProcessSample]) -> list[ProcessSample]:
 
 
 def phase_values(samples: Sequence[ProcessSample]) -> dict[str, dict[int, float]]:
-    """Phase: cohort: its seconds where a process was started alone, warm-up included; in the phases' order."""
+    """Phase: trial: its seconds where a process was started alone, warm-up included; in the phases' order."""
     measured: dict[str, dict[int, float]] = {}
     for sample in started_alone(samples):
         warm_up = sum(b.seconds for x in sample.series for b in x.warmup)
         for name, seconds in {**sample.phases, "warm_up": warm_up}.items():
-            measured.setdefault(name, {})[sample.cohort] = seconds
+            measured.setdefault(name, {})[sample.trial] = seconds
     ordered = sorted(measured, key=lambda name: PHASES.index(name) if name in PHASES else len(PHASES))
     return {name: measured[name] for name in ordered}
 

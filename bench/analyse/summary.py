@@ -188,10 +188,10 @@ def compare_answers(results: Sequence[Result]) -> None:
             result.status = "failed"
 
 
-def add_warning(result: Result, key: str, message: str, cure: str = "") -> None:
+def add_warning(result: Result, key: str, message: str, fix: str = "") -> None:
     """Adds a warning, of each key one."""
     if all(w.key != key for w in result.warnings):
-        result.warnings.append(Warned(key=key, message=message, cure=cure))
+        result.warnings.append(Warned(key=key, message=message, fix=fix))
 
 
 def warn(result: Result) -> None:
@@ -203,14 +203,14 @@ def warn(result: Result) -> None:
     placement = result.placement
     if placement is not None and placement.misplaced:
         names = ", ".join(f"{o.op} '{o.name}' on {o.device}" for o in placement.misplaced[:5])
-        cure = "Look for tf.device, strings, py_function or int32 in the step."
-        add_warning(result, "misplaced", f"{placement.reason}: {names}", cure)
+        fix = "Look for tf.device, strings, py_function or int32 in the step."
+        add_warning(result, "misplaced", f"{placement.reason}: {names}", fix)
     became = stats.told(samples, "jit_compile")
     if result.spec.xla is not None and became is not None and bool(became) != result.spec.xla:
         asked, how = ("on", "without") if result.spec.xla else ("off", "with")
         message = f"--xla {asked} changed nothing: the program's own loop runs its steps {how} XLA"
         add_warning(result, "xla", message, "Say it in the program, @tf.function(jit_compile=…), or use --loop step.")
-    if not result.took_turns:
+    if not result.interleaved:
         message = "memory does not hold all workers at once, so whole processes took turns instead of blocks"
         add_warning(result, "turns", message, "Compare fewer specs at a time, or take a smaller data set.")
     unsettled = sum(any(not x.settled for x in s.series) for s in samples)
@@ -241,27 +241,27 @@ def _warn_target(result: Result) -> None:
             message = f"the step is known {known}, not to {stop.target:.0%}: {stop.reason} ended the run"
         wider = "--threshold" if stop.compared else "--target-error"
         more = _more(stop)
-        cure = f"Use {more}, or a larger {wider}."
+        fix = f"Use {more}, or a larger {wider}."
         if more is None:
-            cure = f"It would take more than a day: use a quieter machine, or a larger {wider}."
-        add_warning(result, "target", message, cure)
+            fix = f"It would take more than a day: use a quieter machine, or a larger {wider}."
+        add_warning(result, "target", message, fix)
 
 
 def _more(stop: Stop) -> str | None:
-    """The option that would let the target be reached: as many cohorts as are known to be needed, else twice as many.
+    """The option that would let the target be reached: as many trials as are known to be needed, else twice as many.
 
     Where their cap ended the run, intervals shrink by the square root of their number. None where it would take more
     than a day.
     """
     timed = stop.reason == "max-time"
     missed = stop.achieved / stop.target if stop.achieved and stop.target else 1.0
-    times = max(2.0, 1.1 * (stop.planned or 0) / stop.cohorts if timed else missed**2)
+    times = max(2.0, 1.1 * (stop.planned or 0) / stop.trials if timed else missed**2)
     seconds = (stop.seconds or 0.0) * times
     if seconds > DAY:
         return None
     if timed:
         return f"--max-time {written_seconds(60 * max(10, math.ceil(seconds / 60)))}"
-    return f"--max-processes {max(5, math.ceil(stop.cohorts * times))}"
+    return f"--max-processes {max(5, math.ceil(stop.trials * times))}"
 
 
 def _warn_machine(result: Result, telemetry: Sequence[Telemetry]) -> None:

@@ -9,7 +9,7 @@ from bench.model.comparison import Word
 from bench.model.result import Interval
 
 MOST_UNITS = 10_000
-"""More cohorts than this settle nothing that anybody would wait for."""
+"""More trials than this settle nothing that anybody would wait for."""
 
 
 def verdict(ratio: Interval | None, threshold: float) -> Word:
@@ -36,7 +36,7 @@ def verdict(ratio: Interval | None, threshold: float) -> Word:
 
 
 def needed(ratio: Interval, threshold: float) -> int | None:
-    """Units (cohorts, or processes a side) that would settle an undecided verdict, if the ratio stays where it is.
+    """Units (trials, or processes a side) that would settle an undecided verdict, if the ratio stays where it is.
 
     The interval has to shrink until it holds no bound of the threshold: its half-width to the distance of the
     nearest bound. Stein's second stage (C. Stein, 1945) with that distance as the width wanted.

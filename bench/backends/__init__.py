@@ -4,7 +4,7 @@ A backend module holds
 
     NAME, DESCRIPTION, EXTRA (package extra), IMAGE (container image), PLATFORMS (where it can be)
     environment(spec) -> dict[str, str]   variables that a worker needs before TensorFlow is imported
-    require() -> None                     raises DeviceAbsent with cause and cure; quick, without TensorFlow
+    require() -> None                     raises DeviceAbsent with cause and fix; quick, without TensorFlow
     configure(tf) -> str                  in the worker: chooses the device, hides the others, returns its
                                           name such as "/device:GPU:0"; raises DeviceAbsent
     slow_start(tf) -> str                 in the worker, before it is configured: why its first start may take

@@ -1,4 +1,4 @@
-"""Everything that a CUDA run needs, looked at one by one without TensorFlow; cause and cure of what is missing.
+"""Everything that a CUDA run needs, looked at one by one without TensorFlow; cause and fix of what is missing.
 
 The parts fail apart from each other: TensorFlow may be the CPU-only build, CUDA's libraries may not be installed, the
 driver's library may be absent or a stand-in, the device's nodes may not have been given to the container, the driver
@@ -65,10 +65,10 @@ def _build() -> Iterator[Check]:
         return
     build = installed.build()
     if not build.get("is_cuda_build"):
-        cure = INSTALL if system.image() else f"pip uninstall {found[0]}\n{INSTALL}"
+        fix = INSTALL if system.image() else f"pip uninstall {found[0]}\n{INSTALL}"
         if platform.machine() == "aarch64":
-            cure = "there is no such wheel for arm64: use NVIDIA's own TensorFlow container"
-        yield Check(name, "FAIL", f"{found[0]} {found[1]} is built without CUDA", cure)
+            fix = "there is no such wheel for arm64: use NVIDIA's own TensorFlow container"
+        yield Check(name, "FAIL", f"{found[0]} {found[1]} is built without CUDA", fix)
     else:
         versions = f"built for CUDA {build.get('cuda_version', '?')}, cuDNN {build.get('cudnn_version', '?')}"
         yield Check(name, "PASS", f"{found[0]} {found[1]}, {versions}")
@@ -111,8 +111,8 @@ def _driver(root: Path, timeout: float) -> Iterator[Check]:
     offered = int(answer.get("driver", 0))
     text = f"driver {driver_version(root) or 'of unknown number'}, CUDA {dotted(offered)}"
     if offered < OLDEST_CUDA:
-        cure = f"install NVIDIA's driver {OLDEST_DRIVER} or newer"
-        yield Check("driver version", "FAIL", f"{text}; TensorFlow needs CUDA {dotted(OLDEST_CUDA)}", cure)
+        fix = f"install NVIDIA's driver {OLDEST_DRIVER} or newer"
+        yield Check("driver version", "FAIL", f"{text}; TensorFlow needs CUDA {dotted(OLDEST_CUDA)}", fix)
     else:
         yield Check("driver version", "PASS", text)
     if answer["devices"]:
@@ -126,8 +126,8 @@ def _driver_library(answer: dict[str, Any], root: Path) -> Check:
     name = "driver library"
     path = answer.get("path") or LIBRARY
     if answer.get("hung") or answer.get("crashed"):
-        cure = "try nvidia-smi: if it fails too, look into dmesg and restart; if it is slow, enable persistence mode"
-        return Check(name, "FAIL", f"{LIBRARY}: {answer['error']}", cure)
+        fix = "try nvidia-smi: if it fails too, look into dmesg and restart; if it is slow, enable persistence mode"
+        return Check(name, "FAIL", f"{LIBRARY}: {answer['error']}", fix)
     if "error" in answer and not answer.get("path"):
         return _not_loaded(str(answer["error"]), root)
     if "error" in answer:
@@ -143,8 +143,8 @@ def _not_loaded(error: str, root: Path) -> Check:
     folders = library_folders(*_FOLDERS)
     lying = files_named(LIBRARY, folders)
     if lying:
-        cure = f"export LD_LIBRARY_PATH={lying[0].parent}:$LD_LIBRARY_PATH"
-        return Check("driver library", "FAIL", f"{lying[0]} is there and does not load: {error}", cure)
+        fix = f"export LD_LIBRARY_PATH={lying[0].parent}:$LD_LIBRARY_PATH"
+        return Check("driver library", "FAIL", f"{lying[0]} is there and does not load: {error}", fix)
     looked = ", ".join(map(str, folders))
     return Check("driver library", "FAIL", f"{LIBRARY} is not there (looked in {looked})", _give(root))
 
@@ -169,8 +169,8 @@ def _nodes(root: Path) -> Iterator[Check]:
     yield Check("device nodes", "FAIL", f"{wanted} are not there", _give(root))
     engine = system.container(root)
     if engine:
-        cure = f"{_give(root)}\n{_host(root)}"
-        yield Check("container", "FAIL", f"this is a container ({engine}) that was given no GPU", cure)
+        fix = f"{_give(root)}\n{_host(root)}"
+        yield Check("container", "FAIL", f"this is a container ({engine}) that was given no GPU", fix)
 
 
 def _give(root: Path) -> str:
@@ -216,13 +216,13 @@ def _compiled(offered: int, built: str) -> Iterator[Check]:
     kept = os.environ.get("CUDA_CACHE_PATH")
     found = "no machine code for this GPU: the first start compiles it, which takes minutes"
     if kept and system.image() and not system.mounted(Path(kept)):
-        cure = f"start the container with -v devbench-cache:{kept}"
-        yield Check("GPU code", "WARN", f"{found}; nothing is mounted at {kept}, so the next start does too", cure)
+        fix = f"start the container with -v devbench-cache:{kept}"
+        yield Check("GPU code", "WARN", f"{found}; nothing is mounted at {kept}, so the next start does too", fix)
     elif kept:
         yield Check("GPU code", "PASS", f"{found}, and keeps it in {kept}")
     else:
-        cure = "keep the compiled code between runs: set CUDA_CACHE_PATH to a folder that lasts"
-        yield Check("GPU code", "WARN", found, cure)
+        fix = "keep the compiled code between runs: set CUDA_CACHE_PATH to a folder that lasts"
+        yield Check("GPU code", "WARN", found, fix)
     numbers = [int(part) for part in re.findall(r"\d+", built)[:2]]
     if len(numbers) == 2 and offered < numbers[0] * 1000 + numbers[1] * 10:
         found = f"the code was made with CUDA {built}, newer than the driver's {dotted(offered)}"

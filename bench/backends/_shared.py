@@ -53,7 +53,7 @@ def tensorflow_check(extra: str) -> Iterator[Check]:
 
 
 def refuse(what: str, checks: Iterable[Check]) -> None:
-    """Raises DeviceAbsent if a check failed, with every cause in the message and every cure in the hint.
+    """Raises DeviceAbsent if a check failed, with every cause in the message and every fix in the hint.
 
     Args:
         what: what is absent, such as "no CUDA device".
@@ -62,8 +62,8 @@ def refuse(what: str, checks: Iterable[Check]) -> None:
     failed = [check for check in checks if check.status == "FAIL"]
     if failed:
         causes = "; ".join(f"{check.name}: {check.found}" for check in failed)
-        cures = dict.fromkeys(line for check in failed for line in check.cure.splitlines())
-        raise DeviceAbsent(f"{what}: {causes}", "\n".join(cures))
+        fixes = dict.fromkeys(line for check in failed for line in check.fix.splitlines())
+        raise DeviceAbsent(f"{what}: {causes}", "\n".join(fixes))
 
 
 def library_folders(*more: str) -> list[Path]:

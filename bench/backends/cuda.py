@@ -113,8 +113,8 @@ def describe(tf: Any) -> dict[str, Any]:
 def checks() -> Iterator[Check]:
     """Doctor's lines for this backend; never raises."""
     if sys.platform == "win32":
-        cure = f"use WSL2 with {look.INSTALL}, or --backend directml"
-        yield Check("platform", "FAIL", "TensorFlow 2.11 and later have no CUDA on native Windows", cure)
+        fix = f"use WSL2 with {look.INSTALL}, or --backend directml"
+        yield Check("platform", "FAIL", "TensorFlow 2.11 and later have no CUDA on native Windows", fix)
     elif sys.platform == "linux":
         yield from look.checks()
     else:

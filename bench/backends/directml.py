@@ -114,13 +114,13 @@ def _plugin() -> Iterator[Check]:
 
 def _wsl() -> Iterator[Check]:
     """In WSL2 the GPU is /dev/dxg, and Windows lends the libraries that speak to it."""
-    cure = _give()
+    fix = _give()
     node = Path("/dev/dxg").exists()
     missing = "" if system.wsl() else ", and this Linux does not run in WSL2"
     if node:
         yield Check("WSL GPU", "PASS", "/dev/dxg is there")
     else:
-        yield Check("WSL GPU", "FAIL", f"no WSL GPU: /dev/dxg is not there{missing}", cure)
+        yield Check("WSL GPU", "FAIL", f"no WSL GPU: /dev/dxg is not there{missing}", fix)
     answer = ask("load", *_LIBRARIES, timeout=_SECONDS)
     absent = [name for name in _LIBRARIES if answer.get(name, "not tried") is not None]
     if not absent:
@@ -129,8 +129,8 @@ def _wsl() -> Iterator[Check]:
     why = answer.get("error") or "; ".join(str(answer[name]) for name in absent)
     lying = files_named(absent[0], library_folders("/usr/lib/wsl/lib"))
     if lying:
-        cure = f"export LD_LIBRARY_PATH={lying[0].parent}:$LD_LIBRARY_PATH\n{cure}"
-    yield Check("Direct3D 12", "FAIL", f"{' and '.join(absent)} do not load ({why})", cure)
+        fix = f"export LD_LIBRARY_PATH={lying[0].parent}:$LD_LIBRARY_PATH\n{fix}"
+    yield Check("Direct3D 12", "FAIL", f"{' and '.join(absent)} do not load ({why})", fix)
 
 
 def _give() -> str:
@@ -146,5 +146,5 @@ def _windows() -> Iterator[Check]:
     if (system32 / "d3d12.dll").exists():
         yield Check("Direct3D 12", "PASS", f"{system32 / 'd3d12.dll'}; the plug-in brings its own DirectML.dll")
     else:
-        cure = "use Windows 10 version 1709 or newer"
-        yield Check("Direct3D 12", "FAIL", f"{system32 / 'd3d12.dll'} is not there", cure)
+        fix = "use Windows 10 version 1709 or newer"
+        yield Check("Direct3D 12", "FAIL", f"{system32 / 'd3d12.dll'} is not there", fix)

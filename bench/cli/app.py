@@ -16,7 +16,7 @@ from typer.core import TyperGroup
 
 COMMANDS = {
     "list": ("bench.cli.list", "Show the workloads and the backends, and what each is for."),
-    "doctor": ("bench.cli.doctor", "Check what this machine has and lacks, with causes and cures."),
+    "doctor": ("bench.cli.doctor", "Check what this machine has and lacks, with causes and fixes."),
     "run": ("bench.cli.run", "Measure workloads on one backend or more."),
     "compare": ("bench.cli.compare", "Say which result is faster, by how much, and from which step on."),
     "explain": (

@@ -1,4 +1,4 @@
-"""`devbench doctor`: what this machine has and lacks for measuring, each with its cause and its cure."""
+"""`devbench doctor`: what this machine has and lacks for measuring, each with its cause and its fix."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ COLOURS = {"PASS": "green", "WARN": "yellow", "FAIL": "red", "SKIP": "bright_bla
 
 
 def doctor(settings: RunSettings) -> None:
-    """Check what this machine has and lacks, with causes and cures.
+    """Check what this machine has and lacks, with causes and fixes.
 
     Without --backend every backend is looked at, and one that is not there is no failure.
     """
@@ -78,7 +78,7 @@ def _spared(checks: Iterator[Check]) -> Iterator[Check]:
 
 
 def _print(check: Check) -> None:
-    text = check.found + ("".join(f"\n→ {line}" for line in check.cure.splitlines()) if check.status != "PASS" else "")
+    text = check.found + ("".join(f"\n→ {line}" for line in check.fix.splitlines()) if check.status != "PASS" else "")
     status: str = check.status
     if sys.stdout.isatty() and "NO_COLOR" not in os.environ:
         status = typer.style(status, fg=COLOURS[status])

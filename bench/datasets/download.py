@@ -34,7 +34,7 @@ def download(dataset: DataSet, folder: Path) -> Path:
     target = folder / dataset.saved_as
     base = os.environ.get("DEVBENCH_DATA_URL")
     url = f"{base.rstrip('/')}/{PurePosixPath(urlsplit(dataset.url).path).name}" if base else dataset.url
-    cure = (
+    fix = (
         f"Fetch {dataset.url} elsewhere and put it into {folder} as {dataset.saved_as}, or name its folder with "
         "--data-dir, set DEVBENCH_DATA_URL to a mirror, or use --data sample."
     )
@@ -50,7 +50,7 @@ def download(dataset: DataSet, folder: Path) -> Path:
         with os.fdopen(handle, "wb") as file:
             found = _fetch(url, file)
         if found != dataset.sha256:
-            raise DataError(f"{url} is not the published {dataset.name}: its sha256 is {found}", cure)
+            raise DataError(f"{url} is not the published {dataset.name}: its sha256 is {found}", fix)
         Path(temporary).chmod(0o644)
         Path(temporary).replace(target)
     except (OSError, http.client.HTTPException, ValueError) as error:
@@ -58,7 +58,7 @@ def download(dataset: DataSet, folder: Path) -> Path:
             error.close()
         # An HTTPError says its number itself; any other URLError only wraps what happened.
         reason = error.reason if type(error) is urllib.error.URLError else error
-        raise DataError(f"{dataset.name} can't be downloaded from {url}: {reason}", cure) from error
+        raise DataError(f"{dataset.name} can't be downloaded from {url}: {reason}", fix) from error
     finally:
         Path(temporary).unlink(missing_ok=True)
     return target

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     Arrays = tuple[NDArray[np.uint8], NDArray[np.uint8]]
 
 T = TypeVar("T")
-CURE = "Replace or delete it, name another folder with --data-dir, or use --data sample."
+FIX = "Replace or delete it, name another folder with --data-dir, or use --data sample."
 BATCHES = (*(f"data_batch_{i}" for i in range(1, 6)), "test_batch")
 
 
@@ -95,9 +95,9 @@ def check(path: Path, dataset: DataSet) -> str:
             return _check_batches(path)
         found = checksum(path)
     except OSError as error:
-        raise DataError(f"{path} can't be read: {error.strerror or error}", CURE) from error
+        raise DataError(f"{path} can't be read: {error.strerror or error}", FIX) from error
     if found != dataset.sha256:
-        raise DataError(f"{path} is not what {dataset.url} publishes: its sha256 is {found}, perhaps truncated", CURE)
+        raise DataError(f"{path} is not what {dataset.url} publishes: its sha256 is {found}, perhaps truncated", FIX)
     return found
 
 
@@ -111,11 +111,11 @@ def check_arrays(path: Path, dataset: DataSet, *, full: bool) -> None:
     for part, size in (("train", dataset.train), ("test", dataset.test)):
         for array, shape in ((f"x_{part}", dataset.image), (f"y_{part}", dataset.label)):
             if array not in headers:
-                raise DataError(f"{path} has no array {array}: it holds {', '.join(sorted(headers)) or 'none'}", CURE)
+                raise DataError(f"{path} has no array {array}: it holds {', '.join(sorted(headers)) or 'none'}", FIX)
             found, dtype = headers[array]
             wanted = (size if full else found[0] if found else size, *shape)
             if found != wanted or dtype.kind != "u" or dtype.itemsize != 1:
-                raise DataError(f"{array} in {path} is {dtype} {found}, where uint8 {wanted} is expected", CURE)
+                raise DataError(f"{array} in {path} is {dtype} {found}, where uint8 {wanted} is expected", FIX)
 
 
 def read(path: Path, dataset: DataSet) -> tuple[Arrays, Arrays]:
@@ -141,11 +141,11 @@ def _guarded(path: Path, work: Callable[[], T]) -> T:
     try:
         return work()
     except OSError as error:
-        raise DataError(f"{path} can't be read: {error.strerror or error}", CURE) from error
+        raise DataError(f"{path} can't be read: {error.strerror or error}", FIX) from error
     except (ValueError, KeyError, IndexError, TypeError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-        raise DataError(f"{path} is truncated or damaged: {str(error) or type(error).__name__}", CURE) from error
+        raise DataError(f"{path} is truncated or damaged: {str(error) or type(error).__name__}", FIX) from error
     except (tarfile.TarError, pickle.UnpicklingError, AttributeError) as error:
-        raise DataError(f"{path} is not the published file: {error}", CURE) from error
+        raise DataError(f"{path} is not the published file: {error}", FIX) from error
 
 
 def _headers(path: Path) -> dict[str, tuple[tuple[int, ...], Any]]:
@@ -220,9 +220,9 @@ def _check_batches(folder: Path) -> str:
     for name in BATCHES:
         path = folder / name
         if not path.is_file():
-            raise DataError(f"{folder} has no file {name}", CURE)
+            raise DataError(f"{folder} has no file {name}", FIX)
         if path.stat().st_size < 10_000 * 3_072:
-            raise DataError(f"{path} is truncated: {path.stat().st_size} bytes can't hold 10,000 images", CURE)
+            raise DataError(f"{path} is truncated: {path.stat().st_size} bytes can't hold 10,000 images", FIX)
         _digest(path, digest)
     return digest.hexdigest()
 

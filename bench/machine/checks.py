@@ -16,7 +16,7 @@ from bench.model.check import Check, guarded
 
 OLDEST_PYTHON, NEWEST_PYTHON = (3, 10), (3, 13)
 
-# A worker with TensorFlow takes 0.5 to 1 GB before its data; below this a cohort of two may not fit.
+# A worker with TensorFlow takes 0.5 to 1 GB before its data; below this a trial of two may not fit.
 _MEMORY = 2 * 2**30
 # Others' work on this share of the CPUs already shows in the spread of the figures.
 _LOAD = 0.25
@@ -62,8 +62,8 @@ def _tensorflow() -> Iterator[Check]:
     if found:
         yield Check("TensorFlow", "PASS", " ".join(found))
     else:
-        cure = "pip install devbench[cpu], devbench[cuda] or devbench[directml]"
-        yield Check("TensorFlow", "FAIL", "no TensorFlow is installed", cure)
+        fix = "pip install devbench[cpu], devbench[cuda] or devbench[directml]"
+        yield Check("TensorFlow", "FAIL", "no TensorFlow is installed", fix)
 
 
 def _cpus(root: Path) -> Iterator[Check]:
@@ -73,8 +73,8 @@ def _cpus(root: Path) -> Iterator[Check]:
         return
     text = f"a quota of {quota:g} on {seen} CPUs; {threads} thread{'s' if threads > 1 else ''}"
     if quota < 1:
-        cure = "give the container at least one whole CPU"
-        yield Check("CPUs", "WARN", f"{text}: the thread is stopped for a part of every period", cure)
+        fix = "give the container at least one whole CPU"
+        yield Check("CPUs", "WARN", f"{text}: the thread is stopped for a part of every period", fix)
     elif quota != threads:
         yield Check("CPUs", "WARN", f"{text}: the fraction is not used", "give the container whole CPUs")
     else:
@@ -86,8 +86,8 @@ def _load() -> Iterator[Check]:
     if now is None:
         yield Check("load", "SKIP", "this system has no load average")
     elif now > _LOAD * cpus:
-        cure = "stop what else is running, or wait for it (the average takes a minute to fall)"
-        yield Check("load", "WARN", f"{now:.2f} on {cpus} CPUs: something else is running", cure)
+        fix = "stop what else is running, or wait for it (the average takes a minute to fall)"
+        yield Check("load", "WARN", f"{now:.2f} on {cpus} CPUs: something else is running", fix)
     else:
         yield Check("load", "PASS", f"{now:.2f} on {cpus} CPUs")
 
@@ -99,8 +99,8 @@ def _clock(root: Path) -> Iterator[Check]:
     elif name == "performance":
         yield Check("CPU clock", "PASS", "governor performance")
     else:
-        cure = "sudo cpupower frequency-set -g performance"
-        yield Check("CPU clock", "WARN", f"governor {name}: the clock may change while measuring", cure)
+        fix = "sudo cpupower frequency-set -g performance"
+        yield Check("CPU clock", "WARN", f"governor {name}: the clock may change while measuring", fix)
 
 
 def _memory(root: Path) -> Iterator[Check]:
@@ -148,9 +148,9 @@ def _virtual(root: Path) -> Iterator[Check]:
 
 
 def _output(output: Path) -> Iterator[Check]:
-    cure = "name a folder that can be written: --output DIR"
+    fix = "name a folder that can be written: --output DIR"
     if output.exists() and not output.is_dir():
-        yield Check("output folder", "FAIL", f"{output} is not a folder", cure)
+        yield Check("output folder", "FAIL", f"{output} is not a folder", fix)
         return
     folder = next(parent for parent in (output, *output.absolute().parents) if parent.exists())
     try:
@@ -158,7 +158,7 @@ def _output(output: Path) -> Iterator[Check]:
         with tempfile.TemporaryFile(dir=folder) as file:
             file.write(b"devbench")
     except OSError as error:
-        yield Check("output folder", "FAIL", f"{folder} can't be written: {error.strerror or error}", cure)
+        yield Check("output folder", "FAIL", f"{folder} can't be written: {error.strerror or error}", fix)
     else:
         yield Check("output folder", "PASS", str(output) if output.exists() else f"{output} can be made")
 
@@ -170,7 +170,7 @@ def _data(data_dir: Path | None) -> Iterator[Check]:
     try:
         entries = len(list(data_dir.iterdir()))
     except OSError as error:
-        cure = "name the folder that holds the data sets: --data-dir DIR"
-        yield Check("data folder", "FAIL", f"{data_dir} can't be read: {error.strerror or error}", cure)
+        fix = "name the folder that holds the data sets: --data-dir DIR"
+        yield Check("data folder", "FAIL", f"{data_dir} can't be read: {error.strerror or error}", fix)
     else:
         yield Check("data folder", "PASS", f"{data_dir} ({entries} entr{'y' if entries == 1 else 'ies'})")

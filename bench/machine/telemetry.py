@@ -45,7 +45,7 @@ class _Counters:
 class Meter:
     """Counts what one worker process uses between `start` and `stop`.
 
-    In a cohort each worker runs only in its turns: `pause` after one and `resume` before the next leave the others'
+    In a trial each worker runs only in its turns: `pause` after one and `resume` before the next leave the others'
     turns out. The worker may die at any time; what can't be read any more is none.
 
     Args:

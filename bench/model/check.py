@@ -18,13 +18,13 @@ class Check:
         status: PASS; WARN where a run works but its figures suffer; FAIL where it can't work; SKIP where
             there was nothing to look at.
         found: what was found; where the status is FAIL or WARN, this is the cause.
-        cure: what to do; empty where nothing needs doing.
+        fix: what to do; empty where nothing needs doing.
     """
 
     name: str
     status: Status
     found: str
-    cure: str = ""
+    fix: str = ""
 
 
 def guarded(name: str, look: Callable[[], Iterable[Check]]) -> Iterator[Check]:

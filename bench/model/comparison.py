@@ -76,7 +76,7 @@ class Comparison(Record):
     other: Side
     axis: str | None = Field(description="what is compared; none where the specs are the same")
     unit: Unit = Field("step", description="what the ratio is of: of examples where the two differ in examples a step")
-    paired: bool = Field(description="whether the two took turns in cohorts; else they were measured apart")
+    paired: bool = Field(description="whether the two took turns in trials; else they were measured apart")
     ratio: Interval | None = Field(None, description="the other's time over the base's")
     verdict: Word
     mean_ratio: Interval | None = Field(
@@ -84,7 +84,7 @@ class Comparison(Record):
     )
     threshold: float
     needed: int | None = Field(
-        None, description="cohorts (or processes a side) that would settle it, where it is undecided"
+        None, description="trials (or processes a side) that would settle it, where it is undecided"
     )
     phases: list[PhaseDifference] = Field(default_factory=list)
     break_even: BreakEven | None = None

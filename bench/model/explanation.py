@@ -13,16 +13,16 @@ from bench.model.spec import Loop
 
 
 class Part(Record):
-    """What lies between two neighbouring rungs."""
+    """What lies between two neighbouring levels."""
 
     name: str
     what: str
     upper: str = Field(description="loop that has it")
     lower: str = Field(description="loop that has not")
-    seconds: float = Field(description="of a step, mean over cohorts")
+    seconds: float = Field(description="of a step, mean over trials")
     share: Interval = Field(description="of the program's own step, at the level at which all of them hold together")
     measurable: bool = Field(description="whether the interval is clear of 0")
-    cure: str = Field("", description="what to change, where it takes much of the step")
+    fix: str = Field("", description="what to change, where it takes much of the step")
 
 
 class Named(NamedTuple):
@@ -30,7 +30,7 @@ class Named(NamedTuple):
 
     words: str
     option: str
-    cured: str = ""
+    fixes: str = ""
 
 
 class Gain(Record):
@@ -43,7 +43,7 @@ class Gain(Record):
         None, description="time after over before, at the level at which all of them hold together"
     )
     verdict: Word
-    cured: str = Field("", description="the cause that it takes away, where it is faster")
+    fixes: str = Field("", description="the cause that it takes away, where it is faster")
     failure: str | None = None
 
 
@@ -53,7 +53,7 @@ class Finding(Record):
     cause: str
     sentence: str
     evidence: str
-    cure: str = ""
+    fix: str = ""
     share: float | None = Field(
         None,
         description="of the step, at most; of an epoch or of the training, for what comes once in it; none where it "
@@ -77,27 +77,27 @@ class Explanation(Record):
     id: str
     label: str
     step_seconds: float = Field(description="of the program as it is")
-    cohorts: int
+    trials: int
     parts: list[Part]
-    rest_seconds: float = Field(description="of the lowest rung: computing, and what no rung takes away")
+    rest_seconds: float = Field(description="of the lowest level: computing, and what no level takes away")
     rest_share: Interval
-    lowest: str = Field(description="the lowest rung's loop")
+    lowest: str = Field(description="the lowest level's loop")
     gains: list[Gain]
     together: Gain | None = Field(None, description="all the changes that are faster, at once")
     findings: list[Finding] = Field(default_factory=list)
-    roofline: Roofline | None = Field(None, description="of the lowest rung")
+    roofline: Roofline | None = Field(None, description="of the lowest level")
     profile: Profile | None = Field(None, description="a trace of the program as it is (`--profile`)")
     disagreements: list[str] = Field(default_factory=list, description="where that trace and the ladder differ")
     tried_on: str = Field("", description="loop that the changes were tried on; empty where none was tried")
     fastest: Fastest | None = Field(None, description="none where nothing was faster than the program as it is")
-    missing: list[str] = Field(default_factory=list, description="rungs that do not apply or failed, and why")
-    doubts: list[str] = Field(default_factory=list, description="what its rungs warn of, and what it could not have")
+    missing: list[str] = Field(default_factory=list, description="levels that do not apply or failed, and why")
+    caveats: list[str] = Field(default_factory=list, description="what its levels warn of, and what it could not have")
 
     @property
     def rest(self) -> tuple[str, str]:
-        """What the lowest rung's time is, in a word and in a few."""
+        """What the lowest level's time is, in a word and in a few."""
         if self.lowest in BARE:
-            return "computing", "and what no rung takes away"
+            return "computing", "and what no level takes away"
         return "not divided", "since no barer loop was measured"
 
 

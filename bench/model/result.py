@@ -21,7 +21,7 @@ PHASES = (
 """In the order that a training meets them."""
 
 
-Purpose = Literal["run", "sweep", "rung", "change", "peaks"]
+Purpose = Literal["run", "sweep", "level", "change", "peaks"]
 
 
 class Record(BaseModel):
@@ -45,7 +45,7 @@ class Interval(Record):
     low: float | None = None
     high: float | None = None
     confidence: float = 0.95
-    n: int = Field(1, description="number of units (processes or cohorts) behind it")
+    n: int = Field(1, description="number of units (processes or trials) behind it")
 
     @property
     def relative_error(self) -> float | None:
@@ -61,7 +61,7 @@ class Block(Record):
     seconds: float = Field(description="wall time of the whole block, synchronisation included")
     steps: int = Field(ge=1)
     cpu_seconds: float = Field(description="CPU time that the worker's process used in it")
-    turn: int = Field(-1, description="position in the cohort's order of turns; -1 while warming up")
+    turn: int = Field(-1, description="position in the trial's order of turns; -1 while warming up")
 
     @property
     def step_seconds(self) -> float:
@@ -192,9 +192,9 @@ class Profile(Record):
 class ProcessSample(Record):
     """What one fresh worker process measured."""
 
-    cohort: int
+    trial: int
     place: int | None = Field(
-        0, description="position in which it was started within its cohort, from 0; none where several started at once"
+        0, description="position in which it was started within its trial, from 0; none where several started at once"
     )
     pid: int
     started: datetime
@@ -258,7 +258,7 @@ class Warned(Record):
 
     key: str
     message: str
-    cure: str = ""
+    fix: str = ""
 
 
 class Price(Record):
@@ -269,11 +269,11 @@ class Price(Record):
 
 
 class Stop(Record):
-    """Why no more cohorts were run."""
+    """Why no more trials were run."""
 
     reason: Literal["target", "max-time", "max-processes", "failed", "interrupted"]
-    cohorts: int
-    planned: int | None = Field(None, description="cohorts that the pilot said the target needs")
+    trials: int
+    planned: int | None = Field(None, description="trials that the pilot said the target needs")
     achieved: float | None = Field(
         None, description="relative error of the typical step, or of the ratio when specs are compared"
     )
@@ -309,7 +309,7 @@ class Result(Record):
     group: str = Field(description="id shared by the results whose workers took turns")
     purpose: Purpose = Field(
         "run",
-        description="measured by itself, as a point of a sweep, or as a rung, a change or the peaks of an explanation",
+        description="measured by itself, as a point of a sweep, or as a level, a change or the peaks of an explanation",
     )
     part_of: str | None = Field(None, description="id of the sweep or explanation that it belongs to")
     swept: Swept | None = None
@@ -320,8 +320,8 @@ class Result(Record):
     placement: Placement | None = None
     profile: Profile | None = None
     stop: Stop | None = None
-    took_turns: bool = Field(
-        True, description="false when memory did not hold the cohort, so whole processes took turns"
+    interleaved: bool = Field(
+        True, description="false when memory did not hold the trial, so whole processes took turns"
     )
     notes: list[str] = Field(
         default_factory=list, description="what the source article gets wrong, and what was read from the run"

@@ -51,8 +51,8 @@ class Progress:
         title: what is measured, such as "cifar on cpu, as-written".
         phase: what the worker does, such as "import", "warm-up" or "steady state".
         note: why that takes long, where it does.
-        cohort: which cohort of processes it is, from 1.
-        planned: how many cohorts it will take, once the pilot has told.
+        trial: which trial of processes it is, from 1.
+        planned: how many trials it will take, once the pilot has told.
         elapsed: seconds since this workload's first worker was started.
         budget: seconds that it may take (`--max-time`).
         estimates: what is known so far, one a spec.
@@ -62,7 +62,7 @@ class Progress:
     title: str
     phase: str
     note: str = ""
-    cohort: int = 1
+    trial: int = 1
     planned: int | None = None
     elapsed: float = 0.0
     budget: float = 0.0
@@ -93,8 +93,8 @@ class Now(Record):
     title: str = Field(description="what is measured, such as cifar on cpu, as-written")
     phase: str
     note: str = ""
-    cohort: int = Field(1, description="which cohort of processes it is, from 1")
-    planned: int | None = Field(None, description="cohorts that it will take, once that is known")
+    trial: int = Field(1, description="which trial of processes it is, from 1")
+    planned: int | None = Field(None, description="trials that it will take, once that is known")
     elapsed: float = Field(0.0, description="seconds since this workload's first worker was started")
     budget: float = Field(0.0, description="seconds that it may take")
     known: list[Known] = Field(default_factory=list)
@@ -106,7 +106,7 @@ class Now(Record):
             title=progress.title,
             phase=progress.phase,
             note=progress.note,
-            cohort=progress.cohort,
+            trial=progress.trial,
             planned=progress.planned,
             elapsed=progress.elapsed,
             budget=progress.budget,

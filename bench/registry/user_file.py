@@ -111,7 +111,7 @@ def load(file: Path) -> ModuleType:
         raise
     except (Exception, SystemExit) as error:
         del sys.modules[name]
-        raise WorkloadError(f"{file.name} does not import: {blame(error, file)}", _cure(error)) from error
+        raise WorkloadError(f"{file.name} does not import: {blame(error, file)}", _fix(error)) from error
     return module
 
 
@@ -220,7 +220,7 @@ def _place(found: Path, line: int, source: str, file: Path) -> str:
     return f"  {shown}, line {line}" + (f": {source.strip()}" if source.strip() else "")
 
 
-def _cure(error: BaseException) -> str:
+def _fix(error: BaseException) -> str:
     if isinstance(error, ModuleNotFoundError) and error.name:
         return f"Install {error.name.partition('.')[0]} into this environment, or correct the import."
     if isinstance(error, SystemExit):

@@ -108,7 +108,7 @@ def _stop(found: Stop) -> str:
         "interrupted": f"interrupted{reached}",
     }[found.reason]
     after = "" if found.seconds is None else f" in {numbers.time(found.seconds)}"
-    return f"{found.cohorts}{after}: {why}"
+    return f"{found.trials}{after}: {why}"
 
 
 def _measured(bracket: str) -> Callable[[Result], tuple[float, float] | None]:

@@ -79,7 +79,7 @@ def size(count: int) -> str:
 
 
 WIDE = 1000.0
-"""An interval that ends so many times its value away bounds nothing: two cohorts that lie far apart make one."""
+"""An interval that ends so many times its value away bounds nothing: two trials that lie far apart make one."""
 
 
 def factor(ratio: Interval) -> str:

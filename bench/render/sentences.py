@@ -91,7 +91,7 @@ def _verdict(found: Comparison, names: Mapping[str, str]) -> str:
     assert ratio is not None
     takes = f"{other} takes {numbers.times(ratio)} as long as {base} per {found.unit}"
     within = f"the difference is within {numbers.percent(found.threshold)}"
-    units = "cohorts" if found.paired else "processes a side"
+    units = "trials" if found.paired else "processes a side"
     more = f"; about {found.needed} {units} would settle it" if found.needed else ""
     seldom = f"; {told}" if (told := by_the_mean(found)) else ""
     said = {
@@ -110,7 +110,7 @@ def _seldom(found: Sequence[Comparison], names: Mapping[str, str]) -> Iterator[s
     if once:
         base = names[once[0].base.id]
         seen = [f"{names[each.other.id]} {numbers.factor(each.ratio)}" for each in once if each.ratio]
-        one = "one cohort" if all(each.paired for each in once) else "fewer than two processes a side"
+        one = "one trial" if all(each.paired for each in once) else "fewer than two processes a side"
         yield f"no verdict from {one}; seen was, as time per {once[0].unit} over that of {base}: {'; '.join(seen)}"
     if nothing:
         yield f"{listed(nothing)} and {names[found[0].base.id]} have no step time to compare"

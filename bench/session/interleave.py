@@ -1,4 +1,4 @@
-"""The timed part of a cohort: its workers take turns block by block, whoever waits suspended; one alone goes on."""
+"""The timed part of a trial: its workers take turns block by block, whoever waits suspended; one alone goes on."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Length = Callable[[int, float], int]
 """Told of the rounds that are due at least and the seconds that they took, says how many there should be."""
 
 
-def take_turns(pairs: Sequence[Pair], rng: random.Random, guarded: Guard, tell: Tell, length: Length) -> None:
+def interleave(pairs: Sequence[Pair], rng: random.Random, guarded: Guard, tell: Tell, length: Length) -> None:
     """Times the blocks of workers that are warmed up and suspended.
 
     Args:
@@ -39,7 +39,7 @@ def take_turns(pairs: Sequence[Pair], rng: random.Random, guarded: Guard, tell: 
         rng: draws the order of each round.
         guarded: around whatever a worker is asked to do.
         tell: of progress.
-        length: asked once of each cohort of several.
+        length: asked once of each trial of several.
     """
     if len(pairs) == 1 and len(pairs[0][1].sample.series) == 1:
         _alone(pairs[0], guarded, tell)
@@ -51,7 +51,7 @@ def _alone(pair: Pair, guarded: Guard, tell: Tell) -> None:
     """Several blocks at each order: nobody waits for a turn."""
     result, worker = pair
     with guarded(result, worker):
-        worker.resume()  # it waits suspended where the others of its cohort failed
+        worker.resume()  # it waits suspended where the others of its trial failed
         timed = 0.0
         while len(worker.sample.series[0].blocks) < BLOCKS:
             done = len(worker.sample.series[0].blocks)

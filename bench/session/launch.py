@@ -1,6 +1,6 @@
-"""Starting a cohort's workers: one by one, so that each start is measured alone, or at once where starts are known.
+"""Starting a trial's workers: one by one, so that each start is measured alone, or at once where starts are known.
 
-TensorFlow's import and Keras' preparations use one core mostly, so on several cores a cohort that starts at once is
+TensorFlow's import and Keras' preparations use one core mostly, so on several cores a trial that starts at once is
 there in a fraction of the time. Whoever is ready waits suspended; warming up and measuring are done alone and in turns,
 as ever. Memory decides too: what it does not hold together is measured one after another.
 """
@@ -50,7 +50,7 @@ def one_by_one(session: Session, order: Sequence[Result]) -> list[tuple[Result, 
         ):
             together = False
             for each in session.results:
-                each.took_turns = False
+                each.interleaved = False
             for pair in pairs:  # those that were started already have their turn before the others begin
                 session.measure([pair])
             pairs = []
@@ -66,8 +66,8 @@ def may_coincide(order: Sequence[Result]) -> bool:
     """Whether these may start at once: all are known to fit into memory, and no two would choose kernels on a GPU."""
     peaks = [max((s.telemetry.peak_rss_bytes or 0 for s in r.samples if s.telemetry), default=0) for r in order]
     on_devices = sum(result.spec.backend != "cpu" for result in order)
-    took_turns = all(result.took_turns for result in order)
-    return len(order) > 1 and on_devices <= 1 and took_turns and all(peaks) and fit(sum(peaks))
+    interleaved = all(result.interleaved for result in order)
+    return len(order) > 1 and on_devices <= 1 and interleaved and all(peaks) and fit(sum(peaks))
 
 
 def at_once(session: Session, order: Sequence[Result]) -> list[tuple[Result, Sampling]]:

@@ -1,9 +1,9 @@
-"""How long a cohort's turns go on: as long as more of them tell more than the next cohort would.
+"""How long a trial's turns go on: as long as more of them tell more than the next trial would.
 
-A ratio varies within a cohort, from block to block, and between cohorts, from process to process. More rounds lessen
-the first, more cohorts both, but a cohort must start its processes first. With s² the variance of a round's ratio, b²
-that between cohorts, and the seconds that starting and a round take, the error after a given time is least with
-√(start / round · s² / b²) rounds a cohort (T. Kalibera, R. Jones: Rigorous benchmarking in reasonable time, 2013). Only
+A ratio varies within a trial, from block to block, and between trials, from process to process. More rounds lessen
+the first, more trials both, but a trial must start its processes first. With s² the variance of a round's ratio, b²
+that between trials, and the seconds that starting and a round take, the error after a given time is least with
+√(start / round · s² / b²) rounds a trial (T. Kalibera, R. Jones: Rigorous benchmarking in reasonable time, 2013). Only
 variances decide, never which side is ahead, so nothing is biased by it.
 """
 
@@ -17,27 +17,27 @@ from bench.analyse import stats
 from bench.model.result import Block, Result
 
 SUBSETS = 4
-"""Interleaved parts of a cohort's rounds, whose ratios tell what one round's varies by."""
+"""Interleaved parts of a trial's rounds, whose ratios tell what one round's varies by."""
 
 LEAST_BETWEEN = 0.005
-"""What ratios vary by between cohorts at least, as a share: it can't be told from a few of them."""
+"""What ratios vary by between trials at least, as a share: it can't be told from a few of them."""
 
 
 def rounds(
-    pairs: Iterable[tuple[Result, Result]], done: int, seconds: float, start_seconds: float, cohort_seconds: float
+    pairs: Iterable[tuple[Result, Result]], done: int, seconds: float, start_seconds: float, trial_seconds: float
 ) -> int:
-    """Rounds that this cohort should have.
+    """Rounds that this trial should have.
 
     Args:
-        pairs: which results are compared, this cohort's blocks so far among theirs.
+        pairs: which results are compared, this trial's blocks so far among theirs.
         done: rounds that it had; it never has fewer.
         seconds: that they took.
         start_seconds: what it took to start its workers.
-        cohort_seconds: what it may take in all, so that there is time for enough cohorts.
+        trial_seconds: what it may take in all, so that there is time for enough trials.
     """
     one = seconds / done
     wanted = max((_wanted(base, other, start_seconds / one) for base, other in pairs), default=0.0)
-    return max(done, math.floor(min(wanted, (cohort_seconds - start_seconds) / one)))
+    return max(done, math.floor(min(wanted, (trial_seconds - start_seconds) / one)))
 
 
 def _wanted(base: Result, other: Result, start: float) -> float:

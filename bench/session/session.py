@@ -1,9 +1,9 @@
-"""The session: cohorts of workers that take turns, until the answer is as sure as asked for.
+"""The session: trials of workers that take turns, until the answer is as sure as asked for.
 
 The parent conducts, and works only between blocks: it draws progress, writes results, and sleeps while a
 block is timed. Where specs are compared, their workers are started one after another, so that each start
 is measured alone, and at once when the starts are known; then they take turns block by block in random
-order; whoever waits is suspended. Every result is on disk before the next cohort starts.
+order; whoever waits is suspended. Every result is on disk before the next trial starts.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from bench.model.plan import Group
 from bench.model.result import Failure, Price, Purpose, Result, Stop
 from bench.model.run_state import Estimate, Listener, Measured, Progress
 from bench.session import launch, one_off, rounds, stopping
-from bench.session.interleave import take_turns
+from bench.session.interleave import interleave
 from bench.session.worker_process import WorkerEnded
 from bench.session.worker_sample import Sampling
 from bench.signals import whole
@@ -36,9 +36,9 @@ from bench.version import __version__
 Save = Callable[[Result], Path]
 
 PHASED = 3
-"""Cohorts of a run whose starts are measured, each alone; from then on workers start at once, which takes less time.
+"""Trials of a run whose starts are measured, each alone; from then on workers start at once, which takes less time.
 
-Where `--max-time` would not hold a pilot of such cohorts, only the first is.
+Where `--max-time` would not hold a pilot of such trials, only the first is.
 """
 
 
@@ -48,11 +48,11 @@ class Session:
     Args:
         group: specs whose workers take turns.
         settings: targets and caps.
-        save: writes a result; called after each cohort.
+        save: writes a result; called after each trial.
         listener: told of progress, only between blocks.
         new_id: makes the results' ids.
         purpose: what the results are for, and the id of what they belong to.
-        pilot: cohorts that there are at least.
+        pilot: trials that there are at least.
         confidence: level of the intervals that will be published.
     """
 
@@ -76,11 +76,11 @@ class Session:
         self.rng = random.Random(secrets.randbits(64))
         self.begun = time.monotonic()
         self.target = settings.threshold if len(group.planned) > 1 else settings.target_error
-        self.pairs = {"rung": stopping.neighbours, "change": stopping.with_the_first}.get(purpose[0], within_group)
+        self.pairs = {"level": stopping.neighbours, "change": stopping.with_the_first}.get(purpose[0], within_group)
         self.confidence = confidence
         self.answered = 0.0
-        self.cohort = 0
-        self.cohort_begun = self.begun
+        self.trial = 0
+        self.trial_begun = self.begun
         self.first_seconds = 0.0
         self.needed: int | None = None
         self.workers: list[Sampling] = []
@@ -111,13 +111,13 @@ class Session:
         ]
 
     def run(self) -> list[Result]:
-        """Cohorts until a target or a cap; then the whole training, where asked for.
+        """Trials until a target or a cap; then the whole training, where asked for.
 
         Raises:
             Interrupted: by SIGINT or SIGTERM; what was measured is in the results, which are saved as partial.
         """
         try:
-            reason = self._cohorts()
+            reason = self._trials()
             self.answered = time.monotonic() - self.begun
             self._extra()
         except Interrupted:
@@ -135,15 +135,15 @@ class Session:
             result.failure = failure
         self._conclude("failed")
 
-    def _cohorts(self) -> str:
+    def _trials(self) -> str:
         while True:
-            self.cohort_begun = time.monotonic()
-            self.cohort += 1
-            self._one_cohort()
+            self.trial_begun = time.monotonic()
+            self.trial += 1
+            self._one_trial()
             for result in self.results:
                 summary.summarise(result, self._of(result).total_steps, self._of(result).examples)
                 self.save(result)
-            took = time.monotonic() - self.cohort_begun
+            took = time.monotonic() - self.trial_begun
             self.first_seconds = self.first_seconds or took
             reason = self._stop(took)
             if reason:
@@ -152,8 +152,8 @@ class Session:
     def _of(self, result: Result) -> Any:
         return next(p for p in self.planned if p.spec.key == result.key)
 
-    def _stop(self, cohort_seconds: float) -> str | None:
-        """Why no further cohort is needed or possible; none to go on."""
+    def _stop(self, trial_seconds: float) -> str | None:
+        """Why no further trial is needed or possible; none to go on."""
         if not self._open():
             return "failed"
         reached = stopping.reached(self._open(), self.target, self.pairs, self.confidence)
@@ -161,7 +161,7 @@ class Session:
         if reached and reached.needed:
             self.needed = min(max(stopping.least(reached, self.pilot), reached.needed), self.settings.max_processes)
         elapsed = time.monotonic() - self.begun
-        return stopping.reason(reached, self.cohort, elapsed, cohort_seconds, self._limits(), self.pilot)
+        return stopping.reason(reached, self.trial, elapsed, trial_seconds, self._limits(), self.pilot)
 
     def _limits(self) -> RunSettings:
         """The settings with the `--max-time` that holds by now."""
@@ -173,17 +173,17 @@ class Session:
         """Results whose workers have not failed."""
         return [result for result in self.results if result.failure is None]
 
-    def _one_cohort(self) -> None:
+    def _one_trial(self) -> None:
         """One worker of each spec, all alive together, taking turns; or one after another where memory is short."""
         order = self._starts(self._open())
         known = PHASED if self.results[0].purpose == "run" and self._roomy(self.first_seconds) else 1
-        start = launch.at_once if self.cohort > known and launch.may_coincide(order) else launch.one_by_one
+        start = launch.at_once if self.trial > known and launch.may_coincide(order) else launch.one_by_one
         pairs = start(self, order)
         if pairs:
             self.measure(pairs)
 
     def _roomy(self, seconds: float) -> bool:
-        """Whether there is time for more than a verdict, if a cohort takes so long; one spec has its own cap."""
+        """Whether there is time for more than a verdict, if a trial takes so long; one spec has its own cap."""
         return len(self.results) == 1 or stopping.roomy(seconds, self.settings, self.pilot)
 
     def _starts(self, results: list[Result]) -> list[Result]:
@@ -191,7 +191,7 @@ class Session:
 
         Whoever is started first is slower by itself (`bench.analyse.stats.Contrast.adjusted`).
         """
-        turn = (self.cohort - 1) % len(results)
+        turn = (self.trial - 1) % len(results)
         if turn == 0 or len(self.order) != len(results):
             self.order = self.rng.sample(results, len(results))
         return self.order[turn:] + self.order[:turn]
@@ -215,7 +215,7 @@ class Session:
 
         with whole():  # a worker that is started is one that `_abandon` knows
             worker = Sampling(
-                result.spec, self.cohort, variables, self.settings.worker_timeout, tell, full, place, self.load
+                result.spec, self.trial, variables, self.settings.worker_timeout, tell, full, place, self.load
             )
             self.workers = [*(each for each in self.workers if each.alive), worker]
             result.samples.append(worker.sample)
@@ -223,36 +223,36 @@ class Session:
 
     def measure(self, pairs: list[tuple[Result, Sampling]]) -> None:
         """Blocks in turns, then each worker's latency pass and end, alone."""
-        start_seconds = time.monotonic() - self.cohort_begun
+        start_seconds = time.monotonic() - self.trial_begun
 
         def length(done: int, seconds: float) -> int:
             compared = self.pairs([result for result, worker in pairs if worker.sample.failure is None])
-            budget = 1.5 * start_seconds  # where there are many specs, and few cohorts of each
+            budget = 1.5 * start_seconds  # where there are many specs, and few trials of each
             if self.results[0].purpose == "run":
                 elapsed, took = time.monotonic() - self.begun, start_seconds + seconds
-                budget = stopping.cohort_seconds(self.cohort, elapsed, took, self.settings, self.pilot)
+                budget = stopping.trial_seconds(self.trial, elapsed, took, self.settings, self.pilot)
             return rounds.rounds(compared, done, seconds, start_seconds, budget)
 
-        take_turns(pairs, self.rng, self.guarded, lambda result, phase: self._tell(result, phase, ""), length)
+        interleave(pairs, self.rng, self.guarded, lambda result, phase: self._tell(result, phase, ""), length)
         base = self.results[0]
         for result, worker in sorted(pairs, key=lambda pair: pair[0] is not base):
             if worker.sample.failure is None:
                 with self.guarded(result, worker):
                     worker.resume()
                     steps = len(worker.sample.series) == 1 and result.spec.loop != "fused"
-                    inspect = result.purpose == "rung" and not result.samples[:-1]  # once is enough
+                    inspect = result.purpose == "level" and not result.samples[:-1]  # once is enough
                     stages = inspect and (result is base or not self._knows_stages())
                     worker.finish(
                         prove=result.placement is None,
                         latency=steps,
                         inspect=inspect,
                         stages=stages,
-                        waits=self._roomy(time.monotonic() - self.cohort_begun),
+                        waits=self._roomy(time.monotonic() - self.trial_begun),
                     )
                     self._accept(result, worker)
 
     def _knows_stages(self) -> bool:
-        """Whether a rung has timed its pipeline's stages, which are the others' too; the program's own come first."""
+        """Whether a level has timed its pipeline's stages, which are the others' too; the program's own come first."""
         return any("pipeline" in sample.facts for result in self.results for sample in result.samples)
 
     def _accept(self, result: Result, worker: Sampling) -> None:
@@ -280,9 +280,9 @@ class Session:
             self.save(result)
 
     def _extra(self) -> None:
-        """What is not measured in cohorts, once each; of an explanation's rungs only the program as it is."""
+        """What is not measured in trials, once each; of an explanation's levels only the program as it is."""
         for result in self._open():
-            if result.purpose == "rung" and result is not self.results[0]:
+            if result.purpose == "level" and result is not self.results[0]:
                 continue
             if self.settings.full:
                 one_off.train(self, result)
@@ -304,7 +304,7 @@ class Session:
             summary.summarise(result, planned.total_steps, planned.examples)
             result.stop = Stop(
                 reason=reason if result.failure is None else "failed",
-                cohorts=self.cohort,
+                trials=self.trial,
                 planned=self.needed,
                 achieved=reached.error if reached else None,
                 target=self.target,
@@ -329,7 +329,7 @@ class Session:
                 title=result.spec.label,
                 phase=phase,
                 note=note,
-                cohort=self.cohort,
+                trial=self.trial,
                 planned=self.needed,
                 elapsed=time.monotonic() - self.begun,
                 budget=self._limits().max_time,

@@ -1,7 +1,7 @@
-"""When to stop: enough cohorts for the target, by what a pilot of them varied, or a cap.
+"""When to stop: enough trials for the target, by what a pilot of them varied, or a cap.
 
 One spec stops when its typical step is known to `--target-error`. Specs that are compared stop when the verdict on
-each as against the first is settled, whatever their levels do meanwhile. Who looks after each cohort and stops at
+each as against the first is settled, whatever their levels do meanwhile. Who looks after each trial and stops at
 the first interval that decides is wrong more often than that interval's level says, so looking asks for more
 (`LOOK`) than what is published, and for more still who looks before the pilot is over (`CLEAR`).
 """
@@ -19,7 +19,7 @@ from bench.config.settings import RunSettings
 from bench.model.result import Projection, Result
 
 PILOT = 5
-"""Cohorts whose variance tells how many the target needs."""
+"""Trials whose variance tells how many the target needs."""
 
 PILOT_SECONDS = 90.0
 """In which they should be done, however many would follow."""
@@ -28,7 +28,7 @@ IN_TIME = 0.95
 """Share of that time in which they are planned, for none takes just as long as the one before."""
 
 COMPARING_SECONDS = 300.0
-"""After which no more cohorts of several are started, unless `--max-time` says otherwise: that two are the same takes
+"""After which no more trials of several are started, unless `--max-time` says otherwise: that two are the same takes
 several times as many as that they differ."""
 
 SOONER = 5
@@ -43,8 +43,8 @@ LOOK = 0.99
 CLEAR = 0.999
 """Level at which it need not wait for the pilot's end: where one is twice as fast, say."""
 
-CLEAR_COHORTS = 3
-"""Cohorts that there are even so, as many as have their starts measured."""
+CLEAR_TRIALS = 3
+"""Trials that there are even so, as many as have their starts measured."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Reached:
 
     Args:
         error: the worst relative half-width of a 95% interval.
-        needed: cohorts that the target needs, as the variance so far has it; none where no number is enough.
+        needed: trials that the target needs, as the variance so far has it; none where no number is enough.
         settled: whether that is enough to stop looking.
         decided: whether the published intervals decide, which ask for less, since they are looked at once.
         clear: whether a comparison is settled so clearly that no pilot is needed.
@@ -83,7 +83,7 @@ def neighbours(results: Sequence[Result]) -> Iterable[tuple[Result, Result]]:
 def reached(
     results: Sequence[Result], target: float, pairs: Pairs = with_the_first, confidence: float = stats.CONFIDENCE
 ) -> Reached | None:
-    """What is known after the cohorts so far; none before there are two.
+    """What is known after the trials so far; none before there are two.
 
     Args:
         results: of one spec, or of those that are compared with the first of them.
@@ -145,52 +145,52 @@ def soon(settings: RunSettings, projection: Projection | None) -> RunSettings:
 
 
 def least(known: Reached, pilot: int = PILOT) -> int:
-    """Cohorts that there must be at least, unless a cap comes first."""
-    return min(pilot, CLEAR_COHORTS) if known.clear else pilot
+    """Trials that there must be at least, unless a cap comes first."""
+    return min(pilot, CLEAR_TRIALS) if known.clear else pilot
 
 
-def cohort_seconds(cohort: int, elapsed: float, took: float, settings: RunSettings, pilot: int = PILOT) -> float:
-    """What a cohort may take, so that a pilot of them is over in time; what a cap leaves is shared by those that fit.
+def trial_seconds(trial: int, elapsed: float, took: float, settings: RunSettings, pilot: int = PILOT) -> float:
+    """What a trial may take, so that a pilot of them is over in time; what a cap leaves is shared by those that fit.
 
     Args:
-        cohort: its number, from 1 on.
+        trial: its number, from 1 on.
         elapsed: seconds of the run so far.
-        took: seconds of this cohort so far, which has had the fewest turns, as another would take.
+        took: seconds of this trial so far, which has had the fewest turns, as another would take.
         settings: the caps.
-        pilot: cohorts that there should be.
+        pilot: trials that there should be.
     """
     cap = IN_TIME * min(PILOT_SECONDS, settings.max_time)
-    if cohort == 1 or cohort >= pilot:
+    if trial == 1 or trial >= pilot:
         return cap / pilot
     left = max(0.0, cap - elapsed)
-    others = min(pilot - cohort, int(left / took))
-    if others < pilot - cohort and settings.max_time > PILOT_SECONDS:
+    others = min(pilot - trial, int(left / took))
+    if others < pilot - trial and settings.max_time > PILOT_SECONDS:
         return took  # the run goes on
     return took + (left - others * took) / (others + 1)
 
 
 def roomy(seconds: float, settings: RunSettings, pilot: int = PILOT) -> bool:
-    """Whether there is time for a pilot whose cohorts take so long each."""
+    """Whether there is time for a pilot whose trials take so long each."""
     return pilot * seconds <= settings.max_time
 
 
 def reason(
-    known: Reached | None, cohorts: int, elapsed: float, last: float, settings: RunSettings, pilot: int = PILOT
+    known: Reached | None, trials: int, elapsed: float, last: float, settings: RunSettings, pilot: int = PILOT
 ) -> str | None:
     """Why to stop now; none to go on.
 
     Args:
         known: what is known so far.
-        cohorts: how many there were.
+        trials: how many there were.
         elapsed: seconds since the first one's start.
         last: seconds that the last one took, as the next one will.
         settings: the caps.
-        pilot: cohorts that there are at least, where it is not clear before.
+        pilot: trials that there are at least, where it is not clear before.
     """
-    if known is not None and known.settled and cohorts >= least(known, pilot):
+    if known is not None and known.settled and trials >= least(known, pilot):
         return "target"
-    if cohorts >= settings.max_processes:
+    if trials >= settings.max_processes:
         return "max-processes"
-    if elapsed > settings.max_time or (cohorts >= 2 and elapsed + last > settings.max_time):
+    if elapsed > settings.max_time or (trials >= 2 and elapsed + last > settings.max_time):
         return "max-time"
     return None

@@ -49,19 +49,19 @@ class Sampling:
 
     Args:
         spec: what it measures.
-        cohort: number of the cohort it belongs to.
+        trial: number of the trial it belongs to.
         environment: variables the backend wants set before TensorFlow is imported.
         timeout: seconds of silence that count as hung.
         tell: called with the phase and a note whenever the phase changes.
         full: train the whole program instead.
-        place: position in which it is started within its cohort; none where several start at once.
+        place: position in which it is started within its trial; none where several start at once.
         load_before: the machine's load average before anything of ours ran.
     """
 
     def __init__(
         self,
         spec: Spec,
-        cohort: int,
+        trial: int,
         environment: dict[str, str],
         timeout: float,
         tell: Callable[[str, str], None],
@@ -73,9 +73,7 @@ class Sampling:
         self.tell = tell
         tell("starting", "")
         self.handle = Handle(spec, environment, timeout, full)
-        self.sample = ProcessSample(
-            cohort=cohort, place=place, pid=self.handle.process.pid, started=self.handle.started
-        )
+        self.sample = ProcessSample(trial=trial, place=place, pid=self.handle.process.pid, started=self.handle.started)
         self.steps: dict[str, int] = {}
         self.meter = Meter(self.handle.process.pid, spec.backend, load_before=load_before)
         self.alive = True
@@ -169,7 +167,7 @@ class Sampling:
         """One block of each series; returns the seconds that were timed.
 
         Args:
-            turn: position in the cohort's order of turns.
+            turn: position in the trial's order of turns.
             lead: whether the worker was suspended before, so that some untimed steps go first.
         """
         timed = 0.0

@@ -1,4 +1,4 @@
-"""An explanation's runs: the ladder, single changes, and all that helped at once, each in cohorts of their own."""
+"""An explanation's runs: the ladder, single changes, and all that helped at once, each in trials of their own."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bench import registry
 from bench.analyse import stats
 from bench.analyse.explain.findings import findings, shares_by_changes
 from bench.analyse.explain.fixed_cost import fixed_cost
-from bench.analyse.explain.ladder import doubts, gains, ladder, largest_first, simultaneous
+from bench.analyse.explain.ladder import caveats, gains, ladder, largest_first, simultaneous
 from bench.analyse.explain.profile_check import disagreements
 from bench.analyse.explain.utilization import under_the_roof
 from bench.analyse.roofline import roofline
@@ -31,14 +31,14 @@ from bench.study.plan import plan
 from bench.study.recommend import Tried, fastest
 from bench.whatif.catalogue import Change, changed, changes, from_outside, rows_of
 
-PILOTS = {"rung": 5, "change": 3}
-"""Cohorts at least: a rung's share of the step is judged with its neighbours', a change by itself."""
+PILOTS = {"level": 5, "change": 3}
+"""Trials at least: a level's share of the step is judged with its neighbours', a change by itself."""
 
 SECONDS = 300.0
-"""After which no more cohorts of a part are started, unless `--max-time` says otherwise: they are large."""
+"""After which no more trials of a part are started, unless `--max-time` says otherwise: they are large."""
 
 TOGETHER = 4
-"""Changes that take turns with the base in one cohort: more workers at once take more memory and longer turns."""
+"""Changes that take turns with the base in one trial: more workers at once take more memory and longer turns."""
 
 
 @dataclass
@@ -53,7 +53,7 @@ class Explaining:
         new_id: makes ids.
 
     Attributes:
-        found: what is known so far, once a cohort of the ladder is measured; where it is interrupted, with what was
+        found: what is known so far, once a trial of the ladder is measured; where it is interrupted, with what was
             found until then.
     """
 
@@ -89,12 +89,12 @@ class Explaining:
                 f"{base.spec.title} has no steps: it times several things one by one", "`devbench run` shows them."
             )
         compiled = self._compiled(base)
-        rungs, missing = self._rungs(base, resolved, compiled)
+        levels, missing = self._levels(base, resolved, compiled)
         try:
-            results = self._session(rungs, "rung")
+            results = self._session(levels, "level")
         except Interrupted:
             with suppress(RunFailed):
-                self._climb(base, self.results[-len(rungs) :], missing)
+                self._climb(base, self.results[-len(levels) :], missing)
                 self._cut_short(with_changes)
             raise
         found, measured = self._climb(base, results, missing)
@@ -113,7 +113,7 @@ class Explaining:
     def _climb(
         self, base: Planned, results: Sequence[Result], missing: Sequence[str]
     ) -> tuple[Explanation, list[Result]]:
-        """What the rungs say, and those of them that could be measured.
+        """What the levels say, and those of them that could be measured.
 
         Raises:
             RunFailed: the program as it is was not measured.
@@ -130,7 +130,7 @@ class Explaining:
         found.roofline = roofline(lowest, peaks) if peaks else None
         if found.roofline is None:
             lacking = "its operations or bytes" if peaks else "the machine's peaks"
-            found.doubts.append(f"there is no roofline: {lacking} could not be told")
+            found.caveats.append(f"there is no roofline: {lacking} could not be told")
         if found.roofline is not None:
             found.findings += under_the_roof(found.roofline, found.rest_share.value)
 
@@ -156,7 +156,7 @@ class Explaining:
             lacks = f"{len(found.gains)} of {len(self.options)} changes were tried"
         else:
             lacks = "the changes that help were not measured together"
-        found.doubts.insert(0, f"it was interrupted: {lacks}")
+        found.caveats.insert(0, f"it was interrupted: {lacks}")
 
     def _compiled(self, base: Planned) -> bool:
         """Whether XLA compiles the program as it is; where it decides for itself one process is started to see."""
@@ -167,16 +167,16 @@ class Explaining:
 
     def _ladder(self, base: Planned, measured: Sequence[Result], missing: list[str]) -> Explanation:
         try:
-            parts, rest, cohorts = ladder(measured)
+            parts, rest, trials = ladder(measured)
         except ValueError:
             raise RunFailed(
-                f"{base.spec.label} could not be measured with all its rungs", "Their results say why."
+                f"{base.spec.label} could not be measured with all its levels", "Their results say why."
             ) from None
         found = Explanation(
             id=self.id,
             label=base.spec.label,
             step_seconds=stats.interval(list(stats.process_values(measured[0]).values())).value,
-            cohorts=cohorts,
+            trials=trials,
             parts=parts,
             rest_seconds=stats.interval(list(stats.process_values(measured[-1]).values())).value,
             rest_share=rest,
@@ -185,10 +185,10 @@ class Explaining:
             findings=findings(list(measured), parts),
             missing=missing,
             profile=measured[0].profile,
-            doubts=doubts(measured),
+            caveats=caveats(measured),
         )
         if self.settings.full:
-            found.doubts.append("--full was left out, since an explanation trains nothing to its end: `run` does")
+            found.caveats.append("--full was left out, since an explanation trains nothing to its end: `run` does")
         if found.profile is not None:
             found.disagreements = disagreements(found.profile, parts, rest, found.step_seconds)
         return found
@@ -212,9 +212,9 @@ class Explaining:
             raise NotApplicable(f"{self.workload} has the cases {cases}", f"Name one: --case {specs[0].spec.case}")
         return specs[0]
 
-    def _rungs(self, base: Planned, resolved: Resolved, compiled: bool) -> tuple[list[Planned], list[str]]:
+    def _levels(self, base: Planned, resolved: Resolved, compiled: bool) -> tuple[list[Planned], list[str]]:
         """The loops from the base's own downwards that apply, compiled as it is, and why the others do not."""
-        rungs, missing = [base], []
+        levels, missing = [base], []
         for loop in LOOPS[LOOPS.index(base.spec.loop) + 1 :]:
             reason = registry.applicable(resolved.offers, resolved.not_loops, loop)
             if loop == "fit" and "step" in resolved.offers:
@@ -222,18 +222,18 @@ class Explaining:
             if reason:
                 missing.append(f"{loop}: {reason}")
                 continue
-            rungs.append(replace(base, spec=base.spec.model_copy(update={"loop": loop, "xla": compiled})))
-        return rungs, missing
+            levels.append(replace(base, spec=base.spec.model_copy(update={"loop": loop, "xla": compiled})))
+        return levels, missing
 
     def _session(
         self, planned: Sequence[Planned], purpose: Any, changed: Mapping[str, Any] = MappingProxyType({})
     ) -> list[Result]:
         group = Group(self.workload, tuple(planned))
-        whole = {} if purpose == "rung" else {"profile": None}
+        whole = {} if purpose == "level" else {"profile": None}
         settings = self.settings.model_copy(update={"full": False, **whole, **changed})
-        level = simultaneous(len(self.options)) if purpose == "change" else stats.CONFIDENCE
+        confidence = simultaneous(len(self.options)) if purpose == "change" else stats.CONFIDENCE
         session = Session(
-            group, settings, self.save, self.listener, self.new_id, (purpose, self.id), PILOTS[purpose], level
+            group, settings, self.save, self.listener, self.new_id, (purpose, self.id), PILOTS[purpose], confidence
         )
         self.results += session.results
         session.run()

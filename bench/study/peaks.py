@@ -18,7 +18,7 @@ from bench.model.run_state import Listener
 from bench.session.session import Save, Session
 from bench.study.plan import plan
 
-COHORTS = 3
+TRIALS = 3
 
 KEPT_SECONDS = 7 * 24 * 3600.0
 """After which they are measured again: the week they were measured in may have been a bad one."""
@@ -48,11 +48,11 @@ def peaks_for(
         "param": {} if spec.backend == "cpu" else GPU_PARAMS,
         "case": (), "loop": (), "xla": "auto", "dtype": "float32", "compare": False, "change": (),
         "full": False, "profile": None,
-        "threads": spec.threads.intra, "backend": (spec.backend,), "max_processes": COHORTS,
+        "threads": spec.threads.intra, "backend": (spec.backend,), "max_processes": TRIALS,
     }  # fmt: skip
     asked = settings.model_copy(update=changed)
     (group,) = plan(["peaks"], asked)
-    session = Session(group, asked, save, listener, new_id, ("peaks", result.part_of), COHORTS)
+    session = Session(group, asked, save, listener, new_id, ("peaks", result.part_of), TRIALS)
     session.run()
     found = peaks_of(session.results[0])
     if found is not None:

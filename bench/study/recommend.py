@@ -28,37 +28,37 @@ class Tried(NamedTuple):
 
 
 def fastest(workload: str, settings: RunSettings, measured: Sequence[Result], tried: Sequence[Tried]) -> Fastest | None:
-    """The fastest of rungs, changes and all that helped at once, as against the program as it is.
+    """The fastest of levels, changes and all that helped at once, as against the program as it is.
 
-    Changes were tried on one rung, so their ratio is taken together with that rung's own.
+    Changes were tried on one level, so their ratio is taken together with that level's own.
 
     Args:
         workload: name or file.
         settings: as the explanation was asked for.
-        measured: the rungs, the program as it is first.
+        measured: the levels, the program as it is first.
         tried: all changes.
     """
     base = measured[0]
     found: list[tuple[stats.Contrast, str, str, str, Spec]] = []
-    ratios = {base.spec.loop: stats.Contrast(0.0, 0.0, math.inf, base.stop.cohorts if base.stop else 2)}
-    for rung in measured[1:]:
-        contrast = stats.within(base, rung)
+    ratios = {base.spec.loop: stats.Contrast(0.0, 0.0, math.inf, base.stop.trials if base.stop else 2)}
+    for level in measured[1:]:
+        contrast = stats.within(base, level)
         if contrast is not None:
-            ratios[rung.spec.loop] = contrast
-            found.append((contrast, f"loop {rung.spec.loop}", "step", "", rung.spec))
+            ratios[level.spec.loop] = contrast
+            found.append((contrast, f"loop {level.spec.loop}", "step", "", level.spec))
     for named, before, after in tried:
         unit, contrast = gain_of(before, after)
-        rung_ratio = ratios.get(before.spec.loop)
-        if contrast is not None and rung_ratio is not None and after.failure is None:
+        level_ratio = ratios.get(before.spec.loop)
+        if contrast is not None and level_ratio is not None and after.failure is None:
             words = named.words if before.spec.loop == base.spec.loop else f"loop {before.spec.loop} {named.words}"
-            found.append((rung_ratio.plus(contrast), words, unit, named.option, before.spec))
-    level = simultaneous(len(found))  # the best of so many would else be found by chance
-    faster = [each for each in found if verdict(each[0].ratio(level), settings.threshold) == "faster"]
+            found.append((level_ratio.plus(contrast), words, unit, named.option, before.spec))
+    confidence = simultaneous(len(found))  # the best of so many would else be found by chance
+    faster = [each for each in found if verdict(each[0].ratio(confidence), settings.threshold) == "faster"]
     if not faster:
         return None
     contrast, words, unit, option, spec = min(faster, key=lambda each: each[0].mean)
     command = _command(workload, settings, spec, option)
-    return Fastest(words=words, unit=unit, times=stats.inverse(contrast.ratio(level)), command=command)
+    return Fastest(words=words, unit=unit, times=stats.inverse(contrast.ratio(confidence)), command=command)
 
 
 def _command(workload: str, settings: RunSettings, spec: Spec, option: str) -> str:

@@ -27,7 +27,7 @@ from bench.session.session import Save, Session
 from bench.study.plan import plan
 
 PILOT = 3
-"""Cohorts of a point: its neighbours tell of it too."""
+"""Trials of a point: its neighbours tell of it too."""
 
 CLOSE = 1.1
 """Neighbours nearer than this factor need no point between them; of 0 a neighbour within a tenth of the axis."""
@@ -51,7 +51,7 @@ class Sweeping:
         save: writes a result.
         listener: told of progress.
         new_id: makes ids.
-        point_time: seconds after which no more cohorts of a point are started; the whole sweep has `max_time`.
+        point_time: seconds after which no more trials of a point are started; the whole sweep has `max_time`.
     """
 
     workload: str

@@ -1,4 +1,4 @@
-"""The single changes that an explanation tries: what each is, what it would cure, and how it is asked for."""
+"""The single changes that an explanation tries: what each is, what it would fix, and how it is asked for."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bench.model.result import Result
 from bench.model.spec import CHANGES, Spec, Threads
 from bench.model.spec import Change as ChangeName
 
-CURED: dict[ChangeName, str] = {
+FIXES: dict[ChangeName, str] = {
     "cache": "making the same batches again each epoch",
     "prefetch": "input that is not made ahead",
     "parallel-map": "maps one at a time",
@@ -21,7 +21,7 @@ CURED: dict[ChangeName, str] = {
     "without-metrics": "metrics reckoned at each step",
     "graph": "eager execution",
 }
-"""What a change from outside cures, where it helps."""
+"""What a change from outside fixes, where it helps."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Change:
     """One thing changed of a spec.
 
     Args:
-        named: what it is in words, how it is asked for, and what it cures where it helps.
+        named: what it is in words, how it is asked for, and what it fixes where it helps.
         kind: of changes of one kind only the best is taken.
         update: the spec's fields.
         examples: factor by which the examples of a step grow.
@@ -63,7 +63,7 @@ def changes(
     found = [*_batches(spec, rows), *([] if own else _compiled(compiled)), *_dtypes(spec, not_dtypes)]
     for name in offered:
         update = {"changes": (*spec.changes, name)}
-        found.append(Change(Named(CHANGES[name], f"--change {name}", CURED[name]), name, update))
+        found.append(Change(Named(CHANGES[name], f"--change {name}", FIXES[name]), name, update))
     return [*found, *_threads(spec), *_kernels(spec)]
 
 
@@ -90,8 +90,8 @@ def _dtypes(spec: Spec, but: Collection[str]) -> Iterator[Change]:
         "float32": ["mixed_bfloat16"] if spec.backend == "cpu" else ["mixed_float16", "mixed_bfloat16"],
     }
     for dtype in [each for each in narrower.get(spec.dtype, []) if each not in but]:
-        cured = f"{spec.dtype} where fewer bits would do"
-        yield Change(Named(f"in {dtype}", f"--dtype {dtype}", cured), "dtype", {"dtype": dtype})
+        fixes = f"{spec.dtype} where fewer bits would do"
+        yield Change(Named(f"in {dtype}", f"--dtype {dtype}", fixes), "dtype", {"dtype": dtype})
 
 
 def _threads(spec: Spec) -> Iterator[Change]:

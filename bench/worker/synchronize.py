@@ -73,8 +73,8 @@ class Reader:
         try:
             return float(value)
         except (TypeError, ValueError):
-            cure = "Let it yield or return what depends on the whole step: a tensor, an array, a number or a model."
-            raise WorkloadError(f"a step gave {value!r:.80}, which is no number", cure) from None
+            fix = "Let it yield or return what depends on the whole step: a tensor, an array, a number or a model."
+            raise WorkloadError(f"a step gave {value!r:.80}, which is no number", fix) from None
 
     def prepare(self, model: Any) -> None:
         """Makes what `sync` needs for this model, before a clock runs; its tracing is not the program's."""

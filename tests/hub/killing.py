@@ -61,7 +61,7 @@ def measure(folder: str, hub: str) -> None:
             for n in range(first, first + EACH):
                 name = f"{n:05d}-{os.getpid()}"
                 link.save(measured(name, BODY[:3], status="partial", stop=None))
-                link.save(measured(name, BODY, stop=Stop(reason="target", cohorts=20)))
+                link.save(measured(name, BODY, stop=Stop(reason="target", trials=20)))
             for label in ("begun", "whole"):
                 why = found.model_copy(update={"id": f"why-{name}", "label": label})
                 with link.writing(path / files.EXPLANATIONS / f"{why.id}{files.SUFFIX}"):

@@ -109,11 +109,11 @@ def test_a_gpu_whose_energy_was_not_read_has_no_joules_whatever_the_packages_use
     assert told(hub, "energy_joules_per_step") == []
 
 
-def test_only_the_latest_run_of_each_key_is_told_and_no_point_or_rung(hub: Served) -> None:
+def test_only_the_latest_run_of_each_key_is_told_and_no_point_or_level(hub: Served) -> None:
     hub.send(measured("2", [0.2]))
     hub.send(measured("1", [0.1]))
     hub.send(measured("3", [0.3], purpose="sweep"))
-    hub.send(measured("4", [0.4], purpose="rung"))
+    hub.send(measured("4", [0.4], purpose="level"))
     hub.send(measured("5", [0.5], backend="cuda"))
     assert sorted(labels["result"] for labels, _ in told(hub, "info")) == ["2", "5"]
     assert len({labels["key"] for labels, _ in told(hub, "step_seconds")}) == 2

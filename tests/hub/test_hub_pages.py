@@ -65,7 +65,7 @@ def filled(hub: Served) -> None:
     now = {
         "title": "cifar on cpu",
         "phase": "steady_state",
-        "cohort": 3,
+        "trial": 3,
         "known": [{"title": "x", "step_seconds": 0.1}],
     }
     send(hub, run("going", now=now))
@@ -76,7 +76,7 @@ def test_the_overview_sets_each_backend_beside_its_own_pools_cpu(hub: Served) ->
     hub.send(measured("1", [0.1, 0.101, 0.099], environment=place("t4"), group="1"))
     hub.send(measured("2", [0.02, 0.0201, 0.0199], environment=place("t4"), group="2", backend="cuda"))
     hub.send(measured("3", [0.5, 0.501, 0.499], environment=place("big"), group="3"))
-    hub.send(measured("4", [0.9, 0.9, 0.9], environment=place("t4"), group="3", purpose="rung"))
+    hub.send(measured("4", [0.9, 0.9, 0.9], environment=place("t4"), group="3", purpose="level"))
     shown = page(hub, "/")
     assert "/results/1" in links(shown)
     assert "/compare?base=1&other=2" in links(shown)
@@ -191,7 +191,7 @@ def test_one_result_shows_phases_steps_placement_environment_and_warnings(hub: S
     assert "was killed by SIGKILL" in page(hub, "/results/13")
 
 
-def test_the_page_of_a_run_shows_what_it_measured_and_compares_what_took_turns(hub: Served) -> None:
+def test_the_page_of_a_run_shows_what_it_measured_and_compares_what_interleaved(hub: Served) -> None:
     filled(hub)
     send(hub, run("both", state="finished", results=["10", "11", "12", "not yet here"]))
     shown = page(hub, "/runs/both")

@@ -284,7 +284,7 @@ def test_a_history_is_of_one_spec_in_one_place_over_versions_and_marks_where_its
         version = {"framework": {"tensorflow": f"2.{n}"}, "host": {"deployment": {"pool": "a"}}}
         hub.send(measured(str(n), [step, step], environment=version))
     hub.send(measured("20", [1.0], environment={"host": {"deployment": {"pool": "b"}}}))
-    hub.send(measured("21", [1.0], environment=version, purpose="rung"))
+    hub.send(measured("21", [1.0], environment=version, purpose="level"))
     series = hub.get("/api/v1/results?pool=a&limit=1")["results"][0]["series"]
     found = hub.get(f"/api/v1/history/{series}")
     assert [each["id"] for each in found["points"]] == [str(n) for n in range(10)]

@@ -52,7 +52,7 @@ def standing(tmp_path: Path) -> Iterator[Process]:
 
 
 @pytest.mark.needs("no-nvidia-gpu")
-def test_a_run_whose_device_is_not_there_is_a_failed_result_with_the_cause_and_the_cure(
+def test_a_run_whose_device_is_not_there_is_a_failed_result_with_the_cause_and_the_fix(
     tmp_path: Path, standing: Process
 ) -> None:
     words = ["run", "matmul", "--backend", "cpu,cuda", "--hub", standing.url, "--run-id", "job-0"]

@@ -37,9 +37,9 @@ def told(hub: Served, name: str = "r") -> tuple[str, int]:
 
 def test_a_run_starts_is_heard_of_and_ends(hub: Served) -> None:
     assert send(hub, run()) == "created"
-    now = {"title": "cifar on cpu, fit", "phase": "steady state", "cohort": 3, "elapsed": 12.5, "budget": 90.0}
+    now = {"title": "cifar on cpu, fit", "phase": "steady state", "trial": 3, "elapsed": 12.5, "budget": 90.0}
     assert send(hub, run(now=now)) == "updated"
-    assert hub.get("/api/v1/runs")["runs"][0]["run"]["now"]["cohort"] == 3
+    assert hub.get("/api/v1/runs")["runs"][0]["run"]["now"]["trial"] == 3
     assert told(hub) == ("running", 1)
     assert send(hub, run(state="finished", results=["a", "b"])) == "updated"
     assert told(hub) == ("finished", 1)

@@ -31,7 +31,7 @@ from bench.store import files
 
 pytestmark = pytest.mark.once
 
-DONE = Stop(reason="target", cohorts=1)
+DONE = Stop(reason="target", trials=1)
 STARTED = datetime(2026, 1, 2, 3, 4, 5, tzinfo=timezone.utc)
 
 
@@ -71,7 +71,7 @@ def test_a_run_tells_of_its_start_its_results_and_its_end(hub: Served, tmp_path:
         started = hub.get("/api/v1/runs/job-0")
         assert (started["state"], started["run"]["attempt"], started["run"]["title"]) == ("running", 2, "cifar")
         link.save(measured("1", [0.1], status="partial", stop=None))
-        assert ids(hub) == []  # a cohort of several is not worth a disturbance
+        assert ids(hub) == []  # a trial of several is not worth a disturbance
         link.save(measured("1", [0.1, 0.1], stop=DONE))
         assert ids(hub) == ["1"]
     ended = hub.get("/api/v1/runs/job-0")
@@ -125,7 +125,7 @@ def test_a_run_that_is_interrupted_waits_for_no_hub_that_never_answers(
 
     def run() -> None:
         with suppress(Interrupted), linked(tmp_path, hub, told) as link:
-            link.save(measured("1", [0.1], status="partial", stop=Stop(reason="interrupted", cohorts=1)))
+            link.save(measured("1", [0.1], status="partial", stop=Stop(reason="interrupted", trials=1)))
             raise Interrupted(15)
 
     told: list[str] = []
@@ -194,10 +194,10 @@ def test_the_heartbeat_carries_progress(hub: Served, tmp_path: Path) -> None:
     run = RunState(id="r", state="running", title="cifar", started=STARTED, devbench="0.1.0")
     sender = Sender(client, Spool(tmp_path, hub.url), run, lambda _: None, every=0.05)
     sender.start()
-    sender.progressed(Progress("cifar on cpu", "steady state", cohort=4, estimates=(Estimate("cifar", 0.1, 0.02),)))
+    sender.progressed(Progress("cifar on cpu", "steady state", trial=4, estimates=(Estimate("cifar", 0.1, 0.02),)))
     while (now := hub.get("/api/v1/runs/r")["run"]["now"]) is None:
         pass
-    assert (now["phase"], now["cohort"], now["known"][0]["step_seconds"]) == ("steady state", 4, 0.1)
+    assert (now["phase"], now["trial"], now["known"][0]["step_seconds"]) == ("steady state", 4, 0.1)
     sender.end("finished")
 
 

@@ -14,7 +14,7 @@ from bench.model.result import Result
 USERFILES = Path(__file__).parent / "userfiles_measure"
 ONCE = ("--max-processes", "1")
 SECONDS = 1500
-"""The longest that a run may take: six programs in one cohort, on a slow and busy machine."""
+"""The longest that a run may take: six programs in one trial, on a slow and busy machine."""
 
 
 def own(name: str) -> str:

@@ -25,7 +25,7 @@ def refused(ended: Ended) -> str:
 
 
 @pytest.mark.parametrize(
-    ("words", "wrong", "cure"),
+    ("words", "wrong", "fix"),
     [
         (["cifra"], "no workload named 'cifra'", "Did you mean cifar?"),
         (["matmul", "cifra"], "no workload named 'cifra'", "Did you mean cifar?"),
@@ -44,11 +44,11 @@ def refused(ended: Ended) -> str:
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
 def test_a_wrong_name_or_value_is_told_with_what_would_be_right(
-    words: list[str], wrong: str, cure: str, tmp_path: Path
+    words: list[str], wrong: str, fix: str, tmp_path: Path
 ) -> None:
     said = refused(devbench(tmp_path, "run", *BRIEF, *words))
     assert wrong in said
-    assert cure in said
+    assert fix in said
 
 
 def test_an_unknown_option_is_met_with_the_nearest(tmp_path: Path) -> None:
@@ -92,7 +92,7 @@ def test_a_data_file_of_the_wrong_shape_is_named_with_what_is_expected(tmp_path:
     assert "--data sample" in said
 
 
-def test_a_truncated_data_file_is_named_with_the_cure(tmp_path: Path) -> None:
+def test_a_truncated_data_file_is_named_with_the_fix(tmp_path: Path) -> None:
     file = mnist(tmp_path / "data/mnist.npz")
     file.write_bytes(file.read_bytes()[:-100])
     said = refused(devbench(tmp_path, "run", "mnist", "--data", "full", "--data-dir", "data", *BRIEF))
@@ -100,7 +100,7 @@ def test_a_truncated_data_file_is_named_with_the_cure(tmp_path: Path) -> None:
     assert "Replace or delete it" in said
 
 
-def test_a_data_file_that_can_not_be_read_is_named_with_the_cure(tmp_path: Path) -> None:
+def test_a_data_file_that_can_not_be_read_is_named_with_the_fix(tmp_path: Path) -> None:
     (tmp_path / "data/cifar10.npz").mkdir(parents=True)
     said = refused(devbench(tmp_path, "run", "cifar", "--data", "full", "--data-dir", "data", *BRIEF))
     assert "data/cifar10.npz can't be read" in said
@@ -113,7 +113,7 @@ def test_a_data_folder_that_is_not_there_is_named_with_its_option(tmp_path: Path
     assert "--data-dir" in said
 
 
-def test_damage_that_only_reading_shows_fails_the_result_with_the_cure(tmp_path: Path) -> None:
+def test_damage_that_only_reading_shows_fails_the_result_with_the_fix(tmp_path: Path) -> None:
     file = mnist(tmp_path / "data/mnist.npz")
     damaged = bytearray(file.read_bytes())
     damaged[2000:2100] = bytes(each ^ 0xFF for each in damaged[2000:2100])

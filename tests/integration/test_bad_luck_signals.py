@@ -97,7 +97,7 @@ def test_ctrl_c_keeps_what_was_measured_and_ends_the_worker(tmp_path: Path) -> N
     kept(ended, signal.SIGINT)
 
 
-def test_sigterm_ends_a_cohort_whose_workers_take_turns_the_suspended_too(tmp_path: Path) -> None:
+def test_sigterm_ends_a_trial_whose_workers_interleave_the_suspended_too(tmp_path: Path) -> None:
     with measuring(tmp_path, "--loop", "as-written,step", workers=2) as (run, steps):
         steps.pass_by(25)
         workers = run.workers()

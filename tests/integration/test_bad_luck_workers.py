@@ -1,4 +1,4 @@
-"""Workers that come to a bad end: each is told by its name, its line and a cure, and the others go on.
+"""Workers that come to a bad end: each is told by its name, its line and a fix, and the others go on.
 
 The runs below are made once, some at a time: those that hang have to be waited for, and the others run meanwhile.
 """

@@ -1,4 +1,4 @@
-"""Each cause, planted in a file that devbench has never seen, is named with its line and its cure."""
+"""Each cause, planted in a file that devbench has never seen, is named with its line and its fix."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def finding(runs: dict[str, Future[Ended]], name: str, cause: str) -> dict[str, 
     found = explanation(runs, name)["findings"]
     assert cause in [each["cause"] for each in found], found
     told: dict[str, Any] = next(each for each in found if each["cause"] == cause)
-    assert told["cure"]
+    assert told["fix"]
     return told
 
 
@@ -78,7 +78,7 @@ def line_of(name: str, text: str) -> str:
 
 
 def test_slow_input_is_named_with_the_stage_that_is_slow(runs: dict[str, Future[Ended]]) -> None:
-    assert "prefetch" in part(runs, "slow_input", "input")["cure"]
+    assert "prefetch" in part(runs, "slow_input", "input")["fix"]
     told = finding(runs, "slow_input", "slow input")
     assert line_of("slow_input", "def load") in told["sentence"]
     assert "load" in told["evidence"]
@@ -93,7 +93,7 @@ def test_a_loss_that_is_read_at_each_step_is_named_with_its_line(runs: dict[str,
 def test_eager_operations_are_counted_and_named(runs: dict[str, Future[Ended]]) -> None:
     told = finding(runs, "reads_eagerly", "eager execution")
     assert "MatMul" in told["sentence"]
-    assert "tf.function" in told["cure"]
+    assert "tf.function" in told["fix"]
 
 
 def test_a_function_that_is_traced_at_each_step_is_named(runs: dict[str, Future[Ended]]) -> None:
@@ -114,17 +114,17 @@ def test_rows_that_are_converted_at_each_step_are_named_with_what_that_takes(run
 
 
 def test_copies_of_arrays_are_a_part_of_the_step_with_what_to_change(runs: dict[str, Future[Ended]]) -> None:
-    assert "tensors, not arrays" in part(runs, "arrays", "copies")["cure"]
+    assert "tensors, not arrays" in part(runs, "arrays", "copies")["fix"]
 
 
 def test_dispatch_of_too_small_steps_is_a_part_of_them_with_what_to_change(runs: dict[str, Future[Ended]]) -> None:
-    assert "larger batch" in part(runs, "small_steps", "dispatch")["cure"]
+    assert "larger batch" in part(runs, "small_steps", "dispatch")["fix"]
 
 
 def test_a_last_batch_that_compiles_anew_is_named_with_its_share_of_the_epoch(runs: dict[str, Future[Ended]]) -> None:
     told = finding(runs, "small_steps", "a partial last batch")
     assert told["share"] > 0.5
-    assert "drop_remainder" in told["cure"]
+    assert "drop_remainder" in told["fix"]
 
 
 def test_what_a_trace_says_stands_beside_what_the_ladder_found(runs: dict[str, Future[Ended]]) -> None:

@@ -24,9 +24,9 @@ FITS = str(USERFILES / "fits_dataset.py")
 pytestmark = pytest.mark.timeout(SECONDS)
 
 
-def explaining(folder: Path, file: str, cohorts: int, loops: tuple[str, ...], kinds: Collection[str]) -> Explaining:
-    """An explanation of so many cohorts, on few rungs, with some of the changes, all in one cohort."""
-    settings = load(max_processes=str(cohorts), backend="cpu", output=str(folder / "results"))
+def explaining(folder: Path, file: str, trials: int, loops: tuple[str, ...], kinds: Collection[str]) -> Explaining:
+    """An explanation of so many trials, on few levels, with some of the changes, all in one trial."""
+    settings = load(max_processes=str(trials), backend="cpu", output=str(folder / "results"))
     files.prepare(settings.output)
 
     def some(*given: Any) -> list[Change]:
@@ -37,7 +37,7 @@ def explaining(folder: Path, file: str, cohorts: int, loops: tuple[str, ...], ki
         patched.setattr(explain, "LOOPS", loops)
         patched.setattr(explain, "TOGETHER", 16)
         patched.setattr(explain, "changes", some)
-        patched.setattr(roofs, "COHORTS", 1)
+        patched.setattr(roofs, "TRIALS", 1)
         made = Explaining(
             file, settings, lambda r: files.write(r, settings.output), lambda progress: None, files.new_id
         )
@@ -88,7 +88,7 @@ def test_what_helps_is_measured_together_and_the_fastest_is_a_command_that_runs(
     assert found is not None
     faster = {gain.option: gain for gain in found.gains if gain.verdict == "faster"}
     assert set(faster) >= {"--change cache", "--change without-callbacks"}
-    assert {gain.cured for gain in faster.values()} >= {"making the same batches again each epoch"}
+    assert {gain.fixes for gain in faster.values()} >= {"making the same batches again each epoch"}
     assert found.together is not None
     assert found.together.ratio is not None
     assert found.together.ratio.value < min(gain.ratio.value for gain in faster.values() if gain.ratio)

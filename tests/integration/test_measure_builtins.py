@@ -215,9 +215,9 @@ def test_each_loop_is_proven(runs: Runs, name: str) -> None:
 
 
 @LOOPED
-def test_the_loops_took_turns_block_by_block_in_random_order(runs: Runs, name: str) -> None:
+def test_the_loops_interleaved_block_by_block_in_random_order(runs: Runs, name: str) -> None:
     found = by_loop(runs, name)
-    if not all(each.took_turns for each in found.values()):
+    if not all(each.interleaved for each in found.values()):
         assert name == "cifar", "six small programs did not fit into memory"
         return  # six times 2.5 GB may not fit: then whole processes take turns, and the result says so
     turns = {loop: [block.turn for block in each.samples[0].series[0].blocks] for loop, each in found.items()}

@@ -58,7 +58,7 @@ def test_one_absent_device_stops_the_run_before_the_other_is_measured(tmp_path: 
 
 
 @pytest.mark.needs("no-directml-adapter")
-def test_directml_without_an_adapter_ends_with_cause_and_cure(directml_python: Path, tmp_path: Path) -> None:
+def test_directml_without_an_adapter_ends_with_cause_and_fix(directml_python: Path, tmp_path: Path) -> None:
     words = [str(directml_python), "-m", "bench", "run", "cifar", "--backend", "directml", *ONCE]
     environ = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(words, cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=120, check=False)

@@ -20,11 +20,11 @@ from bench.store import files
 pytestmark = pytest.mark.once
 
 
-def test_a_cohort_is_on_disk_before_the_next_begins(tmp_path: Path) -> None:
+def test_a_trial_is_on_disk_before_the_next_begins(tmp_path: Path) -> None:
     kept: list[int] = []
 
     def look(moment: Progress) -> None:
-        if moment.cohort == 2 and moment.phase == "starting":
+        if moment.trial == 2 and moment.phase == "starting":
             (found,) = files.results(tmp_path)
             kept.append(sum(bool(sample.series and sample.series[0].blocks) for sample in found.samples))
 
@@ -32,12 +32,12 @@ def test_a_cohort_is_on_disk_before_the_next_begins(tmp_path: Path) -> None:
     assert kept == [1]
 
 
-def test_where_memory_is_short_whole_processes_take_turns_and_the_result_says_so(
+def test_where_memory_is_short_whole_processes_interleave_and_the_result_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(launch, "memory_available", lambda: 0)
     results = bench.run([own("step_inputs")], loop="step,resident", max_processes=1, output=tmp_path)
-    assert [(each.status, each.took_turns) for each in results] == [("complete", False)] * 2
+    assert [(each.status, each.interleaved) for each in results] == [("complete", False)] * 2
     for each in results:
         assert "turns" in [warned.key for warned in each.warnings]
         turns = [block.turn for block in each.samples[0].series[0].blocks]
@@ -51,7 +51,7 @@ def test_once_the_starts_are_known_workers_start_at_once_and_only_their_steps_co
     results = bench.run([own("step_data")], loop="step,resident", max_processes=2, output=tmp_path)
     for each in results:
         assert each.status == "complete"
-        assert each.took_turns
+        assert each.interleaved
         alone, beside = each.samples
         assert beside.place is None
         assert beside.place != alone.place
@@ -68,7 +68,7 @@ def test_once_the_starts_are_known_workers_start_at_once_and_only_their_steps_co
     assert sorted(turns[0] + turns[1]) == list(range(2 * len(turns[0])))
 
 
-def test_where_time_is_short_only_the_first_cohorts_starts_are_measured_so_that_it_holds_more_cohorts(
+def test_where_time_is_short_only_the_first_trials_starts_are_measured_so_that_it_holds_more_trials(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[float] = []
@@ -79,7 +79,7 @@ def test_where_time_is_short_only_the_first_cohorts_starts_are_measured_so_that_
 
     monkeypatch.setattr(stopping, "roomy", short)
     results = bench.run([own("step_data")], loop="step,resident", max_processes=3, output=tmp_path)
-    assert max(Counter(asked).values()) == 2  # the first cohort's seconds, before the second and before the third
+    assert max(Counter(asked).values()) == 2  # the first trial's seconds, before the second and before the third
     for each in results:
         places = [sample.place for sample in each.samples]
         assert places[1:] == [None, None]

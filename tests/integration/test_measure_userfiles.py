@@ -222,7 +222,7 @@ def test_an_operation_on_another_device_is_named_in_result_and_table(runs: Runs)
     assert found.placement.on_device > 0
     (warned,) = [each for each in found.warnings if each.key == "misplaced"]
     assert "'planted' on CPU:1" in warned.message
-    assert warned.cure
+    assert warned.fix
     assert "planted" in table.text([found], [])
     assert "planted" in runs["misplaced"].out
 

@@ -51,7 +51,7 @@ def test_two_loops_are_compared_at_each_value_and_the_sweep_says_between_which_o
 
 
 @pytest.mark.quiet
-def test_two_files_take_turns_and_end_with_a_verdict(tmp_path: Path) -> None:
+def test_two_files_interleave_and_end_with_a_verdict(tmp_path: Path) -> None:
     folder = tmp_path / "files"
     folder.mkdir()
     text = Path(own("grows")).read_text(encoding="utf-8")

@@ -66,7 +66,7 @@ def result(name: str = "20260102T030405000-00000001", group: str = "g", **change
         "group": group,
         "samples": [
             ProcessSample(
-                cohort=1,
+                trial=1,
                 pid=4711,
                 started=MOMENT,
                 series=[Series(blocks=[block])],
@@ -92,7 +92,7 @@ def result(name: str = "20260102T030405000-00000001", group: str = "g", **change
             measured=Full(article_seconds=291, cold_seconds=299, steps=15630, metrics={"loss": 1.2345}),
         ),
         "placement": Placement(asked="CPU:0", method="partition graphs", proven=True, on_device=37),
-        "stop": Stop(reason="target", cohorts=7, planned=7, achieved=0.021, target=0.03),
+        "stop": Stop(reason="target", trials=7, planned=7, achieved=0.021, target=0.03),
     }
     return Result(**{**given, **changes})
 
@@ -114,23 +114,23 @@ def killed() -> Failure:
 
 
 def doubtful() -> list[Warned]:
-    return [Warned(key="load", message="the machine was busy: load 1.7 on 2 CPUs", cure="Close what else runs.")]
+    return [Warned(key="load", message="the machine was busy: load 1.7 on 2 CPUs", fix="Close what else runs.")]
 
 
 def measured(name: str, steps: Sequence[float], **changes: Any) -> Result:
-    """A result with blocks: a process a cohort, whose typical step takes so long.
+    """A result with blocks: a process a trial, whose typical step takes so long.
 
     Args:
         name: its id; a number is also the seconds after `MOMENT` at which it was begun.
-        steps: seconds, one for each cohort.
+        steps: seconds, one for each trial.
         changes: as for `result`.
     """
     shares = (0.97, 0.99, 1.0, 1.0, 1.01, 1.06)
     phases = {"interpreter": 0.3, "import": 3.2, "build": 0.4, "trace": 0.5, "first_step": 0.2}
     samples = [
         ProcessSample(
-            cohort=cohort,
-            pid=4000 + cohort,
+            trial=trial,
+            pid=4000 + trial,
             started=MOMENT,
             phases=phases,
             series=[
@@ -144,7 +144,7 @@ def measured(name: str, steps: Sequence[float], **changes: Any) -> Result:
             ],
             latency=[step * 1.1, step * 1.2],
         )
-        for cohort, step in enumerate(steps, 1)
+        for trial, step in enumerate(steps, 1)
     ]
     typical = stats.interval(steps) if steps else None
     summary = Summary(
@@ -166,12 +166,12 @@ def folder(path: Path, *results: Result) -> Path:
 
 
 def ladder_results(part_of: str = "why") -> list[Result]:
-    """The rungs of an explanation, a tried change, and the machine's peaks."""
+    """The levels of an explanation, a tried change, and the machine's peaks."""
     steps = {"as-written": 0.010, "step": 0.006, "host-batches": 0.004, "resident": 0.0041, "fused": 0.002}
     moods = (1.0, 1.6, 0.9, 1.3, 1.1)
     spread = (1.0, 1.004, 0.997, 1.002, 0.999)
-    about: dict[str, Any] = {"purpose": "rung", "part_of": part_of, "group": "rungs"}
-    rungs = [
+    about: dict[str, Any] = {"purpose": "level", "part_of": part_of, "group": "levels"}
+    levels = [
         measured(str(60 + n), [step * mood * spread[(n + k) % 5] for k, mood in enumerate(moods)], loop=loop, **about)
         for n, (loop, step) in enumerate(steps.items())
     ]
@@ -179,19 +179,19 @@ def ladder_results(part_of: str = "why") -> list[Result]:
     base = measured("70", [0.01 * mood for mood in moods], **about)
     faster = measured("71", [0.005 * mood * part for mood, part in zip(moods, spread, strict=True)], xla=True, **about)
     peaks = measured("72", [], workload="peaks", purpose="peaks", part_of=part_of, group="peaks", summary=Summary())
-    return [*rungs, base, faster, peaks]
+    return [*levels, base, faster, peaks]
 
 
 def explanation(results: Sequence[Result]) -> Explanation:
     """What these say, with everything that an explanation may hold."""
-    parts, rest, cohorts = ladder(results[:5])
+    parts, rest, trials = ladder(results[:5])
     found = gains(results[5], {Named("with XLA", "--xla on", "missing fusion"): results[6]}, 0.02)
     return Explanation(
-        id=results[0].part_of or "", label="cifar on cpu, as-written", step_seconds=0.01, cohorts=cohorts, parts=parts,
+        id=results[0].part_of or "", label="cifar on cpu, as-written", step_seconds=0.01, trials=trials, parts=parts,
         rest_seconds=0.002, rest_share=rest, lowest="fused", gains=found, together=found[0],
         findings=[
             Finding(cause="slow input", sentence="input takes 20% of the step, most of it <map> (mine.py line 12)",
-                    evidence="alone, a batch takes map 12 ms", cure="Give map num_parallel_calls."),
+                    evidence="alone, a batch takes map 12 ms", fix="Give map num_parallel_calls."),
         ],
         roofline=Roofline(
             flops=2.4e9, flops_method="counted", bytes=5e7, intensity=48, attained=60e9, dtype="float32",

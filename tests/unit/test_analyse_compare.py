@@ -30,15 +30,15 @@ from bench.render.terminal.verdicts import by_the_mean, cold_start, phases
 from bench.store import files
 
 
-def sample(cohort: int, step: float, start: float = 3.0, **changes: Any) -> ProcessSample:
+def sample(trial: int, step: float, start: float = 3.0, **changes: Any) -> ProcessSample:
     """A process that starts in `start` seconds and whose every step takes `step`."""
     blocks = [Block(seconds=100 * step, steps=100, cpu_seconds=100 * step, turn=n) for n in range(5)]
     given: dict[str, Any] = {"phases": {"import": start - 0.5, "first_step": 0.5}, "series": [Series(blocks=blocks)]}
-    return ProcessSample(cohort=cohort, pid=1, started=MOMENT, **{**given, **changes})
+    return ProcessSample(trial=trial, pid=1, started=MOMENT, **{**given, **changes})
 
 
 def measured(steps: Sequence[float], start: float = 3.0, name: str = "a", **changes: Any) -> Result:
-    """A result of one process a step time, cohort by cohort."""
+    """A result of one process a step time, trial by trial."""
     samples = [sample(n, step, start + 0.01 * (n % 3)) for n, step in enumerate(steps, 1)]
     return result(name, samples=samples, **changes)
 
@@ -88,7 +88,7 @@ def test_the_whole_interval_decides_against_the_threshold(low: float, high: floa
     assert verdict(Interval(value=math.sqrt(low * high), low=low, high=high, n=5), 0.02) == word
 
 
-def test_one_cohort_is_not_enough_data() -> None:
+def test_one_trial_is_not_enough_data() -> None:
     assert verdict(Interval(value=0.5, n=1), 0.02) == "not enough data"
     assert verdict(None, 0.02) == "not enough data"
 
@@ -102,7 +102,7 @@ def test_swapping_the_sides_swaps_the_words(value: float, spread: float, thresho
     assert verdict(turned, threshold) == swap.get(word, word)
 
 
-def test_as_many_cohorts_as_are_said_to_be_needed_settle_it() -> None:
+def test_as_many_trials_as_are_said_to_be_needed_settle_it() -> None:
     ratio = Interval(value=1.01, low=0.97, high=1.01**2 / 0.97, n=5)
     assert verdict(ratio, 0.02) == "undecided"
     enough = needed(ratio, 0.02)
@@ -134,7 +134,7 @@ def test_measured_apart_is_compared_by_welch_as_scipy_has_it() -> None:
     assert (found.low, found.high) == pytest.approx((math.exp(low), math.exp(high)))
 
 
-def test_processes_that_took_turns_are_paired_and_their_common_noise_drops_out() -> None:
+def test_processes_that_interleaved_are_paired_and_their_common_noise_drops_out() -> None:
     noise = [1.0, 1.5, 0.8, 2.0, 1.2]
     base = measured([0.01 * n for n in noise])
     other = measured([0.0095 * n for n in noise], name="b", loop="fit")
@@ -175,7 +175,7 @@ def test_who_starts_slower_and_runs_faster_is_ahead_where_the_lines_cross() -> N
     assert found.training_seconds == pytest.approx([3 + 15629 * 0.012, 43 + 15629 * 0.002], rel=0.01)
 
 
-def test_all_cohorts_tell_of_the_steps_though_few_tell_of_the_starts() -> None:
+def test_all_trials_tell_of_the_steps_though_few_tell_of_the_starts() -> None:
     base, other = (
         measured([step * n for n in NOISE * 2], start=start, name=name, loop=loop)
         for name, loop, step, start in (("a", "fit", 0.012, 3.0), ("b", "step", 0.002, 43.0))
@@ -225,7 +225,7 @@ def test_unequal_batches_meet_after_so_many_examples_and_epochs() -> None:
     assert " examples [" in cold_start(found, even)
 
 
-def test_phases_of_what_took_turns_are_compared_within_cohorts() -> None:
+def test_phases_of_what_interleaved_are_compared_within_trials() -> None:
     machine = (1.0, 3.0, 2.0, 5.0)
     base, other = (
         result(name, loop=loop, samples=[sample(n, 0.01, more + at) for n, at in enumerate(machine, 1)])

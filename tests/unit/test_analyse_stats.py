@@ -29,10 +29,10 @@ def blocks(seconds: Sequence[float], steps: int = 1) -> list[Block]:
 
 
 def measured(times: Mapping[int, Sequence[float]], group: str = "g", **changes: Any) -> Result:
-    """A result with one sample a cohort, of these step times."""
+    """A result with one sample a trial, of these step times."""
     samples = [
-        ProcessSample(cohort=cohort, pid=cohort, started=MOMENT, series=[Series(blocks=blocks(each))])
-        for cohort, each in times.items()
+        ProcessSample(trial=trial, pid=trial, started=MOMENT, series=[Series(blocks=blocks(each))])
+        for trial, each in times.items()
     ]
     return result(group=group, samples=samples, **changes)
 
@@ -173,7 +173,7 @@ def test_a_disturbed_slower_half_does_not_move_the_faster_half() -> None:
     )
 
 
-def test_ratios_are_taken_within_cohorts_only() -> None:
+def test_ratios_are_taken_within_trials_only() -> None:
     first = measured({1: [1.0], 2: [10.0], 3: [5.0]})
     other = measured({2: [20.0], 1: [3.0], 4: [7.0]})
     found = stats.within(first, other)
@@ -184,8 +184,8 @@ def test_ratios_are_taken_within_cohorts_only() -> None:
 
 def test_noise_that_both_met_leaves_their_ratio_alone() -> None:
     noise = {1: 1.0, 2: 1.7, 3: 0.6}
-    first = measured({cohort: [0.1 * level, 0.11 * level] for cohort, level in noise.items()})
-    other = measured({cohort: [0.2 * level, 0.22 * level] for cohort, level in noise.items()})
+    first = measured({trial: [0.1 * level, 0.11 * level] for trial, level in noise.items()})
+    other = measured({trial: [0.2 * level, 0.22 * level] for trial, level in noise.items()})
     found = stats.within(first, other)
     assert found is not None
     assert (found.ratio().low, found.ratio().high) == pytest.approx((2.0, 2.0))
@@ -220,7 +220,7 @@ def test_processes_that_came_one_after_the_other_have_the_ratio_of_their_faster_
     assert math.exp(stats.turns_ratio(base, other)) == pytest.approx(2.0)
 
 
-def test_results_of_different_groups_never_took_turns_and_have_no_ratio() -> None:
+def test_results_of_different_groups_never_interleaved_and_have_no_ratio() -> None:
     times = {1: [1.0], 2: [1.1]}
     assert stats.within(measured(times), measured(times, group="another")) is None
 
@@ -228,10 +228,10 @@ def test_results_of_different_groups_never_took_turns_and_have_no_ratio() -> Non
 def started(
     first: list[float], other: list[float], places: Sequence[tuple[int | None, int | None]]
 ) -> tuple[Result, Result]:
-    """Two results whose processes were started in these places of their cohorts."""
+    """Two results whose processes were started in these places of their trials."""
     sides = []
     for times, which in ((first, 0), (other, 1)):
-        made = measured({cohort: [seconds] for cohort, seconds in enumerate(times, 1)})
+        made = measured({trial: [seconds] for trial, seconds in enumerate(times, 1)})
         for sample, both in zip(made.samples, places, strict=True):
             sample.place = both[which]
         sides.append(made)
@@ -252,7 +252,7 @@ def test_what_being_started_first_costs_is_told_apart_from_what_is_compared() ->
     assert found.freedom == 4
 
 
-def test_the_places_of_starts_are_taken_out_though_later_cohorts_started_at_once() -> None:
+def test_the_places_of_starts_are_taken_out_though_later_trials_started_at_once() -> None:
     first, other = [0.01] * 5, [0.011, 0.0112, 0.0111, 0.0109, 0.011]
     places: list[tuple[int | None, int | None]] = [(0, 1), (1, 0), (0, 1), (None, None), (None, None)]
     found = stats.within(*started(first, other, places))
@@ -283,7 +283,7 @@ def test_intervals_that_leave_out_the_places_hold_the_truth_as_often_as_they_say
     assert held / trials == pytest.approx(0.95, abs=0.03)
 
 
-def test_without_a_common_cohort_there_is_no_ratio() -> None:
+def test_without_a_common_trial_there_is_no_ratio() -> None:
     assert stats.within(measured({1: [1.0]}), measured({2: [1.0]})) is None
 
 

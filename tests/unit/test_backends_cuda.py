@@ -60,7 +60,7 @@ RUN = """
 from bench.backends import cuda
 from bench.errors import DeviceAbsent
 for check in cuda.checks():
-    print(check.status, check.name, check.found, check.cure, sep=" | ")
+    print(check.status, check.name, check.found, check.fix, sep=" | ")
 try:
     cuda.require()
 except DeviceAbsent as error:
@@ -115,7 +115,7 @@ def by_name(root: Path, timeout: float = 10.0) -> dict[str, Check]:
 
 
 @pytest.mark.needs("no-nvidia-gpu", "linux", "no-directml-adapter")
-def test_without_anything_each_missing_part_is_named_with_its_cure() -> None:
+def test_without_anything_each_missing_part_is_named_with_its_fix() -> None:
     with pytest.raises(DeviceAbsent) as caught:
         cuda.require()
     assert caught.value.exit_code == 3
@@ -129,13 +129,13 @@ def test_without_anything_each_missing_part_is_named_with_its_cure() -> None:
 def test_a_docker_container_is_told_its_flag(tmp_path: Path) -> None:
     found = by_name(write(tmp_path, {".dockerenv": ""}))
     assert "docker" in found["container"].found
-    assert "docker run --gpus all" in found["container"].cure
-    assert "podman run --device nvidia.com/gpu=all" in found["container"].cure
+    assert "docker run --gpus all" in found["container"].fix
+    assert "podman run --device nvidia.com/gpu=all" in found["container"].fix
 
 
 def test_a_pod_is_told_its_resource_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
-    assert "nvidia.com/gpu: 1" in by_name(tmp_path)["container"].cure
+    assert "nvidia.com/gpu: 1" in by_name(tmp_path)["container"].fix
 
 
 def test_wsl_is_told_of_its_own_node_library_and_windows_driver(tmp_path: Path) -> None:
@@ -143,7 +143,7 @@ def test_wsl_is_told_of_its_own_node_library_and_windows_driver(tmp_path: Path) 
     check = by_name(root)["device nodes"]
     assert "/dev/dxg" in check.found
     assert "/usr/lib/wsl/lib/libcuda.so.1" in check.found
-    assert "driver for Windows" in check.cure
+    assert "driver for Windows" in check.fix
 
 
 def test_nodes_that_are_there_are_no_cause(tmp_path: Path) -> None:
@@ -158,7 +158,7 @@ def test_a_variable_that_hides_every_gpu_is_named(tmp_path: Path, monkeypatch: p
     check = by_name(tmp_path)["visible GPUs"]
     assert check.status == "FAIL"
     assert f"CUDA_VISIBLE_DEVICES='{value}'" in check.found
-    assert check.cure == "unset CUDA_VISIBLE_DEVICES"
+    assert check.fix == "unset CUDA_VISIBLE_DEVICES"
 
 
 @pytest.mark.parametrize("value", ["0", "1,0", "GPU-abc"])
@@ -176,7 +176,7 @@ def test_a_library_that_is_no_driver_is_named_for_what_it_is(tmp_path: Path, mon
     assert check.status == "FAIL"
     assert str(tmp_path / look.LIBRARY) in check.found
     assert "not a CUDA driver" in check.found
-    assert "LD_LIBRARY_PATH" in check.cure
+    assert "LD_LIBRARY_PATH" in check.fix
 
 
 def test_a_file_that_the_loader_refuses_is_named_with_its_place(
@@ -217,7 +217,7 @@ def test_a_driver_that_hangs_is_given_up_and_named(tmp_path: Path, behave: Behav
     check = by_name(tmp_path, timeout=1.0)["driver library"]
     assert check.status == "FAIL"
     assert "no answer within 1 s" in check.found
-    assert "nvidia-smi" in check.cure
+    assert "nvidia-smi" in check.fix
 
 
 def test_a_driver_too_old_for_cuda_12_is_named_with_the_version_it_takes(tmp_path: Path, behave: Behave) -> None:
@@ -225,7 +225,7 @@ def test_a_driver_too_old_for_cuda_12_is_named_with_the_version_it_takes(tmp_pat
     check = by_name(tmp_path)["driver version"]
     assert check.status == "FAIL"
     assert "CUDA 11.4" in check.found
-    assert look.OLDEST_DRIVER in check.cure
+    assert look.OLDEST_DRIVER in check.fix
 
 
 def test_a_driver_that_has_no_gpu_to_give_fails(tmp_path: Path, behave: Behave) -> None:

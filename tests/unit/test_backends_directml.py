@@ -14,7 +14,7 @@ from bench.model.spec import Data, Spec, Threads
 
 
 @pytest.mark.needs("linux", "no-directml-adapter")
-def test_without_a_wsl_gpu_the_cause_and_the_cure_are_told() -> None:
+def test_without_a_wsl_gpu_the_cause_and_the_fix_are_told() -> None:
     with pytest.raises(DeviceAbsent) as caught:
         directml.require()
     assert caught.value.exit_code == 3
@@ -24,7 +24,7 @@ def test_without_a_wsl_gpu_the_cause_and_the_cure_are_told() -> None:
 
 
 @pytest.mark.needs("linux", "no-directml-adapter")
-def test_in_a_container_the_cure_is_its_command_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_in_a_container_the_fix_is_its_command_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("container", "podman")
     with pytest.raises(DeviceAbsent) as caught:
         directml.require()
@@ -53,7 +53,7 @@ def test_the_plug_in_is_told_or_how_to_get_it_and_that_it_is_paused() -> None:
     else:
         assert check.status == "FAIL"
         assert "Microsoft paused it in October 2023" in check.found
-        assert "Python 3.10: pip install devbench[directml]" in check.cure
+        assert "Python 3.10: pip install devbench[directml]" in check.fix
 
 
 def test_a_cuda_device_can_not_pass_for_a_directml_one() -> None:

@@ -49,11 +49,11 @@ def test_a_backends_module_and_checks_import_no_tensorflow_and_never_raise(backe
     assert done.stdout.strip() == "[]"
 
 
-def test_every_failed_check_has_cause_and_cure(backend: ModuleType) -> None:
+def test_every_failed_check_has_cause_and_fix(backend: ModuleType) -> None:
     for check in backend.checks():
         assert isinstance(check, Check)
         assert check.found
-        assert check.cure or check.status in ("PASS", "SKIP"), check
+        assert check.fix or check.status in ("PASS", "SKIP"), check
 
 
 def test_a_worker_gets_the_specs_threads_and_onednn_before_tensorflow_is_loaded(backend: ModuleType) -> None:

@@ -242,11 +242,11 @@ def test_doctor_without_a_backend_looks_at_all_and_an_absent_device_is_no_failur
     failed = [part for part, checks in told.items() for check in checks if check["status"] == "FAIL"]
     assert set(failed) <= {"machine"}
     assert done.returncode == (1 if failed else 0)
-    assert [c for checks in told.values() for c in checks if c["status"] in ("WARN", "FAIL") and not c["cure"]] == []
+    assert [c for checks in told.values() for c in checks if c["status"] in ("WARN", "FAIL") and not c["fix"]] == []
 
 
 @pytest.mark.needs("no-nvidia-gpu")
-def test_doctor_of_a_backend_whose_device_is_absent_is_exit_3_with_the_cure(tmp_path: Path) -> None:
+def test_doctor_of_a_backend_whose_device_is_absent_is_exit_3_with_the_fix(tmp_path: Path) -> None:
     done = devbench("doctor", "--backend", "cuda", cwd=tmp_path)
     assert done.returncode == 3
     assert "FAIL" in done.stdout

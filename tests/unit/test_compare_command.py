@@ -41,7 +41,7 @@ def test_a_verdict_is_a_sentence_with_the_phases_below(two: tuple[str, str]) -> 
     assert done.exit_code == 0
     told = " ".join(done.stdout.split())
     assert "slower: cifar on cuda, as-written takes 1.3" in told
-    assert "as long as cifar on cpu, as-written per step (6 cohorts)" in told
+    assert "as long as cifar on cpu, as-written per step (6 trials)" in told
     assert "from a cold start cifar on cpu, as-written is ahead from the first step on" in told
     assert "import 2.51 s 19.5 s +17.000 s" in told
     assert max(map(len, done.stdout.splitlines())) <= 80
@@ -259,7 +259,7 @@ def test_a_newer_truncated_or_edited_document_is_named_as_what_it_is(two: tuple[
     wrong = {
         "newer": (text.replace('"schema_version": 1', '"schema_version": 99', 1), "newer devbench"),
         "cut": (text[: len(text) // 2], "no whole JSON document"),
-        "edited": (text.replace('"cohort": 1', '"cohort": "one"', 1), "no valid result: samples.0.cohort"),
+        "edited": (text.replace('"trial": 1', '"trial": "one"', 1), "no valid result: samples.0.trial"),
     }
     for name, (content, said) in wrong.items():
         path = tmp_path / f"{name}.json"

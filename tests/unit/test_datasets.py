@@ -169,7 +169,7 @@ def test_an_archive_with_another_checksum_is_refused(tmp_path: Path) -> None:
         datasets.locate("cifar10", "auto", tmp_path)
 
 
-def test_a_truncated_file_is_named_with_the_cure(full_mnist: Path, tmp_path: Path) -> None:
+def test_a_truncated_file_is_named_with_the_fix(full_mnist: Path, tmp_path: Path) -> None:
     (tmp_path / "mnist.npz").write_bytes(full_mnist.read_bytes()[:1_000_000])
     with pytest.raises(DataError, match=r"mnist\.npz is truncated or damaged") as met:
         datasets.locate("mnist", "auto", tmp_path)

@@ -11,7 +11,7 @@ from test_analyse_compare import sample
 
 from bench.analyse.explain.findings import findings
 from bench.analyse.explain.fixed_cost import fixed_cost
-from bench.analyse.explain.ladder import doubts, gains, ladder
+from bench.analyse.explain.ladder import caveats, gains, ladder
 from bench.model.explanation import Explanation, Fastest, Finding, Named
 from bench.model.plan import Planned
 from bench.model.result import Failure, Interval, Operation, Placement, Result, Telemetry, Warned
@@ -19,34 +19,34 @@ from bench.render.terminal import explanation
 from bench.whatif.catalogue import Change, changed, changes, from_outside
 
 MOOD = (1.0, 1.6, 0.9, 1.3, 1.1)
-"""How fast the machine is in each cohort, for every worker in it."""
+"""How fast the machine is in each trial, for every worker in it."""
 
 
-def rung(loop: str, step: float, noise: float = 0.002, **changes: Any) -> Result:
+def level(loop: str, step: float, noise: float = 0.002, **changes: Any) -> Result:
     rng = random.Random(loop)
     samples = [sample(n, step * mood * rng.lognormvariate(0, noise)) for n, mood in enumerate(MOOD, 1)]
-    return result(loop, loop=loop, samples=samples, purpose="rung", part_of="x", **changes)
+    return result(loop, loop=loop, samples=samples, purpose="level", part_of="x", **changes)
 
 
-RUNGS = {"as-written": 0.010, "step": 0.006, "host-batches": 0.004, "resident": 0.0039, "fused": 0.002}
+LEVELS = {"as-written": 0.010, "step": 0.006, "host-batches": 0.004, "resident": 0.0039, "fused": 0.002}
 
 
 def test_the_parts_are_what_lies_between_neighbours_whatever_the_machine_did() -> None:
-    parts, rest, cohorts = ladder([rung(loop, step) for loop, step in RUNGS.items()])
-    assert cohorts == len(MOOD)
+    parts, rest, trials = ladder([level(loop, step) for loop, step in LEVELS.items()])
+    assert trials == len(MOOD)
     assert [p.name for p in parts] == ["the program's own loop", "input", "copies", "dispatch"]
     assert [p.share.value for p in parts] == pytest.approx([0.4, 0.2, 0.01, 0.19], abs=0.005)
     assert sum(p.share.value for p in parts) + rest.value == pytest.approx(1.0)
 
 
 def test_a_part_whose_interval_holds_zero_is_not_measurable() -> None:
-    rungs = [rung("step", 0.006, 0.03), rung("host-batches", 0.006, 0.03), rung("resident", 0.003, 0.03)]
-    parts, _, _ = ladder(rungs)
+    levels = [level("step", 0.006, 0.03), level("host-batches", 0.006, 0.03), level("resident", 0.003, 0.03)]
+    parts, _, _ = ladder(levels)
     assert [p.measurable for p in parts] == [False, True]
 
 
 def test_a_barer_loop_that_is_slower_is_a_negative_part() -> None:
-    parts, rest, _ = ladder([rung("host-batches", 0.005), rung("resident", 0.006)])
+    parts, rest, _ = ladder([level("host-batches", 0.005), level("resident", 0.006)])
     assert parts[0].share.value == pytest.approx(-0.2, abs=0.01)
     assert parts[0].measurable
     assert rest.value == pytest.approx(1.2, abs=0.01)
@@ -57,18 +57,18 @@ def test_intervals_of_several_parts_hold_together_as_often_as_they_say() -> None
     held, trials = 0, 300
     shares = {"step": 0.010, "host-batches": 0.008, "resident": 0.006, "fused": 0.003}
     for _ in range(trials):
-        rungs = [
+        levels = [
             result(loop, loop=loop, samples=[sample(n, step * rng.lognormvariate(0, 0.02)) for n in range(1, 7)])
             for loop, step in shares.items()
         ]
-        parts = ladder(rungs)[0]
+        parts = ladder(levels)[0]
         truths = (0.2, 0.2, 0.3)
         held += all((p.share.low or 0) <= t <= (p.share.high or 0) for p, t in zip(parts, truths, strict=True))
     assert held >= (0.95 - 3 * (0.05 * 0.95 / trials) ** 0.5) * trials
 
 
 def test_where_rungs_are_missing_the_part_is_called_by_all_that_lies_between() -> None:
-    parts, _, _ = ladder([rung("host-batches", 0.004), rung("fused", 0.002)])
+    parts, _, _ = ladder([level("host-batches", 0.004), level("fused", 0.002)])
     assert [p.name for p in parts] == ["copies and dispatch"]
     assert all(word in parts[0].what for word in ("converting", "calling TensorFlow"))
 
@@ -78,34 +78,34 @@ def test_parts_that_are_nothing_are_called_causes_at_most_as_often_as_the_level_
     wrong, trials = 0, 300
     for _ in range(trials):
         loops = ("step", "host-batches", "resident", "fused")
-        rungs = [
+        levels = [
             result(loop, loop=loop, samples=[sample(n, 0.005 * rng.lognormvariate(0, 0.02)) for n in range(1, 7)])
             for loop in loops
         ]
-        wrong += any(p.measurable for p in ladder(rungs)[0])
+        wrong += any(p.measurable for p in ladder(levels)[0])
     assert wrong <= 0.05 * trials + 3 * (0.05 * 0.95 * trials) ** 0.5
 
 
 def test_gains_come_largest_first_and_a_change_that_failed_comes_last_with_why() -> None:
-    base = rung("step", 0.010)
-    failed = rung("step", 0.01, failure=Failure(kind="memory", message="OOM when allocating"))
+    base = level("step", 0.010)
+    failed = level("step", 0.01, failure=Failure(kind="memory", message="OOM when allocating"))
     tried = {
         Named("batch 512", "--param batch=512", "too small batches"): failed,
-        Named("1 thread", "--threads 1", "too many threads"): rung("resident", 0.012),
-        Named("with XLA", "--xla on", "missing fusion"): rung("fused", 0.005),
-        Named("without oneDNN", "--no-onednn"): rung("host-batches", 0.010),
+        Named("1 thread", "--threads 1", "too many threads"): level("resident", 0.012),
+        Named("with XLA", "--xla on", "missing fusion"): level("fused", 0.005),
+        Named("without oneDNN", "--no-onednn"): level("host-batches", 0.010),
     }
     found = gains(base, tried, 0.02)
     assert [(g.change, g.verdict) for g in found] == [
         ("with XLA", "faster"), ("without oneDNN", "same"), ("1 thread", "slower"), ("batch 512", "not enough data"),
     ]  # fmt: skip
     assert found[-1].failure == "OOM when allocating"
-    assert [g.cured for g in found] == ["missing fusion", "", "", ""]  # only what is faster without it is a cause
+    assert [g.fixes for g in found] == ["missing fusion", "", "", ""]  # only what is faster without it is a cause
     assert "50% of it was missing fusion" in explanation.gained(found[0])
 
 
 def test_a_larger_batch_is_judged_by_the_example() -> None:
-    base, larger = rung("step", 0.010), rung("fused", 0.020)
+    base, larger = level("step", 0.010), level("fused", 0.020)
     for each, examples in ((base, 32), (larger, 128)):
         assert each.summary.step_seconds is not None
         each.summary.examples_per_second = examples / each.summary.step_seconds.value
@@ -119,7 +119,7 @@ def batches(fixed: float, each: float, noise: float = 0.002) -> list[Result]:
     """A program at batch 32, 128 and 512 whose step has a fixed cost and one for each example."""
     found = []
     for size in (32, 128, 512):
-        made = rung("step", fixed + each * size, noise)
+        made = level("step", fixed + each * size, noise)
         found.append(made.model_copy(update={"spec": made.spec.model_copy(update={"params": {"batch": size}})}))
     return found
 
@@ -179,9 +179,9 @@ def test_odd_shapes_are_a_cause_only_where_there_are_tensor_cores() -> None:
 def test_what_fit_is_asked_for_beyond_a_bare_one_is_named_as_what_it_is(
     callbacks: list[str], verbose: Any, cause: str
 ) -> None:
-    rungs = [rung("as-written", 0.010), rung("fit", 0.006), rung("step", 0.0059, 0.03)]
-    rungs[0].samples[0].facts["fit"] = {"callbacks": callbacks, "verbose": verbose}
-    found = {f.cause: f for f in findings(rungs, ladder(rungs)[0])}
+    levels = [level("as-written", 0.010), level("fit", 0.006), level("step", 0.0059, 0.03)]
+    levels[0].samples[0].facts["fit"] = {"callbacks": callbacks, "verbose": verbose}
+    found = {f.cause: f for f in findings(levels, ladder(levels)[0])}
     assert cause in found
     assert found[cause].share == pytest.approx(0.4, abs=0.01)
     assert ", ".join(callbacks) in found[cause].evidence
@@ -255,16 +255,16 @@ def test_a_start_that_outweighs_a_short_program_is_told() -> None:
 
 
 def test_callbacks_are_named_where_a_bare_fit_is_faster() -> None:
-    rungs = [rung("as-written", 0.010), rung("fit", 0.007), rung("step", 0.006)]
-    rungs[0].samples[0].facts["fit"] = {"callbacks": ["Slow"], "verbose": "auto"}
-    found = {f.cause: f for f in findings(rungs, ladder(rungs)[0])}
+    levels = [level("as-written", 0.010), level("fit", 0.007), level("step", 0.006)]
+    levels[0].samples[0].facts["fit"] = {"callbacks": ["Slow"], "verbose": "auto"}
+    found = {f.cause: f for f in findings(levels, ladder(levels)[0])}
     assert "30%" in found["callbacks and logging"].sentence
     assert "Slow" in found["callbacks and logging"].evidence
     assert "10%" in found["Keras' bookkeeping"].sentence
 
 
 def test_only_what_can_be_changed_from_outside_is_tried() -> None:
-    base = rung("as-written", 0.01)
+    base = level("as-written", 0.01)
     base.samples[0].facts |= {"fit": {"callbacks": [], "verbose": 0}, "pipeline": [{"stage": "map", "seconds": 1.0}]}
     base.samples[0].facts["fit"] |= {"verbose": "auto", "metrics": True}
     assert from_outside(base) == ["steps-per-execution", "without-callbacks", "without-metrics"]
@@ -272,7 +272,7 @@ def test_only_what_can_be_changed_from_outside_is_tried() -> None:
     assert from_outside(base) == ["steps-per-execution"]  # a pipeline that a generator iterates over by itself
     base.samples[0].facts["reachable"] = True
     assert from_outside(base) == ["cache", "prefetch", "parallel-map", "steps-per-execution"]
-    assert from_outside(rung("step", 0.01)) == []
+    assert from_outside(level("step", 0.01)) == []
     both = changed(changed(planned(base), change_of("cache")), change_of("prefetch"))
     assert both.spec.changes == ("cache", "prefetch")
 
@@ -286,11 +286,11 @@ def change_of(name: Any) -> Change:
 
 
 def explained(**changes: Any) -> Explanation:
-    parts, rest, cohorts = ladder([rung(loop, step) for loop, step in RUNGS.items()])
+    parts, rest, trials = ladder([level(loop, step) for loop, step in LEVELS.items()])
     given: dict[str, Any] = {
-        "id": "x", "label": "cifar on cpu, as-written", "step_seconds": 0.01, "cohorts": cohorts, "parts": parts,
+        "id": "x", "label": "cifar on cpu, as-written", "step_seconds": 0.01, "trials": trials, "parts": parts,
         "rest_seconds": 0.002, "rest_share": rest, "lowest": "fused",
-        "gains": gains(rung("step", 0.01), {Named("with XLA", "--xla on"): rung("fused", 0.005)}, 0.02),
+        "gains": gains(level("step", 0.01), {Named("with XLA", "--xla on"): level("fused", 0.005)}, 0.02),
         "tried_on": "as-written",
         "fastest": Fastest(
             words="with XLA", unit="step", times=Interval(value=2.0, low=1.9, high=2.1),
@@ -311,12 +311,12 @@ def test_the_largest_cause_and_the_best_change_are_the_first_sentence() -> None:
 
 
 def test_what_did_not_help_is_named_in_a_line_and_what_is_slower_with_its_ratio() -> None:
-    base = rung("step", 0.010)
+    base = level("step", 0.010)
     tried = {
-        Named("with XLA", "--xla on"): rung("fused", 0.005),
-        Named("1 thread", "--threads 1"): rung("fused", 0.020),
-        Named("4 threads", "--threads 4"): rung("fused", 0.0101),
-        Named("without oneDNN", "--no-onednn"): rung("fused", 0.00999),
+        Named("with XLA", "--xla on"): level("fused", 0.005),
+        Named("1 thread", "--threads 1"): level("fused", 0.020),
+        Named("4 threads", "--threads 4"): level("fused", 0.0101),
+        Named("without oneDNN", "--no-onednn"): level("fused", 0.00999),
     }
     shown = explanation.text(explained(gains=gains(base, tried, 0.05)))
     told = shown.split("without it:\n")[1].split("\n\n")[0].splitlines()
@@ -328,7 +328,7 @@ def test_what_did_not_help_is_named_in_a_line_and_what_is_slower_with_its_ratio(
 
 
 def test_a_program_without_a_barer_loop_is_not_called_computing() -> None:
-    alone = ladder([rung("as-written", 0.01)])
+    alone = ladder([level("as-written", 0.01)])
     told = explanation.text(
         explained(parts=alone[0], rest_share=alone[1], lowest="as-written", gains=[], fastest=None, tried_on="")
     )
@@ -339,49 +339,49 @@ def test_a_program_without_a_barer_loop_is_not_called_computing() -> None:
 
 
 def test_eager_execution_is_what_lies_between_a_fit_that_asks_for_it_and_a_graph() -> None:
-    rungs = [rung("fit", 0.010), rung("step", 0.002)]
-    for each in rungs[0].samples:
+    levels = [level("fit", 0.010), level("step", 0.002)]
+    for each in levels[0].samples:
         each.facts |= {"fit": {"callbacks": [], "verbose": 0}, "run_eagerly": True}
-    parts = ladder(rungs)[0]
+    parts = ladder(levels)[0]
     assert parts[0].name == "eager execution"
-    causes = [f.cause for f in findings(rungs, parts)]
+    causes = [f.cause for f in findings(levels, parts)]
     assert "eager execution" in causes
     assert "Keras' bookkeeping" not in causes
 
 
 def test_what_its_rungs_warn_of_stands_below_an_explanation_once() -> None:
-    rungs = [rung("as-written", 0.01), rung("step", 0.005)]
-    for each in rungs:
-        each.warnings = [Warned(key="load", message="the machine was busy", cure="Close other programs.")]
-    rungs[1].warnings.append(Warned(key="unsettled", message="it never settled"))
-    found = doubts(rungs)
+    levels = [level("as-written", 0.01), level("step", 0.005)]
+    for each in levels:
+        each.warnings = [Warned(key="load", message="the machine was busy", fix="Close other programs.")]
+    levels[1].warnings.append(Warned(key="unsettled", message="it never settled"))
+    found = caveats(levels)
     assert found == ["the machine was busy. Close other programs.", "step: it never settled"]
-    told = " ".join(explanation.text(explained(doubts=found)).split())
+    told = " ".join(explanation.text(explained(caveats=found)).split())
     assert told.count("warning: the machine was busy. Close other programs.") == 1
     assert "warning: step: it never settled" in told
 
 
 def test_a_partial_batch_that_recompiles_is_found_on_the_rung_that_has_it() -> None:
-    rungs = [rung("as-written", 0.001), rung("step", 0.001)]
-    for each in rungs[1].samples:
+    levels = [level("as-written", 0.001), level("step", 0.001)]
+    for each in levels[1].samples:
         each.phases |= {"partial_batch": 0.5, "partial_batch_again": 0.001}
-    assert "a partial last batch" in [f.cause for f in findings(rungs, ladder(rungs)[0])]
+    assert "a partial last batch" in [f.cause for f in findings(levels, ladder(levels)[0])]
 
 
-def test_what_so_few_cohorts_cannot_tell_is_not_called_nothing() -> None:
-    parts, rest, _ = ladder([rung("step", 0.01, 0.3), rung("resident", 0.006, 0.3)])
+def test_what_so_few_trials_cannot_tell_is_not_called_nothing() -> None:
+    parts, rest, _ = ladder([level("step", 0.01, 0.3), level("resident", 0.006, 0.3)])
     told = explanation.headline(explained(parts=parts, rest_share=rest, gains=[], fastest=None))
     assert "nothing is wrong" not in told
     assert "--max-time" in told
-    assert "% lies between rungs" in told
+    assert "% lies between levels" in told
     below = [part.model_copy(update={"share": Interval(value=-1.2)}) for part in parts]
     told = explanation.headline(explained(parts=below, rest_share=rest, gains=[], fastest=None))
-    assert "all of which lies between rungs" in told
+    assert "all of which lies between levels" in told
 
 
 def test_where_nothing_is_wrong_that_is_what_is_said() -> None:
-    parts, rest, _ = ladder([rung("step", 0.01, 0.02), rung("resident", 0.01, 0.02)])
-    same = gains(rung("step", 0.01), {Named("with XLA", "--xla on"): rung("fused", 0.01)}, 0.02)
+    parts, rest, _ = ladder([level("step", 0.01, 0.02), level("resident", 0.01, 0.02)])
+    same = gains(level("step", 0.01), {Named("with XLA", "--xla on"): level("fused", 0.01)}, 0.02)
     told = explanation.headline(explained(parts=parts, rest_share=rest, fastest=None, gains=same))
     assert "nothing is wrong that was looked for" in told
     untried = explanation.headline(explained(parts=parts, rest_share=rest, fastest=None, gains=[]))
@@ -393,13 +393,13 @@ def test_where_nothing_is_wrong_that_is_what_is_said() -> None:
 
 
 def test_a_change_that_is_faster_is_in_the_first_sentence_though_none_is_called_the_fastest() -> None:
-    parts, rest, _ = ladder([rung("step", 0.01, 0.02), rung("resident", 0.01, 0.02)])
-    base = rung("step", 0.01)
-    found = gains(base, {Named("with XLA", "--xla on"): rung("fused", 0.009)}, 0.02)
+    parts, rest, _ = ladder([level("step", 0.01, 0.02), level("resident", 0.01, 0.02)])
+    base = level("step", 0.01)
+    found = gains(base, {Named("with XLA", "--xla on"): level("fused", 0.009)}, 0.02)
     told = explanation.headline(explained(parts=parts, rest_share=rest, fastest=None, gains=found))
     assert "nothing is wrong" not in told
     assert "What helps: with XLA, 1.1" in told
     assert told.endswith("as fast per step as the loop as-written without it.")
-    (all_of_it,) = gains(base, {Named("with XLA and 1 thread", "--xla on --threads 1"): rung("resident", 0.005)}, 0.02)
+    (all_of_it,) = gains(base, {Named("with XLA and 1 thread", "--xla on --threads 1"): level("resident", 0.005)}, 0.02)
     told = explanation.headline(explained(parts=parts, rest_share=rest, fastest=None, gains=found, together=all_of_it))
     assert "What helps: with XLA and 1 thread, 1.99" in told

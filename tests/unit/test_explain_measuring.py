@@ -54,7 +54,7 @@ class Fake:
     Attributes:
         begun: how each of them was asked, and what it measured.
         whole: how many may end.
-        noise: of the step times that each of them measures, a factor for each cohort.
+        noise: of the step times that each of them measures, a factor for each trial.
     """
 
     begun: list[tuple[RunSettings, list[Spec]]]
@@ -123,7 +123,7 @@ def test_an_interruption_leaves_the_changes_that_were_tried_and_says_that_there_
     assert [gain.verdict for gain in found.gains[:1]] == ["faster"]
     assert found.fastest is not None
     assert found.fastest.command.endswith(found.gains[0].option)
-    assert found.doubts[0] == f"it was interrupted: {TOGETHER} of {len(made.options)} changes were tried"
+    assert found.caveats[0] == f"it was interrupted: {TOGETHER} of {len(made.options)} changes were tried"
     assert "warning: it was interrupted: 4 of" in explanation.text(found)
 
 
@@ -137,7 +137,7 @@ def test_an_interruption_of_what_is_tried_at_once_leaves_all_single_changes(fake
     assert made.found is not None
     assert len(made.found.gains) == len(made.options)
     assert made.found.together is None
-    assert made.found.doubts[0] == "it was interrupted: the changes that help were not measured together"
+    assert made.found.caveats[0] == "it was interrupted: the changes that help were not measured together"
 
 
 def test_an_interruption_before_any_change_leaves_the_ladder(
@@ -152,10 +152,10 @@ def test_an_interruption_before_any_change_leaves_the_ladder(
         made.run()
     assert made.found is not None
     assert made.found.parts
-    assert made.found.doubts[0] == "it was interrupted: its roofline was not measured, no changes were tried"
+    assert made.found.caveats[0] == "it was interrupted: its roofline was not measured, no changes were tried"
 
 
-def test_an_interruption_of_the_ladder_leaves_what_its_whole_cohorts_say(faked: type[Fake]) -> None:
+def test_an_interruption_of_the_ladder_leaves_what_its_whole_trials_say(faked: type[Fake]) -> None:
     faked.whole = 0
     made = explaining()
     with pytest.raises(Interrupted):
@@ -163,13 +163,13 @@ def test_an_interruption_of_the_ladder_leaves_what_its_whole_cohorts_say(faked: 
     found = made.found
     assert found is not None
     assert (found.parts[0].upper, found.parts[0].lower) == ("step", "host-batches")
-    assert found.cohorts == len(NOISE)
+    assert found.trials == len(NOISE)
     assert (found.gains, found.roofline) == ([], None)
-    assert found.doubts[0] == "it was interrupted: its roofline was not measured, no changes were tried"
+    assert found.caveats[0] == "it was interrupted: its roofline was not measured, no changes were tried"
     assert "warning: it was interrupted" in explanation.text(found)
 
 
-def test_an_interruption_before_a_cohort_of_the_ladder_leaves_no_explanation(faked: type[Fake]) -> None:
+def test_an_interruption_before_a_trial_of_the_ladder_leaves_no_explanation(faked: type[Fake]) -> None:
     faked.whole, faked.noise = 0, ()
     made = explaining()
     with pytest.raises(Interrupted):
@@ -181,24 +181,24 @@ def test_an_interruption_before_a_cohort_of_the_ladder_leaves_no_explanation(fak
 def test_an_explanation_that_was_not_interrupted_says_nothing_of_it(faked: type[Fake]) -> None:
     found = explaining().run()
     assert found.together is not None
-    assert not any("interrupted" in each for each in found.doubts)
+    assert not any("interrupted" in each for each in found.caveats)
 
 
 def test_an_explanation_trains_nothing_to_its_end_and_says_so(faked: type[Fake]) -> None:
     found = explaining(full=True).run()
     assert {settings.full for settings, _ in faked.begun} == {False}
-    assert any("--full was left out" in each for each in found.doubts)
-    assert not any("--full" in each for each in explaining().run().doubts)
+    assert any("--full was left out" in each for each in found.caveats)
+    assert not any("--full" in each for each in explaining().run().caveats)
 
 
-@pytest.mark.parametrize(("purpose", "loops"), [("rung", ["step"]), ("run", ["step", "resident"])])
+@pytest.mark.parametrize(("purpose", "loops"), [("level", ["step"]), ("run", ["step", "resident"])])
 def test_of_a_ladder_only_the_program_as_it_is_has_more_processes(
     purpose: Any, loops: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     done: list[tuple[str, str]] = []
     monkeypatch.setattr(one_off, "train", lambda session, result: done.append(("train", result.spec.loop)))
     monkeypatch.setattr(one_off, "profile", lambda session, result, folder: done.append(("profile", result.spec.loop)))
-    monkeypatch.setattr(sessions.Session, "_cohorts", lambda session: "target")
+    monkeypatch.setattr(sessions.Session, "_trials", lambda session: "target")
     asked = load(case="small", backend="cpu", data="sample", loop="step,resident", full=True, profile=str(tmp_path))
     (group,) = plan(["tabular"], asked)
     names = (str(number) for number in range(99))

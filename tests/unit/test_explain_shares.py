@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from synthetic import result
 from test_analyse_compare import sample
-from test_explain import RUNGS, explained, rung
+from test_explain import LEVELS, explained, level
 
 from bench.analyse.explain.findings import findings, shares_by_changes
 from bench.analyse.explain.ladder import gains, ladder
@@ -20,17 +20,17 @@ from bench.render.report.sections import explanation as section
 from bench.render.terminal import explanation
 
 LOOKED_AT: dict[str, Any] = {"traced": []}
-"""What a rung tells whose steps were looked at and had nothing to tell."""
+"""What a level tells whose steps were looked at and had nothing to tell."""
 
 
 def looked_at(loop: str, step: float, noise: float = 0.002, **facts: Any) -> Result:
-    made = rung(loop, step, noise)
+    made = level(loop, step, noise)
     made.samples[0].facts |= {**LOOKED_AT, **facts}
     return made
 
 
-def told(rungs: list[Result], cause: str) -> Finding:
-    return next(each for each in findings(rungs, ladder(rungs)[0]) if each.cause == cause)
+def told(levels: list[Result], cause: str) -> Finding:
+    return next(each for each in findings(levels, ladder(levels)[0]) if each.cause == cause)
 
 
 READS: dict[str, Any] = {"host_reads": {"a_step": 1, "lines": [12]}}
@@ -51,49 +51,49 @@ def test_a_cause_that_the_next_rung_is_without_has_what_lies_between_the_two_as_
 
 
 def test_a_cause_is_weighed_where_the_ladder_loses_it_and_not_before() -> None:
-    rungs = [looked_at("as-written", 0.010, **DOUBLES), looked_at("step", 0.006, **DOUBLES)]
-    assert told(rungs, "float64").share is None
-    assert told([*rungs, looked_at("host-batches", 0.003)], "float64").share == pytest.approx(0.3, rel=0.02)
+    levels = [looked_at("as-written", 0.010, **DOUBLES), looked_at("step", 0.006, **DOUBLES)]
+    assert told(levels, "float64").share is None
+    assert told([*levels, looked_at("host-batches", 0.003)], "float64").share == pytest.approx(0.3, rel=0.02)
 
 
 def test_what_fit_adds_to_a_program_that_has_a_loop_of_its_own_is_not_taken_off_a_causes_share() -> None:
-    rungs = [looked_at("as-written", 0.010, **READS), looked_at("fit", 0.009), looked_at("step", 0.004)]
-    found = told(rungs, "per-step synchronisation")
+    levels = [looked_at("as-written", 0.010, **READS), looked_at("fit", 0.009), looked_at("step", 0.004)]
+    found = told(levels, "per-step synchronisation")
     assert found.share == pytest.approx(0.6, rel=0.02)
     assert found.evidence.endswith("as-written less step is 60% of the step")
 
 
 def test_operations_on_the_host_are_weighed_by_the_rung_that_has_them_on_the_device() -> None:
-    rungs = [looked_at("as-written", 0.010), looked_at("step", 0.004)]
+    levels = [looked_at("as-written", 0.010), looked_at("step", 0.004)]
     strays = [Operation(name="x", op="StringJoin", device="CPU:0")]
-    rungs[0].placement = Placement(asked="GPU:0", method="x", proven=False, on_device=5, misplaced=strays)
-    assert told(rungs, "operations kept on the host").share == pytest.approx(0.6, rel=0.02)
+    levels[0].placement = Placement(asked="GPU:0", method="x", proven=False, on_device=5, misplaced=strays)
+    assert told(levels, "operations kept on the host").share == pytest.approx(0.6, rel=0.02)
 
 
 def test_python_that_a_barer_rung_calls_too_has_no_share_whatever_shows_it_there() -> None:
-    rungs = [looked_at("as-written", 0.010, **PYTHON), looked_at("step", 0.004, **PYTHON)]
-    rungs[1].placement = Placement(
+    levels = [looked_at("as-written", 0.010, **PYTHON), looked_at("step", 0.004, **PYTHON)]
+    levels[1].placement = Placement(
         asked="CPU:0", method="partition graphs", proven=True, on_device=5, host_by_design={"EagerPyFunc": 1}
     )
-    assert told(rungs, "Python within the graph").share is None
+    assert told(levels, "Python within the graph").share is None
 
 
 def test_causes_that_the_same_rung_is_without_say_that_they_share_it() -> None:
-    rungs = [looked_at("as-written", 0.010, **READS, **DOUBLES), looked_at("step", 0.004)]
+    levels = [looked_at("as-written", 0.010, **READS, **DOUBLES), looked_at("step", 0.004)]
     for cause in ("per-step synchronisation", "float64"):
-        assert told(rungs, cause).evidence.endswith("with what else is named here that it is without")
+        assert told(levels, cause).evidence.endswith("with what else is named here that it is without")
 
 
 def test_a_difference_that_may_be_nothing_is_no_share_nor_is_one_to_a_rung_that_nobody_looked_at() -> None:
     unsure = [looked_at("as-written", 0.010, 0.3, **READS), looked_at("step", 0.0099, 0.3)]
     assert {each.share for each in findings(unsure, ladder(unsure)[0])} == {None}
-    unseen = [looked_at("as-written", 0.010, **READS), rung("step", 0.004)]
+    unseen = [looked_at("as-written", 0.010, **READS), level("step", 0.004)]
     assert {each.share for each in findings(unseen, ladder(unseen)[0])} == {None}
 
 
 def test_processors_that_idle_are_weighed_by_the_larger_batch_that_is_faster() -> None:
     idle = Finding(cause="too little parallelism", sentence="one of two is busy", evidence="CPU time")
-    base, larger = rung("step", 0.010), rung("fused", 0.005)
+    base, larger = level("step", 0.010), level("fused", 0.005)
     batch = {Named("batch 128", "--param batch=128", "too small batches"): larger}
     why = explained(findings=[idle], gains=gains(base, batch, 0.02), tried_on="step")
     shares_by_changes(why)
@@ -103,8 +103,8 @@ def test_processors_that_idle_are_weighed_by_the_larger_batch_that_is_faster() -
 
 def test_processors_that_idle_have_no_share_where_no_larger_batch_is_faster() -> None:
     idle = Finding(cause="too little parallelism", sentence="one of two is busy", evidence="CPU time")
-    same = {Named("batch 128", "--param batch=128", "too small batches"): rung("fused", 0.010)}
-    why = explained(findings=[idle], gains=gains(rung("step", 0.010), same, 0.02), tried_on="step")
+    same = {Named("batch 128", "--param batch=128", "too small batches"): level("fused", 0.010)}
+    why = explained(findings=[idle], gains=gains(level("step", 0.010), same, 0.02), tried_on="step")
     shares_by_changes(why)
     assert (idle.share, idle.evidence) == (None, "CPU time")
 
@@ -140,7 +140,7 @@ def test_a_roof_says_of_how_much_of_the_step_it_is_the_bound() -> None:
 
 
 def test_a_cause_whose_share_nobody_measured_says_so() -> None:
-    unknown = Finding(cause="float64", sentence="3 operations compute in float64", evidence="dtypes", cure="Convert.")
+    unknown = Finding(cause="float64", sentence="3 operations compute in float64", evidence="dtypes", fix="Convert.")
     shown = " ".join(explanation.text(explained(findings=[unknown])).split())
     assert "float64: 3 operations compute in float64; its share was not measured (dtypes). Convert." in shown
     known = unknown.model_copy(update={"share": 0.2})
@@ -148,35 +148,35 @@ def test_a_cause_whose_share_nobody_measured_says_so() -> None:
 
 
 def test_a_part_that_takes_much_of_the_step_is_told_with_what_to_change() -> None:
-    parts = {part.name: part for part in ladder([rung(loop, step) for loop, step in RUNGS.items()])[0]}
-    assert {name for name, part in parts.items() if part.cure} == {"the program's own loop", "input", "dispatch"}
-    assert "larger batch" in parts["dispatch"].cure
+    parts = {part.name: part for part in ladder([level(loop, step) for loop, step in LEVELS.items()])[0]}
+    assert {name for name, part in parts.items() if part.fix} == {"the program's own loop", "input", "dispatch"}
+    assert "larger batch" in parts["dispatch"].fix
     shown = " ".join(explanation.text(explained()).split())
-    assert f"(resident less fused, {1000 * parts['dispatch'].seconds:.2f} ms). {parts['dispatch'].cure}" in shown
+    assert f"(resident less fused, {1000 * parts['dispatch'].seconds:.2f} ms). {parts['dispatch'].fix}" in shown
 
 
 def test_each_part_that_can_be_large_has_something_to_change() -> None:
     loops = ("as-written", "fit", "step", "host-batches", "resident", "fused")
     for first in loops[:-1]:
         for then in loops[loops.index(first) + 1 :]:
-            (part,) = ladder([rung(first, 0.010), rung(then, 0.004)])[0]
-            assert part.cure, (first, then)
+            (part,) = ladder([level(first, 0.010), level(then, 0.004)])[0]
+            assert part.fix, (first, then)
 
 
 def test_a_part_that_is_small_or_unsure_or_negative_has_nothing_to_change() -> None:
     for steps, noise in (((0.010, 0.0097), 0.002), ((0.010, 0.006), 0.5), ((0.010, 0.014), 0.002)):
-        parts, _, _ = ladder([rung("host-batches", steps[0], noise), rung("resident", steps[1], noise)])
-        assert parts[0].cure == ""
+        parts, _, _ = ladder([level("host-batches", steps[0], noise), level("resident", steps[1], noise)])
+        assert parts[0].fix == ""
 
 
 def test_the_report_shows_what_to_change_beside_each_part() -> None:
     why = explained()
     table = next(part for part in section.sections(why, 0.02)[0].parts if isinstance(part, Table))
     assert table.head[-1] == "what to change"
-    assert [row.cells[-1] for row in table.rows] == [*(part.cure for part in why.parts), ""]
+    assert [row.cells[-1] for row in table.rows] == [*(part.fix for part in why.parts), ""]
 
 
 def test_the_report_says_that_a_share_was_not_measured() -> None:
-    unknown = Finding(cause="float64", sentence="3 operations compute in float64", evidence="dtypes", cure="Convert.")
+    unknown = Finding(cause="float64", sentence="3 operations compute in float64", evidence="dtypes", fix="Convert.")
     causes = next(s for s in section.sections(explained(findings=[unknown]), 0.02) if s.title.startswith("Causes"))
     assert "its share was not measured" in str(causes.parts[0])

@@ -30,7 +30,7 @@ def group(root: Path, **files: str) -> Path:
 def test_a_line_that_fails_or_warns_always_has_a_cure(tmp_path: Path) -> None:
     for check in checks(tmp_path / "results", tmp_path, Path("/")):
         assert check.found, check
-        assert check.cure or check.status in ("PASS", "SKIP"), check
+        assert check.fix or check.status in ("PASS", "SKIP"), check
 
 
 def test_this_python_and_this_tensorflow_pass(tmp_path: Path) -> None:
@@ -45,7 +45,7 @@ def test_a_fractional_quota_is_doubted_and_whole_cpus_advised(tmp_path: Path) ->
     assert check.status == "WARN"
     assert "a quota of 0.5 on" in check.found
     assert "stopped for a part of every period" in check.found
-    assert "whole CPU" in check.cure
+    assert "whole CPU" in check.fix
 
 
 def test_throttling_so_far_is_doubted(tmp_path: Path) -> None:
@@ -78,7 +78,7 @@ def test_a_file_in_the_place_of_the_output_folder_fails(tmp_path: Path) -> None:
     (tmp_path / "results").write_text("", encoding="utf-8")
     check = by_name(tmp_path / "results")["output folder"]
     assert check.status == "FAIL"
-    assert "--output" in check.cure
+    assert "--output" in check.fix
 
 
 @pytest.mark.needs("linux")

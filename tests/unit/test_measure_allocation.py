@@ -1,4 +1,4 @@
-"""How long a cohort's turns go on."""
+"""How long a trial's turns go on."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ pytestmark = pytest.mark.once
 
 
 def noisy(levels: Sequence[float], noise: float, name: str) -> Result:
-    """A result of twenty blocks a cohort: each cohort at its level, each block with noise of its own."""
+    """A result of twenty blocks a trial: each trial at its level, each block with noise of its own."""
     draw = random.Random(name)
     samples = [
         ProcessSample(
-            cohort=n,
+            trial=n,
             pid=1,
             started=MOMENT,
             series=[
@@ -40,9 +40,9 @@ def pair(levels: Sequence[float], noise: float) -> tuple[Result, Result]:
     return noisy([1.0] * len(levels), noise, "a"), noisy(levels, noise, "b")
 
 
-def asked(both: tuple[Result, Result], cohort_seconds: float = 1000.0) -> int:
+def asked(both: tuple[Result, Result], trial_seconds: float = 1000.0) -> int:
     """Rounds after twenty of 0.2 s each, where starting took 8 s."""
-    return rounds([both], 20, 4.0, 8.0, cohort_seconds)
+    return rounds([both], 20, 4.0, 8.0, trial_seconds)
 
 
 def test_steady_blocks_are_due_no_more_rounds() -> None:
@@ -54,13 +54,13 @@ def test_blocks_that_vary_more_than_processes_are_due_more_rounds() -> None:
     assert asked(pair([1.0], 0.10)) > 20
 
 
-def test_processes_that_vary_more_than_blocks_are_due_more_cohorts_instead() -> None:
+def test_processes_that_vary_more_than_blocks_are_due_more_trials_instead() -> None:
     assert asked(pair([0.8, 1.0, 1.25, 0.9, 1.1, 1.3], 0.02)) == 20
 
 
-def test_no_cohort_takes_the_time_of_others() -> None:
-    assert asked(pair([1.0] * 4, 0.10), cohort_seconds=18.0) == 50
-    assert asked(pair([1.0] * 4, 0.10), cohort_seconds=9.0) == 20
+def test_no_trial_takes_the_time_of_others() -> None:
+    assert asked(pair([1.0] * 4, 0.10), trial_seconds=18.0) == 50
+    assert asked(pair([1.0] * 4, 0.10), trial_seconds=9.0) == 20
 
 
 def test_what_has_no_times_or_too_few_blocks_asks_for_nothing() -> None:

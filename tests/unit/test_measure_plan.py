@@ -142,13 +142,13 @@ def test_backends_and_loops_are_crossed_within_one_group() -> None:
         ("onednn=on,off", [True, False]),
     ],
 )
-def test_values_of_a_setting_take_turns(vary: str, values: list[Any]) -> None:
+def test_values_of_a_setting_interleave(vary: str, values: list[Any]) -> None:
     (group,) = planned("cifar", vary=vary, loop="fit")
     found = [getattr(each.spec, vary.split("=")[0]) for each in group.planned]
     assert [getattr(each, "intra", each) for each in found] == values
 
 
-def test_values_of_a_parameter_take_turns_in_each_loop_and_choose_instead_of_the_cases_that_set_it() -> None:
+def test_values_of_a_parameter_interleave_in_each_loop_and_choose_instead_of_the_cases_that_set_it() -> None:
     found = [
         (each.loop, each.case, each.params["batch"]) for each in specs("tabular", vary="batch=8,32", loop="fit,step")
     ]

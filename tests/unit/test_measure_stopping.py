@@ -44,30 +44,30 @@ def test_only_what_is_clear_is_said_before_the_pilot_is_over(centre: float, most
 
 
 @pytest.mark.parametrize(("seconds", "room"), [(24.0, True), (24.1, False)])
-def test_there_is_room_for_a_pilot_while_five_such_cohorts_fit_into_the_cap(seconds: float, room: bool) -> None:
+def test_there_is_room_for_a_pilot_while_five_such_trials_fit_into_the_cap(seconds: float, room: bool) -> None:
     assert stopping.roomy(seconds, SETTINGS) is room
 
 
 @pytest.mark.parametrize(
-    ("first", "others", "cohorts"), [(5.0, 4.0, 5), (30.0, 15.5, 4), (30.0, 11.0, 5), (44.0, 29.0, 2)]
+    ("first", "others", "trials"), [(5.0, 4.0, 5), (30.0, 15.5, 4), (30.0, 11.0, 5), (44.0, 29.0, 2)]
 )
-def test_as_many_cohorts_as_fit_into_the_time_come_first_and_what_is_left_is_shared_by_their_turns(
-    first: float, others: float, cohorts: int
+def test_as_many_trials_as_fit_into_the_time_come_first_and_what_is_left_is_shared_by_their_turns(
+    first: float, others: float, trials: int
 ) -> None:
     settings: RunSettings = load(max_time="90s")
     lengths: list[float] = []
-    for cohort in range(1, cohorts + 1):
+    for trial in range(1, trials + 1):
         took = others if lengths else first
-        lengths.append(max(took, stopping.cohort_seconds(cohort, sum(lengths) + took, took, settings)))
+        lengths.append(max(took, stopping.trial_seconds(trial, sum(lengths) + took, took, settings)))
     assert 80.0 < sum(lengths) <= 90.0
-    assert sum(lengths) + others > 90.0 or cohorts == stopping.PILOT  # no other one would have fitted
+    assert sum(lengths) + others > 90.0 or trials == stopping.PILOT  # no other one would have fitted
     assert max(lengths[1:]) < 1.5 * min(lengths[1:])
-    assert stopping.cohort_seconds(2, 60.0, 29.0, load(max_time="5m")) == 29.0  # which has time for all
+    assert stopping.trial_seconds(2, 60.0, 29.0, load(max_time="5m")) == 29.0  # which has time for all
 
 
-@pytest.mark.parametrize("cohort", [1, stopping.PILOT, 9])
-def test_the_first_cohort_and_those_after_the_pilot_take_their_share_whatever_went_before(cohort: int) -> None:
-    assert stopping.cohort_seconds(cohort, 200.0, 5.0, SETTINGS) == pytest.approx(0.95 * 90.0 / stopping.PILOT)
+@pytest.mark.parametrize("trial", [1, stopping.PILOT, 9])
+def test_the_first_trial_and_those_after_the_pilot_take_their_share_whatever_went_before(trial: int) -> None:
+    assert stopping.trial_seconds(trial, 200.0, 5.0, SETTINGS) == pytest.approx(0.95 * 90.0 / stopping.PILOT)
 
 
 @pytest.mark.parametrize("centre", [0.8, 1.0, 1.25])
@@ -99,7 +99,7 @@ def test_a_ladder_is_done_when_neighbours_are_told_apart() -> None:
 
 
 @pytest.mark.parametrize("apart", [2.3, 30.0, -30.0])
-def test_two_cohorts_whose_ratios_are_worlds_apart_are_undecided_whatever_a_float_holds(apart: float) -> None:
+def test_two_trials_whose_ratios_are_worlds_apart_are_undecided_whatever_a_float_holds(apart: float) -> None:
     found = stopping.compared([Contrast.paired([0.0, 0.0], [0.0, apart])], 0.02)
     assert found is not None
     assert (found.settled, found.decided, found.clear) == (False, False, False)
@@ -134,7 +134,7 @@ def test_looking_again_and_again_stops_identical_programs_at_a_wrong_verdict_har
 
 
 @pytest.mark.parametrize(
-    ("known", "cohorts", "elapsed", "expected"),
+    ("known", "trials", "elapsed", "expected"),
     [
         (stopping.Reached(0.01, 5, True), 5, 10.0, "target"),
         (stopping.Reached(0.01, 5, True), 4, 10.0, None),
@@ -145,9 +145,9 @@ def test_looking_again_and_again_stops_identical_programs_at_a_wrong_verdict_har
     ],
 )
 def test_a_cap_or_the_target_ends_a_run(
-    known: stopping.Reached | None, cohorts: int, elapsed: float, expected: str | None
+    known: stopping.Reached | None, trials: int, elapsed: float, expected: str | None
 ) -> None:
-    assert stopping.reason(known, cohorts, elapsed, 5.0, SETTINGS) == expected
+    assert stopping.reason(known, trials, elapsed, 5.0, SETTINGS) == expected
 
 
 @pytest.mark.parametrize(("training", "most"), [(10.0, 45.0), (300.0, 60.0), (3600.0, 90.0)])

@@ -28,9 +28,9 @@ def series(step: float, name: str = "step", blocks: int = 3, warm: float | None 
     )
 
 
-def sample(step: float = 0.01, cohort: int = 1, **changes: Any) -> ProcessSample:
+def sample(step: float = 0.01, trial: int = 1, **changes: Any) -> ProcessSample:
     given: dict[str, Any] = {"phases": dict(PHASES), "series": [series(step)], **changes}
-    return ProcessSample(cohort=cohort, pid=cohort, started=MOMENT, **given)
+    return ProcessSample(trial=trial, pid=trial, started=MOMENT, **given)
 
 
 def blank(*samples: ProcessSample, **changes: Any) -> Result:
@@ -61,13 +61,13 @@ def test_the_step_is_the_typical_one_and_beside_it_the_mean() -> None:
 
 
 def test_each_process_counts_once_however_many_blocks_it_has() -> None:
-    found = summarised(sample(0.01), sample(0.04, cohort=2, series=[series(0.04, blocks=300)])).summary
+    found = summarised(sample(0.01), sample(0.04, trial=2, series=[series(0.04, blocks=300)])).summary
     assert found.step_seconds is not None
     assert [found.step_seconds.value, found.step_seconds.n] == pytest.approx([0.02, 2])
 
 
 def test_percentiles_are_those_of_the_latency_pass_alone() -> None:
-    found = summarised(sample(latency=[0.04, 0.01, 0.03]), sample(cohort=2, latency=[0.02, 0.05])).summary
+    found = summarised(sample(latency=[0.04, 0.01, 0.03]), sample(trial=2, latency=[0.02, 0.05])).summary
     assert (found.step_seconds_p50, found.step_seconds_p90, found.step_seconds_p99) == pytest.approx(
         (0.03, 0.046, 0.0496)
     )
@@ -85,7 +85,7 @@ def test_operations_by_formula_go_before_counted_ones() -> None:
 
 
 def test_a_phase_is_told_for_the_processes_that_had_it() -> None:
-    other = sample(cohort=2, phases={**PHASES, "build": 1.5, "partial_batch": 9.0})
+    other = sample(trial=2, phases={**PHASES, "build": 1.5, "partial_batch": 9.0})
     found = summarised(sample(), other).summary.phases
     assert (found["build"].value, found["build"].n) == (1.0, 2)
     assert (found["partial_batch"].value, found["partial_batch"].n) == (9.0, 1)
@@ -96,7 +96,7 @@ def test_a_floor_is_subtracted_within_each_process_and_bandwidth_is_of_what_is_l
     def copies(floor: float, copy: float) -> list[Series]:
         return [series(floor, "floor"), series(copy, "h2d/1000", bytes=1000, floor="floor")]
 
-    found = summarised(sample(series=copies(0.1, 0.3)), sample(cohort=2, series=copies(0.4, 0.6))).summary
+    found = summarised(sample(series=copies(0.1, 0.3)), sample(trial=2, series=copies(0.4, 0.6))).summary
     assert found.series["h2d/1000"].value == pytest.approx(0.2)
     assert found.series["floor"].value == pytest.approx(0.25)
     assert found.bytes_per_second == {"h2d/1000": pytest.approx(5000)}
@@ -188,7 +188,7 @@ def test_what_a_training_waited_for_at_its_epochs_ends_is_told_apart_from_what_t
     assert warned.key == "epoch-end"
     assert "stood still for 30.0 s at 2 of its 4 epochs' ends, where 0.0 s were projected" in warned.message
     assert "it took 15 s (projected -0.1%)" in warned.message
-    assert "autotune" in warned.cure
+    assert "autotune" in warned.fix
 
 
 @pytest.mark.parametrize(
@@ -213,8 +213,8 @@ WAITED, ON = (0.2, 0.11), (0.2, 0.001)
 @pytest.mark.parametrize(("ends", "share"), [([WAITED, ON, ON, ON] * 2, 0.25), ([WAITED] * 8, 1.0), ([ON] * 8, 0.0)])
 def test_what_short_epochs_wait_for_is_projected_for_the_real_ones(ends: list[Any], share: float) -> None:
     facts = {"epoch": {"batches": 300, "rest": 0}}  # 3 s an epoch; turns after 2.55 and 5.11 s
-    plain = summarised(sample(facts=facts), sample(cohort=2, facts=facts), total=3000).projection
-    found = blank(*(sample(cohort=n, facts={**facts, "iterator_ends": ends[n - 1 :: 2]}) for n in (1, 2)))
+    plain = summarised(sample(facts=facts), sample(trial=2, facts=facts), total=3000).projection
+    found = blank(*(sample(trial=n, facts={**facts, "iterator_ends": ends[n - 1 :: 2]}) for n in (1, 2)))
     summary.summarise(found, 3000, None)
     summary.warn(found)
     assert plain is not None
@@ -241,7 +241,7 @@ def test_ends_of_epochs_of_usual_length_are_no_waits(usual: float, ends: list[fl
 
 
 def test_a_failed_process_gives_no_figures() -> None:
-    broken = sample(9.0, cohort=2, failure=Failure(kind="killed", message="…"), latency=[9.0])
+    broken = sample(9.0, trial=2, failure=Failure(kind="killed", message="…"), latency=[9.0])
     found = summarised(sample(), broken)
     assert found.summary.step_seconds is not None
     assert [found.summary.step_seconds.value, found.summary.step_seconds.n] == pytest.approx([0.01, 1])
@@ -312,10 +312,10 @@ def test_other_parameters_may_give_other_answers() -> None:
 
 
 def test_processes_of_one_spec_that_disagree_are_warned_of() -> None:
-    found = blank(sample(answer=[1.0, 2.0]), sample(cohort=2, answer=[1.0, 2.2]))
+    found = blank(sample(answer=[1.0, 2.0]), sample(trial=2, answer=[1.0, 2.2]))
     summary.compare_answers([found])
     assert keys(found) == ["answer"]
-    assert "--deterministic" in found.warnings[0].cure
+    assert "--deterministic" in found.warnings[0].fix
 
 
 def told(**telemetry: Any) -> Result:
@@ -337,7 +337,7 @@ def told(**telemetry: Any) -> Result:
 def test_a_disturbance_is_warned_of_with_a_cure(key: str, telemetry: dict[str, float]) -> None:
     found = told(**telemetry)
     assert keys(found) == [key]
-    assert found.warnings[0].cure
+    assert found.warnings[0].fix
 
 
 def test_a_quiet_machine_is_not_warned_of() -> None:
@@ -347,14 +347,14 @@ def test_a_quiet_machine_is_not_warned_of() -> None:
 
 
 def test_a_process_that_never_settled_is_counted() -> None:
-    found = blank(sample(series=[series(0.1, settled=False)]), sample(cohort=2))
+    found = blank(sample(series=[series(0.1, settled=False)]), sample(trial=2))
     summary.warn(found)
     assert keys(found) == ["unsettled"]
     assert found.warnings[0].message.startswith("1 of 2 processes")
 
 
 def test_processes_are_counted_and_not_their_series() -> None:
-    found = blank(sample(series=[series(0.1, name, settled=False) for name in ("a", "b", "c")]), sample(cohort=2))
+    found = blank(sample(series=[series(0.1, name, settled=False) for name in ("a", "b", "c")]), sample(trial=2))
     summary.warn(found)
     assert found.warnings[0].message.startswith("1 of 2 processes")
 
@@ -362,10 +362,10 @@ def test_processes_are_counted_and_not_their_series() -> None:
 @pytest.mark.parametrize(
     ("stop", "said", "option"),
     [
-        (Stop(reason="max-time", cohorts=3, achieved=0.05, target=0.03), "to 5.0%, not to 3%", "--max-time"),
-        (Stop(reason="max-processes", cohorts=1, target=0.03), "from one process only", "--max-processes"),
+        (Stop(reason="max-time", trials=3, achieved=0.05, target=0.03), "to 5.0%, not to 3%", "--max-time"),
+        (Stop(reason="max-processes", trials=1, target=0.03), "from one process only", "--max-processes"),
         (
-            Stop(reason="max-time", cohorts=6, achieved=0.031, target=0.02, compared=True),
+            Stop(reason="max-time", trials=6, achieved=0.031, target=0.02, compared=True),
             "a verdict is not settled: a ratio is known to 3.1%",
             "--max-time",
         ),
@@ -376,37 +376,37 @@ def test_a_run_that_a_cap_ended_before_its_target_says_so(stop: Stop, said: str,
     summary.warn(found)
     assert keys(found) == ["target"]
     assert said in found.warnings[0].message
-    assert option in found.warnings[0].cure
+    assert option in found.warnings[0].fix
 
 
 @pytest.mark.parametrize(
     ("stop", "option"),
     [
-        (Stop(reason="max-time", cohorts=5, achieved=0.06, target=0.03, seconds=90.0), "--max-time 10m"),
-        (Stop(reason="max-time", cohorts=3, planned=30, target=0.03, seconds=90.0), "--max-time 17m"),
-        (Stop(reason="max-time", cohorts=1, target=0.03, seconds=700.0), "--max-time 24m"),
-        (Stop(reason="max-processes", cohorts=1, target=0.03, seconds=9.0), "--max-processes 5"),
-        (Stop(reason="max-processes", cohorts=30, achieved=0.031, target=0.03, seconds=9.0), "--max-processes 60"),
+        (Stop(reason="max-time", trials=5, achieved=0.06, target=0.03, seconds=90.0), "--max-time 10m"),
+        (Stop(reason="max-time", trials=3, planned=30, target=0.03, seconds=90.0), "--max-time 17m"),
+        (Stop(reason="max-time", trials=1, target=0.03, seconds=700.0), "--max-time 24m"),
+        (Stop(reason="max-processes", trials=1, target=0.03, seconds=9.0), "--max-processes 5"),
+        (Stop(reason="max-processes", trials=30, achieved=0.031, target=0.03, seconds=9.0), "--max-processes 60"),
     ],
 )
 def test_who_ended_before_the_target_is_told_what_would_reach_it(stop: Stop, option: str) -> None:
     found = blank(sample(), stop=stop)
     summary.warn(found)
-    assert [each.cure for each in found.warnings] == [f"Use {option}, or a larger --target-error."]
+    assert [each.fix for each in found.warnings] == [f"Use {option}, or a larger --target-error."]
 
 
 @pytest.mark.parametrize("reason", ["max-time", "max-processes"])
 def test_what_a_day_would_not_settle_is_not_said_to_be_settled_by_more_of_it(reason: Any) -> None:
-    known: dict[str, Any] = {"cohorts": 2, "planned": 300_000, "achieved": 7.7, "target": 0.02, "seconds": 53.7}
+    known: dict[str, Any] = {"trials": 2, "planned": 300_000, "achieved": 7.7, "target": 0.02, "seconds": 53.7}
     found = blank(sample(), stop=Stop(reason=reason, compared=True, **known))
     summary.warn(found)
-    cures = ["It would take more than a day: use a quieter machine, or a larger --threshold."]
-    assert [each.cure for each in found.warnings] == cures
+    fixes = ["It would take more than a day: use a quieter machine, or a larger --threshold."]
+    assert [each.fix for each in found.warnings] == fixes
 
 
 @pytest.mark.parametrize("reason", ["target", "max-processes"])
 def test_a_run_that_reached_its_target_is_not_warned_of(reason: Any) -> None:
-    found = blank(sample(), stop=Stop(reason=reason, cohorts=4, achieved=0.02, target=0.03, settled=True))
+    found = blank(sample(), stop=Stop(reason=reason, trials=4, achieved=0.02, target=0.03, settled=True))
     summary.warn(found)
     assert keys(found) == []
 
@@ -419,9 +419,7 @@ def test_misplaced_operations_are_named_in_a_warning() -> None:
 
 
 def test_what_a_process_notes_is_told_once() -> None:
-    found = blank(
-        sample(notes=["the program is 3 steps long"]), sample(cohort=2, notes=["the program is 3 steps long"])
-    )
+    found = blank(sample(notes=["the program is 3 steps long"]), sample(trial=2, notes=["the program is 3 steps long"]))
     summary.warn(found)
     assert found.notes == ["the program is 3 steps long"]
 

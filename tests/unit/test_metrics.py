@@ -37,7 +37,7 @@ def moment(*results: Result, examples: int | None = 32) -> Progress:
 def process(number: int, steps: int = 0, latency: tuple[float, ...] = ()) -> ProcessSample:
     blocks = [Block(seconds=0.1, steps=steps, cpu_seconds=0.1)] if steps else []
     started = MOMENT + timedelta(seconds=number)
-    return ProcessSample(cohort=number, pid=4000, started=started, series=[Series(blocks=blocks)], latency=[*latency])
+    return ProcessSample(trial=number, pid=4000, started=started, series=[Series(blocks=blocks)], latency=[*latency])
 
 
 def rendered(metrics: Metrics) -> str:
@@ -124,8 +124,8 @@ def test_the_bounds_are_powers_of_two_from_a_microsecond_on() -> None:
 def test_a_run_is_in_one_state_and_the_others_are_zero(state: str) -> None:
     about: dict[str, dict[str, Any]] = {
         "running": {},
-        "complete": {"stop": Stop(reason="target", cohorts=5), "status": "complete"},
-        "partial": {"stop": Stop(reason="interrupted", cohorts=1), "status": "partial"},
+        "complete": {"stop": Stop(reason="target", trials=5), "status": "complete"},
+        "partial": {"stop": Stop(reason="interrupted", trials=1), "status": "partial"},
         "failed": {"failure": killed()},
     }
     metrics = Metrics()
@@ -140,7 +140,7 @@ def test_a_run_that_is_saved_at_its_end_tells_its_last_state_and_step() -> None:
     assert samples(metrics) == {}, "nobody has told of that run yet"
     metrics(moment(one))
     assert not metrics.over
-    one.stop, one.status = Stop(reason="target", cohorts=5), "complete"
+    one.stop, one.status = Stop(reason="target", trials=5), "complete"
     one.summary.step_seconds = Interval(value=0.01, low=0.009, high=0.011, n=5)
     metrics.refresh(one)
     found = samples(metrics)
@@ -152,7 +152,7 @@ def test_a_run_that_is_saved_at_its_end_tells_its_last_state_and_step() -> None:
 def test_nothing_is_over_before_it_began_or_when_it_was_interrupted() -> None:
     metrics = Metrics()
     assert not metrics.over
-    metrics(moment(begun(stop=Stop(reason="interrupted", cohorts=1))))
+    metrics(moment(begun(stop=Stop(reason="interrupted", trials=1))))
     assert not metrics.over
 
 

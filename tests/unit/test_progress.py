@@ -25,7 +25,7 @@ def moment(**changes: object) -> Progress:
     given: dict[str, object] = {
         "title": "cifar on cpu, fit",
         "phase": "steady state",
-        "cohort": 4,
+        "trial": 4,
         "planned": 7,
         "elapsed": 30.0,
         "budget": 120.0,
@@ -41,7 +41,7 @@ def test_a_plain_line_says_phase_process_estimate_and_time_left() -> None:
 
 
 @pytest.mark.parametrize(
-    ("elapsed", "cohort", "planned", "left"),
+    ("elapsed", "trial", "planned", "left"),
     [
         (0.0, 1, None, "2 min 0 s left at most"),
         (30.0, 4, None, "1 min 30 s left at most"),
@@ -52,17 +52,17 @@ def test_a_plain_line_says_phase_process_estimate_and_time_left() -> None:
     ],
 )
 def test_the_time_left_follows_the_pace_but_never_exceeds_the_budget(
-    elapsed: float, cohort: int, planned: int | None, left: str
+    elapsed: float, trial: int, planned: int | None, left: str
 ) -> None:
-    assert line(moment(elapsed=elapsed, cohort=cohort, planned=planned)).endswith(f"({left})")
+    assert line(moment(elapsed=elapsed, trial=trial, planned=planned)).endswith(f"({left})")
 
 
 def test_elsewhere_than_on_a_terminal_a_process_takes_two_lines_without_codes() -> None:
     stream = io.StringIO()
     with Drawer(stream) as draw:
-        for cohort in (1, 2, 3):
+        for trial in (1, 2, 3):
             for phase in PHASES:
-                draw(moment(cohort=cohort, phase=phase))
+                draw(moment(trial=trial, phase=phase))
     lines = stream.getvalue().splitlines()
     assert len(lines) == 6
     assert [each for each in lines if "\x1b" in each or "\r" in each] == []
@@ -82,8 +82,8 @@ def test_a_reason_to_wait_is_told_once() -> None:
     stream = io.StringIO()
     with Drawer(stream) as draw:
         draw(moment(phase="starting"))
-        for cohort in (4, 4, 4):
-            draw(moment(phase="device_init", note="may compile for minutes", cohort=cohort))
+        for trial in (4, 4, 4):
+            draw(moment(phase="device_init", note="may compile for minutes", trial=trial))
     assert stream.getvalue().count("device init (may compile for minutes)") == 1
 
 

@@ -70,8 +70,8 @@ def options(command: Any) -> set[str]:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_what_a_page_holds_of_the_code_is_what_the_code_says(page: Any) -> None:
-    cure = f"make it again: python -m bench.render.reference {page.relative_to(ROOT)}"
-    assert page.read_text(encoding="utf-8") == current(page), cure
+    fix = f"make it again: python -m bench.render.reference {page.relative_to(ROOT)}"
+    assert page.read_text(encoding="utf-8") == current(page), fix
 
 
 def test_the_reference_holds_the_settings_table_and_the_example_whole() -> None:
@@ -250,8 +250,8 @@ def test_the_data_choices_sets_and_files_stand_on_the_page() -> None:
         ("How a step is measured", f"{worker_sample.WARMUP_BLOCKS} blocks or {worker_sample.WARMUP_SECONDS:g} s"),
         ("How a step is measured", f"fewer than {2 * steady_state.WINDOW} blocks"),
         ("How a step is measured", f"up to {worker_sample.LATENCY_STEPS} steps or {worker_sample.LATENCY_SECONDS:g} s"),
-        ("How a step is measured", f"A pilot of {stopping.PILOT} cohorts"),
-        ("How a step is measured", f"after {stopping.CLEAR_COHORTS} cohorts where even an interval of"),
+        ("How a step is measured", f"A pilot of {stopping.PILOT} trials"),
+        ("How a step is measured", f"after {stopping.CLEAR_TRIALS} trials where even an interval of"),
         ("How a step is measured", f"{stopping.CLEAR:.1%} says so"),
         ("The same answer", f"the first {timed_loop.ANSWERS} steps"),
         ("The same answer", f"{same_answer.TOLERANCES['exact']:.1%} (class `exact`"),

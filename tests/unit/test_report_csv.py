@@ -23,7 +23,7 @@ def test_every_phase_block_and_single_step_is_a_line_with_its_result_and_process
     one = measured("1", [0.1, 0.2], workload='a,"b"')
     found = rows(folder(tmp_path, one))
     sample = one.samples[1]
-    mine = [row for row in found if row["cohort"] == "2"]
+    mine = [row for row in found if row["trial"] == "2"]
     assert {row["workload"] for row in found} == {'a,"b"'}
     assert len(found) == 2 * len(mine)
     kinds = {kind: [row for row in mine if row["kind"] == kind] for kind in ("phase", "warm-up", "block", "step")}

@@ -113,7 +113,7 @@ def test_an_explanations_rungs_are_one_chapter_and_its_changes_are_listed_only(t
     gathered = gather(tmp_path)
     (found,) = gathered.sets
     assert found.explanation == explanation(results)
-    assert [each.purpose for each in found.members] == ["rung"] * 5
+    assert [each.purpose for each in found.members] == ["level"] * 5
     assert len(found.hidden) == 3
     assert gathered.crowded == 0
 

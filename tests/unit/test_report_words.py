@@ -39,17 +39,17 @@ def test_the_same_is_told_with_the_difference_that_matters() -> None:
     assert told.startswith("cuda is as fast as cpu per step, the difference is within 2% (1.0000 [0.999")
 
 
-def test_undecided_is_told_with_how_many_cohorts_would_settle_it() -> None:
+def test_undecided_is_told_with_how_many_trials_would_settle_it() -> None:
     (told,) = pair([0.085, 0.115, 0.09, 0.11, 0.088, 0.12])
     assert told.startswith("undecided: cuda takes 1.0")
-    assert "cohorts would settle it" in told
+    assert "trials would settle it" in told
 
 
-def test_one_cohort_gives_no_verdict_and_what_was_seen_is_told_as_that() -> None:
+def test_one_trial_gives_no_verdict_and_what_was_seen_is_told_as_that() -> None:
     first = measured("1", [0.1])
     told = sentences(first, measured("2", [0.05], loop="fit"), measured("3", [0.1], loop="step"))
     assert told == [
-        "no verdict from one cohort; seen was, as time per step over that of as-written: fit 0.500; step 1.00"
+        "no verdict from one trial; seen was, as time per step over that of as-written: fit 0.500; step 1.00"
     ]
 
 
@@ -75,7 +75,7 @@ def test_an_unfair_comparison_gets_its_reason_and_no_verdict() -> None:
     assert told.startswith("no fair comparison of cuda with cpu: cifar on cuda, as-written did not run where it claims")
 
 
-def test_what_took_turns_is_compared_with_what_is_nearest_and_a_failure_is_told_once() -> None:
+def test_what_interleaved_is_compared_with_what_is_nearest_and_a_failure_is_told_once() -> None:
     failed = {"status": "failed", "failure": killed(), "summary": Summary(), "samples": []}
     told = sentences(
         measured("1", [0.10, 0.10, 0.101], case="large"),

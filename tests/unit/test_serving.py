@@ -145,7 +145,7 @@ def test_what_a_run_hears_and_saves_reaches_the_metrics_and_its_own_way() -> Non
     metrics = Metrics()
     through = Serving(load(), metrics, print)
     through.listening(told.append)(moment(one))
-    one.stop = Stop(reason="target", cohorts=5)
+    one.stop = Stop(reason="target", trials=5)
     assert through.saving(save)(one) == Path("here")
     assert (told, kept) == ([moment(one)], [one])
     assert metrics.over
@@ -256,10 +256,10 @@ def test_a_run_whose_device_is_not_there_is_scraped_as_failed_and_keeps_its_exit
 @pytest.mark.parametrize(
     ("stop", "end"),
     [
-        (Stop(reason="interrupted", cohorts=1), None),
+        (Stop(reason="interrupted", trials=1), None),
         (None, None),
-        (Stop(reason="target", cohorts=5), ValueError),
-        (Stop(reason="target", cohorts=5), KeyboardInterrupt),
+        (Stop(reason="target", trials=5), ValueError),
+        (Stop(reason="target", trials=5), KeyboardInterrupt),
     ],
 )
 def test_nobody_waits_after_an_interruption_or_an_error(stop: Stop | None, end: type[BaseException] | None) -> None:

@@ -72,7 +72,7 @@ def test_results_come_oldest_first_and_a_half_written_one_is_not_seen(tmp_path: 
     assert files.results(tmp_path) == [first, second]
 
 
-def test_a_truncated_file_is_named_with_the_cure(tmp_path: Path) -> None:
+def test_a_truncated_file_is_named_with_the_fix(tmp_path: Path) -> None:
     path = files.write(result(), tmp_path)
     path.write_bytes(path.read_bytes()[:-100])
     with pytest.raises(DataError, match="no whole JSON document") as caught:

@@ -70,18 +70,18 @@ def test_a_failure_says_how_what_to_do_and_the_last_lines_without_their_colours(
 
 
 def test_an_interrupted_result_is_marked_partial() -> None:
-    shown = rows(table.text([result(status="partial", stop=Stop(reason="interrupted", cohorts=3))], []))
+    shown = rows(table.text([result(status="partial", stop=Stop(reason="interrupted", trials=3))], []))
     assert shown["status"] == "PARTIAL: interrupted"
     assert shown["processes"] == "3: interrupted"
 
 
 @pytest.mark.parametrize("reason", ["target", "max-time", "max-processes", "failed", "interrupted"])
 def test_every_reason_to_stop_is_worded(reason: str) -> None:
-    stop = Stop.model_validate({"reason": reason, "cohorts": 5, "achieved": 0.05, "target": 0.03})
+    stop = Stop.model_validate({"reason": reason, "trials": 5, "achieved": 0.05, "target": 0.03})
     assert rows(table.text([result(stop=stop)], []))["processes"].startswith("5: ")
 
 
-def test_what_took_turns_stands_side_by_side_with_the_verdict_below() -> None:
+def test_what_interleaved_stands_side_by_side_with_the_verdict_below() -> None:
     pair = [result("a"), result("b", loop="fit", summary=Summary(step_seconds=interval(0.02)))]
     ratio = Interval(value=1.087, low=1.08, high=1.094, n=7)
     verdict = compare(pair[0], pair[1]).model_copy(update={"ratio": ratio, "verdict": "slower", "paired": True})
@@ -92,7 +92,7 @@ def test_what_took_turns_stands_side_by_side_with_the_verdict_below() -> None:
     ]
     assert (
         "slower: cifar on cpu, fit takes 1.087 times [1.080, 1.094] as long as cifar on cpu, as-written per step "
-        "(7 cohorts)" in " ".join(shown.split())
+        "(7 trials)" in " ".join(shown.split())
     )
     assert "–" in next(line for line in shown.splitlines() if "throughput" in line)
 
@@ -150,7 +150,7 @@ def test_nothing_is_wider_than_80_columns_or_has_codes_in_it(
     assert [each for each in shown if not each.isprintable() and each != "\n"] == []
 
 
-def test_three_that_took_turns_make_a_matrix_without_what_is_not_fair() -> None:
+def test_three_that_interleaved_make_a_matrix_without_what_is_not_fair() -> None:
     cpu, gpu = result("a", "g"), result("b", "g", backend="cuda")
     step = result("c", "g", loop="step")
     group = [cpu, gpu, step]

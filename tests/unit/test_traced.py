@@ -27,7 +27,7 @@ def test_a_trace_that_says_what_the_ladder_says_is_left_alone() -> None:
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"device_share": 0.6}, ("60% of the step", "20% that no rung takes away")),
+        ({"device_share": 0.6}, ("60% of the step", "20% that no level takes away")),
         ({"input_share": 0.5}, ("waited for during 50%", "input costs 20%")),
         ({"input_share": 0.0}, ("waited for during 0%", "takes processors")),
         ({"step_seconds": 0.02}, ("2.0 times as long", "the ladder is nearer to the truth")),

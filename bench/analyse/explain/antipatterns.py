@@ -20,7 +20,7 @@ def reads(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
             cause="per-step synchronisation",
             sentence=f"Python reads {_count(found['a_step'], 'number')} back after each step{_at(base, found)}",
             evidence="calls of .numpy(), float() and the like in a few steps",
-            cure="Read the loss every hundredth step, or once an epoch: each read waits for the device.",
+            fix="Read the loss every hundredth step, or once an epoch: each read waits for the device.",
         )
 
 
@@ -34,7 +34,7 @@ def eager(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
             cause="eager execution",
             sentence=f"{found['a_step']:.0f} operations a step run one by one from Python{_at(base, found)}: {names}",
             evidence="operations seen in a few steps",
-            cure="Put the whole step into one @tf.function.",
+            fix="Put the whole step into one @tf.function.",
         )
         return
     by_keras = any(s.facts.get("run_eagerly") for s in samples)
@@ -43,7 +43,7 @@ def eager(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
             cause="eager execution",
             sentence="its operations run one by one from Python, not as a graph",
             evidence="the model's run_eagerly" if by_keras or placement is None else f"proof by {placement.method}",
-            cure="Decorate the step with @tf.function, or compile the model without run_eagerly.",
+            fix="Decorate the step with @tf.function, or compile the model without run_eagerly.",
         )
 
 
@@ -61,7 +61,7 @@ def retraces(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
             cause="retracing",
             sentence=f"TensorFlow traced {name} into a new graph {often['count']:.0f} times in {run:.0f} steps",
             evidence=f"traces counted while the program ran {begun} time{'' if begun == 1 else 's'}",
-            cure="Make the tf.function once, outside the loop; pass tensors, not Python numbers; fix shapes.",
+            fix="Make the tf.function once, outside the loop; pass tensors, not Python numbers; fix shapes.",
         )
 
 
@@ -75,14 +75,14 @@ def float64(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
             cause="float64",
             sentence=f"{found['operations']} operations of the step compute in float64{_at(base, found)}",
             evidence="dtypes in the graphs that were traced",
-            cure="Convert once to float32, which is twice as fast on a CPU and up to 64 times on a GPU.",
+            fix="Convert once to float32, which is twice as fast on a CPU and up to 64 times on a GPU.",
         )
     elif found["arguments"]:
         yield Finding(
             cause="float64",
             sentence="batches arrive as float64 and are converted at each step",
             evidence=f"{found['arguments']} float64 arguments in the graphs that were traced",
-            cure='Convert the data once: rows.astype("float32").',
+            fix='Convert the data once: rows.astype("float32").',
         )
 
 
@@ -95,7 +95,7 @@ def integers(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
             sentence=f"{found['operations']} operations of the step compute in int32, which TensorFlow does on the "
             f"host{_at(base, found)}",
             evidence="dtypes and shapes in the graphs that were traced; TensorFlow keeps int32 in the host's memory",
-            cure="Compute in float32 or int64, or before the step, within the input's pipeline.",
+            fix="Compute in float32 or int64, or before the step, within the input's pipeline.",
         )
 
 
@@ -112,7 +112,7 @@ def hosted(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
             cause="Python within the graph",
             sentence=f"TensorFlow calls back into Python from within a graph{_at(base, called)}",
             evidence=f"{called['operations']} py_function or numpy_function in the graphs that were traced",
-            cure="Write it in TensorFlow's own operations: Python runs on the host, one call at a time.",
+            fix="Write it in TensorFlow's own operations: Python runs on the host, one call at a time.",
         )
     if python or strays:
         names = ", ".join([*python, *(f"{op} on {device}" for op, device in strays.items())])
@@ -120,7 +120,7 @@ def hosted(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
             cause="operations kept on the host",
             sentence=f"a step runs {names} outside of {placement.asked}{_at(base, called)}",
             evidence=f"partition graphs of one step, {placement.on_device} operations on {placement.asked}",
-            cure="Replace py_function and numpy_function by TensorFlow's own operations; keep int32 and strings out.",
+            fix="Replace py_function and numpy_function by TensorFlow's own operations; keep int32 and strings out.",
         )
 
 
@@ -132,12 +132,12 @@ READERS: Sequence[Callable[[Result, list[ProcessSample]], Iterator[Finding]]] = 
 )  # fmt: skip
 
 
-def causes(rung: Result) -> set[str] | None:
-    """The causes above that a rung has; none where its steps could not be looked at, which tells of nothing."""
-    samples = stats.usable(rung)
-    if stats.told(samples, "traced") is None or rung.placement is None:
+def causes(level: Result) -> set[str] | None:
+    """The causes above that a level has; none where its steps could not be looked at, which tells of nothing."""
+    samples = stats.usable(level)
+    if stats.told(samples, "traced") is None or level.placement is None:
         return None
-    found = {each.cause for reader in READERS for each in reader(rung, samples)}
+    found = {each.cause for reader in READERS for each in reader(level, samples)}
     called = stats.fact(samples, "python") or {}
     return found | OF_PYTHON if called.get("operations") else found
 

@@ -16,7 +16,7 @@ SMALL = 0.1
 def fixed_cost(base: Result, larger: Sequence[Result]) -> Iterator[Finding]:
     """The fixed cost of a step, where it is a tenth of it or more, and the batch from which on it is less.
 
-    In each cohort a straight line is laid through the step's time over the batch by least squares, each point
+    In each trial a straight line is laid through the step's time over the batch by least squares, each point
     weighed by its time, for small steps are known to within less. What it leaves at batch 0 is the fixed cost.
 
     Args:
@@ -29,10 +29,10 @@ def fixed_cost(base: Result, larger: Sequence[Result]) -> Iterator[Finding]:
         return
     sizes = [float(size) for size in batches if size]
     values = [stats.process_values(each, stats.faster_half) for each in every]
-    cohorts = sorted(set.intersection(*(set(v) for v in values)))
-    if len(cohorts) < 2:
+    trials = sorted(set.intersection(*(set(v) for v in values)))
+    if len(trials) < 2:
         return
-    lines = [_line(sizes, [v[cohort] for v in values]) for cohort in cohorts]
+    lines = [_line(sizes, [v[trial] for v in values]) for trial in trials]
     shares = stats.arithmetic([fixed / (fixed + sizes[0] * each) for fixed, each in lines])
     if shares.low is None or shares.low < SMALL or min(min(line) for line in lines) <= 0:
         return
@@ -46,7 +46,7 @@ def fixed_cost(base: Result, larger: Sequence[Result]) -> Iterator[Finding]:
         f"[{low:.0f}, {high:.0f}] on it is under {SMALL:.0%}{beyond}",
         evidence=f"a step takes {fixed * 1e3:.3g} ms and {each * 1e6:.3g} µs an example, by batches "
         f"{', '.join(f'{size:g}' for size in sizes)}",
-        cure="A larger batch, with the learning rate that it wants; several steps for each call; --loop fused.",
+        fix="A larger batch, with the learning rate that it wants; several steps for each call; --loop fused.",
         share=shares.value,
     )
 

@@ -1,7 +1,7 @@
 """Where the time of a step goes and what would make it faster, read from the results of a ladder and of single changes.
 
-The ladder's rungs differ from one to the next in one thing, and took turns in cohorts, so the difference of two
-neighbours within a cohort is what that thing costs. The parts add up to the step; some may be negative, and are shown
+The ladder's levels differ from one to the next in one thing, and took turns in trials, so the difference of two
+neighbours within a trial is what that thing costs. The parts add up to the step; some may be negative, and are shown
 so. Changes are measured apart from that sum, each against the same base.
 """
 
@@ -24,11 +24,11 @@ from bench.model.spec import LOOPS, Loop
 
 
 class Between(NamedTuple):
-    """What lies between two rungs: in a word, in a few, and what to change where it is large."""
+    """What lies between two levels: in a word, in a few, and what to change where it is large."""
 
     name: str
     what: str
-    cure: str
+    fix: str
 
 
 _BARE_LOOP = "Let its loop do no more than call one tf.function: convert data once before it, read results back seldom."
@@ -65,20 +65,20 @@ STEPS_DOWN: dict[tuple[Loop, Loop], Between] = {
         "tf.function, in fit compile(steps_per_execution=32).",
     ),
 }
-"""Upper rung, lower rung: what lies between them."""
+"""Upper level, lower level: what lies between them."""
 
 LARGE = 0.05
 """From this share of a step on a part is said what to change of it."""
 
 
-def doubts(rungs: Sequence[Result]) -> list[str]:
-    """What the rungs warn of, each once; with whose it is where it is not all of theirs."""
+def caveats(levels: Sequence[Result]) -> list[str]:
+    """What the levels warn of, each once; with whose it is where it is not all of theirs."""
     whose: dict[str, list[str]] = {}
-    for rung in rungs:
-        for warned in rung.warnings:
-            told = f"{warned.message}. {warned.cure}" if warned.cure else warned.message
-            whose.setdefault(told, []).append(rung.spec.loop)
-    return [told if len(who) == len(rungs) else f"{', '.join(who)}: {told}" for told, who in whose.items()]
+    for level in levels:
+        for warned in level.warnings:
+            told = f"{warned.message}. {warned.fix}" if warned.fix else warned.message
+            whose.setdefault(told, []).append(level.spec.loop)
+    return [told if len(who) == len(levels) else f"{', '.join(who)}: {told}" for told, who in whose.items()]
 
 
 def simultaneous(count: int) -> float:
@@ -91,7 +91,7 @@ def simultaneous(count: int) -> float:
 
 
 def between(upper: Result, lower: Result) -> Between:
-    """What lies between two rungs, also where rungs between them are missing."""
+    """What lies between two levels, also where levels between them are missing."""
     pair = upper.spec.loop, lower.spec.loop
     if stats.told(upper.samples, "run_eagerly") and not stats.told(lower.samples, "run_eagerly"):
         what = f"operations one by one from Python, where {lower.spec.loop} runs a graph"
@@ -99,32 +99,32 @@ def between(upper: Result, lower: Result) -> Between:
     if pair in STEPS_DOWN:
         return STEPS_DOWN[pair]
     loops = LOOPS[LOOPS.index(pair[0]) : LOOPS.index(pair[1]) + 1]
-    names, whats, cures = zip(*(STEPS_DOWN[each] for each in pairwise(loops) if each in STEPS_DOWN), strict=True)
-    return Between(" and ".join(names), "; ".join(whats), " ".join(cures))
+    names, whats, fixes = zip(*(STEPS_DOWN[each] for each in pairwise(loops) if each in STEPS_DOWN), strict=True)
+    return Between(" and ".join(names), "; ".join(whats), " ".join(fixes))
 
 
-def ladder(rungs: Sequence[Result]) -> tuple[list[Part], Interval, int]:
-    """The parts of a step, the share of the lowest rung, and the number of cohorts.
+def ladder(levels: Sequence[Result]) -> tuple[list[Part], Interval, int]:
+    """The parts of a step, the share of the lowest level, and the number of trials.
 
     Args:
-        rungs: results of one workload from the program as it is down to the barest loop, which took turns.
+        levels: results of one workload from the program as it is down to the barest loop, which took turns.
 
     Raises:
-        ValueError: no cohort holds all of them.
+        ValueError: no trial holds all of them.
     """
-    blocks = [stats.process_blocks(r) for r in rungs]
-    cohorts = sorted(set.intersection(*(set(b) for b in blocks)))
-    if not cohorts:
-        raise ValueError("no cohort holds all rungs")
-    whole = [stats.faster_half(blocks[0][c]) for c in cohorts]
-    levels = [[math.exp(stats.turns_ratio(blocks[0][c], b[c])) for c in cohorts] for b in blocks]  # of the whole
+    blocks = [stats.process_blocks(r) for r in levels]
+    trials = sorted(set.intersection(*(set(b) for b in blocks)))
+    if not trials:
+        raise ValueError("no trial holds all levels")
+    whole = [stats.faster_half(blocks[0][c]) for c in trials]
+    relative = [[math.exp(stats.turns_ratio(blocks[0][c], b[c])) for c in trials] for b in blocks]  # of the whole
     parts, contrasts = [], []
-    for (upper, above), (lower, below) in pairwise(zip(rungs, levels, strict=True)):
+    for (upper, above), (lower, below) in pairwise(zip(levels, relative, strict=True)):
         shares = [a - b for a, b in zip(above, below, strict=True)]
         contrasts.append(Contrast.paired([0.0] * len(shares), shares))
         seconds = statistics.fmean(share * t for share, t in zip(shares, whole, strict=True))
         parts.append((between(upper, lower), upper.spec.loop, lower.spec.loop, seconds))
-    level = simultaneous(len(contrasts))
+    confidence = simultaneous(len(contrasts))
     found = [
         Part(
             name=what_lies.name,
@@ -132,13 +132,13 @@ def ladder(rungs: Sequence[Result]) -> tuple[list[Part], Interval, int]:
             upper=upper,
             lower=lower,
             seconds=seconds,
-            share=(share := contrast.interval(level)),
+            share=(share := contrast.interval(confidence)),
             measurable=(clear := share.low is not None and share.high is not None and not share.low <= 0 <= share.high),
-            cure=what_lies.cure if clear and share.value > LARGE else "",
+            fix=what_lies.fix if clear and share.value > LARGE else "",
         )
         for (what_lies, upper, lower, seconds), contrast in zip(parts, contrasts, strict=True)
     ]
-    return found, stats.arithmetic(levels[-1]), len(cohorts)
+    return found, stats.arithmetic(relative[-1]), len(trials)
 
 
 def gains(base: Result, changed: Mapping[Named, Result], threshold: float, of: int | None = None) -> list[Gain]:
@@ -150,11 +150,11 @@ def gains(base: Result, changed: Mapping[Named, Result], threshold: float, of: i
         threshold: relative difference that matters.
         of: changes that are tried in all, so that all their intervals hold together; as many as these without it.
     """
-    level = simultaneous(of or len(changed))
+    confidence = simultaneous(of or len(changed))
     found = []
     for named, result in changed.items():
         unit, contrast = gain_of(base, result)
-        ratio = contrast.ratio(level) if contrast is not None and result.failure is None else None
+        ratio = contrast.ratio(confidence) if contrast is not None and result.failure is None else None
         word = verdict(ratio, threshold)
         found.append(
             Gain(
@@ -163,7 +163,7 @@ def gains(base: Result, changed: Mapping[Named, Result], threshold: float, of: i
                 unit=unit,
                 ratio=ratio,
                 verdict=word,
-                cured=named.cured if word == "faster" else "",
+                fixes=named.fixes if word == "faster" else "",
                 failure=result.failure.message if result.failure else None,
             )
         )

@@ -25,7 +25,7 @@ def disagreements(profile: Profile, parts: Sequence[Part], rest: Interval, step_
     Args:
         profile: of the program as it is.
         parts: of the ladder.
-        rest: share of the step that the lowest rung takes.
+        rest: share of the step that the lowest level takes.
         step_seconds: of the program as it is, untraced.
     """
     told = []
@@ -39,9 +39,9 @@ def disagreements(profile: Profile, parts: Sequence[Part], rest: Interval, step_
         more = profile.device_share > rest.value
         told.append(
             f"The trace has operations running for {profile.device_share:.0%} of the step, the ladder finds "
-            f"{rest.value:.0%} that no rung takes away: "
+            f"{rest.value:.0%} that no level takes away: "
             + (
-                "operations also run while Python or the input does, or are part of what a rung leaves out."
+                "operations also run while Python or the input does, or are part of what a level leaves out."
                 if more
                 else "gaps between operations of the barest loop are computing to the ladder, and a CPU's trace leaves "
                 "out operations of under some 3 µs."

@@ -24,7 +24,7 @@ ROOFS = {
     "memory": ("memory bandwidth", "memory brings data", "memory roof", FEWER_BYTES),
     "cache": ("cache bandwidth", "the cache brings data", "cache's roof", FEWER_BYTES),
 }  # fmt: skip
-"""Roof: the cause that it is, what is done under it, what it is called, and the cure."""
+"""Roof: the cause that it is, what is done under it, what it is called, and the fix."""
 
 
 def quota(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
@@ -37,7 +37,7 @@ def quota(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
             cause="CPU quota",
             sentence=f"the CPU quota holds the program's threads back for {held / wall:.0%} of the time",
             evidence=f"the cgroup was throttled for {held:.2f} s of {wall:.2f} s that its threads had",
-            cure="Give it whole CPUs: --cpus=4, or requests = limits in Kubernetes.",
+            fix="Give it whole CPUs: --cpus=4, or requests = limits in Kubernetes.",
             share=held / wall,
         )
 
@@ -54,7 +54,7 @@ def parallelism(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]
             cause="too little parallelism",
             sentence=f"a step keeps {used:.1f} of {threads} processors busy",
             evidence=f"CPU time over wall time of {len(busy)} blocks, median {used:.2f}",
-            cure="Larger batches give the threads more to share; a step that mostly waits gains nothing by them.",
+            fix="Larger batches give the threads more to share; a step that mostly waits gains nothing by them.",
         )
 
 
@@ -70,7 +70,7 @@ def odd_shapes(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
         cause="shapes that tensor cores can't fill",
         sentence=f"{found['odd']} of {found['count']} matrix products have a side that is no multiple of 8",
         evidence=f"shapes in the step's graph: {named}",
-        cure="Round layers, classes and the batch up to multiples of 8, better of 64.",
+        fix="Round layers, classes and the batch up to multiples of 8, better of 64.",
     )
 
 
@@ -78,8 +78,8 @@ def under_the_roof(roofline: Roofline, share: float) -> Iterator[Finding]:
     """Computing or memory as the cause, where the barest loop is near a roof.
 
     Args:
-        roofline: of the lowest rung.
-        share: of the program's own step that the lowest rung takes.
+        roofline: of the lowest level.
+        share: of the program's own step that the lowest level takes.
     """
     roof, attained = str(roofline.roof), roofline.share
     if roof == "memory" and roofline.beyond_memory:  # its working set is in a cache
@@ -88,13 +88,13 @@ def under_the_roof(roofline: Roofline, share: float) -> Iterator[Finding]:
         roof, attained = "cache", roofline.attained / min(roofline.cache_roof, roofline.compute_roof)
     if attained < NEAR or share < 0.3:
         return
-    cause, sentence, named, cure = ROOFS[roof]
+    cause, sentence, named, fix = ROOFS[roof]
     yield Finding(
         cause=cause,
         sentence=f"for {min(1.0, share):.0%} of the step {sentence} about as fast as it can: {attained:.0%} of the "
         f"{named}",
         evidence=f"{roofline.attained / 1e9:.3g} GFLOP/s at {roofline.intensity:.3g} operations a byte; a matrix "
         f"product attains {roofline.compute_roof / 1e9:.3g}, memory allows {roofline.memory_roof / 1e9:.3g}",
-        cure=cure,
+        fix=fix,
         share=min(1.0, share),
     )

@@ -93,7 +93,7 @@ def row(connection: Connection, name: str) -> Row[Any]:
 
 
 def latest(connection: Connection, *columns: Any, most: int | None = None) -> list[Row[Any]]:
-    """The newest run of each series, newest first; no points of sweeps, no rungs.
+    """The newest run of each series, newest first; no points of sweeps, no levels.
 
     Args:
         connection: of the database.

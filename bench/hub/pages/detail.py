@@ -19,7 +19,7 @@ from bench.render.text import plain
 MEMBERS = 60
 """Results that belong together, at most, that are read whole for one page."""
 
-RUNGS = 24
+LEVELS = 24
 PARTNERS = 12
 
 
@@ -61,13 +61,13 @@ def pair(connection: Connection, base: str, other: str, threshold: float) -> Pag
 
 
 def explanation(connection: Connection, name: str, threshold: float) -> Page:
-    """Where a step's time goes: the ladder, causes, changes, the roofline, and its rungs.
+    """Where a step's time goes: the ladder, causes, changes, the roofline, and its levels.
 
     Raises:
         Problem: there is none.
     """
     found = queries.explanation(connection, name)
-    rows = [row for row in queries.group(connection, "part_of", name, MEMBERS) if row.purpose == "rung"][:RUNGS]
+    rows = [row for row in queries.group(connection, "part_of", name, MEMBERS) if row.purpose == "level"][:LEVELS]
     told = _told([queries.result(connection, row.id) for row in rows], threshold, found)
     links = [(row.label, address("results", row.id)) for row in rows]
     links.append(("JSON", address("api", "v1", "explanations", name)))

@@ -59,7 +59,7 @@ def _going(found: SeenRun) -> Row:
     elapsed = (found.seen - records.microseconds(run.started)) / 1e6
     if now is not None:
         doing = f"{now.title}: {now.phase.replace('_', ' ')}" + (f" ({now.note})" if now.note else "")
-        process = f"{now.cohort}" + (f" of about {now.planned}" if now.planned else "")
+        process = f"{now.trial}" + (f" of about {now.planned}" if now.planned else "")
         known = "; ".join(f"{each.title} {_estimate(each.step_seconds, each.relative_error)}" for each in now.known)
     cells = (
         "running",
@@ -117,7 +117,7 @@ def one(connection: Connection, name: str) -> Page:
 
 
 def _pairs(rows: Sequence[Any]) -> list[tuple[Any, Any]]:
-    """Runs that took turns, each with the first of its cohorts."""
+    """Runs that took turns, each with the first of its trials."""
     first: dict[str, Any] = {}
     runs = [row for row in rows if row.purpose == "run"]
     return [(base, row) for row in runs if (base := first.setdefault(row.together, row)) is not row][:LINKED]

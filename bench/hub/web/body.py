@@ -19,7 +19,7 @@ LARGEST = 16 * 2**20
 """Bytes."""
 
 LARGE = 2**20
-"""Bytes above which a body counts as large: a result of ten cohorts has a tenth of that."""
+"""Bytes above which a body counts as large: a result of ten trials has a tenth of that."""
 
 SLOWEST = 120
 """Seconds in which a body has come, or its sender is asked to come again: it holds room meanwhile."""

@@ -56,7 +56,7 @@ class Set:
         together: whether they were measured as one group.
         runs: how many runs of the same there are, this one included.
         hidden: results that belong to it and are not shown: too many of a kind, or an explanation's changes.
-        explanation: what was found out by these rungs.
+        explanation: what was found out by these levels.
         sweep: whether they are the points of one.
     """
 
@@ -162,15 +162,15 @@ def _newest(kind: Kind, groups: Mapping[tuple[Kind, str], list[Listed]]) -> list
 
 
 def _sets(fresh: Iterable[Set], known: Mapping[str, Explanation]) -> list[Set]:
-    """Groups as they are, of an explanation the rungs; what was measured alone workload by workload, the CPU first."""
+    """Groups as they are, of an explanation the levels; what was measured alone workload by workload, the CPU first."""
     sets, alone = [], dict[str, list[Set]]()
     for each in fresh:
         first = each.members[0]
         if each.sweep:
             sets.append(each)
         elif first.part_of in known:
-            rungs = [m for m in each.members if m.purpose == "rung"]
-            each.members, each.hidden = rungs or each.members, [m for m in each.members if rungs and m not in rungs]
+            levels = [m for m in each.members if m.purpose == "level"]
+            each.members, each.hidden = levels or each.members, [m for m in each.members if levels and m not in levels]
             each.explanation = known[first.part_of or ""]
             sets.append(each)
         elif each.together:

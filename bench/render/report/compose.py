@@ -62,7 +62,7 @@ def tell(results: list[Result], threshold: float, explanation: Explanation | Non
     Args:
         results: in the order in which they are shown, at least one.
         threshold: relative difference that matters.
-        explanation: what was found out by these rungs, where they are such.
+        explanation: what was found out by these levels, where they are such.
         sweep: whether they are the points of one.
     """
     made: list[Section | None]
@@ -107,14 +107,14 @@ def _sentences(subject: Subject) -> list[str]:
 
 def _how(chosen: Set, results: list[Result]) -> str:
     """How these results were measured and when, and how many are not shown."""
-    cohorts = max((each.stop.cohorts for each in results if each.stop), default=0)
+    trials = max((each.stop.trials for each in results if each.stop), default=0)
     if chosen.sweep:
         groups = len({each.group for each in results})
         turns = ", at each of which its curves took turns" if len(results) > groups else ""
         how = f"a sweep of {numbers.several(groups, 'point')}{turns}"
     elif chosen.together and len(results) + len(chosen.hidden) > 1:
-        turns = "took turns" if all(each.took_turns for each in results) else "ran as whole processes in turn"
-        how = f"{numbers.several(len(results), 'spec')} that {turns} in {numbers.several(cohorts, 'cohort')}"
+        turns = "took turns" if all(each.interleaved for each in results) else "ran as whole processes in turn"
+        how = f"{numbers.several(len(results), 'spec')} that {turns} in {numbers.several(trials, 'trial')}"
     elif len(results) > 1:
         how = f"{len(results)} results that were measured apart, so what the machine did meanwhile counts too"
     else:

@@ -11,7 +11,7 @@ from bench.errors import DataError
 from bench.model.result import ProcessSample, Result
 from bench.store import files as store
 
-ABOUT = ("id", "key", "group", "status", "workload", "case", "backend", "loop", "cohort", "pid")
+ABOUT = ("id", "key", "group", "status", "workload", "case", "backend", "loop", "trial", "pid")
 VALUES = ("kind", "name", "index", "turn", "steps", "seconds", "cpu_seconds")
 """`kind` is phase, warm-up or block (of a series), step (alone, synchronised), or failure, whose name says how."""
 
@@ -43,7 +43,7 @@ def _of(result: Result) -> tuple[object, ...]:
 
 
 def _about(result: Result, sample: ProcessSample) -> tuple[object, ...]:
-    return (*_of(result), sample.cohort, sample.pid)
+    return (*_of(result), sample.trial, sample.pid)
 
 
 def _values(sample: ProcessSample) -> Iterator[tuple[object, ...]]:

@@ -21,10 +21,10 @@ def text(found: Explanation, width: int = WIDTH) -> str:
     """The whole explanation in plain text."""
     lines = filled(headline(found), width)
     for heading, told in (
-        (f"Where a step's time goes (paired within {verdicts.units(True, found.cohorts)}):", _ladder(found)),
+        (f"Where a step's time goes (paired within {verdicts.units(True, found.trials)}):", _ladder(found)),
         ("", [] if found.roofline is None else [under_roof(found.roofline, found.lowest)]),
         ("", [] if found.profile is None else [_profile(found, found.profile)]),
-        ("Read from the runs:", [f"{r.cause}: {caused(r)} ({r.evidence}). {r.cure}" for r in found.findings]),
+        ("Read from the runs:", [f"{r.cause}: {caused(r)} ({r.evidence}). {r.fix}" for r in found.findings]),
         (f"Single changes, each against the loop {found.tried_on} without it:", _changes(found)),
     ):
         if told:
@@ -32,7 +32,7 @@ def text(found: Explanation, width: int = WIDTH) -> str:
             lines += [line for each in told for line in filled(each, width, 2 if heading else 0)]
     for each in found.missing:
         lines += filled(f"not on the ladder: {each}", width, 2)
-    for each in found.doubts:
+    for each in found.caveats:
         lines += filled(f"warning: {plain(each)}", width)
     if found.fastest is not None:
         lines += ["", "The fastest that was measured:", f"  {found.fastest.command}"]
@@ -65,24 +65,24 @@ def headline(found: Explanation) -> str:
     """The largest cause in a sentence, and what is faster; that there is nothing wrong, where there is neither."""
     causes = sorted((p for p in found.parts if p.measurable and p.share.value > 0), key=lambda p: -p.share.value)
     whole = f"{found.label}: a step takes {numbers.time(found.step_seconds)}"
-    cure = _faster(found)
+    fix = _faster(found)
     if causes and causes[0].share.value > 0.1:
-        return f"{whole}, of which {causes[0].share.value:.0%} is {causes[0].name}: {causes[0].what}.{cure}"
+        return f"{whole}, of which {causes[0].share.value:.0%} is {causes[0].name}: {causes[0].what}.{fix}"
     unsure = sum(abs(p.share.value) for p in found.parts if not p.measurable)
     if unsure > 0.1:
         lost = "all of which" if unsure >= 1 else f"of which {unsure:.0%}"  # a part that can't be told may be negative
         return (
-            f"{whole}, {lost} lies between rungs whose difference {verdicts.units(True, found.cohorts)} can't "
-            f"tell from nothing; more --max-time or --max-processes may.{cure}"
+            f"{whole}, {lost} lies between levels whose difference {verdicts.units(True, found.trials)} can't "
+            f"tell from nothing; more --max-time or --max-processes may.{fix}"
         )
     computing = f"{min(1.0, found.rest_share.value):.0%} of it is computing"
     if found.rest[0] != "computing":
         computing = f"{min(1.0, found.rest_share.value):.0%} of it can't be divided, {found.rest[1]}"
-    if cure:
-        return f"{whole}, and {computing}.{cure}"
+    if fix:
+        return f"{whole}, and {computing}.{fix}"
     if found.findings:
         return f"{whole}, and {computing}; what else was seen stands below."
-    looked = "nothing is wrong that was looked for" if found.gains else "no rung of the ladder takes much away"
+    looked = "nothing is wrong that was looked for" if found.gains else "no level of the ladder takes much away"
     if not found.parts and not found.gains:
         looked = "nothing else was seen"
     return f"{whole}, and {computing}: {looked}."
@@ -111,7 +111,7 @@ def _part(part: Part) -> str:
     shown = share(part.share) if part.measurable else "not measurable"
     return (
         f"{_bar(part.share.value if part.measurable else 0)} {shown}  {part.name}: {part.what} "
-        f"({part.upper} less {part.lower}, {numbers.time(part.seconds)})" + (f". {part.cure}" if part.cure else "")
+        f"({part.upper} less {part.lower}, {numbers.time(part.seconds)})" + (f". {part.fix}" if part.fix else "")
     )
 
 
@@ -161,5 +161,5 @@ def gained(gain: Gain) -> str:
     faster = gain.verdict == "faster"
     told = numbers.times(stats.inverse(gain.ratio) if faster else gain.ratio)
     figure = f"{told} as {'fast' if faster else 'long'}"
-    share = f"; {1 - gain.ratio.value:.0%} of it was {gain.cured}" if gain.cured else ""
+    share = f"; {1 - gain.ratio.value:.0%} of it was {gain.fixes}" if gain.fixes else ""
     return f"{FACES.get(gain.verdict, gain.verdict)}: {gain.change}: {figure} per {gain.unit}{share} ({gain.option})"

@@ -72,9 +72,9 @@ class Drawer:
 
     def _news(self, progress: Progress) -> bool:
         """Whether a plain line is due: a new process of a spec, its steady state, or a reason to wait."""
-        signs: set[tuple[str, object]] = {(progress.title, progress.cohort)}
+        signs: set[tuple[str, object]] = {(progress.title, progress.trial)}
         if progress.phase in MILESTONES:
-            signs.add((progress.title, (progress.cohort, progress.phase)))
+            signs.add((progress.title, (progress.trial, progress.phase)))
         if progress.note:
             signs.add((progress.title, progress.note))
         news = not signs <= self.told
@@ -100,8 +100,8 @@ def view(progress: Progress) -> Text:
 
 
 def _head(progress: Progress) -> str:
-    planned = f" of about {progress.planned}" if progress.planned and progress.planned >= progress.cohort else ""
-    return f"{progress.title}, process {progress.cohort}{planned}"
+    planned = f" of about {progress.planned}" if progress.planned and progress.planned >= progress.trial else ""
+    return f"{progress.title}, process {progress.trial}{planned}"
 
 
 def _doing(progress: Progress) -> str:
@@ -123,7 +123,7 @@ def _estimate(step_seconds: float, relative_error: float | None) -> str:
 def _left(progress: Progress) -> str:
     """The time left: of what is planned, at the pace so far, but never beyond the budget."""
     within = progress.budget - progress.elapsed
-    done = progress.cohort - 1
+    done = progress.trial - 1
     if progress.planned and done:
         within = min(within, progress.elapsed / done * (progress.planned - done))
     if progress.budget <= 0:

@@ -180,7 +180,7 @@ def remarks(group: Sequence[Result]) -> list[Paragraph]:
 
 def _verdicts(group: Sequence[Result], comparisons: Sequence[Comparison]) -> Iterator[Paragraph]:
     whole = {each.id for each in group if each.status != "failed"}
-    turns = "" if all(each.took_turns for each in group) else " (whole processes took turns: memory holds no cohort)"
+    turns = "" if all(each.interleaved for each in group) else " (whole processes took turns: memory holds no trial)"
     for found in comparisons:
         if not {found.base.id, found.other.id} <= whole or found.ratio is None:
             continue
@@ -208,9 +208,9 @@ def _failures(group: Sequence[Result]) -> Iterator[Paragraph]:
 
 
 def _warnings(group: Sequence[Result]) -> Iterator[Paragraph]:
-    found = _shared(group, lambda each: [(warned.message, warned.cure) for warned in each.warnings])
-    for (message, cure), whose in found:
-        yield f"warning: {whose}{message}", [cure] if cure else [], "yellow"
+    found = _shared(group, lambda each: [(warned.message, warned.fix) for warned in each.warnings])
+    for (message, fix), whose in found:
+        yield f"warning: {whose}{message}", [fix] if fix else [], "yellow"
 
 
 def _notes(group: Sequence[Result]) -> Iterator[Paragraph]:

@@ -50,7 +50,7 @@ def paragraphs(found: Comparison, width: int = WIDTH) -> Iterator[list[str]]:
 
 
 def sentence(found: Comparison) -> str:
-    """Verdict and ratio, such as "faster: cifar on cuda, fit is 12.3 times [11.8, 12.9] as fast as … (6 cohorts)"."""
+    """Verdict and ratio, such as "faster: cifar on cuda, fit is 12.3 times [11.8, 12.9] as fast as … (6 trials)"."""
     base, other, ratio = found.base.label, found.other.label, found.ratio
     word = found.verdict
     if ratio is None:
@@ -165,9 +165,9 @@ def _counted(found: Interval, what: str) -> str:
 
 
 def units(paired: bool, n: int) -> str:
-    """What a ratio stands on: so many cohorts, or processes measured apart."""
+    """What a ratio stands on: so many trials, or processes measured apart."""
     if paired:
-        return numbers.several(n, "cohort")
+        return numbers.several(n, "trial")
     return f"{n} process{'es' if n > 1 else ''} a side, not in turns"
 
 

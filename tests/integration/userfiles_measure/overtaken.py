@@ -1,6 +1,6 @@
 """Multiplies matrices: as written they are 512 wide whatever is asked for, in a step 64 and then 16 times as wide.
 
-At the larger size the two loops are so far apart that two cohorts settle who is ahead, however noisy the machine is.
+At the larger size the two loops are so far apart that two trials settle who is ahead, however noisy the machine is.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ def sections(found: Explanation, threshold: float) -> list[Section]:
     made = [_ladder(found)]
     if found.findings:
         causes = [
-            Remark("cause", f"{f.cause}: {explanation.caused(f)}", tuple(filter(None, (f.evidence, f.cure))))
+            Remark("cause", f"{f.cause}: {explanation.caused(f)}", tuple(filter(None, (f.evidence, f.fix))))
             for f in found.findings
         ]
         made.append(Section("Causes, as the runs show them", tuple(_plain(each) for each in causes), brief=True))
@@ -63,14 +63,14 @@ def _ladder(found: Explanation) -> Section:
         told = explanation.share(part.share) if part.measurable else "not measurable"
         bars.append(charts.Bar(part.name, low, reached, told, "part" if part.measurable else "unsure"))
         between = f"{part.upper} less {part.lower}"
-        rows.append(Row(part.name, (told, numbers.time(part.seconds), between, part.what, part.cure)))
+        rows.append(Row(part.name, (told, numbers.time(part.seconds), between, part.what, part.fix)))
         reached = low
     told = explanation.share(found.rest_share)
     rest, what = found.rest
     bars.append(charts.Bar(rest, 0.0, found.rest_share.value, told, "rest"))
     rows.append(Row(rest, (told, numbers.time(found.rest_seconds), found.lowest, what, "")))
     head = ("", "share of a step", "seconds a step", "by", "what it is", "what to change")
-    caption = f"Shares of a step, paired within {units(True, found.cohorts)}; their intervals hold together"
+    caption = f"Shares of a step, paired within {units(True, found.trials)}; their intervals hold together"
     figure = Figure(
         "From the program as it is down to the barest loop: what each part takes of a step, with its 95% interval. "
         "A pale bar is a part that can't be told from nothing.",
@@ -78,7 +78,7 @@ def _ladder(found: Explanation) -> Section:
         partial(charts.waterfall, bars),
     )
     missing = [Remark("note", f"not on the ladder: {plain(each)}") for each in found.missing]
-    missing += [Remark("warning", plain(each)) for each in found.doubts]
+    missing += [Remark("warning", plain(each)) for each in found.caveats]
     return Section("Where a step's time goes", (figure, Table(caption, head, tuple(rows)), *missing), brief=True)
 
 
@@ -107,7 +107,7 @@ def _changes(found: Explanation, threshold: float) -> Section:
 def _gain(name: str, gain: Gain) -> Row:
     if gain.ratio is None:
         return Row(name, ("failed", "–", "–", plain(gain.failure or "nothing was measured"), gain.option), "alarm")
-    return Row(name, (gain.verdict, numbers.factor(gain.ratio), gain.unit, gain.cured or "–", gain.option))
+    return Row(name, (gain.verdict, numbers.factor(gain.ratio), gain.unit, gain.fixes or "–", gain.option))
 
 
 def _roofline(found: Roofline, loop: str) -> Section:
