@@ -8,19 +8,8 @@ from collections.abc import Sequence
 from bench.analyse import stats
 from bench.analyse.breakeven import break_even
 from bench.analyse.comparable import axis, differences
-from bench.analyse.pairing import MATRIX, everyone, grouped, within_group
 from bench.analyse.verdict import needed, verdict
-from bench.model.comparison import (
-    THRESHOLD,
-    Cell,
-    Comparison,
-    Difference,
-    Matrix,
-    PhaseDifference,
-    Side,
-    Unit,
-    Word,
-)
+from bench.model.comparison import THRESHOLD, Comparison, Difference, PhaseDifference, Side, Unit
 from bench.model.result import Interval, Result
 
 
@@ -74,34 +63,6 @@ def _ratio(base: Result, other: Result, of_turns: stats.Ratio, of_one: stats.Est
 
 def _scaled(ratio: Interval | None, factor: float) -> Interval | None:
     return None if ratio is None else stats.scaled(ratio, factor)
-
-
-def side_by_side(results: Sequence[Result], threshold: float = THRESHOLD) -> list[Comparison]:
-    """Of each group's results all but the first, each as against its base (`within_group`); in their order."""
-    pairs = [pair for members in grouped(results) for pair in within_group(members)]
-    return [compare(base, other, threshold) for base, other in pairs]
-
-
-def matrix(members: Sequence[Result], threshold: float = THRESHOLD) -> list[Comparison]:
-    """Everyone of a group with everyone, where that is fair."""
-    return [found for base, other in everyone(members) if not (found := compare(base, other, threshold)).unfair]
-
-
-def square(comparisons: Sequence[Comparison]) -> Matrix | None:
-    """Those comparisons as a matrix, each with its inverse; none where the results are too few or too many for one."""
-    sides: dict[str, Side] = {}
-    cells: dict[tuple[str, str], Cell] = {}
-    turned: dict[Word, Word] = {"faster": "slower", "slower": "faster"}
-    for each in comparisons:
-        base, other, word = each.base.id, each.other.id, each.verdict
-        sides |= {side.id: side for side in (each.base, each.other) if side.id not in sides}
-        if each.ratio is not None:
-            cells[other, base] = Cell(ratio=each.ratio, unit=each.unit, verdict=word)
-            back = stats.inverse(each.ratio)
-            cells[base, other] = Cell(ratio=back, unit=each.unit, verdict=turned.get(word, word))
-    if len(sides) not in MATRIX:
-        return None
-    return Matrix(results=list(sides.values()), rows=[[cells.get((row, column)) for column in sides] for row in sides])
 
 
 def _side(result: Result, label: str) -> Side:

@@ -44,17 +44,17 @@ def pair(sets: Sequence[Sequence[Result]]) -> Pairing:
     chosen = [counting(each) for each in sets]
     if len(sets) > 1 and all(len(each) == 1 for each in chosen):
         single = [each[0] for each in chosen]
-        return Pairing(everyone(single), [], asked=True)
+        return Pairing(all_pairs(single), [], asked=True)
     if len(sets) == 2:
         return _across(chosen[0], chosen[1])
     return _within([each for one in chosen for each in one])
 
 
 MATRIX = range(3, 13)
-"""Results that everyone is compared with everyone of."""
+"""Results that all_pairs is compared with all_pairs of."""
 
 
-def everyone(members: Sequence[Result]) -> list[tuple[Result, Result]]:
+def all_pairs(members: Sequence[Result]) -> list[tuple[Result, Result]]:
     """Each with all that come after it."""
     return [(base, other) for place, base in enumerate(members) for other in members[place + 1 :]]
 
@@ -67,7 +67,7 @@ def grouped(results: Iterable[Result]) -> list[list[Result]]:
     return list(found.values())
 
 
-def few(groups: Iterable[list[Result]]) -> list[list[Result]]:
+def matrix_groups(groups: Iterable[list[Result]]) -> list[list[Result]]:
     """The groups that are more than a pair and small enough for a matrix."""
     return [members for members in groups if len(members) in MATRIX]
 
@@ -187,4 +187,4 @@ def _within(results: Sequence[Result]) -> Pairing:
         else:
             pairs.append((base, each))
             alone = [a for a in alone if a is not base]
-    return Pairing(pairs, alone, groups=few([*groups, *of_workload.values()]))
+    return Pairing(pairs, alone, groups=matrix_groups([*groups, *of_workload.values()]))

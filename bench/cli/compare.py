@@ -40,7 +40,7 @@ def compare(
     folders that whatever A measured has its counterpart in B.
     """
     from bench.analyse.compare import compare as of
-    from bench.analyse.compare import matrix, square
+    from bench.analyse.outcome import matrices_of, matrix_of
     from bench.analyse.pairing import counting, pair
     from bench.render.terminal import verdicts
     from bench.store import files, headers
@@ -69,14 +69,14 @@ def compare(
         unchecked = [each for each in unchecked if each.id in asked]
     error = _gate(shown, refused, unchecked, settings.threshold) if fail_on else None
     groups = ([read(path_of[id(each)]) for each in members] for members in pairing.groups)
-    matrices = [shown] if pairing.asked else [matrix(members, settings.threshold) for members in groups]
+    matrices = [*filter(None, [matrix_of(shown)])] if pairing.asked else matrices_of(groups, settings.threshold)
     document = None
     if settings.json:
         document = {
             "comparisons": [as_json(each) for each in shown],
             "not_comparable": [as_json(each) for each in refused],
             "alone": [each.id for each in pairing.alone],
-            "matrices": [as_json(made) for each in matrices if (made := square(each))],
+            "matrices": [as_json(each) for each in matrices],
         }
     else:
         typer.echo(verdicts.text(shown, matrices), nl=False)

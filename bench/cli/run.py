@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -14,9 +14,6 @@ from bench.config.settings import RunSettings
 from bench.errors import Interrupted, UsageError
 from bench.machine import system
 from bench.model.result import Result
-
-if TYPE_CHECKING:
-    from bench.model.comparison import Comparison
 
 KEEP = 'mkdir -p results && docker run -v "$PWD/results:/results" --user "$(id -u):$(id -g)" …'
 """A container whose results stay; without the folder an engine makes it, as root's, or refuses."""
@@ -55,12 +52,13 @@ def run(
 def _tell(results: Sequence[Result], stopped: Interrupted | None, settings: RunSettings) -> None:
     """Shows what was measured, and ends with the code that this asks for."""
     if settings.json:
-        from bench.analyse.compare import side_by_side, square
+        from bench.analyse.outcome import Outcome
 
+        outcome = Outcome.of(results, settings.threshold)
         document: dict[str, Any] = {
             "results": [as_json(each) for each in results],
-            "comparisons": [as_json(c) for c in side_by_side(results, settings.threshold)],
-            "matrices": [as_json(m) for each in _matrices(results, settings.threshold) if (m := square(each))],
+            "comparisons": [as_json(each) for each in outcome.comparisons],
+            "matrices": [as_json(each) for each in outcome.matrices],
         }
         print_json(document | ({"error": describe(stopped)} if stopped else {}))
     elif results:
@@ -93,19 +91,11 @@ def exit_code(results: Sequence[Result]) -> int:
 
 
 def _show(results: Sequence[Result], threshold: float) -> None:
-    from bench.analyse.compare import side_by_side
+    from bench.analyse.outcome import Outcome
     from bench.render.terminal.table import show
 
-    show(results, side_by_side(results, threshold), sys.stdout, _matrices(results, threshold))
-
-
-def _matrices(results: Sequence[Result], threshold: float) -> list[list[Comparison]]:
-    """Everyone with everyone of each group that is more than a pair, but for what failed."""
-    from bench.analyse.compare import matrix
-    from bench.analyse.pairing import few, grouped
-
-    groups = ([each for each in members if each.status != "failed"] for members in few(grouped(results)))
-    return [matrix(members, threshold) for members in groups]
+    outcome = Outcome.of(results, threshold)
+    show(results, outcome.comparisons, sys.stdout, outcome.matrices)
 
 
 command = build(with_settings(run), "run")

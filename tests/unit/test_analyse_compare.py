@@ -19,7 +19,8 @@ from synthetic import MOMENT, result
 from bench.analyse import stats
 from bench.analyse.breakeven import fieller
 from bench.analyse.comparable import differences
-from bench.analyse.compare import compare, side_by_side
+from bench.analyse.compare import compare
+from bench.analyse.outcome import comparisons_of
 from bench.analyse.pairing import pair
 from bench.analyse.stats import Contrast
 from bench.analyse.summary import summarise
@@ -437,7 +438,7 @@ def test_three_named_results_are_all_compared_with_each_other() -> None:
 
 def test_a_groups_results_are_compared_with_its_first() -> None:
     group = [result("a"), result("b", loop="fit"), result("c", "other", loop="fit")]
-    assert [(c.base.id, c.other.id) for c in side_by_side(group)] == [("a", "b")]
+    assert [(c.base.id, c.other.id) for c in comparisons_of(group)] == [("a", "b")]
 
 
 def test_each_case_is_compared_across_backends_and_the_cases_on_the_first_backend() -> None:
@@ -446,9 +447,9 @@ def test_each_case_is_compared_across_backends_and_the_cases_on_the_first_backen
         measured([0.01, 0.011], name=name, backend=backend, case=case, params={"rows": len(case)})
         for (case, backend), name in names.items()
     ]
-    told = [(c.base.id, c.other.id, c.axis) for c in side_by_side(group)]
+    told = [(c.base.id, c.other.id, c.axis) for c in comparisons_of(group)]
     assert told == [("a", "b", "backend"), ("a", "c", "case"), ("c", "d", "backend")]
-    assert not any(c.unfair for c in side_by_side(group))
+    assert not any(c.unfair for c in comparisons_of(group))
 
 
 @pytest.mark.parametrize(
@@ -466,8 +467,8 @@ def test_of_two_loops_each_is_compared_within_its_case_and_with_the_same_of_anot
         first = {"file": "old.py", "file_sha256": "a"}
     specs = zip("abcd", (first, first, changed, changed), ("step", "fused", "step", "fused"), strict=True)
     group = [measured([0.01, 0.011], name=name, loop=loop, **which) for name, which, loop in specs]
-    assert [c.axis for c in side_by_side(group)] == axes
-    assert not any(c.unfair for c in side_by_side(group))
+    assert [c.axis for c in comparisons_of(group)] == axes
+    assert not any(c.unfair for c in comparisons_of(group))
 
 
 def test_what_is_fair_with_none_of_its_group_is_not_left_out() -> None:
@@ -477,7 +478,7 @@ def test_what_is_fair_with_none_of_its_group_is_not_left_out() -> None:
         measured([0.01, 0.011], name="c", backend="rocm", dtype="float64"),
     ]
     assert [(a.id, b.id) for a, b in pair([group]).pairs] == [("a", "b"), ("a", "c")]
-    assert [bool(c.unfair) for c in side_by_side(group)] == [False, True]
+    assert [bool(c.unfair) for c in comparisons_of(group)] == [False, True]
 
 
 def test_one_negative_block_makes_a_process_no_witness() -> None:

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from synthetic import doubtful, interval, killed, misplaced, result
 from test_analyse_compare import measured
 
-from bench.analyse.compare import compare, matrix, side_by_side
+from bench.analyse.compare import compare
+from bench.analyse.outcome import comparisons_of, matrices_of
 from bench.model.result import Interval, Price, Result, Stop, Summary
 from bench.render import numbers
 from bench.render.fields import FIELDS
@@ -145,7 +146,7 @@ def test_nothing_is_wider_than_80_columns_or_has_codes_in_it(
         group.append(
             result(str(number), workload=name, summary=summary, notes=[words], placement=misplaced(), **more)  # type: ignore[arg-type]
         )
-    shown = table.text(group, side_by_side(group))
+    shown = table.text(group, comparisons_of(group))
     assert [each for each in shown.splitlines() if cell_len(each) > 80] == []
     assert [each for each in shown if not each.isprintable() and each != "\n"] == []
 
@@ -154,7 +155,7 @@ def test_three_that_interleaved_make_a_matrix_without_what_is_not_fair() -> None
     cpu, gpu = result("a", "g"), result("b", "g", backend="cuda")
     step = result("c", "g", loop="step")
     group = [cpu, gpu, step]
-    shown = table.text(group, side_by_side(group), matrices=[matrix(group)]).splitlines()
+    shown = table.text(group, comparisons_of(group), matrices=matrices_of([group])).splitlines()
     begun = shown.index("time of the row over that of the column:")
     assert [line.split() for line in shown[begun + 4 : begun + 8]] == [
         ["A", "B", "C"],
@@ -162,16 +163,16 @@ def test_three_that_interleaved_make_a_matrix_without_what_is_not_fair() -> None
         ["B", "1", "too", "few", "–", "–"],
         ["C", "1", "too", "few", "–", "–"],
     ]
-    assert "time of the row" not in table.text(group[:2], side_by_side(group[:2]), matrices=[matrix(group[:2])])
+    assert "time of the row" not in table.text(group[:2], comparisons_of(group[:2]), matrices=matrices_of([group[:2]]))
 
 
 def test_columns_and_sentences_of_one_loop_are_told_apart_by_what_differs() -> None:
     group = [result(name, dtype=dtype) for name, dtype in (("a", "float32"), ("b", "float64"))]
-    shown = table.text(group, side_by_side(group))
+    shown = table.text(group, comparisons_of(group))
     assert "  float32  " in shown
     assert "cifar on cpu, as-written, dtype float64" in " ".join(shown.split())
     again = [result("aaaaaaaa"), result("bbbbbbbb")]
-    assert "cifar on cpu, as-written (bbbbbbbb)" in " ".join(table.text(again, side_by_side(again)).split())
+    assert "cifar on cpu, as-written (bbbbbbbb)" in " ".join(table.text(again, comparisons_of(again)).split())
 
 
 def test_a_stream_that_is_no_terminal_gets_plain_text_even_where_it_cannot_show_it_all() -> None:
@@ -188,7 +189,7 @@ def test_a_stream_that_is_no_terminal_gets_plain_text_even_where_it_cannot_show_
 def test_what_is_not_fair_is_no_verdict_and_says_why() -> None:
     first = measured([0.01, 0.011], name="a")
     other = measured([0.02, 0.022], name="b", backend="cuda", dtype="float64")
-    shown = " ".join(table.text([first, other], side_by_side([first, other])).split())
+    shown = " ".join(table.text([first, other], comparisons_of([first, other])).split())
     assert "slower" not in shown
     assert "not compared: cifar on cuda, as-written and cifar on cpu, as-written" in shown
     assert "UNFAIR, backend" in shown

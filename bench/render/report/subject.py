@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bench.analyse.compare import compare
-from bench.analyse.pairing import within_group
+from bench.analyse.outcome import comparisons_within
 from bench.model.comparison import Comparison
 from bench.model.result import Result
 from bench.render.report.names import names
@@ -35,8 +34,7 @@ class Subject:
             results: at least one.
             threshold: relative difference that matters.
         """
-        compared = [compare(base, other, threshold) for base, other in within_group(results)]
-        return cls(results, [plain(name) for name in names(results)], compared)
+        return cls(results, [plain(name) for name in names(results)], comparisons_within(results, threshold))
 
     @property
     def named(self) -> list[tuple[str, Result]]:

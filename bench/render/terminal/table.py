@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
 from bench.analyse.pairing import grouped
-from bench.model.comparison import Comparison
+from bench.model.comparison import Comparison, Matrix
 from bench.model.result import Result
 from bench.render.fields import FIELDS, Field
 from bench.render.report.names import names
@@ -30,11 +30,9 @@ LABELS = 26
 LAST_LINES = 8
 
 
-Matrices = Sequence[Sequence[Comparison]]
-"""Of a group each all comparisons of everyone with everyone."""
-
-
-def show(results: Sequence[Result], comparisons: Sequence[Comparison], stream: TextIO, matrices: Matrices = ()) -> None:
+def show(
+    results: Sequence[Result], comparisons: Sequence[Comparison], stream: TextIO, matrices: Sequence[Matrix] = ()
+) -> None:
     """Writes `render`'s tables; colours only on a terminal.
 
     Args:
@@ -59,7 +57,7 @@ def show(results: Sequence[Result], comparisons: Sequence[Comparison], stream: T
 
 
 def text(
-    results: Sequence[Result], comparisons: Sequence[Comparison], width: int = WIDTH, matrices: Matrices = ()
+    results: Sequence[Result], comparisons: Sequence[Comparison], width: int = WIDTH, matrices: Sequence[Matrix] = ()
 ) -> str:
     """The same as plain text."""
     import io
@@ -74,7 +72,7 @@ def text(
 
 
 def render(
-    results: Sequence[Result], comparisons: Sequence[Comparison], width: int = WIDTH, matrices: Matrices = ()
+    results: Sequence[Result], comparisons: Sequence[Comparison], width: int = WIDTH, matrices: Sequence[Matrix] = ()
 ) -> Iterator[RenderableType]:
     """Tables, matrices and paragraphs, group by group, none wider than `width`."""
     from rich.text import Text
@@ -87,9 +85,8 @@ def render(
             yield _table(group[start : start + size], heads[start : start + size], width)
         whole = {each.id for each in group if each.status != "failed"}
         for found in matrices:
-            told = verdicts.matrix([each for each in found if {each.base.id, each.other.id} <= whole])
-            if told:
-                yield Text("".join(f"{line}\n" for line in told))
+            if {side.id for side in found.results} <= whole:
+                yield Text("".join(f"{line}\n" for line in verdicts.matrix(found)))
         yield from _paragraphs(group, comparisons, width)
 
 

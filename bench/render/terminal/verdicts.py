@@ -6,9 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from bench.analyse import stats
-from bench.analyse.compare import square
 from bench.analyse.verdict import verdict
-from bench.model.comparison import BreakEven, Cell, Comparison, Difference
+from bench.model.comparison import BreakEven, Cell, Comparison, Difference, Matrix
 from bench.model.result import Interval
 from bench.render import numbers
 from bench.render.text import filled
@@ -19,15 +18,15 @@ SHORT = {"not enough data": "too few"}
 """Verdicts that are too long for a matrix."""
 
 
-def text(comparisons: Sequence[Comparison], matrices: Sequence[Sequence[Comparison]] = (), width: int = WIDTH) -> str:
+def text(comparisons: Sequence[Comparison], matrices: Sequence[Matrix] = (), width: int = WIDTH) -> str:
     """Matrices of those that were compared with everyone; a sentence of every comparison; with its phases if alone.
 
     Args:
         comparisons: the sentences'.
-        matrices: of each group all comparisons that are fair.
+        matrices: of groups of three or more.
         width: of a line.
     """
-    lines = [line for each in matrices if (told := matrix(each, width)) for line in (*told, "")]
+    lines = [line for each in matrices for line in (*matrix(each, width), "")]
     for each in comparisons:
         lines += [line for paragraph in paragraphs(each, width) for line in paragraph]
     if len(comparisons) == 1:
@@ -132,14 +131,11 @@ def phases(found: Comparison) -> list[str]:
     return [f"{a:20}{b:>14}{c:>14}   {d}".rstrip() for a, b, c, d in rows] if found.phases else []
 
 
-def matrix(comparisons: Sequence[Comparison], width: int = WIDTH) -> list[str]:
-    """The row's time over the column's, and the verdict; a dash where two were not compared (`square`).
+def matrix(found: Matrix, width: int = WIDTH) -> list[str]:
+    """The row's time over the column's, and the verdict; a dash where two were not compared.
 
     Columns that a line does not hold stand below, under the rows once more.
     """
-    found = square(comparisons)
-    if found is None:
-        return []
     letters = [chr(65 + n) for n in range(len(found.results))]
     lines = ["time of the row over that of the column:"]
     lines += [f"  {letter}  {each.label}" for letter, each in zip(letters, found.results, strict=True)]

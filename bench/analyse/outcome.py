@@ -1,0 +1,83 @@
+"""What a set of results says: every comparison and matrix that the terminal, the JSON and the report show."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from bench.analyse import stats
+from bench.analyse.compare import compare
+from bench.analyse.pairing import MATRIX, all_pairs, grouped, matrix_groups, within_group
+from bench.model.comparison import THRESHOLD, Cell, Comparison, Matrix, Side, Word
+from bench.model.result import Result
+
+INVERSE: dict[Word, Word] = {"faster": "slower", "slower": "faster"}
+"""The verdict with the two sides exchanged; every other verdict stays the same."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Results with everything that is computed from them for the outputs.
+
+    Args:
+        results: in the order in which they were measured.
+        comparisons: one per result except the first of each group.
+        matrices: one per group of three to twelve results that did not fail.
+    """
+
+    results: list[Result]
+    comparisons: list[Comparison]
+    matrices: list[Matrix]
+
+    @classmethod
+    def of(cls, results: Sequence[Result], threshold: float = THRESHOLD) -> Outcome:
+        """Compare the results of each group.
+
+        Args:
+            results: of any number of groups.
+            threshold: smallest relative difference that matters.
+        """
+        groups = matrix_groups(grouped(results))
+        measured = ([each for each in members if each.status != "failed"] for members in groups)
+        return cls(list(results), comparisons_of(results, threshold), matrices_of(measured, threshold))
+
+
+def comparisons_of(results: Sequence[Result], threshold: float = THRESHOLD) -> list[Comparison]:
+    """Compare each result with its baseline, group by group."""
+    return [each for members in grouped(results) for each in comparisons_within(members, threshold)]
+
+
+def comparisons_within(members: Sequence[Result], threshold: float = THRESHOLD) -> list[Comparison]:
+    """Compare each result except the first with its baseline (`within_group`), as if all were of one group."""
+    return [compare(base, other, threshold) for base, other in within_group(members)]
+
+
+def matrices_of(groups: Iterable[Sequence[Result]], threshold: float = THRESHOLD) -> list[Matrix]:
+    """Compare all results of each group with one another; return the matrices of the groups that can have one."""
+    matrices = (matrix_of(_fair(members, threshold)) for members in groups)
+    return [matrix for matrix in matrices if matrix is not None]
+
+
+def matrix_of(comparisons: Sequence[Comparison]) -> Matrix | None:
+    """Arrange comparisons as a matrix, each with its inverse.
+
+    Returns:
+        None if the comparisons are of fewer than three or more than twelve results.
+    """
+    sides: dict[str, Side] = {}
+    cells: dict[tuple[str, str], Cell] = {}
+    for each in comparisons:
+        base, other, word = each.base.id, each.other.id, each.verdict
+        sides |= {side.id: side for side in (each.base, each.other) if side.id not in sides}
+        if each.ratio is not None:
+            cells[other, base] = Cell(ratio=each.ratio, unit=each.unit, verdict=word)
+            inverse = stats.inverse(each.ratio)
+            cells[base, other] = Cell(ratio=inverse, unit=each.unit, verdict=INVERSE.get(word, word))
+    if len(sides) not in MATRIX:
+        return None
+    return Matrix(results=list(sides.values()), rows=[[cells.get((row, column)) for column in sides] for row in sides])
+
+
+def _fair(members: Sequence[Result], threshold: float) -> list[Comparison]:
+    comparisons = (compare(base, other, threshold) for base, other in all_pairs(members))
+    return [each for each in comparisons if not each.unfair]
