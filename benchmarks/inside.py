@@ -98,9 +98,9 @@ def of_steps(call: Any, tf: Any, rounds: int) -> list[float]:
 
 def of_fit(call: Any, tf: Any, rounds: int) -> list[float]:
     """A watched epoch over the plain ones beside it, within one call of `fit`."""
-    from bench.whatif.apply import Changes
     from bench.worker.fit_hook import Watch
     from bench.worker.protocol import Go
+    from bench.worker.what_ifs import WhatIfs
 
     data, model, p = call("data"), call("model"), call.p
     model.jit_compile = False
@@ -113,7 +113,7 @@ def of_fit(call: Any, tf: Any, rounds: int) -> list[float]:
         reader.prepare(model)
         conductor.begin()
 
-    watch = Watch(tf, on_first, lambda event: None, Changes(tf, ()))
+    watch = Watch(tf, on_first, lambda event: None, WhatIfs(tf, ()))
     watch.on_step = conductor.tick
     seconds: list[float] = []
 

@@ -15,7 +15,7 @@ from bench.machine.environment import at
 from bench.model.comparison import Difference
 from bench.model.result import Result
 
-FIELDS = ("backend", "loop", "changes", "dtype", "xla", "tf32", "onednn", "deterministic")
+FIELDS = ("backend", "loop", "what_ifs", "dtype", "xla", "tf32", "onednn", "deterministic")
 """What of a spec decides how the same work is done; any one of them may be the axis."""
 
 NAMED = ("threads", "seed")

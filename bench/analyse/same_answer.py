@@ -19,7 +19,7 @@ def answered(result: Result) -> list[ProcessSample]:
 
 def same_computation(a: Result, b: Result) -> bool:
     """Whether two specs should give the same first answers: a program as written may shuffle or reuse inputs."""
-    if a.spec.params != b.spec.params or a.spec.workload != b.spec.workload or a.spec.changes != b.spec.changes:
+    if a.spec.params != b.spec.params or a.spec.workload != b.spec.workload or a.spec.what_ifs != b.spec.what_ifs:
         return False
     return a.spec.loop == b.spec.loop or "as-written" not in (a.spec.loop, b.spec.loop)
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, ValidationError, WithJsonSchema
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, WithJsonSchema
 from pydantic.fields import FieldInfo
 from pydantic_settings import (
     BaseSettings,
@@ -26,10 +26,11 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
+from bench import whatif
 from bench.config import settings_errors, syntax
 from bench.errors import SettingsError, nearest
 from bench.machine import system
-from bench.model.spec import CHANGES, Change, Dtype, Loop
+from bench.model.spec import Dtype, Loop
 
 PREFIX = "DEVBENCH_"
 FILE = Path("devbench.toml")
@@ -58,12 +59,23 @@ class Form:
     written: Callable[[Any], str] = str
 
 
+def _what_ifs(value: tuple[str, ...]) -> tuple[str, ...]:
+    """Refuse a name that is no what-if, and offer the nearest ones."""
+    known = whatif.program_changes()
+    for name in value:
+        if name not in known:
+            raise ValueError(nearest(name, known))
+    return value
+
+
 _NAMES = Form("NAME,…", ",".join)
 _STRINGS = WithJsonSchema({"type": "array", "items": {"type": "string"}})
 _WRITTEN = WithJsonSchema({"type": ["string", "number"]})
 Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(syntax.names), _STRINGS, _NAMES]
 Loops = Annotated[tuple[Loop, ...], NoDecode, BeforeValidator(syntax.names), _STRINGS, _NAMES]
-Changes = Annotated[tuple[Change, ...], NoDecode, BeforeValidator(syntax.names), _STRINGS, _NAMES]
+WhatIfs = Annotated[
+    tuple[str, ...], NoDecode, BeforeValidator(syntax.names), AfterValidator(_what_ifs), _STRINGS, _NAMES
+]  # fmt: skip
 Pairs = Annotated[dict[str, str], NoDecode, BeforeValidator(syntax.pairs), Form("NAME=VALUE")]
 Share = Annotated[float, BeforeValidator(syntax.share), _WRITTEN, Form("SHARE", syntax.written_share)]
 Pause = Annotated[
@@ -100,8 +112,9 @@ with warnings.catch_warnings():
             description="Let values of a setting or parameter take turns: dtype=float32,mixed_bfloat16, xla=on,off, "
             "threads=1,2, batch=32,256. Of one thing at a time.",
         )
-        change: Changes = Field(
-            (), description="Change the program from outside: " + ", ".join(CHANGES) + ". Several at once."
+        change: WhatIfs = Field(
+            (),
+            description=f"What-ifs to apply: {', '.join(whatif.program_changes())}. Separate several with commas.",
         )
         dtype: Dtype = Field("float32", description="Dtype policy.")
         xla: Literal["auto", "on", "off"] = Field(

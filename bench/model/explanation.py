@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from pydantic import Field
 
 from bench.model.comparison import Word
@@ -25,18 +23,10 @@ class Part(Record):
     fix: str = Field("", description="what to change, where it takes much of the step")
 
 
-class Named(NamedTuple):
-    """What a change is called."""
-
-    words: str
-    option: str
-    fixes: str = ""
-
-
 class Gain(Record):
-    """One change, measured."""
+    """One what-if, measured."""
 
-    change: str = Field(description="in words")
+    what_if: str = Field(description="in words")
     option: str = Field(description="as it is written on the command line")
     unit: str = Field("step", description="what the ratio is of: a step, or an example for another batch")
     ratio: Interval | None = Field(
@@ -83,12 +73,12 @@ class Explanation(Record):
     rest_share: Interval
     lowest: str = Field(description="the lowest level's loop")
     gains: list[Gain]
-    together: Gain | None = Field(None, description="all the changes that are faster, at once")
+    combined: Gain | None = Field(None, description="all what-ifs that are faster, combined")
     findings: list[Finding] = Field(default_factory=list)
     roofline: Roofline | None = Field(None, description="of the lowest level")
     profile: Profile | None = Field(None, description="a trace of the program as it is (`--profile`)")
     disagreements: list[str] = Field(default_factory=list, description="where that trace and the ladder differ")
-    tried_on: str = Field("", description="loop that the changes were tried on; empty where none was tried")
+    what_if_loop: str = Field("", description="loop that the what-ifs were tried on; empty where none was tried")
     fastest: Fastest | None = Field(None, description="none where nothing was faster than the program as it is")
     missing: list[str] = Field(default_factory=list, description="levels that do not apply or failed, and why")
     caveats: list[str] = Field(default_factory=list, description="what its levels warn of, and what it could not have")

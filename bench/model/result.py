@@ -21,7 +21,7 @@ PHASES = (
 """In the order that a training meets them."""
 
 
-Purpose = Literal["run", "sweep", "level", "change", "peaks"]
+Purpose = Literal["run", "sweep", "level", "what-if", "peaks"]
 
 
 class Record(BaseModel):

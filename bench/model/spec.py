@@ -40,21 +40,6 @@ class Data(Frozen):
     sha256: str | None = Field(None, description="checksum of the shipped sample or of the file found")
 
 
-Change = Literal[
-    "cache", "prefetch", "parallel-map", "steps-per-execution", "without-callbacks", "without-metrics", "graph"
-]
-CHANGES: dict[Change, str] = {
-    "cache": "the pipeline's batches kept in memory",
-    "prefetch": "batches prefetched",
-    "parallel-map": "maps in parallel",
-    "steps-per-execution": "32 steps for each call of TensorFlow",
-    "without-callbacks": "fit without callbacks and output",
-    "without-metrics": "fit without the metrics of compile",
-    "graph": "run_eagerly off",
-}
-"""What devbench can change of a program from outside: a name, and in words."""
-
-
 class Spec(Frozen):
     """Everything that defines a run.
 
@@ -69,7 +54,7 @@ class Spec(Frozen):
     params: dict[str, Any] = Field(default_factory=dict, description="every parameter with its value")
     backend: str
     loop: Loop = "as-written"
-    changes: tuple[Change, ...] = Field((), description="what is changed of the program from outside")
+    what_ifs: tuple[str, ...] = Field((), description="what-ifs that change the program from outside")
     dtype: Dtype = "float32"
     xla: bool | None = None
     tf32: bool = True
@@ -93,5 +78,5 @@ class Spec(Frozen):
     @property
     def label(self) -> str:
         """What it is called in a sentence: `tabular/small on cpu, fit`, or `… with cache` where that was changed."""
-        changed = f" with {' and '.join(self.changes)}" if self.changes else ""
-        return f"{self.title} on {self.backend}, {self.loop}{changed}"
+        what_ifs = f" with {' and '.join(self.what_ifs)}" if self.what_ifs else ""
+        return f"{self.title} on {self.backend}, {self.loop}{what_ifs}"

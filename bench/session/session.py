@@ -76,7 +76,7 @@ class Session:
         self.rng = random.Random(secrets.randbits(64))
         self.begun = time.monotonic()
         self.target = settings.threshold if len(group.planned) > 1 else settings.target_error
-        self.pairs = {"level": stopping.neighbours, "change": stopping.with_the_first}.get(purpose[0], within_group)
+        self.pairs = {"level": stopping.neighbours, "what-if": stopping.with_the_first}.get(purpose[0], within_group)
         self.confidence = confidence
         self.answered = 0.0
         self.trial = 0

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from bench.analyse import stats, summary
-from bench.analyse.explain.ladder import gain_of
+from bench.analyse.explain.gains import gain_of
 from bench.analyse.verdict import needed, verdict
 from bench.config.settings import RunSettings
 from bench.model.result import Projection, Result

@@ -12,13 +12,14 @@ from bench import registry
 from bench.analyse import stats
 from bench.analyse.explain.findings import findings, shares_by_changes
 from bench.analyse.explain.fixed_cost import fixed_cost
-from bench.analyse.explain.ladder import caveats, gains, ladder, largest_first, simultaneous
+from bench.analyse.explain.gains import gains, largest_first
+from bench.analyse.explain.ladder import caveats, ladder, simultaneous
 from bench.analyse.explain.profile_check import disagreements
 from bench.analyse.explain.utilization import under_the_roof
 from bench.analyse.roofline import roofline
 from bench.config.settings import RunSettings
 from bench.errors import Interrupted, NotApplicable, RunFailed, SettingsError
-from bench.model.explanation import Explanation, Gain, Named
+from bench.model.explanation import Explanation, Gain
 from bench.model.plan import Group, Planned
 from bench.model.result import Result
 from bench.model.run_state import Listener
@@ -29,9 +30,9 @@ from bench.session.session import Save, Session
 from bench.study.peaks import peaks_for
 from bench.study.plan import plan
 from bench.study.recommend import Tried, fastest
-from bench.whatif.catalogue import Change, changed, changes, from_outside, rows_of
+from bench.whatif import Program, WhatIf, candidates, combined
 
-PILOTS = {"level": 5, "change": 3}
+PILOTS = {"level": 5, "what-if": 3}
 """Trials at least: a level's share of the step is judged with its neighbours', a change by itself."""
 
 SECONDS = 300.0
@@ -64,7 +65,7 @@ class Explaining:
     new_id: Callable[[], str]
     results: list[Result] = field(default_factory=list)
     found: Explanation | None = None
-    options: list[Change] = field(default_factory=list)
+    options: list[WhatIf] = field(default_factory=list)
     tried: list[Tried] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -141,10 +142,11 @@ class Explaining:
         tried = self._changed_base(base, resolved, measured)
         driven = next((r for r in measured if r.spec.loop == tried.spec.loop), measured[0])
         own = tried.spec.loop == "as-written" and "as_written" in resolved.offers
-        self.options = changes(tried.spec, from_outside(driven), rows_of(driven), compiled, resolved.not_dtypes, own)
-        found.tried_on = tried.spec.loop
+        facts = {key: value for sample in reversed(driven.samples) for key, value in sample.facts.items()}
+        self.options = candidates(Program(tried.spec, facts, compiled, resolved.not_dtypes, own))
+        found.what_if_loop = tried.spec.loop
         self._gains(tried, found)
-        found.together = self._together(tried, found.gains)
+        found.combined = self._together(tried, found.gains)
 
     def _cut_short(self, with_changes: bool) -> None:
         """Says of an explanation that was interrupted what it lacks."""
@@ -162,7 +164,7 @@ class Explaining:
         """Whether XLA compiles the program as it is; where it decides for itself one process is started to see."""
         if base.spec.xla is not None:
             return base.spec.xla
-        (result,) = self._session([base], "change", {"max_processes": 1})
+        (result,) = self._session([base], "what-if", {"max_processes": 1})
         return any(sample.facts.get("jit_compile") for sample in result.samples)
 
     def _ladder(self, base: Planned, measured: Sequence[Result], missing: list[str]) -> Explanation:
@@ -231,7 +233,7 @@ class Explaining:
         group = Group(self.workload, tuple(planned))
         whole = {} if purpose == "level" else {"profile": None}
         settings = self.settings.model_copy(update={"full": False, **whole, **changed})
-        confidence = simultaneous(len(self.options)) if purpose == "change" else stats.CONFIDENCE
+        confidence = simultaneous(len(self.options)) if purpose == "what-if" else stats.CONFIDENCE
         session = Session(
             group, settings, self.save, self.listener, self.new_id, (purpose, self.id), PILOTS[purpose], confidence
         )
@@ -256,29 +258,24 @@ class Explaining:
         """Each change by itself; from those of the batch follows, from which batch on a step's fixed cost is small."""
         for start in range(0, len(self.options), TOGETHER):
             chunk = self.options[start : start + TOGETHER]
-            results = self._session([base, *(changed(base, change) for change in chunk)], "change")
+            results = self._session([base, *(what_if.apply(base) for what_if in chunk)], "what-if")
             tried = dict(zip(chunk, results[1:], strict=True))
-            self.tried += [Tried(c.named, results[0], r) for c, r in tried.items()]
-            named = {c.named: r for c, r in tried.items()}
-            found = gains(results[0], named, self.settings.threshold, len(self.options))
+            self.tried += [Tried(what_if, results[0], result) for what_if, result in tried.items()]
+            found = gains(results[0], tried, self.settings.threshold, len(self.options))
             explanation.gains = largest_first([*explanation.gains, *found])
-            larger = [r for c, r in tried.items() if c.kind == "batch" and r.failure is None]
+            larger = [r for what_if, r in tried.items() if what_if.name == "batch" and r.failure is None]
             explanation.findings += fixed_cost(results[0], larger)
 
     def _together(self, base: Planned, found: Sequence[Gain]) -> Gain | None:
         """The best change of each kind that is faster, all at once, as against the base."""
-        known = {change.named.option: change for change in self.options}
-        best: dict[str, Change] = {}
+        known = {what_if.option: what_if for what_if in self.options}
+        best: dict[str, WhatIf] = {}
         for gain in found:
             if gain.verdict == "faster":
-                best.setdefault(known[gain.option].kind, known[gain.option])
+                best.setdefault(known[gain.option].name, known[gain.option])
         if len(best) < 2:
             return None
-        chosen = list(best.values())
-        planned = base
-        for change in chosen:
-            planned = changed(planned, change)
-        results = self._session([base, planned], "change")
-        all_of_it = Named(" and ".join(c.named.words for c in chosen), " ".join(c.named.option for c in chosen))
+        all_of_it = combined(list(best.values()))
+        results = self._session([base, all_of_it.apply(base)], "what-if")
         self.tried.append(Tried(all_of_it, results[0], results[1]))
         return gains(results[0], {all_of_it: results[1]}, self.settings.threshold)[0]

@@ -8,23 +8,25 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from bench.analyse import stats
-from bench.analyse.explain.ladder import gain_of, simultaneous
+from bench.analyse.explain.gains import gain_of
+from bench.analyse.explain.ladder import simultaneous
 from bench.analyse.verdict import verdict
 from bench.config.settings import RunSettings, written
-from bench.model.explanation import Fastest, Named
+from bench.model.explanation import Fastest
 from bench.model.result import Result
 from bench.model.spec import Spec
+from bench.whatif import WhatIf
 
 KEPT = ("change", "dtype", "xla", "tf32", "onednn", "deterministic", "threads", "seed", "data", "data_dir")
 """Settings that are part of the program as it is; an option of the fastest, which comes after, overrides them."""
 
 
 class Tried(NamedTuple):
-    """A change, with what it took turns with and what it led to."""
+    """A what-if, with the result that it was interleaved with and its own."""
 
-    named: Named
-    before: Result
-    after: Result
+    what_if: WhatIf
+    base: Result
+    result: Result
 
 
 def fastest(workload: str, settings: RunSettings, measured: Sequence[Result], tried: Sequence[Tried]) -> Fastest | None:
@@ -46,12 +48,13 @@ def fastest(workload: str, settings: RunSettings, measured: Sequence[Result], tr
         if contrast is not None:
             ratios[level.spec.loop] = contrast
             found.append((contrast, f"loop {level.spec.loop}", "step", "", level.spec))
-    for named, before, after in tried:
-        unit, contrast = gain_of(before, after)
-        level_ratio = ratios.get(before.spec.loop)
-        if contrast is not None and level_ratio is not None and after.failure is None:
-            words = named.words if before.spec.loop == base.spec.loop else f"loop {before.spec.loop} {named.words}"
-            found.append((level_ratio.plus(contrast), words, unit, named.option, before.spec))
+    for what_if, without, result in tried:
+        unit, contrast = gain_of(without, result)
+        loop = without.spec.loop
+        level_ratio = ratios.get(loop)
+        if contrast is not None and level_ratio is not None and result.failure is None:
+            words = what_if.words if loop == base.spec.loop else f"loop {loop} {what_if.words}"
+            found.append((level_ratio.plus(contrast), words, unit, what_if.option, without.spec))
     confidence = simultaneous(len(found))  # the best of so many would else be found by chance
     faster = [each for each in found if verdict(each[0].ratio(confidence), settings.threshold) == "faster"]
     if not faster:

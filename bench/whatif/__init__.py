@@ -1,1 +1,133 @@
-"""The what-ifs: changes to a program that an explanation tries."""
+"""What-ifs: single changes to a program or its settings that `devbench explain` tries.
+
+Each file in this folder is one what-if, named after the file: `parallel_map.py` is `parallel-map`. A file whose name
+starts with an underscore is none. A what-if takes one of two forms.
+
+A what-if that tries other values of a setting or parameter holds
+
+    candidates(program) -> Iterator[WhatIf]    the values that make sense for this `Program`
+
+A what-if that changes the program from outside, and that `--change` accepts, holds
+
+    WORDS: str                                 what it does, as a noun phrase
+    FIXES: str                                 the cause of lost time that it removes
+    applies(program) -> bool                   whether it has something to change in this `Program`
+
+and at least one of these functions, which the worker calls:
+
+    change_dataset(tf, dataset) -> dataset     the changed input pipeline
+    change_fit(tf, model, arguments) -> dict   the changed arguments of a call of `fit`, by name; the model may be
+                                               changed in place; None if there is nothing to change
+
+No what-if imports TensorFlow.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from bench.model.plan import Planned
+from bench.model.spec import Spec
+
+ORDER = (
+    "batch", "xla", "dtype", "parallel-map", "cache", "prefetch", "steps-per-execution", "without-callbacks",
+    "without-metrics", "graph", "threads", "onednn", "tf32",
+)  # fmt: skip
+"""The order in which what-ifs are tried, and in which the worker applies them. Others follow, by name."""
+
+
+@dataclass(frozen=True)
+class Program:
+    """The program that what-ifs are tried on.
+
+    Args:
+        spec: its spec.
+        facts: what a run of it told.
+        compiled: whether XLA compiles it.
+        unsupported_dtypes: dtype policies that change nothing in it.
+        own_loop: whether it brings its own loop, so that only the program decides what XLA compiles.
+    """
+
+    spec: Spec
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    compiled: bool = False
+    unsupported_dtypes: Collection[str] = ()
+    own_loop: bool = False
+
+
+@dataclass(frozen=True)
+class WhatIf:
+    """One change to try.
+
+    Args:
+        words: what it does, as a noun phrase.
+        option: how to ask for it on the command line.
+        fixes: the cause of lost time that it removes, if it makes the program faster.
+        update: the fields of the spec that it changes.
+        examples: factor by which the examples of a step grow.
+        name: name of the what-if's file. Of several with one name, only the fastest is combined with others.
+    """
+
+    words: str
+    option: str
+    fixes: str = ""
+    update: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    examples: float = 1.0
+    name: str = ""
+
+    def apply(self, planned: Planned) -> Planned:
+        """Return the plan with this what-if. What-ifs that change the program from outside add up."""
+        update = dict(self.update)
+        if "what_ifs" in update:
+            update["what_ifs"] = tuple(dict.fromkeys([*planned.spec.what_ifs, *update["what_ifs"]]))
+        examples = round(planned.examples * self.examples) if planned.examples else None
+        return replace(planned, spec=planned.spec.model_copy(update=update), examples=examples)
+
+
+def names() -> list[str]:
+    """Return the names of all what-ifs, in the order in which they are tried."""
+    found = (
+        file.stem.replace("_", "-") for file in Path(__file__).parent.glob("*.py") if not file.stem.startswith("_")
+    )
+    return sorted(found, key=lambda name: (ORDER.index(name) if name in ORDER else len(ORDER), name))
+
+
+def load(name: str) -> ModuleType:
+    """Import the file of a what-if."""
+    return importlib.import_module(f"bench.whatif.{name.replace('-', '_')}")
+
+
+@functools.cache
+def program_changes() -> tuple[str, ...]:
+    """Return the names that `--change` accepts: the what-ifs that change the program from outside."""
+    return tuple(name for name in names() if hasattr(load(name), "applies"))
+
+
+def candidates(program: Program) -> list[WhatIf]:
+    """Return the what-ifs that make sense for a program, in the order in which they are tried."""
+    found: list[WhatIf] = []
+    for name in names():
+        module = load(name)
+        if name not in program_changes():
+            found += [replace(each, name=name) for each in module.candidates(program)]
+        elif module.applies(program):
+            found.append(WhatIf(module.WORDS, f"--change {name}", module.FIXES, {"what_ifs": (name,)}, name=name))
+    return found
+
+
+def combined(what_ifs: Sequence[WhatIf]) -> WhatIf:
+    """Return several what-ifs as one."""
+    update: dict[str, Any] = {}
+    examples = 1.0
+    for each in what_ifs:
+        outside = (*update.get("what_ifs", ()), *each.update.get("what_ifs", ()))
+        update |= {**each.update, **({"what_ifs": outside} if outside else {})}
+        examples *= each.examples
+    words, options = " and ".join(each.words for each in what_ifs), " ".join(each.option for each in what_ifs)
+    return WhatIf(words, options, update=update, examples=examples)

@@ -14,9 +14,9 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from bench.whatif.apply import Changes
 from bench.worker.protocol import PhaseDone
 from bench.worker.timed_loop import Finished
+from bench.worker.what_ifs import WhatIfs
 
 
 class Watch:
@@ -34,7 +34,9 @@ class Watch:
         renewed: of each iterator that steps read, when it was made and when the first of them began.
     """
 
-    def __init__(self, tf: Any, on_first: Callable[[Any], None], send: Callable[[Any], None], changes: Changes) -> None:
+    def __init__(
+        self, tf: Any, on_first: Callable[[Any], None], send: Callable[[Any], None], what_ifs: WhatIfs
+    ) -> None:
         self.model: Any = None
         self.iterator: Any = None
         self.plain: Any = None
@@ -61,7 +63,7 @@ class Watch:
             except TypeError:  # a wrong call, which Keras says in its own words
                 return plain_fit(model, *args, **kwargs)
             del given["self"]
-            watch.call = changes.fit(model, given)
+            watch.call = what_ifs.fit(model, given)
             watch._begun = time.perf_counter()
             return plain_fit(model, **watch.call)
 

@@ -76,7 +76,7 @@ def as_written(rig: Rig, conductor: Conductor) -> None:
         generator = rig.call("as_written")
         issued = 0
         with tf.device(rig.ctx.device):
-            rig.changes.check()
+            rig.what_ifs.check()
             for issued, value in enumerate(generator, 1):  # noqa: B007 - read after the loop
                 conductor.tick(value)
         if not issued:
@@ -113,7 +113,7 @@ def step(rig: Rig, conductor: Conductor) -> None:
         first = as_tuple(next(iterator))
         function = graph_step(rig, first)
         rig.seen["iterator"] = iterator
-        rig.changes.check()
+        rig.what_ifs.check()
         conductor.begin()
         conductor.tick(function(*first))
         for batch in map(as_tuple, iterator):
@@ -123,7 +123,7 @@ def step(rig: Rig, conductor: Conductor) -> None:
 
 def host_batches(rig: Rig, conductor: Conductor) -> None:
     """One call a step, on batches that lie ready in host memory: what is left of input is the copy."""
-    rig.changes.check()
+    rig.what_ifs.check()
     ready = pool(rig)
     function = graph_step(rig, ready[0])
     with rig.tf.device(rig.ctx.device):
@@ -134,7 +134,7 @@ def host_batches(rig: Rig, conductor: Conductor) -> None:
 
 def resident(rig: Rig, conductor: Conductor) -> None:
     """One call a step, on batches that already lie on the device: no input, no copies."""
-    rig.changes.check()
+    rig.what_ifs.check()
     tf = rig.tf
     with tf.device(rig.ctx.device):
         ready = [tuple(tf.identity(tf.convert_to_tensor(part)) for part in batch) for batch in pool(rig)]
@@ -146,7 +146,7 @@ def resident(rig: Rig, conductor: Conductor) -> None:
 
 def fused(rig: Rig, conductor: Conductor) -> None:
     """Many steps in one graph, over resident batches: one dispatch for all of them."""
-    rig.changes.check()
+    rig.what_ifs.check()
     tf = rig.tf
     many, size = fused_function(rig)
     with tf.device(rig.ctx.device):
@@ -189,7 +189,7 @@ def fused_function(rig: Rig) -> tuple[Any, int]:
 
 def probes(rig: Rig, conductor: Conductor) -> None:
     """Small things timed one by one, each a series."""
-    rig.changes.check()
+    rig.what_ifs.check()
     found: dict[str, Probe] = rig.seen["probes"]
     with rig.tf.device(rig.ctx.device):
         conductor.begin()

@@ -81,7 +81,7 @@ class Worker:
         conductor = make(self.channel, reader.sync, reader.answer, kind)
 
         def on_first(model: Any) -> None:
-            rig.changes.check()
+            rig.what_ifs.check()
             rig.seen["fit"] = reader.model = model
             conductor.averaged = True
             reader.prepare(model)
@@ -95,7 +95,7 @@ class Worker:
         conductor.profiler = Profiler(tf, rig.ctx.device, marked)
         self.tracing = Tracing()
         conductor.traced = lambda: self.tracing.seconds - reader.trace_seconds
-        watch = Watch(tf, on_first, self.send, rig.changes)
+        watch = Watch(tf, on_first, self.send, rig.what_ifs)
         watch.on_step, watch.resting = conductor.tick, rig.yields
         self.set_up(rig)
         reader.model = rig.model if rig.compiled or rig.has("step") else None
@@ -152,8 +152,8 @@ class Worker:
         import numpy as np
 
         from bench import datasets, registry
-        from bench.whatif.apply import Changes
         from bench.worker.rig import Rig
+        from bench.worker.what_ifs import WhatIfs
         from bench.workloads import Context
 
         spec = self.spec
@@ -169,8 +169,8 @@ class Worker:
             seed=spec.seed,
             _load=lambda name: datasets.load(spec.data.model_copy(update={"name": name}), spec.seed),
         )
-        changes = Changes(tf, spec.changes, spec.xla)
-        return Rig(tf=tf, spec=spec, module=module, p=p, ctx=ctx, send=self.send, changes=changes)
+        what_ifs = WhatIfs(tf, spec.what_ifs, spec.xla)
+        return Rig(tf=tf, spec=spec, module=module, p=p, ctx=ctx, send=self.send, what_ifs=what_ifs)
 
     def set_up(self, rig: Any) -> None:
         """Phases `data` and `build`; then the weights are drawn from NumPy, the same wherever this runs."""
@@ -195,7 +195,7 @@ class Worker:
         """Pins XLA where the spec does, and sets the weights."""
         model = rig.model
         if rig.compiled:
-            rig.changes.pin(model)
+            rig.what_ifs.pin_xla(model)
         if model.built and not self.start.full:
             with rig.tf.device(self.device):
                 weights.draw(model, self.spec.seed)

@@ -16,8 +16,8 @@ from typing import Any
 
 from bench.errors import NotApplicable
 from bench.model.spec import Spec
-from bench.whatif.apply import Changes
 from bench.worker.diagnose.pipeline_stages import stages
+from bench.worker.what_ifs import WhatIfs
 from bench.workloads import Context
 
 POOL = 32
@@ -34,7 +34,7 @@ class Rig:
     p: Any
     ctx: Context
     send: Callable[[Any], None]
-    changes: Changes
+    what_ifs: WhatIfs
     model: Any = None
     data: Any = None
     seen: dict[str, Any] = field(default_factory=dict)
@@ -150,7 +150,7 @@ def pipeline(rig: Rig) -> Any:
     """The workload's data as an endless `tf.data.Dataset` of batches: its own, or one over its arrays."""
     tf = rig.tf
     if rig.is_dataset:
-        return rig.changes.dataset(rig.data).repeat()
+        return rig.what_ifs.dataset(rig.data).repeat()
     if isinstance(rig.data, tuple) and hasattr(rig.p, "batch"):
         arrays = floats_narrowed(rig.data, rig.spec.dtype)
         dataset = tf.data.Dataset.from_tensor_slices(arrays).batch(rig.p.batch, drop_remainder=True)

@@ -32,11 +32,11 @@ def found() -> dict[str, Any]:
     return ask("""
     from types import SimpleNamespace
     from bench.worker.diagnose import placement as proof
-    from bench.whatif.apply import Changes
+    from bench.worker.what_ifs import WhatIfs
     from bench.worker.timed_loop import Finished
     from bench.worker.fit_hook import Watch
 
-    watch = Watch(tf, lambda model: None, lambda event: None, Changes(tf, ()))
+    watch = Watch(tf, lambda model: None, lambda event: None, WhatIfs(tf, ()))
 
     def after(steps):
         watch.model, left = None, [steps]

@@ -283,7 +283,7 @@ def ratios() -> dict[str, Any]:
         said[f"matmul, {'XLA' if xla else 'no XLA'}"] = grown(lambda: many(10), lambda: many(40))
 
     # The loop that issues many steps in one graph, whose results but the last are dropped there.
-    from bench.whatif.apply import Changes
+    from bench.worker.what_ifs import WhatIfs
     from bench.worker.loops import fused_function
     from bench.study.plan import plan
     from bench.worker.rig import Rig
@@ -293,7 +293,7 @@ def ratios() -> dict[str, Any]:
             (group,) = plan([name], settings(loop="fused", xla=xla, param=params))
             spec, module = group.planned[0].spec, registry.load(name)
             p = registry.parse_params(module, params)
-            rig = Rig(tf, spec, module, p, context(), lambda event: None, Changes(tf, ()))
+            rig = Rig(tf, spec, module, p, context(), lambda event: None, WhatIfs(tf, ()))
             if rig.has("model"):
                 rig.model = rig.call("model")
             many, _ = fused_function(rig)

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from bench.analyse import stats
-from bench.analyse.explain.ladder import gains, ladder
-from bench.model.explanation import Explanation, Fastest, Finding, Named
+from bench.analyse.explain.gains import gains
+from bench.analyse.explain.ladder import ladder
+from bench.model.explanation import Explanation, Fastest, Finding
 from bench.model.result import (
     Block,
     Busy,
@@ -31,6 +32,7 @@ from bench.model.result import (
 from bench.model.roofline import Roofline
 from bench.model.spec import Data, Spec, Threads
 from bench.store import files
+from bench.whatif import WhatIf
 
 MOMENT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=timezone.utc)
 
@@ -166,7 +168,7 @@ def folder(path: Path, *results: Result) -> Path:
 
 
 def ladder_results(part_of: str = "why") -> list[Result]:
-    """The levels of an explanation, a tried change, and the machine's peaks."""
+    """The levels of an explanation, a what-if, and the machine's peaks."""
     steps = {"as-written": 0.010, "step": 0.006, "host-batches": 0.004, "resident": 0.0041, "fused": 0.002}
     moods = (1.0, 1.6, 0.9, 1.3, 1.1)
     spread = (1.0, 1.004, 0.997, 1.002, 0.999)
@@ -175,7 +177,7 @@ def ladder_results(part_of: str = "why") -> list[Result]:
         measured(str(60 + n), [step * mood * spread[(n + k) % 5] for k, mood in enumerate(moods)], loop=loop, **about)
         for n, (loop, step) in enumerate(steps.items())
     ]
-    about = {"purpose": "change", "part_of": part_of, "group": "changes"}
+    about = {"purpose": "what-if", "part_of": part_of, "group": "what-ifs"}
     base = measured("70", [0.01 * mood for mood in moods], **about)
     faster = measured("71", [0.005 * mood * part for mood, part in zip(moods, spread, strict=True)], xla=True, **about)
     peaks = measured("72", [], workload="peaks", purpose="peaks", part_of=part_of, group="peaks", summary=Summary())
@@ -185,10 +187,10 @@ def ladder_results(part_of: str = "why") -> list[Result]:
 def explanation(results: Sequence[Result]) -> Explanation:
     """What these say, with everything that an explanation may hold."""
     parts, rest, trials = ladder(results[:5])
-    found = gains(results[5], {Named("with XLA", "--xla on", "missing fusion"): results[6]}, 0.02)
+    found = gains(results[5], {WhatIf("with XLA", "--xla on", "missing fusion"): results[6]}, 0.02)
     return Explanation(
         id=results[0].part_of or "", label="cifar on cpu, as-written", step_seconds=0.01, trials=trials, parts=parts,
-        rest_seconds=0.002, rest_share=rest, lowest="fused", gains=found, together=found[0],
+        rest_seconds=0.002, rest_share=rest, lowest="fused", gains=found, combined=found[0],
         findings=[
             Finding(cause="slow input", sentence="input takes 20% of the step, most of it <map> (mine.py line 12)",
                     evidence="alone, a batch takes map 12 ms", fix="Give map num_parallel_calls."),
@@ -200,7 +202,7 @@ def explanation(results: Sequence[Result]) -> Explanation:
         ),
         profile=profile(),
         disagreements=["The trace has operations running for 30% of the step, the ladder finds 20%."],
-        tried_on="as-written",
+        what_if_loop="as-written",
         fastest=Fastest(
             words="with XLA", unit="step", times=interval(2.0), command="devbench run cifar --xla on",
         ),

@@ -511,10 +511,10 @@ def test_a_result_is_found_by_its_file_its_folder_its_id_or_a_part_of_that(tmp_p
 
 
 def test_a_change_from_outside_is_what_is_compared_or_makes_a_second_thing_that_differs() -> None:
-    plain, cached = measured([0.01, 0.011]), measured([0.009, 0.01], name="b", changes=("cache",))
-    assert compare(plain, cached).axis == "changes"
-    other = measured([0.009, 0.01], name="c", changes=("cache",), backend="cuda")
-    assert {d.name for d in compare(plain, other).unfair} == {"backend", "changes"}
+    plain, cached = measured([0.01, 0.011]), measured([0.009, 0.01], name="b", what_ifs=("cache",))
+    assert compare(plain, cached).axis == "what_ifs"
+    other = measured([0.009, 0.01], name="c", what_ifs=("cache",), backend="cuda")
+    assert {d.name for d in compare(plain, other).unfair} == {"backend", "what_ifs"}
 
 
 def test_a_break_even_without_an_upper_bound_says_so() -> None:

@@ -11,12 +11,12 @@ from test_analyse_compare import sample
 
 from bench.analyse.explain.findings import findings
 from bench.analyse.explain.fixed_cost import fixed_cost
-from bench.analyse.explain.ladder import caveats, gains, ladder
-from bench.model.explanation import Explanation, Fastest, Finding, Named
-from bench.model.plan import Planned
+from bench.analyse.explain.gains import gains
+from bench.analyse.explain.ladder import caveats, ladder
+from bench.model.explanation import Explanation, Fastest, Finding
 from bench.model.result import Failure, Interval, Operation, Placement, Result, Telemetry, Warned
 from bench.render.terminal import explanation
-from bench.whatif.catalogue import Change, changed, changes, from_outside
+from bench.whatif import WhatIf
 
 MOOD = (1.0, 1.6, 0.9, 1.3, 1.1)
 """How fast the machine is in each trial, for every worker in it."""
@@ -90,13 +90,13 @@ def test_gains_come_largest_first_and_a_change_that_failed_comes_last_with_why()
     base = level("step", 0.010)
     failed = level("step", 0.01, failure=Failure(kind="memory", message="OOM when allocating"))
     tried = {
-        Named("batch 512", "--param batch=512", "too small batches"): failed,
-        Named("1 thread", "--threads 1", "too many threads"): level("resident", 0.012),
-        Named("with XLA", "--xla on", "missing fusion"): level("fused", 0.005),
-        Named("without oneDNN", "--no-onednn"): level("host-batches", 0.010),
+        WhatIf("batch 512", "--param batch=512", "too small batches"): failed,
+        WhatIf("1 thread", "--threads 1", "too many threads"): level("resident", 0.012),
+        WhatIf("with XLA", "--xla on", "missing fusion"): level("fused", 0.005),
+        WhatIf("without oneDNN", "--no-onednn"): level("host-batches", 0.010),
     }
     found = gains(base, tried, 0.02)
-    assert [(g.change, g.verdict) for g in found] == [
+    assert [(g.what_if, g.verdict) for g in found] == [
         ("with XLA", "faster"), ("without oneDNN", "same"), ("1 thread", "slower"), ("batch 512", "not enough data"),
     ]  # fmt: skip
     assert found[-1].failure == "OOM when allocating"
@@ -109,7 +109,7 @@ def test_a_larger_batch_is_judged_by_the_example() -> None:
     for each, examples in ((base, 32), (larger, 128)):
         assert each.summary.step_seconds is not None
         each.summary.examples_per_second = examples / each.summary.step_seconds.value
-    (found,) = gains(base, {Named("batch 128", "--param batch=128"): larger}, 0.02)
+    (found,) = gains(base, {WhatIf("batch 128", "--param batch=128"): larger}, 0.02)
     assert (found.unit, found.verdict) == ("example", "faster")
     assert found.ratio is not None
     assert found.ratio.value == pytest.approx(0.5, rel=0.02)
@@ -137,20 +137,6 @@ def test_a_step_that_grows_with_its_batch_has_no_fixed_cost_worth_telling() -> N
     base, *larger = batches(fixed=1e-5, each=1e-5)
     assert not list(fixed_cost(base, larger))
     assert not list(fixed_cost(base, larger[:1]))  # two points are a line, whatever is true
-
-
-def test_of_a_program_that_has_no_loop_but_its_own_what_lies_outside_is_changed() -> None:
-    tried = {each.kind for each in changes(result(loop="as-written", xla=None).spec, own=True)}
-    assert {"batch", "threads", "onednn"} <= tried
-    assert "xla" not in tried
-
-
-def test_only_changes_that_make_sense_for_the_spec_are_tried() -> None:
-    options = {c.named.option for c in changes(result().spec)}
-    assert {"--xla on", "--dtype mixed_bfloat16", "--param batch=128", "--threads 1", "--no-onednn"} <= options
-    gpu = result(backend="cuda", dtype="float64", xla=True, tf32=False, params={}).spec
-    assert {c.named.option for c in changes(gpu)} >= {"--xla off", "--dtype float32", "--tf32"}
-    assert not any("batch" in c.named.option or "onednn" in c.named.option for c in changes(gpu))
 
 
 def causes(**of_sample: Any) -> list[str]:
@@ -263,35 +249,13 @@ def test_callbacks_are_named_where_a_bare_fit_is_faster() -> None:
     assert "10%" in found["Keras' bookkeeping"].sentence
 
 
-def test_only_what_can_be_changed_from_outside_is_tried() -> None:
-    base = level("as-written", 0.01)
-    base.samples[0].facts |= {"fit": {"callbacks": [], "verbose": 0}, "pipeline": [{"stage": "map", "seconds": 1.0}]}
-    base.samples[0].facts["fit"] |= {"verbose": "auto", "metrics": True}
-    assert from_outside(base) == ["steps-per-execution", "without-callbacks", "without-metrics"]
-    base.samples[0].facts["fit"] |= {"verbose": 0, "metrics": False}
-    assert from_outside(base) == ["steps-per-execution"]  # a pipeline that a generator iterates over by itself
-    base.samples[0].facts["reachable"] = True
-    assert from_outside(base) == ["cache", "prefetch", "parallel-map", "steps-per-execution"]
-    assert from_outside(level("step", 0.01)) == []
-    both = changed(changed(planned(base), change_of("cache")), change_of("prefetch"))
-    assert both.spec.changes == ("cache", "prefetch")
-
-
-def planned(base: Result) -> Planned:
-    return Planned(base.spec, (), None, 32)
-
-
-def change_of(name: Any) -> Change:
-    return Change(Named(name, f"--change {name}"), name, {"changes": (name,)})
-
-
 def explained(**changes: Any) -> Explanation:
     parts, rest, trials = ladder([level(loop, step) for loop, step in LEVELS.items()])
     given: dict[str, Any] = {
         "id": "x", "label": "cifar on cpu, as-written", "step_seconds": 0.01, "trials": trials, "parts": parts,
         "rest_seconds": 0.002, "rest_share": rest, "lowest": "fused",
-        "gains": gains(level("step", 0.01), {Named("with XLA", "--xla on"): level("fused", 0.005)}, 0.02),
-        "tried_on": "as-written",
+        "gains": gains(level("step", 0.01), {WhatIf("with XLA", "--xla on"): level("fused", 0.005)}, 0.02),
+        "what_if_loop": "as-written",
         "fastest": Fastest(
             words="with XLA", unit="step", times=Interval(value=2.0, low=1.9, high=2.1),
             command="devbench run cifar --xla on",
@@ -313,10 +277,10 @@ def test_the_largest_cause_and_the_best_change_are_the_first_sentence() -> None:
 def test_what_did_not_help_is_named_in_a_line_and_what_is_slower_with_its_ratio() -> None:
     base = level("step", 0.010)
     tried = {
-        Named("with XLA", "--xla on"): level("fused", 0.005),
-        Named("1 thread", "--threads 1"): level("fused", 0.020),
-        Named("4 threads", "--threads 4"): level("fused", 0.0101),
-        Named("without oneDNN", "--no-onednn"): level("fused", 0.00999),
+        WhatIf("with XLA", "--xla on"): level("fused", 0.005),
+        WhatIf("1 thread", "--threads 1"): level("fused", 0.020),
+        WhatIf("4 threads", "--threads 4"): level("fused", 0.0101),
+        WhatIf("without oneDNN", "--no-onednn"): level("fused", 0.00999),
     }
     shown = explanation.text(explained(gains=gains(base, tried, 0.05)))
     told = shown.split("without it:\n")[1].split("\n\n")[0].splitlines()
@@ -330,7 +294,7 @@ def test_what_did_not_help_is_named_in_a_line_and_what_is_slower_with_its_ratio(
 def test_a_program_without_a_barer_loop_is_not_called_computing() -> None:
     alone = ladder([level("as-written", 0.01)])
     told = explanation.text(
-        explained(parts=alone[0], rest_share=alone[1], lowest="as-written", gains=[], fastest=None, tried_on="")
+        explained(parts=alone[0], rest_share=alone[1], lowest="as-written", gains=[], fastest=None, what_if_loop="")
     )
     assert "computing" not in told
     assert "100% of it can't be divided, since no barer loop was measured: nothing else was seen" in " ".join(
@@ -381,7 +345,7 @@ def test_what_so_few_trials_cannot_tell_is_not_called_nothing() -> None:
 
 def test_where_nothing_is_wrong_that_is_what_is_said() -> None:
     parts, rest, _ = ladder([level("step", 0.01, 0.02), level("resident", 0.01, 0.02)])
-    same = gains(level("step", 0.01), {Named("with XLA", "--xla on"): level("fused", 0.01)}, 0.02)
+    same = gains(level("step", 0.01), {WhatIf("with XLA", "--xla on"): level("fused", 0.01)}, 0.02)
     told = explanation.headline(explained(parts=parts, rest_share=rest, fastest=None, gains=same))
     assert "nothing is wrong that was looked for" in told
     untried = explanation.headline(explained(parts=parts, rest_share=rest, fastest=None, gains=[]))
@@ -395,11 +359,13 @@ def test_where_nothing_is_wrong_that_is_what_is_said() -> None:
 def test_a_change_that_is_faster_is_in_the_first_sentence_though_none_is_called_the_fastest() -> None:
     parts, rest, _ = ladder([level("step", 0.01, 0.02), level("resident", 0.01, 0.02)])
     base = level("step", 0.01)
-    found = gains(base, {Named("with XLA", "--xla on"): level("fused", 0.009)}, 0.02)
+    found = gains(base, {WhatIf("with XLA", "--xla on"): level("fused", 0.009)}, 0.02)
     told = explanation.headline(explained(parts=parts, rest_share=rest, fastest=None, gains=found))
     assert "nothing is wrong" not in told
     assert "What helps: with XLA, 1.1" in told
     assert told.endswith("as fast per step as the loop as-written without it.")
-    (all_of_it,) = gains(base, {Named("with XLA and 1 thread", "--xla on --threads 1"): level("resident", 0.005)}, 0.02)
-    told = explanation.headline(explained(parts=parts, rest_share=rest, fastest=None, gains=found, together=all_of_it))
+    (all_of_it,) = gains(
+        base, {WhatIf("with XLA and 1 thread", "--xla on --threads 1"): level("resident", 0.005)}, 0.02
+    )
+    told = explanation.headline(explained(parts=parts, rest_share=rest, fastest=None, gains=found, combined=all_of_it))
     assert "What helps: with XLA and 1 thread, 1.99" in told

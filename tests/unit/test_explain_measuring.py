@@ -136,7 +136,7 @@ def test_an_interruption_of_what_is_tried_at_once_leaves_all_single_changes(fake
         made.run()
     assert made.found is not None
     assert len(made.found.gains) == len(made.options)
-    assert made.found.together is None
+    assert made.found.combined is None
     assert made.found.caveats[0] == "it was interrupted: the changes that help were not measured together"
 
 
@@ -180,7 +180,7 @@ def test_an_interruption_before_a_trial_of_the_ladder_leaves_no_explanation(fake
 
 def test_an_explanation_that_was_not_interrupted_says_nothing_of_it(faked: type[Fake]) -> None:
     found = explaining().run()
-    assert found.together is not None
+    assert found.combined is not None
     assert not any("interrupted" in each for each in found.caveats)
 
 

@@ -10,14 +10,16 @@ from test_analyse_compare import sample
 from test_explain import LEVELS, explained, level
 
 from bench.analyse.explain.findings import findings, shares_by_changes
-from bench.analyse.explain.ladder import gains, ladder
+from bench.analyse.explain.gains import gains
+from bench.analyse.explain.ladder import ladder
 from bench.analyse.explain.utilization import under_the_roof
-from bench.model.explanation import Finding, Named
+from bench.model.explanation import Finding
 from bench.model.result import Operation, Placement, Result
 from bench.model.roofline import Roofline
 from bench.render.report.parts import Table
 from bench.render.report.sections import explanation as section
 from bench.render.terminal import explanation
+from bench.whatif import WhatIf
 
 LOOKED_AT: dict[str, Any] = {"traced": []}
 """What a level tells whose steps were looked at and had nothing to tell."""
@@ -94,8 +96,8 @@ def test_a_difference_that_may_be_nothing_is_no_share_nor_is_one_to_a_rung_that_
 def test_processors_that_idle_are_weighed_by_the_larger_batch_that_is_faster() -> None:
     idle = Finding(cause="too little parallelism", sentence="one of two is busy", evidence="CPU time")
     base, larger = level("step", 0.010), level("fused", 0.005)
-    batch = {Named("batch 128", "--param batch=128", "too small batches"): larger}
-    why = explained(findings=[idle], gains=gains(base, batch, 0.02), tried_on="step")
+    batch = {WhatIf("batch 128", "--param batch=128", "too small batches"): larger}
+    why = explained(findings=[idle], gains=gains(base, batch, 0.02), what_if_loop="step")
     shares_by_changes(why)
     assert idle.share == pytest.approx(0.3, rel=0.02)  # half of `step`, which takes 60% of the program's own step
     assert idle.evidence == "CPU time; with batch 128 the loop step takes 50% less per step"
@@ -103,8 +105,8 @@ def test_processors_that_idle_are_weighed_by_the_larger_batch_that_is_faster() -
 
 def test_processors_that_idle_have_no_share_where_no_larger_batch_is_faster() -> None:
     idle = Finding(cause="too little parallelism", sentence="one of two is busy", evidence="CPU time")
-    same = {Named("batch 128", "--param batch=128", "too small batches"): level("fused", 0.010)}
-    why = explained(findings=[idle], gains=gains(level("step", 0.010), same, 0.02), tried_on="step")
+    same = {WhatIf("batch 128", "--param batch=128", "too small batches"): level("fused", 0.010)}
+    why = explained(findings=[idle], gains=gains(level("step", 0.010), same, 0.02), what_if_loop="step")
     shares_by_changes(why)
     assert (idle.share, idle.evidence) == (None, "CPU time")
 

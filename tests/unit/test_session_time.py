@@ -31,6 +31,6 @@ def test_comparing_has_more_time_than_measuring_one_unless_it_is_said() -> None:
     assert seconds(loop="step,fit", max_time="90s") == 90
 
 
-@pytest.mark.parametrize("purpose", ["level", "change", "sweep"])
+@pytest.mark.parametrize("purpose", ["level", "what-if", "sweep"])
 def test_parts_of_an_explanation_or_a_sweep_have_the_time_that_they_are_given(purpose: Purpose) -> None:
     assert seconds(purpose, loop="step,fit") == 90

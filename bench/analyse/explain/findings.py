@@ -76,9 +76,9 @@ def shares_by_changes(found: Explanation) -> None:
         fixes = {g.ratio.value: g for g in found.gains if g.ratio and g.fixes and g.fixes == FIXED_BY.get(each.cause)}
         if each.share is None and fixes:
             ratio = min(fixes)
-            each.share = min(1.0, (1 - ratio) * _level(found.parts, found.tried_on))
-            told = f"the loop {found.tried_on} takes {1 - ratio:.0%} less per {fixes[ratio].unit}"
-            each.evidence += f"; with {fixes[ratio].change} {told}"
+            each.share = min(1.0, (1 - ratio) * _level(found.parts, found.what_if_loop))
+            told = f"the loop {found.what_if_loop} takes {1 - ratio:.0%} less per {fixes[ratio].unit}"
+            each.evidence += f"; with {fixes[ratio].what_if} {told}"
 
 
 def _level(parts: Sequence[Part], loop: str) -> float:

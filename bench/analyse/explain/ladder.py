@@ -9,16 +9,13 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
 from bench.analyse import stats
-from bench.analyse.compare import unit_of
 from bench.analyse.stats import Contrast
-from bench.analyse.verdict import verdict
-from bench.model.explanation import Gain, Named, Part
+from bench.model.explanation import Part
 from bench.model.result import Interval, Result
 from bench.model.spec import LOOPS, Loop
 
@@ -139,44 +136,3 @@ def ladder(levels: Sequence[Result]) -> tuple[list[Part], Interval, int]:
         for (what_lies, upper, lower, seconds), contrast in zip(parts, contrasts, strict=True)
     ]
     return found, stats.arithmetic(relative[-1]), len(trials)
-
-
-def gains(base: Result, changed: Mapping[Named, Result], threshold: float, of: int | None = None) -> list[Gain]:
-    """Each change as against the base that it took turns with, the largest gain first.
-
-    Args:
-        base: the program without any of them.
-        changed: each change's result.
-        threshold: relative difference that matters.
-        of: changes that are tried in all, so that all their intervals hold together; as many as these without it.
-    """
-    confidence = simultaneous(of or len(changed))
-    found = []
-    for named, result in changed.items():
-        unit, contrast = gain_of(base, result)
-        ratio = contrast.ratio(confidence) if contrast is not None and result.failure is None else None
-        word = verdict(ratio, threshold)
-        found.append(
-            Gain(
-                change=named.words,
-                option=named.option,
-                unit=unit,
-                ratio=ratio,
-                verdict=word,
-                fixes=named.fixes if word == "faster" else "",
-                failure=result.failure.message if result.failure else None,
-            )
-        )
-    return largest_first(found)
-
-
-def largest_first(found: Sequence[Gain]) -> list[Gain]:
-    """Changes by what they gain; those that failed come last."""
-    return sorted(found, key=lambda gain: gain.ratio.value if gain.ratio else math.inf)
-
-
-def gain_of(base: Result, result: Result) -> tuple[str, Contrast | None]:
-    """What a ratio is of, a step or, with another batch, an example; and its logarithm."""
-    unit, factor = unit_of(base, result)
-    found = stats.within(base, result)
-    return unit, replace(found, mean=found.mean + math.log(factor)) if found else None

@@ -61,7 +61,7 @@ def _switches(spec: Spec) -> dict[str, str]:
         return name + (" as the program decides" if value is None else " on" if value else " off")
 
     return {
-        "changes": f"with {', '.join(spec.changes)}" if spec.changes else "",
+        "what_ifs": f"with {', '.join(spec.what_ifs)}" if spec.what_ifs else "",
         "dtype": spec.dtype,
         "xla": switch("XLA", spec.xla),
         "tf32": switch("TF32", spec.tf32),

@@ -25,7 +25,7 @@ def text(found: Explanation, width: int = WIDTH) -> str:
         ("", [] if found.roofline is None else [under_roof(found.roofline, found.lowest)]),
         ("", [] if found.profile is None else [_profile(found, found.profile)]),
         ("Read from the runs:", [f"{r.cause}: {caused(r)} ({r.evidence}). {r.fix}" for r in found.findings]),
-        (f"Single changes, each against the loop {found.tried_on} without it:", _changes(found)),
+        (f"Single changes, each against the loop {found.what_if_loop} without it:", _changes(found)),
     ):
         if told:
             lines += ["", *([heading] if heading else [])]
@@ -50,10 +50,10 @@ def _ladder(found: Explanation) -> list[str]:
 def _changes(found: Explanation) -> list[str]:
     """What helped, a line each, and at once; what did not, named only, with its ratio where it is slower."""
     told = [gained(gain) for gain in found.gains if gain.verdict == "faster"]
-    told += [] if found.together is None else [f"all that helped, at once: {gained(found.together)}"]
+    told += [] if found.combined is None else [f"all that helped, at once: {gained(found.combined)}"]
     for word in ("same", "undecided", "slower"):
         named = [
-            f"{gain.change} ({numbers.times(gain.ratio)} as long)" if word == "slower" else gain.change
+            f"{gain.what_if} ({numbers.times(gain.ratio)} as long)" if word == "slower" else gain.what_if
             for gain in found.gains
             if gain.verdict == word and gain.ratio is not None
         ]
@@ -93,13 +93,13 @@ def _faster(found: Explanation) -> str:
     if found.fastest is not None:
         best = found.fastest
         return f" Fastest found: {best.words}, {numbers.times(best.times)} as fast per {best.unit}."
-    tried = [found.together, *found.gains]
+    tried = [found.combined, *found.gains]
     faster = [(g.ratio, g) for g in tried if g is not None and g.ratio is not None and g.verdict == "faster"]
     if not faster:
         return ""
     ratio, gain = min(faster, key=lambda each: each[0].value)
     times = numbers.times(stats.inverse(ratio))
-    return f" What helps: {gain.change}, {times} as fast per {gain.unit} as the loop {found.tried_on} without it."
+    return f" What helps: {gain.what_if}, {times} as fast per {gain.unit} as the loop {found.what_if_loop} without it."
 
 
 def caused(found: Finding) -> str:
@@ -157,9 +157,9 @@ def _bar(part: float) -> str:
 def gained(gain: Gain) -> str:
     """A change with its verdict and its ratio, in a line."""
     if gain.ratio is None:
-        return f"failed: {gain.change}: {gain.failure or 'nothing was measured'} ({gain.option})"
+        return f"failed: {gain.what_if}: {gain.failure or 'nothing was measured'} ({gain.option})"
     faster = gain.verdict == "faster"
     told = numbers.times(stats.inverse(gain.ratio) if faster else gain.ratio)
     figure = f"{told} as {'fast' if faster else 'long'}"
     share = f"; {1 - gain.ratio.value:.0%} of it was {gain.fixes}" if gain.fixes else ""
-    return f"{FACES.get(gain.verdict, gain.verdict)}: {gain.change}: {figure} per {gain.unit}{share} ({gain.option})"
+    return f"{FACES.get(gain.verdict, gain.verdict)}: {gain.what_if}: {figure} per {gain.unit}{share} ({gain.option})"

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from bench.whatif.apply import metrics_of
+from bench.whatif.without_metrics import metrics_of
 from bench.worker.diagnose import inspection, pipeline_stages
 from bench.worker.fit_hook import Watch
 from bench.worker.loops import python_step, signature

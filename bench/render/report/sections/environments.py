@@ -12,7 +12,7 @@ from bench.render.report.parts import Row, Section, Table
 from bench.render.report.subject import Subject
 from bench.render.text import plain
 
-SPEC = ("backend", "loop", "changes", "dtype", "xla", "tf32", "onednn", "deterministic", "threads", "seed")
+SPEC = ("backend", "loop", "what_ifs", "dtype", "xla", "tf32", "onednn", "deterministic", "threads", "seed")
 
 
 def section(subject: Subject, swept: Collection[str] = ()) -> Section | None:

@@ -83,9 +83,9 @@ def _ladder(found: Explanation) -> Section:
 
 
 def _changes(found: Explanation, threshold: float) -> Section:
-    every = [(plain(gain.change), gain) for gain in found.gains]
-    if found.together is not None:
-        every.append(("all that helped", found.together))
+    every = [(plain(gain.what_if), gain) for gain in found.gains]
+    if found.combined is not None:
+        every.append(("all that helped", found.combined))
     points = [
         charts.Ratio(name, gain.ratio.value, gain.ratio.low, gain.ratio.high, gain.verdict)
         for name, gain in every
@@ -93,7 +93,7 @@ def _changes(found: Explanation, threshold: float) -> Section:
     ]
     rows = [_gain(name, gain) for name, gain in every]
     head = ("", "verdict", "time over that without it", "per", "what it takes away", "option")
-    caption = f"Single changes of the loop {found.tried_on}, and all that helped at once"
+    caption = f"Single changes of the loop {found.what_if_loop}, and all that helped at once"
     table = Table(caption, head, tuple(rows))
     if not points:
         return Section("What would make it faster", (table,), brief=True)

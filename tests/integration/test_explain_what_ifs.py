@@ -5,38 +5,36 @@ from __future__ import annotations
 import shlex
 from collections.abc import Collection
 from pathlib import Path
-from typing import Any
 
 import pytest
 from commandline import BRIEF, devbench
 from measuring import SECONDS
 
 from bench.config.settings import load
-from bench.model.spec import CHANGES
 from bench.store import files
 from bench.study import explain
 from bench.study import peaks as roofs
 from bench.study.explain import Explaining
-from bench.whatif.catalogue import Change, changes
+from bench.whatif import Program, WhatIf, candidates, program_changes
 
 USERFILES = Path(__file__).parent / "userfiles_explain"
 FITS = str(USERFILES / "fits_dataset.py")
 pytestmark = pytest.mark.timeout(SECONDS)
 
 
-def explaining(folder: Path, file: str, trials: int, loops: tuple[str, ...], kinds: Collection[str]) -> Explaining:
+def explaining(folder: Path, file: str, trials: int, loops: tuple[str, ...], names: Collection[str]) -> Explaining:
     """An explanation of so many trials, on few levels, with some of the changes, all in one trial."""
     settings = load(max_processes=str(trials), backend="cpu", output=str(folder / "results"))
     files.prepare(settings.output)
 
-    def some(*given: Any) -> list[Change]:
-        return [c for c in changes(*given) if c.kind in kinds]
+    def some(program: Program) -> list[WhatIf]:
+        return [each for each in candidates(program) if each.name in names]
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv("XDG_CACHE_HOME", str(folder / "cache"))
         patched.setattr(explain, "LOOPS", loops)
         patched.setattr(explain, "TOGETHER", 16)
-        patched.setattr(explain, "changes", some)
+        patched.setattr(explain, "candidates", some)
         patched.setattr(roofs, "TRIALS", 1)
         made = Explaining(
             file, settings, lambda r: files.write(r, settings.output), lambda progress: None, files.new_id
@@ -49,7 +47,7 @@ def explaining(folder: Path, file: str, trials: int, loops: tuple[str, ...], kin
 def explained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Explaining, Path]:
     """The changes that no other test makes."""
     folder = tmp_path_factory.mktemp("changes")
-    return explaining(folder, FITS, 1, ("as-written", "fit"), {*CHANGES, "batch", "xla"}), folder
+    return explaining(folder, FITS, 1, ("as-written", "fit"), {*program_changes(), "batch", "xla"}), folder
 
 
 @pytest.mark.once
@@ -57,12 +55,12 @@ def test_every_change_that_makes_sense_is_tried_and_none_fails(explained: tuple[
     found = explained[0].found
     assert found is not None
     assert {gain.option: gain.failure for gain in found.gains if gain.failure} == {}
-    outside = {f"--change {name}" for name in CHANGES if name not in ("graph", "without-callbacks")}
+    outside = {f"--change {name}" for name in program_changes() if name not in ("graph", "without-callbacks")}
     expected = outside | {"--param batch=128", "--param batch=512", "--xla on"}  # not 2048: there are 640 rows
     assert {gain.option for gain in found.gains} == expected
     assert all(gain.ratio is not None for gain in found.gains)
     assert {gain.unit for gain in found.gains if "batch" in gain.option} == {"example"}
-    assert found.tried_on == "fit"  # a program with a loop of its own is not reached within it
+    assert found.what_if_loop == "fit"  # a program with a loop of its own is not reached within it
 
 
 @pytest.mark.once
@@ -83,20 +81,20 @@ def test_the_machines_peaks_are_measured_once_and_kept(explained: tuple[Explaini
 @pytest.mark.once
 @pytest.mark.quiet
 def test_what_helps_is_measured_together_and_the_fastest_is_a_command_that_runs(tmp_path: Path) -> None:
-    kinds = {"cache", "without-callbacks"}
-    found = explaining(tmp_path, str(USERFILES / "two_causes.py"), 3, ("as-written",), kinds).found
+    names = {"cache", "without-callbacks"}
+    found = explaining(tmp_path, str(USERFILES / "two_causes.py"), 3, ("as-written",), names).found
     assert found is not None
     faster = {gain.option: gain for gain in found.gains if gain.verdict == "faster"}
     assert set(faster) >= {"--change cache", "--change without-callbacks"}
     assert {gain.fixes for gain in faster.values()} >= {"making the same batches again each epoch"}
-    assert found.together is not None
-    assert found.together.ratio is not None
-    assert found.together.ratio.value < min(gain.ratio.value for gain in faster.values() if gain.ratio)
+    assert found.combined is not None
+    assert found.combined.ratio is not None
+    assert found.combined.ratio.value < min(gain.ratio.value for gain in faster.values() if gain.ratio)
     assert found.fastest is not None
     program, *words = shlex.split(found.fastest.command)
     assert program == "devbench"
     (again,) = devbench(tmp_path / "again", *words, *BRIEF).every
-    assert {"cache", "without-callbacks"} <= set(again.spec.changes)
+    assert {"cache", "without-callbacks"} <= set(again.spec.what_ifs)
     assert again.summary.step_seconds is not None
     assert again.summary.step_seconds.value < 0.5 * found.step_seconds
 
@@ -106,7 +104,7 @@ def test_changes_from_outside_are_made_and_told(tmp_path: Path) -> None:
     ended = devbench(tmp_path, "run", FITS, *BRIEF, "--change", asked)
     (result,) = ended.every
     assert result.status == "complete", ended.said()
-    assert result.spec.changes == tuple(asked.split(","))
+    assert result.spec.what_ifs == tuple(asked.split(","))
     assert result.summary.step_seconds is not None
 
 
@@ -123,14 +121,14 @@ def test_several_steps_a_call_are_counted_as_what_they_are_at_an_epochs_end(tmp_
 def test_a_change_that_finds_nothing_to_change_says_so(tmp_path: Path) -> None:
     ended = devbench(tmp_path, "run", "tabular", "--case", "small", "--loop", "fit", *BRIEF, "--change", "cache")
     assert ended.code == 2
-    assert "--change cache finds nothing to change" in ended.said()
+    assert "--change cache does not apply to this program and loop" in ended.said()
 
 
 def test_metrics_are_taken_from_a_model_that_was_compiled_with_some(tmp_path: Path) -> None:
     slow = str(USERFILES / "slow_metric.py")
     devbench(tmp_path, "run", slow, *BRIEF)
     ended = devbench(tmp_path, "run", slow, *BRIEF, "--change", "without-metrics")
-    without, as_it_is = sorted(ended.every, key=lambda each: not each.spec.changes)
+    without, as_it_is = sorted(ended.every, key=lambda each: not each.spec.what_ifs)
     assert [each.status for each in ended.every] == ["complete", "complete"], ended.said()
     operations = [each.samples[0].facts["flops_per_step"] for each in (as_it_is, without)]
     assert operations[0] > 1e9 > 1e6 > operations[1]  # eight products of 400 x 400 in each step's metric

@@ -1,0 +1,58 @@
+"""Gains: how much faster or slower each what-if makes the program."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from bench.analyse import stats
+from bench.analyse.compare import unit_of
+from bench.analyse.explain.ladder import simultaneous
+from bench.analyse.stats import Contrast
+from bench.analyse.verdict import verdict
+from bench.model.explanation import Gain
+from bench.model.result import Result
+from bench.whatif import WhatIf
+
+
+def gains(base: Result, results: Mapping[WhatIf, Result], threshold: float, total: int | None = None) -> list[Gain]:
+    """Return the gain of each what-if over the base that it was interleaved with, largest first.
+
+    Args:
+        base: the program without any what-if.
+        results: the result of each what-if.
+        threshold: the smallest relative difference that matters.
+        total: the number of what-ifs that are tried in all, so that all their intervals hold together. None if these
+            are all.
+    """
+    confidence = simultaneous(total or len(results))
+    found = []
+    for what_if, result in results.items():
+        unit, contrast = gain_of(base, result)
+        ratio = contrast.ratio(confidence) if contrast is not None and result.failure is None else None
+        word = verdict(ratio, threshold)
+        found.append(
+            Gain(
+                what_if=what_if.words,
+                option=what_if.option,
+                unit=unit,
+                ratio=ratio,
+                verdict=word,
+                fixes=what_if.fixes if word == "faster" else "",
+                failure=result.failure.message if result.failure else None,
+            )
+        )
+    return largest_first(found)
+
+
+def largest_first(gains: Sequence[Gain]) -> list[Gain]:
+    """Sort by gain, failures last."""
+    return sorted(gains, key=lambda gain: gain.ratio.value if gain.ratio else math.inf)
+
+
+def gain_of(base: Result, result: Result) -> tuple[str, Contrast | None]:
+    """Return the unit of the ratio (a step, or an example if the batches differ) and the logarithm of the ratio."""
+    unit, factor = unit_of(base, result)
+    found = stats.within(base, result)
+    return unit, replace(found, mean=found.mean + math.log(factor)) if found else None

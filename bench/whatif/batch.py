@@ -1,0 +1,30 @@
+"""The what-if `batch`: 4 and 16 times as many examples in a step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from bench.whatif import Program, WhatIf
+
+FACTORS = (4, 16)
+
+
+def candidates(program: Program) -> Iterator[WhatIf]:
+    """Yield larger batches that the data can fill."""
+    batch = program.spec.params.get("batch")
+    if not isinstance(batch, int):
+        return
+    rows = _rows(program, batch)
+    for factor in FACTORS:
+        size = batch * factor
+        if rows is None or size <= rows:
+            update = {"params": {**program.spec.params, "batch": size}}
+            yield WhatIf(f"batch {size}", f"--param batch={size}", "too small batches", update, factor)
+
+
+def _rows(program: Program, batch: int) -> int | None:
+    """The number of examples in the data; None if it is not known."""
+    epoch = program.facts.get("epoch")
+    if not epoch or (not epoch.get("rest") and program.facts.get("reachable")):
+        return None
+    return int(epoch["batches"]) * batch + int(epoch["rest"])

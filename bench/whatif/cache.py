@@ -1,0 +1,20 @@
+"""The what-if `cache`: keep the batches of the input pipeline in memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bench.whatif import Program
+
+WORDS = "the pipeline's batches kept in memory"
+FIXES = "making the same batches again each epoch"
+
+
+def applies(program: Program) -> bool:
+    """Whether the pipeline can be changed from outside."""
+    return bool(program.facts.get("reachable"))
+
+
+def change_dataset(tf: Any, dataset: Any) -> Any:
+    """Cache the output of the whole pipeline. A shuffle in it is drawn only once."""
+    return dataset.cache()

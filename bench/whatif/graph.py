@@ -1,0 +1,21 @@
+"""The what-if `graph`: run the model's train step as a graph, where it is compiled with `run_eagerly`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bench.whatif import Program
+
+WORDS = "run_eagerly off"
+FIXES = "eager execution"
+
+
+def applies(program: Program) -> bool:
+    """Whether the program trains by `fit` eagerly."""
+    return bool(program.facts.get("fit")) and bool(program.facts.get("run_eagerly"))
+
+
+def change_fit(tf: Any, model: Any, arguments: dict[str, Any]) -> dict[str, Any]:
+    """Turn `run_eagerly` off."""
+    model.run_eagerly = False
+    return arguments

@@ -1,0 +1,20 @@
+"""The what-if `prefetch`: prepare batches while the step computes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bench.whatif import Program
+
+WORDS = "batches prefetched"
+FIXES = "input that is not made ahead"
+
+
+def applies(program: Program) -> bool:
+    """Whether the pipeline can be changed from outside."""
+    return bool(program.facts.get("reachable"))
+
+
+def change_dataset(tf: Any, dataset: Any) -> Any:
+    """Prefetch as many batches as TensorFlow finds useful."""
+    return dataset.prefetch(tf.data.AUTOTUNE)

@@ -1,0 +1,27 @@
+"""The what-if `steps-per-execution`: let `fit` run 32 steps in each call of TensorFlow."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bench.whatif import Program
+
+STEPS = 32
+
+WORDS = f"{STEPS} steps for each call of TensorFlow"
+FIXES = "a call of TensorFlow for each step"
+
+
+def applies(program: Program) -> bool:
+    """Whether the program trains by `fit`."""
+    return bool(program.facts.get("fit"))
+
+
+def change_fit(tf: Any, model: Any, arguments: dict[str, Any]) -> dict[str, Any]:
+    """Set `steps_per_execution` of a compiled model."""
+    if not hasattr(model, "_configure_steps_per_execution"):
+        model.steps_per_execution = STEPS
+    elif int(model._steps_per_execution.numpy()) != STEPS:
+        # Keras 2.10 creates a new variable. A train function that was traced before keeps using the old one.
+        model._configure_steps_per_execution(STEPS)
+    return arguments

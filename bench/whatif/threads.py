@@ -1,0 +1,18 @@
+"""The what-if `threads`: fewer or more threads for TensorFlow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from bench.model.spec import Threads
+from bench.whatif import Program, WhatIf
+
+
+def candidates(program: Program) -> Iterator[WhatIf]:
+    """Yield one thread, a quarter, half and twice the threads of the program."""
+    threads = program.spec.threads.intra
+    for count in dict.fromkeys([1, threads // 4, threads // 2, 2 * threads]):
+        if count not in (0, threads):
+            words = f"{count} thread{'s' if count > 1 else ''}"
+            fixes = "too many threads" if count < threads else "too few threads"
+            yield WhatIf(words, f"--threads {count}", fixes, {"threads": Threads(intra=count, inter=count)})

@@ -1,0 +1,21 @@
+"""The what-if `without-callbacks`: call `fit` without callbacks and without its progress bar."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bench.whatif import Program
+
+WORDS = "fit without callbacks and output"
+FIXES = "callbacks and output"
+
+
+def applies(program: Program) -> bool:
+    """Whether the program calls `fit` with callbacks or with a progress bar."""
+    fit = program.facts.get("fit") or {}
+    return bool(fit.get("callbacks")) or fit.get("verbose") in (1, "auto")
+
+
+def change_fit(tf: Any, model: Any, arguments: dict[str, Any]) -> dict[str, Any]:
+    """Remove callbacks and output from the arguments."""
+    return {**arguments, "callbacks": None, "verbose": 0}

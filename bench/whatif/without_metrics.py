@@ -1,0 +1,35 @@
+"""The what-if `without-metrics`: train a compiled model without its metrics, except for the loss."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bench.whatif import Program
+
+WORDS = "fit without the metrics of compile"
+FIXES = "metrics computed at each step"
+
+
+def applies(program: Program) -> bool:
+    """Whether the program trains a model by `fit` that was compiled with metrics."""
+    return bool((program.facts.get("fit") or {}).get("metrics"))
+
+
+def change_fit(tf: Any, model: Any, arguments: dict[str, Any]) -> dict[str, Any] | None:
+    """Remove the metrics from the model, and the train function that computes them."""
+    if not metrics_of(model):
+        return None
+    if hasattr(model, "_compile_metrics"):
+        model._compile_metrics = None
+    else:
+        model.compiled_metrics = type(model.compiled_metrics)(output_names=model.output_names)
+    model.train_function = None
+    return arguments
+
+
+def metrics_of(model: Any) -> Any:
+    """Return the metrics that a model was compiled with, falsy if there are none. Works with Keras 3 and 2.10."""
+    compiled = model._compile_metrics if hasattr(model, "_compile_metrics") else model.compiled_metrics
+    if compiled is None:
+        return None
+    return compiled._user_metrics or compiled._user_weighted_metrics

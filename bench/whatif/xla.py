@@ -1,0 +1,17 @@
+"""The what-if `xla`: XLA on, or off where it is on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from bench.whatif import Program, WhatIf
+
+
+def candidates(program: Program) -> Iterator[WhatIf]:
+    """Yield the other choice, unless the program has a loop of its own and so decides by itself."""
+    if program.own_loop:
+        return
+    if program.compiled:
+        yield WhatIf("without XLA", "--xla off", "XLA, which is slower here", {"xla": False})
+    else:
+        yield WhatIf("with XLA", "--xla on", "missing fusion", {"xla": True})

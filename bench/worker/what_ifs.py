@@ -1,0 +1,68 @@
+"""Apply the what-ifs that a spec names to the program. Worker's side only."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from bench import whatif
+from bench.errors import NotApplicable
+
+
+class WhatIfs:
+    """Applies what-ifs, and notes which of them had something to change.
+
+    Args:
+        tf: TensorFlow.
+        names: the what-ifs to apply, of `bench.whatif.program_changes()`.
+        xla: whether XLA is to compile Keras models. None if the program decides.
+    """
+
+    def __init__(self, tf: Any, names: Sequence[str], xla: bool | None = None) -> None:
+        self._tf = tf
+        self._xla = xla
+        self._modules = {name: whatif.load(name) for name in whatif.program_changes() if name in names}
+        self._applied: set[str] = set()
+
+    def dataset(self, dataset: Any) -> Any:
+        """Return the input pipeline with its what-ifs."""
+        for name, module in self._modules.items():
+            if hasattr(module, "change_dataset"):
+                dataset = module.change_dataset(self._tf, dataset)
+                self._applied.add(name)
+        return dataset
+
+    def fit(self, model: Any, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Return the arguments of a call of `fit`, by name, with their what-ifs. The model is changed in place."""
+        self.pin_xla(model)
+        if self._modules and isinstance(arguments.get("x"), self._tf.data.Dataset):
+            arguments = {**arguments, "x": self.dataset(arguments["x"])}
+        for name, module in self._modules.items():
+            if hasattr(module, "change_fit"):
+                changed = module.change_fit(self._tf, model, arguments)
+                if changed is not None:
+                    arguments = changed
+                    self._applied.add(name)
+        return arguments
+
+    def pin_xla(self, model: Any) -> None:
+        """Decide on XLA for a compiled model, before Keras makes its train function."""
+        if self._xla is None:
+            return
+        if hasattr(type(model), "jit_compile"):
+            model.jit_compile = self._xla
+        else:
+            model._jit_compile = self._xla
+
+    def check(self) -> None:
+        """Check at the first step that every what-if was applied.
+
+        Raises:
+            NotApplicable: one of them had nothing to change.
+        """
+        idle = [name for name in self._modules if name not in self._applied]
+        if idle:
+            raise NotApplicable(
+                f"--change {','.join(idle)} does not apply to this program and loop",
+                "A pipeline can be changed if data is a tf.data.Dataset, fit if it trains the model.",
+            )
