@@ -10,7 +10,7 @@ from hubs import Served
 
 from bench.hub.db import documents, queries, records, writes
 from bench.hub.db.database import Database
-from bench.hub.web.problems import Problem
+from bench.hub.problems import Problem
 from bench.model.run_state import RunState
 
 pytestmark = pytest.mark.once

@@ -23,8 +23,7 @@ from test_hub_runs import run, send
 
 from bench.config.hub_settings import HubSettings
 from bench.errors import DataError, UsageError
-from bench.hub import comparisons
-from bench.hub.db import exchange, queries, records, retention, writes
+from bench.hub.db import comparisons, exchange, queries, records, retention, writes
 from bench.hub.db.database import Database, address
 from bench.hub.db.tables import METADATA
 from bench.model.result import Result

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Connection, text
 
-from bench.hub.cache import Kept
 from bench.hub.db.database import Database
+from bench.hub.web.cache import Kept
 
 pytestmark = pytest.mark.once
 

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 from pydantic_core import from_json
 
-from bench.hub.web.problems import Problem
+from bench.hub.problems import Problem
 from bench.model.explanation import Explanation
 from bench.model.result import SCHEMA_VERSION, Result
 from bench.model.run_state import MESSAGE_VERSION, RunState
@@ -33,6 +33,9 @@ HUGE_LENGTH = b"0" * 300
 DIGITS_TO_ZERO = bytes.maketrans(b"123456789E", b"000000000e")
 
 LAST = datetime(9999, 12, 30, tzinfo=timezone.utc).timestamp()
+
+FIGURE_ERRORS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+"""Errors that figures no run can have cause, although the document that holds them is valid."""
 
 Model = TypeVar("Model", bound=BaseModel)
 

@@ -19,7 +19,7 @@ from bench.errors import DataError, OutputError
 from bench.hub.db import documents, queries, writes
 from bench.hub.db.database import Database
 from bench.hub.db.tables import EXPLANATIONS, RESULTS, RUNS
-from bench.hub.web.problems import Problem
+from bench.hub.problems import Problem
 from bench.version import __version__
 
 FORMAT = 1

@@ -9,16 +9,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Connection, Row, and_, case, func, or_, select
 
+from bench.analyse import changepoints
+from bench.hub.db import records
 from bench.hub.db.tables import DOCUMENTS, EXPLANATIONS, RESULTS, RUNS
-from bench.hub.web.problems import Problem, absent
+from bench.hub.problems import Problem, absent
 from bench.model.explanation import Explanation
 from bench.model.result import Result
 from bench.model.run_state import RunState
-
-FILTERS = ("workload", "title", "backend", "pool", "loop", "status", "purpose", "series", "key", "together", "part_of")
-"""Columns by whose value a list can be filtered."""
 
 HEAVY = ("head", "gauges")
 LISTED = [column for column in RESULTS.c if column.name not in HEAVY]
@@ -26,6 +26,31 @@ LISTED = [column for column in RESULTS.c if column.name not in HEAVY]
 
 HISTORY = 2_000
 """Points of one history, the newest."""
+
+
+class Filters(BaseModel):
+    """What a list of results can be asked for."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    workload: str | None = None
+    title: str | None = None
+    backend: str | None = None
+    pool: str | None = None
+    loop: str | None = None
+    status: str | None = None
+    purpose: str | None = None
+    series: str | None = None
+    key: str | None = None
+    together: str | None = Field(None, description="results whose workers took turns")
+    part_of: str | None = Field(None, description="results of one sweep or explanation")
+    limit: int = Field(50, ge=1, le=500, description="results a page")
+    cursor: str | None = Field(None, max_length=400, description="where the page before ended")
+
+    def chosen(self) -> dict[str, str]:
+        """Column: value, of those that were given."""
+        given = self.model_dump(exclude={"limit", "cursor"})
+        return {name: records.short(value) for name, value in given.items() if value}
 
 
 @dataclass(frozen=True)
@@ -136,6 +161,17 @@ def history(connection: Connection, series: str) -> tuple[list[Row[Any]], bool]:
     if not found:
         raise absent("comparison key", series)
     return found[:HISTORY][::-1], len(found) > HISTORY
+
+
+def change_points(rows: Sequence[Row[Any]], threshold: float) -> list[int]:
+    """Return the indexes in a history at which the step time changed.
+
+    Args:
+        rows: results, oldest first; those without a step time are skipped.
+        threshold: smallest relative difference that matters.
+    """
+    timed = [index for index, row in enumerate(rows) if row.step is not None and row.step > 0]
+    return [timed[index] for index in changepoints.change_points([rows[index].step for index in timed], threshold)]
 
 
 def group(connection: Connection, column: str, value: str, most: int) -> list[Row[Any]]:

@@ -12,11 +12,10 @@ from typing import Any
 from sqlalchemy import Connection, and_, select, update
 from sqlalchemy.exc import SQLAlchemyError
 
-from bench.hub.comparisons import ODD
 from bench.hub.db import documents, queries, records
 from bench.hub.db.database import Database
 from bench.hub.db.tables import RESULTS
-from bench.hub.web.problems import Problem
+from bench.hub.problems import Problem
 from bench.version import __version__
 
 BATCH = 50
@@ -64,6 +63,6 @@ def _row(connection: Connection, name: str) -> dict[str, Any] | None:
     try:
         body = queries.body(connection, name)
         made = records.row(documents.result(body), body)
-    except (Problem, *ODD):
+    except (Problem, *documents.FIGURE_ERRORS):
         return None
     return {name: value for name, value in made.items() if name not in KEPT}

@@ -13,8 +13,7 @@ from sqlalchemy import delete, func, or_, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from bench.config.hub_settings import HubSettings
-from bench.hub import comparisons
-from bench.hub.db import records, writes
+from bench.hub.db import comparisons, records, writes
 from bench.hub.db.database import Database
 from bench.hub.db.tables import EXPLANATIONS, RESULTS, RUNS
 

@@ -13,7 +13,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from bench.hub.db import precedence, records
 from bench.hub.db.database import Database
 from bench.hub.db.tables import DOCUMENTS, EXPLANATIONS, RESULTS, RUNS
-from bench.hub.web.problems import Problem
+from bench.hub.problems import Problem
 from bench.model.explanation import Explanation
 from bench.model.result import Result
 from bench.model.run_state import RunState

@@ -8,7 +8,7 @@ from sqlalchemy import Connection
 
 from bench.hub.db import queries, records
 from bench.hub.pages.layout import Page, address, careful, drawn
-from bench.hub.web.problems import Problem, absent
+from bench.hub.problems import Problem, absent
 from bench.model.explanation import Explanation
 from bench.model.result import Result
 from bench.render.report.compose import Told, tell

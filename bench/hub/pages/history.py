@@ -11,7 +11,6 @@ from sqlalchemy import Connection
 
 from bench.hub.db import queries, records
 from bench.hub.pages.layout import Page, address, drawn
-from bench.hub.web.api import changed
 from bench.render import numbers
 from bench.render.charts import timeline
 from bench.render.report.parts import Figure, Row, Section, Table
@@ -27,7 +26,7 @@ def history(connection: Connection, series: str, threshold: float) -> Page:
         Problem: there are no such runs.
     """
     rows, more = queries.history(connection, series)
-    changes = changed(rows, threshold)
+    changes = queries.change_points(rows, threshold)
     last = rows[-1]
     sections = [Section("Runs", (_table(rows, set(changes)),))]
     timed = [place for place, row in enumerate(rows) if row.step is not None and row.step > 0]

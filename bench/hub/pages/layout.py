@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote, urlencode
 
-from bench.hub.comparisons import ODD
+from bench.hub.db.documents import FIGURE_ERRORS
 from bench.render.report import html
 from bench.render.report.parts import Figure, Remark, Section, Table
 from bench.version import __version__
 
-STATIC = Path(__file__).parent.parent / "web" / "static"
+STATIC = Path(__file__).parent / "static"
 PAGES = {"Overview": "/", "Results": "/results", "Explanations": "/explanations", "Runs": "/runs"}
 """In the head of every page."""
 
@@ -95,7 +95,7 @@ def careful(make: Callable[[], T], otherwise: T) -> T:
     """What is made of a document, or the other where its figures are of a kind that no run has."""
     try:
         return make()
-    except ODD as error:
+    except FIGURE_ERRORS as error:
         logging.getLogger("devbench.hub").warning("a document's figures can't be shown: %s", error)
         return otherwise
 

@@ -8,8 +8,8 @@ from typing import Any
 from sqlalchemy import Connection
 
 from bench.hub.db import queries, records
+from bench.hub.db.queries import Filters
 from bench.hub.pages.layout import Choice, Form, Page, address
-from bench.hub.web.responses import Filters
 from bench.render import numbers
 from bench.render.report.parts import Remark, Row, Section, Table
 

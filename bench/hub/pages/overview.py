@@ -10,8 +10,7 @@ from typing import Any
 from sqlalchemy import Connection, select
 
 from bench.analyse import stats
-from bench.hub import comparisons
-from bench.hub.db import queries, records
+from bench.hub.db import comparisons, queries, records
 from bench.hub.db.database import Database
 from bench.hub.db.tables import RESULTS
 from bench.hub.pages.layout import Page, address

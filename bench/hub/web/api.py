@@ -9,14 +9,12 @@ from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from pydantic.json_schema import models_json_schema
 from starlette.concurrency import run_in_threadpool
 
-from bench.analyse.changepoints import change_points
-from bench.hub import comparisons
-from bench.hub.db import documents, queries, records, writes
+from bench.hub.db import comparisons, documents, queries, records, writes
+from bench.hub.db.queries import Filters
+from bench.hub.problems import MEDIA_TYPE
 from bench.hub.web import body
-from bench.hub.web.problems import MEDIA_TYPE
 from bench.hub.web.responses import (
     Explanations,
-    Filters,
     History,
     Listed,
     NamedExplanation,
@@ -139,7 +137,7 @@ def history(series: Annotated[str, Path(pattern=r"^[0-9a-f]{16}$")], at: At) -> 
         series=series,
         more=more,
         points=[Listed.of(row) for row in rows],
-        changes=[rows[place].id for place in changed(rows, at.settings.threshold)],
+        changes=[rows[place].id for place in queries.change_points(rows, at.settings.threshold)],
     )
 
 
@@ -181,12 +179,6 @@ def one_explanation(id: Id, at: At) -> Explanation:  # noqa: A002
     """Gives an explanation."""
     with at.database.read() as connection:
         return queries.explanation(connection, id)
-
-
-def changed(rows: list[Any], threshold: float) -> list[int]:
-    """Places in a history where a new level of the step's time begins; results without one are passed over."""
-    timed = [place for place, row in enumerate(rows) if row.step is not None and row.step > 0]
-    return [timed[place] for place in change_points([rows[place].step for place in timed], threshold)]
 
 
 def sent_schemas() -> dict[str, Any]:

@@ -16,13 +16,13 @@ from starlette.exceptions import HTTPException
 from bench.config.hub_settings import HubSettings
 from bench.hub.db.database import Database, is_full
 from bench.hub.db.tables import RESULTS
-from bench.hub.pages import layout, routes
-from bench.hub.web import api, metrics
+from bench.hub.pages import layout
+from bench.hub.problems import MEDIA_TYPE, SCHEMA, Problem
+from bench.hub.web import api, metrics, page_routes
 from bench.hub.web.auth import Access
 from bench.hub.web.live import Board
 from bench.hub.web.metrics import Metrics
 from bench.hub.web.middleware import HEADERS, Around
-from bench.hub.web.problems import MEDIA_TYPE, SCHEMA, Problem
 from bench.hub.web.state import Hub, may_read, of
 from bench.render.report.parts import Remark, Section
 from bench.version import __version__
@@ -45,8 +45,8 @@ def make(settings: HubSettings, database: Database) -> FastAPI:
     app.state.hub = Hub(settings, database, Access(settings), Metrics())
     app.include_router(api.WRITE)
     app.include_router(api.READ)
-    app.include_router(routes.ROUTES)
-    app.include_router(routes.FREE)
+    app.include_router(page_routes.ROUTES)
+    app.include_router(page_routes.FREE)
     app.state.board = Board(app.state.hub)
     app.add_api_route("/healthz", _alive, include_in_schema=False)
     app.add_api_route("/readyz", _ready, include_in_schema=False)

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from bench.config.hub_settings import READERS, TOKENS, HubSettings
 from bench.errors import SettingsError
-from bench.hub.web.problems import Problem
+from bench.hub.problems import Problem
 
 LOG = logging.getLogger("devbench.hub")
 

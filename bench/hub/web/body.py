@@ -12,8 +12,8 @@ from contextlib import asynccontextmanager
 import anyio
 from starlette.requests import ClientDisconnect, Request
 
-from bench.hub import heap
-from bench.hub.web.problems import Problem
+from bench.hub.problems import Problem
+from bench.hub.web import heap
 
 LARGEST = 16 * 2**20
 """Bytes."""

@@ -16,7 +16,7 @@ from starlette.concurrency import run_in_threadpool
 
 from bench.hub.pages import runs
 from bench.hub.pages.layout import fragment
-from bench.hub.web.problems import Problem
+from bench.hub.problems import Problem
 from bench.hub.web.state import Hub
 
 EVERY = 1.0

@@ -18,10 +18,10 @@ from prometheus_client import (
 )
 from sqlalchemy import Connection, func, select
 
-from bench.hub.cache import Kept
 from bench.hub.db import gauges, queries, records
 from bench.hub.db.database import Database
 from bench.hub.db.tables import DOCUMENTS, EXPLANATIONS, RESULTS, RUNS
+from bench.hub.web.cache import Kept
 from bench.version import __version__
 
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"

@@ -6,14 +6,11 @@ Plain ASGI, so that an event stream passes through as it comes.
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
 
 from starlette.datastructures import MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-if TYPE_CHECKING:
-    from starlette.types import ASGIApp, Message, Receive, Scope, Send
-
-    from bench.hub.web.metrics import Metrics
+from bench.hub.web.metrics import Metrics
 
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; "

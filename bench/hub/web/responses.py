@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from bench.hub.db import records
 from bench.hub.db.queries import SeenRun
@@ -112,28 +112,3 @@ class Explanations(BaseModel):
 
     explanations: list[NamedExplanation]
     next: str | None = Field(None, description="cursor of the next page; none where this is the last")
-
-
-class Filters(BaseModel):
-    """What a list of results can be asked for."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    workload: str | None = None
-    title: str | None = None
-    backend: str | None = None
-    pool: str | None = None
-    loop: str | None = None
-    status: str | None = None
-    purpose: str | None = None
-    series: str | None = None
-    key: str | None = None
-    together: str | None = Field(None, description="results whose workers took turns")
-    part_of: str | None = Field(None, description="results of one sweep or explanation")
-    limit: int = Field(50, ge=1, le=500, description="results a page")
-    cursor: str | None = Field(None, max_length=400, description="where the page before ended")
-
-    def chosen(self) -> dict[str, str]:
-        """Column: value, of those that were given."""
-        given = self.model_dump(exclude={"limit", "cursor"})
-        return {name: records.short(value) for name, value in given.items() if value}

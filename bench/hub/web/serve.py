@@ -14,10 +14,9 @@ import uvicorn
 
 from bench.config.hub_settings import HubSettings
 from bench.errors import UsageError
-from bench.hub import heap
 from bench.hub.db import renewal, retention
 from bench.hub.db.database import Database
-from bench.hub.web import app
+from bench.hub.web import app, heap
 from bench.render.charts.engine import ENGINE
 
 GRACE = 5

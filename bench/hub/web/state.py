@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from fastapi import Request
 
 from bench.config.hub_settings import HubSettings
-from bench.hub.cache import Kept
 from bench.hub.db.database import Database
 from bench.hub.web.auth import Access
 from bench.hub.web.body import Room
-
-if TYPE_CHECKING:
-    from bench.hub.web.metrics import Metrics
+from bench.hub.web.cache import Kept
+from bench.hub.web.metrics import Metrics
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,10 @@ from fastapi.responses import HTMLResponse
 from sse_starlette import EventSourceResponse
 
 from bench.hub.db import queries
+from bench.hub.db.queries import Filters
 from bench.hub.pages import detail, history, layout, lists, overview, runs
+from bench.hub.problems import absent
 from bench.hub.web.api import At, Id, Named
-from bench.hub.web.problems import absent
-from bench.hub.web.responses import Filters
 from bench.hub.web.state import may_read
 
 ROUTES = APIRouter(dependencies=[Depends(may_read)], include_in_schema=False, default_response_class=HTMLResponse)

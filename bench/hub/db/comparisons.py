@@ -15,14 +15,12 @@ from sqlalchemy.dialects import postgresql, sqlite
 from bench.analyse.compare import compare
 from bench.hub.db import queries
 from bench.hub.db.database import Database
+from bench.hub.db.documents import FIGURE_ERRORS
 from bench.hub.db.tables import RESULTS, VERDICTS
-from bench.hub.web.problems import Problem
+from bench.hub.problems import Problem
 from bench.model.comparison import Comparison
 from bench.model.result import Record, Result
 from bench.version import __version__
-
-ODD = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
-"""What figures that no run has can lead to, in a document that is of the right form all the same."""
 
 Pair = tuple[str, str]
 """Digests of base and other."""
@@ -45,7 +43,7 @@ def compared(base: Result, other: Result, threshold: float) -> Comparison:
     """
     try:
         return compare(base, other, threshold)
-    except ODD as error:
+    except FIGURE_ERRORS as error:
         raise Problem(
             422, "not-comparable", f"the figures of '{base.id}' and '{other.id}' can't be compared: {error}"
         ) from None
