@@ -1,1 +1,169 @@
-"""Measures workloads: from a request to results, comparisons and matrices."""
+"""Measure workloads, explain one, or sweep one over a parameter. This is what the commands call.
+
+Each function plans, runs sessions, and returns a document. Terminal, JSON and report only render it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from bench.analyse.outcome import Outcome
+from bench.analyse.sweep import memory_ended
+from bench.config.settings import RunSettings, load
+from bench.errors import DeviceAbsent, Interrupted
+from bench.model.explanation import Explanation
+from bench.model.plan import Group
+from bench.model.result import Failure, Result
+from bench.model.run_state import Listener
+from bench.model.sweep import Sweep
+from bench.publish.recorder import Recorder, Say, recording, silent
+from bench.session import stopping
+from bench.session.design import Design
+from bench.session.session import Session
+from bench.signals import interruptible
+from bench.store import files
+from bench.study import plan as planning
+from bench.study.explain import ExplainStudy
+from bench.study.sweep import SweepStudy
+
+
+def run(
+    workloads: Sequence[str | Path],
+    settings: RunSettings | None = None,
+    *,
+    listener: Listener | None = None,
+    recorder: Recorder | None = None,
+    warn: Say = silent,
+    **options: Any,
+) -> Outcome:
+    """Measure workloads, as `devbench run` does.
+
+    Args:
+        workloads: Names of built-ins, or paths of Python files that follow the protocol of `bench.workloads`.
+        settings: All settings. Default: `options`, the environment and `devbench.toml`.
+        listener: Hears of progress, while nothing is timed.
+        recorder: Saves and publishes results. Default: one made from the settings.
+        warn: Tells the user what to know about the hub, such as that it is away. Not used with `recorder`.
+        options: Settings by name, such as `backend="cpu,cuda"`, `param={"batch": 64}` or `max_time="1m"`.
+
+    Returns:
+        One result for each spec, in the order of the request, with comparisons and matrices. Each result is also a
+        file in the output folder.
+
+    Raises:
+        UsageError: The request cannot be met. Nothing was measured.
+        DeviceAbsent: A backend's device is absent. Nothing was measured.
+        Interrupted: SIGINT or SIGTERM in the main thread. Its `results` hold what was measured.
+    """
+    chosen = settings if settings is not None else load(**options)
+    title = ", ".join(Path(name).name if str(name).endswith(".py") else str(name) for name in workloads)
+    results: list[Result] = []
+    with _recorded(chosen, title, recorder, listener, warn) as record:
+        try:
+            groups = planning.groups(workloads, chosen)
+            _require_devices(groups, chosen, record)
+            for group in groups:
+                session = Session(group, chosen, run_design(group), record)
+                results.extend(session.results)
+                session.run()
+            record.judge(results)
+        except Interrupted as error:
+            raise Interrupted(error.signum, results) from None
+    return Outcome.of(results, chosen.threshold)
+
+
+def run_design(group: Group) -> Design:
+    """Return how a run measures a group: with the starts of three trials, and longer if it compares."""
+    compares = len(group.planned) > 1
+    return Design(
+        separate_starts=3,
+        fit_pilot=True,
+        default_max_time=stopping.COMPARING_SECONDS if compares else None,
+        follow_projection=True,
+    )
+
+
+def explain(
+    workload: str, settings: RunSettings, recorder: Recorder | None = None, *, what_ifs: bool = True
+) -> Explanation:
+    """Explain where the time of a workload's step goes, as `devbench explain` does.
+
+    Args:
+        workload: Name or file.
+        settings: All settings. `max_time` limits each part.
+        recorder: Saves and publishes results. Default: one made from the settings.
+        what_ifs: Whether what-ifs are tried. If not, only the ladder is measured.
+
+    Raises:
+        UsageError: The request cannot be met. Nothing was measured.
+        RunFailed: The program as written could not be measured.
+        Interrupted: A signal. Its `document` is the explanation so far, which is saved, or None.
+    """
+    with _recorded(settings, f"explain {workload}", recorder) as record:
+        study = ExplainStudy(workload, settings, record)
+        try:
+            explanation = study.run(what_ifs)
+        except Interrupted as error:
+            if study.found is not None:
+                record.save_explanation(study.found)
+            raise Interrupted(error.signum, study.results, study.found) from None
+        record.save_explanation(explanation)
+    return explanation
+
+
+def sweep(workload: str, settings: RunSettings, point_time: float, recorder: Recorder | None = None) -> Sweep:
+    """Measure a workload over a range of a parameter, as `devbench sweep` does.
+
+    Args:
+        workload: Name or file.
+        settings: All settings. `param` holds the range; `max_time` limits the whole sweep.
+        point_time: Time limit of a point, in seconds.
+        recorder: Saves and publishes results. Default: one made from the settings.
+
+    Raises:
+        UsageError: No point can be measured.
+        Interrupted: A signal. Its `document` is the sweep so far, or None.
+    """
+    with _recorded(settings, f"sweep {workload}", recorder) as record:
+        study = SweepStudy(workload, settings, record, point_time)
+        try:
+            curves = study.run()
+        except Interrupted as error:
+            study.cut_short("it was interrupted")
+            raise Interrupted(error.signum, study.results, study.read() if study.results else None) from None
+        record.judge([result for result in study.results if not memory_ended(result)])
+    return curves
+
+
+@contextmanager
+def _recorded(
+    settings: RunSettings, title: str, recorder: Recorder | None, listener: Listener | None = None, warn: Say = silent
+) -> Iterator[Recorder]:
+    """Prepare the folders, catch signals, and report to the hub within."""
+    if recorder is None:
+        with recording(settings, warn=warn) as made, _recorded(settings, title, made, listener) as record:
+            yield record
+        return
+    if listener is not None:
+        recorder.listeners.append(listener)
+    with interruptible():
+        files.prepare(settings.output)
+        if settings.profile is not None:
+            files.prepare(settings.profile, "--profile")
+        with recorder.reporting(title):
+            yield recorder
+
+
+def _require_devices(groups: Sequence[Group], settings: RunSettings, recorder: Recorder) -> None:
+    """Raise if a device is absent. Those who only see the run at a hub or by its metrics get failed results."""
+    try:
+        planning.require_devices(settings)
+    except DeviceAbsent as error:
+        if recorder.observed:
+            failure = Failure(kind="device", message=error.message, hint=error.hint)
+            for group in planning.without_device(groups, settings):
+                Session(group, settings, run_design(group), recorder).refuse(failure)
+        raise

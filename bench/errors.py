@@ -108,10 +108,12 @@ class Interrupted(DevbenchError):
 
     Args:
         signum: the signal's number; the exit code is 128 + signum, as shells have it.
-        results: what was measured until then, for the table.
+        results: What was measured until then.
+        document: The explanation or sweep so far. None if there is none.
     """
 
-    def __init__(self, signum: int, results: Iterable[Any] = ()) -> None:
+    def __init__(self, signum: int, results: Iterable[Any] = (), document: Any = None) -> None:
+        self.document = document
         self.signum = signum
         self.exit_code = 128 + signum
         self.results: Sequence[Any] = tuple(results)

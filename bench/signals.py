@@ -1,6 +1,6 @@
 """SIGINT and SIGTERM as one exception, while something is measured.
 
-An exception may come between any two lines. `whole` keeps it away from the few that belong together, such as
+An exception may come between any two lines. `uninterrupted` keeps it away from the few that belong together, such as
 starting a process and noting that it has to be ended.
 """
 
@@ -48,7 +48,7 @@ def interruptible() -> Iterator[None]:
 
 
 @contextmanager
-def whole() -> Iterator[None]:
+def uninterrupted() -> Iterator[None]:
     """Within, a signal has to wait: `Interrupted` comes at the end."""
     if threading.current_thread() is not threading.main_thread():
         yield

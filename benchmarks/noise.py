@@ -41,11 +41,11 @@ def trial(workload: str, case: str, loop: str) -> list[list[Block]]:
     turns = itertools.count()
     for _ in range(ROUNDS):
         for worker in random.sample(workers, 2):
-            worker.handle.resume()
+            worker.process.resume()
             worker.turn(next(turns), lead=True)
-            worker.handle.suspend()
+            worker.process.suspend()
     for worker in workers:
-        worker.handle.kill()
+        worker.process.kill()
         worker.close()
     return [worker.series("step").blocks for worker in workers]
 

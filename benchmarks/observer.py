@@ -22,7 +22,7 @@ import numpy as np
 from scipy.special import stdtrit
 
 from bench.model.spec import Spec
-from bench.session.worker_sample import Sampling
+from bench.session.worker_sample import WorkerSample
 from bench.worker.protocol import Go, Timed
 from benchmarks.turns import Bare, spec_of, worker_of
 
@@ -58,9 +58,9 @@ def of_steps(workload: str, case: str, place: int) -> list[float]:
     steps = worker.steps["step"]
 
     def watched() -> float:
-        worker.handle.resume()
+        worker.process.resume()
         worker.turn(0, lead=True)
-        worker.handle.suspend()
+        worker.process.suspend()
         block = worker.series("step").blocks[-1]
         return block.seconds / block.steps
 
@@ -82,10 +82,10 @@ def of_fit(workload: str, case: str, place: int) -> list[float]:
     per_epoch = steps_of_epoch(spec)
 
     def watched() -> float:
-        worker.handle.resume()
-        worker.handle.order(Go(series="step", steps=per_epoch, blocks=epochs, lead=1))
+        worker.process.resume()
+        worker.process.order(Go(series="step", steps=per_epoch, blocks=epochs, lead=1))
         seconds = math.fsum(worker.until(Timed).seconds for _ in range(epochs))
-        worker.handle.suspend()
+        worker.process.suspend()
         return seconds / epochs
 
     def bare(script: Bare) -> float:
@@ -96,7 +96,7 @@ def of_fit(workload: str, case: str, place: int) -> list[float]:
     return in_order(place, *map(statistics.fmean, times))
 
 
-def start(spec: Spec, case: str, warm_up: int, place: int) -> tuple[Sampling, list[Bare]]:
+def start(spec: Spec, case: str, warm_up: int, place: int) -> tuple[WorkerSample, list[Bare]]:
     """A worker and two scripts, started and warmed up one after another, the worker at `place`."""
     scripts = []
     for index in range(3):
@@ -140,10 +140,10 @@ def steps_of_epoch(spec: Spec) -> int:
     return math.ceil(int(spec.params["rows"]) / int(spec.params["batch"])) if "rows" in spec.params else 100
 
 
-def finish(worker: Sampling, scripts: list[Bare]) -> None:
+def finish(worker: WorkerSample, scripts: list[Bare]) -> None:
     """Ends everyone."""
     worker.resume()
-    worker.handle.kill()
+    worker.process.kill()
     worker.close()
     for script in scripts:
         script.close()

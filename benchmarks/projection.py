@@ -83,11 +83,11 @@ def in_turns(epochs: int) -> None:
         ended.join(SLICE)
         if not ended.is_alive():
             break
-        training.handle.suspend()
+        training.process.suspend()
         begun = time.perf_counter()
         samples.append(measured(planned, len(samples) + 1))
         pauses.append(time.perf_counter() - begun)
-        training.handle.resume()
+        training.process.resume()
         went_on.append(time.perf_counter())
     full = training.sample.full
     if full is None:
@@ -231,7 +231,7 @@ def apart(rounds: int) -> None:
     sooner, right = [], []
     for _ in range(rounds):
         with tempfile.TemporaryDirectory() as folder:
-            (result,) = bench.run(["cifar"], backend="cpu", full=True, output=folder, data="sample")
+            (result,) = bench.run(["cifar"], backend="cpu", full=True, output=folder, data="sample").results
         projection, stop, step = result.projection, result.stop, result.summary.step_seconds
         if projection is None or projection.measured is None or stop is None or step is None:
             raise SystemExit(f"the run failed: {result.failure}")

@@ -29,7 +29,7 @@ PROCESSES = 10
 def measured(folder: Path) -> list[Result]:
     """Real results to copy."""
     loops = "as-written,step,resident,fused"
-    return bench.run(["tabular"], case="small", loop=loops, max_processes=2, output=folder)
+    return list(bench.run(["tabular"], case="small", loop=loops, max_processes=2, output=folder).results)
 
 
 def copies(originals: Sequence[Result], count: int) -> Iterator[Result]:

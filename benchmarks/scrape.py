@@ -20,7 +20,7 @@ from bench.model.result import Result
 from bench.model.run_state import Measured, Progress
 from bench.publish.prometheus.collector import Metrics
 from bench.publish.prometheus.exporter import served
-from bench.session.worker_sample import Sampling
+from bench.session.worker_sample import WorkerSample
 from bench.version import __version__
 from benchmarks.inside import median
 from benchmarks.observer import CASES
@@ -70,7 +70,7 @@ class Scraper:
         return len(rest)
 
 
-def stretch(worker: Sampling, metrics: Metrics | None, moment: Progress) -> float:
+def stretch(worker: WorkerSample, metrics: Metrics | None, moment: Progress) -> float:
     """Seconds of a step, over blocks of at least `STRETCH_SECONDS`."""
     blocks = worker.sample.series[0].blocks
     first = len(blocks)
@@ -95,7 +95,7 @@ def measure(workload: str, case: str, rounds: int) -> tuple[list[float], int]:
     metrics(moment)
     with served(metrics, "127.0.0.1", 0) as url:
         scraper = Scraper(url)
-        worker.handle.resume()
+        worker.process.resume()
         stretch(worker, None, moment)
         found = []
         for number in range(2 * rounds + 1):
@@ -104,7 +104,7 @@ def measure(workload: str, case: str, rounds: int) -> tuple[list[float], int]:
             found.append(stretch(worker, metrics if on else None, moment))
         scraper.turn(False)
         scrapes = scraper.close()
-    worker.handle.kill()
+    worker.process.kill()
     worker.close()
     return found, scrapes
 

@@ -14,7 +14,7 @@ import psutil
 from bench import registry
 from bench.config.settings import load
 from bench.model.spec import Spec
-from bench.session.worker_sample import Sampling
+from bench.session.worker_sample import WorkerSample
 from bench.study.plan import plan
 
 
@@ -58,31 +58,31 @@ def spec_of(workload: str, case: str, loop: str) -> Spec:
 
 def started(
     spec: Spec, trial: int = 0, tell: Callable[[str, str], None] = lambda phase, note: None, **given: Any
-) -> Sampling:
-    """A worker of this spec that was just started; `given` is as for `Sampling`."""
+) -> WorkerSample:
+    """A worker of this spec that was just started; `given` is as for `WorkerSample`."""
     environment = registry.backend(spec.backend).environment(spec)
-    return Sampling(spec, trial, environment, 300.0, tell, **given)
+    return WorkerSample(spec, trial, environment, 300.0, tell, **given)
 
 
-def worker_of(spec: Spec, trial: int = 0) -> Sampling:
+def worker_of(spec: Spec, trial: int = 0) -> WorkerSample:
     """A worker of this spec, warmed up and suspended."""
     worker = started(spec, trial)
     worker.set_up()
     worker.warm_up()
-    worker.handle.suspend()
+    worker.process.suspend()
     return worker
 
 
-def workers_of(specs: Sequence[Spec]) -> list[Sampling]:
+def workers_of(specs: Sequence[Spec]) -> list[WorkerSample]:
     """Workers that started at once, as a session has it once it knows their starts; warmed up alone, and suspended."""
     workers = [started(spec, place=None) for spec in specs]
     for worker in workers:
         worker.set_up()
-        worker.handle.suspend()
+        worker.process.suspend()
     for worker in workers:
-        worker.handle.resume()
+        worker.process.resume()
         worker.warm_up()
-        worker.handle.suspend()
+        worker.process.suspend()
     return workers
 
 

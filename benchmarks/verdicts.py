@@ -30,6 +30,7 @@ from bench.machine.telemetry import stolen_seconds
 from bench.model.result import Block
 from bench.model.spec import Spec
 from bench.session import stopping
+from bench.session.design import PILOT
 from benchmarks.turns import spec_of, workers_of
 
 ROUNDS = 50
@@ -59,11 +60,11 @@ def trial(workload: str) -> dict[str, Any]:
     workers = dict(zip(order, workers_of([specs[name] for name in order]), strict=True))
     for turn in range(ROUNDS):
         for name in random.sample(list(workers), len(workers)):
-            workers[name].handle.resume()
+            workers[name].process.resume()
             workers[name].turn(turn, lead=True)
-            workers[name].handle.suspend()
+            workers[name].process.suspend()
     for worker in workers.values():
-        worker.handle.kill()
+        worker.process.kill()
         worker.close()
     blocks = {name: [[round(b.seconds, 7), b.steps] for b in w.series("step").blocks] for name, w in workers.items()}
     took, now = time.monotonic() - begun, stolen_seconds()
@@ -111,8 +112,8 @@ def runs(values: Sequence[float], most: int) -> Iterator[stats.Contrast]:
     for start in range(len(values) - most + 1):
         for count in range(2, most + 1):
             taken = contrast(values[start : start + count])
-            known = stopping.compared([taken], settings.threshold)
-            if count == most or stopping.reason(known, count, 0.0, 0.0, settings):
+            known = stopping.accuracy_of_contrasts([taken], settings.threshold)
+            if count == most or stopping.reason(known, count, 0.0, 0.0, settings, PILOT):
                 yield taken
                 break
 
@@ -136,7 +137,7 @@ def judge_within(pool: Sequence[dict[str, Any]], seconds: float) -> None:
     """Prints the same of runs with this `--max-time`."""
     settings = load()
     usual = sorted(each["seconds"] for each in pool)[len(pool) // 2] * 2 / 3  # two workers take turns, not three
-    most = max(stopping.PILOT, min(settings.max_processes, int(seconds / usual)))
+    most = max(PILOT, min(settings.max_processes, int(seconds / usual)))
     print(f"{pool[0]['workload']}, {len(pool)} trials; in {seconds:.0f} s at most {most}, of {usual:.0f} s each")
     judge_most(pool, most)
 
@@ -169,7 +170,7 @@ def judge_most(pool: Sequence[dict[str, Any]], most: int) -> None:
     print(share("interval covers", covered, played))
 
 
-def apart(pool: Sequence[dict[str, Any]], count: int = stopping.PILOT) -> None:
+def apart(pool: Sequence[dict[str, Any]], count: int = PILOT) -> None:
     """Prints how often identical programs are called Faster or Slower that ran one after the other, not in turns.
 
     Nothing is claimed of these: whatever the machine did in between is in the ratio and not in its interval, which is

@@ -27,44 +27,30 @@ def explain(
 
     It runs the program against barer and barer loops, then against single changes; --max-time is for each of these.
     """
-    from bench.publish.hub.reporter import attached
-    from bench.publish.prometheus.serving import serving
+    from bench import api
+    from bench.publish.recorder import recording
     from bench.render.terminal.progress import Drawer
-    from bench.signals import interruptible
-    from bench.store import files
-    from bench.study.explain import Explaining
 
-    files.prepare(settings.output)
-    if settings.profile is not None:
-        files.prepare(settings.profile, "--profile")
-    new_id = files.namer(settings.run_id)
-    stopped: Interrupted | None = None
-    with serving(settings, announce) as served:
-        with Drawer(sys.stderr) as draw, attached(settings, f"explain {workload}", draw, new_id, say) as link:
-            with interruptible():
-                save, listen = served.saving(link.save), served.listening(link.listener)
-                explaining = Explaining(workload, settings, save, listen, new_id)
-                try:
-                    explaining.run(changes)
-                except Interrupted as error:
-                    stopped = Interrupted(error.signum, explaining.results)
-                    link.state = ("interrupted", stopped.message)
-            found = explaining.found
-            if found is not None:
-                with link.writing(settings.output / files.EXPLANATIONS / f"{found.id}{files.SUFFIX}"):
-                    files.write_explanation(found, settings.output)
-        _tell(found, stopped, settings)
+    interruption: Interrupted | None = None
+    with recording(settings, announce, say) as recorder:
+        with Drawer(sys.stderr) as draw:
+            recorder.listeners.append(draw)
+            try:
+                explanation: Explanation | None = api.explain(workload, settings, recorder, what_ifs=changes)
+            except Interrupted as error:
+                interruption, explanation = error, error.document
+        _show(explanation, interruption, settings)
 
 
-def _tell(found: Explanation | None, stopped: Interrupted | None, settings: RunSettings) -> None:
-    """Shows what was found, and ends with an interruption's code where there was one."""
-    from bench.render.terminal import explanation
+def _show(explanation: Explanation | None, interruption: Interrupted | None, settings: RunSettings) -> None:
+    """Show the explanation, and end with the exit code of an interruption if there was one."""
+    from bench.render.terminal.explanation import text
 
-    if found is not None and not settings.json:
-        typer.echo(explanation.text(found), nl=False)
+    if explanation is not None and not settings.json:
+        typer.echo(text(explanation), nl=False)
     typer.echo(f"results: {settings.output}", err=True)
-    document = {"explanation": as_json(found)} if found is not None else {}
-    end(document if settings.json else None, stopped)
+    document = {"explanation": as_json(explanation)} if explanation is not None else {}
+    end(document if settings.json else None, interruption)
 
 
 command = build(with_settings(explain), "explain")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,6 +14,9 @@ from bench.config.settings import RunSettings
 from bench.errors import Interrupted, UsageError
 from bench.machine import system
 from bench.model.result import Result
+
+if TYPE_CHECKING:
+    from bench.analyse.outcome import Outcome
 
 KEEP = 'mkdir -p results && docker run -v "$PWD/results:/results" --user "$(id -u):$(id -g)" …'
 """A container whose results stay; without the folder an engine makes it, as root's, or refuses."""
@@ -35,43 +38,47 @@ def run(
     """Measure workloads on one backend or more, and write a result file for each."""
     if only is not None:
         workloads = [_at(workloads, only)]
-    from bench import run as measure
-    from bench.publish.prometheus.serving import serving
+    from bench import api
+    from bench.analyse.outcome import Outcome
+    from bench.publish.recorder import recording
     from bench.render.terminal.progress import Drawer
 
-    with serving(settings, announce) as served:
-        stopped: Interrupted | None = None
+    with recording(settings, announce, say) as recorder:
+        interruption: Interrupted | None = None
         with Drawer(sys.stderr) as draw:
             try:
-                results = measure(workloads, settings, listener=draw, served=served, warn=say)
+                outcome = api.run(workloads, settings, listener=draw, recorder=recorder)
             except Interrupted as error:
-                stopped, results = error, list(error.results)
-        _tell(results, stopped, settings)
+                interruption, outcome = error, Outcome.of(error.results, settings.threshold)
+        _show(outcome, interruption, settings)
 
 
-def _tell(results: Sequence[Result], stopped: Interrupted | None, settings: RunSettings) -> None:
-    """Shows what was measured, and ends with the code that this asks for."""
+def _show(outcome: Outcome, interruption: Interrupted | None, settings: RunSettings) -> None:
+    """Show what was measured, and end with the exit code that it asks for."""
     if settings.json:
-        from bench.analyse.outcome import Outcome
+        print_json(document(outcome) | ({"error": describe(interruption)} if interruption else {}))
+    elif outcome.results:
+        from bench.render.terminal.table import show
 
-        outcome = Outcome.of(results, settings.threshold)
-        document: dict[str, Any] = {
-            "results": [as_json(each) for each in results],
-            "comparisons": [as_json(each) for each in outcome.comparisons],
-            "matrices": [as_json(each) for each in outcome.matrices],
-        }
-        print_json(document | ({"error": describe(stopped)} if stopped else {}))
-    elif results:
-        _show(results, settings.threshold)
-    if results:
+        show(outcome.results, outcome.comparisons, sys.stdout, outcome.matrices)
+    if outcome.results:
         typer.echo(f"results: {settings.output}", err=True)
         if system.image() and system.fleeting(settings.output):
             typer.echo(f"  They end with the container. To keep them: {KEEP}", err=True)
-    if stopped:
-        complain(stopped)
-    code = stopped.exit_code if stopped else exit_code(results)
+    if interruption:
+        complain(interruption)
+    code = interruption.exit_code if interruption else exit_code(outcome.results)
     if code:
         raise typer.Exit(code)
+
+
+def document(outcome: Outcome) -> dict[str, Any]:
+    """Return the document of `run --json`."""
+    return {
+        "results": [as_json(result) for result in outcome.results],
+        "comparisons": [as_json(comparison) for comparison in outcome.comparisons],
+        "matrices": [as_json(matrix) for matrix in outcome.matrices],
+    }
 
 
 def _at(workloads: Sequence[str], place: int) -> str:
@@ -88,14 +95,6 @@ def exit_code(results: Sequence[Result]) -> int:
     if kinds and kinds <= {"workload", "data"}:
         return 2
     return 1 if kinds else 0
-
-
-def _show(results: Sequence[Result], threshold: float) -> None:
-    from bench.analyse.outcome import Outcome
-    from bench.render.terminal.table import show
-
-    outcome = Outcome.of(results, threshold)
-    show(results, outcome.comparisons, sys.stdout, outcome.matrices)
 
 
 command = build(with_settings(run), "run")

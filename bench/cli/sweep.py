@@ -28,54 +28,43 @@ def sweep(
 
     --param batch=1..4096 doubles; --max-time is for the whole sweep; two ranges make a grid.
     """
-    from bench.analyse.sweep import memory_ended
-    from bench.publish.hub.reporter import attached
-    from bench.publish.prometheus.serving import serving
+    from bench import api
+    from bench.publish.recorder import recording
     from bench.render.terminal.progress import Drawer
-    from bench.signals import interruptible
-    from bench.store import files
-    from bench.study.sweep import Sweeping
 
     try:
         limit = seconds(point_time)
     except ValueError as error:
-        raise SettingsError(f"option --point-time can't be '{point_time}'", f"{str(error).capitalize()}.") from None
-    files.prepare(settings.output)
-    stopped: Interrupted | None = None
-    new_id = files.namer(settings.run_id)
-    with serving(settings, announce) as served:
-        with (
-            Drawer(sys.stderr) as draw,
-            attached(settings, f"sweep {workload}", draw, new_id, say) as link,
-            interruptible(),
-        ):
-            save, listen = served.saving(link.save), served.listening(link.listener)
-            sweeping = Sweeping(workload, settings, save, listen, new_id, point_time=limit)
+        raise SettingsError(f"invalid value '{point_time}' for --point-time", f"{str(error).capitalize()}.") from None
+    interruption: Interrupted | None = None
+    with recording(settings, announce, say) as recorder:
+        with Drawer(sys.stderr) as draw:
+            recorder.listeners.append(draw)
             try:
-                found = sweeping.run()
-                link.judge([each for each in sweeping.results if not memory_ended(each)])
+                curves: Sweep = api.sweep(workload, settings, limit, recorder)
             except Interrupted as error:
-                if not sweeping.results:
+                if error.document is None:
                     raise
-                stopped = Interrupted(error.signum, sweeping.results)
-                link.state = ("interrupted", stopped.message)
-                sweeping.cut_short("it was interrupted")
-                found = sweeping.read()
-        _tell(found, stopped, settings)
+                interruption, curves = error, error.document
+        _show(curves, interruption, settings)
 
 
-def _tell(found: Sweep, stopped: Interrupted | None, settings: RunSettings) -> None:
-    """Shows what was found, and ends with the code that this asks for."""
-    from bench.render.terminal import sweep as sweeps
+def _show(sweep: Sweep, interruption: Interrupted | None, settings: RunSettings) -> None:
+    """Show the sweep, and end with the exit code that it asks for."""
+    from bench.render.terminal.sweep import text
 
     if not settings.json:
-        typer.echo(sweeps.text(found), nl=False)
+        typer.echo(text(sweep), nl=False)
     typer.echo(f"results: {settings.output}", err=True)
-    wrong: DevbenchError | None = stopped
-    failures = [p for c in found.curves for p in c.points if p.failure and not p.memory]
-    if not stopped and (failures or all(p.step_seconds is None for c in found.curves for p in c.points)):
-        wrong = RunFailed("points of the sweep failed", "Their results say how; memory that ends is no failure.")
-    end({"sweep": as_json(found)} if settings.json else None, wrong)
+    points = [point for curve in sweep.curves for point in curve.points]
+    failure: DevbenchError | None = interruption
+    failed = any(point.failure and not point.memory for point in points)
+    if not interruption and (failed or all(point.step_seconds is None for point in points)):
+        failure = RunFailed(
+            "some points of the sweep failed",
+            "Their results say why. Running out of memory does not count as a failure.",
+        )
+    end({"sweep": as_json(sweep)} if settings.json else None, failure)
 
 
 command = build(with_settings(sweep), "sweep")

@@ -268,10 +268,13 @@ class Price(Record):
     currency: str = Field(description="ISO 4217 code")
 
 
+StopReason = Literal["target", "max-time", "max-processes", "failed", "interrupted"]
+
+
 class Stop(Record):
     """Why no more trials were run."""
 
-    reason: Literal["target", "max-time", "max-processes", "failed", "interrupted"]
+    reason: StopReason
     trials: int
     planned: int | None = Field(None, description="trials that the pilot said the target needs")
     achieved: float | None = Field(

@@ -1,86 +1,93 @@
-"""The timed part of a trial: its workers take turns block by block, whoever waits suspended; one alone goes on."""
+"""The timed part of a trial: its workers run blocks in alternation while the others wait suspended."""
 
 from __future__ import annotations
 
-import itertools
 import random
 import time
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Sequence
 
 from bench.model.result import Result
-from bench.session.worker_sample import Sampling
+from bench.session.launch import Launcher, Pair
+from bench.session.progress import ProgressReporter
 
 BLOCKS = 20
-"""Blocks of a process at least, unless they are long."""
+"""Minimum number of blocks of a process, unless blocks are long."""
 
 MEASURE_SECONDS = 2.5
-"""Where blocks are long, no more are due after this, once there are `FEWEST_BLOCKS`."""
+"""Seconds after which long blocks end, once there are `FEWEST_BLOCKS`."""
 
 FEWEST_BLOCKS = 5
 
-Pair = tuple[Result, Sampling]
-Guard = Callable[[Result, Sampling], AbstractContextManager[None]]
-"""Makes a worker that ends badly fail its own result only."""
 
-Tell = Callable[[Result, str], None]
-"""Told of a result and its phase, between blocks."""
-
-
-Length = Callable[[int, float], int]
-"""Told of the rounds that are due at least and the seconds that they took, says how many there should be."""
-
-
-def interleave(pairs: Sequence[Pair], rng: random.Random, guarded: Guard, tell: Tell, length: Length) -> None:
-    """Times the blocks of workers that are warmed up and suspended.
+class Interleaving:
+    """Times the blocks of workers that have warmed up.
 
     Args:
-        pairs: each worker with its result.
-        rng: draws the order of each round.
-        guarded: around whatever a worker is asked to do.
-        tell: of progress.
-        length: asked once of each trial of several.
+        pairs: Each worker with its result. Several are suspended.
+        rng: Draws the order of the workers in each round.
+        launcher: Guards the workers.
+        progress: Hears of each round.
+
+    Attributes:
+        rounds: Rounds that were run.
+        seconds: Seconds that they took.
     """
-    if len(pairs) == 1 and len(pairs[0][1].sample.series) == 1:
-        _alone(pairs[0], guarded, tell)
-    else:
-        _in_rounds(pairs, rng, guarded, tell, length)
 
+    def __init__(
+        self, pairs: Sequence[Pair], rng: random.Random, launcher: Launcher, progress: ProgressReporter
+    ) -> None:
+        self._pairs = pairs
+        self._rng = rng
+        self._launcher = launcher
+        self._progress = progress
+        self._position = 0
+        self._timed = [0.0] * len(pairs)
+        self.rounds = 0
+        self.seconds = 0.0
 
-def _alone(pair: Pair, guarded: Guard, tell: Tell) -> None:
-    """Several blocks at each order: nobody waits for a turn."""
-    result, worker = pair
-    with guarded(result, worker):
-        worker.resume()  # it waits suspended where the others of its trial failed
-        timed = 0.0
-        while len(worker.sample.series[0].blocks) < BLOCKS:
-            done = len(worker.sample.series[0].blocks)
-            if done >= FEWEST_BLOCKS and timed > MEASURE_SECONDS:
-                break
-            worker.run(FEWEST_BLOCKS, done)
-            timed = sum(b.seconds for b in worker.sample.series[0].blocks)
-            tell(result, "steady state")
+    @property
+    def results(self) -> list[Result]:
+        """The results whose workers have not failed."""
+        return [result for result, worker in self._pairs if worker.sample.failure is None]
 
+    def run_minimum(self) -> None:
+        """Run as many rounds as each trial has: `BLOCKS`, or fewer where they are long."""
+        if len(self._pairs) == 1 and len(self._pairs[0][1].sample.series) == 1:
+            self._run_alone()
+            return
+        while self.rounds < (BLOCKS if max(self._timed) <= MEASURE_SECONDS else FEWEST_BLOCKS):
+            self._round()
 
-def _in_rounds(pairs: Sequence[Pair], rng: random.Random, guarded: Guard, tell: Tell, length: Length) -> None:
-    turn, timed = 0, [0.0] * len(pairs)
-    alone = len(pairs) == 1
-    begun = time.monotonic()
-    wanted: int | None = None
-    for round_number in itertools.count():
-        due = BLOCKS if max(timed) <= MEASURE_SECONDS else FEWEST_BLOCKS
-        if wanted is None and round_number >= due:
-            wanted = round_number if alone else length(round_number, time.monotonic() - begun)
-        if wanted is not None and round_number >= wanted:
-            break
-        for index in rng.sample(range(len(pairs)), len(pairs)):
-            result, worker = pairs[index]
+    def run_until(self, rounds: int) -> None:
+        """Run more rounds until there are so many."""
+        while self.rounds < rounds:
+            self._round()
+
+    def _run_alone(self) -> None:
+        """Order several blocks at a time: nobody waits."""
+        ((result, worker),) = self._pairs
+        with self._launcher.guard(result, worker):
+            worker.resume()  # it is suspended if the other workers of its trial failed
+            blocks = worker.sample.series[0].blocks
+            while len(blocks) < BLOCKS:
+                if len(blocks) >= FEWEST_BLOCKS and sum(b.seconds for b in blocks) > MEASURE_SECONDS:
+                    break
+                worker.run(FEWEST_BLOCKS, len(blocks))
+                self._progress.report(result, "steady state")
+
+    def _round(self) -> None:
+        start = time.monotonic()
+        alone = len(self._pairs) == 1
+        for index in self._rng.sample(range(len(self._pairs)), len(self._pairs)):
+            result, worker = self._pairs[index]
             if worker.sample.failure is not None:
                 continue
-            with guarded(result, worker):
+            with self._launcher.guard(result, worker):
                 worker.resume()
-                timed[index] += worker.turn(turn, lead=not alone)
+                self._timed[index] += worker.turn(self._position, lead=not alone)
                 if not alone:
                     worker.suspend()
-                turn += 1
-        tell(pairs[0][0], "taking turns" if not alone else "steady state")
+                self._position += 1
+        self.rounds += 1
+        self.seconds += time.monotonic() - start
+        self._progress.report(self._pairs[0][0], "steady state" if alone else "interleaving")

@@ -1,98 +1,165 @@
-"""Starting a trial's workers: one by one, so that each start is measured alone, or at once where starts are known.
+"""The launcher starts workers, guards them, and ends those that are left.
 
-TensorFlow's import and Keras' preparations use one core mostly, so on several cores a trial that starts at once is
-there in a fraction of the time. Whoever is ready waits suspended; warming up and measuring are done alone and in turns,
-as ever. Memory decides too: what it does not hold together is measured one after another.
+The workers of a trial start one after another while their starts are measured, and at once when the starts are known:
+TensorFlow's import and Keras' preparations use one core mostly, so several starts fit beside each other. A worker that
+is ready waits suspended. Workers that do not fit into memory together are handed out one by one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
-from bench.machine import gpu
+from bench import registry
+from bench.machine import environment, gpu
 from bench.machine.limits import memory_available, thread_count
-from bench.model.result import Result
-from bench.session.worker_sample import Sampling
+from bench.model.result import Failure, Result
+from bench.session.progress import ProgressReporter
+from bench.session.worker_process import WorkerEnded
+from bench.session.worker_sample import WorkerSample
+from bench.signals import uninterrupted
 
-if TYPE_CHECKING:
-    from bench.session.session import Session
-
-
-def fit(held: float) -> bool:
-    """Whether there is memory for so many bytes more, and a fifth of them for what grows."""
-    return 1.2 * held <= memory_available()
+Pair = tuple[Result, WorkerSample]
+"""A result and the worker that measures for it."""
 
 
-def one_by_one(session: Session, order: Sequence[Result]) -> list[tuple[Result, Sampling]]:
-    """Workers that were started one after another; those that do not fit into memory together are measured right here.
+def fits(size: float) -> bool:
+    """Return whether `size` bytes more fit into memory, with a fifth to spare for what grows."""
+    return 1.2 * size <= memory_available()
+
+
+def may_start_together(results: Sequence[Result]) -> bool:
+    """Return whether workers may start at once.
+
+    They may if all are known to fit into memory and at most one of them chooses kernels on a device.
+    """
+    peaks = [max((s.telemetry.peak_rss_bytes or 0 for s in r.samples if s.telemetry), default=0) for r in results]
+    on_devices = sum(result.spec.backend != "cpu" for result in results)
+    interleaved = all(result.interleaved for result in results)
+    return len(results) > 1 and on_devices <= 1 and interleaved and all(peaks) and fits(sum(peaks))
+
+
+class Launcher:
+    """Owns the workers of a session from their start to their end.
 
     Args:
-        session: that starts and measures them.
-        order: their results.
-
-    Returns:
-        Each result with its worker, suspended, whose turns are to come; without those that ended badly.
+        timeout: Seconds of silence after which a worker counts as hung.
+        progress: Hears of each worker's phases.
+        save: Writes a result whose worker failed.
     """
-    pairs: list[tuple[Result, Sampling]] = []
-    together = len(order) > 1
-    on_gpu = [result for result in order if result.spec.backend == "cuda"]
-    before = gpu.memory() if together and len(on_gpu) > 1 else None
-    largest = 0
-    for index, result in enumerate(order):
-        worker = session.start(result, place=index)
-        if worker is None:
-            continue
-        largest = max(largest, worker.handle.rss()) if together else 0
-        if together and (
-            not fit(largest * (len(order) - 1 - index))
-            or (before and result is on_gpu[0] and not gpu.holds(before, gpu.memory(), len(on_gpu) - 1))
-        ):
-            together = False
-            for each in session.results:
-                each.interleaved = False
-            for pair in pairs:  # those that were started already have their turn before the others begin
-                session.measure([pair])
-            pairs = []
-        if together:
-            worker.suspend()
-            pairs.append((result, worker))
+
+    def __init__(self, timeout: float, progress: ProgressReporter, save: Callable[[Result], object]) -> None:
+        self._timeout = timeout
+        self._progress = progress
+        self._save = save
+        self._load = environment.load()
+        self._workers: list[WorkerSample] = []
+
+    def trial(self, results: Sequence[Result], together: bool) -> Iterator[list[Pair]]:
+        """Start one worker for each result and yield the groups that are to be interleaved.
+
+        Args:
+            results: In the order in which their workers start.
+            together: Whether the workers start at once.
+
+        Yields:
+            Workers that have warmed up. Several are suspended; a single one runs. Workers that ended badly are left
+            out. There is one group, unless memory does not hold all workers at once: then each worker is a group, and
+            ends before the next one starts.
+        """
+        if together and may_start_together(results):
+            yield self._start_together(results)
         else:
-            session.measure([(result, worker)])
-    return pairs
+            yield from self._start_separately(results)
 
+    def start(self, result: Result, start_position: int | None = 0, full: bool = False) -> WorkerSample:
+        """Start a worker; its sample becomes the last of the result's samples.
 
-def may_coincide(order: Sequence[Result]) -> bool:
-    """Whether these may start at once: all are known to fit into memory, and no two would choose kernels on a GPU."""
-    peaks = [max((s.telemetry.peak_rss_bytes or 0 for s in r.samples if s.telemetry), default=0) for r in order]
-    on_devices = sum(result.spec.backend != "cpu" for result in order)
-    interleaved = all(result.interleaved for result in order)
-    return len(order) > 1 and on_devices <= 1 and interleaved and all(peaks) and fit(sum(peaks))
+        Args:
+            result: What the worker measures.
+            start_position: Position in which it starts within its trial, from 0. None if several start at once.
+            full: Whether it runs the whole training instead of blocks.
+        """
+        spec = result.spec
+        backend = registry.backend(spec.backend)
+        variables = {"TF_ENABLE_ONEDNN_OPTS": str(int(spec.onednn)), **backend.environment(spec)}
 
+        def report(phase: str, note: str) -> None:
+            self._progress.report(result, phase, note)
 
-def at_once(session: Session, order: Sequence[Result]) -> list[tuple[Result, Sampling]]:
-    """Workers that have set themselves up beside each other, as many as there are CPUs, and then warmed up alone.
+        with uninterrupted():  # a worker that was started must be one that `abandon` knows
+            worker = WorkerSample(
+                spec, self._progress.trial, variables, self._timeout, report, full, start_position, self._load
+            )
+            self._workers = [*(each for each in self._workers if each.alive), worker]
+            result.samples.append(worker.sample)
+        return worker
 
-    Args:
-        session: that starts them.
-        order: their results.
+    @contextmanager
+    def guard(self, result: Result, worker: WorkerSample) -> Iterator[None]:
+        """Let a worker that ends badly fail its own result only."""
+        try:
+            yield
+        except WorkerEnded as ended:
+            worker.fail(ended.failure)
+            result.failure = ended.failure
+            self._save(result)
 
-    Returns:
-        Each result with its worker, suspended; without those that ended badly.
-    """
-    pairs: list[tuple[Result, Sampling]] = []
-    cpus = thread_count()
-    for first in range(0, len(order), cpus):
-        chunk = [(result, session.begin(result, place=None)) for result in order[first : first + cpus]]
-        for result, worker in chunk:
-            with session.guarded(result, worker):
+    def abandon(self) -> None:
+        """End every worker that is still alive, suspended or not."""
+        for worker in self._workers:
+            if worker.alive:
+                message = "the run was interrupted"
+                worker.fail(Failure(kind="interrupted", message=message, phase=worker.process.phase))
+        self._workers = []
+
+    def _start_separately(self, results: Sequence[Result]) -> Iterator[list[Pair]]:
+        pairs: list[Pair] = []
+        together = len(results) > 1
+        on_gpu = [result for result in results if result.spec.backend == "cuda"]
+        gpu_memory = gpu.memory() if together and len(on_gpu) > 1 else None
+        largest = 0
+        for position, result in enumerate(results):
+            worker = self.start(result, position)
+            with self.guard(result, worker):
                 worker.set_up()
-                worker.suspend()
-        pairs += chunk
-    for result, worker in pairs:
-        if worker.sample.failure is None:
-            with session.guarded(result, worker):
-                worker.resume()
                 worker.warm_up()
+            if worker.sample.failure is not None:
+                continue
+            largest = max(largest, worker.process.rss()) if together else 0
+            if together and (
+                not fits(largest * (len(results) - 1 - position))
+                or (gpu_memory and result is on_gpu[0] and not gpu.holds(gpu_memory, gpu.memory(), len(on_gpu) - 1))
+            ):
+                together = False
+                for each in results:
+                    each.interleaved = False
+                for pair in pairs:  # the workers that wait are measured before another one starts
+                    yield [pair]
+                pairs = []
+            if together:
                 worker.suspend()
-    return [(result, worker) for result, worker in pairs if worker.sample.failure is None]
+                pairs.append((result, worker))
+            else:
+                yield [(result, worker)]
+        if pairs:
+            yield pairs
+
+    def _start_together(self, results: Sequence[Result]) -> list[Pair]:
+        """Set workers up beside each other, as many as there are CPUs; then let each warm up alone."""
+        pairs: list[Pair] = []
+        cpus = thread_count()
+        for first in range(0, len(results), cpus):
+            chunk = [(result, self.start(result, None)) for result in results[first : first + cpus]]
+            for result, worker in chunk:
+                with self.guard(result, worker):
+                    worker.set_up()
+                    worker.suspend()
+            pairs += chunk
+        for result, worker in pairs:
+            if worker.sample.failure is None:
+                with self.guard(result, worker):
+                    worker.resume()
+                    worker.warm_up()
+                    worker.suspend()
+        return [(result, worker) for result, worker in pairs if worker.sample.failure is None]

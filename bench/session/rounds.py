@@ -1,10 +1,10 @@
-"""How long a trial's turns go on: as long as more of them tell more than the next trial would.
+"""How many rounds a trial has: as long as another round tells more than the next trial would.
 
-A ratio varies within a trial, from block to block, and between trials, from process to process. More rounds lessen
-the first, more trials both, but a trial must start its processes first. With s² the variance of a round's ratio, b²
-that between trials, and the seconds that starting and a round take, the error after a given time is least with
-√(start / round · s² / b²) rounds a trial (T. Kalibera, R. Jones: Rigorous benchmarking in reasonable time, 2013). Only
-variances decide, never which side is ahead, so nothing is biased by it.
+A ratio varies within a trial, from block to block, and between trials, from process to process. More rounds reduce the
+first, more trials reduce both, but a trial must start its processes first. Let s² be the variance of one round's ratio,
+b² the variance between trials, and let a start and a round take their seconds. The error after a given time is smallest
+with √(start / round · s² / b²) rounds per trial (T. Kalibera, R. Jones: Rigorous benchmarking in reasonable time,
+2013). Only variances decide, never which side is ahead, so the rule adds no bias.
 """
 
 from __future__ import annotations
@@ -17,31 +17,31 @@ from bench.analyse import stats
 from bench.model.result import Block, Result
 
 SUBSETS = 4
-"""Interleaved parts of a trial's rounds, whose ratios tell what one round's varies by."""
+"""Interleaved subsets of a trial's rounds. Their ratios tell the variance of one round."""
 
 LEAST_BETWEEN = 0.005
-"""What ratios vary by between trials at least, as a share: it can't be told from a few of them."""
+"""Lower bound of the standard deviation between trials, as a share: a few trials cannot tell it."""
 
 
-def rounds(
+def wanted(
     pairs: Iterable[tuple[Result, Result]], done: int, seconds: float, start_seconds: float, trial_seconds: float
 ) -> int:
-    """Rounds that this trial should have.
+    """Return how many rounds this trial should have, at least those that are done.
 
     Args:
-        pairs: which results are compared, this trial's blocks so far among theirs.
-        done: rounds that it had; it never has fewer.
-        seconds: that they took.
-        start_seconds: what it took to start its workers.
-        trial_seconds: what it may take in all, so that there is time for enough trials.
+        pairs: The compared results, with the blocks of this trial so far.
+        done: Rounds that the trial had.
+        seconds: Seconds that they took.
+        start_seconds: Seconds that the start of the workers took.
+        trial_seconds: Seconds that the trial may take in all, so that there is time for enough trials.
     """
     one = seconds / done
-    wanted = max((_wanted(base, other, start_seconds / one) for base, other in pairs), default=0.0)
-    return max(done, math.floor(min(wanted, (trial_seconds - start_seconds) / one)))
+    best = max((_best(baseline, other, start_seconds / one) for baseline, other in pairs), default=0.0)
+    return max(done, math.floor(min(best, (trial_seconds - start_seconds) / one)))
 
 
-def _wanted(base: Result, other: Result, start: float) -> float:
-    """The best number of rounds for one comparison, where starting takes as long as `start` rounds."""
+def _best(base: Result, other: Result, start: float) -> float:
+    """Return the best number of rounds for one comparison if the start takes as long as `start` rounds."""
     first, second = map(stats.process_blocks, (base, other))
     both = [(first[n], second[n]) for n in first if n in second]
     both = [pair for pair in both if min(map(len, pair)) >= 2 * SUBSETS]

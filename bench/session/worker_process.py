@@ -57,7 +57,7 @@ class WorkerEnded(Exception):
         self.failure = failure
 
 
-class Handle:
+class WorkerProcess:
     """One worker process.
 
     Args:
@@ -73,7 +73,7 @@ class Handle:
         self.patience = timeout
         self.phase = "start"
         self.started = datetime.now(timezone.utc)
-        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as the handle
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as this object
         self._scratch = tempfile.TemporaryDirectory(prefix="devbench-", ignore_cleanup_errors=True)
         flags: dict[str, Any] = {}
         if sys.platform == "win32":
@@ -81,7 +81,7 @@ class Handle:
         else:
             flags["start_new_session"] = True
         spawned = time.time()
-        self.process = subprocess.Popen(
+        self.popen = subprocess.Popen(
             system.python("bench.worker.main"),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -96,7 +96,7 @@ class Handle:
         )
         import psutil
 
-        self._ps = psutil.Process(self.process.pid)
+        self._ps = psutil.Process(self.popen.pid)
         self.suspended = False
         self._memory = MemoryWatch()
         self._lines: queue.Queue[bytes | None] = queue.Queue()
@@ -105,21 +105,21 @@ class Handle:
         self.order(Start(spec=spec, spawned=spawned, full=full))
 
     def _read(self) -> None:
-        assert self.process.stdout is not None
-        with self.process.stdout as lines:
+        assert self.popen.stdout is not None
+        with self.popen.stdout as lines:
             for line in lines:
                 self._lines.put(line)
         self._lines.put(None)
 
     def order(self, message: Any) -> None:
         """Sends an order; a worker that is gone is noticed when its next event is asked for."""
-        assert self.process.stdin is not None
+        assert self.popen.stdin is not None
         if isinstance(message, Go | Latency | Trace):
             self.phase = "steps"  # only before and after them does the worker name its phases
             self.patience = self.timeout
         with contextlib.suppress(OSError):
-            self.process.stdin.write(message.model_dump_json().encode() + b"\n")
-            self.process.stdin.flush()
+            self.popen.stdin.write(message.model_dump_json().encode() + b"\n")
+            self.popen.stdin.flush()
 
     def event(self) -> Event:
         """The next event.
@@ -137,7 +137,7 @@ class Handle:
                 break
             except queue.Empty:
                 # A process that the worker started may hold the line open after its death.
-                if self.process.poll() is not None and self._lines.empty():
+                if self.popen.poll() is not None and self._lines.empty():
                     raise WorkerEnded(self._ended()) from None
                 if time.monotonic() >= deadline:
                     raise WorkerEnded(self._hung()) from None
@@ -175,7 +175,7 @@ class Handle:
         """
         if sys.platform != "win32":
             with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(self.process.pid, signal.SIGSTOP if name == "suspend" else signal.SIGCONT)
+                os.killpg(self.popen.pid, signal.SIGSTOP if name == "suspend" else signal.SIGCONT)
             return
         import psutil
 
@@ -211,17 +211,17 @@ class Handle:
                 process.kill()
         if sys.platform != "win32":
             with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(self.process.pid, signal.SIGKILL)  # it leads a group of its own, orphans included
-        self.process.wait()
+                os.killpg(self.popen.pid, signal.SIGKILL)  # it leads a group of its own, orphans included
+        self.popen.wait()
 
     def close(self) -> None:
         """Waits for a worker that is done to end; ends one that is not."""
-        assert self.process.stdin is not None
+        assert self.popen.stdin is not None
         self.resume()
         with contextlib.suppress(OSError):
-            self.process.stdin.close()
+            self.popen.stdin.close()
         try:
-            self.process.wait(timeout=GRACE_SECONDS)
+            self.popen.wait(timeout=GRACE_SECONDS)
         except subprocess.TimeoutExpired:
             self.kill()
         self._reader.join(timeout=GRACE_SECONDS)
@@ -249,9 +249,9 @@ class Handle:
 
     def _hung(self) -> Failure:
         if sys.platform != "win32":
-            self.process.send_signal(signal.SIGUSR1)  # has it write where it is, and end
+            self.popen.send_signal(signal.SIGUSR1)  # has it write where it is, and end
             with contextlib.suppress(subprocess.TimeoutExpired):
-                self.process.wait(timeout=GRACE_SECONDS)
+                self.popen.wait(timeout=GRACE_SECONDS)
         self.kill()
         return Failure(
             kind="hung",
@@ -268,7 +268,7 @@ class Handle:
 
     def _ended(self) -> Failure:
         try:
-            code = self.process.wait(timeout=GRACE_SECONDS)
+            code = self.popen.wait(timeout=GRACE_SECONDS)
         except subprocess.TimeoutExpired:
             self.kill()
             message, hint = "the worker lives, but closed its line to devbench", "Let it close only what it opened."

@@ -16,7 +16,7 @@ from bench.machine.telemetry import Meter
 from bench.model.result import Block, Failure, ProcessSample, Profile, Series
 from bench.model.spec import Spec
 from bench.session.steady_state import WINDOW, settled, stayed
-from bench.session.worker_process import Handle
+from bench.session.worker_process import WorkerProcess
 from bench.worker.protocol import (
     BLOCK_SECONDS,
     Answer,
@@ -44,7 +44,7 @@ LATENCY_STEPS = 100
 LATENCY_SECONDS = 0.8
 
 
-class Sampling:
+class WorkerSample:
     """Conducts one worker and gathers its sample.
 
     Args:
@@ -54,7 +54,7 @@ class Sampling:
         timeout: seconds of silence that count as hung.
         tell: called with the phase and a note whenever the phase changes.
         full: train the whole program instead.
-        place: position in which it is started within its trial; none where several start at once.
+        start_position: position in which it is started within its trial; none where several start at once.
         load_before: the machine's load average before anything of ours ran.
     """
 
@@ -66,16 +66,17 @@ class Sampling:
         timeout: float,
         tell: Callable[[str, str], None],
         full: bool = False,
-        place: int | None = 0,
+        start_position: int | None = 0,
         load_before: float | None = None,
     ) -> None:
         self.spec = spec
         self.tell = tell
         tell("starting", "")
-        self.handle = Handle(spec, environment, timeout, full)
-        self.sample = ProcessSample(trial=trial, place=place, pid=self.handle.process.pid, started=self.handle.started)
+        self.process = WorkerProcess(spec, environment, timeout, full)
+        pid = self.process.popen.pid
+        self.sample = ProcessSample(trial=trial, place=start_position, pid=pid, started=self.process.started)
         self.steps: dict[str, int] = {}
-        self.meter = Meter(self.handle.process.pid, spec.backend, load_before=load_before)
+        self.meter = Meter(pid, spec.backend, load_before=load_before)
         self.alive = True
         self.metering = False
         self.slow = ""  # why it may be silent for minutes, in whichever phase until its first steps are done
@@ -87,7 +88,7 @@ class Sampling:
     def until(self, kind: type[Event]) -> Any:
         """Takes events in until one of this kind comes, which is returned."""
         while True:
-            event = self.handle.event()
+            event = self.process.event()
             self._take(event)
             if isinstance(event, kind):
                 return event
@@ -139,7 +140,7 @@ class Sampling:
         self.tell("steady state", "")
 
     def _calibrate(self, series: Series) -> None:
-        self.handle.order(Go(series=series.name))
+        self.process.order(Go(series=series.name))
         longest = 0
         while True:
             timed: Timed = self.until(Timed)
@@ -155,7 +156,7 @@ class Sampling:
         self.steps[series.name] = max(1, math.ceil(1.1 * BLOCK_SECONDS / usual))
 
     def _block(self, name: str, turn: int, lead: int = 0) -> Block:
-        self.handle.order(Go(series=name, steps=self.steps[name], lead=lead))
+        self.process.order(Go(series=name, steps=self.steps[name], lead=lead))
         return self._timed(name, turn)
 
     def _timed(self, name: str, turn: int) -> Block:
@@ -180,7 +181,7 @@ class Sampling:
     def run(self, blocks: int, turn: int) -> None:
         """Several blocks in a row, for a worker that is alone and need not be asked each time."""
         (series,) = self.sample.series
-        self.handle.order(Go(series=series.name, steps=self.steps[series.name], blocks=blocks))
+        self.process.order(Go(series=series.name, steps=self.steps[series.name], blocks=blocks))
         for index in range(blocks):
             series.blocks.append(self._timed(series.name, turn + index))
 
@@ -188,12 +189,12 @@ class Sampling:
         """Stops the worker while others have their turn; what happens meanwhile is not counted as its own."""
         if self.metering:
             self.meter.pause()
-        self.handle.suspend()
+        self.process.suspend()
 
     def resume(self) -> None:
         """Gives the worker its turn."""
-        if self.handle.suspended:
-            self.handle.resume()
+        if self.process.suspended:
+            self.process.resume()
             if self.metering:
                 self.meter.resume()
 
@@ -211,9 +212,9 @@ class Sampling:
                 series.settled = False
         if latency and not brief:
             self.tell("latency", "")
-            self.handle.order(Latency(steps=LATENCY_STEPS, seconds=LATENCY_SECONDS))
+            self.process.order(Latency(steps=LATENCY_STEPS, seconds=LATENCY_SECONDS))
             self.until(Latencies)
-        self.handle.order(Finish(prove=prove, inspect=inspect, stages=stages, brief=brief, waits=waits))
+        self.process.order(Finish(prove=prove, inspect=inspect, stages=stages, brief=brief, waits=waits))
         self.until(Done)
         self.close()
 
@@ -221,7 +222,7 @@ class Sampling:
         """Has a trace of so many steps written into a folder, and the worker end; returns what the trace says."""
         self._stop_meter()
         self.tell("profile", "")
-        self.handle.order(Trace(folder=str(folder.resolve()), steps=steps))
+        self.process.order(Trace(folder=str(folder.resolve()), steps=steps))
         traced: Traced = self.until(Traced)
         self.close()  # with nobody to ask for more, it ends
         return traced.profile
@@ -235,7 +236,7 @@ class Sampling:
         """Ends the worker; what it measured stays, with the reason why it is not whole."""
         self.sample.failure = failure
         self._stop_meter()
-        self.handle.kill()
+        self.process.kill()
         self.close()
 
     def close(self) -> None:
@@ -243,7 +244,7 @@ class Sampling:
         if self.alive:
             self.alive = False
             self._stop_meter()
-            self.handle.close()
+            self.process.close()
 
     def _stop_meter(self) -> None:
         if self.metering:

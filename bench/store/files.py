@@ -94,6 +94,11 @@ def write(result: Result, folder: Path) -> Path:
     return _put(result, folder / file_name(result))
 
 
+def explanation_file(explanation: Explanation, folder: Path) -> Path:
+    """Return the file of an explanation, in the folder `explanations` beside its results."""
+    return folder / EXPLANATIONS / f"{explanation.id}{SUFFIX}"
+
+
 def write_explanation(found: Explanation, folder: Path) -> Path:
     """Puts an explanation into the folder `explanations` beside the results that it was read from.
 
@@ -103,7 +108,7 @@ def write_explanation(found: Explanation, folder: Path) -> Path:
     Raises:
         OutputError: the folder is gone, full or can't be written.
     """
-    return _put(found, folder / EXPLANATIONS / f"{found.id}{SUFFIX}")
+    return _put(found, explanation_file(found, folder))
 
 
 def explanations(folder: Path) -> dict[str, Explanation]:

@@ -1,8 +1,8 @@
-"""An explanation's runs: the ladder, single changes, and all that helped at once, each in trials of their own."""
+"""The study behind an explanation: the ladder, single what-ifs, and all that helped at once."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
@@ -22,54 +22,50 @@ from bench.errors import Interrupted, NotApplicable, RunFailed, SettingsError
 from bench.model.explanation import Explanation, Gain
 from bench.model.plan import Group, Planned
 from bench.model.result import Result
-from bench.model.run_state import Listener
 from bench.model.spec import LOOPS
+from bench.publish.recorder import Recorder
 from bench.registry.description import Resolved
-from bench.session import stopping
-from bench.session.session import Save, Session
+from bench.session.design import Design, neighbours, with_first
+from bench.session.session import Session
 from bench.study.peaks import peaks_for
 from bench.study.plan import plan
 from bench.study.recommend import Tried, fastest
 from bench.whatif import Program, WhatIf, candidates, combined
 
-PILOTS = {"level": 5, "what-if": 3}
-"""Trials at least: a level's share of the step is judged with its neighbours', a change by itself."""
-
 SECONDS = 300.0
-"""After which no more trials of a part are started, unless `--max-time` says otherwise: they are large."""
+"""Default time limit in seconds of each session of an explanation. Its trials are large."""
+
+LADDER = Design(purpose="level", pairs=neighbours, default_max_time=SECONDS, inspect=True, baseline_only=True)
+"""The design of the ladder. A level's share of the step is judged together with its neighbours'."""
+
+WHAT_IF = Design(purpose="what-if", pairs=with_first, pilot=3, default_max_time=SECONDS)
+"""The design of what-ifs. Each is judged by itself."""
 
 TOGETHER = 4
-"""Changes that take turns with the base in one trial: more workers at once take more memory and longer turns."""
+"""What-ifs that are interleaved with the baseline in one trial. More workers take more memory and longer rounds."""
 
 
 @dataclass
-class Explaining:
+class ExplainStudy:
     """Measures what an explanation of one workload needs.
 
     Args:
-        workload: name or file.
-        settings: of every session; `max_time` is for each.
-        save: writes a result.
-        listener: told of progress.
-        new_id: makes ids.
+        workload: Name or file.
+        settings: The settings of every session. `max_time` limits each of them.
+        recorder: Saves results and hears of progress.
 
     Attributes:
-        found: what is known so far, once a trial of the ladder is measured; where it is interrupted, with what was
-            found until then.
+        results: All results so far.
+        found: What is known so far. None until a trial of the ladder is measured.
     """
 
     workload: str
     settings: RunSettings
-    save: Save
-    listener: Listener
-    new_id: Callable[[], str]
+    recorder: Recorder
     results: list[Result] = field(default_factory=list)
     found: Explanation | None = None
     options: list[WhatIf] = field(default_factory=list)
     tried: list[Tried] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self.settings = stopping.capped(self.settings, SECONDS)
 
     def run(self, with_changes: bool = True) -> Explanation:
         """Ladder, changes, and the changes that help together.
@@ -82,7 +78,7 @@ class Explaining:
             RunFailed: the program as it is could not be measured.
             Interrupted: by a signal; what was measured is on disk.
         """
-        self.id = self.new_id()
+        self.id = self.recorder.new_id()
         base = self._base()
         resolved = registry.resolve(self.workload, base.spec.params, self.settings.worker_timeout)
         if "probes" in resolved.offers:
@@ -92,7 +88,7 @@ class Explaining:
         compiled = self._compiled(base)
         levels, missing = self._levels(base, resolved, compiled)
         try:
-            results = self._session(levels, "level")
+            results = self._session(levels, LADDER)
         except Interrupted:
             with suppress(RunFailed):
                 self._climb(base, self.results[-len(levels) :], missing)
@@ -127,7 +123,7 @@ class Explaining:
         return self.found, measured
 
     def _under_its_roofs(self, lowest: Result, found: Explanation) -> None:
-        peaks = peaks_for(lowest, self.settings, self.save, self.listener, self.new_id)
+        peaks = peaks_for(lowest, self.settings, self.recorder)
         found.roofline = roofline(lowest, peaks) if peaks else None
         if found.roofline is None:
             lacking = "its operations or bytes" if peaks else "the machine's peaks"
@@ -164,7 +160,7 @@ class Explaining:
         """Whether XLA compiles the program as it is; where it decides for itself one process is started to see."""
         if base.spec.xla is not None:
             return base.spec.xla
-        (result,) = self._session([base], "what-if", {"max_processes": 1})
+        (result,) = self._session([base], WHAT_IF, {"max_processes": 1})
         return any(sample.facts.get("jit_compile") for sample in result.samples)
 
     def _ladder(self, base: Planned, measured: Sequence[Result], missing: list[str]) -> Explanation:
@@ -228,18 +224,25 @@ class Explaining:
         return levels, missing
 
     def _session(
-        self, planned: Sequence[Planned], purpose: Any, changed: Mapping[str, Any] = MappingProxyType({})
+        self, planned: Sequence[Planned], design: Design, update: Mapping[str, Any] = MappingProxyType({})
     ) -> list[Result]:
-        group = Group(self.workload, tuple(planned))
-        whole = {} if purpose == "level" else {"profile": None}
-        settings = self.settings.model_copy(update={"full": False, **whole, **changed})
-        confidence = simultaneous(len(self.options)) if purpose == "what-if" else stats.CONFIDENCE
-        session = Session(
-            group, settings, self.save, self.listener, self.new_id, (purpose, self.id), PILOTS[purpose], confidence
-        )
+        """Measure specs as a group.
+
+        Args:
+            planned: The specs, the baseline first.
+            design: How they are measured.
+            update: Settings that differ from the explanation's own.
+        """
+        one_offs = {"full": False} if design is LADDER else {"full": False, "profile": None}
+        settings = self.settings.model_copy(update={**one_offs, **update})
+        design = replace(design, parent=self.id)
+        session = Session(Group(self.workload, tuple(planned)), settings, design, self.recorder)
         self.results += session.results
-        session.run()
-        return session.results
+        return session.run()
+
+    def _what_if_design(self) -> Design:
+        """Return the design of what-ifs, at the level at which all their intervals hold together."""
+        return replace(WHAT_IF, confidence=simultaneous(len(self.options)))
 
     def _changed_base(self, base: Planned, resolved: Resolved, measured: Sequence[Result]) -> Planned:
         """What changes are tried on: a loop that devbench drives, since of a program's own it reaches little.
@@ -258,7 +261,7 @@ class Explaining:
         """Each change by itself; from those of the batch follows, from which batch on a step's fixed cost is small."""
         for start in range(0, len(self.options), TOGETHER):
             chunk = self.options[start : start + TOGETHER]
-            results = self._session([base, *(what_if.apply(base) for what_if in chunk)], "what-if")
+            results = self._session([base, *(what_if.apply(base) for what_if in chunk)], self._what_if_design())
             tried = dict(zip(chunk, results[1:], strict=True))
             self.tried += [Tried(what_if, results[0], result) for what_if, result in tried.items()]
             found = gains(results[0], tried, self.settings.threshold, len(self.options))
@@ -276,6 +279,6 @@ class Explaining:
         if len(best) < 2:
             return None
         all_of_it = combined(list(best.values()))
-        results = self._session([base, all_of_it.apply(base)], "what-if")
+        results = self._session([base, all_of_it.apply(base)], self._what_if_design())
         self.tried.append(Tried(all_of_it, results[0], results[1]))
         return gains(results[0], {all_of_it: results[1]}, self.settings.threshold)[0]

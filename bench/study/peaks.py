@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -14,11 +14,14 @@ from bench.analyse.roofline import fingerprint, peaks_of
 from bench.config.settings import RunSettings
 from bench.model.result import Result
 from bench.model.roofline import Peaks
-from bench.model.run_state import Listener
-from bench.session.session import Save, Session
+from bench.publish.recorder import Recorder
+from bench.session.design import Design
+from bench.session.session import Session
 from bench.study.plan import plan
 
 TRIALS = 3
+
+PEAKS = Design(purpose="peaks", pilot=TRIALS, default_max_time=300.0)
 
 KEPT_SECONDS = 7 * 24 * 3600.0
 """After which they are measured again: the week they were measured in may have been a bad one."""
@@ -27,17 +30,13 @@ GPU_PARAMS = {"n": "8192", "memory_bytes": str(2**30)}
 """Matrices and arrays that are large enough to keep a GPU busy."""
 
 
-def peaks_for(
-    result: Result, settings: RunSettings, save: Save, listener: Listener, new_id: Callable[[], str]
-) -> Peaks | None:
-    """The peaks of the machine that a result comes from, which must be this one; none where they can't be measured.
+def peaks_for(result: Result, settings: RunSettings, recorder: Recorder) -> Peaks | None:
+    """Return the peaks of this machine, where the result was measured. None if they cannot be measured.
 
     Args:
-        result: whose machine, device, threads and TensorFlow are meant.
-        settings: of the run; the workload's own parameters are left out.
-        save: writes the peaks' own result.
-        listener: told of progress.
-        new_id: makes its id.
+        result: Its device, threads and TensorFlow are meant.
+        settings: The settings of the run, without the workload's own parameters.
+        recorder: Saves the result of the peaks.
     """
     kept = cache() / f"peaks-{fingerprint(result)}.json"
     with suppress(OSError, ValidationError):
@@ -52,7 +51,7 @@ def peaks_for(
     }  # fmt: skip
     asked = settings.model_copy(update=changed)
     (group,) = plan(["peaks"], asked)
-    session = Session(group, asked, save, listener, new_id, ("peaks", result.part_of), TRIALS)
+    session = Session(group, asked, replace(PEAKS, parent=result.part_of), recorder)
     session.run()
     found = peaks_of(session.results[0])
     if found is not None:

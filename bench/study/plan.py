@@ -1,12 +1,12 @@
-"""From settings to specs: what is asked for becomes what will run, or a clear reason why it can't.
+"""The plan of a run: from settings to groups of specs, or a clear reason why something cannot run.
 
-Everything that can be found wrong is found here, before anything is measured: names, parameters, loops,
-data, and the backends' devices. The specs of one workload form a group, whose workers take turns.
+Everything that can be wrong is found here, before anything is measured: names, parameters, loops, data, and the
+backends' devices. The specs of one workload form a group. Their workers are interleaved.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,44 +19,59 @@ from bench.model.plan import Group, Planned
 from bench.model.spec import LOOPS, Data, Loop, Spec, Threads
 
 
-def plan(
-    workloads: Sequence[str | Path],
-    settings: RunSettings,
-    absent: Callable[[Group, DeviceAbsent], None] = lambda group, error: None,
-    swept: Collection[str] = (),
-) -> list[Group]:
-    """What will run.
+def plan(workloads: Sequence[str | Path], settings: RunSettings, swept: Collection[str] = ()) -> list[Group]:
+    """Return the groups that will run, once their devices are known to be there.
 
     Args:
-        workloads: names, or paths of files.
-        settings: all of them.
-        absent: told of the specs whose device is not there, before that is raised.
-        swept: parameters that have other values in other plans; they choose instead of the cases that set them, so
-            that no case is measured at the one value that it has.
+        workloads: Names, or paths of files.
+        settings: All settings.
+        swept: Parameters that have other values in other plans. They choose instead of the cases that set them, so
+            that no case is measured at its one value.
 
     Raises:
-        UsageError: a name, parameter, loop or data set that can't be; nothing was measured.
-        DeviceAbsent: a backend's device is not there.
+        UsageError: A name, parameter, loop or data set is wrong. Nothing was measured.
+        DeviceAbsent: A backend's device is absent.
     """
+    planned = groups(workloads, settings, swept)
+    require_devices(settings)
+    return planned
+
+
+def groups(workloads: Sequence[str | Path], settings: RunSettings, swept: Collection[str] = ()) -> list[Group]:
+    """Return the groups that were asked for, whether or not their devices are there; otherwise like `plan`."""
     if not workloads:
         raise UnknownName("workload", "", registry.names(), "Name at least one.")
     for loop in settings.loop:
         if loop not in LOOPS:
             raise UnknownName("loop", loop, LOOPS)
-    backends = {name: registry.backend(name) for name in settings.backend}
-    every = varied(settings)
+    for name in settings.backend:
+        registry.backend(name)
+    variants = varied(settings)
     swept = [*swept, *settings.vary]
-    groups = [_group(str(workload), every, swept) for workload in workloads]
-    if settings.compare:
-        groups = [_together(groups)]
-    for name, backend in backends.items():
+    planned = [_group(str(workload), variants, swept) for workload in workloads]
+    return [_together(planned)] if settings.compare else planned
+
+
+def require_devices(settings: RunSettings) -> None:
+    """Raise if the device of a backend is absent.
+
+    Raises:
+        DeviceAbsent: The hint says how to get it.
+    """
+    for name in settings.backend:
+        registry.backend(name).require()
+
+
+def without_device(planned: Sequence[Group], settings: RunSettings) -> list[Group]:
+    """Return the groups with only the specs of the first backend whose device is absent."""
+    for name in settings.backend:
         try:
-            backend.require()
-        except DeviceAbsent as error:
-            for group in groups:
-                absent(replace(group, planned=tuple(p for p in group.planned if p.spec.backend == name)), error)
-            raise
-    return groups
+            registry.backend(name).require()
+        except DeviceAbsent:
+            return [
+                replace(group, planned=tuple(p for p in group.planned if p.spec.backend == name)) for group in planned
+            ]
+    return []
 
 
 def _together(groups: Sequence[Group]) -> Group:

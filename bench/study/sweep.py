@@ -10,8 +10,8 @@ from __future__ import annotations
 import itertools
 import math
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
@@ -20,14 +20,15 @@ from bench.config.settings import RunSettings
 from bench.config.syntax import axis
 from bench.errors import DataError, NotApplicable, SettingsError, UsageError
 from bench.model.result import Result, Swept
-from bench.model.run_state import Listener
 from bench.model.sweep import Sweep
+from bench.publish.recorder import Recorder
 from bench.session import stopping
-from bench.session.session import Save, Session
+from bench.session.design import Design
+from bench.session.session import Session
 from bench.study.plan import plan
 
-PILOT = 3
-"""Trials of a point: its neighbours tell of it too."""
+POINT = Design(purpose="sweep", pilot=3)
+"""A point needs fewer trials, since its neighbours tell of it too."""
 
 CLOSE = 1.1
 """Neighbours nearer than this factor need no point between them; of 0 a neighbour within a tenth of the axis."""
@@ -42,23 +43,19 @@ SECONDS = 900.0
 
 
 @dataclass
-class Sweeping:
+class SweepStudy:
     """Measures points until there are enough.
 
     Args:
         workload: name or file.
         settings: of every point; `param` holds the ranges and the fixed parameters.
-        save: writes a result.
-        listener: told of progress.
-        new_id: makes ids.
+        recorder: saves results and hears of progress.
         point_time: seconds after which no more trials of a point are started; the whole sweep has `max_time`.
     """
 
     workload: str
     settings: RunSettings
-    save: Save
-    listener: Listener
-    new_id: Callable[[], str]
+    recorder: Recorder
     point_time: float
     results: list[Result] = field(default_factory=list)
     ended: list[tuple[Mapping[str, str], str]] = field(default_factory=list)
@@ -71,10 +68,10 @@ class Sweeping:
             raise SettingsError("a sweep has no --vary", "Sweep it: --param batch=1..4096 is the range of a parameter.")
         if self.settings.profile is not None:
             raise SettingsError("a sweep has no profile", "Trace one of its points: `devbench run … --profile DIR`.")
-        self.settings = stopping.capped(self.settings, SECONDS)
+        self.settings = stopping.limited(self.settings, SECONDS)
         self.axes = axes_of(self.settings.param)
         self.fixed = {name: value for name, value in self.settings.param.items() if name not in self.axes}
-        self.id = self.new_id()
+        self.id = self.recorder.new_id()
         self.begun = time.monotonic()
         self.integral = all(value.lstrip("-").isdigit() for values in self.axes.values() for value in values)
 
@@ -115,7 +112,7 @@ class Sweeping:
             for each in self.results:
                 if each.group == self.results[-1].group:
                     each.swept = Swept(axes=list(self.axes), cut_short=why)
-                    self.save(each)
+                    self.recorder.save(each)
 
     def _grid(self) -> Any:
         for values in itertools.product(*self.axes.values()):
@@ -146,7 +143,7 @@ class Sweeping:
                 raise
             self.cut_short(f"{_said(point)} can't be: {error.message}")
             return False
-        session = Session(group, settings, self.save, self.listener, self.new_id, ("sweep", self.id), PILOT)
+        session = Session(group, settings, replace(POINT, parent=self.id), self.recorder)
         for each in session.results:
             each.swept = Swept(axes=list(self.axes))
         self.results += session.results

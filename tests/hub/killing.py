@@ -18,8 +18,7 @@ from bench.config.settings import load
 from bench.errors import DevbenchError
 from bench.model.result import Stop
 from bench.publish.hub import client, reporter
-from bench.publish.hub.reporter import attached
-from bench.store import files
+from bench.publish.recorder import Recorder
 
 FORKS: Any = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload(
@@ -57,15 +56,15 @@ def measure(folder: str, hub: str) -> None:
     begun = len(list(path.glob("*.json")))
     found = explanation(ladder_results())
     for first in itertools.count(begun, EACH):
-        with attached(settings, "cifar", lambda _: None, files.new_id, lambda _: None) as link:
+        link = Recorder(settings)
+        with link.reporting("cifar"):
             for n in range(first, first + EACH):
                 name = f"{n:05d}-{os.getpid()}"
                 link.save(measured(name, BODY[:3], status="partial", stop=None))
                 link.save(measured(name, BODY, stop=Stop(reason="target", trials=20)))
             for label in ("begun", "whole"):
                 why = found.model_copy(update={"id": f"why-{name}", "label": label})
-                with link.writing(path / files.EXPLANATIONS / f"{why.id}{files.SUFFIX}"):
-                    files.write_explanation(why, path)
+                link.save_explanation(why)
 
 
 def push(folder: str, hub: str) -> None:
@@ -79,7 +78,7 @@ def push(folder: str, hub: str) -> None:
 def finish(folder: str, hub: str) -> None:
     """Delivers what waits, as the next run does."""
     os.environ["DEVBENCH_HUB_TOKEN"] = TOKEN
-    with attached(load(hub=hub, output=Path(folder)), "last", lambda _: None, files.new_id, _complain):
+    with Recorder(load(hub=hub, output=Path(folder)), warn=_complain).reporting("last"):
         pass
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,8 @@ from bench.model.run_state import Estimate, Progress, RunState
 from bench.publish.hub.client import BRIEF, PATIENT, Away, Busy, Client, Refused, token
 from bench.publish.hub.delivery import deliveries
 from bench.publish.hub.outbox import Spool
-from bench.publish.hub.reporter import Sender, attached
+from bench.publish.hub.reporter import Reporter
+from bench.publish.recorder import Recorder
 from bench.store import files
 
 pytestmark = pytest.mark.once
@@ -49,10 +51,13 @@ def known(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bench.publish.hub.client.BACKOFF", 0.01)
 
 
-def linked(folder: Path, hub: str, told: list[str], **given: Any) -> Any:
+@contextmanager
+def linked(folder: Path, hub: str, told: list[str], **given: Any) -> Iterator[Recorder]:
     settings = load(hub=hub, output=folder, **given)
     files.prepare(folder)
-    return attached(settings, "cifar", lambda _: None, files.namer(settings.run_id), told.append)
+    recorder = Recorder(settings, warn=told.append)
+    with recorder.reporting("cifar"):
+        yield recorder
 
 
 def change(spool: Spool, result: Result) -> None:
@@ -86,9 +91,7 @@ def test_a_run_tells_of_its_start_its_results_and_its_end(hub: Served, tmp_path:
 def test_a_folder_of_results_may_have_any_name(hub: Served, tmp_path: Path, name: str) -> None:
     with linked(tmp_path / name, hub.url, []) as link:
         link.save(measured("1", [0.1], stop=DONE))
-        found = explanation(ladder_results())
-        with link.writing(tmp_path / name / files.EXPLANATIONS / f"{found.id}{files.SUFFIX}"):
-            files.write_explanation(found, tmp_path / name)
+        link.save_explanation(explanation(ladder_results()))
     assert ids(hub) == ["1"]
     assert len(hub.get("/api/v1/explanations")["explanations"]) == 1
     assert Spool(tmp_path / name, hub.url).waiting() == []
@@ -146,11 +149,12 @@ def test_a_run_that_is_interrupted_waits_for_no_hub_that_never_answers(
 
 
 @pytest.mark.usefixtures("known")
-def test_a_run_that_ends_itself_when_it_is_interrupted_is_told_as_that(hub: Served, tmp_path: Path) -> None:
-    with linked(tmp_path, hub.url, [], run_id="job-0") as link:
-        link.state = ("interrupted", "ended by SIGTERM")
+def test_an_interrupted_run_is_reported_as_interrupted(hub: Served, tmp_path: Path) -> None:
+    stop = Interrupted(signal.SIGTERM)
+    with pytest.raises(Interrupted), linked(tmp_path, hub.url, [], run_id="job-0"):
+        raise stop
     ended = hub.get("/api/v1/runs/job-0")
-    assert (ended["state"], ended["run"]["reason"]) == ("interrupted", "ended by SIGTERM")
+    assert (ended["state"], ended["run"]["reason"]) == ("interrupted", stop.message)
 
 
 def test_a_note_of_a_process_that_is_gone_is_not_taken_for_anothers_of_its_number(tmp_path: Path) -> None:
@@ -192,9 +196,9 @@ def test_a_file_that_its_writer_was_killed_before_writing_is_not_missed_and_one_
 def test_the_heartbeat_carries_progress(hub: Served, tmp_path: Path) -> None:
     client = Client(hub.url, TOKEN)
     run = RunState(id="r", state="running", title="cifar", started=STARTED, devbench="0.1.0")
-    sender = Sender(client, Spool(tmp_path, hub.url), run, lambda _: None, every=0.05)
+    sender = Reporter(client, Spool(tmp_path, hub.url), run, lambda _: None, every=0.05)
     sender.start()
-    sender.progressed(Progress("cifar on cpu", "steady state", trial=4, estimates=(Estimate("cifar", 0.1, 0.02),)))
+    sender.progress(Progress("cifar on cpu", "steady state", trial=4, estimates=(Estimate("cifar", 0.1, 0.02),)))
     while (now := hub.get("/api/v1/runs/r")["run"]["now"]) is None:
         pass
     assert (now["phase"], now["trial"], now["known"][0]["step_seconds"]) == ("steady state", 4, 0.1)
@@ -462,7 +466,7 @@ def test_the_heartbeat_goes_on_while_what_waits_is_delivered(
     spool = Spool(tmp_path, hub.url)
     spool.prepare()
     run = RunState(id="r", state="running", title="cifar", started=STARTED, devbench="0.1.0")
-    sender = Sender(Client(hub.url, TOKEN), spool, run, lambda _: None, every=0.02)
+    sender = Reporter(Client(hub.url, TOKEN), spool, run, lambda _: None, every=0.02)
     monkeypatch.setattr(Client, "put", slow)
     if late:
         sender.start()

@@ -11,10 +11,10 @@ from commandline import BRIEF, devbench
 from measuring import SECONDS
 
 from bench.config.settings import load
+from bench.publish.recorder import Recorder
 from bench.store import files
-from bench.study import explain
-from bench.study import peaks as roofs
-from bench.study.explain import Explaining
+from bench.study import explain, peaks
+from bench.study.explain import ExplainStudy
 from bench.whatif import Program, WhatIf, candidates, program_changes
 
 USERFILES = Path(__file__).parent / "userfiles_explain"
@@ -22,7 +22,7 @@ FITS = str(USERFILES / "fits_dataset.py")
 pytestmark = pytest.mark.timeout(SECONDS)
 
 
-def explaining(folder: Path, file: str, trials: int, loops: tuple[str, ...], names: Collection[str]) -> Explaining:
+def explaining(folder: Path, file: str, trials: int, loops: tuple[str, ...], names: Collection[str]) -> ExplainStudy:
     """An explanation of so many trials, on few levels, with some of the changes, all in one trial."""
     settings = load(max_processes=str(trials), backend="cpu", output=str(folder / "results"))
     files.prepare(settings.output)
@@ -35,23 +35,21 @@ def explaining(folder: Path, file: str, trials: int, loops: tuple[str, ...], nam
         patched.setattr(explain, "LOOPS", loops)
         patched.setattr(explain, "TOGETHER", 16)
         patched.setattr(explain, "candidates", some)
-        patched.setattr(roofs, "TRIALS", 1)
-        made = Explaining(
-            file, settings, lambda r: files.write(r, settings.output), lambda progress: None, files.new_id
-        )
+        patched.setattr(peaks, "TRIALS", 1)
+        made = ExplainStudy(file, settings, Recorder(settings))
         made.run()
     return made
 
 
 @pytest.fixture(scope="module")
-def explained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Explaining, Path]:
+def explained(tmp_path_factory: pytest.TempPathFactory) -> tuple[ExplainStudy, Path]:
     """The changes that no other test makes."""
     folder = tmp_path_factory.mktemp("changes")
     return explaining(folder, FITS, 1, ("as-written", "fit"), {*program_changes(), "batch", "xla"}), folder
 
 
 @pytest.mark.once
-def test_every_change_that_makes_sense_is_tried_and_none_fails(explained: tuple[Explaining, Path]) -> None:
+def test_every_change_that_makes_sense_is_tried_and_none_fails(explained: tuple[ExplainStudy, Path]) -> None:
     found = explained[0].found
     assert found is not None
     assert {gain.option: gain.failure for gain in found.gains if gain.failure} == {}
@@ -64,17 +62,17 @@ def test_every_change_that_makes_sense_is_tried_and_none_fails(explained: tuple[
 
 
 @pytest.mark.once
-def test_the_machines_peaks_are_measured_once_and_kept(explained: tuple[Explaining, Path]) -> None:
+def test_the_machines_peaks_are_measured_once_and_kept(explained: tuple[ExplainStudy, Path]) -> None:
     made, folder = explained
     assert made.found is not None
     roofline = made.found.roofline
     assert roofline is not None
     assert roofline.compute_roof > roofline.attained > 0
     assert roofline.bytes > 8 * 4 * 32
-    (peaks,) = [each for each in files.results(folder / "results") if each.purpose == "peaks"]
+    (result,) = [each for each in files.results(folder / "results") if each.purpose == "peaks"]
     kept = list((folder / "cache" / "devbench").glob("peaks-*.json"))
     assert len(kept) == 1
-    assert peaks.status == "complete"
+    assert result.status == "complete"
     assert {each.part_of for each in files.results(folder / "results")} == {made.found.id}
 
 

@@ -13,8 +13,10 @@ import pytest
 from measuring import own
 
 import bench
+from bench import api
 from bench.model.run_state import Progress
-from bench.session import launch, session, stopping
+from bench.session import launch, stopping
+from bench.session.design import Design
 from bench.store import files
 
 pytestmark = pytest.mark.once
@@ -36,7 +38,7 @@ def test_where_memory_is_short_whole_processes_interleave_and_the_result_says_so
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(launch, "memory_available", lambda: 0)
-    results = bench.run([own("step_inputs")], loop="step,resident", max_processes=1, output=tmp_path)
+    results = bench.run([own("step_inputs")], loop="step,resident", max_processes=1, output=tmp_path).results
     assert [(each.status, each.interleaved) for each in results] == [("complete", False)] * 2
     for each in results:
         assert "turns" in [warned.key for warned in each.warnings]
@@ -47,8 +49,8 @@ def test_where_memory_is_short_whole_processes_interleave_and_the_result_says_so
 def test_once_the_starts_are_known_workers_start_at_once_and_only_their_steps_count(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(session, "PHASED", 1)
-    results = bench.run([own("step_data")], loop="step,resident", max_processes=2, output=tmp_path)
+    monkeypatch.setattr(api, "run_design", lambda group: Design(fit_pilot=True))
+    results = bench.run([own("step_data")], loop="step,resident", max_processes=2, output=tmp_path).results
     for each in results:
         assert each.status == "complete"
         assert each.interleaved
@@ -77,8 +79,8 @@ def test_where_time_is_short_only_the_first_trials_starts_are_measured_so_that_i
         asked.append(seconds)
         return False
 
-    monkeypatch.setattr(stopping, "roomy", short)
-    results = bench.run([own("step_data")], loop="step,resident", max_processes=3, output=tmp_path)
+    monkeypatch.setattr(stopping, "has_time_for_pilot", short)
+    results = bench.run([own("step_data")], loop="step,resident", max_processes=3, output=tmp_path).results
     assert max(Counter(asked).values()) == 2  # the first trial's seconds, before the second and before the third
     for each in results:
         places = [sample.place for sample in each.samples]
@@ -89,7 +91,7 @@ def test_where_time_is_short_only_the_first_trials_starts_are_measured_so_that_i
 def test_whoever_asks_for_a_run_never_imports_tensorflow(tmp_path: Path) -> None:
     asks = f"""
 import json, sys, bench
-(found,) = bench.run([{own("step_inputs")!r}], max_processes=1, output={str(tmp_path)!r})
+(found,) = bench.run([{own("step_inputs")!r}], max_processes=1, output={str(tmp_path)!r}).results
 print(json.dumps([found.status, sorted({{"tensorflow", "keras"}} & set(sys.modules))]))
 """
     done = subprocess.run([sys.executable, "-c", asks], capture_output=True, text=True, timeout=800, check=False)

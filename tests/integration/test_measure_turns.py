@@ -17,7 +17,7 @@ from measuring import ONCE, own
 from bench import registry
 from bench.analyse.explain.findings import findings
 from bench.config.settings import load
-from bench.session.worker_process import Handle
+from bench.session.worker_process import WorkerProcess
 from bench.store import files
 from bench.study.plan import plan
 from bench.worker.protocol import Go, Ready, Timed
@@ -26,10 +26,10 @@ pytestmark = pytest.mark.once
 
 
 @contextmanager
-def worker(path: str) -> Iterator[Handle]:
+def worker(path: str) -> Iterator[WorkerProcess]:
     """A worker that is set up."""
     ((one,),) = [group.planned for group in plan([path], load(loop="step"))]
-    handle = Handle(one.spec, registry.backend("cpu").environment(one.spec), timeout=120)
+    handle = WorkerProcess(one.spec, registry.backend("cpu").environment(one.spec), timeout=120)
     try:
         until(handle, Ready)
         yield handle
@@ -38,22 +38,22 @@ def worker(path: str) -> Iterator[Handle]:
         handle.close()
 
 
-def until(handle: Handle, kind: type[Ready] | type[Timed]) -> None:
+def until(handle: WorkerProcess, kind: type[Ready] | type[Timed]) -> None:
     while not isinstance(handle.event(), kind):
         pass
 
 
-def block(handle: Handle) -> None:
+def block(handle: WorkerProcess) -> None:
     """One block of steps, from the order to its end."""
     handle.order(Go(steps=30))
     until(handle, Timed)
 
 
-def stop(handle: Handle) -> None:
+def stop(handle: WorkerProcess) -> None:
     """Suspends a worker, and waits until all its threads have seen it."""
     handle.suspend()
-    tasks = Path(f"/proc/{handle.process.pid}/task")
-    looks = (_all_stopped(tasks, handle.process.pid) for _ in range(20_000))
+    tasks = Path(f"/proc/{handle.popen.pid}/task")
+    looks = (_all_stopped(tasks, handle.popen.pid) for _ in range(20_000))
     assert any(looks)
 
 
@@ -68,12 +68,12 @@ def _all_stopped(tasks: Path, pid: int) -> bool:
     return set(states) == {"T"}
 
 
-def cpu_seconds(handle: Handle) -> float:
-    times = psutil.Process(handle.process.pid).cpu_times()
+def cpu_seconds(handle: WorkerProcess) -> float:
+    times = psutil.Process(handle.popen.pid).cpu_times()
     return times.user + times.system
 
 
-def works_during_blocks_of(other: Handle, one: Handle) -> bool:
+def works_during_blocks_of(other: WorkerProcess, one: WorkerProcess) -> bool:
     """Whether one uses CPU time while other has blocks, which can be shorter than a tick of that clock."""
     before = cpu_seconds(one)
     for _ in range(200):

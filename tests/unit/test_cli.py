@@ -15,7 +15,8 @@ from synthetic import killed, result
 from typer.testing import CliRunner
 
 import bench
-from bench import registry
+from bench import api, registry
+from bench.analyse.outcome import Outcome
 from bench.cli import doctor, run
 from bench.cli.app import COMMANDS, app
 from bench.config.settings import RunSettings, option, variable
@@ -144,7 +145,7 @@ def test_a_variable_that_is_nearly_a_setting_is_warned_of(tmp_path: Path) -> Non
 
 def test_a_fault_of_our_own_is_one_sentence_and_says_how_to_see_where(tmp_path: Path) -> None:
     (tmp_path / "sitecustomize.py").write_text(
-        "import bench\ndef run(*a, **k): raise RuntimeError('planted')\nbench.run = run\n", encoding="utf-8"
+        "from bench import api\ndef run(*a, **k): raise RuntimeError('planted')\napi.run = run\n", encoding="utf-8"
     )
     path = os.pathsep.join([str(tmp_path), str(ROOT)])
     done = devbench("run", "cifar", cwd=tmp_path, PYTHONPATH=path)
@@ -292,12 +293,12 @@ def test_the_exit_code_follows_from_how_results_failed(kinds: list[str], code: i
 def finish(monkeypatch: pytest.MonkeyPatch, outcome: list[Result] | DevbenchError, *words: str) -> Any:
     """Ends `devbench run` with this outcome of measuring, which has tests of its own."""
 
-    def measured(*_: object, **__: object) -> list[Result]:
+    def measured(*_: object, **__: object) -> Outcome:
         if isinstance(outcome, DevbenchError):
             raise outcome
-        return outcome
+        return Outcome.of(outcome, 0.02)
 
-    monkeypatch.setattr(bench, "run", measured)
+    monkeypatch.setattr(api, "run", measured)
     monkeypatch.setattr(sys, "argv", ["devbench", *words])
     return CliRunner().invoke(app, list(words))
 

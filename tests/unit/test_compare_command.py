@@ -12,6 +12,7 @@ from test_analyse_compare import NOISE, measured
 from typer import Exit
 from typer.testing import CliRunner, Result
 
+from bench.analyse.outcome import Outcome
 from bench.cli import run
 from bench.cli.app import app
 from bench.config.settings import load
@@ -193,7 +194,7 @@ def test_a_runs_document_holds_the_matrix_that_its_table_prints_without_what_fai
     group = [measured([0.01 * each * n for n in NOISE], name=str(each), params={"batch": each}) for each in (1, 2, 4)]
     broken = measured([], name="8", backend="cuda", status="failed", failure=Failure(kind="error", message="it broke"))
     with pytest.raises(Exit):
-        run._tell([*group, broken], None, load(json=True, output=str(tmp_path)))
+        run._show(Outcome.of([*group, broken], 0.02), None, load(json=True, output=str(tmp_path)))
     (matrix,) = json.loads(capsys.readouterr().out)["matrices"]
     assert [each["id"] for each in matrix["results"]] == ["1", "2", "4"]
     assert [[cell and round(cell["ratio"]["value"], 3) for cell in row] for row in matrix["rows"]] == [

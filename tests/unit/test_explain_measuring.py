@@ -13,12 +13,14 @@ from test_analyse_compare import sample
 from bench.config.settings import RunSettings, load
 from bench.errors import Interrupted
 from bench.model.spec import Spec
+from bench.publish.recorder import Recorder
 from bench.render.terminal import explanation
 from bench.session import one_off
 from bench.session import session as sessions
+from bench.session.design import Design
 from bench.session.session import Session
 from bench.study import explain
-from bench.study.explain import TOGETHER, Explaining
+from bench.study.explain import LADDER, TOGETHER, ExplainStudy
 from bench.study.plan import plan
 
 pytestmark = pytest.mark.once
@@ -72,10 +74,11 @@ class Fake:
             made = result(spec.key, str(len(Fake.begun)), samples=samples)
             self.results.append(made.model_copy(update={"spec": spec, "key": spec.key}))
 
-    def run(self) -> None:
+    def run(self) -> list[Any]:
         """Is done."""
         if len(Fake.begun) > Fake.whole:
             raise Interrupted(signal.SIGINT)
+        return self.results
 
 
 @pytest.fixture
@@ -86,11 +89,10 @@ def faked(monkeypatch: pytest.MonkeyPatch) -> type[Fake]:
     return Fake
 
 
-def explaining(workload: str = "tabular", **asked: Any) -> Explaining:
+def explaining(workload: str = "tabular", **asked: Any) -> ExplainStudy:
     given = {"loop": "step", **({"case": "small"} if workload == "tabular" else {}), **asked}
-    names = (str(number) for number in range(99))
     settings = load(backend="cpu", data="sample", **given)
-    return Explaining(workload, settings, lambda r: Path(r.id), lambda p: None, lambda: next(names))
+    return ExplainStudy(workload, settings, Recorder(settings))
 
 
 @pytest.mark.parametrize(
@@ -191,16 +193,23 @@ def test_an_explanation_trains_nothing_to_its_end_and_says_so(faked: type[Fake])
     assert not any("--full" in each for each in explaining().run().caveats)
 
 
-@pytest.mark.parametrize(("purpose", "loops"), [("level", ["step"]), ("run", ["step", "resident"])])
+@pytest.mark.parametrize(("design", "loops"), [(LADDER, ["step"]), (Design(), ["step", "resident"])])
 def test_of_a_ladder_only_the_program_as_it_is_has_more_processes(
-    purpose: Any, loops: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    design: Design, loops: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     done: list[tuple[str, str]] = []
-    monkeypatch.setattr(one_off, "train", lambda session, result: done.append(("train", result.spec.loop)))
-    monkeypatch.setattr(one_off, "profile", lambda session, result, folder: done.append(("profile", result.spec.loop)))
-    monkeypatch.setattr(sessions.Session, "_trials", lambda session: "target")
-    asked = load(case="small", backend="cpu", data="sample", loop="step,resident", full=True, profile=str(tmp_path))
+    monkeypatch.setattr(one_off, "train", lambda launcher, result: done.append(("train", result.spec.loop)))
+    monkeypatch.setattr(one_off, "profile", lambda launcher, result, folder: done.append(("profile", result.spec.loop)))
+    monkeypatch.setattr(sessions.Session, "_run_trials", lambda session: "target")
+    asked = load(
+        case="small",
+        backend="cpu",
+        data="sample",
+        loop="step,resident",
+        full=True,
+        profile=str(tmp_path),
+        output=tmp_path,
+    )
     (group,) = plan(["tabular"], asked)
-    names = (str(number) for number in range(99))
-    Session(group, asked, lambda r: Path(r.id), lambda p: None, lambda: next(names), (purpose, "why")).run()
+    Session(group, asked, design, Recorder(asked)).run()
     assert sorted(done) == sorted((what, loop) for what in ("train", "profile") for loop in loops)

@@ -1,4 +1,4 @@
-"""Signals while something is measured: one exception, kept away from what has to be whole."""
+"""Signals while something is measured: one exception, kept away from what has to be uninterrupted."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from bench.errors import Interrupted
-from bench.signals import interruptible, whole
+from bench.signals import interruptible, uninterrupted
 
 
 @pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
@@ -35,13 +35,13 @@ def test_a_signal_becomes_an_exception_with_the_exit_code_of_shells_and_those_af
     assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before
 
 
-def test_what_has_to_be_whole_is_finished_before_the_exception_comes() -> None:
+def test_what_has_to_be_uninterrupted_is_finished_before_the_exception_comes() -> None:
     done: list[str] = []
 
     def work() -> None:
         with interruptible():
-            with whole():
-                with whole():
+            with uninterrupted():
+                with uninterrupted():
                     signal.raise_signal(signal.SIGINT)
                     done.append("inner")
                 done.append("outer")
@@ -52,9 +52,9 @@ def test_what_has_to_be_whole_is_finished_before_the_exception_comes() -> None:
     assert done == ["inner", "outer"]
 
 
-def test_an_error_in_what_has_to_be_whole_does_not_lose_the_signal() -> None:
+def test_an_error_in_what_has_to_be_uninterrupted_does_not_lose_the_signal() -> None:
     def work() -> None:
-        with interruptible(), whole():
+        with interruptible(), uninterrupted():
             signal.raise_signal(signal.SIGTERM)
             raise OSError("no more processes")
 
@@ -68,7 +68,7 @@ def test_outside_the_main_thread_nothing_changes() -> None:
     before, seen = signal.getsignal(signal.SIGINT), []
 
     def work() -> None:
-        with interruptible(), whole():
+        with interruptible(), uninterrupted():
             seen.append(signal.getsignal(signal.SIGINT))
 
     thread = threading.Thread(target=work)

@@ -9,7 +9,7 @@ import pytest
 from synthetic import MOMENT, result
 
 from bench.model.result import Block, ProcessSample, Result, Series
-from bench.session.rounds import rounds
+from bench.session.rounds import wanted
 
 pytestmark = pytest.mark.once
 
@@ -42,7 +42,7 @@ def pair(levels: Sequence[float], noise: float) -> tuple[Result, Result]:
 
 def asked(both: tuple[Result, Result], trial_seconds: float = 1000.0) -> int:
     """Rounds after twenty of 0.2 s each, where starting took 8 s."""
-    return rounds([both], 20, 4.0, 8.0, trial_seconds)
+    return wanted([both], 20, 4.0, 8.0, trial_seconds)
 
 
 def test_steady_blocks_are_due_no_more_rounds() -> None:
@@ -65,7 +65,7 @@ def test_no_trial_takes_the_time_of_others() -> None:
 
 def test_what_has_no_times_or_too_few_blocks_asks_for_nothing() -> None:
     base, other = pair([1.0], 0.1)
-    assert rounds([], 20, 4.0, 8.0, 1000.0) == 20
+    assert wanted([], 20, 4.0, 8.0, 1000.0) == 20
     other.samples[0].series[0].blocks[3].seconds = float("nan")
     assert asked((base, other)) == 20
     del other.samples[0].series[0].blocks[7:]

@@ -10,8 +10,8 @@ import pytest
 
 from bench.machine import system
 from bench.model.spec import Data, Spec, Threads
-from bench.session.worker_process import Handle, WorkerEnded
-from bench.session.worker_sample import Sampling
+from bench.session.worker_process import WorkerEnded, WorkerProcess
+from bench.session.worker_sample import WorkerSample
 from bench.worker.protocol import Done, Go, PhaseBegun
 
 SILENT = 2.0
@@ -27,11 +27,11 @@ sys.stdin.read()
 
 
 @contextmanager
-def worker(monkeypatch: pytest.MonkeyPatch, slow: bool) -> Iterator[Handle]:
+def worker(monkeypatch: pytest.MonkeyPatch, slow: bool) -> Iterator[WorkerProcess]:
     """A worker that enters a phase, is silent for longer than it may be in general, and then for good."""
     script = SAYS % (str(slow).lower(), 1.5 * SILENT)
     monkeypatch.setattr(system, "python", lambda module: [sys.executable, "-S", "-c", script])
-    handle = Handle(SPEC, {}, SILENT)
+    handle = WorkerProcess(SPEC, {}, SILENT)
     try:
         yield handle
     finally:
@@ -73,10 +73,10 @@ sys.stdin.read()
 def test_why_a_start_is_slow_is_told_with_each_of_its_phases_and_no_longer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(system, "python", lambda module: [sys.executable, "-S", "-c", STARTS])
     told: list[tuple[str, str]] = []
-    worker = Sampling(SPEC, 1, {}, 60.0, lambda phase, note: told.append((phase, note)))
+    worker = WorkerSample(SPEC, 1, {}, 60.0, lambda phase, note: told.append((phase, note)))
     worker.set_up()
     worker.until(Done)
-    worker.handle.kill()
+    worker.process.kill()
     worker.close()
     why = "compiles for minutes"
     assert told == [("starting", ""), ("device_init", why), ("first_step", why), ("end", "")]

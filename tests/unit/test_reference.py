@@ -25,7 +25,7 @@ from bench.registry.user_file import FUNCTIONS
 from bench.render.reference import current, main, settings_table
 from bench.render.report import chapters, compose, markdown
 from bench.render.report.sections import steps
-from bench.session import interleave, steady_state, stopping, worker_sample
+from bench.session import design, interleave, steady_state, stopping, worker_sample
 from bench.worker import loops, protocol, rig, timed_loop
 from bench.worker.diagnose import step_costs
 
@@ -250,7 +250,7 @@ def test_the_data_choices_sets_and_files_stand_on_the_page() -> None:
         ("How a step is measured", f"{worker_sample.WARMUP_BLOCKS} blocks or {worker_sample.WARMUP_SECONDS:g} s"),
         ("How a step is measured", f"fewer than {2 * steady_state.WINDOW} blocks"),
         ("How a step is measured", f"up to {worker_sample.LATENCY_STEPS} steps or {worker_sample.LATENCY_SECONDS:g} s"),
-        ("How a step is measured", f"A pilot of {stopping.PILOT} trials"),
+        ("How a step is measured", f"A pilot of {design.PILOT} trials"),
         ("How a step is measured", f"after {stopping.CLEAR_TRIALS} trials where even an interval of"),
         ("How a step is measured", f"{stopping.CLEAR:.1%} says so"),
         ("The same answer", f"the first {timed_loop.ANSWERS} steps"),

@@ -29,7 +29,9 @@ from bench.model.result import Result, Stop
 from bench.model.run_state import Measured, Progress
 from bench.publish.prometheus.collector import Metrics
 from bench.publish.prometheus.exporter import push, served
-from bench.publish.prometheus.serving import Serving, lingering, serving
+from bench.publish.prometheus.serving import linger_seconds, serving
+from bench.publish.recorder import Recorder
+from bench.store import files
 
 pytestmark = pytest.mark.once
 
@@ -86,7 +88,7 @@ def test_a_port_that_is_taken_is_told_before_anything_is_measured() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         settings = load(metrics_port=str(port), metrics_host="127.0.0.1")
-        with pytest.raises(SettingsError) as caught, serving(settings):
+        with pytest.raises(SettingsError) as caught, serving(settings, print):
             raise AssertionError("it began all the same")
     assert str(port) in caught.value.message
     assert "--metrics-port" in caught.value.hint
@@ -122,8 +124,8 @@ def test_without_metrics_asked_for_nothing_of_prometheus_is_loaded() -> None:
     code = (
         "import sys, bench, bench.cli.app, bench.cli.list, bench.cli.run, bench.cli.explain\n"
         "from bench.publish.prometheus.serving import serving\nfrom bench.config.settings import load\n"
-        "with serving(load()) as made: print(made.metrics, 'prometheus_client' in sys.modules)\n"
-        "with serving(load(metrics_port='0', linger='0')) as made: print('prometheus_client' in sys.modules)\n"
+        "with serving(load(), len) as made: print(made, 'prometheus_client' in sys.modules)\n"
+        "with serving(load(metrics_port='0', linger='0'), len) as made: print('prometheus_client' in sys.modules)\n"
     )
     ran = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, env=here())
     assert ran.stdout == "None False\nTrue\n"
@@ -135,27 +137,26 @@ def here() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": str(Path(bench.__file__).parent.parent)}
 
 
-def test_what_a_run_hears_and_saves_reaches_the_metrics_and_its_own_way() -> None:
-    one, told, kept = result(samples=[], stop=None), list[Progress](), list[Result]()
-
-    def save(each: Result) -> Path:
-        kept.append(each)
-        return Path("here")
-
-    metrics = Metrics()
-    through = Serving(load(), metrics, print)
-    through.listening(told.append)(moment(one))
-    one.stop = Stop(reason="target", trials=5)
-    assert through.saving(save)(one) == Path("here")
-    assert (told, kept) == ([moment(one)], [one])
-    assert metrics.over
+def test_a_recorder_passes_progress_and_results_to_the_metrics_the_disk_and_its_listeners(tmp_path: Path) -> None:
+    one, moments = result(samples=[], stop=None), list[Progress]()
+    settings = load(metrics_port="0", metrics_host="127.0.0.1", linger="0", output=tmp_path)
+    with serving(settings, lambda line: None) as metrics:
+        assert metrics is not None
+        recorder = Recorder(settings, metrics)
+        recorder.listeners.append(moments.append)
+        recorder.progress(moment(one))
+        one.stop = Stop(reason="target", trials=5)
+        path = recorder.save(one)
+        assert moments == [moment(one)]
+        assert files.read(path).id == one.id
+        assert metrics.collector.over
 
 
 def test_metrics_linger_for_what_was_asked_or_twice_the_scrape_interval() -> None:
-    assert lingering(load()) == 60
-    assert lingering(load(scrape_interval="15s")) == 30
-    assert lingering(load(scrape_interval="15s", linger="2m")) == 120
-    assert lingering(load(linger="0")) == 0
+    assert linger_seconds(load()) == 60
+    assert linger_seconds(load(scrape_interval="15s")) == 30
+    assert linger_seconds(load(scrape_interval="15s", linger="2m")) == 120
+    assert linger_seconds(load(linger="0")) == 0
 
 
 HOUR: dict[str, Any] = {"metrics_port": "0", "metrics_host": "127.0.0.1", "linger": "1h"}
@@ -173,9 +174,9 @@ def told(
         if "for a last scrape" in line:
             at_linger(said[0].partition(" ")[2])
 
-    with serving(settings, say) as through:
-        assert through.metrics is not None
-        through.metrics(moment(one))
+    with serving(settings, say) as metrics:
+        assert metrics is not None
+        metrics.progress(moment(one))
         if end is not None:
             raise end
     return said
@@ -198,7 +199,7 @@ def test_after_a_run_its_last_values_can_be_scraped_until_a_signal_ends_it_at_on
     before = signal.getsignal(signum)
     said = told(load(**HOUR), result(), scrape_and_end, None)
     assert b'state="complete"} 1.0' in seen[0]
-    assert said[1] == "metrics: served for another 3600 s, for a last scrape; Ctrl-C or SIGTERM ends that"
+    assert said[1] == "metrics: served for another 3600 s, for a last scrape. Ctrl-C or SIGTERM ends this."
     assert signal.getsignal(signum) == before
 
 
@@ -313,14 +314,14 @@ def test_a_run_that_is_over_is_pushed_in_a_group_of_its_own_and_replaces_what_wa
     two = measured("2", [0.02], backend="cuda", stop=None)
     point = measured("3", [0.03], purpose="sweep")
     said: list[str] = []
-    with serving(load(pushgateway=gateway), said.append) as through:
-        save = through.saving(lambda each: Path())
-        through.listening(lambda progress: None)(moment(one, two, point))
+    with serving(load(pushgateway=gateway), said.append) as metrics:
+        assert metrics is not None
+        metrics.progress(moment(one, two, point))
         for each in (one, two, point, one):
-            save(each)
+            metrics.saved(each)
         assert set(pushed(gateway)) == {"1"}, "the second goes on, and the third is a sweep's point"
         two.stop = one.stop
-        save(two)
+        metrics.saved(two)
     assert said == []
     found = pushed(gateway)
     assert set(found) == {"1", "2"}
@@ -355,9 +356,10 @@ def test_a_gateway_that_is_not_there_costs_a_warning_and_nothing_else() -> None:
     url = f"http://user:geheim@127.0.0.1:{free_port()}"
     said: list[str] = []
     one = result()
-    with serving(load(pushgateway=url), said.append) as through:
-        through.listening(lambda progress: None)(moment(one))
-        assert through.saving(lambda each: Path("here"))(one) == Path("here")
+    with serving(load(pushgateway=url), said.append) as metrics:
+        assert metrics is not None
+        metrics.progress(moment(one))
+        metrics.saved(one)
     (warning,) = said
-    assert warning.startswith("warning: the metrics of cifar on cpu, as-written could not be pushed: ")
+    assert warning.startswith("warning: cannot push the metrics of cifar on cpu, as-written: ")
     assert "geheim" not in warning

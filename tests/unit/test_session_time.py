@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
+from bench.api import run_design
 from bench.config.settings import load
 from bench.model.result import Purpose
+from bench.publish.recorder import Recorder
+from bench.session.design import Design
 from bench.session.session import Session
 from bench.session.stopping import COMPARING_SECONDS
 from bench.study.plan import plan
@@ -18,11 +20,8 @@ def seconds(purpose: Purpose = "run", **asked: Any) -> float:
     """The time that a session has, of `tabular`'s small case."""
     settings = load(case="small", backend="cpu", data="sample", **asked)
     (group,) = plan(["tabular"], settings)
-    names = (str(number) for number in range(99))
-    session = Session(
-        group, settings, lambda result: Path(), lambda progress: None, lambda: next(names), (purpose, None)
-    )
-    return session.settings.max_time
+    design = run_design(group) if purpose == "run" else Design(purpose=purpose)
+    return Session(group, settings, design, Recorder(settings)).settings.max_time
 
 
 def test_comparing_has_more_time_than_measuring_one_unless_it_is_said() -> None:

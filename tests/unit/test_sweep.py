@@ -17,9 +17,11 @@ from bench.config.syntax import axis
 from bench.errors import SettingsError
 from bench.model.result import Failure, Result, Swept
 from bench.model.sweep import Sweep
+from bench.publish.recorder import Recorder
 from bench.render.terminal import sweep as sweeps
+from bench.store import files
 from bench.study import sweep as measuring
-from bench.study.sweep import Sweeping, axes_of
+from bench.study.sweep import SweepStudy, axes_of
 
 NOISE = (1.0, 1.01, 0.99)
 
@@ -226,16 +228,17 @@ class Fake:
 
 
 @pytest.fixture
-def faked(monkeypatch: pytest.MonkeyPatch) -> type[Fake]:
+def faked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> type[Fake]:
+    monkeypatch.chdir(tmp_path)
     Fake.measured = []
     monkeypatch.setattr(measuring, "Session", Fake)
     monkeypatch.setattr(measuring, "plan", lambda *_, swept: [None])
     return Fake
 
 
-def sweeping(text: str) -> Sweeping:
+def sweeping(text: str) -> SweepStudy:
     settings = load(param={"batch": text}, backend="cpu", max_time="1h")
-    return Sweeping("cifar", settings, lambda r: Path(r.id), lambda p: None, lambda: "s", point_time=10)
+    return SweepStudy("cifar", settings, Recorder(settings), point_time=10)
 
 
 def test_further_points_close_in_on_the_crossing(faked: type[Fake]) -> None:
@@ -319,15 +322,9 @@ def test_of_a_grid_only_what_is_larger_in_all_than_memory_holds_is_not_tried(fak
 
 
 def test_a_sweep_that_is_cut_short_says_why_with_its_last_point_only(faked: type[Fake]) -> None:
-    saved: list[Result] = []
-
-    def save(each: Result) -> Path:
-        saved.append(each)
-        return Path(each.id)
-
     sweep = sweeping("64..256")
-    sweep.save = save
     sweep.run()
+    saved = files.results(Path("results"))
     assert {each.swept.cut_short for each in saved if each.swept} == {"memory ended at batch=128 (cuda)"}
     assert {each.spec.params["batch"] for each in saved} == {128}
     sweep.cut_short("it was interrupted")

@@ -11,19 +11,17 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime, timezone
 from pathlib import Path
 
 from bench.config.settings import RunSettings
 from bench.errors import DevbenchError, Interrupted, OutputError
 from bench.model.result import Result
-from bench.model.run_state import Listener, Now, Progress, RunState, State
+from bench.model.run_state import Now, Progress, RunState, State
 from bench.publish.hub.client import BRIEF, LAST, PATIENT, Away, Busy, Client, Refused, Unknown, connected
 from bench.publish.hub.delivery import deliveries
 from bench.publish.hub.outbox import RUNS, Spool
-from bench.store import files
 from bench.version import __version__
 
 HEARTBEAT = 15.0
@@ -41,7 +39,7 @@ POOL, NODE = "DEVBENCH_POOL", "DEVBENCH_NODE"
 Warn = Callable[[str], None]
 
 
-class Sender:
+class Reporter:
     """Sends what a run measures.
 
     Args:
@@ -67,6 +65,7 @@ class Sender:
         self.refused: set[Path] = set()
         self.stop = threading.Event()
         self.lock = threading.Lock()
+        self.conclusion: tuple[State, str] = ("finished", "")
         self.thread = threading.Thread(target=self._beat, daemon=True)
 
     def start(self) -> None:
@@ -76,27 +75,34 @@ class Sender:
         self.thread.start()
         self.deliver(BRIEF)
 
-    def progressed(self, progress: Progress) -> None:
-        """Takes a moment of the run for the next heartbeat; sends nothing."""
+    def progress(self, progress: Progress) -> None:
+        """Keep progress for the next heartbeat; send nothing."""
         with self.lock:
             self.run.now = Now.of(progress)
 
-    def save(self, result: Result) -> Path:
-        """Writes a result, and delivers it where it is done; returns its file."""
-        folder = self.spool.folder
-        with self.spool.changing(folder / files.file_name(result)):
-            path = files.write(result, folder)
-        if result.stop is not None:
-            if result.stop.reason == "interrupted":
-                self.client.hurry()
-            self._finished(result)
-        return path
+    def writing(self, path: Path) -> AbstractContextManager[None]:
+        """Note in the outbox, around the writing of a file, that the hub has not received it."""
+        return self.spool.changing(path)
 
-    def _finished(self, result: Result) -> None:
+    def saved(self, result: Result) -> None:
+        """Deliver a result that was saved, if it is done."""
+        if result.stop is None:
+            return
+        if result.stop.reason == "interrupted":
+            self.client.hurry()
         with self.lock:
             if result.id not in self.run.results:
                 self.run.results.append(result.id)
         self.deliver(BRIEF)
+
+    def judge(self, results: Sequence[Result]) -> None:
+        """Conclude that the run failed if one of its results failed."""
+        failed = [result for result in results if result.status == "failed"]
+        if not failed:
+            return
+        first = failed[0]
+        cause = f"{first.spec.label}: {first.failure.message}" if first.failure else first.spec.label
+        self.conclusion = ("failed", f"{len(failed)} of {len(results)} failed; {cause}"[:LONGEST])
 
     def end(self, state: State, reason: str = "") -> None:
         """Tells how the run ended, and delivers what can be delivered; the rest stays in the spool.
@@ -190,65 +196,27 @@ class Sender:
             self.warn(text)
 
 
-@dataclass
-class Link:
-    """What a run writes and tells by, whether or not there is a hub behind it.
-
-    Args:
-        save: writes a result.
-        listener: hears of progress.
-        writing: goes around the writing of another file among the results, such as an explanation.
-        state: how the run ends where it ends without an error, and why.
-    """
-
-    save: Callable[[Result], Path]
-    listener: Listener
-    writing: Callable[[Path], AbstractContextManager[None]]
-    state: tuple[State, str] = ("finished", "")
-
-    def judge(self, results: Sequence[Result]) -> None:
-        """Has the run end as failed where one of its results did."""
-        failed = [each for each in results if each.status == "failed"]
-        if failed:
-            first = (
-                f"{failed[0].spec.label}: {failed[0].failure.message}" if failed[0].failure else failed[0].spec.label
-            )
-            self.state = ("failed", f"{len(failed)} of {len(results)} failed; {first}"[:LONGEST])
-
-
 @contextmanager
-def attached(
-    settings: RunSettings, title: str, listener: Listener, new_id: Callable[[], str], warn: Warn
-) -> Iterator[Link]:
-    """A run's link to the results' folder, and to a hub where the settings name one.
+def reporting(settings: RunSettings, title: str, new_id: Callable[[], str], warn: Warn) -> Iterator[Reporter]:
+    """Report a run to the hub that the settings name, from its start to its end.
 
     Args:
-        settings: of the run.
-        title: what was asked for, in a few words.
-        listener: told of progress as well.
-        new_id: makes the run's id, where the settings name none.
-        warn: told what the user should know of the hub.
+        settings: The settings of the run.
+        title: What was asked for, in a few words.
+        new_id: Makes the run's id if the settings name none.
+        warn: Tells the user what to know about the hub.
 
     Raises:
-        SettingsError: the hub's token can't be read.
-        OutputError: the spool can't be written.
+        SettingsError: The hub's token cannot be read.
+        OutputError: The outbox cannot be written.
     """
-    if settings.hub is None:
-        yield Link(lambda result: files.write(result, settings.output), listener, lambda _: nullcontext())
-        return
-    sender = _sender(settings, title, new_id, warn)
-
-    def hear(progress: Progress) -> None:
-        sender.progressed(progress)
-        listener(progress)
-
+    reporter = _reporter(settings, title, new_id, warn)
     state: State = "failed"
-    reason = "a fault of devbench itself"
+    reason = "internal error of devbench"
     try:
-        sender.start()
-        link = Link(sender.save, hear, sender.spool.changing)
-        yield link
-        state, reason = link.state
+        reporter.start()
+        yield reporter
+        state, reason = reporter.conclusion
     except Interrupted as error:
         state, reason = "interrupted", error.message
         raise
@@ -257,14 +225,14 @@ def attached(
         raise
     finally:
         try:
-            sender.end(state, reason)
+            reporter.end(state, reason)
         except Interrupted:
             raise
         except DevbenchError:
-            pass  # a full disk has been told by whoever wrote the results
+            pass  # whoever wrote the results has told the user about a full disk
 
 
-def _sender(settings: RunSettings, title: str, new_id: Callable[[], str], warn: Warn) -> Sender:
+def _reporter(settings: RunSettings, title: str, new_id: Callable[[], str], warn: Warn) -> Reporter:
     assert settings.hub is not None
     run = RunState(
         id=settings.run_id or new_id(),
@@ -277,4 +245,4 @@ def _sender(settings: RunSettings, title: str, new_id: Callable[[], str], warn: 
         node=os.environ.get(NODE) or None,
     )
     client = connected(settings.hub, settings.hub_token_file)
-    return Sender(client, Spool(settings.output, settings.hub), run, warn, HEARTBEAT, settings.hub_wait or 0.0)
+    return Reporter(client, Spool(settings.output, settings.hub), run, warn, HEARTBEAT, settings.hub_wait or 0.0)

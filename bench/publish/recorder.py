@@ -1,0 +1,131 @@
+"""The recorder: where a run's results and progress go.
+
+Results go to the results' folder, then to a hub and to the metrics if the settings ask for them. Progress goes to the
+metrics, the hub and the listeners. Progress comes between blocks only, so nothing of this disturbs what is timed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+
+from bench.config.settings import RunSettings
+from bench.model.explanation import Explanation
+from bench.model.result import Result
+from bench.model.run_state import Listener, Progress
+from bench.publish.hub.reporter import Reporter, reporting
+from bench.publish.prometheus.serving import RunMetrics, serving
+from bench.store import files
+
+Say = Callable[[str], None]
+"""Tells the user one line."""
+
+
+def silent(line: str) -> None:
+    """Tell the user nothing."""
+
+
+class Recorder:
+    """Keeps and publishes what a run measures. Use `recording` to make one.
+
+    Args:
+        settings: The settings of the run.
+        metrics: The metrics of the run. None if none are asked for.
+        warn: Tells the user what to know about the hub, such as that it is away.
+
+    Attributes:
+        listeners: Hear of progress, in order.
+    """
+
+    def __init__(self, settings: RunSettings, metrics: RunMetrics | None = None, warn: Say = silent) -> None:
+        self.settings = settings
+        self.listeners: list[Listener] = []
+        self.new_id = files.namer(settings.run_id)
+        self._metrics = metrics
+        self._warn = warn
+        self._reporter: Reporter | None = None
+
+    @property
+    def observed(self) -> bool:
+        """Whether others follow this run, at a hub or by its metrics, and see nothing of this command's messages."""
+        return self._metrics is not None or self.settings.hub is not None
+
+    def progress(self, progress: Progress) -> None:
+        """Pass progress on."""
+        if self._metrics is not None:
+            self._metrics.progress(progress)
+        if self._reporter is not None:
+            self._reporter.progress(progress)
+        for listener in self.listeners:
+            listener(progress)
+
+    def save(self, result: Result) -> Path:
+        """Write a result to its file and publish it.
+
+        Returns:
+            The file.
+
+        Raises:
+            OutputError: The folder is full or cannot be written.
+        """
+        folder = self.settings.output
+        with self._reporter.writing(folder / files.file_name(result)) if self._reporter else nullcontext():
+            path = files.write(result, folder)
+        if self._reporter is not None:
+            self._reporter.saved(result)
+        if self._metrics is not None:
+            self._metrics.saved(result)
+        return path
+
+    def save_explanation(self, explanation: Explanation) -> Path:
+        """Write an explanation to its file. The hub gets it when the run ends.
+
+        Raises:
+            OutputError: The folder is full or cannot be written.
+        """
+        folder = self.settings.output
+        with self._reporter.writing(files.explanation_file(explanation, folder)) if self._reporter else nullcontext():
+            return files.write_explanation(explanation, folder)
+
+    @contextmanager
+    def reporting(self, title: str) -> Iterator[None]:
+        """Report a run to the hub, from its start to its end, if the settings name a hub.
+
+        Args:
+            title: What was asked for, in a few words.
+
+        Raises:
+            SettingsError: The hub's token cannot be read.
+            OutputError: The outbox cannot be written.
+        """
+        if self.settings.hub is None:
+            yield
+            return
+        with reporting(self.settings, title, self.new_id, self._warn) as reporter:
+            self._reporter = reporter
+            try:
+                yield
+            finally:
+                self._reporter = None
+
+    def judge(self, results: Sequence[Result]) -> None:
+        """Report the run as failed when it ends if one of its results failed."""
+        if self._reporter is not None:
+            self._reporter.judge(results)
+
+
+@contextmanager
+def recording(settings: RunSettings, announce: Say = silent, warn: Say = silent) -> Iterator[Recorder]:
+    """Make a recorder. Its metrics are served within, and after it for as long as the settings ask.
+
+    Args:
+        settings: The settings of the run.
+        announce: Tells the user where metrics are served, and what became of pushing them.
+        warn: Tells the user what to know about the hub.
+
+    Raises:
+        SettingsError: The port for metrics is not free.
+    """
+    with serving(settings, announce) as metrics:
+        yield Recorder(settings, metrics, warn)

@@ -1,0 +1,63 @@
+"""The design of a session: what is compared, how many trials there are, and what is diagnosed.
+
+Each study supplies its own: a run, the ladder and the what-ifs of an explanation, a point of a sweep, the peaks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from bench.analyse import stats
+from bench.analyse.pairing import within_group
+from bench.model.result import Purpose, Result
+
+PILOT = 5
+"""Trials of a pilot. Their variance tells how many trials the target needs."""
+
+Pairs = Callable[[Sequence[Result]], Iterable[tuple[Result, Result]]]
+"""The comparisons within a group: pairs of baseline and other."""
+
+
+def with_first(results: Sequence[Result]) -> Iterable[tuple[Result, Result]]:
+    """Pair each result with the first, as what-ifs are paired with the unchanged program."""
+    return ((results[0], other) for other in results[1:])
+
+
+def neighbours(results: Sequence[Result]) -> Iterable[tuple[Result, Result]]:
+    """Pair each result with the one before it, as on a ladder."""
+    return pairwise(results)
+
+
+@dataclass(frozen=True)
+class Design:
+    """How a session measures its group.
+
+    Attributes:
+        purpose: What the results are for.
+        parent: Id of the sweep or explanation that the results belong to.
+        pairs: The comparisons that decide when to stop.
+        pilot: Minimum number of trials, unless a comparison is clear before.
+        confidence: Level of the intervals that will be published.
+        separate_starts: Trials whose workers start one after another, so that each start is measured undisturbed. Later
+            trials start their workers at once, which takes less time.
+        fit_pilot: Whether the rounds of a trial are limited so that the whole pilot fits into the time limit. If not,
+            they may take 1.5 times as long as the start of the trial.
+        default_max_time: Time limit in seconds if the user set none. None keeps the setting's own default.
+        follow_projection: Whether a single spec stops after a share of its projected training if the user set no limit.
+        inspect: Whether the first trial looks into the program and times the stages of its input pipeline.
+        baseline_only: Whether only the first result gets a full training and a profile.
+    """
+
+    purpose: Purpose = "run"
+    parent: str | None = None
+    pairs: Pairs = within_group
+    pilot: int = PILOT
+    confidence: float = stats.CONFIDENCE
+    separate_starts: int = 1
+    fit_pilot: bool = False
+    default_max_time: float | None = None
+    follow_projection: bool = False
+    inspect: bool = False
+    baseline_only: bool = False

@@ -1,0 +1,64 @@
+"""The progress of a session, as its recorder hears it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+
+from bench.analyse import summary
+from bench.model.plan import Planned
+from bench.model.result import Result
+from bench.model.run_state import Estimate, Listener, Measured, Progress
+
+
+class ProgressReporter:
+    """Reports what a session does. It is called between blocks only, never while one is timed.
+
+    Args:
+        results: The results of the session. They grow while it runs.
+        plan: Each result's planned spec, by the spec's key.
+        listener: Receives each report.
+
+    Attributes:
+        trial: Number of the current trial, from 1.
+        planned: Number of trials that the target needs, once the pilot has told.
+        budget: Time limit in seconds.
+    """
+
+    def __init__(self, results: Sequence[Result], plan: Mapping[str, Planned], listener: Listener) -> None:
+        self._results = results
+        self._plan = plan
+        self._listener = listener
+        self._start = time.monotonic()
+        self.trial = 0
+        self.planned: int | None = None
+        self.budget = 0.0
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the session began."""
+        return time.monotonic() - self._start
+
+    def report(self, result: Result, phase: str, note: str = "") -> None:
+        """Report that a worker of `result` entered a phase; `note` says why the phase takes long."""
+        estimates = [
+            Estimate(each.spec.label, step.value, step.relative_error)
+            for each in self._results
+            if (step := each.summary.step_seconds) is not None
+        ]
+        self._listener(
+            Progress(
+                title=result.spec.label,
+                phase=phase,
+                note=note,
+                trial=self.trial,
+                planned=self.planned,
+                elapsed=self.elapsed,
+                budget=self.budget,
+                estimates=tuple(estimates),
+                measured=tuple(
+                    Measured(each, summary.examples_of_a_step(self._plan[each.key].examples, each.samples))
+                    for each in self._results
+                ),
+            )
+        )
