@@ -14,12 +14,13 @@ from bench.analyse import same_answer
 from bench.machine.environment import at
 from bench.model.comparison import Difference
 from bench.model.result import Result
+from bench.model.spec import ROLES
 
-FIELDS = ("backend", "loop", "what_ifs", "dtype", "xla", "tf32", "onednn", "deterministic")
-"""What of a spec decides how the same work is done; any one of them may be the axis."""
+AXES = tuple(name for name, role in ROLES.items() if role.compare == "axis")
+"""Fields of a spec that decide how the same work is done. Any one of them can be the axis."""
 
-NAMED = ("threads", "seed")
-"""What of a spec comes with the machine or changes no time by itself: the axis only where nothing else is."""
+SECONDARY = tuple(name for name, role in ROLES.items() if role.compare == "secondary")
+"""Fields of a spec that come with the machine or change no time by themselves: the axis only if nothing else is."""
 
 ENVIRONMENT = {
     "TensorFlow": ("framework", "tensorflow"),
@@ -69,7 +70,7 @@ def differences(base: Result, other: Result) -> list[Difference]:
     elif a.case and b.case and a.case != b.case:
         found.append(Difference(name="case", base=a.case, other=b.case, kind="axis"))
     whole = any(d.kind == "axis" for d in found)  # a file or a case brings its own parameters
-    for name in FIELDS:
+    for name in AXES:
         left, right = getattr(a, name), getattr(b, name)
         follows = (name == "xla" and a.loop != b.loop and None in (left, right)) or (name == "loop" and whole)
         if left != right:
@@ -122,7 +123,7 @@ def _data(base: Result, other: Result) -> Iterator[Difference]:
 
 
 def _named(base: Result, other: Result, alone: bool) -> Iterator[Difference]:
-    unequal = [name for name in NAMED if getattr(base.spec, name) != getattr(other.spec, name)]
+    unequal = [name for name in SECONDARY if getattr(base.spec, name) != getattr(other.spec, name)]
     for name in unequal:
         left, right = (_plain(getattr(r.spec, name)) for r in (base, other))
         yield Difference(name=name, base=left, other=right, kind="axis" if alone and len(unequal) == 1 else "named")
@@ -167,9 +168,8 @@ def _answers(base: Result, other: Result) -> Iterator[Difference]:
             yield Difference(name="first answers", base=shown[0], other=shown[1], kind="named")
         return
     tensorflow = [at(each.environment, ENVIRONMENT["TensorFlow"]) for each in (base, other)]
-    alike = base.spec.seed == other.spec.seed and base.spec.data == other.spec.data and tensorflow[0] == tensorflow[1]
-    apart = base.group != other.group and alike and same_answer.same_computation(base, other)
-    if apart and not same_answer.agree(first, second):
+    apart = base.group != other.group and tensorflow[0] == tensorflow[1]
+    if apart and same_answer.same_computation(base, other) and not same_answer.agree(first, second):
         why = "the same computation gave different answers, so they do not compute the same"
         yield Difference(name="first answers", base=shown[0], other=shown[1], kind="unfair", why=why)
 

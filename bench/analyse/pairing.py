@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol, TypeVar
 
-from bench.analyse.comparable import ENVIRONMENT, NAMED, axis, differences
+from bench.analyse.comparable import ENVIRONMENT, SECONDARY, axis, differences
 from bench.model.comparison import Difference
 from bench.model.result import Purpose, Result
 
@@ -158,7 +158,7 @@ def _nearest(bases: Sequence[Result], other: Result) -> Result | None:
         if fair(found := differences(base, other)):
             what = axis(found)
             rank = (
-                what not in (None, *NAMED),
+                what not in (None, *SECONDARY),
                 base.spec.workload != other.spec.workload,
                 base.where != other.where,
                 what != "backend",

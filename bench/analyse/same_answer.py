@@ -7,9 +7,14 @@ from collections.abc import Sequence
 
 from bench.analyse import stats
 from bench.model.result import ProcessSample, Result
+from bench.model.spec import IGNORED, ROLES
 
 TOLERANCES = {"exact": 2e-3, "reduced": 5e-2}
 """Relative difference of the first steps' answers that their class allows: sums in another order; fewer bits."""
+
+
+COMPUTATION = {name for name, role in ROLES.items() if role.computation}
+"""Fields of a spec that decide what is computed, beside the loop."""
 
 
 def answered(result: Result) -> list[ProcessSample]:
@@ -19,7 +24,8 @@ def answered(result: Result) -> list[ProcessSample]:
 
 def same_computation(a: Result, b: Result) -> bool:
     """Whether two specs should give the same first answers: a program as written may shuffle or reuse inputs."""
-    if a.spec.params != b.spec.params or a.spec.workload != b.spec.workload or a.spec.what_ifs != b.spec.what_ifs:
+    left, right = (each.spec.model_dump(include=COMPUTATION, exclude=IGNORED) for each in (a, b))
+    if left != right:
         return False
     return a.spec.loop == b.spec.loop or "as-written" not in (a.spec.loop, b.spec.loop)
 

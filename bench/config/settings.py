@@ -30,7 +30,7 @@ from bench import whatif
 from bench.config import settings_errors, syntax
 from bench.errors import SettingsError, nearest
 from bench.machine import system
-from bench.model.spec import Dtype, Loop
+from bench.model.spec import Execution, Loop
 
 PREFIX = "DEVBENCH_"
 FILE = Path("devbench.toml")
@@ -91,7 +91,7 @@ with warnings.catch_warnings():
     # `json` hides a deprecated method of BaseModel: the setting is called as its option is.
     warnings.filterwarnings("ignore", message='Field name "json"')
 
-    class RunSettings(BaseSettings):
+    class RunSettings(Execution, BaseSettings):
         """What a run is asked to do. `load` makes one with errors that a user can read."""
 
         model_config = SettingsConfigDict(env_prefix=PREFIX, env_ignore_empty=True, extra="forbid", frozen=True)
@@ -116,15 +116,10 @@ with warnings.catch_warnings():
             (),
             description=f"What-ifs to apply: {', '.join(whatif.program_changes())}. Separate several with commas.",
         )
-        dtype: Dtype = Field("float32", description="Dtype policy.")
         xla: Literal["auto", "on", "off"] = Field(
             "auto", description="XLA; auto is off in every loop but as-written, where the program decides."
         )
-        tf32: bool = Field(True, description="TF32 in float32 products, on a GPU from Ampere on.")
-        onednn: bool = Field(True, description="oneDNN's kernels on the CPU.")
-        deterministic: bool = Field(False, description="Only operations that give the same bits each time.")
         threads: int | None = Field(None, ge=1, description="TensorFlow's threads; without it the CPU limit of here.")
-        seed: int = Field(1, ge=0, lt=2**32, description="Seed of weights, batch order and made-up data.")
         data: Literal["auto", "full", "sample", "synthetic"] = Field(
             "auto", description="Full set if found, else the shipped sample (auto); full downloads it if need be."
         )
@@ -230,10 +225,12 @@ def form(field: FieldInfo) -> Form | None:
     return next((each for each in field.metadata if isinstance(each, Form)), None)
 
 
-def written(name: str, value: Any) -> list[str]:
-    """A setting as words of a command line: ["--dtype", "float64"], ["--no-tf32"]."""
+def arguments(name: str, value: Any) -> list[str]:
+    """Return a setting as arguments of the command line: ["--dtype", "float64"], ["--no-tf32"]."""
     if isinstance(value, bool):
         return [option(name if value else f"no_{name}")]
+    if isinstance(value, dict):
+        return [word for pair in value.items() for word in (option(name), "=".join(pair))]
     shape = form(RunSettings.model_fields[name])
     return [option(name), shape.written(value) if shape else str(value)]
 

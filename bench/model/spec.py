@@ -1,14 +1,20 @@
 """A spec: everything that defines a run, explicit and hashable.
 
-Nothing is left to a framework's default that differs by device or version; two runs with equal specs
-are repetitions of each other, and `Spec.key` is their name.
+Nothing is left to a framework default that differs by device or version. Two runs with equal specs are repetitions of
+each other, and `Spec.key` names them.
+
+Each field declares its `Role` where it is defined. Comparing (`analyse.comparable`), varying (`study.plan`), the
+recommended command (`study.recommend`), names in reports (`render.report.names`) and `Spec.key` derive from it.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from typing import Any, Literal
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -16,6 +22,39 @@ Loop = Literal["as-written", "fit", "step", "host-batches", "resident", "fused"]
 LOOPS: tuple[Loop, ...] = ("as-written", "fit", "step", "host-batches", "resident", "fused")
 Dtype = Literal["float32", "float64", "mixed_float16", "mixed_bfloat16"]
 DataKind = Literal["full", "sample", "synthetic", "own"]
+
+
+@dataclass(frozen=True)
+class Role:
+    """What a field of a spec is for.
+
+    Args:
+        compare: How a difference in the field counts. "axis": a comparison can be about it. "secondary": a comparison
+            can be about it if nothing else differs. "rule": `analyse.comparable` has a rule of its own for it.
+            "ignored": two specs that differ in nothing else are equal.
+        reason: Why the field is ignored.
+        options: Names of the settings that set the field.
+        several: How to measure several values in one run: "list" if the option takes a list, "vary" if `--vary` takes
+            the option, None if neither does.
+        computation: Whether another value is another computation, so that first losses may differ.
+        label: Describe a value of the field, to tell results apart. None if a report has a rule of its own for it.
+    """
+
+    compare: Literal["axis", "secondary", "rule", "ignored"]
+    reason: str = ""
+    options: tuple[str, ...] = ()
+    several: Literal["list", "vary"] | None = None
+    computation: bool = False
+    label: Callable[[Any], str] | None = None
+
+    def __post_init__(self) -> None:
+        if (self.compare == "ignored") != bool(self.reason):
+            raise TypeError("a role needs a reason if it is ignored, and only then")
+
+
+def _switch(name: str) -> Callable[[bool | None], str]:
+    """Return a label for an option that is on, off, or left to the program."""
+    return lambda value: name + (" as the program decides" if value is None else " on" if value else " off")
 
 
 class Frozen(BaseModel):
@@ -36,47 +75,129 @@ class Data(Frozen):
 
     kind: DataKind = Field(description="full set, shipped sample repeated, synthetic, or the program's own")
     name: str | None = Field(None, description="data set, such as cifar10; none where the program makes its own")
-    source: str | None = Field(None, description="file or folder the full set was found in")
+    source: Annotated[str | None, Role("ignored", reason="the content counts, not where it lies")] = Field(
+        None, description="file or folder the full set was found in"
+    )
     sha256: str | None = Field(None, description="checksum of the shipped sample or of the file found")
 
 
-class Spec(Frozen):
-    """Everything that defines a run.
+class Program(Frozen):
+    """What runs: a workload with its parameters, on a backend, driven by a loop."""
 
-    `xla` None means that the program itself decides, which only the loop `as-written` allows; what it
-    became is recorded in the sample.
+    workload: Annotated[str, Role("rule", computation=True, label=str)] = Field(
+        description="a built-in's name, or the stem of a user's file"
+    )
+    case: Annotated[str | None, Role("rule", options=("case",), several="list", label=lambda case: case or "")] = Field(
+        None, description="name of the preset of params, where the workload has several"
+    )
+    file: Annotated[str | None, Role("ignored", reason="the text counts (file_sha256), not where it lies")] = Field(
+        None, description="absolute path of a user's file; none for a built-in"
+    )
+    file_sha256: Annotated[str | None, Role("rule")] = Field(None, description="checksum of the workload's source")
+    backend: Annotated[str, Role("axis", options=("backend",), several="list", label=str)]
+    loop: Annotated[Loop, Role("axis", options=("loop",), several="list", label=str)] = "as-written"
+    params: Annotated[dict[str, Any], Role("rule", options=("param",), several="vary", computation=True)] = Field(
+        default_factory=dict, description="every parameter with its value"
+    )
+    what_ifs: Annotated[
+        tuple[str, ...],
+        Role(
+            "axis",
+            options=("change",),
+            computation=True,
+            label=lambda names: f"with {', '.join(names)}" if names else "",
+        ),
+    ] = Field((), description="what-ifs that change the program from outside")
+
+
+class Execution(Frozen):
+    """How TensorFlow executes the program, for options that a spec holds exactly as they are set.
+
+    `RunSettings` inherits these fields. A new option of this kind is one declaration here.
     """
 
-    workload: str = Field(description="a built-in's name, or the stem of a user's file")
-    file: str | None = Field(None, description="absolute path of a user's file; none for a built-in")
-    file_sha256: str | None = Field(None, description="checksum of the workload's source")
-    case: str | None = Field(None, description="name of the preset of params, where the workload has several")
-    params: dict[str, Any] = Field(default_factory=dict, description="every parameter with its value")
-    backend: str
-    loop: Loop = "as-written"
-    what_ifs: tuple[str, ...] = Field((), description="what-ifs that change the program from outside")
-    dtype: Dtype = "float32"
-    xla: bool | None = None
-    tf32: bool = True
-    onednn: bool = True
-    deterministic: bool = False
-    threads: Threads
-    seed: int = 1
-    data: Data
+    dtype: Annotated[Dtype, Role("axis", options=("dtype",), several="vary", label=str)] = Field(
+        "float32", description="Dtype policy."
+    )
+    tf32: Annotated[bool, Role("axis", options=("tf32",), several="vary", label=_switch("TF32"))] = Field(
+        True, description="TF32 in float32 products, on a GPU from Ampere on."
+    )
+    onednn: Annotated[bool, Role("axis", options=("onednn",), several="vary", label=_switch("oneDNN"))] = Field(
+        True, description="oneDNN's kernels on the CPU."
+    )
+    deterministic: Annotated[
+        bool, Role("axis", options=("deterministic",), several="vary", label=_switch("determinism"))
+    ] = Field(False, description="Only operations that give the same bits each time.")
+    seed: Annotated[int, Role("secondary", options=("seed",), computation=True, label=lambda seed: f"seed {seed}")] = (
+        Field(1, ge=0, lt=2**32, description="Seed of weights, batch order and made-up data.")
+    )
+
+
+class Spec(Execution, Program):
+    """Everything that defines a run."""
+
+    xla: Annotated[bool | None, Role("axis", options=("xla",), several="vary", label=_switch("XLA"))] = Field(
+        None,
+        description="whether XLA compiles; none if the program decides, which only the loop as-written allows; the "
+        "sample records what it became",
+    )
+    threads: Annotated[
+        Threads,
+        Role(
+            "secondary",
+            options=("threads",),
+            several="vary",
+            label=lambda threads: f"{threads.intra}+{threads.inter} threads",
+        ),
+    ]
+    data: Annotated[
+        Data, Role("rule", options=("data", "data_dir"), computation=True, label=lambda data: f"{data.kind} data")
+    ]
 
     @property
     def key(self) -> str:
-        """16 hex digits that name this spec; equal keys are repetitions. A file's text counts, its path does not."""
-        document = self.model_dump(mode="json", exclude={"file": True, "data": {"source"}})
+        """16 hex digits that name this spec. Equal keys are repetitions."""
+        document = self.model_dump(mode="json", exclude=IGNORED)
         return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()[:16]
 
     @property
     def title(self) -> str:
-        """How a person names it: `cifar`, or `tabular/small` where there are cases."""
+        """The workload, with its case if it has cases: `cifar`, `tabular/small`."""
         return f"{self.workload}/{self.case}" if self.case else self.workload
 
     @property
     def label(self) -> str:
-        """What it is called in a sentence: `tabular/small on cpu, fit`, or `… with cache` where that was changed."""
+        """What it is called in a sentence: `tabular/small on cpu, fit`, or `… with cache`."""
         what_ifs = f" with {' and '.join(self.what_ifs)}" if self.what_ifs else ""
         return f"{self.title} on {self.backend}, {self.loop}{what_ifs}"
+
+
+def _role(name: str) -> Role:
+    """Return the role of a field of `Spec`.
+
+    Raises:
+        TypeError: The field declares none.
+    """
+    for each in Spec.model_fields[name].metadata:
+        if isinstance(each, Role):
+            return each
+    raise TypeError(f"Spec.{name} declares no Role")
+
+
+ROLES: Mapping[str, Role] = MappingProxyType({name: _role(name) for name in Spec.model_fields})
+"""The role of each field of `Spec`, in the order of its fields."""
+
+
+def _ignored(model: type[BaseModel]) -> dict[str, Any]:
+    """Return the ignored fields of a model and of the models in it, as `model_dump(exclude=…)` takes them."""
+    found: dict[str, Any] = {}
+    for name, field in model.model_fields.items():
+        if any(isinstance(each, Role) and each.compare == "ignored" for each in field.metadata):
+            found[name] = True
+        elif isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
+            found |= {name: inner} if (inner := _ignored(field.annotation)) else {}
+    return found
+
+
+IGNORED = _ignored(Spec)
+"""The fields that do not count when specs are compared, as `model_dump(exclude=…)` takes them."""

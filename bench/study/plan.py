@@ -16,7 +16,7 @@ from bench.config.settings import RunSettings, value_of
 from bench.errors import DeviceAbsent, NotApplicable, SettingsError, UnknownName
 from bench.machine.limits import thread_count
 from bench.model.plan import Group, Planned
-from bench.model.spec import LOOPS, Data, Loop, Spec, Threads
+from bench.model.spec import LOOPS, ROLES, Data, Execution, Loop, Spec, Threads
 
 
 def plan(workloads: Sequence[str | Path], settings: RunSettings, swept: Collection[str] = ()) -> list[Group]:
@@ -93,8 +93,13 @@ def _together(groups: Sequence[Group]) -> Group:
     return Group(titles, planned, tuple(reason for group in groups for reason in group.not_applicable))
 
 
-VARIED = ("dtype", "xla", "tf32", "onednn", "deterministic", "threads")
-"""Settings whose values can take turns, beside parameters; backends, loops, cases and files have lists of their own."""
+VARIED = tuple(
+    option for name, role in ROLES.items() if role.several == "vary" and name != "params" for option in role.options
+)
+"""Settings that `--vary` takes, beside the workload's parameters."""
+
+LISTS = tuple(option for role in ROLES.values() if role.several == "list" for option in role.options)
+"""Settings whose option takes a list of values to measure."""
 
 
 def varied(settings: RunSettings) -> list[RunSettings]:
@@ -116,8 +121,8 @@ def varied(settings: RunSettings) -> list[RunSettings]:
     if name in VARIED:
         return [settings.model_copy(update={name: value_of(name, each)}) for each in values]
     if name in RunSettings.model_fields:
-        hint = f"--{name} takes a list" if name in ("backend", "loop", "case") else f"Of settings: {', '.join(VARIED)}"
-        raise SettingsError(f"--vary can't have {name}", f"{hint}; of a workload: its parameters.")
+        hint = f"Use a list instead: --{name} A,B." if name in LISTS else f"It can vary {', '.join(VARIED)}."
+        raise SettingsError(f"--vary cannot vary {name}", f"{hint} It can also vary each parameter of the workload.")
     return [settings.model_copy(update={"param": {**settings.param, name: each}}) for each in values]
 
 
@@ -203,12 +208,8 @@ def _spec(resolved: Any, case: str | None, backend: str, loop: Loop, data: Data,
         backend=backend,
         loop=loop,
         what_ifs=settings.change,
-        dtype=settings.dtype,
         xla={"auto": pinned, "on": True, "off": False}[settings.xla],
-        tf32=settings.tf32,
-        onednn=settings.onednn,
-        deterministic=settings.deterministic,
         threads=Threads(intra=threads, inter=threads),
-        seed=settings.seed,
         data=data,
+        **settings.model_dump(include=set(Execution.model_fields)),
     )

@@ -11,14 +11,14 @@ from bench.analyse import stats
 from bench.analyse.explain.gains import gain_of
 from bench.analyse.explain.ladder import simultaneous
 from bench.analyse.verdict import verdict
-from bench.config.settings import RunSettings, written
+from bench.config.settings import RunSettings, arguments
 from bench.model.explanation import Fastest
 from bench.model.result import Result
-from bench.model.spec import Spec
+from bench.model.spec import ROLES, Spec
 from bench.whatif import WhatIf
 
-KEPT = ("change", "dtype", "xla", "tf32", "onednn", "deterministic", "threads", "seed", "data", "data_dir")
-"""Settings that are part of the program as it is; an option of the fastest, which comes after, overrides them."""
+REPEATED = [option for role in ROLES.values() if role.several != "list" for option in role.options]
+"""Settings that a recommended command repeats. The fastest one's own option comes after them and overrides them."""
 
 
 class Tried(NamedTuple):
@@ -71,11 +71,10 @@ def _command(workload: str, settings: RunSettings, spec: Spec, option: str) -> s
         words += ["--case", spec.case]
     if spec.loop != "as-written":
         words += ["--loop", spec.loop]
-    words += [word for name, value in settings.param.items() for word in ("--param", f"{name}={value}")]
-    for name in KEPT:
+    for name in REPEATED:
         value = getattr(settings, name)
         if value != RunSettings.model_fields[name].default:
-            words += written(name, value)
+            words += arguments(name, value)
     if spec.loop != "as-written" and spec.xla and settings.xla == "auto":
         words += ["--xla", "on"]
     return shlex.join(words) + (f" {option}" if option else "")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bench.model.result import Result
-from bench.model.spec import Spec
+from bench.model.spec import ROLES
 
 
 def names(results: Sequence[Result]) -> list[str]:
@@ -40,36 +40,20 @@ _PLACES = ("tensorflow", "cpu", "threads")
 
 
 def _aspects(result: Result) -> dict[str, str]:
+    """What a result can be told apart by: the fields of its spec, then where it ran."""
     spec, environment = result.spec, result.environment
     cpu = (environment.get("host") or {}).get("cpu") or {}
-    return {
-        "workload": spec.workload,
-        "case": spec.case or "",
-        "file": (spec.file_sha256 or "")[:8] if spec.file else "",
-        "backend": spec.backend,
-        "loop": spec.loop,
-        **{f"param {name}": f"{name} {value}" for name, value in spec.params.items()},
-        **_switches(spec),
-        "tensorflow": f"TensorFlow {(environment.get('framework') or {}).get('tensorflow', 'unknown')}",
-        "cpu": str(cpu.get("model") or "unknown CPU"),
-        "threads": f"{spec.threads.intra}+{spec.threads.inter} threads",
-    }
-
-
-def _switches(spec: Spec) -> dict[str, str]:
-    def switch(name: str, value: bool | None) -> str:
-        return name + (" as the program decides" if value is None else " on" if value else " off")
-
-    return {
-        "what_ifs": f"with {', '.join(spec.what_ifs)}" if spec.what_ifs else "",
-        "dtype": spec.dtype,
-        "xla": switch("XLA", spec.xla),
-        "tf32": switch("TF32", spec.tf32),
-        "onednn": switch("oneDNN", spec.onednn),
-        "deterministic": switch("determinism", spec.deterministic),
-        "data": f"{spec.data.kind} data",
-        "seed": f"seed {spec.seed}",
-    }
+    found: dict[str, str] = {}
+    for name, role in ROLES.items():
+        if name == "file":
+            found[name] = (spec.file_sha256 or "")[:8] if spec.file else ""
+        elif name == "params":
+            found |= {f"param {param}": f"{param} {value}" for param, value in spec.params.items()}
+        elif role.label:
+            found[name] = role.label(getattr(spec, name))
+    found["tensorflow"] = f"TensorFlow {(environment.get('framework') or {}).get('tensorflow', 'unknown')}"
+    found["cpu"] = str(cpu.get("model") or "unknown CPU")
+    return found
 
 
 def _keys(columns: Sequence[dict[str, str]]) -> list[str]:

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from bench.analyse.comparable import ENVIRONMENT
+from bench.analyse.comparable import AXES, ENVIRONMENT, SECONDARY
 from bench.model.result import Result
 from bench.render import numbers
 from bench.render.report.parts import Row, Section, Table
 from bench.render.report.subject import Subject
 from bench.render.text import plain
-
-SPEC = ("backend", "loop", "what_ifs", "dtype", "xla", "tf32", "onednn", "deterministic", "threads", "seed")
 
 
 def section(subject: Subject, swept: Collection[str] = ()) -> Section | None:
@@ -50,7 +48,7 @@ def _table(caption: str, told: list[tuple[str, dict[str, str]]]) -> Table:
 
 def _spec(result: Result) -> dict[str, str]:
     spec = result.spec
-    found = {name: _shown(getattr(spec, name)) for name in SPEC}
+    found = {name: _shown(getattr(spec, name)) for name in (*AXES, *SECONDARY)}
     found["xla"] = "as the program decides" if spec.xla is None else found["xla"]
     found["data"] = ", ".join(filter(None, (spec.data.kind, spec.data.name)))
     return {"workload": plain(spec.title), **found, **{name: _shown(value) for name, value in spec.params.items()}}
