@@ -1,7 +1,7 @@
 """SIGINT and SIGTERM as one exception, while something is measured.
 
-An exception may come between any two lines. `uninterrupted` keeps it away from the few that belong together, such as
-starting a process and noting that it has to be ended.
+The exception can be raised between any two lines. `uninterrupted` keeps it out of the few that belong together, such
+as starting a process and recording that it has to be stopped.
 """
 
 from __future__ import annotations
@@ -14,42 +14,44 @@ from types import FrameType
 
 from bench.errors import Interrupted
 
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
 
 class _State:
-    """What the handler has to know; signals come to the main thread alone, so one is enough."""
+    """What the handler shares with `uninterrupted`. Only the main thread handles signals, so one state is enough."""
 
     depth = 0
-    waiting: int | None = None
+    pending: int | None = None
 
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Within, the first SIGINT or SIGTERM raises `Interrupted`; what follows is ignored, so that cleaning up ends.
+    """Raise `Interrupted` on the first SIGINT or SIGTERM, and ignore those after it so that clean-up can finish.
 
-    Outside the main thread signals can't be caught and nothing changes.
+    Outside the main thread, signals cannot be handled and nothing changes.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
 
     def stop(signum: int, frame: FrameType | None) -> None:
-        for each in (signal.SIGINT, signal.SIGTERM):
+        for each in SIGNALS:
             signal.signal(each, signal.SIG_IGN)
         if not _State.depth:
             raise Interrupted(signum)
-        _State.waiting = signum
+        _State.pending = signum
 
-    before = {each: signal.signal(each, stop) for each in (signal.SIGINT, signal.SIGTERM)}
+    previous = {each: signal.signal(each, stop) for each in SIGNALS}
     try:
         yield
     finally:
-        for each, handler in before.items():
+        for each, handler in previous.items():
             signal.signal(each, handler)
 
 
 @contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Within, a signal has to wait: `Interrupted` comes at the end."""
+    """Hold a signal back: `Interrupted` is raised at the end of the block."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -58,6 +60,6 @@ def uninterrupted() -> Iterator[None]:
         yield
     finally:
         _State.depth -= 1
-        if not _State.depth and _State.waiting is not None:
-            signum, _State.waiting = _State.waiting, None
+        if not _State.depth and _State.pending is not None:
+            signum, _State.pending = _State.pending, None
             raise Interrupted(signum)

@@ -1,4 +1,4 @@
-"""Signals while something is measured: one exception, kept away from what has to be uninterrupted."""
+"""Signals while something is measured: one exception, held back where it must not come."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from bench.signals import interruptible, uninterrupted
 
 
 @pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_becomes_an_exception_with_the_exit_code_of_shells_and_those_after_it_are_ignored(
+def test_the_first_signal_raises_with_the_exit_code_of_a_shell_and_later_signals_are_ignored(
     signum: signal.Signals,
 ) -> None:
-    before = (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM))
+    handlers = (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM))
     cleaned = False
 
     def work() -> None:
@@ -32,10 +32,10 @@ def test_a_signal_becomes_an_exception_with_the_exit_code_of_shells_and_those_af
         work()
     assert cleaned
     assert caught.value.exit_code == 128 + signum
-    assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before
+    assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == handlers
 
 
-def test_what_has_to_be_uninterrupted_is_finished_before_the_exception_comes() -> None:
+def test_an_uninterruptible_block_finishes_before_the_exception_is_raised() -> None:
     done: list[str] = []
 
     def work() -> None:
@@ -52,7 +52,7 @@ def test_what_has_to_be_uninterrupted_is_finished_before_the_exception_comes() -
     assert done == ["inner", "outer"]
 
 
-def test_an_error_in_what_has_to_be_uninterrupted_does_not_lose_the_signal() -> None:
+def test_an_error_in_an_uninterruptible_block_does_not_lose_the_signal() -> None:
     def work() -> None:
         with interruptible(), uninterrupted():
             signal.raise_signal(signal.SIGTERM)
