@@ -31,8 +31,8 @@ FEWEST = 8
 
 def steps(samples: Sequence[ProcessSample]) -> int:
     """Steps of one pass over the data, a partial batch's among them; 0 where there are no epochs."""
-    epoch = stats.fact(samples, "epoch") or {}
-    return int(epoch.get("batches", 0)) + bool(epoch.get("rest"))
+    epoch = stats.facts(samples).epoch
+    return epoch.steps if epoch else 0
 
 
 def may_wait(version: str) -> bool:
@@ -52,7 +52,7 @@ def until_turn(age: float) -> float:
 
 def seen(samples: Sequence[ProcessSample]) -> tuple[int, int]:
     """How many short epochs waited at their ends, and of how many that is known."""
-    ends = [(until_turn(age), gap) for s in samples for age, gap in s.facts.get("iterator_ends", ())]
+    ends = [(until_turn(each.age), each.gap) for s in samples for each in s.facts.iterator_ends or ()]
     clear = [gap > 0.5 * wait for wait, gap in ends if wait > CLEAR]
     return sum(clear), len(clear)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 
 from bench.analyse import stats
+from bench.model.facts import Facts
 from bench.model.result import Result
 from bench.model.roofline import Peaks, Roofline
 
@@ -61,9 +62,8 @@ def fingerprint(result: Result) -> str:
 def roofline(result: Result, peaks: Peaks) -> Roofline | None:
     """Where a result's step stands; none where its operations or its bytes are not known."""
     step = result.summary.step_seconds
-    facts = next((s.facts for s in result.samples if s.facts.get("bytes_per_step")), {})
-    formula, counted = facts.get("flops_formula"), facts.get("flops_per_step")
-    flops, moved = formula or counted, facts.get("bytes_per_step")
+    facts = next((s.facts for s in result.samples if s.facts.bytes_per_step), Facts())
+    flops, moved = facts.flops_formula or facts.flops_per_step, facts.bytes_per_step
     dtype = DTYPE_OF.get(result.spec.dtype, result.spec.dtype)
     top = peaks.flops_per_second.get(dtype)
     if step is None or not flops or not moved or not top:
@@ -74,7 +74,7 @@ def roofline(result: Result, peaks: Peaks) -> Roofline | None:
     roof = min(top, memory)
     return Roofline(
         flops=flops,
-        flops_method="formula" if formula else "counted",
+        flops_method="formula" if facts.flops_formula else "counted",
         bytes=moved,
         intensity=intensity,
         attained=attained,

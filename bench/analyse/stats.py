@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+from bench.model.facts import Facts
 from bench.model.result import PHASES, Block, Interval, ProcessSample, Result, Series
 
 CONFIDENCE = 0.95
@@ -319,11 +320,11 @@ def warm_up_extra(sample: ProcessSample, mean: float) -> float:
     return sum(b.seconds for b in blocks) - sum(b.steps for b in blocks) * mean
 
 
-def fact(samples: Sequence[ProcessSample], key: str) -> Any:
-    """The first process's word on this, where any has one that is not empty, zero or no."""
-    return next((s.facts[key] for s in samples if s.facts.get(key)), None)
-
-
-def told(samples: Sequence[ProcessSample], key: str) -> Any:
-    """The first process's word on this, whatever it is; none where no process has one."""
-    return next((s.facts[key] for s in samples if key in s.facts), None)
+def facts(samples: Sequence[ProcessSample]) -> Facts:
+    """The facts of all processes together. Of each fact the first process that read it counts."""
+    read: dict[str, Any] = {}
+    for sample in samples:
+        for name, value in sample.facts:
+            if value is not None:
+                read.setdefault(name, value)
+    return Facts.model_construct(**read)

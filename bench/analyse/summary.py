@@ -56,7 +56,8 @@ def summarise(result: Result, total_steps: int | None, examples: int | None) -> 
         summary.step_seconds_p50, summary.step_seconds_p90, summary.step_seconds_p99 = (
             float(each) for each in np.percentile(latency, (50, 90, 99))
         )
-    flops = stats.fact(samples, "flops_formula") or stats.fact(samples, "flops_per_step")
+    facts = stats.facts(samples)
+    flops = facts.flops_formula or facts.flops_per_step
     if flops and summary.step_seconds:
         summary.flops_per_step = flops
         summary.flops_per_second = flops / summary.step_seconds.value
@@ -64,7 +65,7 @@ def summarise(result: Result, total_steps: int | None, examples: int | None) -> 
         summary.cost_per_1000_steps = result.price.per_hour / 3600 * 1000 * summary.step_seconds_mean.value
     _series(samples, summary)
     result.summary = summary
-    total = total_steps or stats.fact(samples, "total_steps")
+    total = total_steps or facts.total_steps
     measured = result.projection.measured if result.projection else None
     result.projection = _projection(result, done, int(total), measured) if total and steps else None
 
@@ -73,8 +74,8 @@ def examples_of_a_step(examples: int | None, samples: Sequence[ProcessSample]) -
     """Those of a batch, or all that there are where a batch asks for more; none where a step has none."""
     if not examples:
         return None
-    epoch = stats.fact(samples, "epoch") or {}
-    return min(examples, epoch["rest"]) if epoch.get("batches") == 0 and epoch.get("rest") else examples
+    epoch = stats.facts(samples).epoch
+    return min(examples, epoch.remainder) if epoch and epoch.batches == 0 and epoch.remainder else examples
 
 
 def _series(samples: Sequence[ProcessSample], summary: Summary) -> None:
@@ -108,11 +109,11 @@ def _projection(result: Result, samples: Sequence[ProcessSample], total: int, me
         series = stats.main_series(sample)
         if series is None:
             continue
-        phases, facts = sample.phases, sample.facts
+        phases, epoch = sample.phases, sample.facts.epoch
         mean = stats.mean(series.blocks)
         per_epoch = epochs.steps([sample])
         passes = total / per_epoch if per_epoch else 0
-        partial = phases.get("partial_batch") if (facts.get("epoch") or {}).get("rest") else None
+        partial = phases.get("partial_batch") if epoch and epoch.remainder else None
         whole = total - (passes if partial is not None else 0)
         warm_extra = stats.warm_up_extra(sample, mean) if sum(b.steps for b in series.warmup) < whole else 0.0
         seconds = sum(phases.get(name, 0.0) for name in ("build", "prepare", "trace", "first_step"))
@@ -205,8 +206,9 @@ def warn(result: Result) -> None:
         names = ", ".join(f"{o.op} '{o.name}' on {o.device}" for o in placement.misplaced[:5])
         fix = "Look for tf.device, strings, py_function or int32 in the step."
         add_warning(result, "misplaced", f"{placement.reason}: {names}", fix)
-    became = stats.told(samples, "jit_compile")
-    if result.spec.xla is not None and became is not None and bool(became) != result.spec.xla:
+    facts = stats.facts(samples)
+    became = facts.jit_compile
+    if result.spec.xla is not None and became is not None and became != result.spec.xla:
         asked, how = ("on", "without") if result.spec.xla else ("off", "with")
         message = f"--xla {asked} changed nothing: the program's own loop runs its steps {how} XLA"
         add_warning(result, "xla", message, "Say it in the program, @tf.function(jit_compile=…), or use --loop step.")
@@ -223,7 +225,7 @@ def warn(result: Result) -> None:
         add_warning(result, "shared", message, "Take its figures for nobody's; for your own, a GPU that is not shared.")
     _warn_target(result)
     epochs.note(result, samples)
-    counted, formula = stats.fact(samples, "flops_per_step"), stats.fact(samples, "flops_formula")
+    counted, formula = facts.flops_per_step, facts.flops_formula
     if counted and formula and not 0.8 <= counted / formula <= 1.25:
         result.notes.append(
             f"TensorFlow counts {counted:.3g} operations in the step's unoptimised graph; "

@@ -6,7 +6,8 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from bench.model.result import Interval, Record
+from bench.model.record import Record
+from bench.model.result import Interval
 
 Word = Literal["faster", "same", "slower", "undecided", "not enough data"]
 

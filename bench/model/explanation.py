@@ -5,7 +5,8 @@ from __future__ import annotations
 from pydantic import Field
 
 from bench.model.comparison import Word
-from bench.model.result import SCHEMA_VERSION, Interval, Profile, Record
+from bench.model.record import Record
+from bench.model.result import SCHEMA_VERSION, Interval, Profile
 from bench.model.roofline import Roofline
 from bench.model.spec import Loop
 

@@ -8,8 +8,10 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic import BeforeValidator, Field, WithJsonSchema
 
+from bench.model.facts import Facts
+from bench.model.record import Record
 from bench.model.spec import Spec
 
 SCHEMA_VERSION = 1
@@ -22,12 +24,6 @@ PHASES = (
 
 
 Purpose = Literal["run", "sweep", "level", "what-if", "peaks"]
-
-
-class Record(BaseModel):
-    """A part of a result: an unknown field is an error, so a newer document is not misread."""
-
-    model_config = ConfigDict(extra="forbid")
 
 
 Number = Annotated[
@@ -211,9 +207,7 @@ class ProcessSample(Record):
     answer_class: Literal["exact", "reduced", "changed"] = "exact"
     telemetry: Telemetry | None = None
     placement: Placement | None = None
-    facts: dict[str, Any] = Field(
-        default_factory=dict, description="what was read from the run: jit_compile, tracing count, flops_per_step, …"
-    )
+    facts: Facts = Field(default_factory=Facts, description="what the worker read from its run, beside times")
     notes: list[str] = Field(default_factory=list)
     full: Full | None = None
     failure: Failure | None = None

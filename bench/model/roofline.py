@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from bench.model.result import Record
+from bench.model.record import Record
 
 
 class Peaks(Record):

@@ -12,7 +12,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from bench.model.result import Record, Result
+from bench.model.record import Record
+from bench.model.result import Result
 
 
 @dataclass(frozen=True)

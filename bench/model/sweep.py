@@ -7,7 +7,8 @@ from typing import Any
 from pydantic import Field
 
 from bench.model.comparison import Word
-from bench.model.result import Interval, Record
+from bench.model.record import Record
+from bench.model.result import Interval
 
 
 class Point(Record):

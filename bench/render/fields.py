@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from bench.analyse import stats
 from bench.model.result import Interval, Placement, Profile, Result, Stop
 from bench.render import numbers
 
@@ -53,14 +54,6 @@ class Field:
         return {label: text for label, found in named.items() if found is not None and (text := self.show(found))}
 
 
-def facts(result: Result) -> dict[str, Any]:
-    """What the processes read from their runs; the first that read a fact counts."""
-    found: dict[str, Any] = {}
-    for sample in result.samples:
-        found = {**sample.facts, **found}
-    return found
-
-
 def _status(result: Result) -> str:
     if result.status == "complete":
         return "complete"
@@ -85,7 +78,7 @@ def _data(result: Result) -> str:
 
 
 def _xla(result: Result) -> str | None:
-    became = facts(result).get("jit_compile")
+    became = stats.facts(result.samples).jit_compile
     asked = result.spec.xla
     told = {True: "on", False: "off", None: None}[asked if became is None else bool(became)]
     if asked is None:

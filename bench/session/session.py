@@ -144,14 +144,12 @@ class Session:
 
     def _has_pipeline(self) -> bool:
         """Whether a result has timed the stages of its pipeline, which are the same in all levels of a ladder."""
-        return any("pipeline" in sample.facts for result in self.results for sample in result.samples)
+        return any(sample.facts.pipeline is not None for result in self.results for sample in result.samples)
 
     def _adopt(self, result: Result, worker: WorkerSample) -> None:
         """Adopt what one worker's diagnosis says about the whole result."""
         sample = worker.sample
-        for key in ("framework", "device"):
-            if key in sample.facts:
-                result.environment[key] = sample.facts.pop(key)
+        result.environment |= worker.environment
         result.where = environment.where(result.environment)
         if result.placement is None and sample.placement is not None:
             result.placement = sample.placement

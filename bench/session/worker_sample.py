@@ -21,8 +21,9 @@ from bench.worker.protocol import (
     BLOCK_SECONDS,
     Answer,
     Done,
+    EnvironmentRead,
     Event,
-    Fact,
+    FactsRead,
     Finish,
     Go,
     Latencies,
@@ -75,6 +76,7 @@ class WorkerSample:
         self.process = WorkerProcess(spec, environment, timeout, full)
         pid = self.process.popen.pid
         self.sample = ProcessSample(trial=trial, place=start_position, pid=pid, started=self.process.started)
+        self.environment: dict[str, Any] = {}
         self.steps: dict[str, int] = {}
         self.meter = Meter(pid, spec.backend, load_before=load_before)
         self.alive = True
@@ -94,29 +96,18 @@ class WorkerSample:
                 return event
 
     def _take(self, event: Event) -> None:
-        sample = self.sample
         if isinstance(event, PhaseBegun):
             self.slow = event.note if event.slow else self.slow
             self.tell(event.phase, event.note or self.slow)
-        elif isinstance(event, PhaseDone):
-            sample.phases[event.phase] = event.seconds
-        elif isinstance(event, Fact):
-            sample.facts[event.key] = event.value
-        elif isinstance(event, Note):
-            sample.notes.append(event.text)
-        elif isinstance(event, Answer):
-            sample.answer, sample.answer_class = event.values, event.kind
-        elif isinstance(event, Latencies):
-            sample.latency = event.seconds
-        elif isinstance(event, Proof):
-            sample.placement = event.placement
-        elif isinstance(event, Trained):
-            sample.full = event.full
+        elif isinstance(event, EnvironmentRead):
+            self.environment = {"framework": event.framework, "device": event.device}
         elif isinstance(event, Ready):
             self.slow = ""
-            sample.series = [
+            self.sample.series = [
                 Series(name=name, bytes=event.bytes.get(name), floor=event.floors.get(name)) for name in event.series
             ]
+        else:
+            _add(event, self.sample)
 
     def set_up(self) -> None:
         """Phases up to the first steps."""
@@ -254,3 +245,21 @@ class WorkerSample:
 
 def _block_of(timed: Timed, turn: int) -> Block:
     return Block(seconds=timed.seconds, steps=timed.steps, cpu_seconds=timed.cpu_seconds, turn=turn)
+
+
+def _add(event: Event, sample: ProcessSample) -> None:
+    """Adds what an event reports to the sample."""
+    if isinstance(event, PhaseDone):
+        sample.phases[event.phase] = event.seconds
+    elif isinstance(event, FactsRead):
+        sample.facts = event.facts
+    elif isinstance(event, Note):
+        sample.notes.append(event.text)
+    elif isinstance(event, Answer):
+        sample.answer, sample.answer_class = event.values, event.kind
+    elif isinstance(event, Latencies):
+        sample.latency = event.seconds
+    elif isinstance(event, Proof):
+        sample.placement = event.placement
+    elif isinstance(event, Trained):
+        sample.full = event.full

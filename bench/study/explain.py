@@ -138,7 +138,7 @@ class ExplainStudy:
         tried = self._changed_base(base, resolved, measured)
         driven = next((r for r in measured if r.spec.loop == tried.spec.loop), measured[0])
         own = tried.spec.loop == "as-written" and "as_written" in resolved.offers
-        facts = {key: value for sample in reversed(driven.samples) for key, value in sample.facts.items()}
+        facts = stats.facts(driven.samples)
         self.options = candidates(Program(tried.spec, facts, compiled, resolved.not_dtypes, own))
         found.what_if_loop = tried.spec.loop
         self._gains(tried, found)
@@ -161,7 +161,7 @@ class ExplainStudy:
         if base.spec.xla is not None:
             return base.spec.xla
         (result,) = self._session([base], WHAT_IF, {"max_processes": 1})
-        return any(sample.facts.get("jit_compile") for sample in result.samples)
+        return any(sample.facts.jit_compile for sample in result.samples)
 
     def _ladder(self, base: Planned, measured: Sequence[Result], missing: list[str]) -> Explanation:
         try:

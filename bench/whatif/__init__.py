@@ -32,6 +32,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from bench.model.facts import Facts
 from bench.model.plan import Planned
 from bench.model.spec import Spec
 
@@ -48,14 +49,14 @@ class Program:
 
     Args:
         spec: its spec.
-        facts: what a run of it told.
+        facts: what its workers read from their runs.
         compiled: whether XLA compiles it.
         unsupported_dtypes: dtype policies that change nothing in it.
         own_loop: whether it brings its own loop, so that only the program decides what XLA compiles.
     """
 
     spec: Spec
-    facts: Mapping[str, Any] = field(default_factory=dict)
+    facts: Facts = field(default_factory=Facts)
     compiled: bool = False
     unsupported_dtypes: Collection[str] = ()
     own_loop: bool = False

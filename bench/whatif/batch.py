@@ -24,7 +24,7 @@ def candidates(program: Program) -> Iterator[WhatIf]:
 
 def _rows(program: Program, batch: int) -> int | None:
     """The number of examples in the data; None if it is not known."""
-    epoch = program.facts.get("epoch")
-    if not epoch or (not epoch.get("rest") and program.facts.get("reachable")):
+    epoch = program.facts.epoch
+    if epoch is None or (not epoch.remainder and program.facts.pipeline_reachable):
         return None
-    return int(epoch["batches"]) * batch + int(epoch["rest"])
+    return epoch.batches * batch + epoch.remainder

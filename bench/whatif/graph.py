@@ -12,7 +12,7 @@ FIXES = "eager execution"
 
 def applies(program: Program) -> bool:
     """Whether the program trains by `fit` eagerly."""
-    return bool(program.facts.get("fit")) and bool(program.facts.get("run_eagerly"))
+    return program.facts.fit is not None and bool(program.facts.run_eagerly)
 
 
 def change_fit(tf: Any, model: Any, arguments: dict[str, Any]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ FIXES = "input that is not made ahead"
 
 def applies(program: Program) -> bool:
     """Whether the pipeline can be changed from outside."""
-    return bool(program.facts.get("reachable"))
+    return bool(program.facts.pipeline_reachable)
 
 
 def change_dataset(tf: Any, dataset: Any) -> Any:

@@ -14,7 +14,7 @@ FIXES = "a call of TensorFlow for each step"
 
 def applies(program: Program) -> bool:
     """Whether the program trains by `fit`."""
-    return bool(program.facts.get("fit"))
+    return program.facts.fit is not None
 
 
 def change_fit(tf: Any, model: Any, arguments: dict[str, Any]) -> dict[str, Any]:

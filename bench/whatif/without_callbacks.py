@@ -12,8 +12,8 @@ FIXES = "callbacks and output"
 
 def applies(program: Program) -> bool:
     """Whether the program calls `fit` with callbacks or with a progress bar."""
-    fit = program.facts.get("fit") or {}
-    return bool(fit.get("callbacks")) or fit.get("verbose") in (1, "auto")
+    fit = program.facts.fit
+    return fit is not None and (bool(fit.callbacks) or fit.prints)
 
 
 def change_fit(tf: Any, model: Any, arguments: dict[str, Any]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ FIXES = "metrics computed at each step"
 
 def applies(program: Program) -> bool:
     """Whether the program trains a model by `fit` that was compiled with metrics."""
-    return bool((program.facts.get("fit") or {}).get("metrics"))
+    return program.facts.fit is not None and program.facts.fit.metrics
 
 
 def change_fit(tf: Any, model: Any, arguments: dict[str, Any]) -> dict[str, Any] | None:

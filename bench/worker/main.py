@@ -18,7 +18,18 @@ from bench.model.result import Full
 from bench.worker import weights
 from bench.worker.channel import Channel
 from bench.worker.failure import failure_of, print_traceback
-from bench.worker.protocol import Done, Fact, Failed, Finish, Note, PhaseBegun, PhaseDone, Proof, Start, Trained
+from bench.worker.protocol import (
+    Done,
+    EnvironmentRead,
+    Failed,
+    Finish,
+    Note,
+    PhaseBegun,
+    PhaseDone,
+    Proof,
+    Start,
+    Trained,
+)
 from bench.worker.step_counter import Counter
 from bench.worker.timed_loop import Conductor, Finished
 
@@ -108,6 +119,7 @@ class Worker:
             order = self.drive(rig, conductor)
             if order is None:
                 return
+            rig.facts.steps_run, rig.facts.restarts = conductor.stepped, conductor.restarts
             self.finish(rig, watch, reader, order)
         self.send(Done())
 
@@ -143,8 +155,7 @@ class Worker:
             tf.keras.mixed_precision.set_global_policy(spec.dtype)
         from bench.machine.environment import framework
 
-        self.send(Fact(key="framework", value=framework(tf)))
-        self.send(Fact(key="device", value=backend.describe(tf)))
+        self.send(EnvironmentRead(framework=framework(tf), device=backend.describe(tf)))
         return tf
 
     def make_rig(self, tf: Any) -> Any:
@@ -240,37 +251,37 @@ class Worker:
 
         self.begun = "after the timed part"
         self.send(PhaseBegun(phase=self.begun))
-        total = steps_of_training(rig) or rig.seen.get("ended")
-        if total:
-            self.send(Fact(key="total_steps", value=total))
-        if rig.epoch:
-            self.send(Fact(key="epoch", value={"batches": rig.epoch[0], "rest": rig.epoch[1]}))
+        rig.facts.total_steps = steps_of_training(rig) or rig.seen.get("ended")
+        rig.facts.epoch = rig.epoch
+        rig.facts.traces = self.tracing.count
         step_costs.read_facts(rig, watch)
-        self.send(Fact(key="traces", value=self.tracing.count))
+        rig.report_facts()
         if order.prove:
-            self.optional("operations", lambda: step_costs.operations(rig))
+            self.optional("operations", rig, lambda: step_costs.operations(rig))
             found = placement.placement(rig, watch)
             self.send(Proof(placement=found))
             if watch.model is None and "function" not in rig.seen and found.proven:
-                self.send(Fact(key="jit_compile", value=found.xla_clusters > 0))
+                rig.facts.jit_compile = found.xla_clusters > 0
+                rig.report_facts()
         if order.inspect:
-            self.optional("pipeline", lambda: step_costs.input_stages(rig, watch, order.stages))
-            self.optional("own steps", lambda: step_costs.own_steps(rig, self.tracing, watch))
+            self.optional("pipeline", rig, lambda: step_costs.input_stages(rig, watch, order.stages))
+            self.optional("own steps", rig, lambda: step_costs.own_steps(rig, self.tracing, watch))
         if order.brief:
             return
-        self.optional("batch_copy", lambda: step_costs.batch_copy(rig, watch))
-        self.optional("input_wait", lambda: step_costs.input_wait(rig, watch, reader))
+        self.optional("batch_copy", rig, lambda: step_costs.batch_copy(rig, watch))
+        self.optional("input_wait", rig, lambda: step_costs.input_wait(rig, watch, reader))
         if watch.model is None:
-            self.optional("partial_batch", lambda: step_costs.partial_batch(rig, reader))
+            self.optional("partial_batch", rig, lambda: step_costs.partial_batch(rig, reader))
         else:
-            self.optional("epoch_end", lambda: epoch_ends.short_epochs(rig, watch, reader, order.waits))
+            self.optional("epoch_end", rig, lambda: epoch_ends.short_epochs(rig, watch, reader, order.waits))
 
-    def optional(self, what: str, measure: Any) -> None:
-        """Something that is good to know: if it can't be measured, the result says so and stays."""
+    def optional(self, what: str, rig: Any, measure: Any) -> None:
+        """Measure something that a result can do without. If that fails, a note says so."""
         try:
             measure()
         except Exception as error:
             self.send(Note(text=f"{what} could not be measured: {type(error).__name__}: {str(error)[:200]}"))
+        rig.report_facts()
 
 
 def main() -> None:

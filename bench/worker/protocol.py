@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
+from bench.model.facts import Facts
 from bench.model.result import Failure, Full, Placement, Profile
 from bench.model.spec import Spec
 
@@ -124,12 +125,19 @@ class Latencies(Message):
     seconds: list[float]
 
 
-class Fact(Message):
-    """Something read from the run or its environment, by key."""
+class EnvironmentRead(Message):
+    """TensorFlow and the device, as they came up in this worker."""
 
-    event: Literal["fact"] = "fact"
-    key: str
-    value: Any
+    event: Literal["environment"] = "environment"
+    framework: dict[str, Any]
+    device: dict[str, Any]
+
+
+class FactsRead(Message):
+    """All facts that the worker has read so far. It replaces the previous event of this kind."""
+
+    event: Literal["facts"] = "facts"
+    facts: Facts
 
 
 class Note(Message):
@@ -188,7 +196,8 @@ Event = Annotated[
     | Ready
     | Timed
     | Latencies
-    | Fact
+    | EnvironmentRead
+    | FactsRead
     | Note
     | Answer
     | Proof

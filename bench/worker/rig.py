@@ -15,8 +15,10 @@ from types import ModuleType
 from typing import Any
 
 from bench.errors import NotApplicable
+from bench.model.facts import Epoch, Facts
 from bench.model.spec import Spec
 from bench.worker.diagnose.pipeline_stages import stages
+from bench.worker.protocol import FactsRead
 from bench.worker.what_ifs import WhatIfs
 from bench.workloads import Context
 
@@ -37,7 +39,12 @@ class Rig:
     what_ifs: WhatIfs
     model: Any = None
     data: Any = None
+    facts: Facts = field(default_factory=Facts)
     seen: dict[str, Any] = field(default_factory=dict)
+
+    def report_facts(self) -> None:
+        """Send the facts that are known so far."""
+        self.send(FactsRead(facts=self.facts))
 
     def call(self, name: str) -> Any:
         """Calls one of the workload's functions with the arguments that its signature names."""
@@ -77,17 +84,18 @@ class Rig:
         return self.model is not None and getattr(self.model, "optimizer", None) is not None
 
     @property
-    def epoch(self) -> tuple[int, int] | None:
-        """Whole batches of an epoch, and examples in its last partial one; none where it can't be told."""
+    def epoch(self) -> Epoch | None:
+        """The length of an epoch; None if it cannot be told."""
         if self.data is None:
             return None
         if self.is_dataset:
             count = int(self.data.cardinality().numpy())
             rest = left_over(self.data)
-            return (count - bool(rest), rest) if count > 0 else None
+            return Epoch(batches=count - bool(rest), remainder=rest) if count > 0 else None
         if not isinstance(self.data, tuple) or not hasattr(self.p, "batch"):
             return None
-        return divmod(len(self.data[0]), int(self.p.batch))
+        batches, remainder = divmod(len(self.data[0]), int(self.p.batch))
+        return Epoch(batches=batches, remainder=remainder)
 
 
 def as_tuple(value: Any) -> tuple[Any, ...]:
@@ -123,7 +131,7 @@ def batches(rig: Rig) -> Iterator[tuple[Any, ...]]:
 
 def pool(rig: Rig) -> list[tuple[Any, ...]]:
     """The batches that the loops without input take turns through, all of one size."""
-    size = rig.epoch[0] if rig.epoch else POOL
+    size = rig.epoch.batches if rig.epoch else POOL
     found = list(itertools.islice(batches(rig), max(1, min(POOL, size))))
     return [batch for batch in found if not is_smaller(batch, found[0])]
 
@@ -168,7 +176,4 @@ def steps_of_training(rig: Rig) -> int | None:
 
 def steps_of_epoch(rig: Rig) -> int | None:
     """Batches of the data, the partial one included; none where that can't be told."""
-    if rig.epoch is None:
-        return None
-    whole, rest = rig.epoch
-    return whole + bool(rest)
+    return rig.epoch.steps if rig.epoch else None

@@ -21,7 +21,6 @@ from bench.worker.channel import Channel
 from bench.worker.protocol import (
     BLOCK_SECONDS,
     Answer,
-    Fact,
     Failed,
     Finish,
     Go,
@@ -237,8 +236,6 @@ class Conductor:
             self._end, self.left = self._in_profile, 1 if self.profiler.marks else order.steps
             self.profiler.start(order.folder)
         elif isinstance(order, Finish):
-            self.channel.send(Fact(key="steps_run", value=self.stepped))
-            self.channel.send(Fact(key="restarts", value=self.restarts))
             raise Finished(order)
         else:
             raise TypeError(f"out of turn: {order}")

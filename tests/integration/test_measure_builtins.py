@@ -12,6 +12,7 @@ import pytest
 from commandline import ROOT, devbench
 from measuring import ONCE, SECONDS, Runs, under_way
 
+from bench.model.facts import Epoch
 from bench.model.result import Result
 from bench.model.spec import LOOPS
 from bench.render.terminal import table
@@ -91,7 +92,7 @@ def test_every_workload_is_measured_as_written(runs: Runs, title: str) -> None:
     assert all(block.seconds > 0 and block.steps >= 1 for block in series.blocks)
     assert series.warmup
     assert sample.latency
-    assert sample.facts["steps_run"] >= sum(block.steps for block in series.blocks)
+    assert (sample.facts.steps_run or 0) >= sum(block.steps for block in series.blocks)
 
 
 @pytest.mark.parametrize("title", WRITTEN)
@@ -143,7 +144,7 @@ def test_as_written_records_what_xla_became(runs: Runs) -> None:
     for title in ("cifar", "mnist", "input-pipeline/serial"):
         found = written(runs, title)
         assert found.spec.xla is None
-        assert found.samples[0].facts["jit_compile"] is False  # no accelerator is in sight
+        assert found.samples[0].facts.jit_compile is False  # no accelerator is in sight
 
 
 def test_a_training_with_a_known_length_is_projected(runs: Runs) -> None:
@@ -159,7 +160,7 @@ def test_a_partial_last_batch_is_told_apart(runs: Runs) -> None:
     found = by_loop(runs, "cifar")
     for loop in ("as-written", "fit"):
         sample = found[loop].samples[0]
-        assert sample.facts["epoch"] == {"batches": 1562, "rest": 16}
+        assert sample.facts.epoch == Epoch(batches=1562, remainder=16)
         assert sample.phases["partial_batch"] > 0
 
 
@@ -203,7 +204,7 @@ def test_xla_is_off_where_the_spec_pins_it(runs: Runs, name: str) -> None:
     for loop in LOOPS[1:]:
         found = by_loop(runs, name)[loop]
         assert found.spec.xla is False
-        assert found.samples[0].facts["jit_compile"] is False
+        assert found.samples[0].facts.jit_compile is False
 
 
 @LOOPED
@@ -240,8 +241,8 @@ def test_single_steps_are_timed_in_every_loop_that_has_them(runs: Runs, name: st
 
 def test_operations_a_step_are_counted_and_known_by_formula(runs: Runs) -> None:
     for loop, each in by_loop(runs, "cifar").items():
-        assert each.samples[0].facts["flops_formula"] == 2.0 * 32 * (3 * (64 * 32 + 32 * 10) + 2 * 3072 * 64), loop
-        assert each.samples[0].facts["flops_per_step"] > 0
+        assert each.samples[0].facts.flops_formula == 2.0 * 32 * (3 * (64 * 32 + 32 * 10) + 2 * 3072 * 64), loop
+        assert (each.samples[0].facts.flops_per_step or 0) > 0
         assert each.summary.flops_per_second is not None
 
 

@@ -10,6 +10,7 @@ from test_workloads_real_work import ask
 
 def test_arithmetic_in_int32_is_told_from_that_of_shapes_and_counters() -> None:
     found = ask("""
+    from bench.model.facts import Facts
     from bench.worker.diagnose.inspection import of_graphs
 
     @tf.function(input_signature=[tf.TensorSpec([None, 8], tf.int32), tf.TensorSpec([32, 64], tf.int32)])
@@ -22,7 +23,10 @@ def test_arithmetic_in_int32_is_told_from_that_of_shapes_and_counters() -> None:
         return rows * 3 + tf.cast(tf.shape(rows) + 1, tf.float32)[0]
 
     kinds = [each.get_concrete_function().graph for each in (step, other)]
-    say(whole=[of_graphs([graph], "x.py")["int32"]["operations"] for graph in kinds])
+    facts = [Facts(), Facts()]
+    for each, graph in zip(facts, kinds):
+        of_graphs(each, [graph], "x.py")
+    say(whole=[each.int32.operations for each in facts])
     """)
     assert found["whole"] == [3, 0]
 

@@ -21,9 +21,9 @@ def found() -> dict[str, Any]:
     piped = source.shuffle(500).map(slow).map(lambda x: x + 1, num_parallel_calls=2).batch(8).prefetch(2)
     filtered = source.filter(lambda x: x > 3).map(slow).batch(4)
     say(
-        piped=stages.measured(piped),
-        filtered=[each["stage"] for each in stages.measured(filtered)],
-        short=[each["stage"] for each in stages.measured(tf.data.Dataset.range(3).batch(2))],
+        piped=[each.model_dump() for each in stages.measured(piped)],
+        filtered=[each.stage for each in stages.measured(filtered)],
+        short=[each.stage for each in stages.measured(tf.data.Dataset.range(3).batch(2))],
     )
     """)
 

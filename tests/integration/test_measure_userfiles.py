@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 from measuring import SECONDS, Runs, own, under_way
 
+from bench.model.facts import Epoch
 from bench.render.terminal import table
 
 pytestmark = pytest.mark.timeout(SECONDS)
@@ -81,17 +82,17 @@ def test_a_training_learns_while_it_is_measured(runs: Runs) -> None:
 def test_fit_is_seen_inside_the_authors_own_call(runs: Runs) -> None:
     phases = runs.result("fit_arrays").samples[0].phases
     assert {"data", "build", "prepare", "trace", "first_step", "epoch_end", "partial_batch"} <= phases.keys()
-    assert runs.result("fit_arrays").samples[0].facts["epoch"] == {"batches": 127, "rest": 8}
+    assert runs.result("fit_arrays").samples[0].facts.epoch == Epoch(batches=127, remainder=8)
 
 
 def test_short_epochs_are_trained_that_tell_how_often_iterators_wait_for_their_end(runs: Runs) -> None:
     result = runs.result("fit_arrays")
-    ends = result.samples[0].facts.get("iterator_ends")
+    ends = result.samples[0].facts.iterator_ends
     if result.environment["framework"]["tensorflow"].startswith("2.10"):
         assert ends is None
         return
     assert ends
-    assert all(age > 0 and gap >= 0 for age, gap in ends)
+    assert all(each.age > 0 and each.gap >= 0 for each in ends)
 
 
 def test_a_dataset_tells_the_length_of_its_training(runs: Runs) -> None:
@@ -104,13 +105,13 @@ def test_what_a_dataset_leaves_over_is_a_phase_and_no_step_of_the_other_loops(ru
     for loop in ("as-written", "step", "fused"):
         found = runs.result("left_over", loop)
         assert found.status == "complete", found.failure
-        assert found.samples[0].facts["epoch"] == {"batches": 20, "rest": 5}
+        assert found.samples[0].facts.epoch == Epoch(batches=20, remainder=5)
         assert found.projection is not None
         assert found.projection.steps == 21
     assert runs.result("left_over").samples[0].phases["partial_batch"] > 0
     stepped = runs.result("left_over", "step").samples[0]
     assert min(stepped.phases["partial_batch"], stepped.phases["partial_batch_again"]) > 0
-    assert stepped.facts["traces"] == runs.result("fit_dataset", "step").samples[0].facts["traces"]
+    assert stepped.facts.traces == runs.result("fit_dataset", "step").samples[0].facts.traces
 
 
 def test_a_batchs_copy_and_the_wait_for_input_are_told_of_the_programs_own_fit(runs: Runs) -> None:
@@ -130,7 +131,8 @@ def test_copies_are_timed_one_by_one_without_what_reading_costs(runs: Runs) -> N
 
 def test_inputs_are_float64_where_that_is_asked_for(runs: Runs) -> None:
     narrow, wide = runs.result("step_inputs"), runs.result("float64")
-    assert wide.samples[0].facts["bytes_per_step"] == 2 * narrow.samples[0].facts["bytes_per_step"]
+    assert narrow.samples[0].facts.bytes_per_step is not None
+    assert wide.samples[0].facts.bytes_per_step == 2 * narrow.samples[0].facts.bytes_per_step
 
 
 def test_a_whole_training_ends_with_its_loss_whatever_drives_it(runs: Runs) -> None:
@@ -149,7 +151,7 @@ def test_a_custom_step_over_arrays_has_its_partial_batch_and_its_wait_for_input(
 def test_an_expression_of_inputs_varies_them_and_knows_its_operations(runs: Runs) -> None:
     found = runs.result("step_inputs")
     assert len(set(found.samples[0].answer)) == 5
-    assert found.samples[0].facts["flops_formula"] == found.samples[0].facts["flops_per_step"] == 2.0 * 64**2
+    assert found.samples[0].facts.flops_formula == found.samples[0].facts.flops_per_step == 2.0 * 64**2
     assert found.projection is None
 
 
@@ -174,7 +176,7 @@ def test_a_program_of_a_single_step_is_refused_with_what_to_do(runs: Runs) -> No
 def test_several_steps_a_call_are_counted_as_steps(runs: Runs) -> None:
     several = runs.result("several")
     assert all(block.steps % 4 == 0 for block in several.samples[0].series[0].blocks)
-    assert several.samples[0].facts["steps_run"] % 4 == 0
+    assert (several.samples[0].facts.steps_run or 1) % 4 == 0
 
 
 def test_a_step_of_the_authors_own_loop_is_one_step_though_keras_trains_in_it(runs: Runs) -> None:
@@ -185,10 +187,10 @@ def test_a_step_of_the_authors_own_loop_is_one_step_though_keras_trains_in_it(ru
 
 def test_xla_is_what_the_step_became_whatever_was_asked_for(runs: Runs) -> None:
     left_alone, contrary = runs.result("warm"), runs.result("warm_xla")
-    assert left_alone.samples[0].facts["jit_compile"] is False
+    assert left_alone.samples[0].facts.jit_compile is False
     assert left_alone.placement is not None
     assert left_alone.placement.xla_clusters == 0
-    assert contrary.samples[0].facts["jit_compile"] is True
+    assert contrary.samples[0].facts.jit_compile is True
     assert contrary.placement is not None
     assert contrary.placement.xla_clusters > 0
     (warned,) = [each for each in contrary.warnings if each.key == "xla"]
@@ -197,8 +199,8 @@ def test_xla_is_what_the_step_became_whatever_was_asked_for(runs: Runs) -> None:
 
 
 def test_a_training_that_runs_eagerly_is_said_to(runs: Runs) -> None:
-    assert runs.result("eager").samples[0].facts["run_eagerly"] is True
-    assert runs.result("several").samples[0].facts["run_eagerly"] is False
+    assert runs.result("eager").samples[0].facts.run_eagerly is True
+    assert runs.result("several").samples[0].facts.run_eagerly is False
     assert runs.result("eager").placement is not None
 
 
@@ -244,7 +246,7 @@ def test_xla_is_on_where_it_was_asked_for_and_there_is_evidence(runs: Runs) -> N
     for loop in ("step", "fused"):
         found = runs.result("xla", loop)
         assert (found.status, found.spec.xla) == ("complete", True)
-        assert found.samples[0].facts["jit_compile"] is True
+        assert found.samples[0].facts.jit_compile is True
         assert found.placement is not None
         assert found.placement.proven
         assert found.placement.xla_clusters > 0
@@ -252,11 +254,11 @@ def test_xla_is_on_where_it_was_asked_for_and_there_is_evidence(runs: Runs) -> N
 
 def test_as_written_records_what_xla_became(runs: Runs) -> None:
     asked = runs.result("xla")
-    assert (asked.spec.xla, asked.samples[0].facts["jit_compile"]) == (True, True)
+    assert (asked.spec.xla, asked.samples[0].facts.jit_compile) == (True, True)
     assert asked.placement is not None
     assert asked.placement.xla_clusters > 0
     left_alone = runs.result("fit_arrays")
-    assert (left_alone.spec.xla, left_alone.samples[0].facts["jit_compile"]) == (None, False)
+    assert (left_alone.spec.xla, left_alone.samples[0].facts.jit_compile) == (None, False)
     assert left_alone.placement is not None
     assert left_alone.placement.xla_clusters == 0
 

@@ -11,6 +11,7 @@ from bench.analyse import stats
 from bench.analyse.explain.gains import gains
 from bench.analyse.explain.ladder import ladder
 from bench.model.explanation import Explanation, Fastest, Finding
+from bench.model.facts import Facts
 from bench.model.result import (
     Block,
     Busy,
@@ -73,7 +74,7 @@ def result(name: str = "20260102T030405000-00000001", group: str = "g", **change
                 started=MOMENT,
                 series=[Series(blocks=[block])],
                 answer=[2.3, 2.2],
-                facts={"jit_compile": False},
+                facts=Facts(jit_compile=False),
             )
         ],
         "summary": Summary(

@@ -203,7 +203,7 @@ def test_all_trials_tell_of_the_steps_though_few_tell_of_the_starts() -> None:
 
 
 def test_unequal_batches_meet_after_so_many_examples_and_epochs() -> None:
-    epoch = {"facts": {"epoch": {"batches": 100, "rest": 0}}}
+    epoch = {"facts": {"epoch": {"batches": 100, "remainder": 0}}}
     few, many = (
         result(
             name, params={"batch": batch, "epochs": 10}, projection=None,

@@ -14,6 +14,7 @@ from bench.analyse.explain.fixed_cost import fixed_cost
 from bench.analyse.explain.gains import gains
 from bench.analyse.explain.ladder import caveats, ladder
 from bench.model.explanation import Explanation, Fastest, Finding
+from bench.model.facts import Facts, FitCall, GraphOperations
 from bench.model.result import Failure, Interval, Operation, Placement, Result, Telemetry, Warned
 from bench.render.terminal import explanation
 from bench.whatif import WhatIf
@@ -166,7 +167,7 @@ def test_what_fit_is_asked_for_beyond_a_bare_one_is_named_as_what_it_is(
     callbacks: list[str], verbose: Any, cause: str
 ) -> None:
     levels = [level("as-written", 0.010), level("fit", 0.006), level("step", 0.0059, 0.03)]
-    levels[0].samples[0].facts["fit"] = {"callbacks": callbacks, "verbose": verbose}
+    levels[0].samples[0].facts.fit = FitCall(callbacks=callbacks, verbose=verbose, metrics=False)
     found = {f.cause: f for f in findings(levels, ladder(levels)[0])}
     assert cause in found
     assert found[cause].share == pytest.approx(0.4, abs=0.01)
@@ -197,7 +198,7 @@ def test_a_quota_that_throttles_is_seen_in_the_cgroups_counters() -> None:
 def test_a_trace_a_step_is_retracing_and_a_few_are_not() -> None:
     def traced(count: int, steps: int, restarts: int = 0) -> bool:
         often = [{"function": "f", "file": "/a/mine.py", "line": 3, "count": count}]
-        return "retracing" in causes(facts={"traced": often, "steps_run": steps, "restarts": restarts})
+        return "retracing" in causes(facts={"retraced": often, "steps_run": steps, "restarts": restarts})
 
     assert traced(400, 500)
     assert not traced(6, 2000)
@@ -227,7 +228,7 @@ def test_operations_on_the_host_are_named() -> None:
 def test_whole_numbers_are_named_where_there_is_a_host_to_keep_them_on() -> None:
     for backend, named in (("cuda", 1), ("cpu", 0)):
         found = result(backend=backend)
-        found.samples[0].facts["int32"] = {"operations": 2, "lines": [7]}
+        found.samples[0].facts.int32 = GraphOperations(operations=2, lines=[7])
         told = [each for each in findings([found]) if each.cause == "operations kept on the host"]
         assert len(told) == named
         assert all("2 operations of the step compute in int32" in each.sentence for each in told)
@@ -242,7 +243,7 @@ def test_a_start_that_outweighs_a_short_program_is_told() -> None:
 
 def test_callbacks_are_named_where_a_bare_fit_is_faster() -> None:
     levels = [level("as-written", 0.010), level("fit", 0.007), level("step", 0.006)]
-    levels[0].samples[0].facts["fit"] = {"callbacks": ["Slow"], "verbose": "auto"}
+    levels[0].samples[0].facts.fit = FitCall(callbacks=["Slow"], verbose="auto", metrics=False)
     found = {f.cause: f for f in findings(levels, ladder(levels)[0])}
     assert "30%" in found["callbacks and logging"].sentence
     assert "Slow" in found["callbacks and logging"].evidence
@@ -305,7 +306,7 @@ def test_a_program_without_a_barer_loop_is_not_called_computing() -> None:
 def test_eager_execution_is_what_lies_between_a_fit_that_asks_for_it_and_a_graph() -> None:
     levels = [level("fit", 0.010), level("step", 0.002)]
     for each in levels[0].samples:
-        each.facts |= {"fit": {"callbacks": [], "verbose": 0}, "run_eagerly": True}
+        each.facts = Facts(fit=FitCall(callbacks=[], verbose=0, metrics=False), run_eagerly=True)
     parts = ladder(levels)[0]
     assert parts[0].name == "eager execution"
     causes = [f.cause for f in findings(levels, parts)]

@@ -70,7 +70,7 @@ class Fake:
         Fake.begun.append((settings, specs))
         for spec in specs:
             step = STEPS[spec.loop] * (0.5 if spec.xla else 1.0) * (0.8 if not spec.onednn else 1.0)
-            samples = [sample(n, step * noise, facts={"traced": []}) for n, noise in enumerate(Fake.noise, 1)]
+            samples = [sample(n, step * noise, facts={"retraced": []}) for n, noise in enumerate(Fake.noise, 1)]
             made = result(spec.key, str(len(Fake.begun)), samples=samples)
             self.results.append(made.model_copy(update={"spec": spec, "key": spec.key}))
 

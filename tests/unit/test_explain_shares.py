@@ -14,6 +14,7 @@ from bench.analyse.explain.gains import gains
 from bench.analyse.explain.ladder import ladder
 from bench.analyse.explain.utilization import under_the_roof
 from bench.model.explanation import Finding
+from bench.model.facts import Facts
 from bench.model.result import Operation, Placement, Result
 from bench.model.roofline import Roofline
 from bench.render.report.parts import Table
@@ -21,13 +22,13 @@ from bench.render.report.sections import explanation as section
 from bench.render.terminal import explanation
 from bench.whatif import WhatIf
 
-LOOKED_AT: dict[str, Any] = {"traced": []}
+LOOKED_AT: dict[str, Any] = {"retraced": []}
 """What a level tells whose steps were looked at and had nothing to tell."""
 
 
 def looked_at(loop: str, step: float, noise: float = 0.002, **facts: Any) -> Result:
     made = level(loop, step, noise)
-    made.samples[0].facts |= {**LOOKED_AT, **facts}
+    made.samples[0].facts = Facts(**{**LOOKED_AT, **facts})
     return made
 
 
@@ -35,7 +36,7 @@ def told(levels: list[Result], cause: str) -> Finding:
     return next(each for each in findings(levels, ladder(levels)[0]) if each.cause == cause)
 
 
-READS: dict[str, Any] = {"host_reads": {"a_step": 1, "lines": [12]}}
+READS: dict[str, Any] = {"host_reads": {"per_step": 1, "lines": [12]}}
 DOUBLES: dict[str, Any] = {"float64": {"operations": 0, "arguments": 1, "lines": []}}
 PYTHON: dict[str, Any] = {"python": {"operations": 1, "lines": [7]}}
 
@@ -113,7 +114,7 @@ def test_processors_that_idle_have_no_share_where_no_larger_batch_is_faster() ->
 
 def test_a_partial_batch_has_its_share_of_the_first_epoch() -> None:
     phases = {"partial_batch": 0.51, "partial_batch_again": 0.01}
-    facts = {"epoch": {"batches": 49, "rest": 4}}
+    facts = {"epoch": {"batches": 49, "remainder": 4}}
     (found,) = (
         each
         for each in findings([result(samples=[sample(n, 0.01, phases=phases, facts=facts) for n in (1, 2, 3)])])

@@ -18,7 +18,6 @@ from bench.worker import step_counter, timed_loop
 from bench.worker.protocol import (
     BLOCK_SECONDS,
     Answer,
-    Fact,
     Failed,
     Finish,
     Go,
@@ -137,7 +136,7 @@ def test_the_first_answers_are_told_before_the_worker_is_ready(monkeypatch: pyte
     (answer,) = bench.line.of(Answer)
     assert (answer.values, answer.kind) == ([n + 0.5 for n in range(ANSWERS)], "exact")
     kinds = [each if isinstance(each, str) else type(each) for each in bench.line.said]
-    assert kinds == [PhaseDone, PhaseDone, Answer, Ready, "order", Fact, Fact]
+    assert kinds == [PhaseDone, PhaseDone, Answer, Ready, "order"]
 
 
 def test_of_keras_running_mean_the_steps_own_answers_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -361,11 +360,11 @@ def test_a_programs_own_except_clause_does_not_swallow_the_end(monkeypatch: pyte
     bench.drive(careless)
 
 
-def test_the_end_carries_the_order_and_tells_how_many_steps_were_timed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_end_carries_the_order_and_the_timed_steps_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     bench = Bench(monkeypatch, Go(steps=6, blocks=2))
     ended = bench.drive()
     assert isinstance(ended.args[0], Finish)
-    assert {fact.key: fact.value for fact in bench.line.of(Fact)} == {"steps_run": 12, "restarts": 0}
+    assert (bench.conductor.stepped, bench.conductor.restarts) == (12, 0)
 
 
 def test_the_series_that_is_asked_for_is_the_one_that_is_timed(monkeypatch: pytest.MonkeyPatch) -> None:

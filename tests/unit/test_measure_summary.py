@@ -127,7 +127,7 @@ def test_slower_steps_of_warm_up_are_projected_as_slow_as_they_were() -> None:
 
 def test_a_partial_batch_is_projected_once_an_epoch_and_an_epochs_end_between_epochs() -> None:
     phases = {**PHASES, "partial_batch": 0.9, "partial_batch_again": 0.004, "epoch_end": 0.25}
-    facts = {"epoch": {"batches": 9, "rest": 3}, "total_steps": 50}
+    facts = {"epoch": {"batches": 9, "remainder": 3}, "total_steps": 50}
     found = summarised(sample(phases=phases, facts=facts)).projection
     assert found is not None
     assert found.steps == 50
@@ -196,7 +196,8 @@ def test_what_a_training_waited_for_at_its_epochs_ends_is_told_apart_from_what_t
     [("2.21.0", "fit", 10 * 2.11), ("2.21.0", "as-written", 10 * 2.11), ("2.21.0", "step", 0), ("2.10.1", "fit", 0)],
 )
 def test_a_projection_says_what_its_epochs_ends_may_add(tensorflow: str, loop: str, seconds: float) -> None:
-    found = blank(sample(facts={"epoch": {"batches": 299, "rest": 1}}))  # 3 s an epoch; turns after 2.55 and 5.11 s
+    epoch = {"batches": 299, "remainder": 1}  # 3 s an epoch; turns after 2.55 and 5.11 s
+    found = blank(sample(facts={"epoch": epoch}))
     found.spec = found.spec.model_copy(update={"loop": loop})
     found.environment["framework"] = {"tensorflow": tensorflow}
     summary.summarise(found, 3000, None)
@@ -206,13 +207,13 @@ def test_a_projection_says_what_its_epochs_ends_may_add(tensorflow: str, loop: s
     assert len(told) == bool(seconds)
 
 
-WAITED, ON = (0.2, 0.11), (0.2, 0.001)
+WAITED, ON = {"age": 0.2, "gap": 0.11}, {"age": 0.2, "gap": 0.001}
 """An iterator's age at its end, and what passed until the next one's first step: autotuning's turn came at 0.31 s."""
 
 
 @pytest.mark.parametrize(("ends", "share"), [([WAITED, ON, ON, ON] * 2, 0.25), ([WAITED] * 8, 1.0), ([ON] * 8, 0.0)])
 def test_what_short_epochs_wait_for_is_projected_for_the_real_ones(ends: list[Any], share: float) -> None:
-    facts = {"epoch": {"batches": 300, "rest": 0}}  # 3 s an epoch; turns after 2.55 and 5.11 s
+    facts = {"epoch": {"batches": 300, "remainder": 0}}  # 3 s an epoch; turns after 2.55 and 5.11 s
     plain = summarised(sample(facts=facts), sample(trial=2, facts=facts), total=3000).projection
     found = blank(*(sample(trial=n, facts={**facts, "iterator_ends": ends[n - 1 :: 2]}) for n in (1, 2)))
     summary.summarise(found, 3000, None)
@@ -230,7 +231,8 @@ def test_what_short_epochs_wait_for_is_projected_for_the_real_ones(ends: list[An
 
 
 def test_a_short_epoch_that_ended_right_before_a_turn_tells_nothing() -> None:
-    assert epochs.seen([sample(facts={"iterator_ends": [(0.3, 0.01), (0.31, 0.0), (0.2, 0.11)]})]) == (1, 1)
+    ends = [{"age": age, "gap": gap} for age, gap in ((0.3, 0.01), (0.31, 0.0), (0.2, 0.11))]
+    assert epochs.seen([sample(facts={"iterator_ends": ends})]) == (1, 1)
 
 
 @pytest.mark.parametrize(("usual", "ends"), [(0.1, [0.9, 0.5]), (6.0, [7.0, 20.0]), (0.1, [])])

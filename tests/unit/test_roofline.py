@@ -63,7 +63,7 @@ def test_without_operations_bytes_or_a_peak_of_the_dtype_there_is_no_roofline() 
 def test_a_formula_goes_before_a_count() -> None:
     one = stepped(0.01, 3e6, 1e6)
     for each in one.samples:
-        each.facts["flops_formula"] = 2e6
+        each.facts.flops_formula = 2e6
     found = roofline(one, PEAKS)
     assert found is not None
     assert (found.flops, found.flops_method) == (2e6, "formula")

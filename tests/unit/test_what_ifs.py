@@ -14,6 +14,7 @@ from synthetic import result
 from bench import whatif
 from bench.config.settings import load
 from bench.errors import SettingsError
+from bench.model.facts import Facts
 from bench.model.plan import Planned
 from bench.whatif import Program, candidates, combined, program_changes
 
@@ -73,7 +74,7 @@ def test_only_changes_that_make_sense_for_the_spec_are_tried() -> None:
 
 def test_only_what_ifs_that_have_something_to_change_are_tried() -> None:
     def tried(**facts: Any) -> list[str]:
-        program = Program(result().spec, facts)
+        program = Program(result().spec, Facts(**facts))
         return [each.name for each in candidates(program) if each.option.startswith("--change")]
 
     fit = {"callbacks": [], "verbose": 0, "metrics": False}
@@ -82,14 +83,14 @@ def test_only_what_ifs_that_have_something_to_change_are_tried() -> None:
     assert tried(fit=with_metrics) == ["steps-per-execution", "without-callbacks", "without-metrics"]
     assert tried(fit=fit, pipeline=pipeline) == ["steps-per-execution"]  # the program iterates over the pipeline itself
     reachable = ["parallel-map", "cache", "prefetch", "steps-per-execution"]
-    assert tried(fit=fit, pipeline=pipeline, reachable=True) == reachable
+    assert tried(fit=fit, pipeline=pipeline, pipeline_reachable=True) == reachable
     assert tried(fit=fit, run_eagerly=True) == ["steps-per-execution", "graph"]
     assert tried() == []
 
 
 def test_what_ifs_add_up_one_by_one_and_combined() -> None:
     plan = Planned(result().spec, (), None, 32)
-    what_ifs = {each.option: each for each in candidates(Program(plan.spec, {"reachable": True}))}
+    what_ifs = {each.option: each for each in candidates(Program(plan.spec, Facts(pipeline_reachable=True)))}
     chosen = [what_ifs[option] for option in ("--change cache", "--change prefetch", "--param batch=128", "--xla on")]
     one_by_one = plan
     for what_if in chosen:

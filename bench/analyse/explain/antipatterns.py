@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from bench.analyse import stats
 from bench.model.explanation import Finding
+from bench.model.facts import Facts
 from bench.model.result import ProcessSample, Result
 
 
 def reads(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
     """Numbers that Python reads back after each step."""
-    found = stats.fact(samples, "host_reads")
-    if found and found["a_step"] >= 0.5:
+    found = stats.facts(samples).host_reads
+    if found and found.per_step >= 0.5:
         yield Finding(
             cause="per-step synchronisation",
-            sentence=f"Python reads {_count(found['a_step'], 'number')} back after each step{_at(base, found)}",
+            sentence=f"Python reads {_count(found.per_step, 'number')} back after each step{_at(base, found.lines)}",
             evidence="calls of .numpy(), float() and the like in a few steps",
             fix="Read the loss every hundredth step, or once an epoch: each read waits for the device.",
         )
@@ -26,18 +26,19 @@ def reads(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
 
 def eager(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
     """Operations that run one by one from Python."""
-    found = stats.fact(samples, "eager")
+    found = stats.facts(samples).eager
     placement = base.placement
-    if found and found["a_step"] >= 3:
-        names = ", ".join(found["operations"])
+    if found and found.per_step >= 3:
+        names = ", ".join(found.operations)
+        at = _at(base, found.lines)
         yield Finding(
             cause="eager execution",
-            sentence=f"{found['a_step']:.0f} operations a step run one by one from Python{_at(base, found)}: {names}",
+            sentence=f"{found.per_step:.0f} operations a step run one by one from Python{at}: {names}",
             evidence="operations seen in a few steps",
             fix="Put the whole step into one @tf.function.",
         )
         return
-    by_keras = any(s.facts.get("run_eagerly") for s in samples)
+    by_keras = any(s.facts.run_eagerly for s in samples)
     if by_keras or (placement and placement.method.startswith("eager")):
         yield Finding(
             cause="eager execution",
@@ -49,17 +50,18 @@ def eager(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
 
 def retraces(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
     """One function of Python's that is traced into new graphs again and again within one run of the program."""
-    often = (stats.fact(samples, "traced") or [None])[0]
-    steps = [s.facts["steps_run"] for s in samples if s.facts.get("steps_run")]
-    if not often or not steps:
+    often = next((s.facts for s in samples if s.facts.retraced), Facts())
+    steps = [s.facts.steps_run for s in samples if s.facts.steps_run]
+    if not often.retraced or not steps:
         return
-    begun = 1 + (stats.fact(samples, "restarts") or 0)  # a program that devbench begins again traces anew
-    run, a_run = statistics.median(steps), often["count"] / begun
-    if a_run > 5 and often["count"] > 0.02 * run:
-        name = f"{often['function']} ({Path(often['file']).name} line {often['line']})"
+    most = often.retraced[0]
+    begun = 1 + (often.restarts or 0)  # a program that devbench begins again traces anew
+    run, a_run = statistics.median(steps), most.count / begun
+    if a_run > 5 and most.count > 0.02 * run:
+        name = f"{most.function} ({Path(most.file).name} line {most.line})"
         yield Finding(
             cause="retracing",
-            sentence=f"TensorFlow traced {name} into a new graph {often['count']:.0f} times in {run:.0f} steps",
+            sentence=f"TensorFlow traced {name} into a new graph {most.count} times in {run:.0f} steps",
             evidence=f"traces counted while the program ran {begun} time{'' if begun == 1 else 's'}",
             fix="Make the tf.function once, outside the loop; pass tensors, not Python numbers; fix shapes.",
         )
@@ -67,33 +69,33 @@ def retraces(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
 
 def float64(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
     """Computing, or batches, in float64 where the run asks for fewer bits."""
-    found = stats.fact(samples, "float64")
+    found = stats.facts(samples).float64
     if not found or base.spec.dtype == "float64":
         return
-    if found["operations"]:
+    if found.operations:
         yield Finding(
             cause="float64",
-            sentence=f"{found['operations']} operations of the step compute in float64{_at(base, found)}",
+            sentence=f"{found.operations} operations of the step compute in float64{_at(base, found.lines)}",
             evidence="dtypes in the graphs that were traced",
             fix="Convert once to float32, which is twice as fast on a CPU and up to 64 times on a GPU.",
         )
-    elif found["arguments"]:
+    elif found.arguments:
         yield Finding(
             cause="float64",
             sentence="batches arrive as float64 and are converted at each step",
-            evidence=f"{found['arguments']} float64 arguments in the graphs that were traced",
+            evidence=f"{found.arguments} float64 arguments in the graphs that were traced",
             fix='Convert the data once: rows.astype("float32").',
         )
 
 
 def integers(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
     """Arithmetic in int32, which the placement of its operations says nothing of."""
-    found = stats.fact(samples, "int32")
-    if found and found["operations"] and base.spec.backend != "cpu":
+    found = stats.facts(samples).int32
+    if found and found.operations and base.spec.backend != "cpu":
         yield Finding(
             cause="operations kept on the host",
-            sentence=f"{found['operations']} operations of the step compute in int32, which TensorFlow does on the "
-            f"host{_at(base, found)}",
+            sentence=f"{found.operations} operations of the step compute in int32, which TensorFlow does on the "
+            f"host{_at(base, found.lines)}",
             evidence="dtypes and shapes in the graphs that were traced; TensorFlow keeps int32 in the host's memory",
             fix="Compute in float32 or int64, or before the step, within the input's pipeline.",
         )
@@ -104,21 +106,22 @@ def hosted(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
     placement = base.placement
     if placement is None:
         return
-    called = stats.fact(samples, "python") or {}
+    called = stats.facts(samples).python
+    lines = called.lines if called is not None else []
     python = {op: n for op, n in placement.host_by_design.items() if "PyFunc" in op}
     strays = {o.op: o.device for o in placement.misplaced}
-    if called.get("operations") and not python:
+    if called is not None and called.operations and not python:
         yield Finding(
             cause="Python within the graph",
-            sentence=f"TensorFlow calls back into Python from within a graph{_at(base, called)}",
-            evidence=f"{called['operations']} py_function or numpy_function in the graphs that were traced",
+            sentence=f"TensorFlow calls back into Python from within a graph{_at(base, lines)}",
+            evidence=f"{called.operations} py_function or numpy_function in the graphs that were traced",
             fix="Write it in TensorFlow's own operations: Python runs on the host, one call at a time.",
         )
     if python or strays:
         names = ", ".join([*python, *(f"{op} on {device}" for op, device in strays.items())])
         yield Finding(
             cause="operations kept on the host",
-            sentence=f"a step runs {names} outside of {placement.asked}{_at(base, called)}",
+            sentence=f"a step runs {names} outside of {placement.asked}{_at(base, lines)}",
             evidence=f"partition graphs of one step, {placement.on_device} operations on {placement.asked}",
             fix="Replace py_function and numpy_function by TensorFlow's own operations; keep int32 and strings out.",
         )
@@ -135,19 +138,18 @@ READERS: Sequence[Callable[[Result, list[ProcessSample]], Iterator[Finding]]] = 
 def causes(level: Result) -> set[str] | None:
     """The causes above that a level has; none where its steps could not be looked at, which tells of nothing."""
     samples = stats.usable(level)
-    if stats.told(samples, "traced") is None or level.placement is None:
+    if stats.facts(samples).retraced is None or level.placement is None:
         return None
     found = {each.cause for reader in READERS for each in reader(level, samples)}
-    called = stats.fact(samples, "python") or {}
-    return found | OF_PYTHON if called.get("operations") else found
+    called = stats.facts(samples).python
+    return found | OF_PYTHON if called is not None and called.operations else found
 
 
 def _count(number: float, what: str) -> str:
     return f"{number:.3g} {what}{'' if number == 1 else 's'}"
 
 
-def _at(base: Result, found: Mapping[str, Any]) -> str:
+def _at(base: Result, lines: Sequence[int]) -> str:
     """The lines of the program's own file, in parentheses."""
-    lines = found.get("lines") or []
     name = Path(base.spec.file).name if base.spec.file else f"{base.spec.workload}'s source"
     return f" ({name} line {', '.join(map(str, lines))})" if lines else ""

@@ -6,13 +6,13 @@ Here stands where its time goes; `habits` has what its own steps do, `capacity` 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from bench.analyse import epochs, stats
 from bench.analyse.explain import antipatterns, utilization
 from bench.model.explanation import Explanation, Finding, Part
+from bench.model.facts import PipelineStage
 from bench.model.result import ProcessSample, Result
 from bench.model.spec import LOOPS
 
@@ -89,26 +89,26 @@ def _level(parts: Sequence[Part], loop: str) -> float:
 
 def _fit(base: Result, samples: list[ProcessSample], parts: Sequence[Part]) -> Iterator[Finding]:
     """What the program's own call of `fit` costs beyond a bare one, and that beyond its train step."""
-    found = stats.fact(samples, "fit")
+    found = stats.facts(samples).fit
     if not found:
         return
     costs = {(p.upper, p.lower): p.share.value for p in parts if p.measurable and p.share.value > 0.02}
     own, bare = costs.get(("as-written", "fit")), costs.get(("fit", "step"))
-    names = ", ".join(found["callbacks"]) or "none"
+    names = ", ".join(found.callbacks) or "none"
     if own:
         cause, evidence, fix = (
             "shuffling by fit",
             "as written less fit, which does not shuffle; there are no callbacks and no output",
             "Shuffle once before training, or by tf.data in the background.",
         )
-        if found["callbacks"] or found["verbose"] in (1, "auto"):
+        if found.callbacks or found.prints:
             cause = "callbacks and logging"
-            evidence = f"as written less fit; callbacks: {names}; verbose: {found['verbose']}"
+            evidence = f"as written less fit; callbacks: {names}; verbose: {found.verbose}"
             fix = "Call what can wait once an epoch (on_epoch_end), and fit(verbose=2): --change without-callbacks."
         sentence = f"what the program asks of fit beyond a bare one takes {own:.0%} of the step"
         yield Finding(cause=cause, sentence=sentence, evidence=evidence, fix=fix, share=own)
     # Where fit runs eagerly the step below it is a graph, and what lies between is that (`habits.eager`).
-    if bare and not any(s.facts.get("run_eagerly") for s in samples):
+    if bare and not any(s.facts.run_eagerly for s in samples):
         yield Finding(
             cause="Keras' bookkeeping",
             sentence=f"what fit does around its train step takes {bare:.0%} of the step",
@@ -121,7 +121,7 @@ def _fit(base: Result, samples: list[ProcessSample], parts: Sequence[Part]) -> I
 def _input(levels: list[Result], parts: Sequence[Part]) -> Iterator[Finding]:
     """The slowest stage of the input, where the ladder found that input costs something."""
     slow = [p for p in parts if p.measurable and p.share.value > 0.05 and "input" in p.name]
-    pipeline = stats.fact([s for r in levels for s in stats.usable(r)], "pipeline")
+    pipeline = stats.facts([s for r in levels for s in stats.usable(r)]).pipeline
     if not slow or not pipeline:
         return
     spans = _spans(pipeline)
@@ -141,24 +141,24 @@ def _input(levels: list[Result], parts: Sequence[Part]) -> Iterator[Finding]:
     )
 
 
-def _spans(pipeline: Sequence[Mapping[str, Any]]) -> list[tuple[str, float]]:
+def _spans(pipeline: Sequence[PipelineStage]) -> list[tuple[str, float]]:
     """Each stage's own seconds a batch; stages that there was no time for stand together with the next one timed."""
     found, passed, before = [], 0, 0.0
     for index, stage in enumerate(pipeline):
-        if stage["seconds"] is None:
+        if stage.seconds is None:
             continue
         name = where(stage) if index == passed else f"{where(pipeline[passed])} to {where(stage)}"
-        found.append((name, stage["seconds"] - before))
-        passed, before = index + 1, stage["seconds"]
+        found.append((name, stage.seconds - before))
+        passed, before = index + 1, stage.seconds
     return found
 
 
-def where(stage: Mapping[str, Any]) -> str:
+def where(stage: PipelineStage) -> str:
     """A stage of a pipeline in words, with the line of its function: "map (preprocess, mine.py line 12)"."""
-    if "function" not in stage:
-        return str(stage["stage"])
-    name = "" if stage["function"] == "<lambda>" else f"{stage['function']}, "
-    return f"{stage['stage']} ({name}{Path(stage['file']).name} line {stage['line']})"
+    if stage.function is None or stage.file is None:
+        return stage.stage
+    name = "" if stage.function == "<lambda>" else f"{stage.function}, "
+    return f"{stage.stage} ({name}{Path(stage.file).name} line {stage.line})"
 
 
 def _partial_batch(levels: list[Result]) -> Iterator[Finding]:
@@ -192,15 +192,15 @@ def _partial_batch(levels: list[Result]) -> Iterator[Finding]:
 def _filling(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
     """A shuffle buffer that fills before the first step, and again at each epoch's start."""
     step = statistics.median(stats.process_values(base).values())
-    for stage in stats.fact(samples, "pipeline") or []:
-        seconds = stage.get("filling_seconds", 0.0)
+    for stage in stats.facts(samples).pipeline or []:
+        seconds = stage.filling_seconds or 0.0
         length = epochs.steps(samples)
         share = seconds / (seconds + length * step) if length else None
         if seconds > max(10 * step, 0.1):
             yield Finding(
                 cause="a shuffle buffer that fills",
                 sentence=f"the first batch waits {seconds:.2f} s, as long as {seconds / step:.0f} steps, while "
-                f"shuffle({stage['buffer']}) fills its buffer; so does the first batch of each epoch after it"
+                f"shuffle({stage.buffer}) fills its buffer; so does the first batch of each epoch after it"
                 + (f", which is {share:.0%} of an epoch's time" if share else ""),
                 evidence=f"the pipeline cut after that stage gives its first element after {seconds:.2f} s",
                 fix="Shuffle before what is slow (file names, not images), with a smaller buffer, or cache() before.",

@@ -90,7 +90,7 @@ def simultaneous(count: int) -> float:
 def between(upper: Result, lower: Result) -> Between:
     """What lies between two levels, also where levels between them are missing."""
     pair = upper.spec.loop, lower.spec.loop
-    if stats.told(upper.samples, "run_eagerly") and not stats.told(lower.samples, "run_eagerly"):
+    if stats.facts(upper.samples).run_eagerly and not stats.facts(lower.samples).run_eagerly:
         what = f"operations one by one from Python, where {lower.spec.loop} runs a graph"
         return Between("eager execution", what, "Compile the model without run_eagerly.")
     if pair in STEPS_DOWN:

@@ -60,15 +60,15 @@ def parallelism(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]
 
 def odd_shapes(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
     """Products whose sides leave tensor cores partly idle, where there are such cores to use."""
-    found = stats.fact(samples, "products")
+    found = stats.facts(samples).products
     spec = base.spec
     cores = spec.backend == "cuda" and (spec.dtype.startswith("mixed") or (spec.dtype == "float32" and spec.tf32))
-    if not cores or not found or not found["odd"]:
+    if not cores or not found or not found.odd:
         return
-    named = "; ".join(f"{name}: {', '.join(map(str, sides))}" for name, sides in found["examples"].items())
+    named = "; ".join(f"{name}: {', '.join(map(str, sides))}" for name, sides in found.examples.items())
     yield Finding(
         cause="shapes that tensor cores can't fill",
-        sentence=f"{found['odd']} of {found['count']} matrix products have a side that is no multiple of 8",
+        sentence=f"{found.odd} of {found.count} matrix products have a side that is no multiple of 8",
         evidence=f"shapes in the step's graph: {named}",
         fix="Round layers, classes and the batch up to multiples of 8, better of 64.",
     )

@@ -19,7 +19,8 @@ from bench.hub.db.documents import FIGURE_ERRORS
 from bench.hub.db.tables import RESULTS, VERDICTS
 from bench.hub.problems import Problem
 from bench.model.comparison import Comparison
-from bench.model.result import Record, Result
+from bench.model.record import Record
+from bench.model.result import Result
 from bench.version import __version__
 
 Pair = tuple[str, str]

@@ -9,8 +9,9 @@ from itertools import pairwise
 from typing import Any
 
 from bench.analyse.epochs import may_wait
+from bench.model.facts import IteratorEnd
 from bench.worker.fit_hook import Watch
-from bench.worker.protocol import Fact, PhaseDone
+from bench.worker.protocol import PhaseDone
 from bench.worker.rig import Rig, left_over
 from bench.worker.synchronize import Reader
 
@@ -37,7 +38,7 @@ def short_epochs(rig: Rig, watch: Watch, reader: Reader, more: bool = True) -> N
     lies between an epoch's last step and the first of the next, less one step.
     """
     call = watch.call  # each call of `fit` puts its own there
-    rest = rig.epoch[1] if rig.epoch else 0
+    rest = rig.epoch.remainder if rig.epoch else 0
     if isinstance(call.get("x"), rig.tf.data.Dataset):
         rest = left_over(call["x"])
     bound = _shortened(rig, call, WHOLE, rest)
@@ -80,7 +81,7 @@ def waits(rig: Rig, watch: Watch, call: dict[str, Any], step: float, end: float)
         step: seconds.
         end: seconds between two epochs.
     """
-    found: list[tuple[float, float]] = []
+    found: list[IteratorEnd] = []
     watch.on_step = lambda logs, steps: None
     for length in LENGTHS:
         batches = max(WHOLE, math.ceil(length * LONG_ENOUGH / step))
@@ -91,9 +92,11 @@ def waits(rig: Rig, watch: Watch, call: dict[str, Any], step: float, end: float)
         watch.renewed.clear()
         with rig.tf.device(rig.ctx.device):
             watch.model.fit(**{**bound, "epochs": epochs})
-        found += [(made - since, stepped - made) for (_, since), (made, stepped) in pairwise(watch.renewed)]
+        found += [
+            IteratorEnd(age=made - since, gap=stepped - made) for (_, since), (made, stepped) in pairwise(watch.renewed)
+        ]
     if found:
-        rig.send(Fact(key="iterator_ends", value=found))
+        rig.facts.iterator_ends = found
 
 
 def _shortened(rig: Rig, call: dict[str, Any], batches: int, rest: int = 0) -> dict[str, Any] | None:

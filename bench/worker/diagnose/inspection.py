@@ -16,6 +16,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from bench.model.facts import EagerOperations, Facts, Float64, GraphOperations, HostReads, Products
+
 STEPS = 5
 MOST = 5
 """Lines that are told of each kind."""
@@ -35,10 +37,11 @@ MANY = 1024
 """Numbers; shapes and counters have fewer."""
 
 
-def of_steps(tf: Any, begin: Callable[[], Iterator[Any]], file: str) -> dict[str, Any]:
-    """What a step reads back and runs eagerly: counts a step, and the lines that do it most.
+def of_steps(facts: Facts, tf: Any, begin: Callable[[], Iterator[Any]], file: str) -> None:
+    """Facts `host_reads` and `eager`, from a few steps of the program's own generator.
 
     Args:
+        facts: where to put them; they stay None if the program is shorter than that.
         tf: TensorFlow.
         begin: makes the program's generator of steps.
         file: the program's own file, whose lines are told.
@@ -50,19 +53,17 @@ def of_steps(tf: Any, begin: Callable[[], Iterator[Any]], file: str) -> dict[str
     with _reads(tf, lambda: reads.update([line_in(file)])), _eager(lambda op: eager.update([(op, line_in(file))])):
         count = len(list(islice(steps, STEPS)))
     if warm < 2 or not count:
-        return {}
-    return {
-        "host_reads": {"a_step": reads.total() / count, "lines": _lines(reads)},
-        "eager": {
-            "a_step": eager.total() / count,
-            "lines": _lines(Counter({line: sum(n for (_, at), n in eager.items() if at == line) for _, line in eager})),
-            "operations": [op for op, _ in Counter({op: n for (op, _), n in eager.items()}).most_common(MOST)],
-        },
-    }
+        return
+    facts.host_reads = HostReads(per_step=reads.total() / count, lines=_lines(reads))
+    facts.eager = EagerOperations(
+        per_step=eager.total() / count,
+        lines=_lines(Counter({line: sum(n for (_, at), n in eager.items() if at == line) for _, line in eager})),
+        operations=[op for op, _ in Counter({op: n for (op, _), n in eager.items()}).most_common(MOST)],
+    )
 
 
-def of_graphs(graphs: Iterable[Any], file: str) -> dict[str, Any]:
-    """float64 and int32 operations and calls of Python in traced graphs, and arguments that come as float64."""
+def of_graphs(facts: Facts, graphs: Iterable[Any], file: str) -> None:
+    """Facts `float64`, `int32` and `python`, from traced graphs."""
     wide: Counter[int] = Counter()
     whole: Counter[int] = Counter()
     python: Counter[int] = Counter()
@@ -77,11 +78,9 @@ def of_graphs(graphs: Iterable[Any], file: str) -> dict[str, Any]:
         arguments += operation.type == "Placeholder"
         if operation.type not in FREE:
             wide.update([traced_in(operation, file)])
-    return {
-        "float64": {"operations": wide.total(), "arguments": arguments, "lines": _lines(wide)},
-        "int32": {"operations": whole.total(), "lines": _lines(whole)},
-        "python": {"operations": python.total(), "lines": _lines(python)},
-    }
+    facts.float64 = Float64(operations=wide.total(), arguments=arguments, lines=_lines(wide))
+    facts.int32 = GraphOperations(operations=whole.total(), lines=_lines(whole))
+    facts.python = GraphOperations(operations=python.total(), lines=_lines(python))
 
 
 def _many_whole(tensor: Any) -> bool:
@@ -91,7 +90,7 @@ def _many_whole(tensor: Any) -> bool:
     return bool((tensor.shape.num_elements() or MANY) >= MANY)
 
 
-def of_products(graph: Any) -> dict[str, Any]:
+def of_products(graph: Any) -> Products:
     """Matrix products and convolutions of a step, and those with a side that a tensor core's tile does not fill.
 
     Args:
@@ -103,7 +102,7 @@ def of_products(graph: Any) -> dict[str, Any]:
         sides = [size for tensor in operation.inputs[:2] for size in (tensor.shape.as_list() or [])[-2:] if size]
         if uneven := sorted({size for size in sides if size % TILE}):
             odd[operation.name] = uneven
-    return {"count": len(found), "odd": len(odd), "examples": dict(list(odd.items())[:MOST])}
+    return Products(count=len(found), odd=len(odd), examples=dict(list(odd.items())[:MOST]))
 
 
 def line_in(file: str) -> int:

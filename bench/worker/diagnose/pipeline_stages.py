@@ -14,6 +14,8 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from bench.model.facts import PipelineStage
+
 ENOUGH_SECONDS = 0.2
 """The least that a pass takes beyond its start."""
 
@@ -43,20 +45,20 @@ def stages(dataset: Any) -> list[Any]:
     return [each for each in reversed(found) if not type(each).__name__.endswith(("OptionsDataset", "Adapter"))]
 
 
-def described(stage: Any) -> dict[str, Any]:
+def described(stage: Any) -> PipelineStage:
     """What a stage is: its name, and of its function the name, the file and the line."""
     kind = re.sub(r"Dataset(V\d)?$", "", type(stage).__name__.lstrip("_"))
     words = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", kind).lower()
-    told: dict[str, Any] = {"stage": words.replace("parallel map", "map, parallel")}
+    told = PipelineStage(stage=words.replace("parallel map", "map, parallel"))
     function = next((getattr(stage, name) for name in FUNCTIONS if hasattr(stage, name)), None)
     function = inspect.unwrap(getattr(function, "_func", function)) if function is not None else None
     code = getattr(function, "__code__", None)
     if code is not None:
-        told |= {"function": code.co_name, "file": code.co_filename, "line": code.co_firstlineno}
+        told.function, told.file, told.line = code.co_name, code.co_filename, code.co_firstlineno
     return told
 
 
-def measured(dataset: Any, tell: Callable[[str], None] = lambda stage: None) -> list[dict[str, Any]]:
+def measured(dataset: Any, tell: Callable[[str], None] = lambda stage: None) -> list[PipelineStage]:
     """Each stage with the seconds that one of the last stage's elements (a batch, mostly) takes up to and with it.
 
     What comes before a stage that makes an unknown number of elements of one can't be told by the batch: left out.
@@ -73,12 +75,9 @@ def measured(dataset: Any, tell: Callable[[str], None] = lambda stage: None) -> 
     for _ in range(TURNS):
         for cut in cuts:
             if time.perf_counter() - begun < (MOST_SECONDS if cut.timed else WHOLE_SECONDS):
-                tell(described(cut.stage)["stage"])
+                tell(described(cut.stage).stage)
                 cut.time()
-    return [
-        {**described(cut.stage), "seconds": cut.seconds if cut.timed else None, **cut.filling}
-        for cut in cuts[1:] + cuts[:1]
-    ]
+    return [cut.described() for cut in cuts[1:] + cuts[:1]]
 
 
 def _with_elements(chain: list[Any]) -> Iterator[tuple[Any, int]]:
@@ -121,13 +120,15 @@ class _Cut:
             guess = math.ceil(1.2 * self._count * ENOUGH_SECONDS / spent)
             self._count = min(MOST_ELEMENTS, 16 * self._count, max(2 * self._count, guess))
 
-    @property
-    def filling(self) -> dict[str, Any]:
-        """Of a stage that shuffles: elements that its buffer holds, and seconds until it gives its first."""
-        buffer = getattr(self.stage, "_buffer_size", None)
-        if "Shuffle" not in type(self.stage).__name__ or buffer is None or not self.timed:
-            return {}
-        return {"buffer": int(buffer), "filling_seconds": self._start}
+    def described(self) -> PipelineStage:
+        """The stage with its times, as far as there was time for it."""
+        found = described(self.stage)
+        if self.timed:
+            found.seconds = self.seconds
+            buffer = getattr(self.stage, "_buffer_size", None)
+            if "Shuffle" in type(self.stage).__name__ and buffer is not None:
+                found.buffer, found.filling_seconds = int(buffer), self._start
+        return found
 
     @property
     def timed(self) -> bool:

@@ -13,11 +13,12 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from bench.model.facts import FitCall, Retraced
 from bench.whatif.without_metrics import metrics_of
 from bench.worker.diagnose import inspection, pipeline_stages
 from bench.worker.fit_hook import Watch
 from bench.worker.loops import python_step, signature
-from bench.worker.protocol import Fact, Note, PhaseBegun, PhaseDone
+from bench.worker.protocol import Note, PhaseBegun, PhaseDone
 from bench.worker.rig import Rig, as_tuple, batches, floats_narrowed
 from bench.worker.synchronize import Reader
 from bench.worker.tracing import Tracing
@@ -111,9 +112,9 @@ def _waits(rig: Rig, reader: Reader, step: Callable[[Any], Any], iterator: Any) 
 def partial_batch(rig: Rig, reader: Reader) -> None:
     """Phases `partial_batch` (its first time, with what it traces or compiles) and `partial_batch_again`."""
     function, epoch = rig.seen.get("function"), rig.epoch
-    if function is None or "fused_arguments" in rig.seen or epoch is None or not epoch[1]:
+    if function is None or "fused_arguments" in rig.seen or epoch is None or not epoch.remainder:
         return
-    parts = [part[: epoch[1]] for part in rig.seen["example"]]
+    parts = [part[: epoch.remainder] for part in rig.seen["example"]]
     with rig.tf.device(rig.ctx.device):
         first = _median_seconds(lambda: reader.sync(function(*parts)), 1)
         again = _median_seconds(lambda: reader.sync(function(*parts)), 3)
@@ -124,9 +125,7 @@ def partial_batch(rig: Rig, reader: Reader) -> None:
 def operations(rig: Rig) -> None:
     """Fact `flops_per_step`: TensorFlow's own count on the unoptimised graph of a step; and by formula where known."""
     tf = rig.tf
-    formula = float(rig.call("flops")) if rig.has("flops") else None
-    if formula is not None:
-        rig.send(Fact(key="flops_formula", value=formula))
+    rig.facts.flops_formula = float(rig.call("flops")) if rig.has("flops") else None
     example = rig.seen.get("example")
     if example is None and (rig.has("step") or rig.compiled):
         example = next(batches(rig))
@@ -136,12 +135,12 @@ def operations(rig: Rig) -> None:
         function = tf.function(python_step(rig))  # it keeps the step's own variables alive
         traced = function.get_concrete_function(*signature(tf, example))
     graph = traced.graph
-    rig.send(Fact(key="bytes_per_step", value=least_bytes(traced)))
-    rig.send(Fact(key="products", value=inspection.of_products(graph)))
+    rig.facts.bytes_per_step = least_bytes(traced)
+    rig.facts.products = inspection.of_products(graph)
     options = tf.compat.v1.profiler.ProfileOptionBuilder.float_operation()
     options["output"] = "none"
     counted = tf.compat.v1.profiler.profile(graph, options=options)
-    rig.send(Fact(key="flops_per_step", value=float(counted.total_float_ops)))
+    rig.facts.flops_per_step = float(counted.total_float_ops)
 
 
 def least_bytes(traced: Any) -> float:
@@ -162,7 +161,7 @@ def least_bytes(traced: Any) -> float:
 def input_stages(rig: Rig, watch: Watch, timed: bool) -> None:
     """Fact `pipeline`, where asked for: the stages of the program's own `tf.data` pipeline, timed (see `stages`).
 
-    Fact `reachable` is whether `--change` can get at it: what a generator iterates over by itself it can't.
+    Fact `pipeline_reachable` is whether `--change` can get at it: what a generator iterates over by itself it can't.
     """
     reached = [watch.call.get("x"), rig.data]
     by_itself = rig.spec.loop == "as-written" and rig.has("as_written") and watch.model is None
@@ -170,30 +169,31 @@ def input_stages(rig: Rig, watch: Watch, timed: bool) -> None:
     dataset = next((each for each in candidates if isinstance(each, rig.tf.data.Dataset)), None)
     if dataset is None:
         return
-    rig.send(Fact(key="reachable", value=any(each is dataset for each in reached)))
+    rig.facts.pipeline_reachable = any(each is dataset for each in reached)
     if not timed:
         return
     with rig.tf.device("/device:CPU:0"):
-        found = pipeline_stages.measured(dataset, lambda stage: rig.send(PhaseBegun(phase="pipeline", note=stage)))
-    rig.send(Fact(key="pipeline", value=found))
+        tell = lambda stage: rig.send(PhaseBegun(phase="pipeline", note=stage))  # noqa: E731
+        rig.facts.pipeline = pipeline_stages.measured(dataset, tell)
 
 
 def own_steps(rig: Rig, tracing: Tracing, watch: Watch) -> None:
-    """Facts of the program's own steps: `fit`; `host_reads`, `eager`, `float64`, `python`, `traced` (`inspection`)."""
+    """Facts of the program's own steps: `fit`, `retraced`, and those of `inspection`."""
     file = str(rig.module.__file__)
-    found = inspection.of_graphs(tracing.graphs, file)
+    inspection.of_graphs(rig.facts, tracing.graphs, file)
     if rig.yields:
         with rig.tf.device(rig.ctx.device):
-            found |= inspection.of_steps(rig.tf, lambda: rig.call("as_written"), file)
-    often = [(*key, count) for key, count in tracing.by_function.most_common(3) if count > 5]
+            inspection.of_steps(rig.facts, rig.tf, lambda: rig.call("as_written"), file)
     if watch.model is not None:
         callbacks = watch.call.get("callbacks") or []
         names = [type(each).__name__ for each in (callbacks if isinstance(callbacks, (list, tuple)) else [callbacks])]
         metrics = bool(metrics_of(watch.model))
-        found["fit"] = {"callbacks": names, "verbose": watch.call.get("verbose", "auto"), "metrics": metrics}
-    found["traced"] = [{"function": name, "file": at, "line": line, "count": n} for name, at, line, n in often]
-    for key, value in found.items():
-        rig.send(Fact(key=key, value=value))
+        rig.facts.fit = FitCall(callbacks=names, verbose=watch.call.get("verbose", "auto"), metrics=metrics)
+    rig.facts.retraced = [
+        Retraced(function=name, file=at, line=line, count=count)
+        for (name, at, line), count in tracing.by_function.most_common(3)
+        if count > 5
+    ]
 
 
 def read_facts(rig: Rig, watch: Watch) -> None:
@@ -201,10 +201,10 @@ def read_facts(rig: Rig, watch: Watch) -> None:
     model = watch.model
     if model is not None:
         became = getattr(model, "jit_compile", getattr(model, "_jit_compile", None))
-        rig.send(Fact(key="jit_compile", value=bool(became)))
-        rig.send(Fact(key="run_eagerly", value=bool(getattr(model, "run_eagerly", False))))
+        rig.facts.jit_compile = bool(became)
+        rig.facts.run_eagerly = bool(getattr(model, "run_eagerly", False))
     elif "function" in rig.seen:
-        rig.send(Fact(key="jit_compile", value=bool(rig.spec.xla)))
+        rig.facts.jit_compile = bool(rig.spec.xla)
     if "ended" in rig.seen:
         text = f"The program is {rig.seen['ended']} steps long; it was begun again to be measured for longer."
         rig.send(Note(text=text))

@@ -1,0 +1,134 @@
+"""What a worker reads from its own run, beside times: what the program is, and what it became.
+
+A field that is None was not read: the worker was not asked for it, or the loop has no such thing. False, 0 and an
+empty list were read.
+"""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from bench.model.record import Record
+
+
+class Epoch(Record):
+    """The length of one pass over the data."""
+
+    batches: int = Field(description="full batches")
+    remainder: int = Field(description="examples in the partial batch at the end; 0 if there is none")
+
+    @property
+    def steps(self) -> int:
+        """Batches of an epoch, the partial batch included."""
+        return self.batches + bool(self.remainder)
+
+
+class IteratorEnd(Record):
+    """The end of an iterator of `tf.data`, where a short epoch ends."""
+
+    age: float = Field(description="seconds since the first step that read from it")
+    gap: float = Field(description="seconds from its end to the first step of the next epoch")
+
+
+class Products(Record):
+    """Matrix products and convolutions in the graph of a step."""
+
+    count: int
+    odd: int = Field(description="those with a side that does not fill a tensor core's tile")
+    examples: dict[str, list[int]] = Field(description="name of the operation: its sides that do not, of the first few")
+
+
+class FitCall(Record):
+    """The program's own call of `fit`."""
+
+    callbacks: list[str] = Field(description="class names")
+    verbose: int | str
+    metrics: bool = Field(description="whether the model was compiled with metrics")
+
+    @property
+    def prints(self) -> bool:
+        """Whether it draws a progress bar."""
+        return self.verbose in (1, "auto")
+
+
+class PipelineStage(Record):
+    """A stage of a `tf.data` pipeline."""
+
+    stage: str = Field(description="its kind, such as batch or map, parallel")
+    function: str | None = Field(None, description="name of its function; None if it has none")
+    file: str | None = Field(None, description="file of that function")
+    line: int | None = Field(None, description="line of that function")
+    seconds: float | None = Field(
+        None, description="for one element of the whole pipeline, up to and including this stage; None if not timed"
+    )
+    buffer: int | None = Field(None, description="elements in its shuffle buffer; None if it does not shuffle")
+    filling_seconds: float | None = Field(None, description="until its shuffle buffer gives the first element")
+
+
+class HostReads(Record):
+    """Numbers that Python reads back from tensors."""
+
+    per_step: float
+    lines: list[int] = Field(description="lines of the program's file that read most")
+
+
+class EagerOperations(Record):
+    """Operations that run one by one from Python, not in a graph."""
+
+    per_step: float
+    lines: list[int] = Field(description="lines of the program's file that run most")
+    operations: list[str] = Field(description="types, the most frequent first")
+
+
+class GraphOperations(Record):
+    """Operations of one kind in the graphs that were traced."""
+
+    operations: int
+    lines: list[int] = Field(description="lines of the program's file that made most of them")
+
+
+class Float64(GraphOperations):
+    """Operations that compute in float64."""
+
+    arguments: int = Field(description="arguments of graphs that arrive as float64")
+
+
+class Retraced(Record):
+    """A Python function that TensorFlow traced into graphs more than a few times."""
+
+    function: str
+    file: str
+    line: int
+    count: int
+
+
+class Facts(Record):
+    """Everything that a worker reads from its run. None: it was not read."""
+
+    jit_compile: bool | None = Field(None, description="whether XLA compiled the steps")
+    run_eagerly: bool | None = Field(None, description="whether the Keras model ran eagerly")
+    traces: int | None = Field(None, description="how often TensorFlow traced Python into a graph")
+    flops_per_step: float | None = Field(
+        None, description="floating-point operations that TensorFlow counts in the unoptimized graph of a step"
+    )
+    flops_formula: float | None = Field(
+        None, description="floating-point operations of a step by the workload's formula"
+    )
+    bytes_per_step: float | None = Field(
+        None, description="least bytes of a step: arguments, results and variables once, changed variables twice"
+    )
+    products: Products | None = None
+    total_steps: int | None = Field(None, description="steps of the whole training")
+    epoch: Epoch | None = None
+    steps_run: int | None = Field(None, description="steps in timed blocks, warm-up included")
+    restarts: int | None = Field(None, description="how often the program ended and was started again")
+    iterator_ends: list[IteratorEnd] | None = Field(None, description="one for each pair of short epochs")
+    fit: FitCall | None = None
+    pipeline: list[PipelineStage] | None = Field(None, description="stages of the program's pipeline, its source first")
+    pipeline_reachable: bool | None = Field(None, description="whether a what-if can change the pipeline")
+    host_reads: HostReads | None = None
+    eager: EagerOperations | None = None
+    float64: Float64 | None = None
+    int32: GraphOperations | None = Field(None, description="int32 arithmetic, which TensorFlow keeps on the host")
+    python: GraphOperations | None = Field(None, description="calls back into Python from a graph")
+    retraced: list[Retraced] | None = Field(None, description="empty if nothing was traced more than a few times")
