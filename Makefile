@@ -4,7 +4,7 @@
 # twice: .made the bare environment, .run the package with what it needs, .dev the tools of the developers.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-cluster check format schema dashboards lock images sbom chart bench clean
+.PHONY: help demo test test-cluster check docs format schema dashboards lock images sbom chart bench clean
 
 VENV := .venv
 # The second TensorFlow: 2.10 with the DirectML plugin, which exists for Python 3.10 on x86-64 only.
@@ -80,6 +80,7 @@ check: $(VENV)/.dev ## lint; check format, types for Linux, Windows and macOS, w
 		--cache-dir .mypy_cache/% 2>&1); code=$$?; echo "%: $$said"; exit $$code' || failed=1; \
 	try lint-imports; \
 	try python -m charts.source --check; \
+	try python -m docs --check; \
 	echo "# bench/model/schema.json is what the model says (else: make schema)"; \
 	$(VENV)/bin/python -m bench.model.schema | diff bench/model/schema.json - || failed=1; \
 	exit $$failed
@@ -90,6 +91,9 @@ format: $(VENV)/.dev ## put the code into its format
 
 schema: $(VENV)/.run ## write the result's JSON Schema anew from its model
 	$(VENV)/bin/python -m bench.model.schema >bench/model/schema.json
+
+docs: $(VENV)/.dev ## write the generated parts of the documentation
+	$(VENV)/bin/python -m docs
 
 dashboards: $(VENV)/.dev ## write Grafana's dashboards anew from their generator (Python 3.11 or newer)
 	$(VENV)/bin/python -m dashboards
@@ -125,7 +129,7 @@ bench: $(VENV)/.dev ## run the programs behind the figures in benchmarks/README.
 
 clean: ## remove the environments and caches, but no results
 	rm -rf $(VENV) $(VENV2) $(XPROF) $(TOOLS) dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
-	find bench tests benchmarks dashboards -name __pycache__ -type d -prune -exec rm -rf {} +
+	find bench tests benchmarks dashboards docs -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/.made $(TOOLS)/.bare $(XPROF)/.bare:
 	@python=$$($(FIND)); [ -n "$$python" ] || { echo >&2 "devbench needs Python 3.10 to 3.13 with its venv module."; \

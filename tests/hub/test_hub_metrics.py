@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from hubs import Served
-from pages import ROOT
+from pages import DOCS, section
 from prometheus_client.parser import text_string_to_metric_families
 from synthetic import MOMENT, measured, misplaced, result
 from test_hub_runs import run, send
@@ -54,8 +54,8 @@ def test_every_metric_is_told_and_each_has_its_help(hub: Served) -> None:
     assert {field.metric for field in FIELDS if field.metric} <= HELP.keys()
 
 
-def test_every_metric_stands_on_the_page_with_its_help(hub: Served) -> None:
-    page = (ROOT / "docs" / "hub.md").read_text(encoding="utf-8")
+def test_every_metric_is_documented_with_its_help(hub: Served) -> None:
+    page = section(DOCS["metrics"], "Metrics of the hub")
     rows = {row[0].strip(" `"): row[2].strip() for row in re.findall(r"^\|(.+?)\|(.+?)\|(.+?)\|$", page, re.MULTILINE)}
     for name, told in HELP.items():
         assert rows[METRICS + name] == told

@@ -1,4 +1,4 @@
-"""What the reference shows is run as it stands there: the example, by the command line and by the Python API."""
+"""The examples of the documentation run as shown, from the command line and from Python."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ from bench.store import files
 
 pytestmark = pytest.mark.once
 
-REFERENCE = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
+DOCS = ROOT / "docs"
 
 
-def test_the_example_runs_by_the_command_that_the_reference_shows(tmp_path: Path) -> None:
-    (line,) = re.findall(r"`devbench (run examples/mine\.py [^`]+)`", REFERENCE)
+def test_the_example_runs_with_the_command_that_its_page_shows(tmp_path: Path) -> None:
+    page = (DOCS / "your-program.md").read_text(encoding="utf-8")
+    (line,) = re.findall(r"`devbench (run examples/mine\.py [^`]+)`", page)
     words = shlex.split(line.replace("examples/mine.py", shlex.quote(str(ROOT / "examples" / "mine.py"))))
     ended = devbench(tmp_path, *words, "--max-processes", "1")
     assert ended.code == 0, ended.said()
@@ -32,8 +33,9 @@ def test_the_example_runs_by_the_command_that_the_reference_shows(tmp_path: Path
         assert each.projection.steps == 3 * 8192 // 256
 
 
-def test_the_references_python_measures_the_example(tmp_path: Path) -> None:
-    (code,) = re.findall(r"^## Python\n```python\n(.*?)^```", REFERENCE, re.MULTILINE | re.DOTALL)
+def test_the_python_of_the_quick_start_measures_the_example(tmp_path: Path) -> None:
+    page = (DOCS / "quick-start.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"^## From Python\n```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
     ran = subprocess.run(
         [sys.executable, "-c", code],
         cwd=ROOT,

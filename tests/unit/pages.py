@@ -11,7 +11,8 @@ import bench
 
 ROOT = Path(bench.__file__).parent.parent
 PAGES = sorted(page for folder in (".", "docs", "benchmarks", "examples") for page in (ROOT / folder).glob("*.md"))
-REFERENCE = ROOT / "docs" / "reference.md"
+DOCS = {page.stem: page.read_text(encoding="utf-8") for page in (ROOT / "docs").glob("*.md")}
+"""Page of `docs`, without its suffix: its text."""
 
 SHELL = {"", "sh", "bash", "shell", "console"}
 ENDS_A_COMMAND = {"|", "||", "&&", "&", ";", ">", ">>", "2>", "<"}

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pages import REFERENCE, section
+from pages import DOCS, section
 from prometheus_client import generate_latest
 from prometheus_client.openmetrics import exposition, parser
 from synthetic import MOMENT, killed, measured, result
@@ -23,11 +23,11 @@ from bench.publish.prometheus.collector import MOST_RUNS, Metrics
 from bench.publish.prometheus.counters import BUCKETS, INFO, STATES
 from bench.publish.prometheus.exporter import registry_of
 from bench.publish.prometheus.metrics import METRICS, MOST_SERIES
-from bench.render.reference import metrics_table
+from docs.parts import metrics_table
 
 pytestmark = pytest.mark.once
 
-TEXT = REFERENCE.read_text(encoding="utf-8")
+TEXT = DOCS["metrics"]
 
 
 def moment(*results: Result, examples: int | None = 32) -> Progress:
@@ -250,7 +250,7 @@ def test_a_run_has_no_more_series_than_the_reference_says() -> None:
 
 
 def prose() -> str:
-    return " ".join(section(TEXT, "Metrics").replace("**", "").lower().split())
+    return " ".join(section(TEXT, "Metrics of a run").replace("**", "").lower().split())
 
 
 def test_only_the_latest_runs_are_served() -> None:
@@ -280,7 +280,7 @@ def test_a_scraper_can_ask_for_one_metric_by_its_name() -> None:
     assert {each.name for each in few.collect()} == {"devbench_steps", "devbench_run"}
 
 
-def test_the_reference_holds_every_metric_with_its_type_unit_and_meaning() -> None:
+def test_the_page_of_metrics_has_every_metric_with_its_type_unit_and_meaning() -> None:
     assert metrics_table() in TEXT
     assert all(each.help.endswith(".") for each in METRICS)
     assert all(each.unit in each.name for each in METRICS)

@@ -1,4 +1,4 @@
-"""The reference page against the code that it tells of: what is there stands on the page, and what stands there is."""
+"""The documentation against the code: what is in the code is documented, and what is documented is in the code."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import ast
 import re
 import signal
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, get_args
 
 import pytest
 import typer
-from pages import PAGES, REFERENCE, ROOT, command_lines, first_column, rows, section, spans
+from pages import DOCS, PAGES, ROOT, command_lines, first_column, rows, section, spans
 from synthetic import result
 
 from bench import errors, workloads
@@ -23,21 +24,23 @@ from bench.model.facts import Facts
 from bench.model.result import PHASES, Failure, Result, Stop, Telemetry
 from bench.model.spec import LOOPS
 from bench.registry.user_file import FUNCTIONS
-from bench.render.reference import current, main, settings_table
 from bench.render.report import chapters, compose, markdown
 from bench.render.report.sections import steps
 from bench.session import design, interleave, steady_state, stopping, worker_sample
 from bench.worker import loops, protocol, rig, timed_loop
 from bench.worker.diagnose import step_costs
+from docs.__main__ import current, main
+from docs.parts import PARTS, settings_table
 
 pytestmark = pytest.mark.once
 
-TEXT = REFERENCE.read_text(encoding="utf-8")
+REFERENCE = DOCS["reference"]
+MEASURING = DOCS["measuring"]
 COMMAND: Any = typer.main.get_command(app)
 
 
-def stands(word: str, text: str = TEXT) -> bool:
-    """Whether a text holds this word, not as a part of another."""
+def stands(word: str, text: str = REFERENCE) -> bool:
+    """Return whether a text contains this word, not as a part of another."""
     return re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", text) is not None
 
 
@@ -70,34 +73,37 @@ def options(command: Any) -> set[str]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_what_a_page_holds_of_the_code_is_what_the_code_says(page: Any) -> None:
-    fix = f"make it again: python -m bench.render.reference {page.relative_to(ROOT)}"
-    assert page.read_text(encoding="utf-8") == current(page), fix
+def test_the_generated_parts_of_a_page_are_up_to_date(page: Path) -> None:
+    assert page.read_text(encoding="utf-8") == current(page), "run: python -m docs"
 
 
-def test_the_reference_holds_the_settings_table_and_the_example_whole() -> None:
-    assert settings_table() in TEXT
-    assert (ROOT / "examples" / "mine.py").read_text(encoding="utf-8") in TEXT
+def test_the_pages_hold_every_generated_part_and_the_example() -> None:
+    text = "".join(DOCS.values())
+    assert [name for name, part in PARTS.items() if part() not in text] == []
+    assert (ROOT / "examples" / "mine.py").read_text(encoding="utf-8") in text
 
 
-def test_a_part_that_is_out_of_date_is_made_anew_and_the_rest_is_left(tmp_path: Any) -> None:
+def test_a_generated_part_that_is_out_of_date_is_reported_or_rewritten_and_the_rest_is_left(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     page, shown = tmp_path / "page.md", tmp_path / "shown.py"
     shown.write_text("x = 1\n")
-    page.write_text(
-        "Before\n<!-- made from settings -->\nold\n<!-- end -->\n<!-- made from shown.py -->\n<!-- end -->\nAfter\n"
-    )
-    main([str(page)])
-    made = page.read_text(encoding="utf-8")
-    settings = f"<!-- made from settings -->\n{settings_table()}<!-- end -->\n"
-    assert made == f"Before\n{settings}<!-- made from shown.py -->\n```python\nx = 1\n```\n<!-- end -->\nAfter\n"
-    main([str(page)])
-    assert page.read_text(encoding="utf-8") == made
+    old = "Before\n<!-- generated: settings -->\nold\n<!-- end -->\n<!-- generated: shown.py -->\n<!-- end -->\nAfter\n"
+    page.write_text(old)
+    assert main(check=True, pages=[page]) == 1
+    assert "Run: python -m docs" in capsys.readouterr().err
+    assert page.read_text(encoding="utf-8") == old
+    assert main(pages=[page]) == 0
+    settings = f"<!-- generated: settings -->\n{settings_table()}<!-- end -->\n"
+    code = "<!-- generated: shown.py -->\n```python\nx = 1\n```\n<!-- end -->\n"
+    assert page.read_text(encoding="utf-8") == f"Before\n{settings}{code}After\n"
+    assert main(check=True, pages=[page]) == 0
 
 
 @pytest.mark.parametrize("name", RunSettings.model_fields)
 def test_a_settings_row_names_its_option_variable_key_default_and_meaning(name: str) -> None:
     field = RunSettings.model_fields[name]
-    (row,) = (row for row in rows(section(TEXT, "Settings")) if spans(row[2]) == [name])
+    (row,) = (row for row in rows(section(REFERENCE, "Settings")) if len(row) == 5 and spans(row[2]) == [name])
     assert option(name) in spans(row[0])
     assert spans(row[1]) == [variable(name)]
     assert field.description is not None
@@ -109,24 +115,16 @@ def test_a_settings_row_names_its_option_variable_key_default_and_meaning(name: 
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_every_command_stands_on_the_page_with_the_options_it_takes(name: str) -> None:
-    (row,) = (row for row in rows(section(TEXT, "Commands")) if f"devbench {name}" in row[0])
-    taken = options(COMMAND.get_command(None, name))
-    assert {each for each in taken if not stands(each)} == set()
-    told = {each for each in spans(row[1]) if each.startswith("--")}
-    rest = (
-        taken
-        - {option(field) for field in RunSettings.model_fields}
-        - {option(f"no_{field}") for field in RunSettings.model_fields}
-    )
-    if name == "sweep":
-        assert rest == {"--config", "--point-time"}
-    elif name == "explain":
-        assert rest == {"--config", "--changes", "--no-changes"}
-    elif name == "run":
-        assert rest == {"--config", "--only"}
-    else:
-        assert told == {each for each in taken if not each.startswith("--no-")}
+def test_every_command_has_a_section_with_all_its_options(name: str) -> None:
+    (text,) = re.findall(rf"^### devbench {name}\n(.*?)(?=^#|\Z)", section(REFERENCE, "Commands"), re.M | re.S)
+    taken = {each for each in options(COMMAND.get_command(None, name)) if not each.startswith("--no-")}
+    settings = {option(field) for field in RunSettings.model_fields}
+    if "every [setting](#settings)" in text:
+        assert settings <= taken
+        taken -= settings
+    elif "[settings of the hub]" in text:
+        text += DOCS["hub"]
+    assert {each for each in taken if not stands(each, text)} == set()
 
 
 def test_the_programs_own_options_stand_on_the_page() -> None:
@@ -149,23 +147,23 @@ def test_the_exit_codes_are_those_of_the_errors() -> None:
 
     codes = {kind.exit_code for kind in below(errors.DevbenchError)} | {0}
     codes |= {errors.Interrupted(each).exit_code for each in (signal.SIGINT, signal.SIGTERM)}
-    told = {int(code) for row in rows(section(TEXT, "Exit codes")) for code in row[0].split(", ")}
+    told = {int(code) for row in rows(section(REFERENCE, "Exit codes")) for code in row[0].split(", ")}
     assert told == codes
 
 
 def test_the_loops_are_those_of_a_spec_in_their_order() -> None:
-    assert [spans(row[0]) for row in rows(section(TEXT, "Loops"))] == [[loop] for loop in LOOPS]
+    assert [spans(row[0]) for row in rows(section(MEASURING, "Loops"))] == [[loop] for loop in LOOPS]
 
 
 def test_the_phases_are_those_that_workers_report_in_their_order() -> None:
-    assert [spans(row[0]) for row in rows(section(TEXT, "Phases"))] == [[phase] for phase in PHASES]
+    assert [spans(row[0]) for row in rows(section(MEASURING, "Phases"))] == [[phase] for phase in PHASES]
     reported = literals("PhaseDone", "phase") | literals("phase", "name")
     assert reported == {*PHASES} - {"warm_up"}, "warm-up is the sum of its blocks; all else a worker reports"
 
 
 def test_the_warnings_are_those_that_a_result_can_carry() -> None:
     known = literals("add_warning", "key", 1) | literals("Warned", "key")
-    assert first_column(section(TEXT, "Warnings")) == known
+    assert first_column(section(REFERENCE, "Warnings")) == known
 
 
 @pytest.mark.parametrize(
@@ -178,7 +176,7 @@ def test_the_warnings_are_those_that_a_result_can_carry() -> None:
     ],
 )
 def test_a_warning_comes_from_where_the_page_says(key: str, field: str, whole: float) -> None:
-    (row,) = (row for row in rows(section(TEXT, "Warnings")) if spans(row[0]) == [key])
+    (row,) = (row for row in rows(section(REFERENCE, "Warnings")) if spans(row[0]) == [key])
     told = re.search(r"more than (\d+)%", row[1])
     assert told
     limit = int(told[1]) / 100 * whole
@@ -193,78 +191,88 @@ def test_a_warning_comes_from_where_the_page_says(key: str, field: str, whole: f
 
 
 def test_every_kind_of_failure_and_every_status_stands_on_the_page() -> None:
-    told = set(spans(section(TEXT, "Warnings")))
+    told = first_column(section(REFERENCE, "Failures"))
     assert {kind for kind in get_args(Failure.model_fields["kind"].annotation) if kind not in told} == set()
-    told = set(spans(section(TEXT, "The result")))
+    told = set(spans(section(REFERENCE, "The result")))
     assert {each for each in get_args(Result.model_fields["status"].annotation) if each not in told} == set()
 
 
 def test_a_reason_to_stop_that_stands_on_the_page_is_one() -> None:
-    told = re.search(r"`stop\.reason` is (.*?)\.\n", TEXT, re.DOTALL)
+    told = re.search(r"`stop\.reason` in the result is (.*?)\.\n", MEASURING, re.DOTALL)
     assert told
     assert set(spans(told[1])) <= set(get_args(Stop.model_fields["reason"].annotation))
     assert {"target", "max-time", "max-processes"} <= set(spans(told[1]))
 
 
 def test_the_telemetry_fields_are_those_of_a_sample() -> None:
-    assert first_column(section(TEXT, "Telemetry")) == set(Telemetry.model_fields)
+    assert first_column(section(MEASURING, "Telemetry")) == set(Telemetry.model_fields)
 
 
 def test_the_fields_of_the_result_are_those_of_the_document() -> None:
-    assert first_column(section(TEXT, "The result")) == set(Result.model_fields)
+    fields, _, _ = section(REFERENCE, "The result").partition("The `facts`")
+    assert first_column(fields) == set(Result.model_fields)
 
 
 def test_every_fact_that_a_worker_reports_stands_on_the_page() -> None:
-    assert set(Facts.model_fields) <= set(spans(section(TEXT, "The result")))
+    assert set(Facts.model_fields) <= set(spans(section(REFERENCE, "The result")))
 
 
 def test_the_protocols_functions_and_constants_stand_on_the_page() -> None:
-    told = section(TEXT, "A program of your own")
-    assert first_column(told) == set(FUNCTIONS)
+    told = DOCS["your-program"]
+    assert first_column(section(told, "Functions")) == set(FUNCTIONS)
     constants = set(re.findall(r"^`([A-Z_]+) =", workloads.__doc__ or "", re.MULTILINE))
     assert {"DATA", "CASES"} <= constants
-    assert constants <= set(spans(told))
+    assert constants == first_column(section(told, "Parameters and constants"))
 
 
 def test_the_data_choices_sets_and_files_stand_on_the_page() -> None:
-    told = section(TEXT, "Data")
+    told = section(MEASURING, "Data")
     assert first_column(told) == set(get_args(RunSettings.model_fields["data"].annotation))
     files = {name for known in SETS.values() for name in (known.name, *known.forms)}
     assert files <= set(spans(told))
 
 
 @pytest.mark.parametrize(
-    ("title", "told"),
+    ("page", "title", "told"),
     [
-        ("Loops", f"up to {rig.POOL} batches"),
-        ("Loops", f"up to {loops.FUSED_STEPS} steps in one graph"),
-        ("Phases", f"median of {step_costs.REPEATS}"),
-        ("How a step is measured", f"at least {protocol.BLOCK_SECONDS * 1000:.0f} ms"),
-        ("How a step is measured", f"{interleave.BLOCKS} blocks, or until {interleave.MEASURE_SECONDS:g} s"),
-        ("How a step is measured", f"no fewer than {interleave.FEWEST_BLOCKS}"),
+        ("measuring", "Loops", f"up to {rig.POOL} batches"),
+        ("measuring", "Loops", f"up to {loops.FUSED_STEPS} steps in one graph"),
+        ("measuring", "Phases", f"median of {step_costs.REPEATS}"),
+        ("measuring", "Blocks", f"at least {protocol.BLOCK_SECONDS * 1000:.0f} ms"),
+        ("measuring", "Blocks", f"{interleave.BLOCKS} blocks, or until {interleave.MEASURE_SECONDS:g} s"),
+        ("measuring", "Blocks", f"no fewer than {interleave.FEWEST_BLOCKS}"),
         (
-            "How a step is measured",
+            "measuring",
+            "Warm-up",
             f"two stretches of {steady_state.WINDOW} blocks agree within {steady_state.TOLERANCE:.0%}",
         ),
-        ("How a step is measured", f"{worker_sample.WARMUP_BLOCKS} blocks or {worker_sample.WARMUP_SECONDS:g} s"),
-        ("How a step is measured", f"fewer than {2 * steady_state.WINDOW} blocks"),
-        ("How a step is measured", f"up to {worker_sample.LATENCY_STEPS} steps or {worker_sample.LATENCY_SECONDS:g} s"),
-        ("How a step is measured", f"A pilot of {design.PILOT} trials"),
-        ("How a step is measured", f"after {stopping.CLEAR_TRIALS} trials where even an interval of"),
-        ("How a step is measured", f"{stopping.CLEAR:.1%} says so"),
-        ("The same answer", f"the first {timed_loop.ANSWERS} steps"),
-        ("The same answer", f"{same_answer.TOLERANCES['exact']:.1%} (class `exact`"),
-        ("The same answer", f"{same_answer.TOLERANCES['reduced']:.0%} (`reduced`"),
-        ("The report", f"at most {chapters.CHAPTERS} chapters of {chapters.MEMBERS} results each"),
-        ("The report", f"names up to {compose.LISTED:,} results"),
-        ("The report", f"at most {steps.TICKS} blocks"),
-        ("The report", f"{markdown.LONGEST:,} characters"),
-        ("Data", f"{download.CONNECT_SECONDS:g} s without a connection, or {download.READ_SECONDS:g} s of silence"),
+        ("measuring", "Warm-up", f"{worker_sample.WARMUP_BLOCKS} blocks or {worker_sample.WARMUP_SECONDS:g} s"),
+        ("measuring", "Warm-up", f"fewer than {2 * steady_state.WINDOW} blocks"),
+        (
+            "measuring",
+            "Latency",
+            f"up to {worker_sample.LATENCY_STEPS} steps or {worker_sample.LATENCY_SECONDS:g} s",
+        ),
+        ("measuring", "Stopping", f"A pilot of {design.PILOT} trials"),
+        ("measuring", "Stopping", f"after {stopping.CLEAR_TRIALS} trials where even an interval of"),
+        ("measuring", "Stopping", f"{stopping.CLEAR:.1%} says so"),
+        ("measuring", "Same-answer check", f"the first {timed_loop.ANSWERS} steps"),
+        ("measuring", "Same-answer check", f"| `exact` | {same_answer.TOLERANCES['exact']:.1%} |"),
+        ("measuring", "Same-answer check", f"| `reduced` | {same_answer.TOLERANCES['reduced']:.0%} |"),
+        (
+            "measuring",
+            "Data",
+            f"{download.CONNECT_SECONDS:g} s without a connection, or {download.READ_SECONDS:g} s of silence",
+        ),
+        ("report", "Chapters", f"at most {chapters.CHAPTERS} chapters of {chapters.MEMBERS} results each"),
+        ("report", "Chapters", f"names up to {compose.LISTED:,} results"),
+        ("report", "Sections", f"at most {steps.TICKS} blocks"),
+        ("report", "Formats", f"{markdown.LONGEST:,} characters"),
     ],
 )
-def test_a_number_on_the_page_is_the_codes(title: str, told: str) -> None:
-    assert told in " ".join(section(TEXT, title).split())
+def test_a_number_on_a_page_is_the_codes(page: str, title: str, told: str) -> None:
+    assert told in " ".join(section(DOCS[page], title).split())
 
 
-def test_the_page_shows_how_its_example_is_run() -> None:
-    assert any("examples/mine.py" in line for line in command_lines(TEXT))
+def test_the_page_about_programs_shows_how_its_example_is_run() -> None:
+    assert any("examples/mine.py" in line for line in command_lines(DOCS["your-program"]))

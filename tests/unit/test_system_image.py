@@ -84,7 +84,7 @@ def test_who_may_not_write_a_mounted_folder_is_told_whose_it_is_and_how_to_start
     assert ("userns" in hint) == ("--userns=keep-id" in " ".join(said))
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/reference.md", "bench/cli/run.py"])
+@pytest.mark.parametrize("page", ["README.md", "docs/containers.md", "bench/cli/run.py"])
 def test_whoever_is_told_to_mount_a_folder_for_results_is_told_to_make_it_first(page: str) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")
     mount = text.index('-v "$PWD/results:/results"')

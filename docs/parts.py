@@ -1,0 +1,157 @@
+"""The generated parts of the documentation, one function each. Each returns Markdown that ends with a newline."""
+
+from __future__ import annotations
+
+import re
+import signal
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Literal, get_args, get_origin
+
+import typer
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from bench import errors
+from bench.cli.app import COMMANDS, app
+from bench.config import hub_settings, settings
+from bench.config.hub_settings import HubSettings
+from bench.config.settings import RunSettings
+from bench.publish.prometheus.counters import INFO
+from bench.publish.prometheus.metrics import METRICS, Declared
+
+ROOT = Path(__file__).resolve().parent.parent
+NONE = "–"
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a Markdown table. Pipes in cells are escaped."""
+    cells = [head, *([cell.replace("|", r"\|") for cell in row] for row in rows)]
+    first, *others = ("| " + " | ".join(row) + " |" for row in cells)
+    return "\n".join([first, "|" + "---|" * len(head), *others]) + "\n"
+
+
+def commands() -> str:
+    """Return a section per command: its help, its arguments and options, and which settings it takes."""
+    return "\n".join(_command(name) for name in COMMANDS)
+
+
+def settings_table() -> str:
+    """Return every setting of a run: option, variable, key in `devbench.toml`, default and meaning."""
+    rows = (
+        (_options(name, field), f"`{settings.variable(name)}`", f"`{name}`", _default(field), _meaning(field))
+        for name, field in RunSettings.model_fields.items()
+    )
+    return table(("option", "variable", "key", "default", "meaning"), rows)
+
+
+def hub_settings_table() -> str:
+    """Return every setting of the hub: option, variable, default and meaning."""
+    rows = (
+        (_options(name, field), f"`{hub_settings.variable(name)}`", _default(field), _meaning(field))
+        for name, field in HubSettings.model_fields.items()
+    )
+    return table(("option", "variable", "default", "meaning"), rows)
+
+
+def exit_codes() -> str:
+    """Return every exit code with the exception that causes it."""
+    rows = [("0", NONE, "Success.")]
+    for error in sorted(_errors(errors.DevbenchError), key=lambda each: each.exit_code):
+        if error is not errors.Interrupted:
+            rows.append((str(error.exit_code), f"`{error.__name__}`", _summary(error)))
+    codes = ", ".join(str(errors.Interrupted(number).exit_code) for number in (signal.SIGINT, signal.SIGTERM))
+    return table(("code", "exception", "meaning"), [*rows, (codes, "`Interrupted`", _summary(errors.Interrupted))])
+
+
+def metrics_table() -> str:
+    """Return every metric of a run: type, unit, labels other than `run`, and meaning."""
+    rows = ((f"`{each.name}`", each.kind, each.unit or NONE, _labels(each), each.help) for each in METRICS)
+    return table(("metric", "type", "unit", "labels", "meaning"), rows)
+
+
+def floors() -> str:
+    """Return the floors of the import contract in `pyproject.toml`, from top to bottom."""
+    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    layers = re.search(r"^layers = \[\n(.*?)^\]", project, re.MULTILINE | re.DOTALL)
+    lines = [re.findall(r"\w+", line) for line in (layers[1] if layers else "").splitlines()]
+    named = [names for names in lines if names != ["__main__"]]
+    rows = ((str(number), ", ".join(f"`{name}`" for name in names)) for number, names in enumerate(named, start=1))
+    return table(("floor", "folders and files"), rows)
+
+
+PARTS: dict[str, Callable[[], str]] = {
+    "commands": commands,
+    "settings": settings_table,
+    "hub-settings": hub_settings_table,
+    "exit-codes": exit_codes,
+    "metrics": metrics_table,
+    "floors": floors,
+}
+
+
+def _command(name: str) -> str:
+    group: Any = typer.main.get_command(app)
+    command = group.get_command(None, name)
+    context = command.make_context(name, [], resilient_parsing=True)
+    settings_taken = [each.name for each in command.params if _names(each, RunSettings, settings.variable)]
+    hub_settings_taken = [each.name for each in command.params if _names(each, HubSettings, hub_settings.variable)]
+    own = [each for each in command.params if each.name not in {*settings_taken, *hub_settings_taken}]
+    parts = [
+        f"### devbench {name}",
+        *(" ".join(paragraph.split()) for paragraph in command.help.split("\n\n")),
+        f"```text\ndevbench {name} {' '.join(command.collect_usage_pieces(context))}\n```",
+        table(("argument or option", "meaning"), (_record(each, context) for each in own)).rstrip(),
+    ]
+    if settings_taken == list(RunSettings.model_fields):
+        parts.append("It also takes every [setting](#settings).")
+    elif settings_taken:
+        options = ", ".join(f"`{settings.option(each)}`" for each in settings_taken)
+        parts.append(f"It also takes these [settings](#settings): {options}.")
+    elif hub_settings_taken:
+        parts.append("It also takes the [settings of the hub](hub.md#settings).")
+    return "\n\n".join(parts) + "\n"
+
+
+def _names(parameter: Any, kind: type[BaseModel], variable: Callable[[str], str]) -> bool:
+    """Return whether an option was made from a setting: its help then ends with the setting's variable."""
+    return parameter.name in kind.model_fields and (parameter.help or "").endswith(f"{variable(parameter.name)}]")
+
+
+def _record(parameter: Any, context: Any) -> tuple[str, str]:
+    """Return an argument's or option's names and help."""
+    names, text = parameter.get_help_record(context)
+    if parameter.param_type_name == "argument":
+        names = parameter.metavar
+    return f"`{names}`", " ".join(text.split())
+
+
+def _options(name: str, field: FieldInfo) -> str:
+    names = [name, f"no_{name}"] if field.annotation is bool else [name]
+    return ", ".join(f"`{settings.option(each)}`" for each in names)
+
+
+def _default(field: FieldInfo) -> str:
+    return settings.default(field) or NONE
+
+
+def _meaning(field: FieldInfo) -> str:
+    choices = get_args(field.annotation) if get_origin(field.annotation) is Literal else ()
+    allowed = ", ".join(f"`{each}`" for each in choices)
+    return (field.description or "") + (f" One of {allowed}." if allowed else "")
+
+
+def _errors(base: type[errors.DevbenchError]) -> Iterator[type[errors.DevbenchError]]:
+    yield base
+    for each in base.__subclasses__():
+        yield from _errors(each)
+
+
+def _summary(error: type[errors.DevbenchError]) -> str:
+    return (error.__doc__ or "").partition("\n\n")[0].replace("\n", " ")
+
+
+def _labels(metric: Declared) -> str:
+    names = [*(INFO if metric.kind == "info" else ()), *(["le"] if metric.kind == "histogram" else ())]
+    names += [metric.each] if metric.each else []
+    return ", ".join(f"`{each}`" for each in names) or NONE
