@@ -30,7 +30,7 @@ import bench
 from bench.analyse import stats, summary
 from bench.config.settings import load
 from bench.model.plan import Planned
-from bench.model.result import Full, ProcessSample, Result
+from bench.model.result import FullTraining, ProcessSample, Result
 from bench.session.interleave import BLOCKS, FEWEST_BLOCKS, MEASURE_SECONDS
 from bench.study.plan import plan
 from bench.worker.protocol import PhaseBegun
@@ -89,17 +89,17 @@ def in_turns(epochs: int) -> None:
         pauses.append(time.perf_counter() - begun)
         training.process.resume()
         went_on.append(time.perf_counter())
-    full = training.sample.full
+    full = training.sample.full_training
     if full is None:
         raise SystemExit(f"the training failed: {training.sample.failure}")
-    marks.append((built[0] + full.article_seconds, full.steps))
+    marks.append((built[0] + full.build_and_fit_seconds, full.steps))
     tell_all(planned, samples, full, marks, went_on, pauses)
 
 
 def tell_all(
     planned: Planned,
     samples: list[ProcessSample],
-    full: Full,
+    full: FullTraining,
     marks: Sequence[Mark],
     went_on: Sequence[float],
     pauses: Sequence[float],
@@ -115,7 +115,9 @@ def tell_all(
         pauses: how long it was suspended before that.
     """
     end = marks[-1][0]
-    truth = full.article_seconds - sum(pause for moment, pause in zip(went_on, pauses, strict=True) if moment <= end)
+    truth = full.build_and_fit_seconds - sum(
+        pause for moment, pause in zip(went_on, pauses, strict=True) if moment <= end
+    )
     result = Result(
         id="projection", created=datetime.now(timezone.utc), devbench=bench.__version__, spec=planned.spec,
         key=planned.spec.key, group="projection", samples=samples,
@@ -126,8 +128,8 @@ def tell_all(
         raise SystemExit("nothing was projected")
     epoch = full.steps // int(planned.spec.params["epochs"])
     cost, waits = beyond_pace(marks, went_on, pauses, epoch)
-    print(f"trained in {truth:.0f} s, {full.steps} steps; projected {projection.article_seconds.value:.0f} s")
-    each, expected = each_projected(result, planned), projection.waits_seconds
+    print(f"trained in {truth:.0f} s, {full.steps} steps; projected {projection.build_and_fit_seconds.value:.0f} s")
+    each, expected = each_projected(result, planned), projection.epoch_end_wait_seconds
     print(f"of which at epochs' ends {waits:.0f} s, projected {expected:.0f} s")
     for name, more, seconds in (("true", expected, truth), ("true, without waits", 0.0, truth - cost - waits)):
         ratios = [(value + more) / seconds for value in each]
@@ -222,7 +224,7 @@ def each_projected(result: Result, planned: Planned) -> list[float]:
         alone = result.model_copy(update={"samples": [sample], "projection": None})
         summary.summarise(alone, planned.total_steps, planned.examples)
         if alone.projection is not None:
-            found.append(alone.projection.article_seconds.value - alone.projection.waits_seconds)
+            found.append(alone.projection.build_and_fit_seconds.value - alone.projection.epoch_end_wait_seconds)
     return found
 
 
@@ -233,16 +235,17 @@ def apart(rounds: int) -> None:
         with tempfile.TemporaryDirectory() as folder:
             (result,) = bench.run(["cifar"], backend="cpu", full=True, output=folder, data="sample").results
         projection, stop, step = result.projection, result.stop, result.summary.step_seconds
-        if projection is None or projection.measured is None or stop is None or step is None:
+        if projection is None or projection.full_training is None or stop is None or step is None:
             raise SystemExit(f"the run failed: {result.failure}")
-        truth, answered = projection.measured, stop.seconds or 0.0
-        sooner.append(truth.article_seconds / answered)
-        right.append(projection.article_seconds.value / truth.article_seconds)
+        truth, answered = projection.full_training, stop.seconds or 0.0
+        sooner.append(truth.build_and_fit_seconds / answered)
+        right.append(projection.build_and_fit_seconds.value / truth.build_and_fit_seconds)
         print(
             f"answer after {answered:.0f} s ({stop.trials} processes, {stop.reason}, "
             f"± {step.relative_error or 0:.1%}); "
-            f"projected {projection.article_seconds.value:.0f} s, trained in {truth.article_seconds:.0f} s; "
-            f"cold {projection.cold_seconds.value:.0f} s and {truth.cold_seconds:.0f} s",
+            f"projected {projection.build_and_fit_seconds.value:.0f} s, "
+            f"trained in {truth.build_and_fit_seconds:.0f} s; "
+            f"cold {projection.total_seconds.value:.0f} s and {truth.total_seconds:.0f} s",
             flush=True,
         )
     print(f"training over answer  {interval(sooner) if rounds > 1 else sooner[0]}")

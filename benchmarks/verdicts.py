@@ -93,7 +93,7 @@ def blocks(trial: dict[str, Any], name: str) -> list[Block]:
     """A side's blocks of a trial; the order within a round was drawn anew each time."""
     place = SIDES.index(name)
     rounds = enumerate(trial[name])
-    return [Block(seconds=s, steps=n, cpu_seconds=0.0, turn=len(SIDES) * r + place) for r, (s, n) in rounds]
+    return [Block(seconds=s, steps=n, cpu_seconds=0.0, position=len(SIDES) * r + place) for r, (s, n) in rounds]
 
 
 def ratios(trials: Sequence[dict[str, Any]], other: str) -> list[float]:

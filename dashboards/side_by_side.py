@@ -172,7 +172,7 @@ def dashboard() -> Dashboard:
             "Whole training, projected",
             "Build and fit (article), and from a cold start (cold), at the mean step.",
             "s",
-            Cells(each("projected_seconds", "bracket"), WHAT, "bracket", ("article", "cold")),
+            Cells(each("projected_seconds", "scope"), WHAT, "scope", ("build_and_fit", "total")),
         ),
         matrix(
             "A step alone",

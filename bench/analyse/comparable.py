@@ -137,13 +137,13 @@ def _doubts(base: Result, other: Result) -> Iterator[Difference]:
     """What happened to either that makes its time no answer."""
     statuses = [r.status for r in (base, other)]
     for result in (base, other):
-        if result.failure is not None and result.failure.kind in ("answer", "nan"):
+        if result.failure is not None and result.failure.kind in ("same-answer", "nan"):
             yield Difference(
-                name="answer", base=statuses[0], other=statuses[1], kind="unfair", why=result.failure.message
+                name="same-answer check", base=statuses[0], other=statuses[1], kind="unfair", why=result.failure.message
             )
             break
     yield from _answers(base, other)
-    proofs = ["–" if r.placement is None else "proven" if r.placement.proven else "not proven" for r in (base, other)]
+    proofs = ["–" if r.placement is None else "proven" if r.placement.verified else "not proven" for r in (base, other)]
     if "not proven" in proofs:
         result = base if proofs[0] == "not proven" else other
         reason = result.placement.reason if result.placement else None
@@ -162,16 +162,16 @@ def _answers(base: Result, other: Result) -> Iterator[Difference]:
     first, second = found
     if first is None or second is None:
         return
-    shown = [", ".join(f"{value:.6g}" for value in each.answer) for each in (first, second)]
+    shown = [", ".join(f"{value:.6g}" for value in each.first_losses) for each in (first, second)]
     if base.spec.file_sha256 != other.spec.file_sha256:
-        if not same_answer.alike(first.answer, second.answer):
-            yield Difference(name="first answers", base=shown[0], other=shown[1], kind="named")
+        if not same_answer.alike(first.first_losses, second.first_losses):
+            yield Difference(name="first losses", base=shown[0], other=shown[1], kind="named")
         return
     tensorflow = [at(each.environment, ENVIRONMENT["TensorFlow"]) for each in (base, other)]
     apart = base.group != other.group and tensorflow[0] == tensorflow[1]
     if apart and same_answer.same_computation(base, other) and not same_answer.agree(first, second):
         why = "the same computation gave different answers, so they do not compute the same"
-        yield Difference(name="first answers", base=shown[0], other=shown[1], kind="unfair", why=why)
+        yield Difference(name="first losses", base=shown[0], other=shown[1], kind="unfair", why=why)
 
 
 def _plain(value: Any) -> Any:

@@ -92,12 +92,12 @@ def note(result: Result, samples: Sequence[ProcessSample]) -> None:
         return
     waited, of = seen(samples)
     off = "`autotune.enabled = False` in a dataset's options switches it off."
-    worth = WORTH_TELLING * projection.article_seconds.value
+    worth = WORTH_TELLING * projection.build_and_fit_seconds.value
     if of >= FEWEST:
-        if projection.waits_seconds > worth:
+        if projection.epoch_end_wait_seconds > worth:
             result.notes.append(
-                f"Of the projected training, {projection.waits_seconds:.0f} s are likely to be lost at its epochs' "
-                f"ends, until tf.data's autotuning wakes up: {waited} of {of} short epochs waited for it. {off}"
+                f"Of the projected training, {projection.epoch_end_wait_seconds:.0f} s are likely to be lost at its "
+                f"epochs' ends, until tf.data's autotuning wakes up: {waited} of {of} short epochs waited for it. {off}"
             )
         return
     still = most(result, samples)

@@ -109,7 +109,7 @@ class Named(Protocol):
         """Its spec's."""
 
     @property
-    def where(self) -> str:
+    def machine(self) -> str:
         """Its machine's."""
 
     @property
@@ -129,16 +129,16 @@ def counting(results: Sequence[T]) -> list[T]:
     latest: dict[tuple[str, str], T] = {}
     for each in sorted(results, key=lambda r: r.created):
         if each.purpose == "run" or len(results) == 1:
-            latest[each.key, each.where] = each
+            latest[each.key, each.machine] = each
     chosen = {each.id for each in latest.values()}
     return [each for each in results if each.id in chosen]
 
 
 def _across(bases: Sequence[Result], others: Sequence[Result]) -> Pairing:
     pairs, taken = [], set()
-    same = {each.key: each for each in bases} | {(each.key, each.where): each for each in bases}
+    same = {each.key: each for each in bases} | {(each.key, each.machine): each for each in bases}
     for other in others:
-        base = same.get((other.key, other.where)) or same.get(other.key) or _nearest(bases, other)
+        base = same.get((other.key, other.machine)) or same.get(other.key) or _nearest(bases, other)
         if base is not None:
             pairs.append((base, other))
             taken |= {base.id, other.id}
@@ -160,7 +160,7 @@ def _nearest(bases: Sequence[Result], other: Result) -> Result | None:
             rank = (
                 what not in (None, *SECONDARY),
                 base.spec.workload != other.spec.workload,
-                base.where != other.where,
+                base.machine != other.machine,
                 what != "backend",
                 what in ("file", "case") and base.spec.loop != other.spec.loop,
             )

@@ -19,7 +19,7 @@ COMPUTATION = {name for name, role in ROLES.items() if role.computation}
 
 def answered(result: Result) -> list[ProcessSample]:
     """Its processes that told the answers of their first steps."""
-    return [sample for sample in stats.usable(result) if sample.answer]
+    return [sample for sample in stats.usable(result) if sample.first_losses]
 
 
 def same_computation(a: Result, b: Result) -> bool:
@@ -32,12 +32,15 @@ def same_computation(a: Result, b: Result) -> bool:
 
 def agree(a: ProcessSample, b: ProcessSample) -> bool:
     """Whether two first answers agree within what their classes allow; a GPU's products may use fewer bits (TF32)."""
-    classes = {a.answer_class, b.answer_class}
+    classes = {a.loss_precision, b.loss_precision}
     if "changed" in classes:
         return True
-    gpu = any(s.placement is not None and s.placement.asked.startswith("GPU") for s in (a, b))
+    gpu = any(s.placement is not None and s.placement.requested_device.startswith("GPU") for s in (a, b))
     tolerance = TOLERANCES["reduced" if gpu or "reduced" in classes else "exact"]
-    return all(abs(x - y) <= tolerance * max(abs(x), abs(y), 1e-6) for x, y in zip(a.answer, b.answer, strict=False))
+    return all(
+        abs(x - y) <= tolerance * max(abs(x), abs(y), 1e-6)
+        for x, y in zip(a.first_losses, b.first_losses, strict=False)
+    )
 
 
 def alike(a: Sequence[float], b: Sequence[float]) -> bool:

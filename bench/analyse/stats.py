@@ -56,7 +56,7 @@ def turns_ratio(base: Sequence[Block], other: Sequence[Block]) -> float:
     the other it is the ratio of the faster halves.
     """
     rounds = list(zip(base, other, strict=False))
-    turns = [turn for a, b in rounds for turn in sorted((a.turn, b.turn))]
+    turns = [turn for a, b in rounds for turn in sorted((a.position, b.position))]
     if all(one < then for one, then in pairwise(turns)):
         return statistics.median(math.log(b.step_seconds / a.step_seconds) for a, b in rounds)
     return math.log(faster_half(other) / faster_half(base))
@@ -282,7 +282,7 @@ def within(first: Result, other: Result, ratio: Ratio = turns_ratio) -> Contrast
     trials = sorted(a.keys() & b.keys())
     if not trials:
         return None
-    firsts = [{s.trial for s in usable(each) if s.place == 0} for each in (first, other)]
+    firsts = [{s.trial for s in usable(each) if s.start_position == 0} for each in (first, other)]
     return Contrast.adjusted(
         [ratio(a[trial], b[trial]) for trial in trials],
         [(trial in firsts[1]) - (trial in firsts[0]) for trial in trials],
@@ -300,7 +300,7 @@ def independent_ratio(
 
 def started_alone(samples: Sequence[ProcessSample]) -> list[ProcessSample]:
     """Those that came to their first step and whose start was measured, while nobody else started."""
-    return [s for s in samples if "first_step" in s.phases and s.place is not None]
+    return [s for s in samples if "first_step" in s.phases and s.start_position is not None]
 
 
 def phase_values(samples: Sequence[ProcessSample]) -> dict[str, dict[int, float]]:

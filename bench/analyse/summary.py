@@ -10,15 +10,15 @@ from bench.config.syntax import written_seconds
 from bench.machine.environment import at
 from bench.model.result import (
     Failure,
-    Full,
+    FullTraining,
     Interval,
     ProcessSample,
     Projection,
     Result,
+    ResultWarning,
     Stop,
     Summary,
     Telemetry,
-    Warned,
 )
 
 DAY = 86_400
@@ -66,7 +66,7 @@ def summarise(result: Result, total_steps: int | None, examples: int | None) -> 
     _series(samples, summary)
     result.summary = summary
     total = total_steps or facts.total_steps
-    measured = result.projection.measured if result.projection else None
+    measured = result.projection.full_training if result.projection else None
     result.projection = _projection(result, done, int(total), measured) if total and steps else None
 
 
@@ -97,7 +97,9 @@ def _series(samples: Sequence[ProcessSample], summary: Summary) -> None:
             summary.bytes_per_second[name] = sizes[name] / summary.series[name].value
 
 
-def _projection(result: Result, samples: Sequence[ProcessSample], total: int, measured: Full | None) -> Projection:
+def _projection(
+    result: Result, samples: Sequence[ProcessSample], total: int, measured: FullTraining | None
+) -> Projection:
     """Whole training time of each process, by its own phases and its own mean step.
 
     Build, preparation, tracing, the first step and warm-up as measured; the other steps at the mean of the
@@ -125,38 +127,38 @@ def _projection(result: Result, samples: Sequence[ProcessSample], total: int, me
         start = sum(phases.get(name, 0.0) for name in ("interpreter", "import", "device_init", "data"))
         cold.append(seconds + start)
     step = result.summary.step_seconds_mean
-    (article_seconds, waits), (whole_seconds, _) = (
+    (build_and_fit_seconds, waits), (whole_seconds, _) = (
         epochs.with_waits(stats.arithmetic(found), samples, total, step.value if step else 0.0)
         for found in (article, cold)
     )
     return Projection(
         steps=total,
-        article_seconds=article_seconds,
-        cold_seconds=whole_seconds,
-        waits_seconds=waits,
+        build_and_fit_seconds=build_and_fit_seconds,
+        total_seconds=whole_seconds,
+        epoch_end_wait_seconds=waits,
         cost=result.price.per_hour / 3600 * whole_seconds.value if result.price else None,
-        measured=measured,
+        full_training=measured,
     )
 
 
-def truth(result: Result, full: Full) -> None:
+def truth(result: Result, full: FullTraining) -> None:
     """Puts the measured training beside its projection."""
     if result.projection is None:
-        nothing = Interval(value=full.article_seconds), Interval(value=full.cold_seconds)
-        result.projection = Projection(steps=full.steps, article_seconds=nothing[0], cold_seconds=nothing[1])
-    result.projection.measured = full
+        nothing = Interval(value=full.build_and_fit_seconds), Interval(value=full.total_seconds)
+        result.projection = Projection(steps=full.steps, build_and_fit_seconds=nothing[0], total_seconds=nothing[1])
+    result.projection.full_training = full
     end = result.summary.phases.get("epoch_end")
     usual = end.value if end else 0.0
     waits = [seconds - usual for seconds in full.epoch_ends if seconds > max(LONG_END, 4 * usual)]
     if not waits:
         return
-    rest, projection = full.article_seconds - sum(waits), result.projection
-    short = (projection.article_seconds.value - projection.waits_seconds) / rest - 1
+    rest, projection = full.build_and_fit_seconds - sum(waits), result.projection
+    short = (projection.build_and_fit_seconds.value - projection.epoch_end_wait_seconds) / rest - 1
     add_warning(
         result,
         "epoch-end",
         f"the training stood still for {sum(waits):.1f} s at {len(waits)} of its {len(full.epoch_ends)} epochs' ends, "
-        f"where {projection.waits_seconds:.1f} s were projected, which is a matter of chance; "
+        f"where {projection.epoch_end_wait_seconds:.1f} s were projected, which is a matter of chance; "
         f"without either, it took {rest:.0f} s (projected {short:+.1%})",
         "tf.data may end an iterator only when its autotuning wakes up next: after 10 ms, then after twice as long "
         "each time, a minute at most. `autotune.enabled = False` in the dataset's options switches it off.",
@@ -173,16 +175,16 @@ def compare_answers(results: Sequence[Result]) -> None:
         sample = answered[0]
         if not all(same_answer.agree(sample, other) for other in answered[1:]):
             message = "processes with the same seed did not compute the same first losses"
-            add_warning(result, "answer", message, "Use --deterministic to see whether that makes them agree.")
+            add_warning(result, "same-answer", message, "Use --deterministic to see whether that makes them agree.")
         base = next(((r, s) for r, s in bases if same_answer.same_computation(r, result)), None)
         if base is None:
             bases.append((result, sample))
         elif not same_answer.agree(base[1], sample):
-            mine, other = (", ".join(f"{v:.6g}" for v in s.answer) for s in (sample, base[1]))
+            mine, other = (", ".join(f"{v:.6g}" for v in s.first_losses) for s in (sample, base[1]))
             whose = f"{base[0].spec.backend}, {base[0].spec.loop}"
             message = f"its first answers ({mine}) are not those of {whose} ({other})"
             result.failure = Failure(
-                kind="answer",
+                kind="same-answer",
                 message=message,
                 hint="The two do not compute the same, so their times can't be compared.",
             )
@@ -192,7 +194,7 @@ def compare_answers(results: Sequence[Result]) -> None:
 def add_warning(result: Result, key: str, message: str, fix: str = "") -> None:
     """Adds a warning, of each key one."""
     if all(w.key != key for w in result.warnings):
-        result.warnings.append(Warned(key=key, message=message, fix=fix))
+        result.warnings.append(ResultWarning(key=key, message=message, fix=fix))
 
 
 def warn(result: Result) -> None:
@@ -214,7 +216,7 @@ def warn(result: Result) -> None:
         add_warning(result, "xla", message, "Say it in the program, @tf.function(jit_compile=…), or use --loop step.")
     if not result.interleaved:
         message = "memory does not hold all workers at once, so whole processes took turns instead of blocks"
-        add_warning(result, "turns", message, "Compare fewer specs at a time, or take a smaller data set.")
+        add_warning(result, "not-interleaved", message, "Compare fewer specs at a time, or take a smaller data set.")
     unsettled = sum(any(not x.settled for x in s.series) for s in samples)
     if unsettled:
         message = f"{unsettled} of {len(samples)} processes never settled: their steps went on getting faster or slower"
@@ -222,7 +224,9 @@ def warn(result: Result) -> None:
     _warn_machine(result, [s.telemetry for s in samples if s.telemetry])
     if result.spec.backend != "cpu" and at(result.environment, ("host", "deployment", "shared_gpu")):
         message = "this pool may run on a GPU that others use at the same time (allowSharedGpu)"
-        add_warning(result, "shared", message, "Take its figures for nobody's; for your own, a GPU that is not shared.")
+        add_warning(
+            result, "shared-gpu", message, "Take its figures for nobody's; for your own, a GPU that is not shared."
+        )
     _warn_target(result)
     epochs.note(result, samples)
     counted, formula = facts.flops_per_step, facts.flops_formula
@@ -236,12 +240,12 @@ def warn(result: Result) -> None:
 def _warn_target(result: Result) -> None:
     stop = result.stop
     if stop and stop.target is not None and not stop.settled and stop.reason in ("max-time", "max-processes"):
-        known = f"to {stop.achieved:.1%}" if stop.achieved is not None else "from one process only"
-        if stop.compared:
+        known = f"to {stop.error:.1%}" if stop.error is not None else "from one process only"
+        if stop.error_of == "ratio":
             message = f"a verdict is not settled: a ratio is known {known}, and {stop.reason} ended the run"
         else:
             message = f"the step is known {known}, not to {stop.target:.0%}: {stop.reason} ended the run"
-        wider = "--threshold" if stop.compared else "--target-error"
+        wider = "--threshold" if stop.error_of == "ratio" else "--target-error"
         more = _more(stop)
         fix = f"Use {more}, or a larger {wider}."
         if more is None:
@@ -256,8 +260,8 @@ def _more(stop: Stop) -> str | None:
     than a day.
     """
     timed = stop.reason == "max-time"
-    missed = stop.achieved / stop.target if stop.achieved and stop.target else 1.0
-    times = max(2.0, 1.1 * (stop.planned or 0) / stop.trials if timed else missed**2)
+    missed = stop.error / stop.target if stop.error and stop.target else 1.0
+    times = max(2.0, 1.1 * (stop.needed_trials or 0) / stop.trials if timed else missed**2)
     seconds = (stop.seconds or 0.0) * times
     if seconds > DAY:
         return None
@@ -288,7 +292,7 @@ def _warn_machine(result: Result, telemetry: Sequence[Telemetry]) -> None:
     if clocks and max(clocks) > 0.1:
         message = f"the GPU's clock moved by {max(clocks):.0%} while steps were measured"
         add_warning(result, "clocks", message, "Let it warm up, or lock the clocks: nvidia-smi -lgc.")
-    warmed = [t.gpu_warmed_celsius for t in telemetry if t.gpu_warmed_celsius is not None]
+    warmed = [t.gpu_temperature_rise_celsius for t in telemetry if t.gpu_temperature_rise_celsius is not None]
     if warmed and max(warmed) > 5:
         message = f"the GPU became {max(warmed):.0f} °C warmer while steps were measured"
-        add_warning(result, "warmed", message, "Let it warm up, or measure for longer: --max-time 10m.")
+        add_warning(result, "temperature", message, "Let it warm up, or measure for longer: --max-time 10m.")

@@ -38,19 +38,19 @@ def sweep_of(results: Sequence[Result], threshold: float) -> Sweep:
         if len(axes) == 1 and ordered(curve, axes[0]):
             curve.crossings = crossings(axes[0], curve)
     return Sweep(
-        id=results[0].part_of or "",
+        id=results[0].parent or "",
         workload=results[0].spec.workload,
         axes={name: sorted({r.spec.params[name] for r in results}) for name in axes},
         threshold=threshold,
         curves=curves,
-        cut_short=next((r.swept.cut_short for r in reversed(results) if r.swept and r.swept.cut_short), None),
+        cut_short=next((r.sweep.cut_short for r in reversed(results) if r.sweep and r.sweep.cut_short), None),
     )
 
 
 def swept_axes(results: Sequence[Result]) -> list[str]:
     """The swept parameters; of results that do not name them, those that differ."""
-    if results[0].swept is not None:
-        return results[0].swept.axes
+    if results[0].sweep is not None:
+        return results[0].sweep.axes
     names = dict.fromkeys(name for each in results for name in each.spec.params)
     return [name for name in names if len({str(each.spec.params.get(name)) for each in results}) > 1]
 

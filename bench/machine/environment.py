@@ -136,7 +136,7 @@ def at(environment: Mapping[str, Any], place: Iterable[str]) -> Any:
     return value
 
 
-def where(environment: Mapping[str, Any]) -> str:
+def fingerprint(environment: Mapping[str, Any]) -> str:
     """A fingerprint of the kind of machine and the TensorFlow (`PLACE`), such as "9f86d081884c"."""
     parts = [at(environment, place) for place in PLACE]
     return hashlib.sha256(json.dumps(parts, default=str).encode()).hexdigest()[:12]

@@ -138,7 +138,7 @@ class Meter:
             gpu_sm_clock_hz=clock,
             gpu_sm_clock_spread=(max(gpu.clock_hz) - min(gpu.clock_hz)) / clock if clock else None,
             gpu_temperature_celsius=max(gpu.celsius, default=None),
-            gpu_warmed_celsius=gpu.celsius[-1] - gpu.celsius[0] if gpu.celsius else None,
+            gpu_temperature_rise_celsius=gpu.celsius[-1] - gpu.celsius[0] if gpu.celsius else None,
             gpu_throttle_reasons=sorted(gpu.reasons),
         )
 

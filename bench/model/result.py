@@ -57,7 +57,7 @@ class Block(Record):
     seconds: float = Field(description="wall time of the whole block, synchronisation included")
     steps: int = Field(ge=1)
     cpu_seconds: float = Field(description="CPU time that the worker's process used in it")
-    turn: int = Field(-1, description="position in the trial's order of turns; -1 while warming up")
+    position: int = Field(-1, description="position in the trial's order of turns; -1 while warming up")
 
     @property
     def step_seconds(self) -> float:
@@ -94,7 +94,7 @@ class Telemetry(Record):
     gpu_sm_clock_hz: float | None = None
     gpu_sm_clock_spread: float | None = Field(None, description="(max - min) / mean of the SM clock")
     gpu_temperature_celsius: float | None = None
-    gpu_warmed_celsius: float | None = Field(None, description="the last temperature less the first")
+    gpu_temperature_rise_celsius: float | None = Field(None, description="the last temperature less the first")
     gpu_throttle_reasons: list[str] = Field(default_factory=list)
 
 
@@ -109,11 +109,11 @@ class Operation(Record):
 class Placement(Record):
     """Where the operations of one step ran, read after the timed part."""
 
-    asked: str = Field(description="device that was asked for, such as CPU:0")
+    requested_device: str = Field(description="device that was asked for, such as CPU:0")
     method: str = Field(
         description="how it was proven: partition graphs, eager graphs, session metadata, device of the output"
     )
-    proven: bool = Field(description="false when there was no evidence or an operation ran elsewhere")
+    verified: bool = Field(description="false when there was no evidence or an operation ran elsewhere")
     on_device: int = Field(description="operations on the asked device")
     host_by_design: dict[str, int] = Field(
         default_factory=dict, description="operation type: count, on the host where they belong"
@@ -139,7 +139,7 @@ class Failure(Record):
         "nan",
         "interrupted",
         "placement",
-        "answer",
+        "same-answer",
     ]
     message: str
     hint: str = ""
@@ -149,11 +149,11 @@ class Failure(Record):
     last_lines: list[str] = Field(default_factory=list, description="the end of what it wrote to stderr")
 
 
-class Full(Record):
+class FullTraining(Record):
     """What a whole training really took (`--full`)."""
 
-    article_seconds: float = Field(description="build and fit, as the article timed it")
-    cold_seconds: float = Field(description="from the interpreter's start to the end of training")
+    build_and_fit_seconds: float = Field(description="build and fit, as the article timed it")
+    total_seconds: float = Field(description="from the interpreter's start to the end of training")
     steps: int
     epoch_ends: list[float] = Field(
         default_factory=list,
@@ -162,7 +162,7 @@ class Full(Record):
     metrics: dict[str, Number] = Field(default_factory=dict, description="loss, accuracy and so on at the end")
 
 
-class Busy(Record):
+class OperationTime(Record):
     """Operations of one kind in a profile, on all threads or streams together."""
 
     name: str
@@ -182,14 +182,14 @@ class Profile(Record):
     input_share: float = Field(description="in which none did, and the next batch was waited for")
     host_share: float = Field(description="in which neither, and TensorFlow was at work on the host")
     idle_share: float = Field(description="in which none of these: Python's own work, or waiting")
-    operations: list[Busy] = Field(default_factory=list, description="the longest first")
+    operations: list[OperationTime] = Field(default_factory=list, description="the longest first")
 
 
 class ProcessSample(Record):
     """What one fresh worker process measured."""
 
     trial: int
-    place: int | None = Field(
+    start_position: int | None = Field(
         0, description="position in which it was started within its trial, from 0; none where several started at once"
     )
     pid: int
@@ -201,15 +201,15 @@ class ProcessSample(Record):
     latency: list[float] = Field(
         default_factory=list, description="seconds of single steps, each synchronised, in a pass of their own"
     )
-    answer: list[Number] = Field(
+    first_losses: list[Number] = Field(
         default_factory=list, description="losses, or a sum of the outputs, of the first steps"
     )
-    answer_class: Literal["exact", "reduced", "changed"] = "exact"
+    loss_precision: Literal["exact", "reduced", "changed"] = "exact"
     telemetry: Telemetry | None = None
     placement: Placement | None = None
     facts: Facts = Field(default_factory=Facts, description="what the worker read from its run, beside times")
     notes: list[str] = Field(default_factory=list)
-    full: Full | None = None
+    full_training: FullTraining | None = None
     failure: Failure | None = None
 
 
@@ -240,14 +240,14 @@ class Projection(Record):
     """What the workload's whole training takes, in both brackets."""
 
     steps: int
-    article_seconds: Interval = Field(description="build and fit")
-    cold_seconds: Interval = Field(description="from the interpreter's start")
-    waits_seconds: float = Field(0.0, description="of both, what it is expected to wait for at its epochs' ends")
+    build_and_fit_seconds: Interval = Field(description="build and fit")
+    total_seconds: Interval = Field(description="from the interpreter's start")
+    epoch_end_wait_seconds: float = Field(0.0, description="expected waits at the ends of epochs, part of both")
     cost: float | None = Field(None, description="of it all from a cold start, in the price's currency")
-    measured: Full | None = Field(None, description="the truth, where --full was asked for")
+    full_training: FullTraining | None = Field(None, description="the truth, where --full was asked for")
 
 
-class Warned(Record):
+class ResultWarning(Record):
     """Something doubtful, and what to do about it."""
 
     key: str
@@ -270,19 +270,21 @@ class Stop(Record):
 
     reason: StopReason
     trials: int
-    planned: int | None = Field(None, description="trials that the pilot said the target needs")
-    achieved: float | None = Field(
+    needed_trials: int | None = Field(None, description="trials that the pilot said the target needs")
+    error: float | None = Field(
         None, description="relative error of the typical step, or of the ratio when specs are compared"
     )
     target: float | None = Field(
         None, description="relative error asked for, or the difference that matters when specs are compared"
     )
     settled: bool = Field(False, description="whether the target was reached, or every verdict settled")
-    compared: bool = Field(False, description="whether the error is that of a ratio to the group's first spec")
+    error_of: Literal["step", "ratio"] = Field(
+        "step", description="what the error is of: the typical step, or its ratio to the baseline"
+    )
     seconds: float | None = Field(None, description="wall time from the first worker's start until this was known")
 
 
-class Swept(Record):
+class SweepMembership(Record):
     """What a point tells of its sweep."""
 
     axes: list[str] = Field(description="the parameters that are swept")
@@ -302,14 +304,14 @@ class Result(Record):
     devbench: str = Field(description="version of devbench")
     spec: Spec
     key: str = Field(description="the spec's key")
-    where: str = Field("", description="fingerprint of the machine and TensorFlow; with equal keys a repetition")
+    machine: str = Field("", description="fingerprint of the machine and TensorFlow; with equal keys a repetition")
     group: str = Field(description="id shared by the results whose workers took turns")
     purpose: Purpose = Field(
         "run",
         description="measured by itself, as a point of a sweep, or as a level, a change or the peaks of an explanation",
     )
-    part_of: str | None = Field(None, description="id of the sweep or explanation that it belongs to")
-    swept: Swept | None = None
+    parent: str | None = Field(None, description="id of the sweep or explanation that it belongs to")
+    sweep: SweepMembership | None = None
     environment: dict[str, Any] = Field(default_factory=dict)
     price: Price | None = None
     summary: Summary = Field(default_factory=Summary)
@@ -323,7 +325,7 @@ class Result(Record):
     notes: list[str] = Field(
         default_factory=list, description="what the source article gets wrong, and what was read from the run"
     )
-    warnings: list[Warned] = Field(default_factory=list)
+    warnings: list[ResultWarning] = Field(default_factory=list)
     failure: Failure | None = None
     samples: list[ProcessSample] = Field(
         default_factory=list, description="one for each process; last, so that what comes before can be read alone"

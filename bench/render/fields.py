@@ -64,10 +64,10 @@ def _status(result: Result) -> str:
 def _where(found: Placement) -> str:
     if found.misplaced:
         elsewhere = ", ".join(sorted({each.device for each in found.misplaced}))
-        return f"NOT PROVED on {found.asked}: {len(found.misplaced)} operations on {elsewhere}"
-    if not found.proven:
-        return f"NOT PROVED on {found.asked}"
-    return f"{found.asked}, {found.on_device} of {found.on_device + len(found.misplaced)} operations proved"
+        return f"NOT PROVED on {found.requested_device}: {len(found.misplaced)} operations on {elsewhere}"
+    if not found.verified:
+        return f"NOT PROVED on {found.requested_device}"
+    return f"{found.requested_device}, {found.on_device} of {found.on_device + len(found.misplaced)} operations proved"
 
 
 def _data(result: Result) -> str:
@@ -87,12 +87,12 @@ def _xla(result: Result) -> str | None:
 
 
 def _stop(found: Stop) -> str:
-    reached = "" if found.achieved is None else f", ±{numbers.percent(found.achieved)}"
+    reached = "" if found.error is None else f", ±{numbers.percent(found.error)}"
     target = "" if found.target is None else f" of ±{numbers.percent(found.target)}"
     goal, done = f"target{target}", "met"
-    if found.compared:
+    if found.error_of == "ratio":
         goal, done = "a verdict", "settled"
-        reached = "" if found.achieved is None else f", ratio ±{numbers.percent(found.achieved)}"
+        reached = "" if found.error is None else f", ratio ±{numbers.percent(found.error)}"
     why = {
         "target": f"{goal} {done}{reached}",
         "max-time": f"--max-time came before {goal}{reached}",
@@ -104,15 +104,15 @@ def _stop(found: Stop) -> str:
     return f"{found.trials}{after}: {why}"
 
 
-def _measured(bracket: str) -> Callable[[Result], tuple[float, float] | None]:
-    """Reads what a whole training took in one bracket, and how far the projection was from it."""
+def _measured(scope: str) -> Callable[[Result], tuple[float, float] | None]:
+    """Reads what a whole training took in one scope, and how far the projection was from it."""
 
     def read(result: Result) -> tuple[float, float] | None:
         projection = result.projection
-        if projection is None or projection.measured is None:
+        if projection is None or projection.full_training is None:
             return None
-        truth: float = getattr(projection.measured, bracket)
-        return truth, getattr(projection, bracket).value / truth - 1
+        truth: float = getattr(projection.full_training, scope)
+        return truth, getattr(projection, scope).value / truth - 1
 
     return read
 
@@ -124,7 +124,7 @@ def _show_measured(found: tuple[float, float]) -> str:
 
 def _outcome(result: Result) -> dict[str, float] | None:
     """Loss, accuracy and so on at the end of a whole training."""
-    return result.projection.measured.metrics if result.projection and result.projection.measured else None
+    return result.projection.full_training.metrics if result.projection and result.projection.full_training else None
 
 
 def _moved(result: Result) -> dict[str, tuple[Interval, float | None]]:
@@ -243,29 +243,29 @@ FIELDS: tuple[Field, ...] = (
         PROJECTED,
     ),
     Field(
-        "article_seconds",
+        "build_and_fit_seconds",
         "build and fit",
-        _projected("article_seconds"),
+        _projected("build_and_fit_seconds"),
         numbers.interval,
         PROJECTED,
         "s",
         "projected_seconds",
-        labels=(("bracket", "article"),),
+        labels=(("scope", "build_and_fit"),),
     ),
     Field(
-        "cold_seconds",
+        "total_seconds",
         "from a cold start",
-        _projected("cold_seconds"),
+        _projected("total_seconds"),
         numbers.interval,
         PROJECTED,
         "s",
         "projected_seconds",
-        labels=(("bracket", "cold"),),
+        labels=(("scope", "total"),),
     ),
     Field(
-        "waits_seconds",
+        "epoch_end_wait_seconds",
         "lost at epochs' ends",
-        lambda result: (result.projection.waits_seconds if result.projection else None) or None,
+        lambda result: (result.projection.epoch_end_wait_seconds if result.projection else None) or None,
         numbers.time,
         PROJECTED,
         "s",
@@ -278,8 +278,15 @@ FIELDS: tuple[Field, ...] = (
         PROJECTED,
         each="currency",
     ),
-    Field("measured_article_seconds", "build and fit", _measured("article_seconds"), _show_measured, MEASURED, "s"),
-    Field("measured_cold_seconds", "from a cold start", _measured("cold_seconds"), _show_measured, MEASURED, "s"),
+    Field(
+        "measured_build_and_fit_seconds",
+        "build and fit",
+        _measured("build_and_fit_seconds"),
+        _show_measured,
+        MEASURED,
+        "s",
+    ),
+    Field("measured_total_seconds", "from a cold start", _measured("total_seconds"), _show_measured, MEASURED, "s"),
     Field("outcome", "{}", _outcome, lambda value: f"{value:.4g}", MEASURED, each="name"),
 )
 """In the order of the table."""

@@ -22,7 +22,7 @@ def level(result: Result) -> str:
     if step.low is None:
         told += ", as one process has it, so nobody knows how sure that is"
     if projection is not None:
-        told += f"; the whole training {numbers.interval(projection.article_seconds)}, projected"
+        told += f"; the whole training {numbers.interval(projection.build_and_fit_seconds)}, projected"
     return f"{failed}; until then {told}" if failed else told
 
 

@@ -21,8 +21,8 @@ def train(launcher: Launcher, result: Result) -> None:
     with launcher.guard(result, worker):
         worker.train()
     result.samples.remove(worker.sample)
-    if worker.sample.full is not None:
-        summary.truth(result, worker.sample.full)
+    if worker.sample.full_training is not None:
+        summary.truth(result, worker.sample.full_training)
 
 
 def profile(launcher: Launcher, result: Result, folder: Path) -> None:

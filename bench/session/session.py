@@ -150,11 +150,13 @@ class Session:
         """Adopt what one worker's diagnosis says about the whole result."""
         sample = worker.sample
         result.environment |= worker.environment
-        result.where = environment.where(result.environment)
+        result.machine = environment.fingerprint(result.environment)
         if result.placement is None and sample.placement is not None:
             result.placement = sample.placement
             if not sample.placement.on_device:
-                message = f"no evidence that the step ran on {sample.placement.asked}: {sample.placement.reason}"
+                message = (
+                    f"no evidence that the step ran on {sample.placement.requested_device}: {sample.placement.reason}"
+                )
                 hint = "The result keeps its times, but they say nothing about that device."
                 result.failure = Failure(kind="placement", message=message, hint=hint)
 
@@ -218,11 +220,11 @@ class Session:
             result.stop = Stop(
                 reason=reason if result.failure is None else "failed",
                 trials=self._progress.trial,
-                planned=self._progress.planned,
-                achieved=accuracy.error if accuracy else None,
+                needed_trials=self._progress.planned,
+                error=accuracy.error if accuracy else None,
                 target=self._target,
                 settled=accuracy is not None and (accuracy.settled or accuracy.decided),
-                compared=len(self.results) > 1,
+                error_of="ratio" if len(self.results) > 1 else "step",
                 seconds=self._answer_seconds or self._progress.elapsed,
             )
             result.status = "failed" if result.failure else "partial" if reason == "interrupted" else "complete"
@@ -247,10 +249,10 @@ def _new_results(group: Group, settings: RunSettings, design: Design, recorder: 
             devbench=__version__,
             spec=planned.spec,
             key=planned.spec.key,
-            where=environment.where({"host": host}),
+            machine=environment.fingerprint({"host": host}),
             group=group_id,
             purpose=design.purpose,
-            part_of=design.parent,
+            parent=design.parent,
             environment={"host": host},
             price=price,
             notes=[*planned.notes, *group.not_applicable],

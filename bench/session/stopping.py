@@ -124,7 +124,7 @@ def limited_by_projection(settings: RunSettings, projection: Projection | None) 
     """Return the settings with a time limit that is a share of the projected training, unless the user set one."""
     if projection is None:
         return settings
-    seconds = max(SHORTEST_SECONDS, PROJECTION_SHARE * projection.article_seconds.value)
+    seconds = max(SHORTEST_SECONDS, PROJECTION_SHARE * projection.build_and_fit_seconds.value)
     return limited(settings, min(settings.max_time, seconds))
 
 

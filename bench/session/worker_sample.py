@@ -75,7 +75,7 @@ class WorkerSample:
         tell("starting", "")
         self.process = WorkerProcess(spec, environment, timeout, full)
         pid = self.process.popen.pid
-        self.sample = ProcessSample(trial=trial, place=start_position, pid=pid, started=self.process.started)
+        self.sample = ProcessSample(trial=trial, start_position=start_position, pid=pid, started=self.process.started)
         self.environment: dict[str, Any] = {}
         self.steps: dict[str, int] = {}
         self.meter = Meter(pid, spec.backend, load_before=load_before)
@@ -196,7 +196,7 @@ class WorkerSample:
 
         Of a worker that started beside others only its steps are wanted.
         """
-        brief = self.sample.place is None
+        brief = self.sample.start_position is None
         self._stop_meter()
         for series in self.sample.series:
             if not stayed([b.step_seconds for b in series.blocks]):
@@ -244,7 +244,7 @@ class WorkerSample:
 
 
 def _block_of(timed: Timed, turn: int) -> Block:
-    return Block(seconds=timed.seconds, steps=timed.steps, cpu_seconds=timed.cpu_seconds, turn=turn)
+    return Block(seconds=timed.seconds, steps=timed.steps, cpu_seconds=timed.cpu_seconds, position=turn)
 
 
 def _add(event: Event, sample: ProcessSample) -> None:
@@ -256,10 +256,10 @@ def _add(event: Event, sample: ProcessSample) -> None:
     elif isinstance(event, Note):
         sample.notes.append(event.text)
     elif isinstance(event, Answer):
-        sample.answer, sample.answer_class = event.values, event.kind
+        sample.first_losses, sample.loss_precision = event.values, event.kind
     elif isinstance(event, Latencies):
         sample.latency = event.seconds
     elif isinstance(event, Proof):
         sample.placement = event.placement
     elif isinstance(event, Trained):
-        sample.full = event.full
+        sample.full_training = event.full

@@ -51,7 +51,7 @@ def peaks_for(result: Result, settings: RunSettings, recorder: Recorder) -> Peak
     }  # fmt: skip
     asked = settings.model_copy(update=changed)
     (group,) = plan(["peaks"], asked)
-    session = Session(group, asked, replace(PEAKS, parent=result.part_of), recorder)
+    session = Session(group, asked, replace(PEAKS, parent=result.parent), recorder)
     session.run()
     found = peaks_of(session.results[0])
     if found is not None:

@@ -19,7 +19,7 @@ from bench.analyse.sweep import memory_ended, open_brackets, sweep_of, way
 from bench.config.settings import RunSettings
 from bench.config.syntax import axis
 from bench.errors import DataError, NotApplicable, SettingsError, UsageError
-from bench.model.result import Result, Swept
+from bench.model.result import Result, SweepMembership
 from bench.model.sweep import Sweep
 from bench.publish.recorder import Recorder
 from bench.session import stopping
@@ -108,10 +108,10 @@ class SweepStudy:
 
     def cut_short(self, why: str) -> None:
         """Keeps with the last point why not all values were measured; the first reason holds."""
-        if self.results and not any(each.swept and each.swept.cut_short for each in self.results):
+        if self.results and not any(each.sweep and each.sweep.cut_short for each in self.results):
             for each in self.results:
                 if each.group == self.results[-1].group:
-                    each.swept = Swept(axes=list(self.axes), cut_short=why)
+                    each.sweep = SweepMembership(axes=list(self.axes), cut_short=why)
                     self.recorder.save(each)
 
     def _grid(self) -> Any:
@@ -145,7 +145,7 @@ class SweepStudy:
             return False
         session = Session(group, settings, replace(POINT, parent=self.id), self.recorder)
         for each in session.results:
-            each.swept = Swept(axes=list(self.axes))
+            each.sweep = SweepMembership(axes=list(self.axes))
         self.results += session.results
         session.run()
         if any(memory_ended(r) for r in session.results):

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from bench.model.result import Full
+from bench.model.result import FullTraining
 from bench.worker import weights
 from bench.worker.channel import Channel
 from bench.worker.failure import failure_of, print_traceback
@@ -239,7 +239,7 @@ class Worker:
         self.send(PhaseBegun(phase="training", note="the whole program"))
         returned = full_training.train(rig, counter)
         ended, cold = time.perf_counter(), time.time() - self.start.spawned
-        full = Full(article_seconds=ended - self.built, cold_seconds=cold, steps=counter.stepped)
+        full = FullTraining(build_and_fit_seconds=ended - self.built, total_seconds=cold, steps=counter.stepped)
         full.epoch_ends = counter.epoch_ends(ended)
         full.metrics = full_training.metrics(rig, returned, counter)
         self.send(Trained(full=full))
@@ -260,7 +260,7 @@ class Worker:
             self.optional("operations", rig, lambda: step_costs.operations(rig))
             found = placement.placement(rig, watch)
             self.send(Proof(placement=found))
-            if watch.model is None and "function" not in rig.seen and found.proven:
+            if watch.model is None and "function" not in rig.seen and found.verified:
                 rig.facts.jit_compile = found.xla_clusters > 0
                 rig.report_facts()
         if order.inspect:

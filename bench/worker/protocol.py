@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from bench.model.facts import Facts
-from bench.model.result import Failure, Full, Placement, Profile
+from bench.model.result import Failure, FullTraining, Placement, Profile
 from bench.model.spec import Spec
 
 
@@ -173,7 +173,7 @@ class Trained(Message):
     """A whole training is over."""
 
     event: Literal["full"] = "full"
-    full: Full
+    full: FullTraining
 
 
 class Failed(Message):

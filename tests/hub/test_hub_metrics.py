@@ -74,8 +74,8 @@ def test_figures_are_those_of_the_result(hub: Served) -> None:
     assert {labels["phase"]: value for labels, value in told(hub, "phase_seconds")} == {
         name: each.value for name, each in sent.summary.phases.items()
     }
-    assert {labels["bracket"]: value for labels, value in told(hub, "projected_seconds")} == {
-        "article": 288,
+    assert {labels["scope"]: value for labels, value in told(hub, "projected_seconds")} == {
+        "build_and_fit": 288,
         "cold": 295,
     }
     assert {labels["direction"]: value for labels, value in told(hub, "transfer_bytes_per_second")} == {
@@ -145,7 +145,7 @@ def test_what_identifies_a_result_stands_on_its_info_alone(hub: Served) -> None:
     for name, given in scraped(hub):
         assert not {"job", "instance", "pod"} & dict(given).keys()
         if name.startswith(METRICS) and not name.endswith("_info"):
-            assert dict(given).keys() - {"key", "status", "phase", "bracket", "direction", "currency"} == set()
+            assert dict(given).keys() - {"key", "status", "phase", "scope", "direction", "currency"} == set()
 
 
 def test_a_figure_that_is_no_number_is_told_as_such(hub: Served) -> None:

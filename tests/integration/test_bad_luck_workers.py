@@ -203,4 +203,4 @@ def test_a_program_that_swallows_every_exception_is_measured_and_ends(ended: dic
     result = ended["well"].results["swallows"]
     assert (result.status, result.failure) == ("complete", None)
     assert result.placement is not None
-    assert result.placement.proven
+    assert result.placement.verified

@@ -28,7 +28,7 @@ def test_the_example_runs_with_the_command_that_its_page_shows(tmp_path: Path) -
     assert {each.spec.loop: each.status for each in ended.every} == {"as-written": "complete", "fused": "complete"}
     for each in ended.every:
         assert each.placement is not None
-        assert each.placement.proven, each.placement.reason
+        assert each.placement.verified, each.placement.reason
         assert each.projection is not None
         assert each.projection.steps == 3 * 8192 // 256
 

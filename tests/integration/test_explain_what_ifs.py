@@ -73,7 +73,7 @@ def test_the_machines_peaks_are_measured_once_and_kept(explained: tuple[ExplainS
     kept = list((folder / "cache" / "devbench").glob("peaks-*.json"))
     assert len(kept) == 1
     assert result.status == "complete"
-    assert {each.part_of for each in files.results(folder / "results")} == {made.found.id}
+    assert {each.parent for each in files.results(folder / "results")} == {made.found.id}
 
 
 @pytest.mark.once

@@ -115,13 +115,13 @@ def test_every_cold_start_is_told_by_phases(runs: Runs, title: str) -> None:
 def test_every_step_is_proven_to_have_run_on_the_cpu(runs: Runs, title: str) -> None:
     placement = written(runs, title).placement
     assert placement is not None
-    assert (placement.asked, placement.proven, placement.misplaced) == ("CPU:0", True, [])
+    assert (placement.requested_device, placement.verified, placement.misplaced) == ("CPU:0", True, [])
     assert placement.on_device > 0
 
 
 @pytest.mark.parametrize("title", WRITTEN)
 def test_every_first_answer_is_a_number(runs: Runs, title: str) -> None:
-    answer = written(runs, title).samples[0].answer
+    answer = written(runs, title).samples[0].first_losses
     assert len(answer) == 5
     assert all(math.isfinite(each) for each in answer)
 
@@ -153,7 +153,7 @@ def test_a_training_with_a_known_length_is_projected(runs: Runs) -> None:
         projection = written(runs, title).projection
         assert projection is not None
         assert projection.steps == total
-        assert projection.cold_seconds.value > projection.article_seconds.value > 0
+        assert projection.total_seconds.value > projection.build_and_fit_seconds.value > 0
 
 
 def test_a_partial_last_batch_is_told_apart(runs: Runs) -> None:
@@ -171,7 +171,7 @@ def test_every_case_is_measured_and_proven_in_every_loop_that_it_can_have(runs: 
     for each in found:
         assert (each.status, each.failure) == ("complete", None), each.spec.label
         assert each.placement is not None, each.spec.label
-        assert each.placement.proven, each.spec.label
+        assert each.placement.verified, each.spec.label
         assert each.summary.step_seconds is not None, each.spec.label
 
 
@@ -193,10 +193,10 @@ def test_all_loops_are_measured(runs: Runs, name: str) -> None:
 @LOOPED
 def test_all_loops_but_as_written_compute_the_same(runs: Runs, name: str) -> None:
     found = by_loop(runs, name)
-    base = found["step"].samples[0].answer
+    base = found["step"].samples[0].first_losses
     assert len(set(base)) == 5
     for loop in ("fit", "host-batches", "resident", "fused"):
-        assert found[loop].samples[0].answer == pytest.approx(base, rel=2e-3), loop
+        assert found[loop].samples[0].first_losses == pytest.approx(base, rel=2e-3), loop
 
 
 @LOOPED
@@ -211,7 +211,7 @@ def test_xla_is_off_where_the_spec_pins_it(runs: Runs, name: str) -> None:
 def test_each_loop_is_proven(runs: Runs, name: str) -> None:
     for loop, each in by_loop(runs, name).items():
         assert each.placement is not None, loop
-        assert each.placement.proven, loop
+        assert each.placement.verified, loop
         assert each.placement.on_device > 5, loop
 
 
@@ -221,7 +221,7 @@ def test_the_loops_interleaved_block_by_block_in_random_order(runs: Runs, name: 
     if not all(each.interleaved for each in found.values()):
         assert name == "cifar", "six small programs did not fit into memory"
         return  # six times 2.5 GB may not fit: then whole processes take turns, and the result says so
-    turns = {loop: [block.turn for block in each.samples[0].series[0].blocks] for loop, each in found.items()}
+    turns = {loop: [block.position for block in each.samples[0].series[0].blocks] for loop, each in found.items()}
     rounds = len(turns["step"])
     assert sorted(turn for each in turns.values() for turn in each) == list(range(len(LOOPS) * rounds))
     for each in turns.values():
@@ -285,4 +285,4 @@ def test_the_step_gives_the_same_losses_on_tensorflow_2_21_and_2_10(
     assert old.environment["framework"]["tensorflow"].startswith("2.10.")
     assert new.environment["framework"]["tensorflow"].startswith("2.21.")
     assert old.key == new.key
-    assert old.samples[0].answer == pytest.approx(new.samples[0].answer, rel=1e-3)
+    assert old.samples[0].first_losses == pytest.approx(new.samples[0].first_losses, rel=1e-3)

@@ -38,7 +38,7 @@ def test_a_gpu_takes_turns_with_the_cpu_and_each_is_proven(tmp_path: Path) -> No
     assert len(asked) == 6
     for (_, backend), placement in asked.items():
         assert placement is not None
-        assert (placement.asked, placement.proven) == ("GPU:0" if backend == "cuda" else "CPU:0", True)
+        assert (placement.requested_device, placement.verified) == ("GPU:0" if backend == "cuda" else "CPU:0", True)
 
 
 @pytest.mark.needs("nvidia-gpu", "linux")

@@ -58,7 +58,7 @@ def found() -> dict[str, Any]:
             pass
         rig = SimpleNamespace(tf=tf, ctx=SimpleNamespace(device=DEVICE), seen={}, spec=None)
         placed = proof.placement(rig, watch)
-        return [placed.proven, placed.on_device, [each.name for each in placed.misplaced]]
+        return [placed.verified, placed.on_device, [each.name for each in placed.misplaced]]
 
     say(within=after(6), at_the_end=after(8))
     """)

@@ -41,8 +41,8 @@ def test_where_memory_is_short_whole_processes_interleave_and_the_result_says_so
     results = bench.run([own("step_inputs")], loop="step,resident", max_processes=1, output=tmp_path).results
     assert [(each.status, each.interleaved) for each in results] == [("complete", False)] * 2
     for each in results:
-        assert "turns" in [warned.key for warned in each.warnings]
-        turns = [block.turn for block in each.samples[0].series[0].blocks]
+        assert "not-interleaved" in [warned.key for warned in each.warnings]
+        turns = [block.position for block in each.samples[0].series[0].blocks]
         assert turns == list(range(len(turns)))  # nobody else's in between
 
 
@@ -55,8 +55,8 @@ def test_once_the_starts_are_known_workers_start_at_once_and_only_their_steps_co
         assert each.status == "complete"
         assert each.interleaved
         alone, beside = each.samples
-        assert beside.place is None
-        assert beside.place != alone.place
+        assert beside.start_position is None
+        assert beside.start_position != alone.start_position
         assert alone.latency
         assert not beside.latency
         assert "batch_copy" in alone.phases
@@ -65,8 +65,8 @@ def test_once_the_starts_are_known_workers_start_at_once_and_only_their_steps_co
         assert each.summary.step_seconds is not None
         assert each.summary.step_seconds.n == 2
         assert each.projection is not None
-        assert each.projection.cold_seconds.n == 1
-    turns = [[block.turn for block in each.samples[1].series[0].blocks] for each in results]
+        assert each.projection.total_seconds.n == 1
+    turns = [[block.position for block in each.samples[1].series[0].blocks] for each in results]
     assert sorted(turns[0] + turns[1]) == list(range(2 * len(turns[0])))
 
 
@@ -83,7 +83,7 @@ def test_where_time_is_short_only_the_first_trials_starts_are_measured_so_that_i
     results = bench.run([own("step_data")], loop="step,resident", max_processes=3, output=tmp_path).results
     assert max(Counter(asked).values()) == 2  # the first trial's seconds, before the second and before the third
     for each in results:
-        places = [sample.place for sample in each.samples]
+        places = [sample.start_position for sample in each.samples]
         assert places[1:] == [None, None]
         assert None not in places[:1]
 

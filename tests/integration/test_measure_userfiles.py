@@ -64,18 +64,18 @@ def test_a_file_of_any_shape_is_measured_and_proven(runs: Runs, name: str) -> No
     assert found.summary.step_seconds is not None
     assert found.summary.step_seconds.value > 0
     assert found.placement is not None
-    assert found.placement.proven
+    assert found.placement.verified
     assert found.placement.on_device > 0
     (sample,) = found.samples
     assert len(sample.series[0].blocks) >= 5
     assert sample.latency
-    assert len(sample.answer) == 5
-    assert all(math.isfinite(each) for each in sample.answer)
+    assert len(sample.first_losses) == 5
+    assert all(math.isfinite(each) for each in sample.first_losses)
 
 
 def test_a_training_learns_while_it_is_measured(runs: Runs) -> None:
     for name in ("generator", "step_data"):
-        answer = runs.result(name).samples[0].answer
+        answer = runs.result(name).samples[0].first_losses
         assert answer[-1] < answer[0]
 
 
@@ -139,8 +139,8 @@ def test_a_whole_training_ends_with_its_loss_whatever_drives_it(runs: Runs) -> N
     for name in ("fit_arrays", "step_data"):
         projection = runs.result(name).projection
         assert projection is not None
-        assert projection.measured is not None
-        assert math.isfinite(projection.measured.metrics["loss"]), name
+        assert projection.full_training is not None
+        assert math.isfinite(projection.full_training.metrics["loss"]), name
 
 
 def test_a_custom_step_over_arrays_has_its_partial_batch_and_its_wait_for_input(runs: Runs) -> None:
@@ -150,7 +150,7 @@ def test_a_custom_step_over_arrays_has_its_partial_batch_and_its_wait_for_input(
 
 def test_an_expression_of_inputs_varies_them_and_knows_its_operations(runs: Runs) -> None:
     found = runs.result("step_inputs")
-    assert len(set(found.samples[0].answer)) == 5
+    assert len(set(found.samples[0].first_losses)) == 5
     assert found.samples[0].facts.flops_formula == found.samples[0].facts.flops_per_step == 2.0 * 64**2
     assert found.projection is None
 
@@ -218,7 +218,7 @@ def test_a_model_that_was_never_compiled_is_refused_with_what_to_do(runs: Runs) 
 def test_an_operation_on_another_device_is_named_in_result_and_table(runs: Runs) -> None:
     found = runs.result("misplaced")
     assert found.placement is not None
-    assert not found.placement.proven
+    assert not found.placement.verified
     assert [(each.name, each.device) for each in found.placement.misplaced] == [("planted", "CPU:1")]
     assert "MatMul" in found.placement.misplaced[0].op
     assert found.placement.on_device > 0
@@ -237,7 +237,7 @@ def test_a_program_that_runs_no_tensorflow_proves_nothing_and_fails(runs: Runs) 
     assert found.failure is not None
     assert found.failure.kind == "placement"
     assert found.placement is not None
-    assert (found.placement.proven, found.placement.on_device) == (False, 0)
+    assert (found.placement.verified, found.placement.on_device) == (False, 0)
     assert found.samples[0].series[0].blocks
     assert "no proof" in ended.said()
 
@@ -248,7 +248,7 @@ def test_xla_is_on_where_it_was_asked_for_and_there_is_evidence(runs: Runs) -> N
         assert (found.status, found.spec.xla) == ("complete", True)
         assert found.samples[0].facts.jit_compile is True
         assert found.placement is not None
-        assert found.placement.proven
+        assert found.placement.verified
         assert found.placement.xla_clusters > 0
 
 
@@ -267,13 +267,15 @@ def test_a_whole_training_stands_beside_its_projection_with_its_metrics(runs: Ru
     found = runs.result("fit_arrays")
     projection = found.projection
     assert projection is not None
-    assert projection.measured is not None
-    assert projection.steps == projection.measured.steps == 3 * 128
-    assert projection.measured.cold_seconds > projection.measured.article_seconds > 0
-    assert len(projection.measured.epoch_ends) == 3
-    assert all(0 <= each < projection.measured.article_seconds for each in projection.measured.epoch_ends)
-    assert {"loss", "mae", "test_loss"} <= projection.measured.metrics.keys()
-    assert all(math.isfinite(each) for each in projection.measured.metrics.values())
+    assert projection.full_training is not None
+    assert projection.steps == projection.full_training.steps == 3 * 128
+    assert projection.full_training.total_seconds > projection.full_training.build_and_fit_seconds > 0
+    assert len(projection.full_training.epoch_ends) == 3
+    assert all(
+        0 <= each < projection.full_training.build_and_fit_seconds for each in projection.full_training.epoch_ends
+    )
+    assert {"loss", "mae", "test_loss"} <= projection.full_training.metrics.keys()
+    assert all(math.isfinite(each) for each in projection.full_training.metrics.values())
     assert len(found.samples) == 1
     shown = runs["fit_arrays"].out
     assert "whole training, measured" in shown
@@ -283,5 +285,5 @@ def test_a_whole_training_stands_beside_its_projection_with_its_metrics(runs: Ru
 def test_a_custom_step_is_trained_whole_for_its_number_of_steps(runs: Runs) -> None:
     projection = runs.result("step_data").projection
     assert projection is not None
-    assert projection.measured is not None
-    assert projection.measured.steps == projection.steps == 2 * 101
+    assert projection.full_training is not None
+    assert projection.full_training.steps == projection.steps == 2 * 101

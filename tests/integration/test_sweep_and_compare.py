@@ -26,7 +26,7 @@ def test_a_sweep_ends_where_memory_does_and_says_so(tmp_path: Path) -> None:
     assert curve["points"][1]["failure"].startswith("OOM when allocating tensor with shape[10000000,1000000]")
     assert found["cut_short"] == "memory ended at batch=10000000 (cpu)"
     assert {r.purpose for r in ended.every} == {"sweep"}
-    assert [r.swept.cut_short for r in ended.every if r.swept] == [None, found["cut_short"]]
+    assert [r.sweep.cut_short for r in ended.every if r.sweep] == [None, found["cut_short"]]
 
 
 @pytest.mark.quiet

@@ -14,21 +14,21 @@ from bench.model.explanation import Explanation, Fastest, Finding
 from bench.model.facts import Facts
 from bench.model.result import (
     Block,
-    Busy,
     Failure,
-    Full,
+    FullTraining,
     Interval,
     Operation,
+    OperationTime,
     Placement,
     ProcessSample,
     Profile,
     Projection,
     Result,
+    ResultWarning,
     Series,
     Stop,
     Summary,
-    Swept,
-    Warned,
+    SweepMembership,
 )
 from bench.model.roofline import Roofline
 from bench.model.spec import Data, Spec, Threads
@@ -58,7 +58,7 @@ def result(name: str = "20260102T030405000-00000001", group: str = "g", **change
     """A complete result, `name` its id; keywords of a spec go into its spec, the others replace the result's own."""
     about = spec(**{name: changes.pop(name) for name in list(changes) if name in Spec.model_fields})
     phases = {"import": interval(3.2), "device_init": interval(0.035), "first_step": interval(0.21)}
-    block = Block(seconds=0.09, steps=5, cpu_seconds=0.17, turn=0)
+    block = Block(seconds=0.09, steps=5, cpu_seconds=0.17, position=0)
     given: dict[str, Any] = {
         "id": name,
         "status": "complete",
@@ -73,7 +73,7 @@ def result(name: str = "20260102T030405000-00000001", group: str = "g", **change
                 pid=4711,
                 started=MOMENT,
                 series=[Series(blocks=[block])],
-                answer=[2.3, 2.2],
+                first_losses=[2.3, 2.2],
                 facts=Facts(jit_compile=False),
             )
         ],
@@ -90,19 +90,23 @@ def result(name: str = "20260102T030405000-00000001", group: str = "g", **change
         ),
         "projection": Projection(
             steps=15630,
-            article_seconds=interval(288),
-            cold_seconds=interval(295),
-            measured=Full(article_seconds=291, cold_seconds=299, steps=15630, metrics={"loss": 1.2345}),
+            build_and_fit_seconds=interval(288),
+            total_seconds=interval(295),
+            full_training=FullTraining(
+                build_and_fit_seconds=291, total_seconds=299, steps=15630, metrics={"loss": 1.2345}
+            ),
         ),
-        "placement": Placement(asked="CPU:0", method="partition graphs", proven=True, on_device=37),
-        "stop": Stop(reason="target", trials=7, planned=7, achieved=0.021, target=0.03),
+        "placement": Placement(requested_device="CPU:0", method="partition graphs", verified=True, on_device=37),
+        "stop": Stop(reason="target", trials=7, needed_trials=7, error=0.021, target=0.03),
     }
     return Result(**{**given, **changes})
 
 
 def misplaced() -> Placement:
     strays = [Operation(name="x/MatMul", op="MatMul", device="CPU:1"), Operation(name="y", op="Add", device="CPU:1")]
-    return Placement(asked="CPU:0", method="partition graphs", proven=False, on_device=35, misplaced=strays)
+    return Placement(
+        requested_device="CPU:0", method="partition graphs", verified=False, on_device=35, misplaced=strays
+    )
 
 
 def killed() -> Failure:
@@ -116,8 +120,8 @@ def killed() -> Failure:
     )
 
 
-def doubtful() -> list[Warned]:
-    return [Warned(key="load", message="the machine was busy: load 1.7 on 2 CPUs", fix="Close what else runs.")]
+def doubtful() -> list[ResultWarning]:
+    return [ResultWarning(key="load", message="the machine was busy: load 1.7 on 2 CPUs", fix="Close what else runs.")]
 
 
 def measured(name: str, steps: Sequence[float], **changes: Any) -> Result:
@@ -140,7 +144,7 @@ def measured(name: str, steps: Sequence[float], **changes: Any) -> Result:
                 Series(
                     warmup=[Block(seconds=0.12, steps=5, cpu_seconds=0.1)],
                     blocks=[
-                        Block(seconds=5 * step * share, steps=5, cpu_seconds=0.1, turn=turn)
+                        Block(seconds=5 * step * share, steps=5, cpu_seconds=0.1, position=turn)
                         for turn, share in enumerate(shares)
                     ],
                 )
@@ -168,20 +172,20 @@ def folder(path: Path, *results: Result) -> Path:
     return path
 
 
-def ladder_results(part_of: str = "why") -> list[Result]:
+def ladder_results(parent: str = "why") -> list[Result]:
     """The levels of an explanation, a what-if, and the machine's peaks."""
     steps = {"as-written": 0.010, "step": 0.006, "host-batches": 0.004, "resident": 0.0041, "fused": 0.002}
     moods = (1.0, 1.6, 0.9, 1.3, 1.1)
     spread = (1.0, 1.004, 0.997, 1.002, 0.999)
-    about: dict[str, Any] = {"purpose": "level", "part_of": part_of, "group": "levels"}
+    about: dict[str, Any] = {"purpose": "level", "parent": parent, "group": "levels"}
     levels = [
         measured(str(60 + n), [step * mood * spread[(n + k) % 5] for k, mood in enumerate(moods)], loop=loop, **about)
         for n, (loop, step) in enumerate(steps.items())
     ]
-    about = {"purpose": "what-if", "part_of": part_of, "group": "what-ifs"}
+    about = {"purpose": "what-if", "parent": parent, "group": "what-ifs"}
     base = measured("70", [0.01 * mood for mood in moods], **about)
     faster = measured("71", [0.005 * mood * part for mood, part in zip(moods, spread, strict=True)], xla=True, **about)
-    peaks = measured("72", [], workload="peaks", purpose="peaks", part_of=part_of, group="peaks", summary=Summary())
+    peaks = measured("72", [], workload="peaks", purpose="peaks", parent=parent, group="peaks", summary=Summary())
     return [*levels, base, faster, peaks]
 
 
@@ -190,7 +194,7 @@ def explanation(results: Sequence[Result]) -> Explanation:
     parts, rest, trials = ladder(results[:5])
     found = gains(results[5], {WhatIf("with XLA", "--xla on", "missing fusion"): results[6]}, 0.02)
     return Explanation(
-        id=results[0].part_of or "", label="cifar on cpu, as-written", step_seconds=0.01, trials=trials, parts=parts,
+        id=results[0].parent or "", label="cifar on cpu, as-written", step_seconds=0.01, trials=trials, parts=parts,
         rest_seconds=0.002, rest_share=rest, lowest="fused", gains=found, combined=found[0],
         findings=[
             Finding(cause="slow input", sentence="input takes 20% of the step, most of it <map> (mine.py line 12)",
@@ -216,12 +220,14 @@ def profile(**changes: Any) -> Profile:
     given: dict[str, Any] = {
         "folder": "/traces/cifar", "steps": 50, "step_seconds": 0.011, "device_share": 0.3, "input_share": 0.2,
         "host_share": 0.4, "idle_share": 0.1,
-        "operations": [Busy(name="MatMul", seconds=0.002, calls=6), Busy(name="Relu", seconds=0.001, calls=2)],
+        "operations": [
+            OperationTime(name="MatMul", seconds=0.002, calls=6), OperationTime(name="Relu", seconds=0.001, calls=2),
+        ],
     }  # fmt: skip
     return Profile(**{**given, **changes})
 
 
-def swept(part_of: str = "along") -> list[Result]:
+def swept(parent: str = "along") -> list[Result]:
     """A sweep over the batch on two backends, the second of which overtakes the first at 16 and some."""
     found: list[Result] = []
     for n, batch in enumerate((1, 4, 16, 64, 256)):
@@ -229,8 +235,8 @@ def swept(part_of: str = "along") -> list[Result]:
             found.append(
                 measured(
                     str(100 + len(found)), [step, 1.01 * step, 0.99 * step], params={"batch": batch}, backend=backend,
-                    workload="dense-inference", purpose="sweep", part_of=part_of, group=f"point {n}",
-                    swept=Swept(axes=["batch"]),
+                    workload="dense-inference", purpose="sweep", parent=parent, group=f"point {n}",
+                    sweep=SweepMembership(axes=["batch"]),
                 )
             )  # fmt: skip
     return found

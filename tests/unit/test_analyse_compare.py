@@ -33,7 +33,7 @@ from bench.store import files
 
 def sample(trial: int, step: float, start: float = 3.0, **changes: Any) -> ProcessSample:
     """A process that starts in `start` seconds and whose every step takes `step`."""
-    blocks = [Block(seconds=100 * step, steps=100, cpu_seconds=100 * step, turn=n) for n in range(5)]
+    blocks = [Block(seconds=100 * step, steps=100, cpu_seconds=100 * step, position=n) for n in range(5)]
     given: dict[str, Any] = {"phases": {"import": start - 0.5, "first_step": 0.5}, "series": [Series(blocks=blocks)]}
     return ProcessSample(trial=trial, pid=1, started=MOMENT, **{**given, **changes})
 
@@ -52,7 +52,7 @@ def test_a_phase_says_why_its_difference_is_not_known() -> None:
         base, other = measured([0.01] * 4), measured([0.01] * 4, 3.0 + slower, name="b", loop="fit")
         for each in (base, other):
             for later in each.samples[starts:]:
-                later.place = None  # they started at once, so their starts tell nothing
+                later.start_position = None  # they started at once, so their starts tell nothing
         return {line.rpartition("   ")[2].split(" [")[0] for line in phases(compare(base, other))[1:]}
 
     assert differences_of(4, 1.0) == {"+1.000 s", "not measurable"}
@@ -184,11 +184,11 @@ def test_all_trials_tell_of_the_steps_though_few_tell_of_the_starts() -> None:
     every = compare(base, other).break_even
     for each in (base, other):
         for late in each.samples[3:]:
-            late.place = None
+            late.start_position = None
     few = compare(base, other).break_even
     for each in (base, other):
         for late in each.samples[1:]:
-            late.place = None
+            late.start_position = None
     one = compare(base, other).break_even
     assert every is not None
     assert few is not None
@@ -291,8 +291,11 @@ def test_one_thing_may_differ_and_is_what_is_compared(change: dict[str, Any], ax
         ({"backend": "cuda", "loop": "fit"}, "backend"),
         ({"params": {"batch": 64, "epochs": 2}}, "batch"),
         ({"data": Data(kind="synthetic", name="cifar10")}, "data"),
-        ({"failure": Failure(kind="answer", message="its first answers differ")}, "answer"),
-        ({"placement": Placement(asked="GPU:0", method="m", proven=False, on_device=0, reason="r")}, "placement"),
+        ({"failure": Failure(kind="same-answer", message="its first losses differ")}, "same-answer check"),
+        (
+            {"placement": Placement(requested_device="GPU:0", method="m", verified=False, on_device=0, reason="r")},
+            "placement",
+        ),
     ],
 )
 def test_what_makes_a_comparison_unfair_is_named(change: dict[str, Any], named: str) -> None:
@@ -396,18 +399,18 @@ def test_of_repetitions_the_newest_counts() -> None:
 
 
 def test_the_same_work_on_two_kinds_of_machine_is_no_repetition() -> None:
-    here, there = (measured(NOISE, name=name, group=name, where=name) for name in ("here", "there"))
-    again = measured(NOISE, name="again", group="again", where="here", created=MOMENT + timedelta(days=1))
+    here, there = (measured(NOISE, name=name, group=name, machine=name) for name in ("here", "there"))
+    again = measured(NOISE, name="again", group="again", machine="here", created=MOMENT + timedelta(days=1))
     found = pair([[here, there, again]])
     assert [(a.id, b.id) for a, b in found.pairs] == [("there", "again")]
-    across = pair([[here, there], [again, measured(NOISE, name="other", backend="cuda", where="here")]])
+    across = pair([[here, there], [again, measured(NOISE, name="other", backend="cuda", machine="here")]])
     assert [(a.id, b.id) for a, b in across.pairs] == [("here", "again"), ("here", "other")]
 
 
 def answering(answer: list[float], **changes: Any) -> Result:
     found = measured(NOISE, **changes)
     for each in found.samples:
-        each.answer = answer
+        each.first_losses = answer
     return found
 
 
@@ -420,7 +423,7 @@ def test_what_was_measured_apart_must_have_computed_the_same_too() -> None:
         ([2.3, 2.5], {"params": {"batch": 64}}, True),
     ):
         gpu = answering(answer, name="b", group="b", backend="cuda" if "params" not in changes else "cpu", **changes)
-        found = [each for each in compare(cpu, gpu).unfair if each.name == "first answers"]
+        found = [each for each in compare(cpu, gpu).unfair if each.name == "first losses"]
         assert not found if fair else "do not compute the same" in found[0].why, (answer, changes)
 
 

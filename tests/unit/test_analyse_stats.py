@@ -196,7 +196,7 @@ def in_turns(first: Sequence[float], other: Sequence[float]) -> tuple[list[Block
     sides = blocks(first), blocks(other)
     for number, (one, two) in enumerate(zip(*sides, strict=True)):
         for place, block in enumerate((one, two) if number % 3 else (two, one)):
-            block.turn = 2 * number + place
+            block.position = 2 * number + place
     return sides
 
 
@@ -216,7 +216,7 @@ def test_processes_that_came_one_after_the_other_have_the_ratio_of_their_faster_
     base, other = blocks([1.0, 1.2, 5.0]), blocks([9.0, 2.0, 2.4])
     for both in (base, other):
         for number, block in enumerate(both):
-            block.turn = number
+            block.position = number
     assert math.exp(stats.turns_ratio(base, other)) == pytest.approx(2.0)
 
 
@@ -233,7 +233,7 @@ def started(
     for times, which in ((first, 0), (other, 1)):
         made = measured({trial: [seconds] for trial, seconds in enumerate(times, 1)})
         for sample, both in zip(made.samples, places, strict=True):
-            sample.place = both[which]
+            sample.start_position = both[which]
         sides.append(made)
     return sides[0], sides[1]
 

@@ -314,7 +314,7 @@ def test_run_shows_what_was_measured_even_where_one_failed(monkeypatch: pytest.M
 
 def test_run_as_json_is_one_document_with_all_that_the_files_hold(monkeypatch: pytest.MonkeyPatch) -> None:
     both = [result("a"), result("b", loop="fit", status="failed", failure=killed())]
-    both[0].samples[0].answer = [float("nan")]
+    both[0].samples[0].first_losses = [float("nan")]
     done = finish(monkeypatch, both, "run", "cifar", "--json")
     told = json.loads(done.stdout, parse_constant=pytest.fail)
     assert done.exit_code == 1

@@ -15,7 +15,7 @@ from bench.analyse.explain.gains import gains
 from bench.analyse.explain.ladder import caveats, ladder
 from bench.model.explanation import Explanation, Fastest, Finding
 from bench.model.facts import Facts, FitCall, GraphOperations
-from bench.model.result import Failure, Interval, Operation, Placement, Result, Telemetry, Warned
+from bench.model.result import Failure, Interval, Operation, Placement, Result, ResultWarning, Telemetry
 from bench.render.terminal import explanation
 from bench.whatif import WhatIf
 
@@ -26,7 +26,7 @@ MOOD = (1.0, 1.6, 0.9, 1.3, 1.1)
 def level(loop: str, step: float, noise: float = 0.002, **changes: Any) -> Result:
     rng = random.Random(loop)
     samples = [sample(n, step * mood * rng.lognormvariate(0, noise)) for n, mood in enumerate(MOOD, 1)]
-    return result(loop, loop=loop, samples=samples, purpose="level", part_of="x", **changes)
+    return result(loop, loop=loop, samples=samples, purpose="level", parent="x", **changes)
 
 
 LEVELS = {"as-written": 0.010, "step": 0.006, "host-batches": 0.004, "resident": 0.0039, "fused": 0.002}
@@ -214,9 +214,9 @@ def test_a_partial_batch_that_compiles_anew_is_told_in_steps() -> None:
 
 def test_operations_on_the_host_are_named() -> None:
     stray = Placement(
-        asked="GPU:0",
+        requested_device="GPU:0",
         method="partition graphs",
-        proven=False,
+        verified=False,
         on_device=5,
         host_by_design={"EagerPyFunc": 1, "Const": 3},
         misplaced=[Operation(name="x", op="StringJoin", device="CPU:0")],
@@ -317,8 +317,8 @@ def test_eager_execution_is_what_lies_between_a_fit_that_asks_for_it_and_a_graph
 def test_what_its_rungs_warn_of_stands_below_an_explanation_once() -> None:
     levels = [level("as-written", 0.01), level("step", 0.005)]
     for each in levels:
-        each.warnings = [Warned(key="load", message="the machine was busy", fix="Close other programs.")]
-    levels[1].warnings.append(Warned(key="unsettled", message="it never settled"))
+        each.warnings = [ResultWarning(key="load", message="the machine was busy", fix="Close other programs.")]
+    levels[1].warnings.append(ResultWarning(key="unsettled", message="it never settled"))
     found = caveats(levels)
     assert found == ["the machine was busy. Close other programs.", "step: it never settled"]
     told = " ".join(explanation.text(explained(caveats=found)).split())

@@ -69,14 +69,18 @@ def test_what_fit_adds_to_a_program_that_has_a_loop_of_its_own_is_not_taken_off_
 def test_operations_on_the_host_are_weighed_by_the_rung_that_has_them_on_the_device() -> None:
     levels = [looked_at("as-written", 0.010), looked_at("step", 0.004)]
     strays = [Operation(name="x", op="StringJoin", device="CPU:0")]
-    levels[0].placement = Placement(asked="GPU:0", method="x", proven=False, on_device=5, misplaced=strays)
+    levels[0].placement = Placement(requested_device="GPU:0", method="x", verified=False, on_device=5, misplaced=strays)
     assert told(levels, "operations kept on the host").share == pytest.approx(0.6, rel=0.02)
 
 
 def test_python_that_a_barer_rung_calls_too_has_no_share_whatever_shows_it_there() -> None:
     levels = [looked_at("as-written", 0.010, **PYTHON), looked_at("step", 0.004, **PYTHON)]
     levels[1].placement = Placement(
-        asked="CPU:0", method="partition graphs", proven=True, on_device=5, host_by_design={"EagerPyFunc": 1}
+        requested_device="CPU:0",
+        method="partition graphs",
+        verified=True,
+        on_device=5,
+        host_by_design={"EagerPyFunc": 1},
     )
     assert told(levels, "Python within the graph").share is None
 

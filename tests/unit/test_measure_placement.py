@@ -44,19 +44,19 @@ def test_a_devices_spellings_are_one() -> None:
 
 def test_a_step_that_ran_where_it_was_asked_to_is_proven() -> None:
     found = judge([node("MatMul", "CPU:0", FLOAT), node("_Arg", "CPU:0", FLOAT)], "/device:CPU:0", "by hand")
-    assert (found.proven, found.on_device, found.misplaced, found.reason) == (True, 2, [], None)
-    assert (found.asked, found.method, found.devices) == ("CPU:0", "by hand", {"CPU:0": 2})
+    assert (found.verified, found.on_device, found.misplaced, found.reason) == (True, 2, [], None)
+    assert (found.requested_device, found.method, found.devices) == ("CPU:0", "by hand", {"CPU:0": 2})
 
 
 def test_no_node_at_all_proves_nothing() -> None:
     found = judge([], "/device:CPU:0", "by hand")
-    assert not found.proven
+    assert not found.verified
     assert "no proof" in (found.reason or "")
 
 
 def test_nodes_on_the_host_alone_prove_nothing_of_a_gpu() -> None:
     found = judge([node("IteratorGetNext", "CPU:0"), node("_Send", "CPU:0", FLOAT)], "/device:GPU:0", "by hand")
-    assert not found.proven
+    assert not found.verified
     assert found.on_device == 0
     assert found.misplaced == []
 
@@ -64,7 +64,7 @@ def test_nodes_on_the_host_alone_prove_nothing_of_a_gpu() -> None:
 def test_an_operation_on_the_other_cpu_is_named() -> None:
     planted = node("MatMul", "CPU:1", FLOAT, "model/planted")
     found = judge([node("MatMul", "CPU:0", FLOAT), planted], "/device:CPU:0", "by hand")
-    assert not found.proven
+    assert not found.verified
     assert [(o.name, o.op, o.device) for o in found.misplaced] == [("model/planted", "MatMul", "CPU:1")]
     assert "1 operation" in (found.reason or "")
 
@@ -73,14 +73,14 @@ def test_what_carries_values_to_a_stray_operation_is_no_stray_itself() -> None:
     strays = [node(op, "CPU:1", FLOAT, op) for op in ("_Recv", "MatMul", "_Send", "_Arg", "_Retval", "NoOp")]
     found = judge([node("MatMul", "CPU:0", FLOAT), *strays], "/device:CPU:0", "by hand")
     assert [o.op for o in found.misplaced] == ["MatMul"]
-    assert not found.proven
+    assert not found.verified
 
 
 @pytest.mark.parametrize("op", ["MatMul", "Conv2D", "ResourceApplyGradientDescent", "Relu", "BiasAdd", "AddV2", "Mul"])
 def test_computing_on_the_host_is_never_by_design_on_a_gpu(op: str) -> None:
     found = judge([node("MatMul", "GPU:0", FLOAT), node(op, "CPU:0", FLOAT, "stray")], "/device:GPU:0", "by hand")
     assert [o.name for o in found.misplaced] == ["stray"]
-    assert not found.proven
+    assert not found.verified
 
 
 HOST = [
@@ -105,7 +105,7 @@ HOST = [
 @pytest.mark.parametrize("one", HOST, ids=lambda one: f"{one.op}-{one.attr}")
 def test_what_belongs_on_the_host_is_counted_and_forgiven_there(one: Node) -> None:
     found = judge([node("MatMul", "GPU:0", FLOAT), one], "/device:GPU:0", "by hand")
-    assert found.proven
+    assert found.verified
     assert found.host_by_design == {one.op: 1}
 
 

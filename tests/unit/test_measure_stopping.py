@@ -157,7 +157,9 @@ def test_a_cap_or_the_target_ends_a_run(
 
 @pytest.mark.parametrize(("training", "most"), [(10.0, 45.0), (300.0, 60.0), (3600.0, 90.0)])
 def test_an_answer_comes_five_times_as_soon_as_the_training_that_it_foretells(training: float, most: float) -> None:
-    projection = Projection(steps=1, article_seconds=Interval(value=training), cold_seconds=Interval(value=training))
+    projection = Projection(
+        steps=1, build_and_fit_seconds=Interval(value=training), total_seconds=Interval(value=training)
+    )
     assert stopping.limited_by_projection(load(), projection).max_time == most
     assert stopping.limited_by_projection(SETTINGS, projection).max_time == 120.0  # as was asked for
     assert stopping.limited_by_projection(load(), None).max_time == 90.0

@@ -8,7 +8,18 @@ import pytest
 from synthetic import MOMENT, misplaced, result
 
 from bench.analyse import epochs, summary
-from bench.model.result import Block, Failure, Full, Placement, Price, ProcessSample, Result, Series, Stop, Telemetry
+from bench.model.result import (
+    Block,
+    Failure,
+    FullTraining,
+    Placement,
+    Price,
+    ProcessSample,
+    Result,
+    Series,
+    Stop,
+    Telemetry,
+)
 
 pytestmark = pytest.mark.once
 
@@ -23,7 +34,7 @@ def series(step: float, name: str = "step", blocks: int = 3, warm: float | None 
     return Series(
         name=name,
         warmup=[Block(seconds=10 * (warm or step), steps=10, cpu_seconds=0.0)],
-        blocks=[Block(seconds=10 * step, steps=10, cpu_seconds=0.0, turn=n) for n in range(blocks)],
+        blocks=[Block(seconds=10 * step, steps=10, cpu_seconds=0.0, position=n) for n in range(blocks)],
         **changes,
     )
 
@@ -115,14 +126,14 @@ def test_the_projection_is_the_phases_once_and_the_mean_step_for_the_rest() -> N
     assert found is not None
     article = 0.5 + 4.0 + 0.7 + 0.2 + 999 * 0.01
     assert found.steps == 1000
-    assert found.article_seconds.value == pytest.approx(article)
-    assert found.cold_seconds.value == pytest.approx(article + 0.1 + 2.0 + 0.3 + 1.0)
+    assert found.build_and_fit_seconds.value == pytest.approx(article)
+    assert found.total_seconds.value == pytest.approx(article + 0.1 + 2.0 + 0.3 + 1.0)
 
 
 def test_slower_steps_of_warm_up_are_projected_as_slow_as_they_were() -> None:
     found = summarised(sample(series=[series(0.01, warm=0.05)]), total=1000).projection
     assert found is not None
-    assert found.article_seconds.value == pytest.approx(5.4 + 999 * 0.01 + 10 * (0.05 - 0.01))
+    assert found.build_and_fit_seconds.value == pytest.approx(5.4 + 999 * 0.01 + 10 * (0.05 - 0.01))
 
 
 def test_a_partial_batch_is_projected_once_an_epoch_and_an_epochs_end_between_epochs() -> None:
@@ -131,7 +142,7 @@ def test_a_partial_batch_is_projected_once_an_epoch_and_an_epochs_end_between_ep
     found = summarised(sample(phases=phases, facts=facts)).projection
     assert found is not None
     assert found.steps == 50
-    assert found.article_seconds.value == pytest.approx(5.4 + (45 - 1) * 0.01 + 0.9 + 4 * 0.004 + 4 * 0.25)
+    assert found.build_and_fit_seconds.value == pytest.approx(5.4 + (45 - 1) * 0.01 + 0.9 + 4 * 0.004 + 4 * 0.25)
 
 
 def test_the_workloads_own_word_on_its_steps_goes_before_the_datas() -> None:
@@ -149,11 +160,11 @@ def test_steps_and_trainings_cost_what_the_machine_costs_an_hour() -> None:
     summary.summarise(found, 1000, None)
     assert found.summary.cost_per_1000_steps == pytest.approx(0.01)  # 10 s of 0.001 EUR each
     assert found.projection is not None
-    assert found.projection.cost == pytest.approx(found.projection.cold_seconds.value / 1000)
+    assert found.projection.cost == pytest.approx(found.projection.total_seconds.value / 1000)
     assert summarised(sample(), total=1000).summary.cost_per_1000_steps is None
 
 
-@pytest.mark.parametrize(("backend", "warned"), [("cuda", ["shared"]), ("cpu", [])])
+@pytest.mark.parametrize(("backend", "warned"), [("cuda", ["shared-gpu"]), ("cpu", [])])
 def test_a_gpu_that_others_may_use_is_warned_of_and_the_cpu_beside_it_is_not(backend: str, warned: list[str]) -> None:
     found = blank(sample())
     found.spec = found.spec.model_copy(update={"backend": backend})
@@ -172,17 +183,19 @@ def test_xla_that_was_asked_for_in_vain_is_warned_of(asked: bool, became: bool, 
 
 def test_the_truth_stands_beside_the_projection_and_stays_there() -> None:
     found = summarised(sample(), total=1000)
-    full = Full(article_seconds=15.0, cold_seconds=19.0, steps=1000, metrics={"loss": 0.5})
+    full = FullTraining(build_and_fit_seconds=15.0, total_seconds=19.0, steps=1000, metrics={"loss": 0.5})
     summary.truth(found, full)
     summary.summarise(found, 1000, None)
     assert found.projection is not None
-    assert found.projection.measured == full
-    assert found.projection.article_seconds.value == pytest.approx(5.4 + 999 * 0.01)
+    assert found.projection.full_training == full
+    assert found.projection.build_and_fit_seconds.value == pytest.approx(5.4 + 999 * 0.01)
 
 
 def test_what_a_training_waited_for_at_its_epochs_ends_is_told_apart_from_what_the_projection_missed() -> None:
     found = summarised(sample(phases={**PHASES, "epoch_end": 0.1}), total=1000)
-    full = Full(article_seconds=15.4 + 30, cold_seconds=50, steps=1000, epoch_ends=[0.2, 20.1, 0.1, 10.1])
+    full = FullTraining(
+        build_and_fit_seconds=15.4 + 30, total_seconds=50, steps=1000, epoch_ends=[0.2, 20.1, 0.1, 10.1]
+    )
     summary.truth(found, full)
     (warned,) = found.warnings
     assert warned.key == "epoch-end"
@@ -220,8 +233,8 @@ def test_what_short_epochs_wait_for_is_projected_for_the_real_ones(ends: list[An
     summary.warn(found)
     assert plain is not None
     assert found.projection is not None
-    assert found.projection.waits_seconds == pytest.approx(10 * share * 2.11)
-    for name in ("article_seconds", "cold_seconds"):
+    assert found.projection.epoch_end_wait_seconds == pytest.approx(10 * share * 2.11)
+    for name in ("build_and_fit_seconds", "total_seconds"):
         less, more = getattr(plain, name), getattr(found.projection, name)
         assert more.value == pytest.approx(less.value + 10 * share * 2.11)
         assert more.high - more.low > less.high - less.low
@@ -238,7 +251,7 @@ def test_a_short_epoch_that_ended_right_before_a_turn_tells_nothing() -> None:
 @pytest.mark.parametrize(("usual", "ends"), [(0.1, [0.9, 0.5]), (6.0, [7.0, 20.0]), (0.1, [])])
 def test_ends_of_epochs_of_usual_length_are_no_waits(usual: float, ends: list[float]) -> None:
     found = summarised(sample(phases={**PHASES, "epoch_end": usual}), total=1000)
-    summary.truth(found, Full(article_seconds=45, cold_seconds=50, steps=1000, epoch_ends=ends))
+    summary.truth(found, FullTraining(build_and_fit_seconds=45, total_seconds=50, steps=1000, epoch_ends=ends))
     assert found.warnings == []
 
 
@@ -257,8 +270,8 @@ def test_the_level_of_probes_is_all_of_them_together() -> None:
 
 
 def answering(*answers: float, kind: str = "exact", loop: str = "step", backend: str = "cpu", **changes: Any) -> Result:
-    asked = Placement(asked="CPU:0" if backend == "cpu" else "GPU:0", method="", proven=True, on_device=1)
-    one = sample(answer=list(answers), answer_class=kind, placement=asked)
+    asked = Placement(requested_device="CPU:0" if backend == "cpu" else "GPU:0", method="", verified=True, on_device=1)
+    one = sample(first_losses=list(answers), loss_precision=kind, placement=asked)
     return blank(one, loop=loop, backend=backend, **changes)
 
 
@@ -278,7 +291,7 @@ def test_answers_agree_within_the_tolerance_of_their_class(kind: str, off: float
     assert one.failure is None
     assert (other.failure is None) is agree
     if other.failure is not None:
-        assert (other.failure.kind, other.status) == ("answer", "failed")
+        assert (other.failure.kind, other.status) == ("same-answer", "failed")
         assert "2, 1.5" in other.failure.message
         assert "cpu, step" in other.failure.message
 
@@ -314,9 +327,9 @@ def test_other_parameters_may_give_other_answers() -> None:
 
 
 def test_processes_of_one_spec_that_disagree_are_warned_of() -> None:
-    found = blank(sample(answer=[1.0, 2.0]), sample(trial=2, answer=[1.0, 2.2]))
+    found = blank(sample(first_losses=[1.0, 2.0]), sample(trial=2, first_losses=[1.0, 2.2]))
     summary.compare_answers([found])
-    assert keys(found) == ["answer"]
+    assert keys(found) == ["same-answer"]
     assert "--deterministic" in found.warnings[0].fix
 
 
@@ -333,7 +346,7 @@ def told(**telemetry: Any) -> Result:
         ("stolen", {"stolen_seconds": 0.5}),
         ("load", {"load_before": 1.7}),
         ("clocks", {"gpu_sm_clock_spread": 0.2}),
-        ("warmed", {"gpu_warmed_celsius": 8.0}),
+        ("temperature", {"gpu_temperature_rise_celsius": 8.0}),
     ],
 )
 def test_a_disturbance_is_warned_of_with_a_cure(key: str, telemetry: dict[str, float]) -> None:
@@ -344,7 +357,7 @@ def test_a_disturbance_is_warned_of_with_a_cure(key: str, telemetry: dict[str, f
 
 def test_a_quiet_machine_is_not_warned_of() -> None:
     quiet = {"throttled_seconds": 0.05, "stolen_seconds": 0.1, "load_before": 0.4, "gpu_sm_clock_spread": 0.01}
-    quiet["gpu_warmed_celsius"] = 3.0
+    quiet["gpu_temperature_rise_celsius"] = 3.0
     assert keys(told(**quiet)) == []
 
 
@@ -364,10 +377,10 @@ def test_processes_are_counted_and_not_their_series() -> None:
 @pytest.mark.parametrize(
     ("stop", "said", "option"),
     [
-        (Stop(reason="max-time", trials=3, achieved=0.05, target=0.03), "to 5.0%, not to 3%", "--max-time"),
+        (Stop(reason="max-time", trials=3, error=0.05, target=0.03), "to 5.0%, not to 3%", "--max-time"),
         (Stop(reason="max-processes", trials=1, target=0.03), "from one process only", "--max-processes"),
         (
-            Stop(reason="max-time", trials=6, achieved=0.031, target=0.02, compared=True),
+            Stop(reason="max-time", trials=6, error=0.031, target=0.02, error_of="ratio"),
             "a verdict is not settled: a ratio is known to 3.1%",
             "--max-time",
         ),
@@ -384,11 +397,11 @@ def test_a_run_that_a_cap_ended_before_its_target_says_so(stop: Stop, said: str,
 @pytest.mark.parametrize(
     ("stop", "option"),
     [
-        (Stop(reason="max-time", trials=5, achieved=0.06, target=0.03, seconds=90.0), "--max-time 10m"),
-        (Stop(reason="max-time", trials=3, planned=30, target=0.03, seconds=90.0), "--max-time 17m"),
+        (Stop(reason="max-time", trials=5, error=0.06, target=0.03, seconds=90.0), "--max-time 10m"),
+        (Stop(reason="max-time", trials=3, needed_trials=30, target=0.03, seconds=90.0), "--max-time 17m"),
         (Stop(reason="max-time", trials=1, target=0.03, seconds=700.0), "--max-time 24m"),
         (Stop(reason="max-processes", trials=1, target=0.03, seconds=9.0), "--max-processes 5"),
-        (Stop(reason="max-processes", trials=30, achieved=0.031, target=0.03, seconds=9.0), "--max-processes 60"),
+        (Stop(reason="max-processes", trials=30, error=0.031, target=0.03, seconds=9.0), "--max-processes 60"),
     ],
 )
 def test_who_ended_before_the_target_is_told_what_would_reach_it(stop: Stop, option: str) -> None:
@@ -399,8 +412,8 @@ def test_who_ended_before_the_target_is_told_what_would_reach_it(stop: Stop, opt
 
 @pytest.mark.parametrize("reason", ["max-time", "max-processes"])
 def test_what_a_day_would_not_settle_is_not_said_to_be_settled_by_more_of_it(reason: Any) -> None:
-    known: dict[str, Any] = {"trials": 2, "planned": 300_000, "achieved": 7.7, "target": 0.02, "seconds": 53.7}
-    found = blank(sample(), stop=Stop(reason=reason, compared=True, **known))
+    known: dict[str, Any] = {"trials": 2, "needed_trials": 300_000, "error": 7.7, "target": 0.02, "seconds": 53.7}
+    found = blank(sample(), stop=Stop(reason=reason, error_of="ratio", **known))
     summary.warn(found)
     fixes = ["It would take more than a day: use a quieter machine, or a larger --threshold."]
     assert [each.fix for each in found.warnings] == fixes
@@ -408,7 +421,7 @@ def test_what_a_day_would_not_settle_is_not_said_to_be_settled_by_more_of_it(rea
 
 @pytest.mark.parametrize("reason", ["target", "max-processes"])
 def test_a_run_that_reached_its_target_is_not_warned_of(reason: Any) -> None:
-    found = blank(sample(), stop=Stop(reason=reason, trials=4, achieved=0.02, target=0.03, settled=True))
+    found = blank(sample(), stop=Stop(reason=reason, trials=4, error=0.02, target=0.03, settled=True))
     summary.warn(found)
     assert keys(found) == []
 

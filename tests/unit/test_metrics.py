@@ -213,9 +213,9 @@ def test_what_identifies_a_run_stands_in_its_info_alone_and_keeps_its_labels() -
     others = {family.name: family for family in families(before)}
     (info,) = others.pop("devbench_run").samples
     assert set(info.labels) == {"run", *INFO}
-    told = {name: info.labels[name] for name in ("workload", "pool", "node", "image", "instance_type", "part_of")}
+    told = {name: info.labels[name] for name in ("workload", "pool", "node", "image", "instance_type", "parent")}
     assert told == {
-        "workload": 'a "b"\n\\c/small', "pool": "t4", "node": "n1", "image": "i", "instance_type": "", "part_of": "",
+        "workload": 'a "b"\n\\c/small', "pool": "t4", "node": "n1", "image": "i", "instance_type": "", "parent": "",
     }  # fmt: skip
     labels = {name for family in others.values() for each in family.samples for name in each.labels}
     assert labels == {"run", "state", "le"}

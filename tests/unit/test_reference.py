@@ -162,7 +162,7 @@ def test_the_phases_are_those_that_workers_report_in_their_order() -> None:
 
 
 def test_the_warnings_are_those_that_a_result_can_carry() -> None:
-    known = literals("add_warning", "key", 1) | literals("Warned", "key")
+    known = literals("add_warning", "key", 1) | literals("ResultWarning", "key")
     assert first_column(section(REFERENCE, "Warnings")) == known
 
 

@@ -29,7 +29,7 @@ def test_every_phase_block_and_single_step_is_a_line_with_its_result_and_process
     kinds = {kind: [row for row in mine if row["kind"] == kind] for kind in ("phase", "warm-up", "block", "step")}
     assert {row["name"]: float(row["seconds"]) for row in kinds["phase"]} == sample.phases
     assert [float(row["seconds"]) for row in kinds["block"]] == [each.seconds for each in sample.series[0].blocks]
-    assert [int(row["turn"]) for row in kinds["block"]] == [each.turn for each in sample.series[0].blocks]
+    assert [int(row["position"]) for row in kinds["block"]] == [each.position for each in sample.series[0].blocks]
     assert [float(row["seconds"]) for row in kinds["step"]] == sample.latency
     assert len(kinds["warm-up"]) == 1
 

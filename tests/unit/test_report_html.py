@@ -128,7 +128,7 @@ def test_a_name_with_markup_does_not_leave_a_drawing(tmp_path: Path) -> None:
 def test_one_process_nan_and_failure_are_shown_as_what_they_are(tmp_path: Path) -> None:
     nan = Failure(kind="nan", message="the loss became NaN")
     broken = measured("2", [0.1, 0.1], loop="fit", status="failed", failure=nan)
-    broken.samples[0].answer = [float("nan")]
+    broken.samples[0].first_losses = [float("nan")]
     gone = measured("3", [], loop="step", status="failed", failure=killed(), summary=Summary(), samples=[])
     text = page(tmp_path, measured("1", [0.1]), broken, gone)
     texts = "\n".join(Outline(text).texts)
@@ -243,7 +243,7 @@ def test_drawings_of_analyses_have_their_marks_and_no_colour_that_is_lost_on_a_d
 
 def test_a_grid_and_an_axis_of_words_have_a_table_only(tmp_path: Path) -> None:
     points = [
-        measured(str(n), [0.01 * (n + 1)], params={"place": place, "batch": batch}, purpose="sweep", part_of="grid",
+        measured(str(n), [0.01 * (n + 1)], params={"place": place, "batch": batch}, purpose="sweep", parent="grid",
                  group=str(n))
         for n, (place, batch) in enumerate((p, b) for p in ("serial", "model") for b in (8, 16))
     ]  # fmt: skip

@@ -25,7 +25,7 @@ def test_the_committed_schema_is_what_the_model_makes() -> None:
 
 def test_a_written_result_keeps_to_the_schema() -> None:
     whole = result(placement=misplaced(), failure=killed(), warnings=doubtful())
-    whole.samples[0].answer = [math.nan, 1.0]
+    whole.samples[0].first_losses = [math.nan, 1.0]
     validator = jsonschema.Draft202012Validator(committed())
     validator.check_schema(committed())
     validator.validate(json.loads(whole.model_dump_json()))

@@ -43,11 +43,11 @@ def test_a_later_state_takes_the_place_of_an_earlier_one_and_nothing_else_is_lef
 
 def test_a_nan_is_null_in_the_file_and_a_nan_again_when_read(tmp_path: Path) -> None:
     wanted = result()
-    wanted.samples[0].answer = [2.3, math.nan]
+    wanted.samples[0].first_losses = [2.3, math.nan]
     path = files.write(wanted, tmp_path)
     document = json.loads(path.read_text(encoding="utf-8"), parse_constant=pytest.fail)
-    assert document["samples"][0]["answer"] == [2.3, None]
-    assert math.isnan(files.read(path).samples[0].answer[1])
+    assert document["samples"][0]["first_losses"] == [2.3, None]
+    assert math.isnan(files.read(path).samples[0].first_losses[1])
 
 
 def test_a_file_name_holds_nothing_that_a_file_system_refuses(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from bench.analyse.sweep import sweep_of
 from bench.config.settings import load
 from bench.config.syntax import axis
 from bench.errors import SettingsError
-from bench.model.result import Failure, Result, Swept
+from bench.model.result import Failure, Result, SweepMembership
 from bench.model.sweep import Sweep
 from bench.publish.recorder import Recorder
 from bench.render.terminal import sweep as sweeps
@@ -74,8 +74,8 @@ def at(batch: int, step: float, backend: str, noise: Sequence[float] = NOISE, **
         backend=backend,
         samples=[sample(n, step * each) for n, each in enumerate(noise, 1)],
         purpose="sweep",
-        part_of="s",
-        swept=Swept(axes=["batch"]),
+        parent="s",
+        sweep=SweepMembership(axes=["batch"]),
         **changes,
     )
     made.summary.examples_per_second = batch / step
@@ -128,7 +128,7 @@ def along(axis: str, times: Mapping[Any, tuple[float, float]], noise: Sequence[f
     for value, steps in times.items():
         for backend, step, levels in (("cpu", steps[0], [1.0] * len(noise)), ("cuda", steps[1], noise)):
             made = at(1, step, backend, levels)
-            made.swept = Swept(axes=[axis])
+            made.sweep = SweepMembership(axes=[axis])
             made.spec.params[axis] = value
             made.group = f"group{value}"
             found.append(made)
@@ -178,7 +178,7 @@ def test_words_that_noise_alone_tells_apart_are_neither_slower_nor_faster() -> N
 def test_the_end_of_memory_is_a_finding_in_the_table_and_in_a_sentence() -> None:
     points = two_lines(11.0)
     points[-1].failure = Failure(kind="memory", message="OOM when allocating tensor")
-    points[-1].swept = Swept(axes=["batch"], cut_short="memory ended at batch=64 (cuda)")
+    points[-1].sweep = SweepMembership(axes=["batch"], cut_short="memory ended at batch=64 (cuda)")
     shown = sweeps.text(sweep_of(points, 0.02))
     assert "not all was measured: memory ended at batch=64 (cuda)" in " ".join(shown.split())
     assert "memory ended" in next(line for line in shown.splitlines() if line.startswith("batch 64"))
@@ -190,7 +190,7 @@ def test_a_grid_has_a_line_a_pair_of_values() -> None:
     points = [at(batch, 0.001 * batch, "cpu") for batch in (1, 2)]
     for each in points:
         each.spec.params["epochs"] = 3
-        each.swept = Swept(axes=["batch", "epochs"])
+        each.sweep = SweepMembership(axes=["batch", "epochs"])
     shown = sweeps.text(sweep_of(points, 0.02))
     assert [line[:17] for line in shown.splitlines() if line.startswith("batch")] == [
         "batch 1, epochs 3",
@@ -325,7 +325,7 @@ def test_a_sweep_that_is_cut_short_says_why_with_its_last_point_only(faked: type
     sweep = sweeping("64..256")
     sweep.run()
     saved = files.results(Path("results"))
-    assert {each.swept.cut_short for each in saved if each.swept} == {"memory ended at batch=128 (cuda)"}
+    assert {each.sweep.cut_short for each in saved if each.sweep} == {"memory ended at batch=128 (cuda)"}
     assert {each.spec.params["batch"] for each in saved} == {128}
     sweep.cut_short("it was interrupted")
     assert sweep.read().cut_short == "memory ended at batch=128 (cuda)"
@@ -375,7 +375,7 @@ def test_a_sweep_whose_time_is_over_once_all_is_measured_is_not_cut_short(
 def test_an_axis_of_words_has_ratios_and_no_crossing() -> None:
     found = sweep_of(
         [
-            result(f"{loop}{place}", loop=loop, params={"place": place}, group=place, purpose="sweep", part_of="s",
+            result(f"{loop}{place}", loop=loop, params={"place": place}, group=place, purpose="sweep", parent="s",
                    samples=[sample(n, step * noise) for n, noise in enumerate(NOISE, 1)])
             for place, first, other in (("model", 0.01, 0.02), ("serial", 0.03, 0.02))
             for loop, step in (("fit", first), ("step", other))
@@ -391,7 +391,7 @@ def test_an_axis_of_words_has_ratios_and_no_crossing() -> None:
 def test_cases_are_curves_of_their_own() -> None:
     points = [
         result(f"{case}{backend}{batch}", case=case, params={"batch": batch, "width": case}, group=f"{batch}",
-               purpose="sweep", backend=backend, swept=Swept(axes=["batch"]),
+               purpose="sweep", backend=backend, sweep=SweepMembership(axes=["batch"]),
                samples=[sample(n, 0.01 * noise) for n, noise in enumerate(NOISE, 1)])
         for batch in (8, 16)
         for backend in ("cpu", "cuda")

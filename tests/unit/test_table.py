@@ -78,7 +78,7 @@ def test_an_interrupted_result_is_marked_partial() -> None:
 
 @pytest.mark.parametrize("reason", ["target", "max-time", "max-processes", "failed", "interrupted"])
 def test_every_reason_to_stop_is_worded(reason: str) -> None:
-    stop = Stop.model_validate({"reason": reason, "trials": 5, "achieved": 0.05, "target": 0.03})
+    stop = Stop.model_validate({"reason": reason, "trials": 5, "error": 0.05, "target": 0.03})
     assert rows(table.text([result(stop=stop)], []))["processes"].startswith("5: ")
 
 

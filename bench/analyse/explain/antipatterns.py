@@ -121,8 +121,8 @@ def hosted(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
         names = ", ".join([*python, *(f"{op} on {device}" for op, device in strays.items())])
         yield Finding(
             cause="operations kept on the host",
-            sentence=f"a step runs {names} outside of {placement.asked}{_at(base, lines)}",
-            evidence=f"partition graphs of one step, {placement.on_device} operations on {placement.asked}",
+            sentence=f"a step runs {names} outside of {placement.requested_device}{_at(base, lines)}",
+            evidence=f"partition graphs of one step, {placement.on_device} operations on {placement.requested_device}",
             fix="Replace py_function and numpy_function by TensorFlow's own operations; keep int32 and strings out.",
         )
 

@@ -30,7 +30,7 @@ HELP = {
     "phase_seconds_high": "Upper end of its 95% interval.",
     "examples_per_second": "Examples a second.",
     "flops_per_second": "Floating point operations a second.",
-    "projected_seconds": "Seconds of the whole training, projected, with its start (cold) or as the article timed it.",
+    "projected_seconds": "Seconds of the whole training, projected, as `total` (from a cold start) or `build_and_fit`.",
     "projected_seconds_low": "Lower end of its 95% interval.",
     "projected_seconds_high": "Upper end of its 95% interval.",
     "transfer_bytes_per_second": "Bytes a second of the fastest copy, to the device (h2d) or from it (d2h).",

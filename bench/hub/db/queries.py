@@ -42,8 +42,8 @@ class Filters(BaseModel):
     purpose: str | None = None
     series: str | None = None
     key: str | None = None
-    together: str | None = Field(None, description="results whose workers took turns")
-    part_of: str | None = Field(None, description="results of one sweep or explanation")
+    group: str | None = Field(None, description="results whose workers took turns")
+    parent: str | None = Field(None, description="results of one sweep or explanation")
     limit: int = Field(50, ge=1, le=500, description="results a page")
     cursor: str | None = Field(None, max_length=400, description="where the page before ended")
 
@@ -179,7 +179,7 @@ def group(connection: Connection, column: str, value: str, most: int) -> list[Ro
 
     Args:
         connection: of the database.
-        column: `together` or `part_of`.
+        column: `group` or `parent`.
         value: what they share.
         most: how many, at most.
     """

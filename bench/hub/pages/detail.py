@@ -34,9 +34,9 @@ def result(connection: Connection, name: str, threshold: float) -> Page:
     links = [("JSON", address("api", "v1", "results", name))]
     if row.purpose == "run":
         links.insert(0, ("History", address("history", row.series)))
-    if row.part_of:
+    if row.parent:
         links.insert(0, _whole(connection, row))
-    partners = [each for each in queries.group(connection, "together", row.together, PARTNERS) if each.id != name]
+    partners = [each for each in queries.group(connection, "group", row.group, PARTNERS) if each.id != name]
     for each in partners:
         links.append((f"Compare with {each.label}", address("compare", base=each.id, other=name)))
     about = f"Begun {_moment(row)} UTC in {row.pool}, with devbench {row.devbench}; attempt {row.attempt}."
@@ -67,7 +67,7 @@ def explanation(connection: Connection, name: str, threshold: float) -> Page:
         Problem: there is none.
     """
     found = queries.explanation(connection, name)
-    rows = [row for row in queries.group(connection, "part_of", name, MEMBERS) if row.purpose == "level"][:LEVELS]
+    rows = [row for row in queries.group(connection, "parent", name, MEMBERS) if row.purpose == "level"][:LEVELS]
     told = _told([queries.result(connection, row.id) for row in rows], threshold, found)
     links = [(row.label, address("results", row.id)) for row in rows]
     links.append(("JSON", address("api", "v1", "explanations", name)))
@@ -80,7 +80,7 @@ def sweep(connection: Connection, name: str, threshold: float) -> Page:
     Raises:
         Problem: there is none.
     """
-    every = [row for row in queries.group(connection, "part_of", name, MEMBERS + 1) if row.purpose == "sweep"]
+    every = [row for row in queries.group(connection, "parent", name, MEMBERS + 1) if row.purpose == "sweep"]
     if not every:
         raise absent("sweep", name)
     rows = every[:MEMBERS]
@@ -88,7 +88,7 @@ def sweep(connection: Connection, name: str, threshold: float) -> Page:
     about = f"Begun {_moment(rows[0])} UTC in {rows[0].pool}."
     if len(every) > MEMBERS:
         about += f" Of its points the first {MEMBERS} results are shown; `devbench report` shows all of a folder."
-    links = (("Its points", address("results", part_of=name)),)
+    links = (("Its points", address("results", parent=name)),)
     return Page(told.title, drawn(told.sections), told.sentences, (about,), links, "/results")
 
 
@@ -105,12 +105,12 @@ def _told(results: list[Result], threshold: float, found: Explanation | None = N
 def _whole(connection: Connection, row: Any) -> tuple[str, str]:
     """The sweep or the explanation that a result is a part of."""
     if row.purpose == "sweep":
-        return "Its sweep", address("sweeps", row.part_of)
+        return "Its sweep", address("sweeps", row.parent)
     try:
-        queries.explanation(connection, row.part_of)
+        queries.explanation(connection, row.parent)
     except Problem:
-        return "What it is part of", address("results", part_of=row.part_of)
-    return "Its explanation", address("explanations", row.part_of)
+        return "What it is part of", address("results", parent=row.parent)
+    return "Its explanation", address("explanations", row.parent)
 
 
 def _moment(row: Any) -> str:

@@ -30,7 +30,7 @@ ROWS = 150
 NEEDED = [
     RESULTS.c[name]
     for name in (
-        "work", "title", "loop", "label", "pool", "backend", "digest", "together", "status", "failure", "created",
+        "work", "title", "loop", "label", "pool", "backend", "digest", "group", "status", "failure", "created",
         "step", "step_low", "step_high", "processes",
     )
 ]  # fmt: skip
@@ -187,21 +187,21 @@ def _base(row: Mapping[Column, Any], column: Column, other: Any, bases: Mapping[
     pool, backend = column
     if backend == "cpu":
         return None
-    return bases.get((other.together, other.work)) or row.get((pool, "cpu"))
+    return bases.get((other.group, other.work)) or row.get((pool, "cpu"))
 
 
 def _group_bases(connection: Connection, found: Iterable[Any]) -> dict[tuple[str, str], Any]:
     """Group and program: the CPU's result of the group in which another backend's newest took turns."""
-    groups = sorted({each.together for each in found if each.backend != "cpu"})
+    groups = sorted({each.group for each in found if each.backend != "cpu"})
     bases = {}
     for start in range(0, len(groups), BATCH):
         chosen = select(RESULTS.c.id, *NEEDED).where(
-            RESULTS.c.together.in_(groups[start : start + BATCH]),
+            RESULTS.c.group.in_(groups[start : start + BATCH]),
             RESULTS.c.backend == "cpu",
             RESULTS.c.purpose == "run",
         )
         for each in connection.execute(chosen):
-            bases[each.together, each.work] = each
+            bases[each.group, each.work] = each
     return bases
 
 

@@ -120,7 +120,7 @@ def _pairs(rows: Sequence[Any]) -> list[tuple[Any, Any]]:
     """Runs that took turns, each with the first of its trials."""
     first: dict[str, Any] = {}
     runs = [row for row in rows if row.purpose == "run"]
-    return [(base, row) for row in runs if (base := first.setdefault(row.together, row)) is not row][:LINKED]
+    return [(base, row) for row in runs if (base := first.setdefault(row.group, row)) is not row][:LINKED]
 
 
 def _estimate(step_seconds: float, relative_error: float | None) -> str:

@@ -31,7 +31,7 @@ class Listed(BaseModel):
     created: datetime
     received: datetime
     purpose: str
-    part_of: str | None
+    parent: str | None
     group: str
     key: str = Field(description="the spec's key")
     series: str = Field(description="the comparison key: the spec and where it ran")
@@ -54,7 +54,7 @@ class Listed(BaseModel):
         own = {
             "created": records.moment(row.created),
             "received": records.moment(row.received),
-            "group": row.together,
+            "group": row.group,
             "step_seconds": records.interval(row),
             "bytes": row.size,
         }

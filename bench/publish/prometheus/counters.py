@@ -18,7 +18,7 @@ BUCKETS = tuple(2.0**power * 1e-6 for power in range(27))
 
 STATES = ("running", "complete", "partial", "failed")
 OF_SPEC = ("backend", "loop", "dtype")
-OF_RESULT = ("key", "group", "purpose", "part_of", "devbench")
+OF_RESULT = ("key", "group", "purpose", "parent", "devbench")
 OF_PLACE = ("pool", "node", "instance_type", "image")
 INFO = ("workload", *OF_SPEC, *OF_RESULT, *OF_PLACE)
 """Labels of `devbench_run_info`: known when a run begins, so that they stay the same throughout it."""

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 from bench.errors import DataError
-from bench.machine.environment import where
+from bench.machine.environment import fingerprint
 from bench.model.explanation import Explanation
 from bench.model.result import Interval, Purpose, Result
 from bench.store import files, headers
@@ -37,7 +37,7 @@ class Listed:
     created: datetime
     group: str
     purpose: Purpose
-    part_of: str | None
+    parent: str | None
     identity: tuple[str, str]
     title: str
     label: str
@@ -116,8 +116,8 @@ def _listed(path: Path, result: Result) -> Listed:
         created=result.created,
         group=result.group,
         purpose=result.purpose,
-        part_of=result.part_of,
-        identity=(result.key, where(result.environment)),
+        parent=result.parent,
+        identity=(result.key, fingerprint(result.environment)),
         title=result.spec.title,
         label=result.spec.label,
         backend=result.spec.backend,
@@ -136,10 +136,10 @@ def _measured(result: Result) -> Iterator[Interval]:
 
 def _belongs(each: Listed, known: Mapping[str, Explanation]) -> tuple[Kind, str]:
     """What a result is shown with: its explanation, where that is there; its sweep; else those it took turns with."""
-    if each.purpose == "sweep" and each.part_of:
-        return "sweep", each.part_of
-    if each.part_of in known:
-        return "explanation", each.part_of or ""
+    if each.purpose == "sweep" and each.parent:
+        return "sweep", each.parent
+    if each.parent in known:
+        return "explanation", each.parent or ""
     return "results", each.group
 
 
@@ -168,10 +168,10 @@ def _sets(fresh: Iterable[Set], known: Mapping[str, Explanation]) -> list[Set]:
         first = each.members[0]
         if each.sweep:
             sets.append(each)
-        elif first.part_of in known:
+        elif first.parent in known:
             levels = [m for m in each.members if m.purpose == "level"]
             each.members, each.hidden = levels or each.members, [m for m in each.members if levels and m not in levels]
-            each.explanation = known[first.part_of or ""]
+            each.explanation = known[first.parent or ""]
             sets.append(each)
         elif each.together:
             each.members, each.hidden = each.members[:MEMBERS], each.members[MEMBERS:]

@@ -12,7 +12,7 @@ from bench.model.result import ProcessSample, Result
 from bench.store import files as store
 
 ABOUT = ("id", "key", "group", "status", "workload", "case", "backend", "loop", "trial", "pid")
-VALUES = ("kind", "name", "index", "turn", "steps", "seconds", "cpu_seconds")
+VALUES = ("kind", "name", "index", "position", "steps", "seconds", "cpu_seconds")
 """`kind` is phase, warm-up or block (of a series), step (alone, synchronised), or failure, whose name says how."""
 
 
@@ -52,7 +52,7 @@ def _values(sample: ProcessSample) -> Iterator[tuple[object, ...]]:
     for series in sample.series:
         for kind, blocks in (("warm-up", series.warmup), ("block", series.blocks)):
             for index, block in enumerate(blocks):
-                yield (kind, series.name, index, block.turn, block.steps, block.seconds, block.cpu_seconds)
+                yield (kind, series.name, index, block.position, block.steps, block.seconds, block.cpu_seconds)
     for index, seconds in enumerate(sample.latency):
         yield ("step", "step", index, "", 1, seconds, "")
     if sample.failure is not None:

@@ -187,7 +187,7 @@ def _verdicts(group: Sequence[Result], comparisons: Sequence[Comparison]) -> Ite
             continue
         even = found.break_even
         told = verdicts.cold_start(found, even) if even else ""
-        apart = [verdicts.differing(each) for each in found.differences if each.name == "first answers"]
+        apart = [verdicts.differing(each) for each in found.differences if each.name == "first losses"]
         more = [verdicts.by_the_mean(found), told]
         yield verdicts.sentence(found) + turns, [*filter(None, more), *apart], ""
 

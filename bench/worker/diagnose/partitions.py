@@ -117,9 +117,9 @@ def judge(nodes: Iterable[Any], asked: str, method: str) -> Placement:
     elif not on_device:
         reason = f"no operation was seen on {wanted}: an empty proof is no proof"
     return Placement(
-        asked=wanted,
+        requested_device=wanted,
         method=method,
-        proven=reason is None,
+        verified=reason is None,
         on_device=on_device,
         host_by_design=dict(by_design),
         misplaced=list(misplaced.values()),

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.errors import WorkloadError
-from bench.model.result import Busy, Profile
+from bench.model.result import OperationTime, Profile
 
 WINDOW = "devbench profile"
 """The event that spans the traced steps, their synchronisation included."""
@@ -124,7 +124,7 @@ def _length(spans: Iterable[Span], window: Span) -> int:
     return covered
 
 
-def _busiest(operations: Iterable[tuple[str, Span]], window: Span, steps: int) -> list[Busy]:
+def _busiest(operations: Iterable[tuple[str, Span]], window: Span, steps: int) -> list[OperationTime]:
     """Kinds of operations with the time that they took on all threads or streams together, the longest first."""
     seconds: dict[str, float] = defaultdict(float)
     calls: dict[str, int] = defaultdict(int)
@@ -133,4 +133,4 @@ def _busiest(operations: Iterable[tuple[str, Span]], window: Span, steps: int) -
             seconds[name] += (end - start) / 1e12
             calls[name] += 1
     order = sorted(seconds, key=lambda name: -seconds[name])[:TOP]
-    return [Busy(name=name, seconds=seconds[name] / steps, calls=calls[name] / steps) for name in order]
+    return [OperationTime(name=name, seconds=seconds[name] / steps, calls=calls[name] / steps) for name in order]

@@ -28,8 +28,8 @@ def upgrade() -> None:
         _text("status"),
         _text("failure", nullable=True),
         _text("purpose"),
-        _text("part_of", nullable=True),
-        *map(_text, ("together", "key", "series", "work", "workload", "title", "label", "loop", "backend", "pool")),
+        _text("parent", nullable=True),
+        *map(_text, ("group", "key", "series", "work", "workload", "title", "label", "loop", "backend", "pool")),
         _text("tensorflow", nullable=True),
         _text("devbench"),
         sa.Column("processes", sa.Integer, nullable=False),
@@ -40,7 +40,7 @@ def upgrade() -> None:
         sa.Column("gauges", sa.Text, nullable=False),
         sa.PrimaryKeyConstraint("id", name="pk_results"),
     )
-    for columns in (["created", "id"], ["purpose", "series", "created", "id"], ["together"], ["part_of"], ["stamp"]):
+    for columns in (["created", "id"], ["purpose", "series", "created", "id"], ["group"], ["parent"], ["stamp"]):
         op.create_index(f"ix_results_{'_'.join(columns)}", "results", columns)
     op.create_table(
         "documents",
