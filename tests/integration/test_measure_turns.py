@@ -83,6 +83,7 @@ def works_during_blocks_of(other: WorkerProcess, one: WorkerProcess) -> bool:
     return False
 
 
+@pytest.mark.essential
 def test_a_worker_that_waits_for_its_turn_does_no_work() -> None:
     with worker(own("hungry")) as one:
         stop(one)
