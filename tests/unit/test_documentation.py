@@ -23,7 +23,7 @@ from pages import (
     words,
 )
 
-from bench import registry
+from bench import backends, registry
 from bench.cli.app import COMMANDS, app
 from bench.config.settings import FILE_VARIABLE, RunSettings, load, variable
 from bench.errors import DevbenchError
@@ -65,7 +65,7 @@ def asked(names: list[str], given: dict[str, Any]) -> None:
     """Reads settings and names; a workload in capitals stands for any, a file is not run."""
     settings = load(given.pop("config"), **{name: value for name, value in given.items() if value not in ([], ())})
     for backend in settings.backend:
-        registry.backend(backend)
+        backends.load(backend)
     for name in names:
         if name.endswith(".py"):
             assert name == "./mine.py" or registry.describe(ROOT / name).offers

@@ -6,6 +6,7 @@ import statistics
 from collections.abc import Iterator
 
 from bench.analyse import stats
+from bench.backends import capabilities
 from bench.model.explanation import Finding
 from bench.model.result import ProcessSample, Result
 from bench.model.roofline import Roofline
@@ -46,7 +47,7 @@ def parallelism(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]
     """Processors that a step leaves idle."""
     threads = base.spec.threads.intra
     busy = [b.cpu_seconds / b.seconds for s in samples for x in s.series for b in x.blocks if b.seconds > 0]
-    if threads < 2 or not busy or base.spec.backend != "cpu":
+    if threads < 2 or not busy or capabilities(base.spec.backend).gpu:
         return
     used = statistics.median(busy)
     if used < IDLE * threads:
@@ -62,7 +63,9 @@ def odd_shapes(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
     """Products whose sides leave tensor cores partly idle, where there are such cores to use."""
     found = stats.facts(samples).products
     spec = base.spec
-    cores = spec.backend == "cuda" and (spec.dtype.startswith("mixed") or (spec.dtype == "float32" and spec.tf32))
+    cores = capabilities(spec.backend).tensor_cores and (
+        spec.dtype.startswith("mixed") or (spec.dtype == "float32" and spec.tf32)
+    )
     if not cores or not found or not found.odd:
         return
     named = "; ".join(f"{name}: {', '.join(map(str, sides))}" for name, sides in found.examples.items())
