@@ -109,7 +109,7 @@ def test_a_file_with_any_parameters_that_run_accepts_is_explained(
 ) -> None:
     file = tmp_path / "mine.py"
     file.write_text(PROGRAM.format(parameter=parameter), encoding="utf-8")
-    explaining(str(file)).run(with_changes=False)
+    explaining(str(file)).run(with_what_ifs=False)
     (_, specs) = faked.begun[0]
     assert [spec.loop for spec in specs] == ["step", "host-batches", "resident", "fused"]
 
@@ -119,14 +119,16 @@ def test_an_interruption_leaves_the_changes_that_were_tried_and_says_that_there_
     made = explaining()
     with pytest.raises(Interrupted):
         made.run()
-    found = made.found
+    found = made.explanation
     assert found is not None
-    assert len(found.gains) == TOGETHER < len(made.options)
+    assert len(found.gains) == TOGETHER < len(made.what_ifs)
     assert [gain.verdict for gain in found.gains[:1]] == ["faster"]
     assert found.fastest is not None
     assert found.fastest.command.endswith(found.gains[0].option)
-    assert found.caveats[0] == f"it was interrupted: {TOGETHER} of {len(made.options)} changes were tried"
-    assert "warning: it was interrupted: 4 of" in explanation.text(found)
+    assert (
+        found.caveats[0] == f"The explanation was interrupted: {TOGETHER} of {len(made.what_ifs)} what-ifs were tried."
+    )
+    assert "The explanation was interrupted: 4 of" in explanation.text(found)
 
 
 def test_an_interruption_of_what_is_tried_at_once_leaves_all_single_changes(faked: type[Fake]) -> None:
@@ -136,10 +138,13 @@ def test_an_interruption_of_what_is_tried_at_once_leaves_all_single_changes(fake
     made = explaining()
     with pytest.raises(Interrupted):
         made.run()
-    assert made.found is not None
-    assert len(made.found.gains) == len(made.options)
-    assert made.found.combined is None
-    assert made.found.caveats[0] == "it was interrupted: the changes that help were not measured together"
+    assert made.explanation is not None
+    assert len(made.explanation.gains) == len(made.what_ifs)
+    assert made.explanation.combined is None
+    assert (
+        made.explanation.caveats[0]
+        == "The explanation was interrupted: the what-ifs that help were not measured together."
+    )
 
 
 def test_an_interruption_before_any_change_leaves_the_ladder(
@@ -152,9 +157,11 @@ def test_an_interruption_before_any_change_leaves_the_ladder(
     made = explaining()
     with pytest.raises(Interrupted):
         made.run()
-    assert made.found is not None
-    assert made.found.parts
-    assert made.found.caveats[0] == "it was interrupted: its roofline was not measured, no changes were tried"
+    assert made.explanation is not None
+    assert made.explanation.parts
+    assert made.explanation.caveats[0] == (
+        "The explanation was interrupted: the roofline was not measured, and no what-if was tried."
+    )
 
 
 def test_an_interruption_of_the_ladder_leaves_what_its_whole_trials_say(faked: type[Fake]) -> None:
@@ -162,13 +169,15 @@ def test_an_interruption_of_the_ladder_leaves_what_its_whole_trials_say(faked: t
     made = explaining()
     with pytest.raises(Interrupted):
         made.run()
-    found = made.found
+    found = made.explanation
     assert found is not None
     assert (found.parts[0].upper, found.parts[0].lower) == ("step", "host-batches")
     assert found.trials == len(NOISE)
     assert (found.gains, found.roofline) == ([], None)
-    assert found.caveats[0] == "it was interrupted: its roofline was not measured, no changes were tried"
-    assert "warning: it was interrupted" in explanation.text(found)
+    assert found.caveats[0] == (
+        "The explanation was interrupted: the roofline was not measured, and no what-if was tried."
+    )
+    assert "The explanation was interrupted" in explanation.text(found)
 
 
 def test_an_interruption_before_a_trial_of_the_ladder_leaves_no_explanation(faked: type[Fake]) -> None:
@@ -176,7 +185,7 @@ def test_an_interruption_before_a_trial_of_the_ladder_leaves_no_explanation(fake
     made = explaining()
     with pytest.raises(Interrupted):
         made.run()
-    assert made.found is None
+    assert made.explanation is None
     assert made.results
 
 
@@ -189,7 +198,7 @@ def test_an_explanation_that_was_not_interrupted_says_nothing_of_it(faked: type[
 def test_an_explanation_trains_nothing_to_its_end_and_says_so(faked: type[Fake]) -> None:
     found = explaining(full=True).run()
     assert {settings.full for settings, _ in faked.begun} == {False}
-    assert any("--full was left out" in each for each in found.caveats)
+    assert any("--full has no effect" in each for each in found.caveats)
     assert not any("--full" in each for each in explaining().run().caveats)
 
 
