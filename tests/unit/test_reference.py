@@ -20,7 +20,7 @@ from bench.cli.app import COMMANDS, app
 from bench.config.settings import FILE_VARIABLE, RunSettings, default, option, variable
 from bench.datasets import download
 from bench.datasets.files import SETS
-from bench.model.result import PHASES, Failure, Stop, Telemetry
+from bench.model.result import PHASES, Failure, Result, Stop, Telemetry
 from bench.model.spec import LOOPS
 from bench.registry.user_file import FUNCTIONS
 from bench.render.report import chapters, compose, markdown
@@ -30,6 +30,8 @@ from bench.worker import loops, protocol, rig, timed_loop
 from bench.worker.diagnose import step_costs
 from docs.__main__ import current, main
 from docs.parts import PARTS, settings_table
+from docs.result_fields import meaning, models
+from docs.tables import NONE
 
 pytestmark = pytest.mark.once
 
@@ -260,3 +262,13 @@ def test_a_number_on_a_page_is_the_codes(page: str, title: str, told: str) -> No
 
 def test_the_page_about_programs_shows_how_its_example_is_run() -> None:
     assert any("examples/mine.py" in line for line in command_lines(DOCS["your-program"]))
+
+
+def test_every_field_of_a_result_has_a_meaning() -> None:
+    missing = [
+        f"{model.__name__}.{name}"
+        for model in models(Result)
+        for name, field in model.model_fields.items()
+        if meaning(field) == NONE
+    ]
+    assert missing == []
