@@ -1,4 +1,4 @@
-"""An explanation: where a step's time goes and which what-ifs make it faster."""
+"""An explanation: where the time of a step goes, and which what-ifs make the program faster."""
 
 from __future__ import annotations
 
@@ -8,57 +8,58 @@ from bench.model.comparison import Word
 from bench.model.record import Record
 from bench.model.result import SCHEMA_VERSION, Interval, Profile
 from bench.model.roofline import Roofline
-from bench.model.spec import Loop
 
 
 class Part(Record):
-    """What lies between two neighbouring levels."""
+    """The time between two neighbouring levels of the ladder."""
 
     name: str
-    what: str
-    upper: str = Field(description="loop that has it")
-    lower: str = Field(description="loop that has not")
-    seconds: float = Field(description="of a step, mean over trials")
-    share: Interval = Field(description="of the program's own step, at the level at which all of them hold together")
-    measurable: bool = Field(description="whether the interval is clear of 0")
-    fix: str = Field("", description="what to change, where it takes much of the step")
+    what: str = Field(description="what the upper level does and the lower one does not")
+    upper: str = Field(description="loop of the upper level")
+    lower: str = Field(description="loop of the lower level")
+    seconds: float = Field(description="per step, mean over trials")
+    share: Interval = Field(description="of the program's own step; the intervals of all parts hold together with 95%")
+    measurable: bool = Field(description="whether the interval excludes 0")
+    fix: str = Field("", description="what to change; empty if the part is small")
 
 
 class Gain(Record):
-    """One what-if, measured."""
+    """The effect of one what-if, or of several combined."""
 
     what_if: str = Field(description="in words")
-    option: str = Field(description="as it is written on the command line")
-    unit: str = Field("step", description="what the ratio is of: a step, or an example for another batch")
+    option: str = Field(description="how to ask for it on the command line")
+    unit: str = Field("step", description="unit of the ratio: step, or example if the batch differs")
     ratio: Interval | None = Field(
-        None, description="time after over before, at the level at which all of them hold together"
+        None,
+        description="time with the what-if divided by time without it; the intervals of all what-ifs hold together "
+        "with 95%; None if it failed",
     )
     verdict: Word
-    fixes: str = Field("", description="the cause that it takes away, where it is faster")
+    fixes: str = Field("", description="the cause of lost time that it removes; empty if it is not faster")
     failure: str | None = None
 
 
 class Finding(Record):
-    """Something read from the runs themselves, with what it stands on and what to do."""
+    """A cause of lost time that the runs show."""
 
-    cause: str
+    cause: str = Field(description="its name")
     sentence: str
-    evidence: str
+    evidence: str = Field(description="what the finding is based on")
     fix: str = ""
     share: float | None = Field(
         None,
-        description="of the step, at most; of an epoch or of the training, for what comes once in it; none where it "
-        "was not measured",
+        description="the largest share of the step that the cause can take; of the epoch or training if it comes once "
+        "in it; None if it was not measured",
     )
 
 
 class Fastest(Record):
     """The fastest configuration that was measured."""
 
-    words: str = Field(description="what is different from the program as it is")
-    unit: str = Field(description="what the ratio is of: a step or an example")
-    times: Interval = Field(description="how many times as fast as the program as it is")
-    command: str = Field(description="as a command line")
+    words: str = Field(description="how it differs from the program as written")
+    unit: str = Field(description="unit of the speedup: step or example")
+    speedup: Interval = Field(description="how many times as fast as the program as written")
+    command: str = Field(description="command line that runs it")
 
 
 class Explanation(Record):
@@ -67,30 +68,23 @@ class Explanation(Record):
     schema_version: int = SCHEMA_VERSION
     id: str
     label: str
-    step_seconds: float = Field(description="of the program as it is")
+    step_seconds: float = Field(description="of the program as written")
     trials: int
     parts: list[Part]
-    rest_seconds: float = Field(description="of the lowest level: computing, and what no level takes away")
-    rest_share: Interval
-    lowest: str = Field(description="the lowest level's loop")
+    rest_seconds: float = Field(description="per step of the lowest level")
+    rest_share: Interval = Field(description="time of the lowest level as a share of the program's own step")
+    lowest_level: str = Field(description="loop of the lowest level")
     gains: list[Gain]
-    combined: Gain | None = Field(None, description="all what-ifs that are faster, combined")
+    combined: Gain | None = Field(
+        None, description="the best what-if of each kind that is faster, combined; None if fewer than two are faster"
+    )
     findings: list[Finding] = Field(default_factory=list)
     roofline: Roofline | None = Field(None, description="of the lowest level")
-    profile: Profile | None = Field(None, description="a trace of the program as it is (`--profile`)")
-    disagreements: list[str] = Field(default_factory=list, description="where that trace and the ladder differ")
-    what_if_loop: str = Field("", description="loop that the what-ifs were tried on; empty where none was tried")
-    fastest: Fastest | None = Field(None, description="none where nothing was faster than the program as it is")
-    missing: list[str] = Field(default_factory=list, description="levels that do not apply or failed, and why")
-    caveats: list[str] = Field(default_factory=list, description="what its levels warn of, and what it could not have")
-
-    @property
-    def rest(self) -> tuple[str, str]:
-        """What the lowest level's time is, in a word and in a few."""
-        if self.lowest in BARE:
-            return "computing", "and what no level takes away"
-        return "not divided", "since no barer loop was measured"
-
-
-BARE: tuple[Loop, ...] = ("host-batches", "resident", "fused")
-"""Loops that have no input in them: what is left of a step there is computing, mostly."""
+    profile: Profile | None = Field(None, description="a profiler's trace of the program as written (`--profile`)")
+    disagreements: list[str] = Field(default_factory=list, description="differences between that trace and the ladder")
+    what_if_loop: str = Field("", description="loop that the what-ifs were tried on; empty if none was tried")
+    fastest: Fastest | None = Field(None, description="None if nothing was faster than the program as written")
+    missing_levels: list[str] = Field(
+        default_factory=list, description="levels that do not apply or failed, with the reason"
+    )
+    caveats: list[str] = Field(default_factory=list, description="warnings of the levels, and what is incomplete")

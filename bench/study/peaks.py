@@ -11,7 +11,6 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from bench.analyse.roofline import fingerprint, peaks_of
-from bench.backends import capabilities
 from bench.config.settings import RunSettings
 from bench.model.result import Result
 from bench.model.roofline import Peaks
@@ -26,6 +25,9 @@ PEAKS = Design(purpose="peaks", pilot=TRIALS, default_max_time=300.0)
 
 KEPT_SECONDS = 7 * 24 * 3600.0
 """After which they are measured again: the week they were measured in may have been a bad one."""
+
+GPU_PARAMS = {"n": "8192", "memory_bytes": str(2**30)}
+"""Matrices and arrays that are large enough to keep a GPU busy."""
 
 
 def peaks_for(result: Result, settings: RunSettings, recorder: Recorder) -> Peaks | None:
@@ -42,7 +44,7 @@ def peaks_for(result: Result, settings: RunSettings, recorder: Recorder) -> Peak
             return Peaks.model_validate_json(kept.read_bytes())
     spec = result.spec
     changed = {
-        "param": dict(capabilities(spec.backend).peaks),
+        "param": {} if spec.backend == "cpu" else GPU_PARAMS,
         "case": (), "loop": (), "xla": "auto", "dtype": "float32", "compare": False, "change": (),
         "full": False, "profile": None,
         "threads": spec.threads.intra, "backend": (spec.backend,), "max_processes": TRIALS,

@@ -6,8 +6,8 @@ from typing import Any
 
 from bench.whatif import Program
 
-WORDS = "the pipeline's batches kept in memory"
-FIXES = "making the same batches again each epoch"
+WORDS = "batches cached in memory"
+FIXES = "preparing the same batches in each epoch"
 
 
 def applies(program: Program) -> bool:

@@ -8,8 +8,8 @@ from bench.whatif import Program
 
 STEPS = 32
 
-WORDS = f"{STEPS} steps for each call of TensorFlow"
-FIXES = "a call of TensorFlow for each step"
+WORDS = f"{STEPS} steps per call of TensorFlow"
+FIXES = "one call of TensorFlow per step"
 
 
 def applies(program: Program) -> bool:

@@ -6,8 +6,8 @@ from typing import Any
 
 from bench.whatif import Program
 
-WORDS = "fit without the metrics of compile"
-FIXES = "metrics computed at each step"
+WORDS = "fit without metrics"
+FIXES = "metrics computed in each step"
 
 
 def applies(program: Program) -> bool:

@@ -133,9 +133,9 @@ class Worker:
 
             _ = tf.keras.Model
         with self.phase("device_init"):
-            from bench import backends
+            from bench import registry
 
-            backend = backends.load(spec.backend)
+            backend = registry.backend(spec.backend)
             if reason := backend.slow_start(tf):
                 self.send(PhaseBegun(phase=self.begun, note=reason, slow=True))
             tf.config.threading.set_intra_op_parallelism_threads(spec.threads.intra)

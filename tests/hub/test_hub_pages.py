@@ -210,7 +210,7 @@ def test_a_comparison_says_from_which_step_on_it_pays(hub: Served) -> None:
 
 def test_an_explanation_stays_when_its_results_are_gone(hub: Served) -> None:
     hub.put("/api/v1/explanations/why", explanation(ladder_results()).model_dump_json().encode())
-    assert "Where a step's time goes" in page(hub, "/explanations/why").replace("&#39;", "'")
+    assert "Where the time of a step goes" in page(hub, "/explanations/why").replace("&#39;", "'")
 
 
 def test_a_history_says_since_when_its_level_is_another(hub: Served) -> None:

@@ -1,4 +1,4 @@
-"""Each cause, planted in a file that devbench has never seen, is named with its line and its fix."""
+"""Each cause, planted in a file of its own, is found with its line and its fix."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from commandline import Ended, started
 from measuring import SECONDS
 
 from bench.model.explanation import Explanation
+from bench.render import explanation_sentences as sentences
 from bench.render.terminal import explanation as explanations
 
 USERFILES = Path(__file__).parent / "userfiles_explain"
@@ -33,7 +34,9 @@ ASKED = {
 
 def explain(folder: Path, name: str, words: tuple[str, ...]) -> Ended:
     asked = ("explain", str(USERFILES / f"{name}.py"), "--no-changes", "--json", *words)
-    with started(folder / name, *asked, XDG_CACHE_HOME=str(folder)) as run:  # the machine's peaks are measured once
+    with started(
+        folder / name, *asked, XDG_CACHE_HOME=str(folder)
+    ) as run:  # so that the peaks of the machine are measured once
         run.process.wait(timeout=SECONDS)
         return run.end()
 
@@ -64,7 +67,7 @@ def finding(runs: dict[str, Future[Ended]], name: str, cause: str) -> dict[str, 
 
 
 def part(runs: dict[str, Future[Ended]], name: str, what: str) -> dict[str, Any]:
-    """A part of the ladder, which takes most of the step and says what to change."""
+    """Return a part of the ladder. It takes most of the step and has a fix."""
     told: dict[str, Any] = next(each for each in explanation(runs, name)["parts"] if each["name"] == what)
     assert told["measurable"], told
     assert told["share"]["value"] > 0.5
@@ -72,20 +75,20 @@ def part(runs: dict[str, Future[Ended]], name: str, what: str) -> dict[str, Any]
 
 
 def line_of(name: str, text: str) -> str:
-    """How the line of a file that holds this text is told."""
+    """Return the file name and line number of the line that contains a text, as findings show it."""
     lines = (USERFILES / f"{name}.py").read_text(encoding="utf-8").splitlines()
     return f"{name}.py line {next(n for n, line in enumerate(lines, 1) if text in line)}"
 
 
-def test_slow_input_is_named_with_the_stage_that_is_slow(runs: dict[str, Future[Ended]]) -> None:
+def test_slow_input_is_found_with_its_slow_stage(runs: dict[str, Future[Ended]]) -> None:
     assert "prefetch" in part(runs, "slow_input", "input")["fix"]
     told = finding(runs, "slow_input", "slow input")
     assert line_of("slow_input", "def load") in told["sentence"]
     assert "load" in told["evidence"]
 
 
-def test_a_loss_that_is_read_at_each_step_is_named_with_its_line(runs: dict[str, Future[Ended]]) -> None:
-    told = finding(runs, "reads_eagerly", "per-step synchronisation")
+def test_a_loss_that_is_read_in_each_step_is_found_with_its_line(runs: dict[str, Future[Ended]]) -> None:
+    told = finding(runs, "reads_eagerly", "per-step synchronization")
     assert "1 number" in told["sentence"]
     assert line_of("reads_eagerly", "yield float(loss)") in told["sentence"]
 
@@ -96,61 +99,64 @@ def test_eager_operations_are_counted_and_named(runs: dict[str, Future[Ended]]) 
     assert "tf.function" in told["fix"]
 
 
-def test_a_function_that_is_traced_at_each_step_is_named(runs: dict[str, Future[Ended]]) -> None:
+def test_a_function_that_is_traced_in_each_step_is_found(runs: dict[str, Future[Ended]]) -> None:
     told = finding(runs, "retraces", "retracing")
     assert "scaled (retraces.py line" in told["sentence"]
 
 
-def test_float64_is_named_with_its_line(runs: dict[str, Future[Ended]]) -> None:
+def test_float64_is_found_with_its_line(runs: dict[str, Future[Ended]]) -> None:
     told = finding(runs, "doubles", "float64")
     assert line_of("doubles", "x @ x") in told["sentence"]
 
 
-def test_rows_that_are_converted_at_each_step_are_named_with_what_that_takes(runs: dict[str, Future[Ended]]) -> None:
+def test_rows_that_are_converted_in_each_step_are_found_with_their_share(runs: dict[str, Future[Ended]]) -> None:
     told = finding(runs, "converts", "float64")
-    assert told["sentence"] == "batches arrive as float64 and are converted at each step"
+    assert told["sentence"] == "Batches arrive as float64 and are converted in each step."
     assert told["share"] > 0.5
-    assert "as-written less host-batches is" in told["evidence"]
+    assert "as-written minus host-batches is" in told["evidence"]
 
 
-def test_copies_of_arrays_are_a_part_of_the_step_with_what_to_change(runs: dict[str, Future[Ended]]) -> None:
+def test_copies_of_arrays_are_a_part_with_a_fix(runs: dict[str, Future[Ended]]) -> None:
     assert "tensors, not arrays" in part(runs, "arrays", "copies")["fix"]
 
 
-def test_dispatch_of_too_small_steps_is_a_part_of_them_with_what_to_change(runs: dict[str, Future[Ended]]) -> None:
+def test_dispatch_of_small_steps_is_a_part_with_a_fix(runs: dict[str, Future[Ended]]) -> None:
     assert "larger batch" in part(runs, "small_steps", "dispatch")["fix"]
 
 
-def test_a_last_batch_that_compiles_anew_is_named_with_its_share_of_the_epoch(runs: dict[str, Future[Ended]]) -> None:
-    told = finding(runs, "small_steps", "a partial last batch")
+def test_a_partial_batch_that_compiles_again_is_found_with_its_share_of_the_epoch(
+    runs: dict[str, Future[Ended]],
+) -> None:
+    told = finding(runs, "small_steps", "partial last batch")
     assert told["share"] > 0.5
     assert "drop_remainder" in told["fix"]
 
 
-def test_what_a_trace_says_stands_beside_what_the_ladder_found(runs: dict[str, Future[Ended]]) -> None:
+def test_a_trace_is_compared_with_the_ladder(runs: dict[str, Future[Ended]]) -> None:
     found = Explanation.model_validate(explanation(runs, "slow_input"))
     assert found.profile is not None
     assert found.profile.input_share > 0.5
     assert part(runs, "slow_input", "input")["share"]["value"] > 0.5
     assert list(Path(found.profile.folder).glob("plugins/profile/*/*.xplane.pb"))
-    (traced,) = [each for each in explanations.text(found, width=9999).split("\n\n") if each.startswith("Traced by")]
+    (traced,) = [
+        each for each in explanations.text(found, width=9999).split("\n\n") if each.startswith("Profiler trace")
+    ]
     assert f"waiting for input {found.profile.input_share:.0%}" in traced
-    told = found.disagreements or ["What it says of computing and input agrees with the ladder."]
-    assert all(each in traced for each in told)
+    assert all(each in traced for each in sentences.trace_check(found))
 
 
-def test_python_within_the_graph_is_named_with_its_line(runs: dict[str, Future[Ended]]) -> None:
-    told = finding(runs, "calls_python", "Python within the graph")
+def test_python_inside_the_graph_is_found_with_its_line(runs: dict[str, Future[Ended]]) -> None:
+    told = finding(runs, "calls_python", "Python inside the graph")
     assert line_of("calls_python", "numpy_function") in told["sentence"]
 
 
-def test_a_shuffle_buffer_that_fills_is_told_apart_from_steps(runs: dict[str, Future[Ended]]) -> None:
-    told = finding(runs, "shuffles", "a shuffle buffer that fills")
+def test_a_shuffle_buffer_that_fills_is_found(runs: dict[str, Future[Ended]]) -> None:
+    told = finding(runs, "shuffles", "filling the shuffle buffer")
     assert "shuffle(400)" in told["sentence"]
     assert "each epoch" in told["sentence"]
 
 
-def test_a_cause_that_was_not_planted_is_not_named(runs: dict[str, Future[Ended]]) -> None:
+def test_a_cause_that_was_not_planted_is_not_found(runs: dict[str, Future[Ended]]) -> None:
     for name in ("doubles", "calls_python"):
         causes = {each["cause"] for each in explanation(runs, name)["findings"]}
-        assert not causes & {"retracing", "per-step synchronisation", "slow input", "a partial last batch"}
+        assert not causes & {"retracing", "per-step synchronization", "slow input", "partial last batch"}

@@ -1,4 +1,4 @@
-"""What an explanation tries runs for real: every change, the machine's peaks, and each `--change` by itself."""
+"""What-ifs on real programs: in an explanation, with the machine's peaks, and by `--change`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.timeout(SECONDS)
 
 
 def explaining(folder: Path, file: str, trials: int, loops: tuple[str, ...], names: Collection[str]) -> ExplainStudy:
-    """An explanation of so many trials, on few levels, with some of the changes, all in one trial."""
+    """Explain a program in a few trials, on some levels and with some what-ifs, all in one session."""
     settings = load(max_processes=str(trials), backend="cpu", output=str(folder / "results"))
     files.prepare(settings.output)
 
@@ -43,14 +43,14 @@ def explaining(folder: Path, file: str, trials: int, loops: tuple[str, ...], nam
 
 @pytest.fixture(scope="module")
 def explained(tmp_path_factory: pytest.TempPathFactory) -> tuple[ExplainStudy, Path]:
-    """The changes that no other test makes."""
+    """An explanation with the what-ifs that no other test tries."""
     folder = tmp_path_factory.mktemp("changes")
     return explaining(folder, FITS, 1, ("as-written", "fit"), {*program_changes(), "batch", "xla"}), folder
 
 
 @pytest.mark.once
-def test_every_change_that_makes_sense_is_tried_and_none_fails(explained: tuple[ExplainStudy, Path]) -> None:
-    found = explained[0].explanation
+def test_every_what_if_that_applies_is_tried_and_none_fails(explained: tuple[ExplainStudy, Path]) -> None:
+    found = explained[0].found
     assert found is not None
     assert {gain.option: gain.failure for gain in found.gains if gain.failure} == {}
     outside = {f"--change {name}" for name in program_changes() if name not in ("graph", "without-callbacks")}
@@ -62,10 +62,10 @@ def test_every_change_that_makes_sense_is_tried_and_none_fails(explained: tuple[
 
 
 @pytest.mark.once
-def test_the_machines_peaks_are_measured_once_and_kept(explained: tuple[ExplainStudy, Path]) -> None:
+def test_the_peaks_of_the_machine_are_measured_once_and_kept(explained: tuple[ExplainStudy, Path]) -> None:
     made, folder = explained
-    assert made.explanation is not None
-    roofline = made.explanation.roofline
+    assert made.found is not None
+    roofline = made.found.roofline
     assert roofline is not None
     assert roofline.compute_roof > roofline.attained > 0
     assert roofline.bytes > 8 * 4 * 32
@@ -73,18 +73,18 @@ def test_the_machines_peaks_are_measured_once_and_kept(explained: tuple[ExplainS
     kept = list((folder / "cache" / "devbench").glob("peaks-*.json"))
     assert len(kept) == 1
     assert result.status == "complete"
-    assert {each.parent for each in files.results(folder / "results")} == {made.explanation.id}
+    assert {each.parent for each in files.results(folder / "results")} == {made.found.id}
 
 
 @pytest.mark.once
 @pytest.mark.quiet
-def test_what_helps_is_measured_together_and_the_fastest_is_a_command_that_runs(tmp_path: Path) -> None:
+def test_what_ifs_that_are_faster_are_combined_and_the_fastest_command_runs(tmp_path: Path) -> None:
     names = {"cache", "without-callbacks"}
-    found = explaining(tmp_path, str(USERFILES / "two_causes.py"), 3, ("as-written",), names).explanation
+    found = explaining(tmp_path, str(USERFILES / "two_causes.py"), 3, ("as-written",), names).found
     assert found is not None
     faster = {gain.option: gain for gain in found.gains if gain.verdict == "faster"}
     assert set(faster) >= {"--change cache", "--change without-callbacks"}
-    assert {gain.fixes for gain in faster.values()} >= {"making the same batches again each epoch"}
+    assert {gain.fixes for gain in faster.values()} >= {"preparing the same batches in each epoch"}
     assert found.combined is not None
     assert found.combined.ratio is not None
     assert found.combined.ratio.value < min(gain.ratio.value for gain in faster.values() if gain.ratio)
@@ -97,7 +97,7 @@ def test_what_helps_is_measured_together_and_the_fastest_is_a_command_that_runs(
     assert again.summary.step_seconds.value < 0.5 * found.step_seconds
 
 
-def test_changes_from_outside_are_made_and_told(tmp_path: Path) -> None:
+def test_all_changes_are_applied_and_recorded_in_the_spec(tmp_path: Path) -> None:
     asked = "cache,prefetch,parallel-map,steps-per-execution,without-callbacks,without-metrics"
     ended = devbench(tmp_path, "run", FITS, *BRIEF, "--change", asked)
     (result,) = ended.every
@@ -106,7 +106,7 @@ def test_changes_from_outside_are_made_and_told(tmp_path: Path) -> None:
     assert result.summary.step_seconds is not None
 
 
-def test_several_steps_a_call_are_counted_as_what_they_are_at_an_epochs_end(tmp_path: Path) -> None:
+def test_steps_per_execution_counts_fewer_steps_in_the_last_call_of_an_epoch(tmp_path: Path) -> None:
     slow = str(USERFILES / "slow_input.py")  # 48 rows a batch, each a millisecond: 10 batches an epoch, not 32
     ended = devbench(
         tmp_path, "run", slow, "--loop", "fit", "--param", "batch=48", *BRIEF, "--change", "steps-per-execution"
@@ -116,13 +116,13 @@ def test_several_steps_a_call_are_counted_as_what_they_are_at_an_epochs_end(tmp_
     assert result.summary.step_seconds.value > 0.048
 
 
-def test_a_change_that_finds_nothing_to_change_says_so(tmp_path: Path) -> None:
+def test_a_change_that_does_not_apply_is_refused(tmp_path: Path) -> None:
     ended = devbench(tmp_path, "run", "tabular", "--case", "small", "--loop", "fit", *BRIEF, "--change", "cache")
     assert ended.code == 2
     assert "--change cache does not apply to this program and loop" in ended.said()
 
 
-def test_metrics_are_taken_from_a_model_that_was_compiled_with_some(tmp_path: Path) -> None:
+def test_without_metrics_removes_the_operations_of_a_metric(tmp_path: Path) -> None:
     slow = str(USERFILES / "slow_metric.py")
     devbench(tmp_path, "run", slow, *BRIEF)
     ended = devbench(tmp_path, "run", slow, *BRIEF, "--change", "without-metrics")

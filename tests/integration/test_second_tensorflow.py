@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = [pytest.mark.once, pytest.mark.essential]
+pytestmark = pytest.mark.once
 
 ASK = """
 import sys

@@ -195,10 +195,10 @@ def explanation(results: Sequence[Result]) -> Explanation:
     found = gains(results[5], {WhatIf("with XLA", "--xla on", "missing fusion"): results[6]}, 0.02)
     return Explanation(
         id=results[0].parent or "", label="cifar on cpu, as-written", step_seconds=0.01, trials=trials, parts=parts,
-        rest_seconds=0.002, rest_share=rest, lowest="fused", gains=found, combined=found[0],
+        rest_seconds=0.002, rest_share=rest, lowest_level="fused", gains=found, combined=found[0],
         findings=[
-            Finding(cause="slow input", sentence="input takes 20% of the step, most of it <map> (mine.py line 12)",
-                    evidence="alone, a batch takes map 12 ms", fix="Give map num_parallel_calls."),
+            Finding(cause="slow input", sentence="Input takes 20% of the step. Slowest stage: <map> (mine.py line 12).",
+                    evidence="time per batch by stage: map 12 ms", fix="Give map num_parallel_calls."),
         ],
         roofline=Roofline(
             flops=2.4e9, flops_method="counted", bytes=5e7, intensity=48, attained=60e9, dtype="float32",
@@ -206,12 +206,12 @@ def explanation(results: Sequence[Result]) -> Explanation:
             beyond_memory=False,
         ),
         profile=profile(),
-        disagreements=["The trace has operations running for 30% of the step, the ladder finds 20%."],
+        disagreements=["In the trace operations run for 30% of the step, but the barest loop of the ladder takes 20%."],
         what_if_loop="as-written",
         fastest=Fastest(
-            words="with XLA", unit="step", times=interval(2.0), command="devbench run cifar --xla on",
+            words="with XLA", unit="step", speedup=interval(2.0), command="devbench run cifar --xla on",
         ),
-        missing=["fit: its step is its own, not Keras'"],
+        missing_levels=["fit: the program brings its own step"],
     )  # fmt: skip
 
 

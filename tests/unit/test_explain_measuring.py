@@ -28,6 +28,8 @@ pytestmark = pytest.mark.once
 NOISE = (1.0, 1.004, 0.997, 1.002, 0.999)
 STEPS = {"as-written": 0.010, "fit": 0.009, "step": 0.008, "host-batches": 0.006, "resident": 0.006, "fused": 0.006}
 
+ONLY_LADDER = "the explanation was interrupted: its roofline was not measured and no what-ifs were tried"
+
 PROGRAM = '''"""A step that does next to nothing."""
 
 from pydantic import BaseModel
@@ -109,45 +111,40 @@ def test_a_file_with_any_parameters_that_run_accepts_is_explained(
 ) -> None:
     file = tmp_path / "mine.py"
     file.write_text(PROGRAM.format(parameter=parameter), encoding="utf-8")
-    explaining(str(file)).run(with_what_ifs=False)
+    explaining(str(file)).run(with_changes=False)
     (_, specs) = faked.begun[0]
     assert [spec.loop for spec in specs] == ["step", "host-batches", "resident", "fused"]
 
 
-def test_an_interruption_leaves_the_changes_that_were_tried_and_says_that_there_were_more(faked: type[Fake]) -> None:
-    faked.whole = 2  # the ladder, and the first of the changes
+def test_an_interrupted_explanation_keeps_finished_what_ifs_and_says_how_many_are_missing(faked: type[Fake]) -> None:
+    faked.whole = 2  # the ladder and the first what-ifs
     made = explaining()
     with pytest.raises(Interrupted):
         made.run()
-    found = made.explanation
+    found = made.found
     assert found is not None
-    assert len(found.gains) == TOGETHER < len(made.what_ifs)
+    assert len(found.gains) == TOGETHER < len(made.options)
     assert [gain.verdict for gain in found.gains[:1]] == ["faster"]
     assert found.fastest is not None
     assert found.fastest.command.endswith(found.gains[0].option)
-    assert (
-        found.caveats[0] == f"The explanation was interrupted: {TOGETHER} of {len(made.what_ifs)} what-ifs were tried."
-    )
-    assert "The explanation was interrupted: 4 of" in explanation.text(found)
+    assert found.caveats[0] == f"the explanation was interrupted: {TOGETHER} of {len(made.options)} what-ifs were tried"
+    assert "warning: the explanation was interrupted: 4 of" in explanation.text(found)
 
 
-def test_an_interruption_of_what_is_tried_at_once_leaves_all_single_changes(faked: type[Fake]) -> None:
+def test_an_interruption_of_the_combined_what_ifs_keeps_all_single_what_ifs(faked: type[Fake]) -> None:
     made = explaining()
     made.run()
     faked.begun, faked.whole = [], len(faked.begun) - 1
     made = explaining()
     with pytest.raises(Interrupted):
         made.run()
-    assert made.explanation is not None
-    assert len(made.explanation.gains) == len(made.what_ifs)
-    assert made.explanation.combined is None
-    assert (
-        made.explanation.caveats[0]
-        == "The explanation was interrupted: the what-ifs that help were not measured together."
-    )
+    assert made.found is not None
+    assert len(made.found.gains) == len(made.options)
+    assert made.found.combined is None
+    assert made.found.caveats[0] == "the explanation was interrupted: the combined what-ifs were not measured"
 
 
-def test_an_interruption_before_any_change_leaves_the_ladder(
+def test_an_interruption_before_any_what_if_keeps_the_ladder(
     faked: type[Fake], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupted(*_: Any) -> None:
@@ -157,53 +154,49 @@ def test_an_interruption_before_any_change_leaves_the_ladder(
     made = explaining()
     with pytest.raises(Interrupted):
         made.run()
-    assert made.explanation is not None
-    assert made.explanation.parts
-    assert made.explanation.caveats[0] == (
-        "The explanation was interrupted: the roofline was not measured, and no what-if was tried."
-    )
+    assert made.found is not None
+    assert made.found.parts
+    assert made.found.caveats[0] == ONLY_LADDER
 
 
-def test_an_interruption_of_the_ladder_leaves_what_its_whole_trials_say(faked: type[Fake]) -> None:
+def test_an_interruption_of_the_ladder_keeps_what_its_complete_trials_say(faked: type[Fake]) -> None:
     faked.whole = 0
     made = explaining()
     with pytest.raises(Interrupted):
         made.run()
-    found = made.explanation
+    found = made.found
     assert found is not None
     assert (found.parts[0].upper, found.parts[0].lower) == ("step", "host-batches")
     assert found.trials == len(NOISE)
     assert (found.gains, found.roofline) == ([], None)
-    assert found.caveats[0] == (
-        "The explanation was interrupted: the roofline was not measured, and no what-if was tried."
-    )
-    assert "The explanation was interrupted" in explanation.text(found)
+    assert found.caveats[0] == ONLY_LADDER
+    assert "warning: the explanation was interrupted" in explanation.text(found)
 
 
-def test_an_interruption_before_a_trial_of_the_ladder_leaves_no_explanation(faked: type[Fake]) -> None:
+def test_an_interruption_before_the_first_complete_trial_leaves_no_explanation(faked: type[Fake]) -> None:
     faked.whole, faked.noise = 0, ()
     made = explaining()
     with pytest.raises(Interrupted):
         made.run()
-    assert made.explanation is None
+    assert made.found is None
     assert made.results
 
 
-def test_an_explanation_that_was_not_interrupted_says_nothing_of_it(faked: type[Fake]) -> None:
+def test_a_complete_explanation_does_not_mention_an_interruption(faked: type[Fake]) -> None:
     found = explaining().run()
     assert found.combined is not None
     assert not any("interrupted" in each for each in found.caveats)
 
 
-def test_an_explanation_trains_nothing_to_its_end_and_says_so(faked: type[Fake]) -> None:
+def test_an_explanation_ignores_full_and_says_so(faked: type[Fake]) -> None:
     found = explaining(full=True).run()
     assert {settings.full for settings, _ in faked.begun} == {False}
-    assert any("--full has no effect" in each for each in found.caveats)
+    assert any("--full was ignored" in each for each in found.caveats)
     assert not any("--full" in each for each in explaining().run().caveats)
 
 
 @pytest.mark.parametrize(("design", "loops"), [(LADDER, ["step"]), (Design(), ["step", "resident"])])
-def test_of_a_ladder_only_the_program_as_it_is_has_more_processes(
+def test_only_the_first_level_of_a_ladder_is_profiled_or_trained_to_the_end(
     design: Design, loops: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     done: list[tuple[str, str]] = []

@@ -208,16 +208,21 @@ def analyses(tmp_path_factory: pytest.TempPathFactory) -> str:
     return html.render(compose(path, 0.02), "1.2.3")
 
 
-def test_an_explanation_is_a_waterfall_its_causes_changes_roofline_and_trace(analyses: str) -> None:
-    for title in ("Where a step&#39;s time goes", "Causes, as the runs show them", "What would make it faster",
-                  "Roofline", "Traced"):  # fmt: skip
+def test_an_explanation_shows_waterfall_findings_what_ifs_roofline_and_trace(analyses: str) -> None:
+    for title in (
+        "Where the time of a step goes",
+        "Findings",
+        "What would make it faster",
+        "Roofline",
+        "Profiler trace",
+    ):
         assert f"<h3>{title}</h3>" in analyses
-    assert "of which 40% is the program&#39;s own loop" in analyses
-    assert "most of it &lt;map&gt; (mine.py line 12)" in analyses
-    assert "the fastest that was measured: devbench run cifar --xla on" in analyses
+    assert "40% of it is the program&#39;s own loop" in analyses
+    assert "Slowest stage: &lt;map&gt; (mine.py line 12)" in analyses
+    assert "Fastest configuration measured: devbench run cifar --xla on" in analyses
     assert "missing fusion" in analyses
-    assert "the ladder finds 20%" in analyses
-    assert "55% of the compute roof" in analyses
+    assert "the barest loop of the ladder takes 20%" in analyses
+    assert "55% of the compute peak" in analyses
     labels = re.findall(r'aria-label="(Waterfall[^"]*)"', analyses)
     assert len(labels) == 1
     assert "input 20%" in labels[0]

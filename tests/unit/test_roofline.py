@@ -8,7 +8,7 @@ import pytest
 from synthetic import interval, result
 from test_analyse_compare import sample
 
-from bench.analyse.explain.utilization import under_the_roof
+from bench.analyse.explain.utilization import bound
 from bench.analyse.roofline import fingerprint, peaks_of, roofline
 from bench.model.result import Block, ProcessSample, Result, Series, Summary
 from bench.model.roofline import Peaks, Roofline
@@ -71,11 +71,11 @@ def test_a_formula_goes_before_a_count() -> None:
 
 @pytest.mark.parametrize(
     ("step", "cause"),
-    [((0.01, 0.9e9, 1e6), ["compute"]), ((0.001, 1e6, 8e6), ["memory bandwidth"]), ((0.1, 1e6, 8e6), [])],
+    [((0.01, 0.9e9, 1e6), ["compute-bound"]), ((0.001, 1e6, 8e6), ["memory-bound"]), ((0.1, 1e6, 8e6), [])],
 )
 def test_only_what_is_near_its_roof_is_bound_by_it(step: tuple[float, float, float], cause: list[str]) -> None:
-    assert [f.cause for f in under_the_roof(placed(*step), 0.9)] == cause
-    assert list(under_the_roof(placed(*step), 0.1)) == []
+    assert [f.cause for f in bound(placed(*step), 0.9)] == cause
+    assert list(bound(placed(*step), 0.1)) == []
 
 
 def test_peaks_are_read_from_their_workloads_result_and_known_by_the_machine() -> None:
@@ -102,7 +102,7 @@ def test_peaks_are_read_from_their_workloads_result_and_known_by_the_machine() -
 
 def test_a_working_set_in_a_cache_is_held_against_the_caches_roof() -> None:
     found = placed(0.0001, 1e6, 8e6)  # 80 GB/s where memory gives 10 and the cache 80
-    (told,) = under_the_roof(found, 0.9)
-    assert "100% of the cache's roof" in told.sentence
-    assert not list(under_the_roof(found.model_copy(update={"cache_roof": None}), 0.9))
-    assert not list(under_the_roof(found.model_copy(update={"cache_roof": 1e12}), 0.9))
+    (told,) = bound(found, 0.9)
+    assert "100% of the cache peak" in told.sentence
+    assert not list(bound(found.model_copy(update={"cache_roof": None}), 0.9))
+    assert not list(bound(found.model_copy(update={"cache_roof": 1e12}), 0.9))

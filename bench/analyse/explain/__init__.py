@@ -1,1 +1,1 @@
-"""What the results of an explanation mean."""
+"""Explanations: where the time of a step goes, and why."""

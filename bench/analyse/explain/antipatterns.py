@@ -1,4 +1,4 @@
-"""What the program's own steps do that costs time: reads, eager operations, retraces, float64, work on the host."""
+"""Findings about what the program's own steps do: reads, eager operations, retraces, float64, work on the host."""
 
 from __future__ import annotations
 
@@ -7,150 +7,152 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from bench.analyse import stats
-from bench.backends import capabilities
 from bench.model.explanation import Finding
 from bench.model.facts import Facts
 from bench.model.result import ProcessSample, Result
 
+Reader = Callable[[Result, list[ProcessSample]], Iterator[Finding]]
+"""Yield findings from a result and its usable samples."""
 
-def reads(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
-    """Numbers that Python reads back after each step."""
-    found = stats.facts(samples).host_reads
-    if found and found.per_step >= 0.5:
+
+def host_reads(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
+    """Yield a finding if Python reads numbers back after each step."""
+    reads = stats.facts(samples).host_reads
+    if reads and reads.per_step >= 0.5:
+        count = f"{reads.per_step:.3g} number{'' if reads.per_step == 1 else 's'}"
         yield Finding(
-            cause="per-step synchronisation",
-            sentence=f"Python reads {_count(found.per_step, 'number')} back after each step{_at(base, found.lines)}",
-            evidence="calls of .numpy(), float() and the like in a few steps",
-            fix="Read the loss every hundredth step, or once an epoch: each read waits for the device.",
+            cause="per-step synchronization",
+            sentence=f"Python reads {count} back after each step{_lines(base, reads.lines)}.",
+            evidence="calls of .numpy(), float() and similar, counted in a few steps",
+            fix="Read the loss every 100 steps or once per epoch. Each read waits for the device.",
         )
 
 
-def eager(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
-    """Operations that run one by one from Python."""
-    found = stats.facts(samples).eager
-    placement = base.placement
-    if found and found.per_step >= 3:
-        names = ", ".join(found.operations)
-        at = _at(base, found.lines)
+def eager_execution(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
+    """Yield a finding if operations run one by one from Python."""
+    eager, placement = stats.facts(samples).eager, base.placement
+    if eager and eager.per_step >= 3:
+        names = ", ".join(eager.operations)
         yield Finding(
             cause="eager execution",
-            sentence=f"{found.per_step:.0f} operations a step run one by one from Python{at}: {names}",
-            evidence="operations seen in a few steps",
+            sentence=f"{eager.per_step:.0f} operations per step run one by one from Python"
+            f"{_lines(base, eager.lines)}: {names}.",
+            evidence="operations counted in a few steps",
             fix="Put the whole step into one @tf.function.",
         )
         return
     by_keras = any(s.facts.run_eagerly for s in samples)
     if by_keras or (placement and placement.method.startswith("eager")):
+        checked = "the model's run_eagerly is on"
         yield Finding(
             cause="eager execution",
-            sentence="its operations run one by one from Python, not as a graph",
-            evidence="the model's run_eagerly" if by_keras or placement is None else f"proof by {placement.method}",
+            sentence="The operations of a step run one by one from Python, not as a graph.",
+            evidence=checked if by_keras or placement is None else f"placement check by {placement.method}",
             fix="Decorate the step with @tf.function, or compile the model without run_eagerly.",
         )
 
 
-def retraces(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
-    """One function of Python's that is traced into new graphs again and again within one run of the program."""
-    often = next((s.facts for s in samples if s.facts.retraced), Facts())
+def retracing(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
+    """Yield a finding if a Python function is traced again and again within one run of the program."""
+    facts = next((s.facts for s in samples if s.facts.retraced), Facts())
     steps = [s.facts.steps_run for s in samples if s.facts.steps_run]
-    if not often.retraced or not steps:
+    if not facts.retraced or not steps:
         return
-    most = often.retraced[0]
-    begun = 1 + (often.restarts or 0)  # a program that devbench begins again traces anew
-    run, a_run = statistics.median(steps), most.count / begun
-    if a_run > 5 and most.count > 0.02 * run:
-        name = f"{most.function} ({Path(most.file).name} line {most.line})"
+    most = facts.retraced[0]
+    runs = 1 + (facts.restarts or 0)  # a program that devbench starts again traces its functions again
+    step_count = statistics.median(steps)
+    if most.count / runs > 5 and most.count > 0.02 * step_count:
+        function = f"{most.function} ({Path(most.file).name} line {most.line})"
         yield Finding(
             cause="retracing",
-            sentence=f"TensorFlow traced {name} into a new graph {most.count} times in {run:.0f} steps",
-            evidence=f"traces counted while the program ran {begun} time{'' if begun == 1 else 's'}",
-            fix="Make the tf.function once, outside the loop; pass tensors, not Python numbers; fix shapes.",
+            sentence=f"TensorFlow traced {function} into a new graph {most.count} times in {step_count:.0f} steps.",
+            evidence=f"traces counted in {runs} run{'' if runs == 1 else 's'} of the program",
+            fix="Create the tf.function once, outside the loop. Pass tensors instead of Python numbers. "
+            "Keep shapes fixed.",
         )
 
 
 def float64(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
-    """Computing, or batches, in float64 where the run asks for fewer bits."""
+    """Yield a finding if operations or batches use float64 although the spec asks for fewer bits."""
     found = stats.facts(samples).float64
     if not found or base.spec.dtype == "float64":
         return
     if found.operations:
         yield Finding(
             cause="float64",
-            sentence=f"{found.operations} operations of the step compute in float64{_at(base, found.lines)}",
-            evidence="dtypes in the graphs that were traced",
-            fix="Convert once to float32, which is twice as fast on a CPU and up to 64 times on a GPU.",
+            sentence=f"{found.operations} operations of the step compute in float64{_lines(base, found.lines)}.",
+            evidence="dtypes in the traced graphs",
+            fix="Convert the data to float32 once. float32 is twice as fast on a CPU and up to 64 times on a GPU.",
         )
     elif found.arguments:
         yield Finding(
             cause="float64",
-            sentence="batches arrive as float64 and are converted at each step",
-            evidence=f"{found.arguments} float64 arguments in the graphs that were traced",
+            sentence="Batches arrive as float64 and are converted in each step.",
+            evidence=f"{found.arguments} float64 arguments in the traced graphs",
             fix='Convert the data once: rows.astype("float32").',
         )
 
 
-def integers(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
-    """Arithmetic in int32, which the placement of its operations says nothing of."""
+def int32(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
+    """Yield a finding if a step computes in int32 on an accelerator. The placement check cannot see this."""
     found = stats.facts(samples).int32
-    if found and found.operations and capabilities(base.spec.backend).gpu:
+    if found and found.operations and base.spec.backend != "cpu":
         yield Finding(
-            cause="operations kept on the host",
-            sentence=f"{found.operations} operations of the step compute in int32, which TensorFlow does on the "
-            f"host{_at(base, found.lines)}",
-            evidence="dtypes and shapes in the graphs that were traced; TensorFlow keeps int32 in the host's memory",
-            fix="Compute in float32 or int64, or before the step, within the input's pipeline.",
+            cause=ON_HOST,
+            sentence=f"{found.operations} operations of the step compute in int32, which TensorFlow does on the host"
+            f"{_lines(base, found.lines)}.",
+            evidence="dtypes and shapes in the traced graphs; TensorFlow keeps int32 in host memory",
+            fix="Compute in float32 or int64, or move the computation from the step into the input pipeline.",
         )
 
 
-def hosted(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
-    """Python within the graph, and operations outside of the device."""
+def host_operations(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
+    """Yield findings if a graph calls Python, or if operations run outside the device."""
     placement = base.placement
     if placement is None:
         return
-    called = stats.facts(samples).python
-    lines = called.lines if called is not None else []
-    python = {op: n for op, n in placement.host_by_design.items() if "PyFunc" in op}
-    strays = {o.op: o.device for o in placement.misplaced}
-    if called is not None and called.operations and not python:
+    calls = stats.facts(samples).python
+    lines = calls.lines if calls is not None else []
+    python = [operation for operation in placement.host_by_design if "PyFunc" in operation]
+    misplaced = {each.op: each.device for each in placement.misplaced}
+    if calls is not None and calls.operations and not python:
         yield Finding(
-            cause="Python within the graph",
-            sentence=f"TensorFlow calls back into Python from within a graph{_at(base, lines)}",
-            evidence=f"{called.operations} py_function or numpy_function in the graphs that were traced",
-            fix="Write it in TensorFlow's own operations: Python runs on the host, one call at a time.",
+            cause=PYTHON_IN_GRAPH,
+            sentence=f"TensorFlow calls back into Python from inside a graph{_lines(base, lines)}.",
+            evidence=f"{calls.operations} py_function or numpy_function in the traced graphs",
+            fix="Use TensorFlow's own operations. Python runs on the host, one call at a time.",
         )
-    if python or strays:
-        names = ", ".join([*python, *(f"{op} on {device}" for op, device in strays.items())])
+    if python or misplaced:
+        names = ", ".join([*python, *(f"{operation} on {device}" for operation, device in misplaced.items())])
+        device = placement.requested_device
         yield Finding(
-            cause="operations kept on the host",
-            sentence=f"a step runs {names} outside of {placement.requested_device}{_at(base, lines)}",
-            evidence=f"partition graphs of one step, {placement.on_device} operations on {placement.requested_device}",
-            fix="Replace py_function and numpy_function by TensorFlow's own operations; keep int32 and strings out.",
+            cause=ON_HOST,
+            sentence=f"Operations of a step run outside {device}{_lines(base, lines)}: {names}.",
+            evidence=f"partition graphs of one step; {placement.on_device} operations run on {device}",
+            fix="Replace py_function and numpy_function by TensorFlow's own operations. Keep int32 and strings out of "
+            "the step.",
         )
 
 
-OF_PYTHON = {"Python within the graph", "operations kept on the host"}
-"""What calls of Python from a graph are named: which of the two depends on the evidence that a loop gives."""
+PYTHON_IN_GRAPH = "Python inside the graph"
+ON_HOST = "operations on the host"
 
-READERS: Sequence[Callable[[Result, list[ProcessSample]], Iterator[Finding]]] = (
-    reads, eager, retraces, float64, integers, hosted,
-)  # fmt: skip
+READERS: Sequence[Reader] = (host_reads, eager_execution, retracing, float64, int32, host_operations)
 
 
 def causes(level: Result) -> set[str] | None:
-    """The causes above that a level has; none where its steps could not be looked at, which tells of nothing."""
+    """Return which of the causes above a level has; None if its steps could not be inspected."""
     samples = stats.usable(level)
-    if stats.facts(samples).retraced is None or level.placement is None:
+    facts = stats.facts(samples)
+    if facts.retraced is None or level.placement is None:
         return None
-    found = {each.cause for reader in READERS for each in reader(level, samples)}
-    called = stats.facts(samples).python
-    return found | OF_PYTHON if called is not None and called.operations else found
+    found = {finding.cause for reader in READERS for finding in reader(level, samples)}
+    if facts.python is not None and facts.python.operations:
+        found |= {PYTHON_IN_GRAPH, ON_HOST}  # the evidence that a loop gives decides which of the two is named
+    return found
 
 
-def _count(number: float, what: str) -> str:
-    return f"{number:.3g} {what}{'' if number == 1 else 's'}"
-
-
-def _at(base: Result, lines: Sequence[int]) -> str:
-    """The lines of the program's own file, in parentheses."""
+def _lines(base: Result, lines: Sequence[int]) -> str:
+    """Return the lines of the program's own file, in parentheses."""
     name = Path(base.spec.file).name if base.spec.file else f"{base.spec.workload}'s source"
     return f" ({name} line {', '.join(map(str, lines))})" if lines else ""

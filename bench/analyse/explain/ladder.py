@@ -1,8 +1,7 @@
-"""Where the time of a step goes and what would make it faster, read from the results of a ladder and of single changes.
+"""The ladder: what each level costs beyond the next one.
 
-The ladder's levels differ from one to the next in one thing, and took turns in trials, so the difference of two
-neighbours within a trial is what that thing costs. The parts add up to the step; some may be negative, and are shown
-so. Changes are measured apart from that sum, each against the same base.
+Each level differs from the next in one thing, and all levels are interleaved in trials. So the difference of two
+neighbours within a trial is what that thing costs. The parts add up to the step. A part may be negative.
 """
 
 from __future__ import annotations
@@ -20,119 +19,128 @@ from bench.model.result import Interval, Result
 from bench.model.spec import LOOPS, Loop
 
 
-class Between(NamedTuple):
-    """What lies between two levels: in a word, in a few, and what to change where it is large."""
+class Difference(NamedTuple):
+    """What one level does and the next one does not."""
 
     name: str
     what: str
     fix: str
 
 
-_BARE_LOOP = "Let its loop do no more than call one tf.function: convert data once before it, read results back seldom."
-_MANY_STEPS = "Several steps for each call of TensorFlow: compile(steps_per_execution=32)."
-_AHEAD = "Make batches ahead: map(…, num_parallel_calls=tf.data.AUTOTUNE), prefetch; cache() what does not change."
+_OWN_LOOP = "Let the loop only call one tf.function. Convert data once before the loop, and read results back rarely."
+_STEPS_PER_CALL = "Run several steps in each call of TensorFlow: compile(steps_per_execution=32)."
+_PREPARE = (
+    "Prepare batches ahead of the step with map(…, num_parallel_calls=tf.data.AUTOTUNE) and prefetch. "
+    "cache() what does not change."
+)
 
-STEPS_DOWN: dict[tuple[Loop, Loop], Between] = {
-    ("as-written", "fit"): Between(
+DIFFERENCES: dict[tuple[Loop, Loop], Difference] = {
+    ("as-written", "fit"): Difference(
         "the program's own loop",
-        "shuffling, callbacks and logging beyond a bare fit",
-        "Shuffle once before training or in tf.data, and let callbacks and output wait for an epoch's end.",
+        "shuffling, callbacks and logging, which a bare fit leaves out",
+        "Shuffle once before training or in tf.data. Move callbacks and output to the end of an epoch.",
     ),
-    ("as-written", "step"): Between(
-        "the program's own loop", "Python, conversions and reads between its steps", _BARE_LOOP
+    ("as-written", "step"): Difference(
+        "the program's own loop", "Python, conversions and reads between steps", _OWN_LOOP
     ),
-    ("fit", "step"): Between("Keras' fit", "bookkeeping around the train step", _MANY_STEPS),
-    ("as-written", "host-batches"): Between(
-        "the program's own loop and its input", "everything but a step on ready batches", f"{_BARE_LOOP} {_AHEAD}"
+    ("fit", "step"): Difference("Keras fit", "Keras bookkeeping around the train step", _STEPS_PER_CALL),
+    ("as-written", "host-batches"): Difference(
+        "the program's own loop and its input",
+        "everything except a step on prepared batches",
+        f"{_OWN_LOOP} {_PREPARE}",
     ),
-    ("step", "host-batches"): Between("input", "making the batches", _AHEAD),
-    ("fit", "host-batches"): Between(
-        "input and fit", "making the batches, and bookkeeping around the train step", f"{_AHEAD} {_MANY_STEPS}"
+    ("step", "host-batches"): Difference("input", "preparing batches", _PREPARE),
+    ("fit", "host-batches"): Difference(
+        "input and fit",
+        "preparing batches, and Keras bookkeeping around the train step",
+        f"{_PREPARE} {_STEPS_PER_CALL}",
     ),
-    ("host-batches", "resident"): Between(
+    ("host-batches", "resident"): Difference(
         "copies",
         "converting batches and moving them to the device",
-        "Hand a step tensors, not arrays: what fits the device once, before training, in the dtype that the step "
-        "computes in; what does not, ahead of its step by tf.data's prefetch_to_device.",
+        "Pass tensors to a step, not arrays, in the dtype that the step computes in. If the data fit on the device, "
+        "copy them once before training. If not, copy them ahead of the step with tf.data's prefetch_to_device.",
     ),
-    ("resident", "fused"): Between(
+    ("resident", "fused"): Difference(
         "dispatch",
-        "calling TensorFlow once a step",
-        "A larger batch, with the learning rate that it wants; or several steps for each call: a loop within the "
-        "tf.function, in fit compile(steps_per_execution=32).",
+        "calling TensorFlow once per step",
+        "Use a larger batch and adapt the learning rate. Or run several steps per call: a loop inside the tf.function, "
+        "or compile(steps_per_execution=32) for fit.",
     ),
 }
-"""Upper level, lower level: what lies between them."""
+"""What lies between an upper and a lower level."""
 
 LARGE = 0.05
-"""From this share of a step on a part is said what to change of it."""
+"""Smallest share of a step for which a fix is shown."""
 
 
 def caveats(levels: Sequence[Result]) -> list[str]:
-    """What the levels warn of, each once; with whose it is where it is not all of theirs."""
-    whose: dict[str, list[str]] = {}
+    """Return the warnings of the levels, each once, with the loops that have it unless all do."""
+    loops: dict[str, list[str]] = {}
     for level in levels:
-        for warned in level.warnings:
-            told = f"{warned.message}. {warned.fix}" if warned.fix else warned.message
-            whose.setdefault(told, []).append(level.spec.loop)
-    return [told if len(who) == len(levels) else f"{', '.join(who)}: {told}" for told, who in whose.items()]
+        for warning in level.warnings:
+            text = f"{warning.message}. {warning.fix}" if warning.fix else warning.message
+            loops.setdefault(text, []).append(level.spec.loop)
+    return [text if len(who) == len(levels) else f"{', '.join(who)}: {text}" for text, who in loops.items()]
 
 
 def simultaneous(count: int) -> float:
-    """The confidence of each of so many intervals that all of them together hold with 95% (C. E. Bonferroni, 1936).
+    """Return the confidence of each of several intervals such that all of them hold together with 95%.
 
-    Holm's order would reject a little more, but it gives tests and no intervals: those that it leads to do not hold
-    together.
+    This is the correction of C. E. Bonferroni, 1936. Holm's procedure would reject a little more, but it gives tests
+    and no intervals that hold together.
     """
     return 1 - (1 - stats.CONFIDENCE) / max(1, count)
 
 
-def between(upper: Result, lower: Result) -> Between:
-    """What lies between two levels, also where levels between them are missing."""
+def difference(upper: Result, lower: Result) -> Difference:
+    """Return what lies between two levels, even if levels between them are missing."""
     pair = upper.spec.loop, lower.spec.loop
     if stats.facts(upper.samples).run_eagerly and not stats.facts(lower.samples).run_eagerly:
-        what = f"operations one by one from Python, where {lower.spec.loop} runs a graph"
-        return Between("eager execution", what, "Compile the model without run_eagerly.")
-    if pair in STEPS_DOWN:
-        return STEPS_DOWN[pair]
+        what = f"running operations one by one from Python, where {lower.spec.loop} runs a graph"
+        return Difference("eager execution", what, "Compile the model without run_eagerly.")
+    if pair in DIFFERENCES:
+        return DIFFERENCES[pair]
     loops = LOOPS[LOOPS.index(pair[0]) : LOOPS.index(pair[1]) + 1]
-    names, whats, fixes = zip(*(STEPS_DOWN[each] for each in pairwise(loops) if each in STEPS_DOWN), strict=True)
-    return Between(" and ".join(names), "; ".join(whats), " ".join(fixes))
+    names, whats, fixes = zip(*(DIFFERENCES[each] for each in pairwise(loops) if each in DIFFERENCES), strict=True)
+    return Difference(" and ".join(names), "; ".join(whats), " ".join(fixes))
 
 
 def ladder(levels: Sequence[Result]) -> tuple[list[Part], Interval, int]:
-    """The parts of a step, the share of the lowest level, and the number of trials.
+    """Divide a step into parts.
 
     Args:
-        levels: results of one workload from the program as it is down to the barest loop, which took turns.
+        levels: interleaved results of one workload, from the program as written down to the barest loop.
+
+    Returns:
+        The parts, the time of the lowest level as a share of the step, and the number of trials.
 
     Raises:
-        ValueError: no trial holds all of them.
+        ValueError: no trial has all levels.
     """
-    blocks = [stats.process_blocks(r) for r in levels]
+    blocks = [stats.process_blocks(level) for level in levels]
     trials = sorted(set.intersection(*(set(b) for b in blocks)))
     if not trials:
-        raise ValueError("no trial holds all levels")
-    whole = [stats.faster_half(blocks[0][c]) for c in trials]
-    relative = [[math.exp(stats.turns_ratio(blocks[0][c], b[c])) for c in trials] for b in blocks]  # of the whole
-    parts, contrasts = [], []
-    for (upper, above), (lower, below) in pairwise(zip(levels, relative, strict=True)):
+        raise ValueError("no trial has all levels")
+    steps = [stats.faster_half(blocks[0][trial]) for trial in trials]
+    ratios = [[math.exp(stats.turns_ratio(blocks[0][t], b[t])) for t in trials] for b in blocks]  # to the whole step
+    confidence = simultaneous(len(levels) - 1)
+    parts = []
+    for (upper, above), (lower, below) in pairwise(zip(levels, ratios, strict=True)):
         shares = [a - b for a, b in zip(above, below, strict=True)]
-        contrasts.append(Contrast.paired([0.0] * len(shares), shares))
-        seconds = statistics.fmean(share * t for share, t in zip(shares, whole, strict=True))
-        parts.append((between(upper, lower), upper.spec.loop, lower.spec.loop, seconds))
-    confidence = simultaneous(len(contrasts))
-    found = [
-        Part(
-            name=what_lies.name,
-            what=what_lies.what,
-            upper=upper,
-            lower=lower,
-            seconds=seconds,
-            share=(share := contrast.interval(confidence)),
-            measurable=(clear := share.low is not None and share.high is not None and not share.low <= 0 <= share.high),
-            fix=what_lies.fix if clear and share.value > LARGE else "",
+        share = Contrast.paired([0.0] * len(shares), shares).interval(confidence)
+        measurable = share.low is not None and share.high is not None and not share.low <= 0 <= share.high
+        name, what, fix = difference(upper, lower)
+        parts.append(
+            Part(
+                name=name,
+                what=what,
+                upper=upper.spec.loop,
+                lower=lower.spec.loop,
+                seconds=statistics.fmean(share * step for share, step in zip(shares, steps, strict=True)),
+                share=share,
+                measurable=measurable,
+                fix=fix if measurable and share.value > LARGE else "",
+            )
         )
-        for (what_lies, upper, lower, seconds), contrast in zip(parts, contrasts, strict=True)
-    ]
-    return found, stats.arithmetic(relative[-1]), len(trials)
+    return parts, stats.arithmetic(ratios[-1]), len(trials)

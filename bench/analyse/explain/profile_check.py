@@ -1,65 +1,72 @@
-"""What a profiler's trace says, beside what the ladder found: the same step, seen from within and by experiment.
+"""Compare a profiler's trace with the ladder: the same step, seen from the inside and by experiment.
 
-A trace sees which thread did what, but not what would be faster without it, and makes small operations longer; the
-ladder sees what a step costs with something and without, but not within. Where they tell different things, both are
-shown with what may explain it.
+A trace shows which thread did what, but not what would be faster without it, and it makes small operations slower. The
+ladder measures what a step costs with something and without it, but does not look inside. If the two disagree, both
+are shown with possible reasons.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from bench.model.explanation import Part
 from bench.model.result import Interval, Profile
 
-FAR = 0.15
-"""Shares of a step that differ by more than this beyond the ladder's interval disagree."""
+TOLERANCE = 0.15
+"""A share in the trace disagrees if it is further than this from the ladder's interval."""
 
-LONGER = 1.25
-"""A traced step that takes this many times as long as others says little of small operations."""
+SLOWER = 1.25
+"""If tracing makes a step this many times as long, the trace says little about small operations."""
 
 
 def disagreements(profile: Profile, parts: Sequence[Part], rest: Interval, step_seconds: float) -> list[str]:
-    """Sentences on where a trace and a ladder of the same program tell different things; none where they agree.
+    """Return a sentence for each thing about which a trace and a ladder of the same program disagree.
 
     Args:
-        profile: of the program as it is.
+        profile: of the program as written.
         parts: of the ladder.
-        rest: share of the step that the lowest level takes.
-        step_seconds: of the program as it is, untraced.
+        rest: the time of the lowest level as a share of the step.
+        step_seconds: of the program as written, untraced.
     """
-    told = []
-    longer = profile.step_seconds / step_seconds if step_seconds else 1.0
-    if longer > LONGER:
-        told.append(
-            f"Traced, a step takes {longer:.1f} times as long: what the trace adds to each operation counts in its "
-            "shares, so the ladder is nearer to the truth."
-        )
-    if profile.device_share is not None and _apart(profile.device_share, rest):
-        more = profile.device_share > rest.value
-        told.append(
-            f"The trace has operations running for {profile.device_share:.0%} of the step, the ladder finds "
-            f"{rest.value:.0%} that no level takes away: "
-            + (
-                "operations also run while Python or the input does, or are part of what a level leaves out."
-                if more
-                else "gaps between operations of the barest loop are computing to the ladder, and a CPU's trace leaves "
-                "out operations of under some 3 µs."
-            )
-        )
-    waits = [part.share for part in parts if "input" in part.name and part.measurable]
-    if waits:
-        low, high = sum(w.low or w.value for w in waits), sum(w.high or w.value for w in waits)
-        ladder = Interval(value=sum(w.value for w in waits), low=low, high=high)
-        if _apart(profile.input_share, ladder):
-            told.append(
-                f"The trace has the next batch waited for during {profile.input_share:.0%} of the step, the ladder "
-                f"finds that input costs {ladder.value:.0%}: input that is made while operations run is not waited "
-                "for, but takes processors from them."
-            )
-    return told
+    return [*_slower(profile, step_seconds), *_computing(profile, rest), *_input(profile, parts)]
 
 
-def _apart(share: float, ladder: Interval) -> bool:
+def _slower(profile: Profile, step_seconds: float) -> Iterator[str]:
+    ratio = profile.step_seconds / step_seconds if step_seconds else 1.0
+    if ratio > SLOWER:
+        yield (
+            f"A traced step takes {ratio:.1f} times as long. The trace's shares include this overhead, so the ladder "
+            "is more accurate."
+        )
+
+
+def _computing(profile: Profile, rest: Interval) -> Iterator[str]:
+    share = profile.device_share
+    if share is None or not _differs(share, rest):
+        return
+    reason = "The ladder counts gaps between operations as computing, and a trace on a CPU omits operations under 3 µs."
+    if share > rest.value:
+        reason = "Operations also run while Python or the input does, or belong to a part that a level leaves out."
+    yield (
+        f"In the trace operations run for {share:.0%} of the step, but the barest loop of the ladder takes "
+        f"{rest.value:.0%}. {reason}"
+    )
+
+
+def _input(profile: Profile, parts: Sequence[Part]) -> Iterator[str]:
+    shares = [part.share for part in parts if "input" in part.name and part.measurable]
+    if not shares:
+        return
+    low, high = sum(s.low or s.value for s in shares), sum(s.high or s.value for s in shares)
+    ladder = Interval(value=sum(s.value for s in shares), low=low, high=high)
+    if _differs(profile.input_share, ladder):
+        yield (
+            f"In the trace a step waits for input for {profile.input_share:.0%} of its time, but on the ladder input "
+            f"costs {ladder.value:.0%}. Input that is prepared while operations run causes no wait, but takes CPU time "
+            "from them."
+        )
+
+
+def _differs(share: float, ladder: Interval) -> bool:
     low, high = (ladder.value if v is None else v for v in (ladder.low, ladder.high))
-    return share < low - FAR or share > high + FAR
+    return share < low - TOLERANCE or share > high + TOLERANCE

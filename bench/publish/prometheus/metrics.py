@@ -18,7 +18,6 @@ from prometheus_client.core import (
 )
 from prometheus_client.utils import floatToGoString
 
-from bench.backends import capabilities
 from bench.model.result import PHASES, Result, Telemetry
 from bench.publish.prometheus.counters import BUCKETS, INFO, STATES, Counts, Run
 
@@ -43,7 +42,7 @@ def _device(of_gpu: str, of_cpu: Callable[[Telemetry, Result], float | None]) ->
         found = run.telemetry
         if found is None:
             return None
-        return getattr(found, of_gpu) if capabilities(run.result.spec.backend).gpu else of_cpu(found, run.result)
+        return of_cpu(found, run.result) if run.result.spec.backend == "cpu" else getattr(found, of_gpu)
 
     return read
 

@@ -1,165 +1,117 @@
-"""An explanation as a person reads it: sentences first, the figures under them."""
+"""An explanation in plain text: the headline, the ladder, the findings, the what-ifs and the fastest command."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from bench.analyse import stats
-from bench.model.comparison import Word
-from bench.model.explanation import Explanation, Finding, Gain, Part
-from bench.model.result import Profile
-from bench.model.roofline import Roofline
+from bench.model.explanation import Explanation, Finding, Gain
+from bench.render import explanation_sentences as sentences
 from bench.render import numbers
-from bench.render.fields import longest, traced_shares
-from bench.render.terminal import verdicts
+from bench.render.terminal.verdicts import units
 from bench.render.text import filled, plain
 
 WIDTH = 80
 BAR = 24
-FACES: dict[Word, str] = {"faster": "faster", "slower": "slower", "same": "no change", "undecided": "undecided"}
+"""Characters of the bar of a whole step."""
 
 
-def text(found: Explanation, width: int = WIDTH) -> str:
-    """The whole explanation in plain text."""
-    lines = filled(headline(found), width)
-    for heading, told in (
-        (f"Where a step's time goes (paired within {verdicts.units(True, found.trials)}):", _ladder(found)),
-        ("", [] if found.roofline is None else [under_roof(found.roofline, found.lowest)]),
-        ("", [] if found.profile is None else [_profile(found, found.profile)]),
-        ("Read from the runs:", [f"{r.cause}: {caused(r)} ({r.evidence}). {r.fix}" for r in found.findings]),
-        (f"Single changes, each against the loop {found.what_if_loop} without it:", _changes(found)),
-    ):
-        if told:
-            lines += ["", *([heading] if heading else [])]
-            lines += [line for each in told for line in filled(each, width, 2 if heading else 0)]
-    for each in found.missing:
-        lines += filled(f"not on the ladder: {each}", width, 2)
-    for each in found.caveats:
-        lines += filled(f"warning: {plain(each)}", width)
-    if found.fastest is not None:
-        lines += ["", "The fastest that was measured:", f"  {found.fastest.command}"]
+def text(explanation: Explanation, width: int = WIDTH) -> str:
+    """Return the whole explanation."""
+    lines = filled(sentences.headline(explanation), width)
+    for section in (_ladder, _roofline, _trace, _findings, _what_ifs, _caveats):
+        section_lines = [line for indent, line in section(explanation) for line in filled(line, width, indent)]
+        lines += ["", *section_lines] if section_lines else []
+    if explanation.fastest is not None:
+        lines += ["", "Fastest configuration measured:", f"  {explanation.fastest.command}"]  # not broken, to be copied
     return "".join(f"{line}\n" for line in lines)
 
 
-def _ladder(found: Explanation) -> list[str]:
-    rest = f"{share(found.rest_share)}  {', '.join(found.rest)}: loop {found.lowest}"
-    return [
-        *map(_part, found.parts),
-        f"{_bar(found.rest_share.value)} {rest}, {numbers.time(found.rest_seconds)}",
-    ]
+Lines = Iterator[tuple[int, str]]
+"""Lines with their indentation in characters, not yet broken."""
 
 
-def _changes(found: Explanation) -> list[str]:
-    """What helped, a line each, and at once; what did not, named only, with its ratio where it is slower."""
-    told = [gained(gain) for gain in found.gains if gain.verdict == "faster"]
-    told += [] if found.combined is None else [f"all that helped, at once: {gained(found.combined)}"]
-    for word in ("same", "undecided", "slower"):
-        named = [
-            f"{gain.what_if} ({numbers.times(gain.ratio)} as long)" if word == "slower" else gain.what_if
-            for gain in found.gains
-            if gain.verdict == word and gain.ratio is not None
-        ]
-        told += [f"{FACES[word]}: {', '.join(named)}"] if named else []
-    return told + [gained(gain) for gain in found.gains if gain.ratio is None or gain.verdict not in FACES]
+def _ladder(explanation: Explanation) -> Lines:
+    yield 0, f"Where the time of a step goes ({units(True, explanation.trials)}, 95% intervals):"
+    for part in explanation.parts:
+        bar = _bar(part.share.value if part.measurable else 0)
+        levels = f"{part.upper} minus {part.lower}, {numbers.time(part.seconds)}"
+        yield 2, f"{bar} {sentences.part_share(part)}  {part.name}: {part.what} ({levels})"
+        if part.fix:
+            yield 4, f"Fix: {part.fix}"
+    name, what = sentences.rest(explanation)
+    level = f"{explanation.lowest_level}, {numbers.time(explanation.rest_seconds)}"
+    yield 2, f"{_bar(explanation.rest_share.value)} {sentences.share(explanation.rest_share)}  {name}: {what} ({level})"
+    for missing in explanation.missing_levels:
+        yield 2, f"not on the ladder: {plain(missing)}"
 
 
-def headline(found: Explanation) -> str:
-    """The largest cause in a sentence, and what is faster; that there is nothing wrong, where there is neither."""
-    causes = sorted((p for p in found.parts if p.measurable and p.share.value > 0), key=lambda p: -p.share.value)
-    whole = f"{found.label}: a step takes {numbers.time(found.step_seconds)}"
-    fix = _faster(found)
-    if causes and causes[0].share.value > 0.1:
-        return f"{whole}, of which {causes[0].share.value:.0%} is {causes[0].name}: {causes[0].what}.{fix}"
-    unsure = sum(abs(p.share.value) for p in found.parts if not p.measurable)
-    if unsure > 0.1:
-        lost = "all of which" if unsure >= 1 else f"of which {unsure:.0%}"  # a part that can't be told may be negative
-        return (
-            f"{whole}, {lost} lies between levels whose difference {verdicts.units(True, found.trials)} can't "
-            f"tell from nothing; more --max-time or --max-processes may.{fix}"
-        )
-    computing = f"{min(1.0, found.rest_share.value):.0%} of it is computing"
-    if found.rest[0] != "computing":
-        computing = f"{min(1.0, found.rest_share.value):.0%} of it can't be divided, {found.rest[1]}"
-    if fix:
-        return f"{whole}, and {computing}.{fix}"
-    if found.findings:
-        return f"{whole}, and {computing}; what else was seen stands below."
-    looked = "nothing is wrong that was looked for" if found.gains else "no level of the ladder takes much away"
-    if not found.parts and not found.gains:
-        looked = "nothing else was seen"
-    return f"{whole}, and {computing}: {looked}."
+def _bar(share: float) -> str:
+    return "#" * max(0, min(BAR, round(BAR * share))) or "-"
 
 
-def _faster(found: Explanation) -> str:
-    """The fastest that was measured; else the change that helps most, for the best of many is harder to be sure of."""
-    if found.fastest is not None:
-        best = found.fastest
-        return f" Fastest found: {best.words}, {numbers.times(best.times)} as fast per {best.unit}."
-    tried = [found.combined, *found.gains]
-    faster = [(g.ratio, g) for g in tried if g is not None and g.ratio is not None and g.verdict == "faster"]
-    if not faster:
-        return ""
-    ratio, gain = min(faster, key=lambda each: each[0].value)
-    times = numbers.times(stats.inverse(ratio))
-    return f" What helps: {gain.what_if}, {times} as fast per {gain.unit} as the loop {found.what_if_loop} without it."
+def _roofline(explanation: Explanation) -> Lines:
+    if explanation.roofline is not None:
+        yield 0, sentences.roofline(explanation.roofline, explanation.lowest_level)
 
 
-def caused(found: Finding) -> str:
-    """A cause in a sentence, which has its share of the step in it or in its evidence, or says that it has none."""
-    return found.sentence if found.share is not None else f"{found.sentence}; its share was not measured"
+def _trace(explanation: Explanation) -> Lines:
+    if explanation.profile is not None:
+        check = " ".join(sentences.trace_check(explanation))
+        yield 0, f"{sentences.trace(explanation.profile)} {check} Trace: {plain(explanation.profile.folder)}"
 
 
-def _part(part: Part) -> str:
-    shown = share(part.share) if part.measurable else "not measurable"
-    return (
-        f"{_bar(part.share.value if part.measurable else 0)} {shown}  {part.name}: {part.what} "
-        f"({part.upper} less {part.lower}, {numbers.time(part.seconds)})" + (f". {part.fix}" if part.fix else "")
-    )
+def _findings(explanation: Explanation) -> Lines:
+    if explanation.findings:
+        yield 0, "Findings:"
+    for finding in explanation.findings:
+        yield from _finding(finding)
 
 
-def under_roof(found: Roofline, loop: str) -> str:
-    """Where the barest loop stands under its roofs."""
-    roof = found.compute_roof if found.roof == "compute" else found.memory_roof
-    cached = " Its working set is in a cache: it is above what memory allows." if found.beyond_memory else ""
-    return (
-        f"Roofline, loop {loop}: {numbers.quantity(found.flops, 'FLOP')} ({found.flops_method}) on at least "
-        f"{numbers.size(int(found.bytes))} a step are {found.intensity:.3g} FLOP a byte; it attains "
-        f"{numbers.quantity(found.attained, 'FLOP/s')}, {found.share:.0%} of the {numbers.quantity(roof, 'FLOP/s')} "
-        f"that the {found.roof} roof allows in {found.dtype}.{cached}"
-    )
+def _finding(finding: Finding) -> Lines:
+    yield 2, plain(sentences.cause(finding))
+    yield 4, f"Evidence: {plain(finding.evidence)}"
+    if finding.fix:
+        yield 4, f"Fix: {finding.fix}"
 
 
-def _profile(found: Explanation, profile: Profile) -> str:
-    told = found.disagreements or ["What it says of computing and input agrees with the ladder."]
-    return " ".join([traced(profile), *told, f"It lies in {plain(profile.folder)}."])
+def _what_ifs(explanation: Explanation) -> Lines:
+    """Yield what is faster, each on its line, then the names of what is not."""
+    if not explanation.gains:
+        return
+    yield 0, f"What-ifs, each compared with the loop {explanation.what_if_loop} without it:"
+    for gain in explanation.gains:
+        if gain.verdict == "faster":
+            yield 2, gain_line(gain)
+    if explanation.combined is not None:
+        yield 2, f"combined: {gain_line(explanation.combined)}"
+    for verdict in ("same", "undecided", "slower"):
+        names = [_name(gain) for gain in explanation.gains if gain.verdict == verdict and gain.ratio is not None]
+        if names:
+            yield 2, f"{verdict}: {', '.join(names)}"
+    for gain in explanation.gains:
+        if gain.ratio is None or gain.verdict == "not enough data":
+            yield 2, gain_line(gain)
 
 
-def traced(found: Profile) -> str:
-    """What a profiler's trace says of a step, in sentences."""
-    shares = ", ".join(f"{name} {numbers.percent(share)}" for name, share in traced_shares(found).items())
-    most = longest(found)
-    return (
-        f"Traced by TensorFlow's profiler, {found.steps} steps of {numbers.time(found.step_seconds)}: {shares} of the "
-        f"time." + (f" Longest in a step: {plain(most)}." if most else "")
-    )
+def _name(gain: Gain) -> str:
+    """Return the name of a what-if, with its ratio if it is slower."""
+    if gain.verdict == "slower" and gain.ratio is not None:
+        return f"{gain.what_if} ({numbers.times(gain.ratio)} as long)"
+    return gain.what_if
 
 
-def share(found: object) -> str:
-    """A share with its interval, as percentages."""
-    value, low, high = (getattr(found, name) for name in ("value", "low", "high"))
-    if low is None or high is None:
-        return f"{value:.0%}"
-    return f"{value:.0%} [{low:.0%}, {high:.0%}]"
-
-
-def _bar(part: float) -> str:
-    return "#" * max(0, min(BAR, round(BAR * part))) or "-"
-
-
-def gained(gain: Gain) -> str:
-    """A change with its verdict and its ratio, in a line."""
+def gain_line(gain: Gain) -> str:
+    """Return a what-if with its verdict, its ratio and its option."""
     if gain.ratio is None:
-        return f"failed: {gain.what_if}: {gain.failure or 'nothing was measured'} ({gain.option})"
+        return f"failed: {gain.what_if} ({gain.option}): {plain(sentences.failure(gain))}"
     faster = gain.verdict == "faster"
-    told = numbers.times(stats.inverse(gain.ratio) if faster else gain.ratio)
-    figure = f"{told} as {'fast' if faster else 'long'}"
-    share = f"; {1 - gain.ratio.value:.0%} of it was {gain.fixes}" if gain.fixes else ""
-    return f"{FACES.get(gain.verdict, gain.verdict)}: {gain.what_if}: {figure} per {gain.unit}{share} ({gain.option})"
+    factor = numbers.times(stats.inverse(gain.ratio) if faster else gain.ratio)
+    cause = f". Cause: {gain.fixes}, {1 - gain.ratio.value:.0%} of the time" if gain.fixes else ""
+    speed = f"{factor} as {'fast' if faster else 'long'} per {gain.unit}"
+    return f"{gain.verdict}: {gain.what_if} ({gain.option}): {speed}{cause}"
+
+
+def _caveats(explanation: Explanation) -> Lines:
+    for caveat in explanation.caveats:
+        yield 0, f"warning: {plain(caveat)}"

@@ -1,0 +1,111 @@
+"""Findings about the input pipeline: a slow stage, a shuffle buffer that fills, a partial last batch."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from bench.analyse import epochs, stats
+from bench.model.explanation import Finding, Part
+from bench.model.facts import PipelineStage
+from bench.model.result import ProcessSample, Result
+
+SMALL = 0.05
+"""Smallest share of a step that the input is blamed for."""
+
+MANY = 10
+"""A cost that comes once in an epoch is a finding if it is as long as this many steps."""
+
+
+def slow_input(levels: list[Result], parts: Sequence[Part]) -> Iterator[Finding]:
+    """Yield the slowest stage of the pipeline if the ladder shows that input costs something."""
+    slow = [p for p in parts if p.measurable and p.share.value > SMALL and "input" in p.name]
+    stages = stats.facts([sample for level in levels for sample in stats.usable(level)]).pipeline
+    times = _stage_times(stages or [])
+    if not slow or not times:
+        return
+    name, _ = max(times, key=lambda timed: timed[1])
+    share = sum(p.share.value for p in slow)
+    fix = "Call cache() before this stage, or move its work from the host into the model, as a layer."
+    if name.split(" (")[0] == "map":
+        fix = "Give map num_parallel_calls=tf.data.AUTOTUNE, and cache() what does not change between epochs."
+    yield Finding(
+        cause="slow input",
+        sentence=f"Input takes {share:.0%} of the step. Slowest stage: {name}.",
+        evidence=f"time per batch by stage: {', '.join(f'{each} {seconds * 1e3:.3g} ms' for each, seconds in times)}",
+        fix=fix,
+        share=share,
+    )
+
+
+def _stage_times(stages: Sequence[PipelineStage]) -> list[tuple[str, float]]:
+    """Return the seconds per batch of each stage alone. A stage without a time is merged with the next one."""
+    times, start, before = [], 0, 0.0
+    for index, stage in enumerate(stages):
+        if stage.seconds is None:
+            continue
+        name = stage_name(stage) if index == start else f"{stage_name(stages[start])} to {stage_name(stage)}"
+        times.append((name, stage.seconds - before))
+        start, before = index + 1, stage.seconds
+    return times
+
+
+def stage_name(stage: PipelineStage) -> str:
+    """Return a stage with the line of its function, such as "map (preprocess, mine.py line 12)"."""
+    if stage.function is None or stage.file is None:
+        return stage.stage
+    function = "" if stage.function == "<lambda>" else f"{stage.function}, "
+    return f"{stage.stage} ({function}{Path(stage.file).name} line {stage.line})"
+
+
+def shuffle_buffer(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
+    """Yield a finding for each shuffle buffer that delays the first batch of an epoch."""
+    step = statistics.median(stats.process_values(base).values())
+    length = epochs.steps(samples)
+    for stage in stats.facts(samples).pipeline or []:
+        seconds = stage.filling_seconds or 0.0
+        if seconds <= max(MANY * step, 0.1):
+            continue
+        share = seconds / (seconds + length * step) if length else None
+        yield Finding(
+            cause="filling the shuffle buffer",
+            sentence=f"The first batch of each epoch waits {seconds:.2f} s, as long as {seconds / step:.0f} steps, "
+            f"while shuffle({stage.buffer}) fills its buffer."
+            + (f" That is {share:.0%} of the time of an epoch." if share else ""),
+            evidence=f"the pipeline up to this stage delivers its first element after {seconds:.2f} s",
+            fix="Shuffle before slow stages (file names instead of images), use a smaller buffer, or call cache() "
+            "before it.",
+            share=share,
+        )
+
+
+def partial_batch(levels: list[Result]) -> Iterator[Finding]:
+    """Yield a finding if a partial last batch costs much the first time.
+
+    The first level that measured it counts. The program's own loop does not measure it.
+    """
+    for level in levels:
+        pairs = [
+            (s.phases["partial_batch"], s.phases["partial_batch_again"])
+            for s in stats.usable(level)
+            if "partial_batch" in s.phases and "partial_batch_again" in s.phases
+        ]
+        if pairs:
+            break
+    else:
+        return
+    first, again = (statistics.median(times) for times in zip(*pairs, strict=True))
+    step = statistics.median(stats.process_values(level).values())
+    if first - again <= MANY * step:
+        return
+    full_batches = max(0, epochs.steps(stats.usable(level)) - 1)
+    share = (first - again) / (full_batches * step + first) if full_batches else None
+    yield Finding(
+        cause="partial last batch",
+        sentence=f"The smaller last batch takes {first - again:.3f} s longer the first time, as long as "
+        f"{(first - again) / step:.0f} steps." + (f" That is {share:.0%} of the first epoch." if share else ""),
+        evidence=f"{first:.3f} s the first time and {again:.3f} s later, in the loop {level.spec.loop}",
+        fix="Drop the remainder with batch(n, drop_remainder=True), or use a batch that divides the number of rows.",
+        share=share,
+    )

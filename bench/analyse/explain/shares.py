@@ -1,0 +1,69 @@
+"""The share of the step that a cause takes: from the ladder, or from a what-if that fixes the cause."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bench.analyse.explain import antipatterns, utilization
+from bench.model.explanation import Explanation, Finding, Part
+from bench.model.result import Result
+from bench.model.spec import LOOPS
+from bench.whatif import batch
+
+FIXED_BY = {utilization.TOO_LITTLE_PARALLELISM: batch.FIXES}
+"""Causes that every level has, and what the what-if that fixes them says that it fixes."""
+
+
+def from_levels(findings: Sequence[Finding], levels: Sequence[Result], parts: Sequence[Part]) -> None:
+    """Set the share of each finding to what a level without its cause saves. The cause takes at most that."""
+    level_causes = [antipatterns.causes(level) for level in levels]
+    spans = {id(each): _span(each.cause, levels, level_causes) for each in findings}
+    for each in findings:
+        span = spans[id(each)]
+        if span is None:
+            continue
+        upper, lower = span
+        intervals = [part.share for part in parts[upper:lower]]
+        if not intervals or sum(-1.0 if share.low is None else share.low for share in intervals) <= 0:
+            continue
+        each.share = min(1.0, sum(share.value for share in intervals))
+        shared = list(spans.values()).count(span) > 1
+        each.evidence += (
+            f"; {levels[upper].spec.loop} minus {levels[lower].spec.loop} is {each.share:.0%} of the step"
+            + (", shared with other findings" if shared else "")
+        )
+
+
+def _span(cause: str, levels: Sequence[Result], level_causes: Sequence[set[str] | None]) -> tuple[int, int] | None:
+    """Return the positions of the last level that has a cause and of the first level after it that does not.
+
+    None if no level is known to be without it. `fit` is skipped: it leaves things out of the program's own loop, but
+    adds work of its own.
+    """
+    upper = None
+    for lower, (level, causes) in enumerate(zip(levels, level_causes, strict=True)):
+        if causes is not None and cause in causes:
+            upper = lower
+        elif causes is None or upper is None:
+            return None
+        elif level.spec.loop != "fit":
+            return upper, lower
+    return None
+
+
+def from_what_ifs(explanation: Explanation) -> None:
+    """Set the share of causes that every level has, from the largest gain of a what-if that fixes them."""
+    for finding in explanation.findings:
+        fixes = FIXED_BY.get(finding.cause)
+        gains = {gain.ratio.value: gain for gain in explanation.gains if fixes and gain.ratio and gain.fixes == fixes}
+        if finding.share is None and gains:
+            ratio, loop = min(gains), explanation.what_if_loop
+            finding.share = min(1.0, (1 - ratio) * _level_share(explanation.parts, loop))
+            gain = gains[ratio]
+            finding.evidence += f"; the loop {loop} takes {1 - ratio:.0%} less per {gain.unit} with {gain.what_if}"
+
+
+def _level_share(parts: Sequence[Part], loop: str) -> float:
+    """Return the time of a level as a share of the program's own step."""
+    order: list[str] = [*LOOPS]
+    return 1.0 - sum(part.share.value for part in parts if part.lower in order[: order.index(loop) + 1])

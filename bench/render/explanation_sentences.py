@@ -1,0 +1,127 @@
+"""Sentences about an explanation, shared by the terminal, the report and the hub."""
+
+from __future__ import annotations
+
+from bench.analyse import stats
+from bench.model.explanation import Explanation, Finding, Gain, Part
+from bench.model.result import Interval, Profile
+from bench.model.roofline import Roofline
+from bench.model.spec import Loop
+from bench.render import numbers
+from bench.render.fields import longest, traced_shares
+from bench.render.terminal.verdicts import units
+from bench.render.text import plain
+
+NOTABLE = 0.1
+"""Smallest share of a step that the headline names."""
+
+BARE: tuple[Loop, ...] = ("host-batches", "resident", "fused")
+"""Loops without input. What they take is mostly computing."""
+
+
+def headline(explanation: Explanation) -> str:
+    """Return the largest part of the step, and the fastest configuration if one is faster."""
+    step = f"{explanation.label}: a step takes {numbers.time(explanation.step_seconds)}."
+    parts = sorted((p for p in explanation.parts if p.measurable and p.share.value > 0), key=lambda p: -p.share.value)
+    unclear = sum(abs(p.share.value) for p in explanation.parts if not p.measurable)
+    fastest = _fastest(explanation)
+    if parts and parts[0].share.value > NOTABLE:
+        sentences = [f"{parts[0].share.value:.0%} of it is {parts[0].name}: {parts[0].what}.", fastest]
+    elif unclear > NOTABLE:
+        trials = units(True, explanation.trials)
+        amount = "its parts" if unclear >= 1 else f"{unclear:.0%} of it"  # negative parts may add up to more than 100%
+        sentences = [
+            f"{trials} are too few to measure {amount}. Use a longer --max-time or more --max-processes.",
+            fastest,
+        ]
+    elif fastest:
+        sentences = [_rest_sentence(explanation), fastest]
+    elif explanation.findings:
+        sentences = [_rest_sentence(explanation), "See the findings for other causes."]
+    else:
+        sentences = [_rest_sentence(explanation), _nothing_found(explanation)]
+    return " ".join(filter(None, [step, *sentences]))
+
+
+def rest(explanation: Explanation) -> tuple[str, str]:
+    """Return what the time of the lowest level is: a name, and what it includes."""
+    if explanation.lowest_level in BARE:
+        return "computing", "everything that the barest loop does"
+    return "not divided", "no barer loop was measured"
+
+
+def _rest_sentence(explanation: Explanation) -> str:
+    share = f"{min(1.0, explanation.rest_share.value):.0%}"
+    name, reason = rest(explanation)
+    return f"{share} of it is computing." if name == "computing" else f"{share} of it is not divided: {reason}."
+
+
+def _nothing_found(explanation: Explanation) -> str:
+    if explanation.gains:
+        return "No known bottleneck found."
+    return "The ladder shows no bottleneck." if explanation.parts else "No finding names a cause."
+
+
+def _fastest(explanation: Explanation) -> str:
+    """Return the fastest configuration, or the largest gain. It is harder to be sure of the best of many."""
+    best = explanation.fastest
+    if best is not None:
+        return f"Fastest found: {best.words}, {numbers.times(best.speedup)} as fast per {best.unit}."
+    gains = [gain for gain in (explanation.combined, *explanation.gains) if gain is not None]
+    faster = [(gain.ratio, gain) for gain in gains if gain.ratio is not None and gain.verdict == "faster"]
+    if not faster:
+        return ""
+    ratio, gain = min(faster, key=lambda each: each[0].value)
+    return (
+        f"Largest gain: {gain.what_if}, {numbers.times(stats.inverse(ratio))} as fast per {gain.unit} as the loop "
+        f"{explanation.what_if_loop} without it."
+    )
+
+
+def share(interval: Interval) -> str:
+    """Return a share with its interval, in percent."""
+    if interval.low is None or interval.high is None:
+        return f"{interval.value:.0%}"
+    return f"{interval.value:.0%} [{interval.low:.0%}, {interval.high:.0%}]"
+
+
+def part_share(part: Part) -> str:
+    """Return the share of a part, if it is measurable."""
+    return share(part.share) if part.measurable else "not measurable"
+
+
+def cause(finding: Finding) -> str:
+    """Return a finding with its cause. It says so if its share was not measured."""
+    unknown = "" if finding.share is not None else " Its share of the step was not measured."
+    return f"{finding.cause}: {finding.sentence}{unknown}"
+
+
+def failure(gain: Gain) -> str:
+    """Return why a what-if has no ratio."""
+    return gain.failure or "nothing was measured"
+
+
+def roofline(found: Roofline, loop: str) -> str:
+    """Return where the barest loop stands in the roofline model."""
+    peak = found.compute_roof if found.roof == "compute" else found.memory_roof
+    cached = " This is more than memory allows, so its working set is in a cache." if found.beyond_memory else ""
+    return (
+        f"Roofline of the loop {loop}: {numbers.quantity(found.flops, 'FLOP')} ({found.flops_method}) and at least "
+        f"{numbers.size(int(found.bytes))} per step, so {found.intensity:.3g} FLOP per byte. It attains "
+        f"{numbers.quantity(found.attained, 'FLOP/s')}, {found.share:.0%} of the {numbers.quantity(peak, 'FLOP/s')} "
+        f"that the {found.roof} peak allows in {found.dtype}.{cached}"
+    )
+
+
+def trace(profile: Profile) -> str:
+    """Return how a profiler's trace divides a step."""
+    shares = ", ".join(f"{name} {numbers.percent(share)}" for name, share in traced_shares(profile).items())
+    operations = longest(profile)
+    return f"Profiler trace of {profile.steps} steps, {numbers.time(profile.step_seconds)} each: {shares}." + (
+        f" Longest operations in a step: {plain(operations)}." if operations else ""
+    )
+
+
+def trace_check(explanation: Explanation) -> list[str]:
+    """Return where the trace and the ladder disagree, or that they agree."""
+    return explanation.disagreements or ["The trace agrees with the ladder on computing and input."]
