@@ -42,7 +42,7 @@ def trial(workload: str, case: str, loop: str) -> list[list[Block]]:
     for _ in range(ROUNDS):
         for worker in random.sample(workers, 2):
             worker.process.resume()
-            worker.turn(next(turns), lead=True)
+            worker.run_round(next(turns), lead=True)
             worker.process.suspend()
     for worker in workers:
         worker.process.kill()

@@ -59,7 +59,7 @@ def of_steps(workload: str, case: str, place: int) -> list[float]:
 
     def watched() -> float:
         worker.process.resume()
-        worker.turn(0, lead=True)
+        worker.run_round(0, lead=True)
         worker.process.suspend()
         block = worker.series("step").blocks[-1]
         return block.seconds / block.steps

@@ -54,7 +54,7 @@ def measured(planned: Planned, trial: int) -> ProcessSample:
     worker.warm_up()
     blocks = worker.sample.series[0].blocks
     while len(blocks) < BLOCKS and (len(blocks) < FEWEST_BLOCKS or sum(b.seconds for b in blocks) < MEASURE_SECONDS):
-        worker.run(FEWEST_BLOCKS, len(blocks))
+        worker.run_blocks(FEWEST_BLOCKS, len(blocks))
     worker.finish(prove=False, latency=True)
     return worker.sample
 

@@ -75,7 +75,7 @@ def stretch(worker: WorkerSample, metrics: Metrics | None, moment: Progress) -> 
     blocks = worker.sample.series[0].blocks
     first = len(blocks)
     while math.fsum(block.seconds for block in blocks[first:]) < STRETCH_SECONDS:
-        worker.run(BLOCKS, len(blocks))
+        worker.run_blocks(BLOCKS, len(blocks))
         if metrics is not None:
             metrics(moment)
     mine = blocks[first:]

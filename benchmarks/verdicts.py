@@ -61,7 +61,7 @@ def trial(workload: str) -> dict[str, Any]:
     for turn in range(ROUNDS):
         for name in random.sample(list(workers), len(workers)):
             workers[name].process.resume()
-            workers[name].turn(turn, lead=True)
+            workers[name].run_round(turn, lead=True)
             workers[name].process.suspend()
     for worker in workers.values():
         worker.process.kill()

@@ -72,7 +72,7 @@ class Interleaving:
             while len(blocks) < BLOCKS:
                 if len(blocks) >= FEWEST_BLOCKS and sum(b.seconds for b in blocks) > MEASURE_SECONDS:
                     break
-                worker.run(FEWEST_BLOCKS, len(blocks))
+                worker.run_blocks(FEWEST_BLOCKS, len(blocks))
                 self._progress.report(result, "steady state")
 
     def _round(self) -> None:
@@ -84,7 +84,7 @@ class Interleaving:
                 continue
             with self._launcher.guard(result, worker):
                 worker.resume()
-                self._timed[index] += worker.turn(self._position, lead=not alone)
+                self._timed[index] += worker.run_round(self._position, lead=not alone)
                 if not alone:
                     worker.suspend()
                 self._position += 1

@@ -1,8 +1,8 @@
-"""Ending a worker before the container's memory limit does.
+"""Ends a worker before the container's memory limit does.
 
-At the limit the kernel ends processes: with control groups of version 2 all of a Kubernetes container's together
-(`memory.oom.group`), the parent among them, and nobody is left to say why. So the parent looks, from outside, and
-more often the nearer the limit is; where there is no limit it does not look again.
+At the limit the kernel kills processes. With cgroup v2 it kills a whole Kubernetes container
+(`memory.oom.group`), the parent included, and nobody is left to say why. So the parent checks from outside, more often
+the nearer the limit is. Without a limit it checks once.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ from bench.machine.system import ROOT
 from bench.model.result import Failure
 
 RESERVE_SHARE, RESERVE = 0.04, 64 * 2**20
-"""What is to stay free: this share of the limit, and at least so many bytes."""
+"""What must stay free: this share of the limit, and at least this many bytes."""
 
 FASTEST = 4 * 2**30
-"""Bytes a second that a program can come to hold, at most: each page has to be given to it and filled."""
+"""Most bytes per second that a program can add: the kernel must map and fill each page."""
 
 SOONEST, LATEST = 0.01, 0.5
-"""Seconds between two looks."""
+"""Bounds for the seconds between two checks."""
 
 GIB = 2**30
 
 
-class MemoryWatch:
-    """Looks at the memory limits over this process.
+class MemoryGuard:
+    """Checks the memory limits of this process.
 
     Args:
-        root: the folder that stands for `/`.
+        root: The folder that stands for `/`.
     """
 
     def __init__(self, root: Path = ROOT) -> None:
@@ -38,8 +38,8 @@ class MemoryWatch:
         if memory_room(self._groups) is None:
             self._groups = []
 
-    def look(self) -> tuple[Room | None, float]:
-        """The limit that is about to be reached, or none; and the seconds until the next look is due."""
+    def check(self) -> tuple[Room | None, float]:
+        """Return the limit that is about to be reached, or None; and the seconds until the next check is due."""
         room = memory_room(self._groups) if self._groups else None
         if room is None:
             return None, LATEST
@@ -47,20 +47,20 @@ class MemoryWatch:
         return (room if spare <= 0 else None), min(LATEST, max(SOONEST, spare / FASTEST))
 
 
-def full(room: Room, held: int, phase: str, last_lines: list[str]) -> Failure:
-    """Why a worker was ended.
+def out_of_memory(room: Room, worker_bytes: int, phase: str, last_lines: list[str]) -> Failure:
+    """Return the failure of a worker that was ended before it reached the limit.
 
     Args:
-        room: the limit.
-        held: bytes that the worker held.
-        phase: what it was doing.
-        last_lines: the end of what it wrote to stderr.
+        room: The limit.
+        worker_bytes: Memory of the worker.
+        phase: What it was doing.
+        last_lines: The end of its stderr.
     """
-    in_use = f"{room.used / GIB:.2f} of {room.limit / GIB:.2f} GiB in use, {held / GIB:.2f} GiB of it by this worker"
+    usage = f"{room.used / GIB:.2f} of {room.limit / GIB:.2f} GiB in use, {worker_bytes / GIB:.2f} GiB by this worker"
     return Failure(
         kind="memory",
-        message=f"the worker was ended because the memory limit was about to be reached: {in_use}",
-        hint="Try a smaller batch or less data, or raise the limit: docker run --memory 4g …, or in Kubernetes "
+        message=f"the worker was ended just before it reached the memory limit: {usage}",
+        hint="Use a smaller batch or less data, or raise the limit: docker run --memory 4g …, or in Kubernetes "
         "resources.limits.memory.",
         phase=phase,
         last_lines=last_lines,

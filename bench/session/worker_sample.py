@@ -1,7 +1,7 @@
-"""One process sample, from the worker's start to its end, as the session conducts it.
+"""One worker and the sample that it produces.
 
-`Sampling` holds a worker and what it has said so far. Its steps are called one by one, so that a session can
-let several workers take turns: `warm_up`, then `blocks` again and again, then `finish`.
+The session calls its steps one by one, so that it can interleave several workers: `set_up`, `warm_up`, then `run_round`
+again and again, then `finish`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 from bench.machine.telemetry import Meter
 from bench.model.result import Block, Failure, ProcessSample, Profile, Series
 from bench.model.spec import Spec
-from bench.session.steady_state import WINDOW, settled, stayed
+from bench.session.steady_state import WINDOW, is_settled, stayed_settled
 from bench.session.worker_process import WorkerProcess
 from bench.worker.protocol import (
     BLOCK_SECONDS,
@@ -46,17 +46,22 @@ LATENCY_SECONDS = 0.8
 
 
 class WorkerSample:
-    """Conducts one worker and gathers its sample.
+    """Starts one worker, gives it orders, and collects its sample.
 
     Args:
-        spec: what it measures.
-        trial: number of the trial it belongs to.
-        environment: variables the backend wants set before TensorFlow is imported.
-        timeout: seconds of silence that count as hung.
-        tell: called with the phase and a note whenever the phase changes.
-        full: train the whole program instead.
-        start_position: position in which it is started within its trial; none where several start at once.
-        load_before: the machine's load average before anything of ours ran.
+        spec: What it measures.
+        trial: Number of its trial.
+        environment: Variables that must be set before TensorFlow is imported.
+        timeout: Seconds of silence after which it counts as hung.
+        report: Called with the phase and a note whenever the phase changes.
+        full: Whether it runs the whole training instead of blocks.
+        start_position: Position in which it starts within its trial, from 0. None if several start at once.
+        load_before: Load average of the machine before the session began.
+
+    Attributes:
+        sample: What it measured so far.
+        process: Its process.
+        alive: Whether its process may still run.
     """
 
     def __init__(
@@ -65,14 +70,14 @@ class WorkerSample:
         trial: int,
         environment: dict[str, str],
         timeout: float,
-        tell: Callable[[str, str], None],
+        report: Callable[[str, str], None],
         full: bool = False,
         start_position: int | None = 0,
         load_before: float | None = None,
     ) -> None:
         self.spec = spec
-        self.tell = tell
-        tell("starting", "")
+        self.report = report
+        report("starting", "")
         self.process = WorkerProcess(spec, environment, timeout, full)
         pid = self.process.popen.pid
         self.sample = ProcessSample(trial=trial, start_position=start_position, pid=pid, started=self.process.started)
@@ -81,14 +86,14 @@ class WorkerSample:
         self.meter = Meter(pid, spec.backend, load_before=load_before)
         self.alive = True
         self.metering = False
-        self.slow = ""  # why it may be silent for minutes, in whichever phase until its first steps are done
+        self._slow = ""  # why it may be silent for minutes in any phase until its first steps are done
 
     def series(self, name: str) -> Series:
-        """The series of this name."""
+        """Return the series of this name."""
         return next(x for x in self.sample.series if x.name == name)
 
     def until(self, kind: type[Event]) -> Any:
-        """Takes events in until one of this kind comes, which is returned."""
+        """Collect events until one of this kind comes, and return it."""
         while True:
             event = self.process.event()
             self._take(event)
@@ -97,12 +102,12 @@ class WorkerSample:
 
     def _take(self, event: Event) -> None:
         if isinstance(event, PhaseBegun):
-            self.slow = event.note if event.slow else self.slow
-            self.tell(event.phase, event.note or self.slow)
+            self._slow = event.note if event.slow else self._slow
+            self.report(event.phase, event.note or self._slow)
         elif isinstance(event, EnvironmentRead):
             self.environment = {"framework": event.framework, "device": event.device}
         elif isinstance(event, Ready):
-            self.slow = ""
+            self._slow = ""
             self.sample.series = [
                 Series(name=name, bytes=event.bytes.get(name), floor=event.floors.get(name)) for name in event.series
             ]
@@ -110,17 +115,17 @@ class WorkerSample:
             _add(event, self.sample)
 
     def set_up(self) -> None:
-        """Phases up to the first steps."""
+        """Wait for the phases up to the first steps."""
         self.until(Ready)
 
     def warm_up(self) -> None:
-        """Blocks of each series until they settle; the steps that fill a block are found on the way."""
+        """Run blocks of each series until they settle, and find how many steps fill a block."""
         for series in self.sample.series:
-            self.tell("warm-up", series.name if len(self.sample.series) > 1 else "")
+            self.report("warm-up", series.name if len(self.sample.series) > 1 else "")
             self._calibrate(series)
             if len(self.sample.series) > 1:
                 continue
-            while not settled([b.step_seconds for b in series.warmup]):
+            while not is_settled([b.step_seconds for b in series.warmup]):
                 if len(series.warmup) >= WARMUP_BLOCKS or sum(b.seconds for b in series.warmup) > WARMUP_SECONDS:
                     series.settled = len(series.warmup) < 2 * WINDOW
                     break
@@ -128,62 +133,67 @@ class WorkerSample:
             self._fit_block(series)
         self.meter.start()
         self.metering = True
-        self.tell("steady state", "")
+        self.report("steady state", "")
 
     def _calibrate(self, series: Series) -> None:
         self.process.order(Go(series=series.name))
         longest = 0
         while True:
             timed: Timed = self.until(Timed)
-            if timed.seconds >= BLOCK_SECONDS or timed.steps <= longest:  # the program is no longer than that
+            if timed.seconds >= BLOCK_SECONDS or timed.steps <= longest:  # the program has no more steps
                 break
             longest = timed.steps
         series.warmup.append(_block_of(timed, -1))
         self.steps[series.name] = timed.steps
 
     def _fit_block(self, series: Series) -> None:
-        """Steps that fill a block, now that they are as fast as they get."""
-        usual = statistics.median(b.step_seconds for b in series.warmup[-WINDOW:])
-        self.steps[series.name] = max(1, math.ceil(1.1 * BLOCK_SECONDS / usual))
+        """Set the number of steps that fill a block, now that they are as fast as they get."""
+        typical = statistics.median(b.step_seconds for b in series.warmup[-WINDOW:])
+        self.steps[series.name] = max(1, math.ceil(1.1 * BLOCK_SECONDS / typical))
 
-    def _block(self, name: str, turn: int, lead: int = 0) -> Block:
+    def _block(self, name: str, position: int, lead: int = 0) -> Block:
         self.process.order(Go(series=name, steps=self.steps[name], lead=lead))
-        return self._timed(name, turn)
+        return self._timed(name, position)
 
-    def _timed(self, name: str, turn: int) -> Block:
+    def _timed(self, name: str, position: int) -> Block:
         timed: Timed = self.until(Timed)
         self.steps[name] = min(self.steps[name], timed.steps)  # the program may end before a block is full
-        return _block_of(timed, turn)
+        return _block_of(timed, position)
 
-    def turn(self, turn: int, lead: bool) -> float:
-        """One block of each series; returns the seconds that were timed.
+    def run_round(self, position: int, lead: bool) -> float:
+        """Run one block of each series, and return the seconds that were timed.
 
         Args:
-            turn: position in the trial's order of turns.
-            lead: whether the worker was suspended before, so that some untimed steps go first.
+            position: Position of the block in the trial.
+            lead: Whether some untimed steps go first, because the worker was suspended.
         """
         timed = 0.0
         for series in self.sample.series:
-            block = self._block(series.name, turn, math.ceil(self.steps[series.name] / 8) if lead else 0)
+            block = self._block(series.name, position, math.ceil(self.steps[series.name] / 8) if lead else 0)
             series.blocks.append(block)
             timed += block.seconds
         return timed
 
-    def run(self, blocks: int, turn: int) -> None:
-        """Several blocks in a row, for a worker that is alone and need not be asked each time."""
+    def run_blocks(self, blocks: int, position: int) -> None:
+        """Run several blocks with one order, for a worker that is alone.
+
+        Args:
+            blocks: Number of blocks.
+            position: Position of the first one.
+        """
         (series,) = self.sample.series
         self.process.order(Go(series=series.name, steps=self.steps[series.name], blocks=blocks))
         for index in range(blocks):
-            series.blocks.append(self._timed(series.name, turn + index))
+            series.blocks.append(self._timed(series.name, position + index))
 
     def suspend(self) -> None:
-        """Stops the worker while others have their turn; what happens meanwhile is not counted as its own."""
+        """Suspend the worker, and stop counting what happens on the machine."""
         if self.metering:
             self.meter.pause()
         self.process.suspend()
 
     def resume(self) -> None:
-        """Gives the worker its turn."""
+        """Let the worker continue."""
         if self.process.suspended:
             self.process.resume()
             if self.metering:
@@ -192,17 +202,24 @@ class WorkerSample:
     def finish(
         self, prove: bool, latency: bool, inspect: bool = False, stages: bool = False, waits: bool = True
     ) -> None:
-        """The latency pass, then what is measured after the timed part, and the worker's end.
+        """Run the latency pass and the diagnosis, then end the worker.
 
-        Of a worker that started beside others only its steps are wanted.
+        A worker that started together with others only measures steps.
+
+        Args:
+            prove: Whether it checks the placement.
+            latency: Whether it runs the latency pass.
+            inspect: Whether it looks into the program.
+            stages: Whether it times the stages of the input pipeline.
+            waits: Whether it measures how often short epochs wait for their ends.
         """
         brief = self.sample.start_position is None
         self._stop_meter()
         for series in self.sample.series:
-            if not stayed([b.step_seconds for b in series.blocks]):
+            if not stayed_settled([b.step_seconds for b in series.blocks]):
                 series.settled = False
         if latency and not brief:
-            self.tell("latency", "")
+            self.report("latency", "")
             self.process.order(Latency(steps=LATENCY_STEPS, seconds=LATENCY_SECONDS))
             self.until(Latencies)
         self.process.order(Finish(prove=prove, inspect=inspect, stages=stages, brief=brief, waits=waits))
@@ -210,28 +227,28 @@ class WorkerSample:
         self.close()
 
     def profile(self, folder: Path, steps: int) -> Profile:
-        """Has a trace of so many steps written into a folder, and the worker end; returns what the trace says."""
+        """Trace steps into a folder, end the worker, and return what the trace says."""
         self._stop_meter()
-        self.tell("profile", "")
+        self.report("profile", "")
         self.process.order(Trace(folder=str(folder.resolve()), steps=steps))
         traced: Traced = self.until(Traced)
-        self.close()  # with nobody to ask for more, it ends
+        self.close()
         return traced.profile
 
     def train(self) -> None:
-        """Waits for a whole training."""
+        """Wait for the whole training."""
         self.until(Done)
         self.close()
 
     def fail(self, failure: Failure) -> None:
-        """Ends the worker; what it measured stays, with the reason why it is not whole."""
+        """Kill the worker. Its sample keeps what was measured, and says why it is incomplete."""
         self.sample.failure = failure
         self._stop_meter()
         self.process.kill()
         self.close()
 
     def close(self) -> None:
-        """Lets the worker end."""
+        """Let the worker end."""
         if self.alive:
             self.alive = False
             self._stop_meter()
@@ -243,12 +260,12 @@ class WorkerSample:
             self.sample.telemetry = self.meter.stop()
 
 
-def _block_of(timed: Timed, turn: int) -> Block:
-    return Block(seconds=timed.seconds, steps=timed.steps, cpu_seconds=timed.cpu_seconds, position=turn)
+def _block_of(timed: Timed, position: int) -> Block:
+    return Block(seconds=timed.seconds, steps=timed.steps, cpu_seconds=timed.cpu_seconds, position=position)
 
 
 def _add(event: Event, sample: ProcessSample) -> None:
-    """Adds what an event reports to the sample."""
+    """Add what an event reports to the sample."""
     if isinstance(event, PhaseDone):
         sample.phases[event.phase] = event.seconds
     elif isinstance(event, FactsRead):

@@ -1,4 +1,4 @@
-"""The machine's peaks, measured once for each machine, device and TensorFlow, and kept in the user's cache."""
+"""The peaks of the machine, measured once for each device and TensorFlow, and kept in the user's cache."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ TRIALS = 3
 
 PEAKS = Design(purpose="peaks", pilot=TRIALS, default_max_time=300.0)
 
-KEPT_SECONDS = 7 * 24 * 3600.0
-"""After which they are measured again: the week they were measured in may have been a bad one."""
+CACHE_SECONDS = 7 * 24 * 3600.0
+"""Age at which peaks are measured again: the machine may have been busy."""
 
 GPU_PARAMS = {"n": "8192", "memory_bytes": str(2**30)}
 """Matrices and arrays that are large enough to keep a GPU busy."""
@@ -38,10 +38,10 @@ def peaks_for(result: Result, settings: RunSettings, recorder: Recorder) -> Peak
         settings: The settings of the run, without the workload's own parameters.
         recorder: Saves the result of the peaks.
     """
-    kept = cache() / f"peaks-{fingerprint(result)}.json"
+    file = cache() / f"peaks-{fingerprint(result)}.json"
     with suppress(OSError, ValidationError):
-        if time.time() - kept.stat().st_mtime < KEPT_SECONDS:
-            return Peaks.model_validate_json(kept.read_bytes())
+        if time.time() - file.stat().st_mtime < CACHE_SECONDS:
+            return Peaks.model_validate_json(file.read_bytes())
     spec = result.spec
     changed = {
         "param": {} if spec.backend == "cpu" else GPU_PARAMS,
@@ -49,19 +49,19 @@ def peaks_for(result: Result, settings: RunSettings, recorder: Recorder) -> Peak
         "full": False, "profile": None,
         "threads": spec.threads.intra, "backend": (spec.backend,), "max_processes": TRIALS,
     }  # fmt: skip
-    asked = settings.model_copy(update=changed)
-    (group,) = plan(["peaks"], asked)
-    session = Session(group, asked, replace(PEAKS, parent=result.parent), recorder)
+    own_settings = settings.model_copy(update=changed)
+    (group,) = plan(["peaks"], own_settings)
+    session = Session(group, own_settings, replace(PEAKS, parent=result.parent), recorder)
     session.run()
-    found = peaks_of(session.results[0])
-    if found is not None:
-        with suppress(OSError):  # a home that can't be written costs a measurement the next time
-            kept.parent.mkdir(parents=True, exist_ok=True)
-            kept.write_text(found.model_dump_json(indent=1), encoding="utf-8")
-    return found
+    peaks = peaks_of(session.results[0])
+    if peaks is not None:
+        with suppress(OSError):  # if the cache cannot be written, the next explanation measures again
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(peaks.model_dump_json(indent=1), encoding="utf-8")
+    return peaks
 
 
 def cache() -> Path:
-    """Where what is measured once a machine is kept."""
+    """Return the folder for what is measured once per machine."""
     home = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA")
     return (Path(home) if home else Path.home() / ".cache") / "devbench"

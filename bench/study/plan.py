@@ -75,19 +75,19 @@ def without_device(planned: Sequence[Group], settings: RunSettings) -> list[Grou
 
 
 def _together(groups: Sequence[Group]) -> Group:
-    """All specs as one group, whose workers take turns.
+    """Return all specs as one group.
 
     Raises:
-        SettingsError: they are different built-ins, or one thing only.
+        SettingsError: They are different built-ins, or all the same.
     """
     planned = tuple(planned for group in groups for planned in group.planned)
     if len({p.spec.key for p in planned}) < 2:
-        raise SettingsError("--compare needs two things that differ", "Name two files, backends, loops or cases.")
+        raise SettingsError("--compare needs at least two different specs", "Name two files, backends, loops or cases.")
     built_in = {p.spec.workload for p in planned if p.spec.file is None}
     if len(built_in) > 1 or (built_in and any(p.spec.file for p in planned)):
         names = " and ".join(dict.fromkeys(p.spec.workload for p in planned))
         raise SettingsError(
-            f"--compare can't compare {names}: they do different work", "Name files of your own, or one workload."
+            f"--compare cannot compare {names}: they do different work", "Name files of your own, or one workload."
         )
     titles = ", ".join(dict.fromkeys(group.workload for group in groups))
     return Group(titles, planned, tuple(reason for group in groups for reason in group.not_applicable))
@@ -103,21 +103,21 @@ LISTS = tuple(option for role in ROLES.values() if role.several == "list" for op
 
 
 def varied(settings: RunSettings) -> list[RunSettings]:
-    """The settings with each value of what is varied; as they are where nothing is.
+    """Return the settings with each value of `--vary`, or unchanged without it.
 
     Raises:
-        SettingsError: more than one thing is varied, it can't be, or has one value only.
+        SettingsError: `--vary` names several settings, one that cannot vary, or a single value.
     """
     if not settings.vary:
         return [settings]
     if len(settings.vary) > 1:
         raise SettingsError(
-            f"--vary has {' and '.join(settings.vary)}", "Vary one thing at a time, or nothing can be put down to it."
+            f"--vary names {' and '.join(settings.vary)}", "Vary one setting at a time, so that its effect is clear."
         )
     ((name, text),) = settings.vary.items()
     values = list(dict.fromkeys(each.strip() for each in text.split(",")))
     if len(values) < 2 or not all(values):
-        raise SettingsError(f"--vary {name}={text} has one value only", f"Name two or more: --vary {name}=A,B")
+        raise SettingsError(f"--vary {name}={text} needs at least two values", f"Name them: --vary {name}=A,B.")
     if name in VARIED:
         return [settings.model_copy(update={name: value_of(name, each)}) for each in values]
     if name in RunSettings.model_fields:
@@ -126,11 +126,11 @@ def varied(settings: RunSettings) -> list[RunSettings]:
     return [settings.model_copy(update={"param": {**settings.param, name: each}}) for each in values]
 
 
-def _group(workload: str, every: Sequence[RunSettings], swept: Collection[str]) -> Group:
-    """The specs of one workload by each of the settings, which differ in what is varied."""
+def _group(workload: str, variants: Sequence[RunSettings], swept: Collection[str]) -> Group:
+    """Return the specs of one workload for each variant of the settings."""
     specs: dict[str, Planned] = {}
     refused: list[str] = []
-    for settings in every:
+    for settings in variants:
         _add(specs, refused, workload, settings, swept)
     if not specs:
         raise NotApplicable("; ".join(dict.fromkeys(refused)), "`devbench list` shows what each workload can do.")
@@ -140,7 +140,7 @@ def _group(workload: str, every: Sequence[RunSettings], swept: Collection[str]) 
 def _add(
     specs: dict[str, Planned], refused: list[str], workload: str, settings: RunSettings, swept: Collection[str]
 ) -> None:
-    """Adds what applies of one workload by one set of settings, and why what does not."""
+    """Add the specs of a workload for one variant of the settings, and the reasons of those that do not apply."""
     for case, params, own_loop in _cases(workload, settings, swept):
         resolved = registry.resolve(workload, params, settings.worker_timeout)
         data = _data(resolved.data, settings)
@@ -162,7 +162,7 @@ def _add(
 def _cases(
     workload: str, settings: RunSettings, swept: Collection[str]
 ) -> list[tuple[str | None, dict[str, Any], Loop]]:
-    """Name, parameters and loop of each case to run; one without a name where there are none or a parameter chooses."""
+    """Return name, parameters and loop of each case to run. The name is None if there is no case to name."""
     resolved = registry.resolve(workload, {} if settings.case else dict(settings.param), settings.worker_timeout)
     cases = resolved.cases
     for name in settings.case:
@@ -183,10 +183,10 @@ def _cases(
     ]
 
 
-def _agrees(case: Mapping[str, Any], asked: Mapping[str, str], swept: Collection[str]) -> bool:
-    """Whether a case sets no parameter to another value than was asked for, and none that is swept."""
+def _agrees(case: Mapping[str, Any], params: Mapping[str, str], swept: Collection[str]) -> bool:
+    """Return whether a case contradicts no parameter of the request, and sets none that is swept."""
     return not any(key in case for key in swept) and all(
-        str(case[key]) == str(value) for key, value in asked.items() if key in case
+        str(case[key]) == str(value) for key, value in params.items() if key in case
     )
 
 

@@ -1,4 +1,4 @@
-"""The fastest of all that an explanation measured, with the command line that runs it."""
+"""The fastest configuration that an explanation measured, and the command that runs it."""
 
 from __future__ import annotations
 
@@ -30,33 +30,33 @@ class Tried(NamedTuple):
 
 
 def fastest(workload: str, settings: RunSettings, measured: Sequence[Result], tried: Sequence[Tried]) -> Fastest | None:
-    """The fastest of levels, changes and all that helped at once, as against the program as it is.
+    """Return the fastest of levels, what-ifs and the combined what-ifs. None if none is faster than the program.
 
-    Changes were tried on one level, so their ratio is taken together with that level's own.
+    What-ifs were tried on one level, so their ratio is multiplied by that level's own.
 
     Args:
-        workload: name or file.
-        settings: as the explanation was asked for.
-        measured: the levels, the program as it is first.
-        tried: all changes.
+        workload: Name or file.
+        settings: The settings of the explanation.
+        measured: The levels, the program as written first.
+        tried: All what-ifs.
     """
     base = measured[0]
-    found: list[tuple[stats.Contrast, str, str, str, Spec]] = []
+    options: list[tuple[stats.Contrast, str, str, str, Spec]] = []
     ratios = {base.spec.loop: stats.Contrast(0.0, 0.0, math.inf, base.stop.trials if base.stop else 2)}
     for level in measured[1:]:
         contrast = stats.within(base, level)
         if contrast is not None:
             ratios[level.spec.loop] = contrast
-            found.append((contrast, f"loop {level.spec.loop}", "step", "", level.spec))
+            options.append((contrast, f"loop {level.spec.loop}", "step", "", level.spec))
     for what_if, without, result in tried:
         unit, contrast = gain_of(without, result)
         loop = without.spec.loop
         level_ratio = ratios.get(loop)
         if contrast is not None and level_ratio is not None and result.failure is None:
             words = what_if.words if loop == base.spec.loop else f"loop {loop} {what_if.words}"
-            found.append((level_ratio.plus(contrast), words, unit, what_if.option, without.spec))
-    confidence = simultaneous(len(found))  # the best of so many would else be found by chance
-    faster = [each for each in found if verdict(each[0].ratio(confidence), settings.threshold) == "faster"]
+            options.append((level_ratio.plus(contrast), words, unit, what_if.option, without.spec))
+    confidence = simultaneous(len(options))  # or the best of so many would be faster by chance
+    faster = [each for each in options if verdict(each[0].ratio(confidence), settings.threshold) == "faster"]
     if not faster:
         return None
     contrast, words, unit, option, spec = min(faster, key=lambda each: each[0].mean)
@@ -65,7 +65,7 @@ def fastest(workload: str, settings: RunSettings, measured: Sequence[Result], tr
 
 
 def _command(workload: str, settings: RunSettings, spec: Spec, option: str) -> str:
-    """A command line that runs a spec with an option more."""
+    """Return the command that runs a spec with one more option."""
     words = ["devbench", "run", workload, "--backend", spec.backend]
     if spec.case:
         words += ["--case", spec.case]

@@ -1,8 +1,7 @@
-"""A sweep: one workload at several values of its parameters, each point a session of its own.
+"""The study behind a sweep: one workload at several values of its parameters. Each point is a session.
 
-Points go from the smallest up, and what is larger in every parameter than one that memory did not hold is not tried;
-along one parameter, where several backends or loops are compared, further points then close in on where one overtakes
-another.
+Points go from the smallest value up. A point that is at least as large in every parameter as one that ran out of memory
+is not tried. Along one parameter, if backends or loops are compared, further points close in on each crossing.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
@@ -28,18 +27,18 @@ from bench.session.session import Session
 from bench.study.plan import plan
 
 POINT = Design(purpose="sweep", pilot=3)
-"""A point needs fewer trials, since its neighbours tell of it too."""
+"""The design of a point. It needs fewer trials, since its neighbours tell about it too."""
 
 CLOSE = 1.1
-"""Neighbours nearer than this factor need no point between them; of 0 a neighbour within a tenth of the axis."""
+"""Factor between neighbours below which no point is tried between them. Next to 0: a tenth of the axis."""
 
 MOST_FAILED = 3
-"""Points between two neighbours that failed or were refused, after which no more are tried there."""
+"""Points between two neighbours that may fail or be refused before no more are tried there."""
 
 MOST_POINTS = 64
 
 SECONDS = 900.0
-"""For a whole sweep, unless `--max-time` says otherwise: it has many points."""
+"""Default time limit of a whole sweep."""
 
 
 @dataclass
@@ -47,10 +46,14 @@ class SweepStudy:
     """Measures points until there are enough.
 
     Args:
-        workload: name or file.
-        settings: of every point; `param` holds the ranges and the fixed parameters.
-        recorder: saves results and hears of progress.
-        point_time: seconds after which no more trials of a point are started; the whole sweep has `max_time`.
+        workload: Name or file.
+        settings: The settings of every point. `param` holds the ranges and the fixed parameters; `max_time` limits the
+            whole sweep.
+        recorder: Saves results and hears of progress.
+        point_time: Time limit of a point, in seconds.
+
+    Attributes:
+        results: All results so far.
     """
 
     workload: str
@@ -58,82 +61,83 @@ class SweepStudy:
     recorder: Recorder
     point_time: float
     results: list[Result] = field(default_factory=list)
-    ended: list[tuple[Mapping[str, str], str]] = field(default_factory=list)
-    """Points that memory did not hold, and on which backends."""
-    tried: list[Mapping[str, str]] = field(default_factory=list)
-    """All points, those that failed or were refused too."""
+    _out_of_memory: list[tuple[Mapping[str, str], str]] = field(default_factory=list)
+    """Points that ran out of memory, and on which backends."""
+    _tried: list[Mapping[str, str]] = field(default_factory=list)
+    """All points, including those that failed or were refused."""
 
     def __post_init__(self) -> None:
         if self.settings.vary:
-            raise SettingsError("a sweep has no --vary", "Sweep it: --param batch=1..4096 is the range of a parameter.")
+            raise SettingsError("sweep does not take --vary", "Sweep a parameter: --param batch=1..4096.")
         if self.settings.profile is not None:
-            raise SettingsError("a sweep has no profile", "Trace one of its points: `devbench run … --profile DIR`.")
+            raise SettingsError(
+                "sweep does not take --profile", "Profile one point with `devbench run … --profile DIR`."
+            )
         self.settings = stopping.limited(self.settings, SECONDS)
         self.axes = axes_of(self.settings.param)
         self.fixed = {name: value for name, value in self.settings.param.items() if name not in self.axes}
         self.id = self.recorder.new_id()
-        self.begun = time.monotonic()
-        self.integral = all(value.lstrip("-").isdigit() for values in self.axes.values() for value in values)
+        self._start = time.monotonic()
+        self._integral = all(value.lstrip("-").isdigit() for values in self.axes.values() for value in values)
 
     def run(self) -> Sweep:
-        """All points; what came of them.
+        """Measure all points.
 
         Raises:
-            UsageError: no point can be measured: a wrong name, range or device.
-            Interrupted: by a signal; `results` hold what was measured.
+            UsageError: No point can be measured, because of a wrong name, range or device.
+            Interrupted: A signal. `results` holds what was measured.
         """
         for point in self._grid():
-            smaller = next((each for each in self.ended if _beyond(point, each[0])), None)
+            smaller = next((ended for ended in self._out_of_memory if _is_beyond(point, ended[0])), None)
             if smaller is not None:
-                self.cut_short(f"memory ended at {_said(smaller[0])} ({smaller[1]})")
+                self.cut_short(f"out of memory at {_point_text(smaller[0])} ({smaller[1]})")
                 continue
-            if self._enough() or not self._measure(point):
+            if self._is_time_over() or not self._measure(point):
                 break
         while len(self.axes) == 1 and self.results:
-            between = self._between()
-            if between is None or self._enough():
+            between = self._next_point()
+            if between is None or self._is_time_over():
                 break
             self._measure(between)
         return self.read()
 
     def read(self) -> Sweep:
-        """What the points so far show.
+        """Return what the points so far show.
 
         Raises:
-            UsageError: there is no point.
+            UsageError: There is no point.
         """
         if not self.results:
-            raise UsageError("no point of the sweep was measured", "Give it more --max-time.")
+            raise UsageError("no point of the sweep was measured", "Give it more time with --max-time.")
         return sweep_of(self.results, self.settings.threshold)
 
-    def cut_short(self, why: str) -> None:
-        """Keeps with the last point why not all values were measured; the first reason holds."""
-        if self.results and not any(each.sweep and each.sweep.cut_short for each in self.results):
-            for each in self.results:
-                if each.group == self.results[-1].group:
-                    each.sweep = SweepMembership(axes=list(self.axes), cut_short=why)
-                    self.recorder.save(each)
+    def cut_short(self, reason: str) -> None:
+        """Record with the last point why not all values were measured. The first reason stays."""
+        if not self.results or any(result.sweep and result.sweep.cut_short for result in self.results):
+            return
+        for result in self.results:
+            if result.group == self.results[-1].group:
+                result.sweep = SweepMembership(axes=list(self.axes), cut_short=reason)
+                self.recorder.save(result)
 
-    def _grid(self) -> Any:
+    def _grid(self) -> Iterator[dict[str, str]]:
         for values in itertools.product(*self.axes.values()):
             yield dict(zip(self.axes, values, strict=True))
 
-    def _at(self, point: Mapping[str, str]) -> RunSettings:
-        """The settings of one point."""
-        changed = {"param": {**self.fixed, **point}, "max_time": self.point_time, "full": False}
-        return self.settings.model_copy(update=changed)
+    def _point_settings(self, point: Mapping[str, str]) -> RunSettings:
+        update = {"param": {**self.fixed, **point}, "max_time": self.point_time, "full": False}
+        return self.settings.model_copy(update=update)
 
-    def _enough(self) -> bool:
-        """Whether the sweep's time is over."""
-        if time.monotonic() - self.begun > self.settings.max_time and self.results:
-            self.cut_short("its time was over; --max-time gives it more")
+    def _is_time_over(self) -> bool:
+        if time.monotonic() - self._start > self.settings.max_time and self.results:
+            self.cut_short("the time limit was reached; give it more with --max-time")
             return True
         return False
 
     def _measure(self, point: Mapping[str, str]) -> bool:
-        """Measures a point; false where there is no sense in going on to larger ones."""
-        self.tried.append(point)
-        settings = self._at(point)
+        """Measure a point. Return False if larger points make no sense."""
+        self._tried.append(point)
+        settings = self._point_settings(point)
         try:
             (group,) = plan([self.workload], settings, swept=self.axes)
         except (NotApplicable, DataError):
@@ -141,25 +145,25 @@ class SweepStudy:
         except UsageError as error:
             if not self.results:
                 raise
-            self.cut_short(f"{_said(point)} can't be: {error.message}")
+            self.cut_short(f"{_point_text(point)} was refused: {error.message}")
             return False
         session = Session(group, settings, replace(POINT, parent=self.id), self.recorder)
-        for each in session.results:
-            each.sweep = SweepMembership(axes=list(self.axes))
+        for result in session.results:
+            result.sweep = SweepMembership(axes=list(self.axes))
         self.results += session.results
         session.run()
-        if any(memory_ended(r) for r in session.results):
-            self.ended.append((point, ", ".join(r.spec.backend for r in session.results if memory_ended(r))))
+        backends = [result.spec.backend for result in session.results if memory_ended(result)]
+        if backends:
+            self._out_of_memory.append((point, ", ".join(backends)))
         return True
 
-    def _between(self) -> dict[str, str] | None:
-        """The middle (`way`) of the widest gap around a crossing that can be measured; none where all are narrow.
+    def _next_point(self) -> dict[str, str] | None:
+        """Return the middle of the widest gap around a crossing. None if all gaps are narrow or cannot be measured.
 
-        A point that failed or was refused leaves no ratio, so its bracket stays, which it divides: another point there
-        may do.
+        A point that failed or was refused leaves no ratio. It divides its gap, and another point there may work.
         """
         (name,) = self.axes
-        tried = sorted(float(point[name]) for point in self.tried if _is_number(point[name]))
+        tried = sorted(float(point[name]) for point in self._tried if _is_number(point[name]))
         gaps: list[tuple[float, float, float]] = []
         for low, high in open_brackets(self.read()):
             failed = [value for value in tried if low < value < high]
@@ -168,34 +172,36 @@ class SweepStudy:
                 gaps += [(_width(left, right, tried[-1] - tried[0]), left, right) for left, right in ends]
         for width, low, high in sorted(gaps, key=lambda gap: gap[0], reverse=True):
             middle = way(low, high, 0.5)
-            value = round(middle) if self.integral else float(f"{middle:.4g}")
+            value = round(middle) if self._integral else float(f"{middle:.4g}")
             point = {name: str(value)}
-            ended = any(_beyond(point, each) for each, _ in self.ended)
-            if width > math.log(CLOSE) and low < value < high and not ended:
+            beyond = any(_is_beyond(point, ended) for ended, _ in self._out_of_memory)
+            if width > math.log(CLOSE) and low < value < high and not beyond:
                 return point
         return None
 
 
 def axes_of(params: Mapping[str, str]) -> dict[str, list[str]]:
-    """Parameter: its values, of those that are ranges or lists.
+    """Return the values of each parameter that is a range or a list.
 
     Raises:
-        SettingsError: none is, a range is wrong, or there are more points than anybody would wait for.
+        SettingsError: There is none, a range is wrong, or there are too many points.
     """
-    found = {}
+    axes = {}
     for name, text in params.items():
         try:
             values = axis(text)
         except ValueError as error:
-            raise SettingsError(f"--param {name}={text} is no range", f"{str(error).capitalize()}.") from None
+            raise SettingsError(f"invalid range '{text}' for --param {name}", f"{str(error).capitalize()}.") from None
         if values is not None:
-            found[name] = sorted(values, key=float) if all(map(_is_number, values)) else values
-    if not found:
-        raise SettingsError("there is nothing to sweep", "Give a parameter a range: --param batch=1..4096")
-    points = math.prod(map(len, found.values()))
+            axes[name] = sorted(values, key=float) if all(map(_is_number, values)) else values
+    if not axes:
+        raise SettingsError("no parameter to sweep", "Give a parameter a range: --param batch=1..4096.")
+    points = math.prod(map(len, axes.values()))
     if points > MOST_POINTS:
-        raise SettingsError(f"that makes {points} points", f"At most {MOST_POINTS}: take larger steps, as in 1..4096*4")
-    return found
+        raise SettingsError(
+            f"the sweep has {points} points, more than {MOST_POINTS}", "Take larger steps, for example 1..4096*4."
+        )
+    return axes
 
 
 def _is_number(text: str) -> bool:
@@ -206,17 +212,17 @@ def _is_number(text: str) -> bool:
 
 
 def _width(low: float, high: float, axis: float) -> float:
-    """How far apart two values are: the logarithm of their factor; where there is none, their share of the axis."""
+    """Return the distance of two values: the logarithm of their ratio, or next to 0 their share of the axis."""
     return math.log(high / low) if low > 0 else (high - low) / axis
 
 
-def _beyond(point: Mapping[str, str], ended: Mapping[str, str]) -> bool:
-    """Whether a point is as large as one that memory did not hold, or larger; words are no larger than each other."""
+def _is_beyond(point: Mapping[str, str], ended: Mapping[str, str]) -> bool:
+    """Return whether a point is at least as large as another in every parameter. Words have no order."""
     return all(
         value == ended[name] or (_is_number(value) and _is_number(ended[name]) and float(value) > float(ended[name]))
         for name, value in point.items()
     )
 
 
-def _said(point: Mapping[str, Any]) -> str:
+def _point_text(point: Mapping[str, Any]) -> str:
     return ", ".join(f"{name}={value}" for name, value in point.items())

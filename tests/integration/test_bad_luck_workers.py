@@ -96,7 +96,7 @@ def test_a_crash_is_told_with_its_signal_its_line_and_its_last_words(
     found = failure(ended["ended"].results[program])
     assert (found.kind, found.signal, found.phase) == ("crashed", signal, "steps")
     line = line_of(program, place)
-    assert found.message == f"the worker was ended by {signal} ({program}.py, line {line})"
+    assert found.message == f"the worker was killed by {signal} ({program}.py, line {line})"
     assert found.message in ended["ended"].said()
     assert any(f"line {line} in as_written" in each for each in found.last_lines)
     if program == "aborts":

@@ -8,7 +8,7 @@ import pytest
 from test_machine_limits import version_1, version_2
 
 from bench.machine.limits import Room
-from bench.session.memory_guard import LATEST, MemoryWatch, full
+from bench.session.memory_guard import LATEST, MemoryGuard, out_of_memory
 
 GIB, MIB = 2**30, 2**20
 
@@ -30,37 +30,37 @@ def holding_1(root: Path, current: int, files: int) -> Path:
 
 
 def test_a_limit_that_is_nearly_reached_is_told_with_what_is_in_use(tmp_path: Path) -> None:
-    room, _ = MemoryWatch(holding(tmp_path, GIB - 10 * MIB)).look()
+    room, _ = MemoryGuard(holding(tmp_path, GIB - 10 * MIB)).check()
     assert room == Room(GIB, GIB - 10 * MIB)
 
 
 def test_files_that_the_kernel_can_drop_are_not_in_use(tmp_path: Path) -> None:
-    assert MemoryWatch(holding(tmp_path / "2", GIB - MIB, files=300 * MIB)).look()[0] is None
-    assert MemoryWatch(holding_1(tmp_path / "1", GIB - MIB, files=300 * MIB)).look()[0] is None
-    room, _ = MemoryWatch(holding_1(tmp_path / "full", GIB, files=MIB)).look()
+    assert MemoryGuard(holding(tmp_path / "2", GIB - MIB, files=300 * MIB)).check()[0] is None
+    assert MemoryGuard(holding_1(tmp_path / "1", GIB - MIB, files=300 * MIB)).check()[0] is None
+    room, _ = MemoryGuard(holding_1(tmp_path / "full", GIB, files=MIB)).check()
     assert room == Room(GIB, GIB - MIB)
 
 
 def test_the_nearer_the_limit_the_sooner_is_the_next_look(tmp_path: Path) -> None:
     waits = []
     for used in (0, 700 * MIB, 900 * MIB, 950 * MIB):
-        waits.append(MemoryWatch(holding(tmp_path / str(used), used)).look()[1])
+        waits.append(MemoryGuard(holding(tmp_path / str(used), used)).check()[1])
     assert waits == sorted(waits, reverse=True)
     assert waits[0] > 2 * waits[2] > 0
-    far = MemoryWatch(holding(tmp_path / "far", 0, limit=str(64 * GIB)))
-    assert far.look() == (None, LATEST)
+    far = MemoryGuard(holding(tmp_path / "far", 0, limit=str(64 * GIB)))
+    assert far.check() == (None, LATEST)
 
 
 @pytest.mark.parametrize("limit", ["max", ""])
 def test_without_a_limit_nothing_is_told(tmp_path: Path, limit: str) -> None:
-    assert MemoryWatch(holding(tmp_path, 10 * GIB, limit=limit)).look() == (None, LATEST)
-    assert MemoryWatch(tmp_path / "empty").look() == (None, LATEST)
+    assert MemoryGuard(holding(tmp_path, 10 * GIB, limit=limit)).check() == (None, LATEST)
+    assert MemoryGuard(tmp_path / "empty").check() == (None, LATEST)
 
 
 def test_the_reason_says_how_full_it_was_and_what_to_do() -> None:
-    failure = full(Room(2 * GIB, 2 * GIB - 64 * MIB), GIB, "steps", ["last"])
+    failure = out_of_memory(Room(2 * GIB, 2 * GIB - 64 * MIB), GIB, "steps", ["last"])
     assert failure.kind == "memory"
-    assert "1.94 of 2.00 GiB in use, 1.00 GiB of it by this worker" in failure.message
+    assert "1.94 of 2.00 GiB in use, 1.00 GiB by this worker" in failure.message
     for part in ("smaller batch", "--memory", "resources.limits.memory"):
         assert part in failure.hint
     assert (failure.phase, failure.last_lines) == ("steps", ["last"])

@@ -157,11 +157,11 @@ def test_values_of_a_parameter_interleave_in_each_loop_and_choose_instead_of_the
     ("vary", "message"),
     [
         ("dtype=float32,float31", "--dtype can't be 'float31'"),
-        ("dtype=float32", "has one value only"),
-        ("dtype=float32,", "has one value only"),
+        ("dtype=float32", "needs at least two values"),
+        ("dtype=float32,", "needs at least two values"),
         ("seed=1,2", "--vary cannot vary seed"),
         ("loop=fit,step", "--vary cannot vary loop"),
-        ("xla=on,off,dtype=float32,float64", "--vary has xla and dtype"),
+        ("xla=on,off,dtype=float32,float64", "--vary names xla and dtype"),
         ("btach=1,2", "btach"),
     ],
 )

@@ -60,7 +60,7 @@ def test_a_range_that_is_none_is_refused_with_how_to_write_one(text: str) -> Non
 
 
 def test_nothing_to_sweep_and_far_too_much_of_it_are_refused() -> None:
-    with pytest.raises(SettingsError, match="nothing to sweep"):
+    with pytest.raises(SettingsError, match="no parameter to sweep"):
         axes_of({"batch": "64"})
     with pytest.raises(SettingsError, match="makes 100 points"):
         axes_of({"batch": "1..10+1", "epochs": "1..10+1"})
@@ -279,7 +279,7 @@ def test_a_value_that_the_program_refuses_between_two_others_leaves_other_values
     assert faked.measured[:3] == [1, 8, 64]
     assert {10, 11, 12} & set(faked.measured)
     assert found.curves[1].crossings[0].value == pytest.approx(11, rel=0.02)
-    assert found.cut_short == "batch=23 can't be: batch must be a multiple of 4"
+    assert found.cut_short == "batch=23 was refused: batch must be a multiple of 4"
 
 
 def test_where_point_after_point_fails_no_more_are_tried(faked: type[Fake], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -311,13 +311,13 @@ def test_points_close_in_on_a_crossing_next_to_0_down_to_a_tenth_of_the_axis(
 def test_larger_points_than_memory_holds_are_not_tried(faked: type[Fake]) -> None:
     found = sweeping("1..4096").run()
     assert max(faked.measured) == 128
-    assert found.cut_short == "memory ended at batch=128 (cuda)"
+    assert found.cut_short == "out of memory at batch=128 (cuda)"
 
 
 def test_of_a_grid_only_what_is_larger_in_all_than_memory_holds_is_not_tried(faked: type[Fake]) -> None:
     sweep = sweeping("50,100,200,400")
     sweep.axes["epochs"] = ["1", "2"]
-    assert sweep.run().cut_short == "memory ended at batch=200, epochs=1 (cuda)"
+    assert sweep.run().cut_short == "out of memory at batch=200, epochs=1 (cuda)"
     assert faked.measured == [50, 50, 100, 100, 200]
 
 
@@ -325,17 +325,17 @@ def test_a_sweep_that_is_cut_short_says_why_with_its_last_point_only(faked: type
     sweep = sweeping("64..256")
     sweep.run()
     saved = files.results(Path("results"))
-    assert {each.sweep.cut_short for each in saved if each.sweep} == {"memory ended at batch=128 (cuda)"}
+    assert {each.sweep.cut_short for each in saved if each.sweep} == {"out of memory at batch=128 (cuda)"}
     assert {each.spec.params["batch"] for each in saved} == {128}
     sweep.cut_short("it was interrupted")
-    assert sweep.read().cut_short == "memory ended at batch=128 (cuda)"
+    assert sweep.read().cut_short == "out of memory at batch=128 (cuda)"
 
 
 def test_where_memory_ends_the_place_of_the_crossing_is_searched_all_the_same(faked: type[Fake]) -> None:
     found = sweeping("1..4096").run()
     assert max(faked.measured) == 128
     assert set(faked.measured) & {9, 10, 11, 12, 13}
-    assert found.cut_short == "memory ended at batch=128 (cuda)"
+    assert found.cut_short == "out of memory at batch=128 (cuda)"
 
 
 def test_values_are_measured_from_the_smallest_up_however_they_are_written() -> None:
@@ -367,7 +367,7 @@ def test_a_sweep_whose_time_is_over_once_all_is_measured_is_not_cut_short(
     faked: type[Fake], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sweep = sweeping("1,2")
-    monkeypatch.setattr("time.monotonic", lambda: sweep.begun + 4000 * (len(faked.measured) == 2))
+    monkeypatch.setattr("time.monotonic", lambda: sweep._start + 4000 * (len(faked.measured) == 2))
     assert sweep.run().cut_short is None
     assert faked.measured == [1, 2]
 

@@ -1,0 +1,91 @@
+"""How a worker ended that did not finish: in words, from its exit status and the end of its stderr."""
+
+from __future__ import annotations
+
+import re
+import signal
+from pathlib import Path
+from typing import Any
+
+from bench.model.result import Failure
+
+LAST_LINES = 20
+
+_WORKER_FOLDER = re.escape(str(Path(__file__).parent.parent / "worker"))
+OURS = re.compile(
+    rf'  File "({_WORKER_FOLDER}|<frozen runpy>|[^"]*\brunpy\.py"|<string>", line 1 in )|Extension modules: '
+)
+"""Lines of Python's fault handler that say nothing about the user's program."""
+
+
+def last_lines(stderr: str) -> list[str]:
+    """Return the last lines of a worker's stderr, without those that are not about the user's program."""
+    lines = stderr.replace("\r", "\n").splitlines()
+    return [line[-500:] for line in lines if line.strip() and not OURS.match(line)][-LAST_LINES:]
+
+
+def hung(seconds: float, phase: str, stderr: str, file: str | None) -> Failure:
+    """Return the failure of a worker that was silent for too long and was ended.
+
+    Args:
+        seconds: How long it was silent.
+        phase: What it was doing.
+        stderr: The end of its stderr.
+        file: The user's file, if it ran one.
+    """
+    return Failure(
+        kind="hung",
+        message=f"the worker was silent for {seconds:g} s{_user_line(stderr, file)} and was ended",
+        hint="If this phase may take that long, raise the limit, for example with --worker-timeout 10m.",
+        phase=phase,
+        last_lines=last_lines(stderr),
+    )
+
+
+def closed_its_output(phase: str, stderr: str) -> Failure:
+    """Return the failure of a worker that still runs but closed its connection to devbench."""
+    return Failure(
+        kind="crashed",
+        message="the worker still runs, but it closed its connection to devbench",
+        hint="Close only the file descriptors that the program opened.",
+        phase=phase,
+        last_lines=last_lines(stderr),
+    )
+
+
+def exited(code: int, phase: str, stderr: str, file: str | None) -> Failure:
+    """Return the failure of a worker that exited before it was done.
+
+    Args:
+        code: Its exit code; the negative number of a signal that killed it.
+        phase: What it was doing.
+        stderr: The end of its stderr.
+        file: The user's file, if it ran one.
+    """
+    name = None
+    if code < 0:
+        try:
+            name = signal.Signals(-code).name
+        except ValueError:
+            name = f"signal {-code}"
+    kind: Any = "killed" if name in ("SIGKILL", "SIGTERM") else "crashed"
+    hint = "Its last lines are below. Check whether the program also crashes without devbench."
+    if name == "SIGKILL":
+        hint = "If nobody killed it, it ran out of memory: use a smaller batch, or look for 'oom' in the kernel's log."
+    how = f"was killed by {name}" if name else f"ended with exit code {code}"
+    return Failure(
+        kind=kind,
+        message=f"the worker {how}{_user_line(stderr, file)}",
+        hint=hint,
+        exit_code=code if code >= 0 else None,
+        signal=name,
+        phase=phase,
+        last_lines=last_lines(stderr),
+    )
+
+
+def _user_line(stderr: str, file: str | None) -> str:
+    """Return where in the user's file a worker ended, in parentheses, if Python's fault handler wrote it."""
+    stack = stderr.rpartition("(most recent call first)")[2]
+    match = re.search(rf'File "{re.escape(file or "")}", (line \d+) in ', stack)
+    return f" ({Path(file or '').name}, {match.group(1)})" if match else ""
