@@ -4,7 +4,7 @@
 # twice: .made the bare environment, .run the package with what it needs, .dev the tools of the developers.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-cluster check docs format schema dashboards lock images sbom chart bench clean
+.PHONY: help demo test test-all test-cluster check docs format schema dashboards lock images sbom chart bench clean $(VENV2) $(XPROF)
 
 VENV := .venv
 # The second TensorFlow: 2.10 with the DirectML plugin, which exists for Python 3.10 on x86-64 only.
@@ -30,13 +30,11 @@ PIP := -m pip --quiet --disable-pip-version-check --no-input install
 LOCKED := $(PIP) --only-binary :all: --require-hashes
 PACKAGE := $(PIP) --no-deps --no-build-isolation --editable .
 PYTEST := -m pytest --durations=25 --durations-min=5 $(if $(STRICT),--strict-skips)
-# The few that assert how long something takes as against something else have the machine to themselves. All else shares
-# it, what takes longest first: images, then what measures; many short ones fill the end.
-QUIET := $(PYTEST) tests/integration -m quiet
+PARALLEL := -n logical --maxprocesses 4 --dist loadgroup --no-loadscope-reorder
+# Folders of tests. Those that take longest come first, so that many short tests fill the end.
 FIRST := tests/images tests/integration
-REST := $(filter-out $(FIRST) tests/cluster,$(patsubst %/,%,$(dir $(wildcard tests/*/test_*.py))))
-SHARED := $(PYTEST) $(FIRST) $(sort $(REST)) -n logical --maxprocesses 4 --dist loadgroup --no-loadscope-reorder
-# The chart's tests; CI, whose time is short, names those that need no cluster.
+REST := $(sort $(filter-out $(FIRST) tests/cluster,$(patsubst %/,%,$(dir $(wildcard tests/*/test_*.py)))))
+# The tests of the chart. CI names those that need no cluster.
 CLUSTER := tests/cluster
 # Programs of benchmarks/, with what follows their name behind a slash; several hours altogether.
 BENCHMARKS := startup images inside observer scrape noise verdicts projection projection/apart scale hub chart
@@ -50,20 +48,29 @@ help: ## show this list
 demo: $(VENV)/.run ## measure the article's CIFAR-10 training on this machine's CPU
 	$(VENV)/bin/devbench run cifar --backend cpu
 
-# All parts run whatever becomes of the first.
-test: $(VENV)/.dev ## run every test that this machine can run (STRICT=1: a skip that it could avoid fails)
-	@python=$$($(FIND2)); [ -z "$$python" ] || $(MAKE) --no-print-directory $(VENV2)/.dev PYTHON310="$$python"
-	@[ "$$(uname -sm)" != "Linux x86_64" ] || $(MAKE) --no-print-directory $(XPROF)/.made
+test: $(VENV)/.dev $(VENV2) ## run all unit tests, and what proves that each real part works (12 minutes at most)
 	@failed=0; \
 	if [ -f $(VENV2)/.dev ]; then \
-		echo "# With TensorFlow 2.10 and the DirectML plugin: all tests but those marked once."; \
-		$(VENV2)/bin/python $(SHARED) -m "not once and not quiet" || failed=1; \
-	else \
-		echo "# No Python 3.10 on x86-64 Linux found, so no tests with TensorFlow 2.10. One way: pyenv install 3.10"; \
+		echo "# TensorFlow 2.10 with the DirectML plugin: essential tests"; \
+		$(VENV2)/bin/python $(PYTEST) tests/integration $(PARALLEL) -m "essential and not once" || failed=1; \
 	fi; \
-	echo "# With TensorFlow 2.21: all tests."; \
-	$(VENV)/bin/python $(QUIET) || failed=1; \
-	$(VENV)/bin/python $(SHARED) -m "not quiet" || failed=1; \
+	echo "# TensorFlow 2.21: essential tests"; \
+	$(VENV)/bin/python $(PYTEST) tests/integration $(REST) $(PARALLEL) -m "essential and not variant" || failed=1; \
+	echo "# Left out, in number of tests per file:"; \
+	$(VENV)/bin/python -m pytest $(FIRST) $(REST) $(CLUSTER) --collect-only -qq -m "variant or not essential"; \
+	echo "# make test-all runs everything, in about an hour."; \
+	exit $$failed
+
+# All parts run even if one fails. Tests marked `quiet` run by themselves.
+test-all: $(VENV)/.dev $(VENV2) $(XPROF) ## run every test that this machine can run (STRICT=1: avoidable skips fail)
+	@failed=0; \
+	if [ -f $(VENV2)/.dev ]; then \
+		echo "# TensorFlow 2.10 with the DirectML plugin: all tests except those marked once"; \
+		$(VENV2)/bin/python $(PYTEST) $(FIRST) $(REST) $(PARALLEL) -m "not once and not quiet" || failed=1; \
+	fi; \
+	echo "# TensorFlow 2.21: all tests"; \
+	$(VENV)/bin/python $(PYTEST) tests/integration -m quiet || failed=1; \
+	$(VENV)/bin/python $(PYTEST) $(FIRST) $(REST) $(PARALLEL) -m "not quiet" || failed=1; \
 	$(VENV)/bin/python $(PYTEST) $(CLUSTER) || failed=1; \
 	exit $$failed
 
@@ -148,7 +155,15 @@ $(VENV)/.dev: images/hub.lock images/dev.lock $(VENV)/.run
 	$(VENV)/bin/python $(LOCKED) -r images/hub.lock -r images/dev.lock
 	@touch $@
 
-# PYTHON310 is given by `make test`, which looks for it.
+# The environments that only some machines can have.
+$(VENV2):
+	@python=$$($(FIND2)); if [ -n "$$python" ]; then $(MAKE) --no-print-directory $@/.dev PYTHON310="$$python"; else \
+		echo "# No Python 3.10 on x86-64 Linux: tests with TensorFlow 2.10 are left out. One way: pyenv install 3.10"; fi
+
+$(XPROF):
+	@[ "$$(uname -sm)" != "Linux x86_64" ] || $(MAKE) --no-print-directory $@/.made
+
+# PYTHON310 is given by the rule above, which looks for it.
 $(VENV2)/.made:
 	@echo "# making $(@D) with $(PYTHON310)"
 	@"$(PYTHON310)" -m venv --clear $(@D)

@@ -107,9 +107,9 @@ def explain(
         try:
             explanation = study.run(what_ifs)
         except Interrupted as error:
-            if study.found is not None:
-                record.save_explanation(study.found)
-            raise Interrupted(error.signum, study.results, study.found) from None
+            if study.explanation is not None:
+                record.save_explanation(study.explanation)
+            raise Interrupted(error.signum, study.results, study.explanation) from None
         record.save_explanation(explanation)
     return explanation
 

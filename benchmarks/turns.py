@@ -11,7 +11,7 @@ from typing import Any
 
 import psutil
 
-from bench import registry
+from bench import backends
 from bench.config.settings import load
 from bench.model.spec import Spec
 from bench.session.worker_sample import WorkerSample
@@ -60,7 +60,7 @@ def started(
     spec: Spec, trial: int = 0, tell: Callable[[str, str], None] = lambda phase, note: None, **given: Any
 ) -> WorkerSample:
     """A worker of this spec that was just started; `given` is as for `WorkerSample`."""
-    environment = registry.backend(spec.backend).environment(spec)
+    environment = backends.load(spec.backend).environment(spec)
     return WorkerSample(spec, trial, environment, 300.0, tell, **given)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import signal
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
@@ -12,23 +12,17 @@ import typer
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from bench import errors
+from bench import errors, whatif
 from bench.cli.app import COMMANDS, app
 from bench.config import hub_settings, settings
 from bench.config.hub_settings import HubSettings
 from bench.config.settings import RunSettings
 from bench.publish.prometheus.counters import INFO
 from bench.publish.prometheus.metrics import METRICS, Declared
+from docs.result_fields import result_fields
+from docs.tables import NONE, table
 
 ROOT = Path(__file__).resolve().parent.parent
-NONE = "–"
-
-
-def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a Markdown table. Pipes in cells are escaped."""
-    cells = [head, *([cell.replace("|", r"\|") for cell in row] for row in rows)]
-    first, *others = ("| " + " | ".join(row) + " |" for row in cells)
-    return "\n".join([first, "|" + "---|" * len(head), *others]) + "\n"
 
 
 def commands() -> str:
@@ -70,6 +64,12 @@ def metrics_table() -> str:
     return table(("metric", "type", "unit", "labels", "meaning"), rows)
 
 
+def what_ifs() -> str:
+    """Return every what-if: how to apply it, what it does, and the cause of lost time that it removes."""
+    rows = ((f"`{name}`", _apply(name), _what_it_does(name)) for name in whatif.names())
+    return table(("what-if", "apply it with", "what it does"), rows)
+
+
 def floors() -> str:
     """Return the floors of the import contract in `pyproject.toml`, from top to bottom."""
     project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
@@ -86,6 +86,8 @@ PARTS: dict[str, Callable[[], str]] = {
     "hub-settings": hub_settings_table,
     "exit-codes": exit_codes,
     "metrics": metrics_table,
+    "what-ifs": what_ifs,
+    "result-fields": result_fields,
     "floors": floors,
 }
 
@@ -139,6 +141,17 @@ def _meaning(field: FieldInfo) -> str:
     choices = get_args(field.annotation) if get_origin(field.annotation) is Literal else ()
     allowed = ", ".join(f"`{each}`" for each in choices)
     return (field.description or "") + (f" One of {allowed}." if allowed else "")
+
+
+def _apply(name: str) -> str:
+    if name in whatif.program_changes():
+        return f"`--change {name}`"
+    return f"`--{name}`" if name in RunSettings.model_fields else f"`--param {name}=…`"
+
+
+def _what_it_does(name: str) -> str:
+    """Return the summary of the what-if's file, without the name that it starts with."""
+    return (whatif.load(name).__doc__ or "").partition("\n")[0].partition(": ")[2]
 
 
 def _errors(base: type[errors.DevbenchError]) -> Iterator[type[errors.DevbenchError]]:

@@ -356,12 +356,17 @@ def pytest_configure() -> None:
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist's own, which reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Refuse a capability that the table lacks, since a misspelt one would never skip, or always; keep files whole."""
+    """Refuse capabilities that the table lacks, keep files in one process, and count all unit tests as essential.
+
+    A test with a misspelt capability would never be skipped, or always.
+    """
     for item in items:
         for name in _needed(item):
             if name not in CAPABILITIES:
                 raise pytest.UsageError(f"{item.nodeid} needs '{name}', which is none of {', '.join(CAPABILITIES)}")
         item.add_marker(pytest.mark.xdist_group(_together(item)))
+        if item.path.parent.name == "unit":
+            item.add_marker(pytest.mark.essential)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

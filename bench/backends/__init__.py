@@ -1,22 +1,115 @@
-"""Backends: where a workload runs. One module each; the files present are the backends there are.
+"""Backends: the ways to reach a device. Each backend is one module in this folder.
 
-A backend module holds
+A backend module defines:
 
-    NAME, DESCRIPTION, EXTRA (package extra), IMAGE (container image), PLATFORMS (where it can be)
-    environment(spec) -> dict[str, str]   variables that a worker needs before TensorFlow is imported
-    require() -> None                     raises DeviceAbsent with cause and fix; quick, without TensorFlow
-    configure(tf) -> str                  in the worker: chooses the device, hides the others, returns its
-                                          name such as "/device:GPU:0"; raises DeviceAbsent
-    slow_start(tf) -> str                 in the worker, before it is configured: why its first start may take
-                                          many minutes; empty where it does not
-    describe(tf) -> dict[str, Any]        in the worker: what device it is, with versions of what drives it
-    checks() -> Iterator[Check]           doctor's checks, without TensorFlow in this process
+    NAME            its name on the command line; equal to the file's name
+    DESCRIPTION     one line for `devbench list`
+    PLATFORMS       where it runs, for `devbench list`
+    EXTRA           the package extra that installs what it needs
+    IMAGE           the container image that contains it
+    CAPABILITIES    what the rest of devbench may expect of it: a `Capabilities`
 
-Importing a backend module imports no TensorFlow.
+    environment(spec) -> dict[str, str]
+        Return the environment variables that a worker needs before it imports TensorFlow.
+    require() -> None
+        Raise `DeviceAbsent`, with cause and fix, if a run cannot start. Quick, and without TensorFlow.
+    checks() -> Iterator[Check]
+        Yield the checks of `devbench doctor`, without importing TensorFlow. The first one is about the packages.
+
+and, for the worker, which has imported TensorFlow but has not used it yet:
+
+    slow_start(tf) -> str
+        Return why the first start may take many minutes, or "" if it does not.
+    configure(tf) -> str
+        Select the device, hide all others and return its name, such as "/device:GPU:0". Raise `DeviceAbsent` if it is
+        not there.
+    describe(tf) -> dict[str, Any]
+        Return the device's name and the versions of its drivers, as JSON values.
+
+Importing a backend module is cheap and does not import TensorFlow. Code outside this folder never compares a backend's
+name. It asks for `capabilities(name)`.
 """
 
 from __future__ import annotations
 
-from bench.model.check import Check, Status
+import importlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from types import ModuleType
 
-__all__ = ["Check", "Status"]
+from bench.errors import UnknownName
+from bench.machine.gpu import OpenSampler
+
+
+@dataclass(frozen=True)
+class Capabilities:
+    """What the rest of devbench may expect of a backend. The defaults describe a GPU of which nothing else is known.
+
+    Attributes:
+        gpu: the device is an accelerator, not the host's CPU.
+        reference: the backend that the others are compared with. Exactly one backend is the reference.
+        parallel_start: several workers may set up at the same time. False if a worker measures which kernels are
+            fastest while it starts, which others would disturb.
+        telemetry: opens a sampler of the GPU's clocks, power and memory; None if there is nothing to sample.
+        tf32: TensorFlow can compute float32 products in TF32 (`--tf32`).
+        tensor_cores: matrix products run on units that work best with sides that are multiples of 8.
+        onednn: oneDNN's kernels can be switched on and off (`--onednn`).
+        dtypes: dtype policies narrower than float32 that an explanation tries.
+        peaks: parameters of the workload `peaks` with which it keeps the device busy.
+        hide: environment variables that hide this backend's devices from TensorFlow.
+    """
+
+    gpu: bool = True
+    reference: bool = False
+    parallel_start: bool = False
+    telemetry: OpenSampler | None = None
+    tf32: bool = False
+    tensor_cores: bool = False
+    onednn: bool = False
+    dtypes: tuple[str, ...] = ("mixed_float16", "mixed_bfloat16")
+    peaks: Mapping[str, str] = field(default_factory=lambda: {"n": "8192", "memory_bytes": str(2**30)})
+    hide: Mapping[str, str] = field(default_factory=dict)
+
+
+@cache
+def names() -> tuple[str, ...]:
+    """Return the names of all backends of this installation, sorted."""
+    return tuple(sorted(file.stem for file in Path(__file__).parent.glob("*.py") if not file.stem.startswith("_")))
+
+
+def load(name: str) -> ModuleType:
+    """Import a backend.
+
+    Raises:
+        UnknownName: there is no backend of that name.
+    """
+    if name not in names():
+        raise UnknownName("backend", name, names())
+    return importlib.import_module(f"bench.backends.{name}")
+
+
+@cache
+def capabilities(name: str) -> Capabilities:
+    """Return a backend's capabilities.
+
+    A result may come from a backend that this installation does not have, such as one that a newer devbench sent to a
+    hub. It counts as a GPU of which nothing else is known.
+    """
+    if name not in names():
+        return Capabilities()
+    declared: Capabilities = load(name).CAPABILITIES
+    return declared
+
+
+@cache
+def reference() -> str:
+    """Return the name of the backend that the others are compared with."""
+    return next(name for name in names() if capabilities(name).reference)
+
+
+def hidden(visible: str | None = None) -> dict[str, str]:
+    """Return the environment variables that hide the devices of every backend but `visible`."""
+    others = (capabilities(name) for name in names() if name != visible)
+    return {variable: value for other in others for variable, value in other.hide.items()}

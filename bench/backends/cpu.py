@@ -11,6 +11,7 @@ import platform
 from collections.abc import Iterator
 from typing import Any
 
+from bench.backends import Capabilities, hidden
 from bench.backends._shared import common_environment, require_tensorflow, tensorflow_check
 from bench.machine import system
 from bench.model.check import Check, guarded
@@ -21,11 +22,14 @@ DESCRIPTION = "the CPU, with every accelerator hidden"
 EXTRA = "cpu"
 IMAGE = "devbench:cpu"
 PLATFORMS = "Linux (x86-64, arm64), Windows (x86-64) and macOS (arm64)"
+CAPABILITIES = Capabilities(
+    gpu=False, reference=True, parallel_start=True, onednn=True, dtypes=("mixed_bfloat16",), peaks={}
+)
 
 
 def environment(spec: Spec) -> dict[str, str]:
     """Variables that a worker needs before it imports TensorFlow."""
-    return {**common_environment(spec), "CUDA_VISIBLE_DEVICES": "-1", "DML_VISIBLE_DEVICES": "-1"}
+    return {**common_environment(spec), **hidden()}
 
 
 def require() -> None:

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
+from bench.backends import Capabilities, _nvml, hidden
 from bench.backends import _cuda_checks as look
 from bench.backends._probe import cuda
 from bench.backends._shared import common_environment, refuse
@@ -24,14 +25,17 @@ DESCRIPTION = "an NVIDIA GPU, by CUDA"
 EXTRA = look.EXTRA
 IMAGE = "devbench:cuda"
 PLATFORMS = "Linux x86-64 and WSL2, with an NVIDIA driver of 525.60.13 or newer"
+CAPABILITIES = Capabilities(
+    telemetry=_nvml.open_sampler, tf32=True, tensor_cores=True, hide={"CUDA_VISIBLE_DEVICES": "-1"}
+)
 
 
 def environment(spec: Spec) -> dict[str, str]:
     """Variables that a worker needs before it imports TensorFlow; which GPU and which cache stays the user's choice."""
     variables = {
         **common_environment(spec),
+        **hidden(NAME),
         "TF_FORCE_GPU_ALLOW_GROWTH": "true",
-        "DML_VISIBLE_DEVICES": "-1",
         # CUDA's own order puts the fastest first, NVML and nvidia-smi go by the bus: one number must mean one GPU.
         "CUDA_DEVICE_ORDER": os.environ.get("CUDA_DEVICE_ORDER", "PCI_BUS_ID"),
     }

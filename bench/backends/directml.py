@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from bench.backends import Capabilities, hidden
 from bench.backends._probe import ask
 from bench.backends._shared import common_environment, files_named, install, library_folders, refuse
 from bench.errors import DeviceAbsent
@@ -25,6 +26,7 @@ DESCRIPTION = "a DirectX 12 GPU of any maker, by Microsoft's DirectML plug-in (p
 EXTRA = "directml"
 IMAGE = "devbench:directml"
 PLATFORMS = "Windows and WSL2, Python 3.10"
+CAPABILITIES = Capabilities(hide={"DML_VISIBLE_DEVICES": "-1"})
 
 PLUGIN = "tensorflow-directml-plugin"
 INSTALL = install(EXTRA) if system.image() else f"with Python 3.10: {install(EXTRA)}"
@@ -36,7 +38,7 @@ _SECONDS = 8.0
 def environment(spec: Spec) -> dict[str, str]:
     """Variables that a worker needs before it imports TensorFlow; DML_VISIBLE_DEVICES stays as it is."""
     # A CUDA device would have the type GPU as well and must not pass for this one.
-    return {**common_environment(spec), "CUDA_VISIBLE_DEVICES": "-1"}
+    return {**common_environment(spec), **hidden(NAME)}
 
 
 def require() -> None:

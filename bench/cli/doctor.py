@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import typer
 
-from bench import registry
+from bench import backends
 from bench.cli.command import build, print_json
 from bench.cli.options import with_settings
 from bench.config.settings import RunSettings
@@ -49,7 +49,7 @@ def exit_code(found: dict[str, list[Check]], asked: tuple[str, ...]) -> int:
     for name in asked:
         if name in failed:
             try:
-                registry.backend(name).require()
+                backends.load(name).require()
             except DeviceAbsent as error:
                 return error.exit_code
             except DevbenchError:
@@ -60,7 +60,7 @@ def exit_code(found: dict[str, list[Check]], asked: tuple[str, ...]) -> int:
 def _parts(settings: RunSettings, asked: tuple[str, ...]) -> Iterator[tuple[str, Iterator[Check]]]:
     from bench.machine.checks import checks
 
-    modules = {name: registry.backend(name) for name in asked or registry.backend_names()}
+    modules = {name: backends.load(name) for name in asked or backends.names()}
     yield MACHINE, checks(settings.output, settings.data_dir)
     for name, module in modules.items():
         yield name, (module.checks() if asked else _spared(module.checks()))

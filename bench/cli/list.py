@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from bench import registry
+from bench import backends, registry
 from bench.cli.command import build, json_asked, print_json
 from bench.model.spec import LOOPS
 from bench.registry.params import allowed
@@ -36,7 +36,7 @@ def show(
         return
     found = {
         "workloads": [workload(name) for name in registry.names()],
-        "backends": [backend(name) for name in registry.backend_names()],
+        "backends": [backend(name) for name in backends.names()],
     }
     if json:
         print_json(found)
@@ -81,7 +81,7 @@ def params(name: str) -> dict[str, dict[str, Any]]:
 
 def backend(name: str) -> dict[str, Any]:
     """What `list --json` says of a backend. The first of a backend's checks is that of its packages."""
-    module = registry.backend(name)
+    module = backends.load(name)
     packages = next(iter(module.checks()))
     return {
         "name": name,

@@ -26,7 +26,7 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
-from bench import whatif
+from bench import backends, whatif
 from bench.config import settings_errors, syntax
 from bench.errors import SettingsError, nearest
 from bench.machine import system
@@ -35,9 +35,6 @@ from bench.model.spec import Execution, Loop
 PREFIX = "DEVBENCH_"
 FILE = Path("devbench.toml")
 FILE_VARIABLE = PREFIX + "CONFIG"
-
-BACKENDS = Path(__file__).parent.parent / "backends"
-"""Where each has its module; an image is one of ours for a backend if its tag is the name of one."""
 
 MOUNT = Path("/results")
 """Where a container of ours puts results if something is mounted there."""
@@ -294,7 +291,7 @@ class _Image(PydanticBaseSettingsSource):
             return {}
         output = {"output": MOUNT} if os.path.ismount(MOUNT) else {}
         backend = image.rpartition(":")[2]
-        return {"backend": backend, **output} if (BACKENDS / f"{backend}.py").is_file() else output
+        return {"backend": backend, **output} if backend in backends.names() else output
 
 
 class _File(TomlConfigSettingsSource):

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from bench.machine.environment import load
-from bench.machine.gpu import GpuReadings, GpuSampler, open_sampler
+from bench.machine.gpu import GpuReadings, OpenSampler, Sampler
 from bench.machine.limits import Throttling, throttling
 from bench.machine.system import ROOT, read
 from bench.model.result import Telemetry
@@ -50,17 +50,19 @@ class Meter:
 
     Args:
         pid: the worker's process.
-        backend: "cuda" also samples the GPU.
+        open_gpu: opens a sampler of the worker's GPU; None if no GPU is to be sampled.
         load_before: the load average before the worker was started, if it was read then.
         root: the folder that stands for `/`.
     """
 
-    def __init__(self, pid: int, backend: str, *, load_before: float | None = None, root: Path = ROOT) -> None:
+    def __init__(
+        self, pid: int, open_gpu: OpenSampler | None = None, *, load_before: float | None = None, root: Path = ROOT
+    ) -> None:
         self._pid = pid
-        self._backend = backend
+        self._open_gpu = open_gpu
         self._root = root
         self._load = load() if load_before is None else load_before
-        self._gpu: GpuSampler | None = None
+        self._gpu: Sampler | None = None
         self._from: _Counters | None = None
         self._zones: dict[Path, int] = {}
         self._peak: int | None = None
@@ -80,8 +82,8 @@ class Meter:
         self._zones = rapl_zones(self._root)
         if self._gpu is not None:
             self._gpu.close()
-        if self._backend == "cuda":
-            self._gpu = open_sampler(worker_environment(self._pid))
+        if self._open_gpu is not None:
+            self._gpu = self._open_gpu(worker_environment(self._pid))
         self.resume()
 
     def pause(self) -> None:

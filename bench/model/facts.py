@@ -33,7 +33,7 @@ class IteratorEnd(Record):
 class Products(Record):
     """Matrix products and convolutions in the graph of a step."""
 
-    count: int
+    count: int = Field(description="number of them")
     odd: int = Field(description="those with a side that does not fill a tensor core's tile")
     examples: dict[str, list[int]] = Field(description="name of the operation: its sides that do not, of the first few")
 
@@ -42,7 +42,7 @@ class FitCall(Record):
     """The program's own call of `fit`."""
 
     callbacks: list[str] = Field(description="class names")
-    verbose: int | str
+    verbose: int | str = Field(description="its argument of that name")
     metrics: bool = Field(description="whether the model was compiled with metrics")
 
     @property
@@ -68,14 +68,14 @@ class PipelineStage(Record):
 class HostReads(Record):
     """Numbers that Python reads back from tensors."""
 
-    per_step: float
+    per_step: float = Field(description="reads per step")
     lines: list[int] = Field(description="lines of the program's file that read most")
 
 
 class EagerOperations(Record):
     """Operations that run one by one from Python, not in a graph."""
 
-    per_step: float
+    per_step: float = Field(description="operations per step")
     lines: list[int] = Field(description="lines of the program's file that run most")
     operations: list[str] = Field(description="types, the most frequent first")
 
@@ -83,7 +83,7 @@ class EagerOperations(Record):
 class GraphOperations(Record):
     """Operations of one kind in the graphs that were traced."""
 
-    operations: int
+    operations: int = Field(description="number of them")
     lines: list[int] = Field(description="lines of the program's file that made most of them")
 
 
@@ -96,10 +96,10 @@ class Float64(GraphOperations):
 class Retraced(Record):
     """A Python function that TensorFlow traced into graphs more than a few times."""
 
-    function: str
-    file: str
-    line: int
-    count: int
+    function: str = Field(description="its name")
+    file: str = Field(description="its file")
+    line: int = Field(description="its first line")
+    count: int = Field(description="how often it was traced")
 
 
 class Facts(Record):

@@ -35,12 +35,12 @@ Number = Annotated[
 
 
 class Interval(Record):
-    """An estimate with its two-sided confidence interval; low and high are none when n is 1."""
+    """An estimate with its two-sided confidence interval."""
 
-    value: float
-    low: float | None = None
-    high: float | None = None
-    confidence: float = 0.95
+    value: float = Field(description="the estimate")
+    low: float | None = Field(None, description="lower bound; null if there is one unit only")
+    high: float | None = Field(None, description="upper bound; null if there is one unit only")
+    confidence: float = Field(0.95, description="level of the interval, from 0 to 1")
     n: int = Field(1, description="number of units (processes or trials) behind it")
 
     @property
@@ -52,12 +52,12 @@ class Interval(Record):
 
 
 class Block(Record):
-    """Steps timed together, ended by a synchronisation."""
+    """Steps timed together, ended by a synchronization."""
 
-    seconds: float = Field(description="wall time of the whole block, synchronisation included")
-    steps: int = Field(ge=1)
-    cpu_seconds: float = Field(description="CPU time that the worker's process used in it")
-    position: int = Field(-1, description="position in the trial's order of turns; -1 while warming up")
+    seconds: float = Field(description="wall time of the whole block, including the synchronization")
+    steps: int = Field(ge=1, description="number of steps")
+    cpu_seconds: float = Field(description="CPU time of the worker's process")
+    position: int = Field(-1, description="position in the trial's order of blocks; -1 during warm-up")
 
     @property
     def step_seconds(self) -> float:
@@ -66,66 +66,72 @@ class Block(Record):
 
 
 class Series(Record):
-    """Blocks of one kind of work. Loops have one, named `step`; `transfer` has one a size and direction."""
+    """Blocks of one kind of work. Loops have one series, `step`; `transfer` has one per size and direction."""
 
-    name: str = "step"
-    warmup: list[Block] = Field(default_factory=list)
-    blocks: list[Block] = Field(default_factory=list)
-    settled: bool = Field(True, description="whether the end of warm-up was seen")
-    bytes: int | None = Field(None, description="bytes that one step moves, where that is its purpose")
-    floor: str | None = Field(None, description="the series whose time is subtracted from this one's")
+    name: str = Field("step", description="name of the work")
+    warmup: list[Block] = Field(default_factory=list, description="blocks before the steady state")
+    blocks: list[Block] = Field(default_factory=list, description="blocks of the steady state")
+    settled: bool = Field(True, description="whether the end of the warm-up was seen")
+    bytes: int | None = Field(None, description="bytes that one step moves, if that is its purpose")
+    floor: str | None = Field(None, description="series whose time is subtracted from this one")
 
 
 class Telemetry(Record):
-    """Counters over the steady window of one process only."""
+    """Counters over the steady state of one process."""
 
-    wall_seconds: float
-    cpu_seconds: float | None = Field(None, description="CPU time of the worker, all threads")
-    peak_rss_bytes: int | None = None
-    load_before: float | None = Field(None, description="1-minute load average before the worker started")
-    throttled_seconds: float | None = Field(None, description="time the cgroup was held back by its CPU quota")
-    throttled_periods: int | None = None
-    stolen_seconds: float | None = Field(None, description="CPU time the hypervisor gave to others, all CPUs")
-    package_joules: float | None = Field(None, description="CPU packages' energy (RAPL)")
-    gpu_utilization_ratio: float | None = None
-    gpu_memory_bytes: int | None = None
-    gpu_power_watts: float | None = None
-    gpu_joules: float | None = Field(None, description="from the GPU's energy counter")
-    gpu_sm_clock_hz: float | None = None
-    gpu_sm_clock_spread: float | None = Field(None, description="(max - min) / mean of the SM clock")
-    gpu_temperature_celsius: float | None = None
-    gpu_temperature_rise_celsius: float | None = Field(None, description="the last temperature less the first")
-    gpu_throttle_reasons: list[str] = Field(default_factory=list)
+    wall_seconds: float = Field(description="length of the steady state")
+    cpu_seconds: float | None = Field(None, description="CPU time of the worker, all threads and child processes")
+    peak_rss_bytes: int | None = Field(None, description="highest memory use in the lifetime of the worker")
+    load_before: float | None = Field(None, description="1-minute load average before the run")
+    throttled_seconds: float | None = Field(None, description="throttled time, summed over CPUs")
+    throttled_periods: int | None = Field(None, description="throttled periods of the CPU quota")
+    stolen_seconds: float | None = Field(None, description="stolen time, summed over CPUs")
+    package_joules: float | None = Field(None, description="energy of the CPU packages (RAPL), all processes")
+    gpu_utilization_ratio: float | None = Field(
+        None, description="mean share of time in which the GPU was busy, from 0 to 1"
+    )
+    gpu_memory_bytes: int | None = Field(None, description="highest GPU memory use")
+    gpu_power_watts: float | None = Field(None, description="mean power of the GPU")
+    gpu_joules: float | None = Field(None, description="energy from the GPU's own counter")
+    gpu_sm_clock_hz: float | None = Field(None, description="mean clock of the GPU's processors")
+    gpu_sm_clock_spread: float | None = Field(None, description="(highest - lowest) / mean of that clock")
+    gpu_temperature_celsius: float | None = Field(None, description="highest temperature of the GPU")
+    gpu_temperature_rise_celsius: float | None = Field(
+        None, description="temperature at the end minus temperature at the start"
+    )
+    gpu_throttle_reasons: list[str] = Field(
+        default_factory=list, description="why the GPU lowered its clock, as NVML names it"
+    )
 
 
 class Operation(Record):
     """One operation of a partitioned graph."""
 
-    name: str
-    op: str
-    device: str
+    name: str = Field(description="its name in the graph")
+    op: str = Field(description="its type")
+    device: str = Field(description="the device that it ran on")
 
 
 class Placement(Record):
-    """Where the operations of one step ran, read after the timed part."""
+    """The placement check: where the operations of one step ran, read after the timed blocks."""
 
-    requested_device: str = Field(description="device that was asked for, such as CPU:0")
+    requested_device: str = Field(description="device asked for, such as CPU:0")
     method: str = Field(
-        description="how it was proven: partition graphs, eager graphs, session metadata, device of the output"
+        description="source: partition graphs, eager graphs, session metadata, or the device of the output"
     )
-    verified: bool = Field(description="false when there was no evidence or an operation ran elsewhere")
-    on_device: int = Field(description="operations on the asked device")
+    verified: bool = Field(description="false if there was no evidence or an operation ran elsewhere")
+    on_device: int = Field(description="operations on the device asked for")
     host_by_design: dict[str, int] = Field(
-        default_factory=dict, description="operation type: count, on the host where they belong"
+        default_factory=dict, description="operations on the host where they belong: type to count"
     )
-    misplaced: list[Operation] = Field(default_factory=list)
-    xla_clusters: int = 0
-    devices: dict[str, int] = Field(default_factory=dict, description="operations by device")
-    reason: str | None = Field(None, description="why it is not proven")
+    misplaced: list[Operation] = Field(default_factory=list, description="operations on another device")
+    xla_clusters: int = Field(0, description="clusters that XLA compiled")
+    devices: dict[str, int] = Field(default_factory=dict, description="device to number of operations")
+    reason: str | None = Field(None, description="why it is not verified")
 
 
 class Failure(Record):
-    """How a worker ended that did not finish."""
+    """How a worker failed."""
 
     kind: Literal[
         "error",
@@ -140,96 +146,98 @@ class Failure(Record):
         "interrupted",
         "placement",
         "same-answer",
-    ]
-    message: str
-    hint: str = ""
-    exit_code: int | None = None
-    signal: str | None = None
-    phase: str | None = Field(None, description="what it was doing")
-    last_lines: list[str] = Field(default_factory=list, description="the end of what it wrote to stderr")
+    ] = Field(description="cause; the reference explains each")
+    message: str = Field(description="what happened, to what")
+    hint: str = Field("", description="what to do about it")
+    exit_code: int | None = Field(None, description="exit code of the process")
+    signal: str | None = Field(None, description="name of the signal that ended the process")
+    phase: str | None = Field(None, description="what the worker was doing")
+    last_lines: list[str] = Field(default_factory=list, description="the end of its stderr")
 
 
 class FullTraining(Record):
-    """What a whole training really took (`--full`)."""
+    """What a whole training took (`--full`)."""
 
-    build_and_fit_seconds: float = Field(description="build and fit, as the article timed it")
-    total_seconds: float = Field(description="from the interpreter's start to the end of training")
-    steps: int
+    build_and_fit_seconds: float = Field(description="build and fit, as most articles time it")
+    total_seconds: float = Field(description="from the start of the interpreter to the end of the training")
+    steps: int = Field(description="number of steps")
     epoch_ends: list[float] = Field(
         default_factory=list,
-        description="of each epoch: seconds between its last step and the next one's first, or the program's end",
+        description="for each epoch, seconds from its last step to the next epoch's first step or the program's end",
     )
     metrics: dict[str, Number] = Field(default_factory=dict, description="loss, accuracy and so on at the end")
 
 
 class OperationTime(Record):
-    """Operations of one kind in a profile, on all threads or streams together."""
+    """Operations of one kind in a profile, summed over threads or streams."""
 
-    name: str
-    seconds: float = Field(description="of a step")
-    calls: float = Field(description="a step")
+    name: str = Field(description="type of the operation")
+    seconds: float = Field(description="seconds per step")
+    calls: float = Field(description="calls per step")
 
 
 class Profile(Record):
-    """How the time of a step divides by a trace of TensorFlow's profiler (`--profile`); tracing makes it longer."""
+    """How the time of a step divides, by a trace of TensorFlow's profiler (`--profile`). Tracing makes steps longer."""
 
-    folder: str = Field(description="where the trace lies, for TensorBoard")
-    steps: int = Field(description="traced")
-    step_seconds: float = Field(description="of a traced step")
+    folder: str = Field(description="folder of the trace, for TensorBoard")
+    steps: int = Field(description="number of traced steps")
+    step_seconds: float = Field(description="seconds of a traced step")
     device_share: float | None = Field(
-        description="of the step, in which an operation ran on the device; none where the device writes no trace"
+        description="share of the step in which an operation ran on the device; null if the device writes no trace"
     )
-    input_share: float = Field(description="in which none did, and the next batch was waited for")
-    host_share: float = Field(description="in which neither, and TensorFlow was at work on the host")
-    idle_share: float = Field(description="in which none of these: Python's own work, or waiting")
+    input_share: float = Field(description="share in which none ran and the step waited for the next batch")
+    host_share: float = Field(description="share in which neither was the case and TensorFlow worked on the host")
+    idle_share: float = Field(description="the rest: Python's own work, or waiting")
     operations: list[OperationTime] = Field(default_factory=list, description="the longest first")
 
 
 class ProcessSample(Record):
-    """What one fresh worker process measured."""
+    """What one worker process measured."""
 
-    trial: int
+    trial: int = Field(description="number of its trial, from 1")
     start_position: int | None = Field(
-        0, description="position in which it was started within its trial, from 0; none where several started at once"
+        0, description="position in which it was started within its trial, from 0; null if several started at once"
     )
-    pid: int
-    started: datetime
+    pid: int = Field(description="process id")
+    started: datetime = Field(description="when it was started")
     phases: dict[str, Annotated[float, Field(ge=0)]] = Field(
-        default_factory=dict, description="phase: seconds, on a cold start"
+        default_factory=dict, description="phase to seconds, on a cold start"
     )
-    series: list[Series] = Field(default_factory=list)
-    latency: list[float] = Field(
-        default_factory=list, description="seconds of single steps, each synchronised, in a pass of their own"
-    )
+    series: list[Series] = Field(default_factory=list, description="its blocks, by kind of work")
+    latency: list[float] = Field(default_factory=list, description="seconds of the steps of the latency pass")
     first_losses: list[Number] = Field(
-        default_factory=list, description="losses, or a sum of the outputs, of the first steps"
+        default_factory=list, description="losses of the first steps, or the root mean square of their outputs"
     )
-    loss_precision: Literal["exact", "reduced", "changed"] = "exact"
+    loss_precision: Literal["exact", "reduced", "changed"] = Field(
+        "exact", description="tolerance of the same-answer check"
+    )
     telemetry: Telemetry | None = None
     placement: Placement | None = None
     facts: Facts = Field(default_factory=Facts, description="what the worker read from its run, beside times")
-    notes: list[str] = Field(default_factory=list)
+    notes: list[str] = Field(default_factory=list, description="what to know")
     full_training: FullTraining | None = None
     failure: Failure | None = None
 
 
 class Summary(Record):
-    """Figures over all processes of a result; none where nothing usable was measured."""
+    """Figures over all processes of a result. null if nothing usable was measured."""
 
     step_seconds: Interval | None = Field(
         None, description="typical step: median of a process's blocks, over processes"
     )
-    step_seconds_mean: Interval | None = Field(None, description="mean step, as a bill shows it")
-    step_seconds_p50: float | None = None
-    step_seconds_p90: float | None = None
-    step_seconds_p99: float | None = None
-    examples_per_second: float | None = None
-    flops_per_step: float | None = None
-    flops_per_second: float | None = None
-    cost_per_1000_steps: float | None = Field(None, description="at the mean step, in the price's currency")
-    phases: dict[str, Interval] = Field(default_factory=dict)
+    step_seconds_mean: Interval | None = Field(
+        None, description="mean step: mean of a process's blocks, over processes"
+    )
+    step_seconds_p50: float | None = Field(None, description="median of single steps in the latency pass")
+    step_seconds_p90: float | None = Field(None, description="90th percentile of single steps")
+    step_seconds_p99: float | None = Field(None, description="99th percentile of single steps")
+    examples_per_second: float | None = Field(None, description="throughput at the typical step")
+    flops_per_step: float | None = Field(None, description="floating-point operations of a step")
+    flops_per_second: float | None = Field(None, description="floating-point operations per second at the typical step")
+    cost_per_1000_steps: float | None = Field(None, description="at the mean step, in the currency of the price")
+    phases: dict[str, Interval] = Field(default_factory=dict, description="phase to mean seconds")
     series: dict[str, Interval] = Field(
-        default_factory=dict, description="seconds a step of each series, floor subtracted"
+        default_factory=dict, description="seconds per step of each series, its floor subtracted"
     )
     bytes_per_second: dict[str, float] = Field(
         default_factory=dict, description="bandwidth of each series that moves bytes"
@@ -237,28 +245,28 @@ class Summary(Record):
 
 
 class Projection(Record):
-    """What the workload's whole training takes, in both brackets."""
+    """The estimated time of the whole training."""
 
-    steps: int
-    build_and_fit_seconds: Interval = Field(description="build and fit")
-    total_seconds: Interval = Field(description="from the interpreter's start")
+    steps: int = Field(description="number of steps")
+    build_and_fit_seconds: Interval = Field(description="build and fit, as most articles time it")
+    total_seconds: Interval = Field(description="from the start of the interpreter to the end of the training")
     epoch_end_wait_seconds: float = Field(0.0, description="expected waits at the ends of epochs, part of both")
-    cost: float | None = Field(None, description="of it all from a cold start, in the price's currency")
-    full_training: FullTraining | None = Field(None, description="the truth, where --full was asked for")
+    cost: float | None = Field(None, description="cost from a cold start, in the currency of the price")
+    full_training: FullTraining | None = Field(None, description="the same, measured (`--full`)")
 
 
 class ResultWarning(Record):
     """Something doubtful, and what to do about it."""
 
-    key: str
-    message: str
-    fix: str = ""
+    key: str = Field(description="its name; the reference explains each")
+    message: str = Field(description="what is doubtful")
+    fix: str = Field("", description="what to do about it")
 
 
 class Price(Record):
     """What the machine costs."""
 
-    per_hour: float
+    per_hour: float = Field(description="price per hour")
     currency: str = Field(description="ISO 4217 code")
 
 
@@ -268,51 +276,53 @@ StopReason = Literal["target", "max-time", "max-processes", "failed", "interrupt
 class Stop(Record):
     """Why no more trials were run."""
 
-    reason: StopReason
-    trials: int
-    needed_trials: int | None = Field(None, description="trials that the pilot said the target needs")
+    reason: StopReason = Field(description="what ended the run")
+    trials: int = Field(description="number of trials")
+    needed_trials: int | None = Field(None, description="trials that the target needs, estimated from the pilot")
     error: float | None = Field(
-        None, description="relative error of the typical step, or of the ratio when specs are compared"
+        None, description="relative error of the typical step, or of the ratio if specs are compared"
     )
-    target: float | None = Field(
-        None, description="relative error asked for, or the difference that matters when specs are compared"
-    )
+    target: float | None = Field(None, description="relative error asked for, or the threshold if specs are compared")
     settled: bool = Field(False, description="whether the target was reached, or every verdict settled")
     error_of: Literal["step", "ratio"] = Field(
         "step", description="what the error is of: the typical step, or its ratio to the baseline"
     )
-    seconds: float | None = Field(None, description="wall time from the first worker's start until this was known")
+    seconds: float | None = Field(
+        None, description="wall time from the start of the first worker until the result was known"
+    )
 
 
 class SweepMembership(Record):
-    """What a point tells of its sweep."""
+    """What a point knows of its sweep."""
 
     axes: list[str] = Field(description="the parameters that are swept")
-    cut_short: str | None = Field(
-        None, description="why values were left out, with the last point before that was known"
-    )
+    cut_short: str | None = Field(None, description="why values were skipped; known from the last point before them")
 
 
 class Result(Record):
     """All process samples of a spec, with their environment."""
 
-    schema_version: int = SCHEMA_VERSION
-    id: str
+    schema_version: int = Field(SCHEMA_VERSION, description="version of this form")
+    id: str = Field(description="its id, derived from `--run-id` if that is given")
     attempt: int = Field(1, ge=1, le=2**31 - 1, description="which attempt at this id; a later one supersedes it")
-    status: Literal["complete", "partial", "failed"] = "partial"
-    created: datetime
+    status: Literal["complete", "partial", "failed"] = Field(
+        "partial", description="whether the run reached its target or a cap, was interrupted, or failed"
+    )
+    created: datetime = Field(description="when its first worker was started")
     devbench: str = Field(description="version of devbench")
     spec: Spec
-    key: str = Field(description="the spec's key")
-    machine: str = Field("", description="fingerprint of the machine and TensorFlow; with equal keys a repetition")
-    group: str = Field(description="id shared by the results whose workers took turns")
-    purpose: Purpose = Field(
-        "run",
-        description="measured by itself, as a point of a sweep, or as a level, a change or the peaks of an explanation",
+    key: str = Field(description="16 digits that name the spec; repetitions share them")
+    machine: str = Field(
+        "", description="fingerprint of the machine (CPU and its limit, pool, instance type, device) and of TensorFlow"
     )
+    group: str = Field(description="id shared by the results that were measured together")
+    purpose: Purpose = Field("run", description="a run of its own, a point of a sweep, or a part of an explanation")
     parent: str | None = Field(None, description="id of the sweep or explanation that it belongs to")
     sweep: SweepMembership | None = None
-    environment: dict[str, Any] = Field(default_factory=dict)
+    environment: dict[str, Any] = Field(
+        default_factory=dict,
+        description="`host` (machine, limits, variables), `framework` (TensorFlow, Keras, packages) and `device`",
+    )
     price: Price | None = None
     summary: Summary = Field(default_factory=Summary)
     projection: Projection | None = None
@@ -320,13 +330,11 @@ class Result(Record):
     profile: Profile | None = None
     stop: Stop | None = None
     interleaved: bool = Field(
-        True, description="false when memory did not hold the trial, so whole processes took turns"
+        True, description="false if the memory did not hold the trial, so that whole processes alternated"
     )
-    notes: list[str] = Field(
-        default_factory=list, description="what the source article gets wrong, and what was read from the run"
-    )
+    notes: list[str] = Field(default_factory=list, description="what to know about the program and the run")
     warnings: list[ResultWarning] = Field(default_factory=list)
     failure: Failure | None = None
     samples: list[ProcessSample] = Field(
-        default_factory=list, description="one for each process; last, so that what comes before can be read alone"
+        default_factory=list, description="one per process; last, so that everything else can be read without them"
     )

@@ -94,8 +94,12 @@ class Program(Frozen):
         None, description="absolute path of a user's file; none for a built-in"
     )
     file_sha256: Annotated[str | None, Role("rule")] = Field(None, description="checksum of the workload's source")
-    backend: Annotated[str, Role("axis", options=("backend",), several="list", label=str)]
-    loop: Annotated[Loop, Role("axis", options=("loop",), several="list", label=str)] = "as-written"
+    backend: Annotated[str, Role("axis", options=("backend",), several="list", label=str)] = Field(
+        description="where it runs, such as cpu or cuda"
+    )
+    loop: Annotated[Loop, Role("axis", options=("loop",), several="list", label=str)] = Field(
+        "as-written", description="how steps are driven"
+    )
     params: Annotated[dict[str, Any], Role("rule", options=("param",), several="vary", computation=True)] = Field(
         default_factory=dict, description="every parameter with its value"
     )

@@ -17,6 +17,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from bench import backends
 from bench.errors import UnknownName, WorkloadError
 from bench.machine import system
 from bench.model.spec import LOOPS
@@ -30,8 +31,6 @@ __all__ = [
     "Inspection",
     "Resolved",
     "applicable",
-    "backend",
-    "backend_names",
     "blame",
     "describe",
     "inspect_file",
@@ -50,22 +49,6 @@ INSPECT_SECONDS = 120.0
 def names() -> list[str]:
     """The built-in workloads."""
     return _modules(ROOT / "workloads")
-
-
-def backend_names() -> list[str]:
-    """The backends."""
-    return _modules(ROOT / "backends")
-
-
-def backend(name: str) -> ModuleType:
-    """The backend's module.
-
-    Raises:
-        UnknownName: there is none of that name.
-    """
-    if name not in backend_names():
-        raise UnknownName("backend", name, backend_names())
-    return importlib.import_module(f"bench.backends.{name.replace('-', '_')}")
 
 
 def describe(name_or_path: str | Path) -> Description:
@@ -135,7 +118,7 @@ def inspect_file(
         WorkloadError: the file does not import, lacks the protocol, ends the process, or takes too long.
     """
     file = path.resolve()
-    quiet = {"CUDA_VISIBLE_DEVICES": "-1", "DML_VISIBLE_DEVICES": "-1", "TF_CPP_MIN_LOG_LEVEL": "3"}
+    quiet = {**backends.hidden(), "TF_CPP_MIN_LOG_LEVEL": "3"}
     root = str(ROOT.parent)
     path_list = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
     try:

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from bench import registry
+from bench import backends
+from bench.backends import capabilities
 from bench.machine import environment, gpu
 from bench.machine.limits import memory_available, thread_count
 from bench.model.result import Failure, Result
@@ -31,12 +32,12 @@ def fits(size: float) -> bool:
 def may_start_together(results: Sequence[Result]) -> bool:
     """Return whether workers may start at once.
 
-    They may if all are known to fit into memory and at most one of them chooses kernels on a device.
+    They may if all are known to fit into memory and at most one of them measures kernels while it starts.
     """
     peaks = [max((s.telemetry.peak_rss_bytes or 0 for s in r.samples if s.telemetry), default=0) for r in results]
-    on_devices = sum(result.spec.backend != "cpu" for result in results)
+    alone = sum(not capabilities(result.spec.backend).parallel_start for result in results)
     interleaved = all(result.interleaved for result in results)
-    return len(results) > 1 and on_devices <= 1 and interleaved and all(peaks) and fits(sum(peaks))
+    return len(results) > 1 and alone <= 1 and interleaved and all(peaks) and fits(sum(peaks))
 
 
 class Launcher:
@@ -81,7 +82,7 @@ class Launcher:
             full: Whether it runs the whole training instead of blocks.
         """
         spec = result.spec
-        backend = registry.backend(spec.backend)
+        backend = backends.load(spec.backend)
         variables = {"TF_ENABLE_ONEDNN_OPTS": str(int(spec.onednn)), **backend.environment(spec)}
 
         def report(phase: str, note: str) -> None:
@@ -116,8 +117,9 @@ class Launcher:
     def _start_separately(self, results: Sequence[Result]) -> Iterator[list[Pair]]:
         pairs: list[Pair] = []
         together = len(results) > 1
-        on_gpu = [result for result in results if result.spec.backend == "cuda"]
-        gpu_memory = gpu.memory() if together and len(on_gpu) > 1 else None
+        on_gpu = [result for result in results if capabilities(result.spec.backend).telemetry]
+        telemetry = capabilities(on_gpu[0].spec.backend).telemetry if together and len(on_gpu) > 1 else None
+        before = gpu.memory(telemetry)
         largest = 0
         for position, result in enumerate(results):
             worker = self.start(result, position)
@@ -129,7 +131,7 @@ class Launcher:
             largest = max(largest, worker.process.rss()) if together else 0
             if together and (
                 not fits(largest * (len(results) - 1 - position))
-                or (gpu_memory and result is on_gpu[0] and not gpu.holds(gpu_memory, gpu.memory(), len(on_gpu) - 1))
+                or (before and result is on_gpu[0] and not gpu.has_room(before, gpu.memory(telemetry), len(on_gpu) - 1))
             ):
                 together = False
                 for each in results:

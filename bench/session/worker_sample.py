@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from bench.backends import capabilities
 from bench.machine.telemetry import Meter
 from bench.model.result import Block, Failure, ProcessSample, Profile, Series
 from bench.model.spec import Spec
@@ -83,7 +84,7 @@ class WorkerSample:
         self.sample = ProcessSample(trial=trial, start_position=start_position, pid=pid, started=self.process.started)
         self.environment: dict[str, Any] = {}
         self.steps: dict[str, int] = {}
-        self.meter = Meter(pid, spec.backend, load_before=load_before)
+        self.meter = Meter(pid, capabilities(spec.backend).telemetry, load_before=load_before)
         self.alive = True
         self.metering = False
         self._slow = ""  # why it may be silent for minutes in any phase until its first steps are done

@@ -57,176 +57,105 @@ class ExplainStudy:
 
     Attributes:
         results: All results so far.
-        found: What is known so far. None until a trial of the ladder is measured.
+        explanation: What is known so far. None until a trial of the ladder is measured.
+        what_ifs: The what-ifs that apply.
+        tried: The what-ifs that were measured.
     """
 
     workload: str
     settings: RunSettings
     recorder: Recorder
     results: list[Result] = field(default_factory=list)
-    found: Explanation | None = None
-    options: list[WhatIf] = field(default_factory=list)
+    explanation: Explanation | None = None
+    what_ifs: list[WhatIf] = field(default_factory=list)
     tried: list[Tried] = field(default_factory=list)
 
-    def run(self, with_changes: bool = True) -> Explanation:
-        """Ladder, changes, and the changes that help together.
+    def run(self, with_what_ifs: bool = True) -> Explanation:
+        """Measure the ladder, the roofline, the what-ifs, and the what-ifs that help combined.
 
         Args:
-            with_changes: whether changes are tried, or the ladder is all.
+            with_what_ifs: Whether what-ifs are tried.
 
         Raises:
-            UsageError: a name, parameter, loop or device can't be.
-            RunFailed: the program as it is could not be measured.
-            Interrupted: by a signal; what was measured is on disk.
+            UsageError: A name, parameter, loop or device is wrong.
+            RunFailed: The program as written could not be measured.
+            Interrupted: A signal. What was measured is on disk and in `explanation`.
         """
         self.id = self.recorder.new_id()
-        base = self._base()
-        resolved = registry.resolve(self.workload, base.spec.params, self.settings.worker_timeout)
+        program = self._program()
+        resolved = registry.resolve(self.workload, program.spec.params, self.settings.worker_timeout)
         if "probes" in resolved.offers:
             raise NotApplicable(
-                f"{base.spec.title} has no steps: it times several things one by one", "`devbench run` shows them."
+                f"{program.spec.title} has no steps to explain: it times single operations",
+                "Use `devbench run` to measure them.",
             )
-        compiled = self._compiled(base)
-        levels, missing = self._levels(base, resolved, compiled)
+        compiled = self._is_compiled(program)
+        levels, missing = self._levels(program, resolved, compiled)
         try:
-            results = self._session(levels, LADDER)
+            results = self._measure(levels, LADDER)
         except Interrupted:
             with suppress(RunFailed):
-                self._climb(base, self.results[-len(levels) :], missing)
-                self._cut_short(with_changes)
+                self._read_ladder(program, self.results[-len(levels) :], missing)
+                self._add_interruption(with_what_ifs)
             raise
-        found, measured = self._climb(base, results, missing)
+        explanation, measured = self._read_ladder(program, results, missing)
         try:
-            self._under_its_roofs(measured[-1], found)
-            if with_changes:
-                self._changes(found, base, resolved, measured, compiled)
+            self._add_roofline(explanation, measured[-1])
+            if with_what_ifs:
+                self._try_what_ifs(explanation, program, resolved, measured, compiled)
         except Interrupted:
-            self._cut_short(with_changes)
+            self._add_interruption(with_what_ifs)
             raise
         finally:
-            shares.from_what_ifs(found)
-            found.fastest = fastest(self.workload, self.settings, measured, self.tried)
-        return found
+            shares.from_what_ifs(explanation)
+            explanation.fastest = fastest(self.workload, self.settings, measured, self.tried)
+        return explanation
 
-    def _climb(
-        self, base: Planned, results: Sequence[Result], missing: Sequence[str]
-    ) -> tuple[Explanation, list[Result]]:
-        """What the levels say, and those of them that could be measured.
+    def _program(self) -> Planned:
+        """Return the program to explain.
 
         Raises:
-            RunFailed: the program as it is was not measured.
-        """
-        measured = [r for r in results if r.failure is None]
-        failed = [f"{r.spec.loop}: failed: {r.failure.message}" for r in results[1:] if r.failure]
-        if not measured or measured[0] is not results[0]:
-            raise RunFailed(f"{base.spec.label} could not be measured", "Its result says why.")
-        self.found = self._ladder(base, measured, [*missing, *failed])
-        return self.found, measured
-
-    def _under_its_roofs(self, lowest: Result, found: Explanation) -> None:
-        peaks = peaks_for(lowest, self.settings, self.recorder)
-        found.roofline = roofline(lowest, peaks) if peaks else None
-        if found.roofline is None:
-            unknown = "its operations or bytes per step" if peaks else "the peaks of the machine"
-            found.caveats.append(f"there is no roofline: {unknown} are not known")
-        if found.roofline is not None:
-            found.findings += bound(found.roofline, found.rest_share.value)
-
-    def _changes(
-        self, found: Explanation, base: Planned, resolved: Resolved, measured: Sequence[Result], compiled: bool
-    ) -> None:
-        """Single changes, and those that help together; an explanation has each as soon as it is measured."""
-        tried = self._changed_base(base, resolved, measured)
-        driven = next((r for r in measured if r.spec.loop == tried.spec.loop), measured[0])
-        own = tried.spec.loop == "as-written" and "as_written" in resolved.offers
-        facts = stats.facts(driven.samples)
-        self.options = candidates(Program(tried.spec, facts, compiled, resolved.not_dtypes, own))
-        found.what_if_loop = tried.spec.loop
-        self._gains(tried, found)
-        found.combined = self._together(tried, found.gains)
-
-    def _cut_short(self, with_changes: bool) -> None:
-        """Says of an explanation that was interrupted what it lacks."""
-        found = self.found
-        assert found is not None
-        if not self.options:
-            lacks = "its roofline was not measured" + (" and no what-ifs were tried" if with_changes else "")
-        elif len(found.gains) < len(self.options):
-            lacks = f"{len(found.gains)} of {len(self.options)} what-ifs were tried"
-        else:
-            lacks = "the combined what-ifs were not measured"
-        found.caveats.insert(0, f"the explanation was interrupted: {lacks}")
-
-    def _compiled(self, base: Planned) -> bool:
-        """Whether XLA compiles the program as it is; where it decides for itself one process is started to see."""
-        if base.spec.xla is not None:
-            return base.spec.xla
-        (result,) = self._session([base], WHAT_IF, {"max_processes": 1})
-        return any(sample.facts.jit_compile for sample in result.samples)
-
-    def _ladder(self, base: Planned, measured: Sequence[Result], missing: list[str]) -> Explanation:
-        try:
-            parts, rest, trials = ladder(measured)
-        except ValueError:
-            raise RunFailed(
-                f"{base.spec.label} could not be measured with all its levels", "Their results say why."
-            ) from None
-        found = Explanation(
-            id=self.id,
-            label=base.spec.label,
-            step_seconds=stats.interval(list(stats.process_values(measured[0]).values())).value,
-            trials=trials,
-            parts=parts,
-            rest_seconds=stats.interval(list(stats.process_values(measured[-1]).values())).value,
-            rest_share=rest,
-            lowest_level=measured[-1].spec.loop,
-            gains=[],
-            findings=findings(list(measured), parts),
-            missing_levels=missing,
-            profile=measured[0].profile,
-            caveats=caveats(measured),
-        )
-        if self.settings.full:
-            found.caveats.append(
-                "--full was ignored: an explanation runs no whole training. Use `devbench run --full` for that"
-            )
-        if found.profile is not None:
-            found.disagreements = disagreements(found.profile, parts, rest, found.step_seconds)
-        return found
-
-    def _base(self) -> Planned:
-        """The program as it is: its first case, where it has several and none was asked for.
-
-        Raises:
-            NotApplicable: more than one thing is asked to be explained.
+            NotApplicable: The settings name more than one.
+            SettingsError: The settings vary something.
         """
         if self.settings.vary:
-            raise SettingsError("an explanation has no --vary", "It tries single changes by itself; `run` has --vary.")
+            raise SettingsError(
+                "explain does not take --vary", "It tries what-ifs by itself. To compare values, use `devbench run`."
+            )
         (group,) = plan([self.workload], self.settings)
-        specs = group.planned
         if len(self.settings.backend) > 1 or len(self.settings.loop) > 1:
             raise NotApplicable(
-                "one program on one backend is explained at a time", "Name one --backend, and one --loop at most."
+                "explain takes one program on one backend", "Name one --backend, and at most one --loop."
             )
-        if len(specs) > 1:
-            cases = ", ".join(str(p.spec.case) for p in specs)
-            raise NotApplicable(f"{self.workload} has the cases {cases}", f"Name one: --case {specs[0].spec.case}")
-        return specs[0]
+        if len(group.planned) > 1:
+            cases = [str(planned.spec.case) for planned in group.planned]
+            raise NotApplicable(
+                f"{self.workload} has several cases: {', '.join(cases)}", f"Name one, for example --case {cases[0]}."
+            )
+        return group.planned[0]
 
-    def _levels(self, base: Planned, resolved: Resolved, compiled: bool) -> tuple[list[Planned], list[str]]:
-        """The loops from the base's own downwards that apply, compiled as it is, and why the others do not."""
-        levels, missing = [base], []
-        for loop in LOOPS[LOOPS.index(base.spec.loop) + 1 :]:
+    def _is_compiled(self, program: Planned) -> bool:
+        """Return whether XLA compiles the program. If the program itself decides, start it once to find out."""
+        if program.spec.xla is not None:
+            return program.spec.xla
+        (result,) = self._measure([program], WHAT_IF, {"max_processes": 1})
+        return any(sample.facts.jit_compile for sample in result.samples)
+
+    def _levels(self, program: Planned, resolved: Resolved, compiled: bool) -> tuple[list[Planned], list[str]]:
+        """Return the levels from the program's own loop downwards, and why other loops do not apply."""
+        levels, missing = [program], []
+        for loop in LOOPS[LOOPS.index(program.spec.loop) + 1 :]:
             reason = registry.applicable(resolved.offers, resolved.not_loops, loop)
             if loop == "fit" and "step" in resolved.offers:
                 reason = "the program brings its own step"
             if reason:
                 missing.append(f"{loop}: {reason}")
-                continue
-            levels.append(replace(base, spec=base.spec.model_copy(update={"loop": loop, "xla": compiled})))
+            else:
+                spec = program.spec.model_copy(update={"loop": loop, "xla": compiled})
+                levels.append(replace(program, spec=spec))
         return levels, missing
 
-    def _session(
+    def _measure(
         self, planned: Sequence[Planned], design: Design, update: Mapping[str, Any] = MappingProxyType({})
     ) -> list[Result]:
         """Measure specs as a group.
@@ -238,50 +167,129 @@ class ExplainStudy:
         """
         one_offs = {"full": False} if design is LADDER else {"full": False, "profile": None}
         settings = self.settings.model_copy(update={**one_offs, **update})
-        design = replace(design, parent=self.id)
-        session = Session(Group(self.workload, tuple(planned)), settings, design, self.recorder)
+        group = Group(self.workload, tuple(planned))
+        session = Session(group, settings, replace(design, parent=self.id), self.recorder)
         self.results += session.results
-        return session.run()
+        session.run()
+        return session.results
 
-    def _what_if_design(self) -> Design:
-        """Return the design of what-ifs, at the level at which all their intervals hold together."""
-        return replace(WHAT_IF, confidence=simultaneous(len(self.options)))
+    def _read_ladder(
+        self, program: Planned, results: Sequence[Result], missing: Sequence[str]
+    ) -> tuple[Explanation, list[Result]]:
+        """Read the ladder into an explanation. Return it with the levels that were measured.
 
-    def _changed_base(self, base: Planned, resolved: Resolved, measured: Sequence[Result]) -> Planned:
-        """What changes are tried on: a loop that devbench drives, since of a program's own it reaches little.
-
-        A program that only trains by `fit` is reached as written; one that has no other loop than its own is what
-        it is, and only what lies outside of it is changed.
+        Raises:
+            RunFailed: The program as written was not measured, or no trial holds all levels.
         """
-        if "as_written" not in resolved.offers or base.spec.loop != "as-written":
-            return base
-        loops = [r.spec.loop for r in measured]
-        loop = next((each for each in ("fit", "step", "host-batches") if each in loops), None)
-        spec = next((r.spec for r in measured if r.spec.loop == loop), None)
-        return replace(base, spec=spec) if spec is not None else base
+        measured = [result for result in results if result.failure is None]
+        failed = [f"{result.spec.loop}: failed: {result.failure.message}" for result in results[1:] if result.failure]
+        if not measured or measured[0] is not results[0]:
+            raise RunFailed(f"cannot measure {program.spec.label}", "Its result says why.")
+        try:
+            parts, rest, trials = ladder(measured)
+        except ValueError:
+            raise RunFailed(f"no trial of {program.spec.label} holds all levels", "Their results say why.") from None
+        typical = [stats.interval(list(stats.process_values(each).values())).value for each in measured]
+        explanation = Explanation(
+            id=self.id,
+            label=program.spec.label,
+            step_seconds=typical[0],
+            trials=trials,
+            parts=parts,
+            rest_seconds=typical[-1],
+            rest_share=rest,
+            lowest_level=measured[-1].spec.loop,
+            gains=[],
+            findings=findings(measured, parts),
+            missing_levels=[*missing, *failed],
+            profile=measured[0].profile,
+            caveats=caveats(measured),
+        )
+        if self.settings.full:
+            explanation.caveats.append("--full has no effect on explain. Use `devbench run --full`.")
+        if explanation.profile is not None:
+            explanation.disagreements = disagreements(explanation.profile, parts, rest, explanation.step_seconds)
+        self.explanation = explanation
+        return explanation, measured
 
-    def _gains(self, base: Planned, explanation: Explanation) -> None:
-        """Each change by itself; from those of the batch follows, from which batch on a step's fixed cost is small."""
-        for start in range(0, len(self.options), TOGETHER):
-            chunk = self.options[start : start + TOGETHER]
-            results = self._session([base, *(what_if.apply(base) for what_if in chunk)], self._what_if_design())
-            tried = dict(zip(chunk, results[1:], strict=True))
-            self.tried += [Tried(what_if, results[0], result) for what_if, result in tried.items()]
-            found = gains(results[0], tried, self.settings.threshold, len(self.options))
-            explanation.gains = largest_first([*explanation.gains, *found])
-            larger = [r for what_if, r in tried.items() if what_if.name == "batch" and r.failure is None]
-            explanation.findings += fixed_cost(results[0], larger)
+    def _add_roofline(self, explanation: Explanation, lowest: Result) -> None:
+        peaks = peaks_for(lowest, self.settings, self.recorder)
+        explanation.roofline = roofline(lowest, peaks) if peaks else None
+        if explanation.roofline is None:
+            unknown = "the operations or bytes of a step are" if peaks else "the peaks of this machine are"
+            explanation.caveats.append(f"There is no roofline: {unknown} unknown.")
+        else:
+            explanation.findings += bound(explanation.roofline, explanation.rest_share.value)
 
-    def _together(self, base: Planned, found: Sequence[Gain]) -> Gain | None:
-        """The best change of each kind that is faster, all at once, as against the base."""
-        known = {what_if.option: what_if for what_if in self.options}
+    def _try_what_ifs(
+        self,
+        explanation: Explanation,
+        program: Planned,
+        resolved: Resolved,
+        measured: Sequence[Result],
+        compiled: bool,
+    ) -> None:
+        """Measure each what-if, then those that help combined. The explanation has each once it is measured."""
+        baseline = self._what_if_baseline(program, resolved, measured)
+        loop = baseline.spec.loop
+        level = next((result for result in measured if result.spec.loop == loop), measured[0])
+        own = loop == "as-written" and "as_written" in resolved.offers
+        facts = stats.facts(level.samples)
+        self.what_ifs = candidates(Program(baseline.spec, facts, compiled, resolved.not_dtypes, own))
+        explanation.what_if_loop = loop
+        for start in range(0, len(self.what_ifs), TOGETHER):
+            self._try(explanation, baseline, self.what_ifs[start : start + TOGETHER])
+        explanation.combined = self._try_combined(baseline, explanation.gains)
+
+    def _what_if_baseline(self, program: Planned, resolved: Resolved, measured: Sequence[Result]) -> Planned:
+        """Return what the what-ifs are tried on: a level that devbench drives, if there is one.
+
+        Little can be changed from outside in a loop of the program's own.
+        """
+        if "as_written" not in resolved.offers or program.spec.loop != "as-written":
+            return program
+        by_loop = {result.spec.loop: result.spec for result in measured}
+        driven = [loop for loop in ("fit", "step", "host-batches") if loop in by_loop]
+        return replace(program, spec=by_loop[driven[0]]) if driven else program
+
+    def _try(self, explanation: Explanation, baseline: Planned, what_ifs: Sequence[WhatIf]) -> None:
+        """Measure some what-ifs, interleaved with the baseline."""
+        specs = [baseline, *(what_if.apply(baseline) for what_if in what_ifs)]
+        base, *results = self._measure(specs, self._what_if_design())
+        tried = dict(zip(what_ifs, results, strict=True))
+        self.tried += [Tried(what_if, base, result) for what_if, result in tried.items()]
+        new_gains = gains(base, tried, self.settings.threshold, len(self.what_ifs))
+        explanation.gains = largest_first([*explanation.gains, *new_gains])
+        larger = [result for what_if, result in tried.items() if what_if.name == "batch" and result.failure is None]
+        explanation.findings += fixed_cost(base, larger)
+
+    def _try_combined(self, baseline: Planned, gains_so_far: Sequence[Gain]) -> Gain | None:
+        """Measure the best what-if of each kind that is faster, all at once. None if fewer than two are faster."""
+        by_option = {what_if.option: what_if for what_if in self.what_ifs}
         best: dict[str, WhatIf] = {}
-        for gain in found:
+        for gain in gains_so_far:
             if gain.verdict == "faster":
-                best.setdefault(known[gain.option].name, known[gain.option])
+                what_if = by_option[gain.option]
+                best.setdefault(what_if.name, what_if)
         if len(best) < 2:
             return None
-        all_of_it = combined(list(best.values()))
-        results = self._session([base, all_of_it.apply(base)], self._what_if_design())
-        self.tried.append(Tried(all_of_it, results[0], results[1]))
-        return gains(results[0], {all_of_it: results[1]}, self.settings.threshold)[0]
+        all_of_them = combined(list(best.values()))
+        base, result = self._measure([baseline, all_of_them.apply(baseline)], self._what_if_design())
+        self.tried.append(Tried(all_of_them, base, result))
+        return gains(base, {all_of_them: result}, self.settings.threshold)[0]
+
+    def _what_if_design(self) -> Design:
+        """Return the design of what-ifs, at the confidence at which all their intervals hold together."""
+        return replace(WHAT_IF, confidence=simultaneous(len(self.what_ifs)))
+
+    def _add_interruption(self, with_what_ifs: bool) -> None:
+        """Add the caveat that the explanation was interrupted, and what it lacks."""
+        explanation = self.explanation
+        assert explanation is not None
+        if not self.what_ifs:
+            lack = "the roofline was not measured" + (", and no what-if was tried" if with_what_ifs else "")
+        elif len(explanation.gains) < len(self.what_ifs):
+            lack = f"{len(explanation.gains)} of {len(self.what_ifs)} what-ifs were tried"
+        else:
+            lack = "the what-ifs that help were not measured together"
+        explanation.caveats.insert(0, f"The explanation was interrupted: {lack}.")

@@ -11,6 +11,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from bench.analyse.roofline import fingerprint, peaks_of
+from bench.backends import capabilities
 from bench.config.settings import RunSettings
 from bench.model.result import Result
 from bench.model.roofline import Peaks
@@ -25,9 +26,6 @@ PEAKS = Design(purpose="peaks", pilot=TRIALS, default_max_time=300.0)
 
 CACHE_SECONDS = 7 * 24 * 3600.0
 """Age at which peaks are measured again: the machine may have been busy."""
-
-GPU_PARAMS = {"n": "8192", "memory_bytes": str(2**30)}
-"""Matrices and arrays that are large enough to keep a GPU busy."""
 
 
 def peaks_for(result: Result, settings: RunSettings, recorder: Recorder) -> Peaks | None:
@@ -44,7 +42,7 @@ def peaks_for(result: Result, settings: RunSettings, recorder: Recorder) -> Peak
             return Peaks.model_validate_json(file.read_bytes())
     spec = result.spec
     changed = {
-        "param": {} if spec.backend == "cpu" else GPU_PARAMS,
+        "param": dict(capabilities(spec.backend).peaks),
         "case": (), "loop": (), "xla": "auto", "dtype": "float32", "compare": False, "change": (),
         "full": False, "profile": None,
         "threads": spec.threads.intra, "backend": (spec.backend,), "max_processes": TRIALS,

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from bench import datasets, registry
+from bench import backends, datasets, registry
 from bench.config.settings import RunSettings, value_of
 from bench.errors import DeviceAbsent, NotApplicable, SettingsError, UnknownName
 from bench.machine.limits import thread_count
@@ -45,7 +45,7 @@ def groups(workloads: Sequence[str | Path], settings: RunSettings, swept: Collec
         if loop not in LOOPS:
             raise UnknownName("loop", loop, LOOPS)
     for name in settings.backend:
-        registry.backend(name)
+        backends.load(name)
     variants = varied(settings)
     swept = [*swept, *settings.vary]
     planned = [_group(str(workload), variants, swept) for workload in workloads]
@@ -59,14 +59,14 @@ def require_devices(settings: RunSettings) -> None:
         DeviceAbsent: The hint says how to get it.
     """
     for name in settings.backend:
-        registry.backend(name).require()
+        backends.load(name).require()
 
 
 def without_device(planned: Sequence[Group], settings: RunSettings) -> list[Group]:
     """Return the groups with only the specs of the first backend whose device is absent."""
     for name in settings.backend:
         try:
-            registry.backend(name).require()
+            backends.load(name).require()
         except DeviceAbsent:
             return [
                 replace(group, planned=tuple(p for p in group.planned if p.spec.backend == name)) for group in planned

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from bench.backends import capabilities
 from bench.whatif import Program, WhatIf
 
 
 def candidates(program: Program) -> Iterator[WhatIf]:
-    """Yield the next narrower dtypes. A CPU has no fast float16."""
+    """Yield the next narrower dtypes that the backend supports well."""
     spec = program.spec
     narrower = {
-        "float64": ["float32"],
-        "float32": ["mixed_bfloat16"] if spec.backend == "cpu" else ["mixed_float16", "mixed_bfloat16"],
+        "float64": ("float32",),
+        "float32": capabilities(spec.backend).dtypes,
     }
-    for dtype in narrower.get(spec.dtype, []):
+    for dtype in narrower.get(spec.dtype, ()):
         if dtype not in program.unsupported_dtypes:
             yield WhatIf(f"in {dtype}", f"--dtype {dtype}", f"more bits than needed ({spec.dtype})", {"dtype": dtype})

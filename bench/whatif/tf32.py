@@ -1,13 +1,14 @@
-"""The what-if `tf32`: TF32 in float32 products on an NVIDIA GPU, where it is off."""
+"""The what-if `tf32`: TF32 in float32 products, if it is off."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from bench.backends import capabilities
 from bench.whatif import Program, WhatIf
 
 
 def candidates(program: Program) -> Iterator[WhatIf]:
-    """Yield TF32 if it is off."""
-    if program.spec.backend == "cuda" and not program.spec.tf32:
+    """Yield TF32 if the backend has it and it is off."""
+    if capabilities(program.spec.backend).tf32 and not program.spec.tf32:
         yield WhatIf("with TF32", "--tf32", "float32 products without TF32", {"tf32": True})

@@ -133,9 +133,9 @@ class Worker:
 
             _ = tf.keras.Model
         with self.phase("device_init"):
-            from bench import registry
+            from bench import backends
 
-            backend = registry.backend(spec.backend)
+            backend = backends.load(spec.backend)
             if reason := backend.slow_start(tf):
                 self.send(PhaseBegun(phase=self.begun, note=reason, slow=True))
             tf.config.threading.set_intra_op_parallelism_threads(spec.threads.intra)

@@ -104,6 +104,11 @@ class Context:
     seed: int
     _load: Callable[[str], Any] = field(repr=False)
 
+    @property
+    def on_cpu(self) -> bool:
+        """Whether the device under test is the host's CPU."""
+        return "CPU" in self.device
+
     def load(self, name: str) -> Any:
         """The named data set, as `keras.datasets` shapes it: ((x_train, y_train), (x_test, y_test))."""
         return self._load(name)

@@ -41,7 +41,7 @@ def probes(p: Params, ctx: Context) -> dict[str, Probe]:
         if run is not None:
             found[f"matmul/{dtype}"] = Probe(run)
     found["triad/memory"] = Probe(_triad(tf, ctx, p.memory_bytes, 1), bytes=3 * p.memory_bytes)
-    if ctx.backend == "cpu":  # a GPU takes longer to start so small a one than to do it
+    if ctx.on_cpu:  # starting one so small takes a GPU longer than doing it
         found["triad/cache"] = Probe(_triad(tf, ctx, p.cache_bytes, p.repeats), bytes=3 * p.cache_bytes * p.repeats)
     return found
 

@@ -66,7 +66,7 @@ def opened(browser: Browser, **given: Any) -> Page:
 
 
 @pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
-@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("theme", [pytest.param("light", marks=pytest.mark.essential), "dark"])
 def test_every_page_is_whole_and_axe_finds_nothing(
     browser: Browser, hub: Served, paths: list[str], theme: str, size: ViewportSize, tmp_path: Path
 ) -> None:

@@ -127,6 +127,7 @@ def opened(browser: Browser, address: str, request: pytest.FixtureRequest) -> It
     context.close()
 
 
+@pytest.mark.essential
 def test_it_opens_without_an_error_and_asks_for_nothing_but_itself(browser: Browser, address: str) -> None:
     context = browser.new_context(viewport=WIDE)
     context.set_default_timeout(120_000)
@@ -142,6 +143,7 @@ def test_it_opens_without_an_error_and_asks_for_nothing_but_itself(browser: Brow
     context.close()
 
 
+@pytest.mark.essential
 def test_every_chart_is_seen_and_all_its_layers_have_marks(opened: Page) -> None:
     found: list[Any] = opened.evaluate(
         "[...document.querySelectorAll('figure svg')].map((svg) => [svg.getBoundingClientRect().height,"

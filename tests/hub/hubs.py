@@ -75,7 +75,9 @@ def cluster() -> Iterator[postgres.Cluster]:
         yield started
 
 
-@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.needs("postgresql"))])
+@pytest.fixture(
+    params=["sqlite", pytest.param("postgresql", marks=[pytest.mark.needs("postgresql"), pytest.mark.variant])]
+)
 def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """A new database, once of each kind."""
     if request.param == "sqlite":

@@ -17,7 +17,7 @@ from test_hub_runs import run, send
 from bench.hub.db.database import Database
 from bench.hub.web import body
 
-pytestmark = pytest.mark.once
+pytestmark = [pytest.mark.once, pytest.mark.essential]
 
 
 def problem(answer: Any, status: int, kind: str) -> dict[str, Any]:

@@ -95,6 +95,7 @@ def test_a_sweep_whose_points_fail_is_told_as_failed(tmp_path: Path, standing: P
     assert "no such luck" in told["run"]["reason"]
 
 
+@pytest.mark.essential
 def test_a_run_sends_what_it_measures_and_its_worker_sees_no_secret(tmp_path: Path, standing: Process) -> None:
     (tmp_path / "mine.py").write_text(PROGRAM, encoding="utf-8")
     words = ["run", "./mine.py", "--max-processes", "1", "--hub", standing.url, "--run-id", "job-0", "--json"]

@@ -109,6 +109,7 @@ def test_the_plug_in_without_an_adapter_never_falls_back_to_the_cpu(directml_pyt
     assert told["hint"]
 
 
+@pytest.mark.essential
 def test_the_cpu_backend_works_beside_the_directml_plug_in(directml_python: Path) -> None:
     told = worker("cpu", directml_python)
     assert told["ran"].endswith("/device:CPU:0")

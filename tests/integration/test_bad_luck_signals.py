@@ -86,6 +86,7 @@ def interrupt(run: Devbench) -> None:
     os.killpg(run.process.pid, signal.SIGINT)
 
 
+@pytest.mark.essential
 def test_ctrl_c_keeps_what_was_measured_and_ends_the_worker(tmp_path: Path) -> None:
     with measuring(tmp_path, workers=1) as (run, steps):
         steps.pass_by(20)
@@ -97,6 +98,7 @@ def test_ctrl_c_keeps_what_was_measured_and_ends_the_worker(tmp_path: Path) -> N
     kept(ended, signal.SIGINT)
 
 
+@pytest.mark.essential
 def test_sigterm_ends_a_trial_whose_workers_interleave_the_suspended_too(tmp_path: Path) -> None:
     with measuring(tmp_path, "--loop", "as-written,step", workers=2) as (run, steps):
         steps.pass_by(25)

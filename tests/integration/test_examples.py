@@ -33,6 +33,7 @@ def test_the_example_runs_with_the_command_that_its_page_shows(tmp_path: Path) -
         assert each.projection.steps == 3 * 8192 // 256
 
 
+@pytest.mark.essential
 def test_the_python_of_the_quick_start_measures_the_example(tmp_path: Path) -> None:
     page = (DOCS / "quick-start.md").read_text(encoding="utf-8")
     (code,) = re.findall(r"^## From Python\n```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)

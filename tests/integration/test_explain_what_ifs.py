@@ -50,7 +50,7 @@ def explained(tmp_path_factory: pytest.TempPathFactory) -> tuple[ExplainStudy, P
 
 @pytest.mark.once
 def test_every_what_if_that_applies_is_tried_and_none_fails(explained: tuple[ExplainStudy, Path]) -> None:
-    found = explained[0].found
+    found = explained[0].explanation
     assert found is not None
     assert {gain.option: gain.failure for gain in found.gains if gain.failure} == {}
     outside = {f"--change {name}" for name in program_changes() if name not in ("graph", "without-callbacks")}
@@ -64,8 +64,8 @@ def test_every_what_if_that_applies_is_tried_and_none_fails(explained: tuple[Exp
 @pytest.mark.once
 def test_the_peaks_of_the_machine_are_measured_once_and_kept(explained: tuple[ExplainStudy, Path]) -> None:
     made, folder = explained
-    assert made.found is not None
-    roofline = made.found.roofline
+    assert made.explanation is not None
+    roofline = made.explanation.roofline
     assert roofline is not None
     assert roofline.compute_roof > roofline.attained > 0
     assert roofline.bytes > 8 * 4 * 32
@@ -73,14 +73,14 @@ def test_the_peaks_of_the_machine_are_measured_once_and_kept(explained: tuple[Ex
     kept = list((folder / "cache" / "devbench").glob("peaks-*.json"))
     assert len(kept) == 1
     assert result.status == "complete"
-    assert {each.parent for each in files.results(folder / "results")} == {made.found.id}
+    assert {each.parent for each in files.results(folder / "results")} == {made.explanation.id}
 
 
 @pytest.mark.once
 @pytest.mark.quiet
 def test_what_ifs_that_are_faster_are_combined_and_the_fastest_command_runs(tmp_path: Path) -> None:
     names = {"cache", "without-callbacks"}
-    found = explaining(tmp_path, str(USERFILES / "two_causes.py"), 3, ("as-written",), names).found
+    found = explaining(tmp_path, str(USERFILES / "two_causes.py"), 3, ("as-written",), names).explanation
     assert found is not None
     faster = {gain.option: gain for gain in found.gains if gain.verdict == "faster"}
     assert set(faster) >= {"--change cache", "--change without-callbacks"}

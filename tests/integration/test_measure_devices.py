@@ -16,6 +16,7 @@ from bench.machine import system
 pytestmark = pytest.mark.once
 
 
+@pytest.mark.essential
 @pytest.mark.needs("no-nvidia-gpu", "linux", "no-directml-adapter")
 def test_cuda_without_a_gpu_ends_with_all_that_is_missing(tmp_path: Path) -> None:
     ended = devbench(tmp_path, "run", "cifar", "--backend", "cuda", *ONCE)

@@ -14,7 +14,7 @@ import pytest
 from commandline import ROOT
 from measuring import ONCE, own
 
-from bench import registry
+from bench import backends
 from bench.analyse.explain.findings import findings
 from bench.config.settings import load
 from bench.session.worker_process import WorkerProcess
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.once
 def worker(path: str) -> Iterator[WorkerProcess]:
     """A worker that is set up."""
     ((one,),) = [group.planned for group in plan([path], load(loop="step"))]
-    handle = WorkerProcess(one.spec, registry.backend("cpu").environment(one.spec), timeout=120)
+    handle = WorkerProcess(one.spec, backends.load("cpu").environment(one.spec), timeout=120)
     try:
         until(handle, Ready)
         yield handle
@@ -83,6 +83,7 @@ def works_during_blocks_of(other: WorkerProcess, one: WorkerProcess) -> bool:
     return False
 
 
+@pytest.mark.essential
 def test_a_worker_that_waits_for_its_turn_does_no_work() -> None:
     with worker(own("hungry")) as one:
         stop(one)

@@ -47,6 +47,8 @@ GOOD = [
     "warm_xla",
     "on_batch",
 ]
+ESSENTIAL = ("fit_dataset", "generator", "step_inputs")
+"""One of each kind of loop: Keras' `fit`, a loop of the program's own, and a step that devbench drives."""
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +57,9 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runs]:
         yield found
 
 
-@pytest.mark.parametrize("name", GOOD)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.essential] if name in ESSENTIAL else []) for name in GOOD]
+)
 def test_a_file_of_any_shape_is_measured_and_proven(runs: Runs, name: str) -> None:
     found = runs.result(name)
     assert (runs[name].code, found.status, found.failure) == (0, "complete", None)

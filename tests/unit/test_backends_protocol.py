@@ -1,7 +1,8 @@
-"""What holds for every backend: the names that the protocol asks for, and that none needs TensorFlow to be imported."""
+"""What holds for every backend: it defines the protocol's names, and its module imports no TensorFlow."""
 
 from __future__ import annotations
 
+import ast
 import importlib
 import os
 import subprocess
@@ -13,11 +14,12 @@ from types import ModuleType
 import pytest
 
 import bench.backends
+from bench.backends import Capabilities, capabilities, hidden, names, reference
 from bench.model.check import Check
 from bench.model.spec import Data, Spec, Threads
 
 FOLDER = Path(bench.backends.__file__).parent
-NAMES = sorted(path.stem for path in FOLDER.glob("[a-z]*.py"))
+NAMES = names()
 
 
 @pytest.fixture(params=NAMES)
@@ -31,13 +33,45 @@ def spec(backend: ModuleType, onednn: bool = True) -> Spec:
 
 
 def test_the_three_backends_are_here() -> None:
-    assert NAMES == ["cpu", "cuda", "directml"]
+    assert NAMES == ("cpu", "cuda", "directml")
 
 
 def test_a_backend_says_what_it_is_and_how_to_get_it(backend: ModuleType) -> None:
     for name in ("NAME", "DESCRIPTION", "EXTRA", "IMAGE", "PLATFORMS"):
         assert getattr(backend, name), name
     assert f"{backend.NAME}.py" == Path(str(backend.__file__)).name
+
+
+def test_exactly_one_backend_is_the_reference() -> None:
+    assert [name for name in NAMES if capabilities(name).reference] == [reference()] == ["cpu"]
+
+
+def test_the_backend_of_another_installations_result_counts_as_a_gpu_of_which_nothing_is_known() -> None:
+    unknown = capabilities("from-a-newer-release")
+    assert unknown == Capabilities()
+    assert unknown.gpu
+    assert not unknown.reference
+    assert unknown.telemetry is None
+
+
+def test_a_backend_can_be_hidden_by_the_others(backend: ModuleType) -> None:
+    assert backend.CAPABILITIES.hide or not backend.CAPABILITIES.gpu
+    assert not backend.CAPABILITIES.hide.keys() & backend.environment(spec(backend)).keys()
+    assert hidden().items() >= backend.CAPABILITIES.hide.items()
+
+
+def test_no_code_outside_the_folder_compares_a_backends_name() -> None:
+    found = [
+        f"{path.relative_to(FOLDER.parent)}:{node.lineno}"
+        for path in FOLDER.parent.rglob("*.py")
+        if FOLDER not in path.parents
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Compare)
+        for part in (node.left, *node.comparators)
+        for constant in ast.walk(part)
+        if isinstance(constant, ast.Constant) and constant.value in NAMES
+    ]
+    assert found == []
 
 
 def test_a_backends_module_and_checks_import_no_tensorflow_and_never_raise(backend: ModuleType) -> None:

@@ -15,7 +15,7 @@ from synthetic import killed, result
 from typer.testing import CliRunner
 
 import bench
-from bench import api, registry
+from bench import api, backends, registry
 from bench.analyse.outcome import Outcome
 from bench.cli import doctor, run
 from bench.cli.app import COMMANDS, app
@@ -187,7 +187,7 @@ def test_a_command_loads_only_what_it_needs(statement: str, absent: tuple[str, .
 def test_list_shows_every_workload_and_backend_within_80_columns(tmp_path: Path) -> None:
     done = devbench("list", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
-    for name in (*registry.names(), *registry.backend_names()):
+    for name in (*registry.names(), *backends.names()):
         assert f"\n  {name}" in done.stdout
     assert [line for line in done.stdout.splitlines() if len(line) > 80] == []
 
@@ -196,7 +196,7 @@ def test_list_as_json_says_what_applies_and_why_the_rest_does_not(tmp_path: Path
     told = document(devbench("list", "--json", cwd=tmp_path))
     workloads = {each["name"]: each for each in told["workloads"]}
     assert list(workloads) == registry.names()
-    assert {each["name"] for each in told["backends"]} == set(registry.backend_names())
+    assert {each["name"] for each in told["backends"]} == set(backends.names())
     assert "as-written" in workloads["cifar"]["loops"]
     assert workloads["cifar"]["articles"][0].startswith("Exploring CPU vs GPU Speed in AI Training")
     assert workloads["tabular"]["cases"] == ["small", "large"]
@@ -239,7 +239,7 @@ def test_a_line_that_is_not_understood_is_one_document_under_json_too(words: tup
 def test_doctor_without_a_backend_looks_at_all_and_an_absent_device_is_no_failure(tmp_path: Path) -> None:
     done = devbench("doctor", "--json", cwd=tmp_path)
     told = document(done)
-    assert set(told) == {"machine", *registry.backend_names()}
+    assert set(told) == {"machine", *backends.names()}
     failed = [part for part, checks in told.items() for check in checks if check["status"] == "FAIL"]
     assert set(failed) <= {"machine"}
     assert done.returncode == (1 if failed else 0)

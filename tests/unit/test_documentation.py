@@ -23,7 +23,7 @@ from pages import (
     words,
 )
 
-from bench import registry
+from bench import backends, registry
 from bench.cli.app import COMMANDS, app
 from bench.config.settings import FILE_VARIABLE, RunSettings, load, variable
 from bench.errors import DevbenchError
@@ -65,7 +65,7 @@ def asked(names: list[str], given: dict[str, Any]) -> None:
     """Reads settings and names; a workload in capitals stands for any, a file is not run."""
     settings = load(given.pop("config"), **{name: value for name, value in given.items() if value not in ([], ())})
     for backend in settings.backend:
-        registry.backend(backend)
+        backends.load(backend)
     for name in names:
         if name.endswith(".py"):
             assert name == "./mine.py" or registry.describe(ROOT / name).offers
@@ -149,11 +149,10 @@ def test_every_link_of_a_page_leads_to_a_file_and_a_heading(page: Path) -> None:
             assert anchor in anchors(there.read_text(encoding="utf-8")), f"{page.name} links to {target}"
 
 
-def test_the_reference_has_links_to_look_at() -> None:
-    found = links(DOCS["reference"])
-    assert "../bench/model/schema.json" in found
-    assert "#settings" in found
-    assert "measuring.md#data" in found
+def test_links_to_files_headings_and_pages_are_found() -> None:
+    assert "../bench/model/schema.json" in links(DOCS["result"])
+    assert "#settings" in links(DOCS["reference"])
+    assert "measuring.md#data" in links(DOCS["reference"])
 
 
 def test_the_index_lists_every_page() -> None:

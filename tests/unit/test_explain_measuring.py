@@ -28,8 +28,6 @@ pytestmark = pytest.mark.once
 NOISE = (1.0, 1.004, 0.997, 1.002, 0.999)
 STEPS = {"as-written": 0.010, "fit": 0.009, "step": 0.008, "host-batches": 0.006, "resident": 0.006, "fused": 0.006}
 
-ONLY_LADDER = "the explanation was interrupted: its roofline was not measured and no what-ifs were tried"
-
 PROGRAM = '''"""A step that does next to nothing."""
 
 from pydantic import BaseModel
@@ -111,7 +109,7 @@ def test_a_file_with_any_parameters_that_run_accepts_is_explained(
 ) -> None:
     file = tmp_path / "mine.py"
     file.write_text(PROGRAM.format(parameter=parameter), encoding="utf-8")
-    explaining(str(file)).run(with_changes=False)
+    explaining(str(file)).run(with_what_ifs=False)
     (_, specs) = faked.begun[0]
     assert [spec.loop for spec in specs] == ["step", "host-batches", "resident", "fused"]
 
@@ -121,14 +119,16 @@ def test_an_interrupted_explanation_keeps_finished_what_ifs_and_says_how_many_ar
     made = explaining()
     with pytest.raises(Interrupted):
         made.run()
-    found = made.found
+    found = made.explanation
     assert found is not None
-    assert len(found.gains) == TOGETHER < len(made.options)
+    assert len(found.gains) == TOGETHER < len(made.what_ifs)
     assert [gain.verdict for gain in found.gains[:1]] == ["faster"]
     assert found.fastest is not None
     assert found.fastest.command.endswith(found.gains[0].option)
-    assert found.caveats[0] == f"the explanation was interrupted: {TOGETHER} of {len(made.options)} what-ifs were tried"
-    assert "warning: the explanation was interrupted: 4 of" in explanation.text(found)
+    assert (
+        found.caveats[0] == f"The explanation was interrupted: {TOGETHER} of {len(made.what_ifs)} what-ifs were tried."
+    )
+    assert "The explanation was interrupted: 4 of" in explanation.text(found)
 
 
 def test_an_interruption_of_the_combined_what_ifs_keeps_all_single_what_ifs(faked: type[Fake]) -> None:
@@ -138,10 +138,13 @@ def test_an_interruption_of_the_combined_what_ifs_keeps_all_single_what_ifs(fake
     made = explaining()
     with pytest.raises(Interrupted):
         made.run()
-    assert made.found is not None
-    assert len(made.found.gains) == len(made.options)
-    assert made.found.combined is None
-    assert made.found.caveats[0] == "the explanation was interrupted: the combined what-ifs were not measured"
+    assert made.explanation is not None
+    assert len(made.explanation.gains) == len(made.what_ifs)
+    assert made.explanation.combined is None
+    assert (
+        made.explanation.caveats[0]
+        == "The explanation was interrupted: the what-ifs that help were not measured together."
+    )
 
 
 def test_an_interruption_before_any_what_if_keeps_the_ladder(
@@ -154,9 +157,11 @@ def test_an_interruption_before_any_what_if_keeps_the_ladder(
     made = explaining()
     with pytest.raises(Interrupted):
         made.run()
-    assert made.found is not None
-    assert made.found.parts
-    assert made.found.caveats[0] == ONLY_LADDER
+    assert made.explanation is not None
+    assert made.explanation.parts
+    assert made.explanation.caveats[0] == (
+        "The explanation was interrupted: the roofline was not measured, and no what-if was tried."
+    )
 
 
 def test_an_interruption_of_the_ladder_keeps_what_its_complete_trials_say(faked: type[Fake]) -> None:
@@ -164,13 +169,15 @@ def test_an_interruption_of_the_ladder_keeps_what_its_complete_trials_say(faked:
     made = explaining()
     with pytest.raises(Interrupted):
         made.run()
-    found = made.found
+    found = made.explanation
     assert found is not None
     assert (found.parts[0].upper, found.parts[0].lower) == ("step", "host-batches")
     assert found.trials == len(NOISE)
     assert (found.gains, found.roofline) == ([], None)
-    assert found.caveats[0] == ONLY_LADDER
-    assert "warning: the explanation was interrupted" in explanation.text(found)
+    assert found.caveats[0] == (
+        "The explanation was interrupted: the roofline was not measured, and no what-if was tried."
+    )
+    assert "The explanation was interrupted" in explanation.text(found)
 
 
 def test_an_interruption_before_the_first_complete_trial_leaves_no_explanation(faked: type[Fake]) -> None:
@@ -178,7 +185,7 @@ def test_an_interruption_before_the_first_complete_trial_leaves_no_explanation(f
     made = explaining()
     with pytest.raises(Interrupted):
         made.run()
-    assert made.found is None
+    assert made.explanation is None
     assert made.results
 
 
@@ -191,7 +198,7 @@ def test_a_complete_explanation_does_not_mention_an_interruption(faked: type[Fak
 def test_an_explanation_ignores_full_and_says_so(faked: type[Fake]) -> None:
     found = explaining(full=True).run()
     assert {settings.full for settings, _ in faked.begun} == {False}
-    assert any("--full was ignored" in each for each in found.caveats)
+    assert any("--full has no effect" in each for each in found.caveats)
     assert not any("--full" in each for each in explaining().run().caveats)
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from bench.machine import gpu
+from bench.backends import _nvml, capabilities
 from bench.machine.telemetry import Meter, cpu_seconds, peak_rss, rapl_zones, spent
 from bench.model.result import Telemetry
 
@@ -67,7 +67,7 @@ def worker() -> Iterator[Worker]:
 
 def test_the_meter_counts_the_workers_cpu_time_between_start_and_stop(worker: Worker) -> None:
     before = worker.do("work")
-    meter = Meter(worker.process.pid, "cpu")
+    meter = Meter(worker.process.pid)
     meter.start()
     after = worker.do("work")
     told = meter.stop()
@@ -76,7 +76,7 @@ def test_the_meter_counts_the_workers_cpu_time_between_start_and_stop(worker: Wo
 
 
 def test_what_a_worker_does_while_paused_is_left_out(worker: Worker) -> None:
-    meter = Meter(worker.process.pid, "cpu")
+    meter = Meter(worker.process.pid)
     meter.start()
     worker.do("work")
     meter.pause()
@@ -87,7 +87,7 @@ def test_what_a_worker_does_while_paused_is_left_out(worker: Worker) -> None:
 
 
 def test_a_meter_stopped_while_paused_adds_nothing(worker: Worker) -> None:
-    meter = Meter(worker.process.pid, "cpu")
+    meter = Meter(worker.process.pid)
     meter.start()
     meter.pause()
     worker.do("work")
@@ -96,7 +96,7 @@ def test_a_meter_stopped_while_paused_adds_nothing(worker: Worker) -> None:
 
 
 def test_a_meter_that_is_started_again_counts_from_zero(worker: Worker) -> None:
-    meter = Meter(worker.process.pid, "cpu")
+    meter = Meter(worker.process.pid)
     meter.start()
     worker.do("work")
     meter.stop()
@@ -115,7 +115,7 @@ def test_a_process_that_has_used_no_tick_yet_counts_zero_and_is_not_taken_for_go
 
 
 def test_a_child_of_the_worker_counts_too(worker: Worker) -> None:
-    meter = Meter(worker.process.pid, "cpu")
+    meter = Meter(worker.process.pid)
     meter.start()
     worker.do("child")
     told = meter.stop()
@@ -125,7 +125,7 @@ def test_a_child_of_the_worker_counts_too(worker: Worker) -> None:
 
 @pytest.mark.needs("linux")
 def test_the_peak_of_memory_is_told_although_it_was_freed(worker: Worker) -> None:
-    meter = Meter(worker.process.pid, "cpu")
+    meter = Meter(worker.process.pid)
     meter.start()
     worker.do("memory")
     told = meter.stop()
@@ -134,7 +134,7 @@ def test_the_peak_of_memory_is_told_although_it_was_freed(worker: Worker) -> Non
 
 
 def test_a_worker_that_dies_leaves_its_own_figures_out_and_raises_nothing(worker: Worker) -> None:
-    meter = Meter(worker.process.pid, "cpu")
+    meter = Meter(worker.process.pid)
     meter.start()
     worker.end()
     told = meter.stop()
@@ -145,11 +145,11 @@ def test_a_worker_that_dies_leaves_its_own_figures_out_and_raises_nothing(worker
 
 
 def test_a_meter_that_was_never_started_tells_an_empty_window() -> None:
-    assert Meter(1, "cpu").stop().wall_seconds == 0
+    assert Meter(1).stop().wall_seconds == 0
 
 
 def test_the_load_before_the_worker_is_kept_where_it_is_given(worker: Worker) -> None:
-    assert Meter(worker.process.pid, "cpu", load_before=0.25).stop().load_before == 0.25
+    assert Meter(worker.process.pid, load_before=0.25).stop().load_before == 0.25
 
 
 def lay(root: Path, files: dict[str, object]) -> Path:
@@ -165,7 +165,7 @@ def test_throttling_within_the_window_is_the_difference(tmp_path: Path, worker: 
     mount = "30 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw"
     files = {"proc/self/mountinfo": mount, "proc/self/cgroup": "0::/"}
     lay(tmp_path, {**files, stat: "nr_throttled 10\nthrottled_usec 4000000"})
-    meter = Meter(worker.process.pid, "cpu", root=tmp_path)
+    meter = Meter(worker.process.pid, root=tmp_path)
     meter.start()
     lay(tmp_path, {stat: "nr_throttled 13\nthrottled_usec 4500000"})
     told = meter.stop()
@@ -190,7 +190,7 @@ def test_packages_alone_are_counted_once_each(tmp_path: Path) -> None:
 def test_energy_is_added_over_packages_and_a_counter_may_go_round(tmp_path: Path, worker: Worker) -> None:
     rapl(tmp_path, "0", "package-0", 1_000_000)
     rapl(tmp_path, "1", "package-1", TOP - 500_000)
-    meter = Meter(worker.process.pid, "cpu", root=tmp_path)
+    meter = Meter(worker.process.pid, root=tmp_path)
     meter.start()
     rapl(tmp_path, "0", "package-0", 4_000_000)
     rapl(tmp_path, "1", "package-1", 1_500_000)
@@ -204,7 +204,7 @@ def test_energy_is_not_told_where_a_counter_may_have_gone_round_twice(tmp_path: 
 
 
 def test_without_counters_of_energy_none_is_told(tmp_path: Path, worker: Worker) -> None:
-    meter = Meter(worker.process.pid, "cpu", root=tmp_path)
+    meter = Meter(worker.process.pid, root=tmp_path)
     meter.start()
     assert meter.stop().package_joules is None
 
@@ -272,10 +272,9 @@ class Nvml(ModuleType):
 def metered(monkeypatch: pytest.MonkeyPatch, worker: Worker, nvml: ModuleType | None) -> Telemetry:
     # An entry of None makes the import fail, as it does where the package is absent.
     monkeypatch.setitem(sys.modules, "pynvml", nvml)
-    monkeypatch.setattr(
-        gpu, "PERIOD_SECONDS", 3600.0
-    )  # a sample at the start and one at the end, however long it takes
-    meter = Meter(worker.process.pid, "cuda")
+    # A sample at the start and one at the end, however long the test takes.
+    monkeypatch.setattr(_nvml, "PERIOD_SECONDS", 3600.0)
+    meter = Meter(worker.process.pid, _nvml.open_sampler)
     meter.start()
     return meter.stop()
 
@@ -321,7 +320,7 @@ def test_a_driver_that_does_not_answer_nvml_is_no_error(monkeypatch: pytest.Monk
 def test_no_thread_samples_for_a_worker_on_the_cpu(monkeypatch: pytest.MonkeyPatch, worker: Worker) -> None:
     nvml = Nvml(["GPU-aaaa"])
     monkeypatch.setitem(sys.modules, "pynvml", nvml)
-    meter = Meter(worker.process.pid, "cpu")
+    meter = Meter(worker.process.pid, capabilities("cpu").telemetry)
     meter.start()
     assert meter.stop().gpu_utilization_ratio is None
     assert nvml.asked == set()
@@ -341,8 +340,8 @@ def test_no_thread_samples_for_a_worker_on_the_cpu(monkeypatch: pytest.MonkeyPat
     ],
 )
 def test_the_gpu_sampled_is_the_one_that_cuda_calls_number_0(environ: dict[str, str], expected: int | None) -> None:
-    assert gpu.choose(Nvml(["GPU-aaaa", "GPU-bbbb"]), environ) == expected
+    assert _nvml.choose(Nvml(["GPU-aaaa", "GPU-bbbb"]), environ) == expected
 
 
 def test_a_lone_gpu_is_known_in_any_order() -> None:
-    assert gpu.choose(Nvml(["GPU-aaaa"]), {}) == 0
+    assert _nvml.choose(Nvml(["GPU-aaaa"]), {}) == 0

@@ -20,7 +20,6 @@ from bench.cli.app import COMMANDS, app
 from bench.config.settings import FILE_VARIABLE, RunSettings, default, option, variable
 from bench.datasets import download
 from bench.datasets.files import SETS
-from bench.model.facts import Facts
 from bench.model.result import PHASES, Failure, Result, Stop, Telemetry
 from bench.model.spec import LOOPS
 from bench.registry.user_file import FUNCTIONS
@@ -31,6 +30,8 @@ from bench.worker import loops, protocol, rig, timed_loop
 from bench.worker.diagnose import step_costs
 from docs.__main__ import current, main
 from docs.parts import PARTS, settings_table
+from docs.result_fields import meaning, models
+from docs.tables import NONE
 
 pytestmark = pytest.mark.once
 
@@ -190,11 +191,9 @@ def test_a_warning_comes_from_where_the_page_says(key: str, field: str, whole: f
     assert (warned(limit * 0.99), warned(limit * 1.01)) == (False, True)
 
 
-def test_every_kind_of_failure_and_every_status_stands_on_the_page() -> None:
+def test_every_kind_of_failure_is_documented() -> None:
     told = first_column(section(REFERENCE, "Failures"))
     assert {kind for kind in get_args(Failure.model_fields["kind"].annotation) if kind not in told} == set()
-    told = set(spans(section(REFERENCE, "The result")))
-    assert {each for each in get_args(Result.model_fields["status"].annotation) if each not in told} == set()
 
 
 def test_a_reason_to_stop_that_stands_on_the_page_is_one() -> None:
@@ -202,19 +201,6 @@ def test_a_reason_to_stop_that_stands_on_the_page_is_one() -> None:
     assert told
     assert set(spans(told[1])) <= set(get_args(Stop.model_fields["reason"].annotation))
     assert {"target", "max-time", "max-processes"} <= set(spans(told[1]))
-
-
-def test_the_telemetry_fields_are_those_of_a_sample() -> None:
-    assert first_column(section(MEASURING, "Telemetry")) == set(Telemetry.model_fields)
-
-
-def test_the_fields_of_the_result_are_those_of_the_document() -> None:
-    fields, _, _ = section(REFERENCE, "The result").partition("The `facts`")
-    assert first_column(fields) == set(Result.model_fields)
-
-
-def test_every_fact_that_a_worker_reports_stands_on_the_page() -> None:
-    assert set(Facts.model_fields) <= set(spans(section(REFERENCE, "The result")))
 
 
 def test_the_protocols_functions_and_constants_stand_on_the_page() -> None:
@@ -276,3 +262,13 @@ def test_a_number_on_a_page_is_the_codes(page: str, title: str, told: str) -> No
 
 def test_the_page_about_programs_shows_how_its_example_is_run() -> None:
     assert any("examples/mine.py" in line for line in command_lines(DOCS["your-program"]))
+
+
+def test_every_field_of_a_result_has_a_meaning() -> None:
+    missing = [
+        f"{model.__name__}.{name}"
+        for model in models(Result)
+        for name, field in model.model_fields.items()
+        if meaning(field) == NONE
+    ]
+    assert missing == []

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench import registry
+from bench import backends, registry
 from bench.errors import SettingsError, UnknownName, WorkloadError
 
 pytestmark = pytest.mark.once
@@ -72,7 +72,7 @@ def test_workloads_and_backends_are_the_files_that_are_there() -> None:
     assert "op-granularity" in registry.names()
     folder = Path(registry.__file__).parent.parent
     assert len(registry.names()) == len(list((folder / "workloads").glob("[!_]*.py")))
-    assert len(registry.backend_names()) == len(list((folder / "backends").glob("[!_]*.py")))
+    assert len(backends.names()) == len(list((folder / "backends").glob("[!_]*.py")))
 
 
 @pytest.mark.parametrize(("wrong", "near"), [("op_granularity", "op-granularity"), ("matmull", "matmul")])
@@ -86,7 +86,7 @@ def test_an_unknown_workload_is_met_with_the_nearest_and_the_way_to_name_a_file(
 
 def test_an_unknown_backend_is_met_with_what_there_is() -> None:
     with pytest.raises(UnknownName, match="no backend named 'cudo'"):
-        registry.backend("cudo")
+        backends.load("cudo")
 
 
 def test_describing_reads_the_source_and_runs_nothing(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from bench.analyse import stats
+from bench.backends import capabilities
 from bench.model.explanation import Finding
 from bench.model.facts import Facts
 from bench.model.result import ProcessSample, Result
@@ -96,7 +97,7 @@ def float64(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
 def int32(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
     """Yield a finding if a step computes in int32 on an accelerator. The placement check cannot see this."""
     found = stats.facts(samples).int32
-    if found and found.operations and base.spec.backend != "cpu":
+    if found and found.operations and capabilities(base.spec.backend).gpu:
         yield Finding(
             cause=ON_HOST,
             sentence=f"{found.operations} operations of the step compute in int32, which TensorFlow does on the host"

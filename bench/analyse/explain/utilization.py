@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from bench.analyse import stats
+from bench.backends import capabilities
 from bench.model.explanation import Finding
 from bench.model.result import ProcessSample, Result
 from bench.model.roofline import Roofline
@@ -61,7 +62,7 @@ def parallelism(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]
     """Yield a finding if a step leaves CPUs idle."""
     threads = base.spec.threads.intra
     blocks = [block for s in samples for series in s.series for block in series.blocks if block.seconds > 0]
-    if threads < 2 or not blocks or base.spec.backend != "cpu":
+    if threads < 2 or not blocks or capabilities(base.spec.backend).gpu:
         return
     busy = statistics.median(block.cpu_seconds / block.seconds for block in blocks)
     if busy < IDLE * threads:
@@ -76,7 +77,7 @@ def parallelism(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]
 def shapes(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
     """Yield a finding if matrix products have shapes that leave tensor cores partly idle."""
     products, spec = stats.facts(samples).products, base.spec
-    tensor_cores = spec.backend == "cuda" and (
+    tensor_cores = capabilities(spec.backend).tensor_cores and (
         spec.dtype.startswith("mixed") or (spec.dtype == "float32" and spec.tf32)
     )
     if not tensor_cores or not products or not products.odd:

@@ -10,6 +10,7 @@ import statistics
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from bench.backends import capabilities
 from bench.machine.environment import at
 from bench.model.result import Interval, Result
 from bench.render.fields import FIELDS, METRICS, Field
@@ -136,12 +137,12 @@ def _energy(result: Result) -> float | None:
 
     On the CPU these are its packages'; of a GPU its own, or none: a package's would be a small part of what it took.
     """
-    on_cpu = result.spec.backend == "cpu"
+    gpu = capabilities(result.spec.backend).gpu
     found = []
     for sample in result.samples:
         read, blocks = sample.telemetry, [b for each in sample.series if each.name == "step" for b in each.blocks]
         steps = sum(block.steps for block in blocks)
-        used = None if read is None else read.package_joules if on_cpu else read.gpu_joules
+        used = None if read is None else read.gpu_joules if gpu else read.package_joules
         if read is not None and used is not None and read.wall_seconds > 0 and steps:
             found.append(used / read.wall_seconds * sum(block.seconds for block in blocks) / steps)
     return statistics.fmean(found) if found else None

@@ -10,6 +10,7 @@ from typing import Any
 from sqlalchemy import Connection, select
 
 from bench.analyse import stats
+from bench.backends import reference
 from bench.hub.db import comparisons, queries, records
 from bench.hub.db.database import Database
 from bench.hub.db.tables import RESULTS
@@ -99,8 +100,8 @@ def page(database: Database, threshold: float) -> Page:
 def _columns(shown: Sequence[str], cells: Cells) -> list[Column]:
     """All pools and backends; first the one that the others stand beside: the CPU that most programs ran on."""
     often = Counter(column for work in shown for column in cells[work])
-    base = min(often, key=lambda column: (column[1] != "cpu", -often[column], column))
-    return [base, *sorted(set(often) - {base}, key=lambda column: (column[0], column[1] != "cpu", column[1]))]
+    base = min(often, key=lambda column: (column[1] != reference(), -often[column], column))
+    return [base, *sorted(set(often) - {base}, key=lambda column: (column[0], column[1] != reference(), column[1]))]
 
 
 def _across(
@@ -125,10 +126,10 @@ def _pool(pool: str, shown: Sequence[str], cells: Cells, labels: Mapping[str, st
     """One pool: its CPU, and beside it what else it has."""
     backends = sorted(
         {backend for work in shown for where, backend in cells[work] if where == pool},
-        key=lambda name: (name != "cpu", name),
+        key=lambda name: (name != reference(), name),
     )
     rows = [
-        _row(labels[work], [(cells[work].get((pool, name)), name != "cpu") for name in backends], compared)
+        _row(labels[work], [(cells[work].get((pool, name)), name != reference()) for name in backends], compared)
         for work in shown
         if any((pool, name) in cells[work] for name in backends)
     ]
@@ -138,7 +139,7 @@ def _pool(pool: str, shown: Sequence[str], cells: Cells, labels: Mapping[str, st
 
 
 def _head(backend: str) -> list[str]:
-    return [backend] if backend == "cpu" else [backend, f"{backend} as against cpu"]
+    return [backend] if backend == reference() else [backend, f"{backend} as against {reference()}"]
 
 
 def _row(label: str, columns: Sequence[tuple[Any, bool]], compared: Verdicts) -> Row:
@@ -185,19 +186,19 @@ def _verdict(found: Comparison | None) -> str:
 def _base(row: Mapping[Column, Any], column: Column, other: Any, bases: Mapping[tuple[str, str], Any]) -> Any:
     """The CPU's result that another backend's stands beside: that of its own group, else the pool's newest."""
     pool, backend = column
-    if backend == "cpu":
+    if backend == reference():
         return None
-    return bases.get((other.group, other.work)) or row.get((pool, "cpu"))
+    return bases.get((other.group, other.work)) or row.get((pool, reference()))
 
 
 def _group_bases(connection: Connection, found: Iterable[Any]) -> dict[tuple[str, str], Any]:
     """Group and program: the CPU's result of the group in which another backend's newest took turns."""
-    groups = sorted({each.group for each in found if each.backend != "cpu"})
+    groups = sorted({each.group for each in found if each.backend != reference()})
     bases = {}
     for start in range(0, len(groups), BATCH):
         chosen = select(RESULTS.c.id, *NEEDED).where(
             RESULTS.c.group.in_(groups[start : start + BATCH]),
-            RESULTS.c.backend == "cpu",
+            RESULTS.c.backend == reference(),
             RESULTS.c.purpose == "run",
         )
         for each in connection.execute(chosen):

@@ -18,6 +18,7 @@ from prometheus_client.core import (
 )
 from prometheus_client.utils import floatToGoString
 
+from bench.backends import capabilities
 from bench.model.result import PHASES, Result, Telemetry
 from bench.publish.prometheus.counters import BUCKETS, INFO, STATES, Counts, Run
 
@@ -42,7 +43,7 @@ def _device(of_gpu: str, of_cpu: Callable[[Telemetry, Result], float | None]) ->
         found = run.telemetry
         if found is None:
             return None
-        return of_cpu(found, run.result) if run.result.spec.backend == "cpu" else getattr(found, of_gpu)
+        return getattr(found, of_gpu) if capabilities(run.result.spec.backend).gpu else of_cpu(found, run.result)
 
     return read
 

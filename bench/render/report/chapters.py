@@ -12,6 +12,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Literal
 
+from bench.backends import reference
 from bench.errors import DataError
 from bench.machine.environment import fingerprint
 from bench.model.explanation import Explanation
@@ -180,6 +181,6 @@ def _sets(fresh: Iterable[Set], known: Mapping[str, Explanation]) -> list[Set]:
             alone.setdefault(first.title, []).append(each)
     for parts in alone.values():  # newest first
         members = [part.members[0] for part in parts]
-        shown = sorted(members[:MEMBERS], key=lambda r: (r.backend != "cpu", r.created))
+        shown = sorted(members[:MEMBERS], key=lambda r: (r.backend != reference(), r.created))
         sets.append(Set(shown, together=False, runs=max(part.runs for part in parts), hidden=members[MEMBERS:]))
     return sets

@@ -1,0 +1,152 @@
+"""Samples an NVIDIA GPU through NVML while a worker runs on it, from a thread of the parent process.
+
+Sampling costs the worker only the driver's attention, five times a second. NVML sees the whole GPU, so its figures
+include whatever else runs there.
+"""
+
+from __future__ import annotations
+
+import importlib
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from bench.machine.gpu import GpuReadings, Memory
+
+PERIOD_SECONDS = 0.2
+
+# Bits of nvmlClocksEventReasons (nvml.h), without "GPU idle", which only means that there was nothing to do.
+REASONS = {
+    0x2: "applications-clocks-setting",
+    0x4: "software-power-cap",
+    0x8: "hardware-slowdown",
+    0x10: "sync-boost",
+    0x20: "software-thermal-slowdown",
+    0x40: "hardware-thermal-slowdown",
+    0x80: "hardware-power-brake",
+    0x100: "display-clock-setting",
+}
+
+
+def choose(nvml: Any, environ: Mapping[str, str]) -> Any | None:
+    """Return NVML's handle of the GPU that CUDA calls number 0; None if it cannot be determined.
+
+    Args:
+        nvml: the module `pynvml`, initialised.
+        environ: the worker's environment variables. `CUDA_VISIBLE_DEVICES` lists numbers, UUIDs or beginnings of UUIDs.
+            NVML numbers GPUs in the order of the PCI bus. CUDA does so only if `CUDA_DEVICE_ORDER` is `PCI_BUS_ID`.
+            Without it, and with several GPUs, a number does not identify a GPU.
+    """
+    wanted = environ.get("CUDA_VISIBLE_DEVICES")
+    first = "0" if wanted is None else wanted.split(",")[0].strip()
+    handles = [nvml.nvmlDeviceGetHandleByIndex(index) for index in range(nvml.nvmlDeviceGetCount())]
+    if first.isdigit():
+        ordered = len(handles) == 1 or environ.get("CUDA_DEVICE_ORDER") == "PCI_BUS_ID"
+        return handles[int(first)] if ordered and int(first) < len(handles) else None
+    if first.startswith("MIG-"):
+        return nvml.nvmlDeviceGetHandleByUUID(first.encode())
+    if first.startswith("GPU-"):
+        return next((handle for handle in handles if _text(nvml.nvmlDeviceGetUUID(handle)).startswith(first)), None)
+    return None
+
+
+def _text(value: str | bytes) -> str:
+    """Return text as `str`: older releases of pynvml return bytes."""
+    return value.decode() if isinstance(value, bytes) else value
+
+
+class NvmlSampler:
+    """Samples one NVIDIA GPU while it is on; see `open_sampler`."""
+
+    def __init__(self, nvml: Any, handle: Any) -> None:
+        self._nvml = nvml
+        self._handle = handle
+        self._on = False
+        self._end = threading.Event()
+        self._lock = threading.Lock()
+        self._energy: float | None = None
+        self.readings = GpuReadings()
+        self._thread = threading.Thread(target=self._run, name="devbench-nvml", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        while not self._end.wait(PERIOD_SECONDS):
+            with self._lock:
+                if self._on:
+                    self._sample()
+
+    def on(self) -> None:
+        """Start or resume sampling."""
+        with self._lock:
+            self._on = True
+            self._energy = self._joules()
+            self._sample()
+
+    def off(self) -> None:
+        """Pause sampling. Takes one last sample, so that even a short window ends with one."""
+        with self._lock:
+            if not self._on:
+                return
+            self._on = False
+            self._sample()
+            now = self._joules()
+            if now is not None and self._energy is not None and now >= self._energy:
+                self.readings.joules = (self.readings.joules or 0.0) + now - self._energy
+
+    def close(self) -> None:
+        """End the thread and shut NVML down."""
+        self._end.set()
+        self._thread.join()
+        self._read(self._nvml.nvmlShutdown)
+
+    def memory(self) -> Memory | None:
+        """Return the GPU's memory as it is now; None if the GPU does not report it."""
+        info = self._read(self._nvml.nvmlDeviceGetMemoryInfo, self._handle)
+        return None if info is None else Memory(int(info.used), int(info.total))
+
+    def _read(self, function: Callable[..., Any], *arguments: Any) -> Any | None:
+        """Call an NVML function; return None if this GPU or driver does not support it."""
+        try:
+            return function(*arguments)
+        except self._nvml.NVMLError:
+            return None
+
+    def _joules(self) -> float | None:
+        value = self._read(self._nvml.nvmlDeviceGetTotalEnergyConsumption, self._handle)
+        return None if value is None else value / 1e3
+
+    def _sample(self) -> None:
+        nvml, handle, readings = self._nvml, self._handle, self.readings
+        if (rates := self._read(nvml.nvmlDeviceGetUtilizationRates, handle)) is not None:
+            readings.utilization.append(rates.gpu / 100)
+        if (memory := self._read(nvml.nvmlDeviceGetMemoryInfo, handle)) is not None:
+            readings.memory.append(int(memory.used))
+        if (milliwatts := self._read(nvml.nvmlDeviceGetPowerUsage, handle)) is not None:
+            readings.watts.append(milliwatts / 1e3)
+        if (megahertz := self._read(nvml.nvmlDeviceGetClockInfo, handle, nvml.NVML_CLOCK_SM)) is not None:
+            readings.clock_hz.append(megahertz * 1e6)
+        if (degrees := self._read(nvml.nvmlDeviceGetTemperature, handle, nvml.NVML_TEMPERATURE_GPU)) is not None:
+            readings.celsius.append(float(degrees))
+        mask = self._read(nvml.nvmlDeviceGetCurrentClocksThrottleReasons, handle) or 0
+        readings.reasons.update(name for bit, name in REASONS.items() if mask & bit)
+
+
+def open_sampler(environ: Mapping[str, str]) -> NvmlSampler | None:
+    """Open a sampler of a worker's GPU; return None if NVML or the GPU is not there. Never raises.
+
+    Args:
+        environ: the worker's environment variables.
+    """
+    try:
+        nvml: Any = importlib.import_module("pynvml")
+        nvml.nvmlInit()
+    except Exception:  # package, library or driver absent, or versions that do not match: there are no figures
+        return None
+    try:
+        handle = choose(nvml, environ)
+    except nvml.NVMLError:
+        handle = None
+    if handle is None:
+        nvml.nvmlShutdown()
+        return None
+    return NvmlSampler(nvml, handle)
