@@ -187,3 +187,10 @@ def test_the_page_about_the_architecture_says_what_each_folder_is_for_and_where_
     assert first_column(section(DOCS["architecture"], "What each folder is for")) == folders
     floors = {name for row in rows(section(DOCS["architecture"], "What may import what")) for name in spans(row[1])}
     assert folders <= floors
+
+
+def test_contributing_explains_every_marker_of_a_test() -> None:
+    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    (markers,) = re.findall(r"^markers = \[\n(.*?)^\]", project, re.MULTILINE | re.DOTALL)
+    told = first_column(section((ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"), "Tests"))
+    assert {name.partition("(")[0] for name in told} == set(re.findall(r'^    "(\w+)', markers, re.MULTILINE))
