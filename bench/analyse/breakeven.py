@@ -49,9 +49,9 @@ def break_even(
         return found
     found.winner = "other" if gain.mean > 0 else "base"
     if (cost.mean <= 0) == (gain.mean > 0):
-        found.at_once = True
+        found.immediate = True
         more = cost.interval()
-        found.start_unsure = more.low is None or more.high is None or more.low <= 0 <= more.high
+        found.start_uncertain = more.low is None or more.high is None or more.low <= 0 <= more.high
         return found
     after = fieller(cost, gain, (_covariance if paired else _covariance_apart)(starts, equal))
     if examples:

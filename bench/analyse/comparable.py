@@ -63,10 +63,10 @@ def differences(base: Result, other: Result) -> list[Difference]:
         found.append(Difference(name="file", base=_source(base), other=_source(other), kind="axis"))
     elif a.workload != b.workload:
         why = "they are different programs; two files of your own may be compared"
-        found.append(Difference(name="workload", base=a.workload, other=b.workload, kind="unfair", why=why))
+        found.append(Difference(name="workload", base=a.workload, other=b.workload, kind="unfair", reason=why))
     elif a.file_sha256 != b.file_sha256:
         short = [(sha or "")[:12] for sha in (a.file_sha256, b.file_sha256)]
-        found.append(Difference(name="workload's source", base=short[0], other=short[1], kind="named"))
+        found.append(Difference(name="workload's source", base=short[0], other=short[1], kind="context"))
     elif a.case and b.case and a.case != b.case:
         found.append(Difference(name="case", base=a.case, other=b.case, kind="axis"))
     whole = any(d.kind == "axis" for d in found)  # a file or a case brings its own parameters
@@ -75,20 +75,20 @@ def differences(base: Result, other: Result) -> list[Difference]:
         follows = (name == "xla" and a.loop != b.loop and None in (left, right)) or (name == "loop" and whole)
         if left != right:
             found.append(
-                Difference(name=name, base=_plain(left), other=_plain(right), kind="named" if follows else "axis")
+                Difference(name=name, base=_plain(left), other=_plain(right), kind="context" if follows else "axis")
             )
     found += [
-        Difference(name=name, base=left, other=right, kind="named" if whole else "axis")
+        Difference(name=name, base=left, other=right, kind="context" if whole else "axis")
         for name, left, right in _unequal(a.params, b.params)
     ]
     found += _data(base, other)
     _one_axis(found)
     if base.group != other.group:
         times = [f"{each.created:%Y-%m-%d %H:%M} UTC" for each in (base, other)]
-        found.append(Difference(name="when", base=times[0], other=times[1], kind="named"))
+        found.append(Difference(name="when", base=times[0], other=times[1], kind="context"))
     found += _named(base, other, alone=not any(d.kind in ("axis", "unfair") for d in found))
     found += _doubts(base, other)
-    return sorted(found, key=lambda d: ("axis", "unfair", "named").index(d.kind))
+    return sorted(found, key=lambda d: ("axis", "unfair", "context").index(d.kind))
 
 
 def axis(found: list[Difference]) -> str | None:
@@ -112,25 +112,28 @@ def _one_axis(found: list[Difference]) -> None:
     if len(axes) > 1:
         names = " and ".join(d.name for d in axes)
         for each in axes:
-            each.kind, each.why = "unfair", f"{names} differ together, so no difference can be put down to one of them"
+            each.kind, each.reason = (
+                "unfair",
+                f"{names} differ at the same time, so the difference cannot be attributed to one of them",
+            )
 
 
 def _data(base: Result, other: Result) -> Iterator[Difference]:
     a, b = base.spec.data, other.spec.data
     if a.kind != b.kind or (a.name == b.name and a.sha256 != b.sha256):
         left, right = (f"{d.kind} {d.name or ''} {(d.sha256 or '')[:12]}".strip() for d in (a, b))
-        yield Difference(name="data", base=left, other=right, kind="unfair", why="they read different data")
+        yield Difference(name="data", base=left, other=right, kind="unfair", reason="they read different data")
 
 
 def _named(base: Result, other: Result, alone: bool) -> Iterator[Difference]:
     unequal = [name for name in SECONDARY if getattr(base.spec, name) != getattr(other.spec, name)]
     for name in unequal:
         left, right = (_plain(getattr(r.spec, name)) for r in (base, other))
-        yield Difference(name=name, base=left, other=right, kind="axis" if alone and len(unequal) == 1 else "named")
+        yield Difference(name=name, base=left, other=right, kind="axis" if alone and len(unequal) == 1 else "context")
     for name, place in ENVIRONMENT.items():
         left, right = (at(r.environment, place) for r in (base, other))
         if left != right and not (name in OF_THE_BACKEND and base.spec.backend != other.spec.backend):
-            yield Difference(name=name, base=left, other=right, kind="named")
+            yield Difference(name=name, base=left, other=right, kind="context")
 
 
 def _doubts(base: Result, other: Result) -> Iterator[Difference]:
@@ -139,7 +142,11 @@ def _doubts(base: Result, other: Result) -> Iterator[Difference]:
     for result in (base, other):
         if result.failure is not None and result.failure.kind in ("same-answer", "nan"):
             yield Difference(
-                name="same-answer check", base=statuses[0], other=statuses[1], kind="unfair", why=result.failure.message
+                name="same-answer check",
+                base=statuses[0],
+                other=statuses[1],
+                kind="unfair",
+                reason=result.failure.message,
             )
             break
     yield from _answers(base, other)
@@ -148,9 +155,9 @@ def _doubts(base: Result, other: Result) -> Iterator[Difference]:
         result = base if proofs[0] == "not proven" else other
         reason = result.placement.reason if result.placement else None
         why = f"{result.spec.label} did not run where it claims" + (f": {reason}" if reason else "")
-        yield Difference(name="placement", base=proofs[0], other=proofs[1], kind="unfair", why=why)
+        yield Difference(name="placement", base=proofs[0], other=proofs[1], kind="unfair", reason=why)
     if statuses[0] != statuses[1]:
-        yield Difference(name="status", base=statuses[0], other=statuses[1], kind="named")
+        yield Difference(name="status", base=statuses[0], other=statuses[1], kind="context")
 
 
 def _answers(base: Result, other: Result) -> Iterator[Difference]:
@@ -165,13 +172,13 @@ def _answers(base: Result, other: Result) -> Iterator[Difference]:
     shown = [", ".join(f"{value:.6g}" for value in each.first_losses) for each in (first, second)]
     if base.spec.file_sha256 != other.spec.file_sha256:
         if not same_answer.alike(first.first_losses, second.first_losses):
-            yield Difference(name="first losses", base=shown[0], other=shown[1], kind="named")
+            yield Difference(name="first losses", base=shown[0], other=shown[1], kind="context")
         return
     tensorflow = [at(each.environment, ENVIRONMENT["TensorFlow"]) for each in (base, other)]
     apart = base.group != other.group and tensorflow[0] == tensorflow[1]
     if apart and same_answer.same_computation(base, other) and not same_answer.agree(first, second):
         why = "the same computation gave different answers, so they do not compute the same"
-        yield Difference(name="first losses", base=shown[0], other=shown[1], kind="unfair", why=why)
+        yield Difference(name="first losses", base=shown[0], other=shown[1], kind="unfair", reason=why)
 
 
 def _plain(value: Any) -> Any:

@@ -37,7 +37,7 @@ def compare(base: Result, other: Result, threshold: float = THRESHOLD) -> Compar
         verdict=word,
         mean_ratio=_scaled(_ratio(base, other, stats.mean_ratio, stats.mean)[0], factor),
         threshold=threshold,
-        needed=needed(ratio, threshold) if ratio is not None and word == "undecided" else None,
+        needed_units=needed(ratio, threshold) if ratio is not None and word == "undecided" else None,
         phases=_phases(base, other, paired),
         break_even=break_even(base, other, paired, _unequal_examples(base, other)),
         differences=found,

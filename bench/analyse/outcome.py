@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from bench.analyse import stats
 from bench.analyse.compare import compare
 from bench.analyse.pairing import MATRIX, all_pairs, grouped, matrix_groups, within_group
-from bench.model.comparison import THRESHOLD, Cell, Comparison, Matrix, Side, Word
+from bench.model.comparison import THRESHOLD, Cell, Comparison, Matrix, Side, Verdict
 from bench.model.result import Result
 
-INVERSE: dict[Word, Word] = {"faster": "slower", "slower": "faster"}
+INVERSE: dict[Verdict, Verdict] = {"faster": "slower", "slower": "faster"}
 """The verdict with the two sides exchanged; every other verdict stays the same."""
 
 

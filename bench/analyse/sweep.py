@@ -11,7 +11,7 @@ from bench.analyse.compare import step_ratio
 from bench.analyse.pairing import within_group
 from bench.analyse.verdict import verdict
 from bench.model.result import Result
-from bench.model.sweep import Crossing, Curve, Point, Ratio, Sweep
+from bench.model.sweep import Crossing, Curve, CurveRatio, Point, Sweep
 
 
 def sweep_of(results: Sequence[Result], threshold: float) -> Sweep:
@@ -37,13 +37,14 @@ def sweep_of(results: Sequence[Result], threshold: float) -> Sweep:
         curve.ratios = _ratios(base, by_curve[curve.label], axes, threshold)
         if len(axes) == 1 and ordered(curve, axes[0]):
             curve.crossings = crossings(axes[0], curve)
+    reasons = (each.sweep.incomplete_reason for each in reversed(results) if each.sweep is not None)
     return Sweep(
         id=results[0].parent or "",
         workload=results[0].spec.workload,
         axes={name: sorted({r.spec.params[name] for r in results}) for name in axes},
         threshold=threshold,
         curves=curves,
-        cut_short=next((r.sweep.cut_short for r in reversed(results) if r.sweep and r.sweep.cut_short), None),
+        incomplete_reason=next(filter(None, reasons), None),
     )
 
 
@@ -91,13 +92,13 @@ def crossings(axis: str, curve: Curve) -> list[Crossing]:
                 value=value,
                 low=max((x for x in low if x <= value), default=None),
                 high=min((x for x in high if x >= value), default=None),
-                ahead=curve.label if falling else curve.base or "",
+                leader=curve.label if falling else curve.base or "",
             )
         )
     return found
 
 
-def _overtakings(ratios: Sequence[Ratio]) -> list[tuple[int, bool]]:
+def _overtakings(ratios: Sequence[CurveRatio]) -> list[tuple[int, bool]]:
     """Where a curve and its base change places: the neighbour to the left, and whether the ratio falls below 1.
 
     Between two points where it is settled who is ahead, or such a point and the curve's end, there is one such place at
@@ -154,13 +155,13 @@ def _point(result: Result, axes: Sequence[str]) -> Point:
         step_seconds=None if failure else result.summary.step_seconds,
         examples_per_second=None if failure else result.summary.examples_per_second,
         failure=failure.message if failure else None,
-        memory=memory_ended(result),
+        out_of_memory=memory_ended(result),
     )
 
 
 def _ratios(
     bases: dict[tuple[Any, ...], Result], others: Sequence[Result], axes: Sequence[str], threshold: float
-) -> list[Ratio]:
+) -> list[CurveRatio]:
     found = []
     for other in others:
         base = bases.get(_place(other, axes))
@@ -169,14 +170,14 @@ def _ratios(
         ratio, _ = step_ratio(base, other)
         if ratio is not None:
             values = {name: other.spec.params[name] for name in axes}
-            found.append(Ratio(values=values, ratio=ratio, verdict=verdict(ratio, threshold)))
+            found.append(CurveRatio(values=values, ratio=ratio, verdict=verdict(ratio, threshold)))
     return found
 
 
 def _best(curve: Curve) -> None:
     rated = [p for p in curve.points if p.examples_per_second]
     if rated:
-        curve.best = max(rated, key=lambda p: p.examples_per_second or 0.0).values
+        curve.best_values = max(rated, key=lambda p: p.examples_per_second or 0.0).values
 
 
 def _place(result: Result, axes: Sequence[str]) -> tuple[Any, ...]:

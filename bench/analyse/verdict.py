@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 
 from bench.analyse.stats import t_quantile
-from bench.model.comparison import Word
+from bench.model.comparison import Verdict
 from bench.model.result import Interval
 
 MOST_UNITS = 10_000
 """More trials than this settle nothing that anybody would wait for."""
 
 
-def verdict(ratio: Interval | None, threshold: float) -> Word:
+def verdict(ratio: Interval | None, threshold: float) -> Verdict:
     """What the interval of a ratio of times decides.
 
     The interval stands wholly beyond the threshold, or wholly within it, or neither: the test of equivalence and

@@ -58,7 +58,7 @@ def _show(sweep: Sweep, interruption: Interrupted | None, settings: RunSettings)
     typer.echo(f"results: {settings.output}", err=True)
     points = [point for curve in sweep.curves for point in curve.points]
     failure: DevbenchError | None = interruption
-    failed = any(point.failure and not point.memory for point in points)
+    failed = any(point.failure and not point.out_of_memory for point in points)
     if not interruption and (failed or all(point.step_seconds is None for point in points)):
         failure = RunFailed(
             "some points of the sweep failed",

@@ -19,6 +19,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 from bench.config import settings_errors, syntax
 from bench.config.settings import FILE, FILE_VARIABLE, SECRETS, SERVER, SERVER_PREFIX, Form, Share
 from bench.errors import SettingsError, nearest
+from bench.model.comparison import THRESHOLD
 
 _, TOKENS, READERS, _ = SECRETS
 
@@ -59,7 +60,7 @@ class HubSettings(BaseSettings):
     root_path: UrlPath = Field("", description="Path under which a proxy shows the hub, such as /devbench.")
     tokens_file: Path | None = Field(None, description="File of the tokens that may write, one a line.")
     readers_file: Path | None = Field(None, description="File of who may read, USER:PASSWORD, one a line.")
-    threshold: Share = Field(0.02, description="A difference that matters, in the verdicts of the pages.")
+    threshold: Share = Field(THRESHOLD, description="A difference that matters, in the verdicts of the pages.")
     keep_days: Days | None = Field(None, gt=0, description="Remove what came longer ago; without it nothing is.")
     keep_results: int | None = Field(None, ge=1, description="Keep so many results, the newest; without it all.")
 

@@ -30,6 +30,7 @@ from bench import backends, whatif
 from bench.config import settings_errors, syntax
 from bench.errors import SettingsError, nearest
 from bench.machine import system
+from bench.model.comparison import THRESHOLD
 from bench.model.spec import Execution, Loop
 
 PREFIX = "DEVBENCH_"
@@ -122,7 +123,7 @@ with warnings.catch_warnings():
         )
         data_dir: Path | None = Field(None, description="Folder that holds the full data sets.")
         target_error: Share = Field(0.03, description="Measure until the step's time is known to within this.")
-        threshold: Share = Field(0.02, description="A difference that matters; comparisons measure until it is seen.")
+        threshold: Share = Field(THRESHOLD, description="Smallest relative difference that matters.")
         max_time: Seconds = Field(
             90.0,
             description="Start no more processes for a workload after this; without it a fifth of the training that it "

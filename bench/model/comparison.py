@@ -9,7 +9,7 @@ from pydantic import Field
 from bench.model.record import Record
 from bench.model.result import Interval
 
-Word = Literal["faster", "same", "slower", "undecided", "not enough data"]
+Verdict = Literal["faster", "same", "slower", "undecided", "not enough data"]
 
 
 class BreakEven(Record):
@@ -18,8 +18,8 @@ class BreakEven(Record):
     winner: Literal["base", "other", "none"] = Field(
         description="who is ahead in the long run; none where their steps are not known to differ"
     )
-    at_once: bool = Field(False, description="the winner in the long run starts no slower either")
-    start_unsure: bool = Field(False, description="that may be noise: the starts are not known to differ")
+    immediate: bool = Field(False, description="the winner in the long run starts no slower either")
+    start_uncertain: bool = Field(False, description="that may be noise: the starts are not known to differ")
     steps: Interval | None = Field(
         None, description="steps after which the winner is ahead; high is none where it may never be"
     )
@@ -32,7 +32,7 @@ class BreakEven(Record):
     training_seconds: list[float] = Field(default_factory=list, description="whole cold training of base and other")
 
 
-Kind = Literal["axis", "named", "unfair"]
+DifferenceKind = Literal["axis", "context", "unfair"]
 
 
 class Difference(Record):
@@ -41,11 +41,12 @@ class Difference(Record):
     name: str
     base: Any = Field(description="the base's value; none where it has none")
     other: Any = Field(description="the other's value")
-    kind: Kind = Field(description="what is compared, what is to be known, or what makes it unfair")
-    why: str = Field("", description="why it is unfair")
+    kind: DifferenceKind = Field(description="what is compared, what is to be known, or what makes it unfair")
+    reason: str = Field("", description="why it is unfair")
 
 
 THRESHOLD = 0.02
+"""Default of the smallest relative difference that matters."""
 
 
 Unit = Literal["step", "example"]
@@ -79,12 +80,12 @@ class Comparison(Record):
     unit: Unit = Field("step", description="what the ratio is of: of examples where the two differ in examples a step")
     paired: bool = Field(description="whether the two took turns in trials; else they were measured apart")
     ratio: Interval | None = Field(None, description="the other's time over the base's")
-    verdict: Word
+    verdict: Verdict
     mean_ratio: Interval | None = Field(
         None, description="the same of the mean step, in which steps count that are slow but seldom"
     )
     threshold: float
-    needed: int | None = Field(
+    needed_units: int | None = Field(
         None, description="trials (or processes a side) that would settle it, where it is undecided"
     )
     phases: list[PhaseDifference] = Field(default_factory=list)
@@ -102,7 +103,7 @@ class Cell(Record):
 
     ratio: Interval = Field(description="the row's time over the column's")
     unit: Unit = Field(description="what the ratio is of")
-    verdict: Word = Field(description="on the row's result as against the column's")
+    verdict: Verdict = Field(description="on the row's result as against the column's")
 
 
 class Matrix(Record):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from bench.model.comparison import Word
+from bench.model.comparison import Verdict
 from bench.model.record import Record
 from bench.model.result import SCHEMA_VERSION, Interval, Profile
 from bench.model.roofline import Roofline
@@ -34,7 +34,7 @@ class Gain(Record):
         description="time with the what-if divided by time without it; the intervals of all what-ifs hold together "
         "with 95%; None if it failed",
     )
-    verdict: Word
+    verdict: Verdict
     fixes: str = Field("", description="the cause of lost time that it removes; empty if it is not faster")
     failure: str | None = None
 

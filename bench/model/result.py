@@ -296,7 +296,9 @@ class SweepMembership(Record):
     """What a point knows of its sweep."""
 
     axes: list[str] = Field(description="the parameters that are swept")
-    cut_short: str | None = Field(None, description="why values were skipped; known from the last point before them")
+    incomplete_reason: str | None = Field(
+        None, description="why values were skipped; known from the last point before them"
+    )
 
 
 class Result(Record):

@@ -28,11 +28,11 @@ class Roofline(Record):
     flops_method: Literal["formula", "counted"]
     bytes: float = Field(description="that a step must move at least")
     intensity: float = Field(description="operations a byte, at most")
-    attained: float = Field(description="operations a second")
+    flops_per_second: float = Field(description="operations a second")
     dtype: str
-    compute_roof: float = Field(description="operations a second, of a matrix product")
-    memory_roof: float = Field(description="operations a second that the memory's bandwidth allows")
-    cache_roof: float | None = Field(description="the same for the cache's")
-    roof: Literal["compute", "memory"] = Field(description="the lower one of the compute and the memory roof")
+    compute_peak: float = Field(description="operations a second, of a matrix product")
+    memory_peak: float = Field(description="operations a second that the memory's bandwidth allows")
+    cache_peak: float | None = Field(description="the same for the cache's")
+    bound: Literal["compute", "memory"] = Field(description="the lower one of the compute and the memory roof")
     share: float = Field(description="attained over that roof")
-    beyond_memory: bool = Field(description="faster than memory allows: its working set is in a cache")
+    exceeds_memory_peak: bool = Field(description="faster than memory allows: its working set is in a cache")

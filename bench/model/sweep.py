@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import Field
 
-from bench.model.comparison import Word
+from bench.model.comparison import Verdict
 from bench.model.record import Record
 from bench.model.result import Interval
 
@@ -19,15 +19,15 @@ class Point(Record):
     step_seconds: Interval | None = None
     examples_per_second: float | None = None
     failure: str | None = Field(None, description="why there is no time, such as memory that ended")
-    memory: bool = Field(False, description="whether it was memory that ended")
+    out_of_memory: bool = Field(False, description="whether it was memory that ended")
 
 
-class Ratio(Record):
+class CurveRatio(Record):
     """How two curves stand to each other at one value."""
 
     values: dict[str, Any]
     ratio: Interval = Field(description="time of the curve over that of its base, per step")
-    verdict: Word
+    verdict: Verdict
 
 
 class Crossing(Record):
@@ -39,7 +39,7 @@ class Crossing(Record):
     )
     low: float | None = Field(description="from here on it may be ahead; none where that is left of what was measured")
     high: float | None = Field(description="from here on it is ahead for sure; none where that was not measured")
-    ahead: str = Field(description="label of who is ahead to the right of it")
+    leader: str = Field(description="label of who is ahead to the right of it")
 
 
 class Curve(Record):
@@ -48,9 +48,9 @@ class Curve(Record):
     label: str
     points: list[Point]
     base: str | None = Field(None, description="label of the curve before it that is nearest, which its ratios are to")
-    ratios: list[Ratio] = Field(default_factory=list)
+    ratios: list[CurveRatio] = Field(default_factory=list)
     crossings: list[Crossing] = Field(default_factory=list)
-    best: dict[str, Any] | None = Field(None, description="values with the most examples a second")
+    best_values: dict[str, Any] | None = Field(None, description="values with the most examples a second")
 
 
 class Sweep(Record):
@@ -61,4 +61,4 @@ class Sweep(Record):
     axes: dict[str, list[Any]] = Field(description="swept parameter: the values measured, rising")
     threshold: float
     curves: list[Curve]
-    cut_short: str | None = Field(None, description="why not all values were measured")
+    incomplete_reason: str | None = Field(None, description="why not all values were measured")

@@ -103,13 +103,13 @@ def failure(gain: Gain) -> str:
 
 def roofline(found: Roofline, loop: str) -> str:
     """Return where the barest loop stands in the roofline model."""
-    peak = found.compute_roof if found.roof == "compute" else found.memory_roof
-    cached = " This is more than memory allows, so its working set is in a cache." if found.beyond_memory else ""
+    peak = found.compute_peak if found.bound == "compute" else found.memory_peak
+    cached = " This is more than memory allows, so its working set is in a cache." if found.exceeds_memory_peak else ""
     return (
         f"Roofline of the loop {loop}: {numbers.quantity(found.flops, 'FLOP')} ({found.flops_method}) and at least "
         f"{numbers.size(int(found.bytes))} per step, so {found.intensity:.3g} FLOP per byte. It attains "
-        f"{numbers.quantity(found.attained, 'FLOP/s')}, {found.share:.0%} of the {numbers.quantity(peak, 'FLOP/s')} "
-        f"that the {found.roof} peak allows in {found.dtype}.{cached}"
+        f"{numbers.quantity(found.flops_per_second, 'FLOP/s')}, {found.share:.0%} of the "
+        f"{numbers.quantity(peak, 'FLOP/s')} that the {found.bound} peak allows in {found.dtype}.{cached}"
     )
 
 

@@ -72,7 +72,7 @@ def _against(
     unfair: dict[str, list[str]] = {}
     for each in alive:
         if each.unfair:
-            unfair.setdefault(each.unfair[0].why.rstrip("."), []).append(names[each.other.id])
+            unfair.setdefault(each.unfair[0].reason.rstrip("."), []).append(names[each.other.id])
     for why, whose in unfair.items():
         yield f"no fair comparison of {listed(whose)} with {names[base]}: {why}"
 
@@ -92,7 +92,7 @@ def _verdict(found: Comparison, names: Mapping[str, str]) -> str:
     takes = f"{other} takes {numbers.times(ratio)} as long as {base} per {found.unit}"
     within = f"the difference is within {numbers.percent(found.threshold)}"
     units = "trials" if found.paired else "processes a side"
-    more = f"; about {found.needed} {units} would settle it" if found.needed else ""
+    more = f"; about {found.needed_units} {units} would settle it" if found.needed_units else ""
     seldom = f"; {told}" if (told := by_the_mean(found)) else ""
     said = {
         "faster": f"{other} is {numbers.times(stats.inverse(ratio))} as fast as {base} per {found.unit}",

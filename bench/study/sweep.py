@@ -113,11 +113,11 @@ class SweepStudy:
 
     def cut_short(self, reason: str) -> None:
         """Record with the last point why not all values were measured. The first reason stays."""
-        if not self.results or any(result.sweep and result.sweep.cut_short for result in self.results):
+        if not self.results or any(result.sweep and result.sweep.incomplete_reason for result in self.results):
             return
         for result in self.results:
             if result.group == self.results[-1].group:
-                result.sweep = SweepMembership(axes=list(self.axes), cut_short=reason)
+                result.sweep = SweepMembership(axes=list(self.axes), incomplete_reason=reason)
                 self.recorder.save(result)
 
     def _grid(self) -> Iterator[dict[str, str]]:

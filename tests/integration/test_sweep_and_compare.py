@@ -24,9 +24,9 @@ def test_a_sweep_ends_where_memory_does_and_says_so(tmp_path: Path) -> None:
     (curve,) = found["curves"]
     assert [(p["values"]["batch"], p["memory"]) for p in curve["points"]] == [(1, False), (10_000_000, True)]
     assert curve["points"][1]["failure"].startswith("OOM when allocating tensor with shape[10000000,1000000]")
-    assert found["cut_short"] == "out of memory at batch=10000000 (cpu)"
+    assert found["incomplete_reason"] == "out of memory at batch=10000000 (cpu)"
     assert {r.purpose for r in ended.every} == {"sweep"}
-    assert [r.sweep.cut_short for r in ended.every if r.sweep] == [None, found["cut_short"]]
+    assert [r.sweep.incomplete_reason for r in ended.every if r.sweep] == [None, found["incomplete_reason"]]
 
 
 @pytest.mark.quiet
@@ -37,7 +37,7 @@ def test_two_loops_are_compared_at_each_value_and_the_sweep_says_between_which_o
         ended = run.end()
     assert ended.code == 0, ended.said()
     found = sweep_of(ended.every, 0.02)
-    assert (found.axes, found.cut_short) == ({"size": [1, 2]}, None)  # nothing lies between 1 and 2
+    assert (found.axes, found.incomplete_reason) == ({"size": [1, 2]}, None)  # nothing lies between 1 and 2
     written, step = found.curves
     assert (written.label, step.label, step.base) == ("cpu, as-written", "cpu, step", "cpu, as-written")
     first, last = step.ratios
@@ -46,7 +46,7 @@ def test_two_loops_are_compared_at_each_value_and_the_sweep_says_between_which_o
     assert last.verdict == "slower"
     (crossing,) = step.crossings
     assert 1 < crossing.value < 2
-    assert crossing.ahead == "cpu, as-written"
+    assert crossing.leader == "cpu, as-written"
     assert "cpu, as-written overtakes cpu, step at size 1." in ended.said()
 
 

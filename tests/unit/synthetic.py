@@ -201,9 +201,9 @@ def explanation(results: Sequence[Result]) -> Explanation:
                     evidence="time per batch by stage: map 12 ms", fix="Give map num_parallel_calls."),
         ],
         roofline=Roofline(
-            flops=2.4e9, flops_method="counted", bytes=5e7, intensity=48, attained=60e9, dtype="float32",
-            compute_roof=110e9, memory_roof=48 * 12e9, cache_roof=48 * 90e9, roof="compute", share=0.55,
-            beyond_memory=False,
+            flops=2.4e9, flops_method="counted", bytes=5e7, intensity=48, flops_per_second=60e9, dtype="float32",
+            compute_peak=110e9, memory_peak=48 * 12e9, cache_peak=48 * 90e9, bound="compute", share=0.55,
+            exceeds_memory_peak=False,
         ),
         profile=profile(),
         disagreements=["In the trace operations run for 30% of the step, but the barest loop of the ladder takes 20%."],

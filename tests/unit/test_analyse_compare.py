@@ -244,7 +244,7 @@ def test_who_starts_faster_and_runs_faster_is_ahead_at_once() -> None:
     base = measured([0.012 * n for n in NOISE], start=8.0)
     found = compare(base, measured([0.002 * n for n in NOISE], start=3.0, name="b", loop="fit")).break_even
     assert found is not None
-    assert (found.winner, found.at_once, found.steps) == ("other", True, None)
+    assert (found.winner, found.immediate, found.steps) == ("other", True, None)
 
 
 def test_steps_that_are_not_known_to_differ_have_no_break_even() -> None:
@@ -301,7 +301,7 @@ def test_one_thing_may_differ_and_is_what_is_compared(change: dict[str, Any], ax
 def test_what_makes_a_comparison_unfair_is_named(change: dict[str, Any], named: str) -> None:
     found = compare(result("a"), result("b", **change))
     assert named in [d.name for d in found.unfair]
-    assert all(d.why for d in found.unfair)
+    assert all(d.reason for d in found.unfair)
 
 
 def test_two_files_of_the_users_own_are_the_axis_with_all_that_they_bring() -> None:
@@ -310,13 +310,13 @@ def test_two_files_of_the_users_own_are_the_axis_with_all_that_they_bring() -> N
     found = compare(old, new)
     assert found.axis == "file"
     assert not found.unfair
-    assert {"batch", "rows"} <= {d.name for d in found.differences if d.kind == "named"}
+    assert {"batch", "rows"} <= {d.name for d in found.differences if d.kind == "context"}
 
 
 def test_another_tensorflow_is_named_beside_the_verdict() -> None:
     base = result("a", environment={"framework": {"tensorflow": "2.21.0"}})
     other = result("b", backend="directml", environment={"framework": {"tensorflow": "2.10.1"}})
-    assert ("TensorFlow", "named") in [(d.name, d.kind) for d in differences(base, other)]
+    assert ("TensorFlow", "context") in [(d.name, d.kind) for d in differences(base, other)]
 
 
 @pytest.mark.parametrize(
@@ -331,7 +331,7 @@ def test_another_tensorflow_is_named_beside_the_verdict() -> None:
 )
 def test_what_is_different_about_the_machine_is_named(environment: dict[str, Any], named: str) -> None:
     base, other = result("a"), result("b", environment=environment, backend="cpu")
-    assert [(d.name, d.kind) for d in differences(base, other)] == [(named, "named")]
+    assert [(d.name, d.kind) for d in differences(base, other)] == [(named, "context")]
 
 
 def test_what_a_backend_brings_is_not_named_beside_it() -> None:
@@ -424,7 +424,7 @@ def test_what_was_measured_apart_must_have_computed_the_same_too() -> None:
     ):
         gpu = answering(answer, name="b", group="b", backend="cuda" if "params" not in changes else "cpu", **changes)
         found = [each for each in compare(cpu, gpu).unfair if each.name == "first losses"]
-        assert not found if fair else "do not compute the same" in found[0].why, (answer, changes)
+        assert not found if fair else "do not compute the same" in found[0].reason, (answer, changes)
 
 
 def test_what_was_measured_apart_is_told_with_when() -> None:

@@ -140,8 +140,9 @@ def test_a_slow_start_has_a_share_of_all_steps() -> None:
 
 def test_a_bound_says_how_much_of_the_step_it_applies_to() -> None:
     roofline = Roofline(
-        flops=2.4e9, flops_method="counted", bytes=5e7, intensity=48, attained=90e9, dtype="float32",
-        compute_roof=110e9, memory_roof=48 * 12e9, cache_roof=None, roof="compute", share=0.8, beyond_memory=False,
+        flops=2.4e9, flops_method="counted", bytes=5e7, intensity=48, flops_per_second=90e9, dtype="float32",
+        compute_peak=110e9, memory_peak=48 * 12e9, cache_peak=None, bound="compute", share=0.8,
+        exceeds_memory_peak=False,
     )  # fmt: skip
     (found,) = bound(roofline, 0.7)
     assert found.sentence == "For 70% of the step the device computes at 80% of the compute peak."

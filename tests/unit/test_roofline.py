@@ -36,22 +36,22 @@ def placed(*args: Any, **changes: Any) -> Roofline:
 
 def test_few_operations_a_byte_are_under_the_memory_roof() -> None:
     found = placed(0.001, 1e6, 8e6)
-    assert found.roof == "memory"
+    assert found.bound == "memory"
     assert found.intensity == pytest.approx(0.125)
-    assert found.memory_roof == pytest.approx(1.25e9)
+    assert found.memory_peak == pytest.approx(1.25e9)
     assert found.share == pytest.approx(0.8)
-    assert not found.beyond_memory
+    assert not found.exceeds_memory_peak
 
 
 def test_many_operations_a_byte_are_under_the_compute_roof_of_their_dtype() -> None:
     assert placed(0.01, 0.9e9, 1e6).share == pytest.approx(0.9)
     narrow = placed(0.01, 0.9e9, 1e6, dtype="mixed_bfloat16")
-    assert (narrow.dtype, narrow.compute_roof) == ("bfloat16", 400e9)
+    assert (narrow.dtype, narrow.compute_peak) == ("bfloat16", 400e9)
 
 
 def test_a_working_set_in_a_cache_may_be_above_the_memory_roof_and_says_so() -> None:
     found = placed(0.0001, 1e6, 8e6)
-    assert found.beyond_memory
+    assert found.exceeds_memory_peak
     assert found.share > 1
 
 
@@ -104,5 +104,5 @@ def test_a_working_set_in_a_cache_is_held_against_the_caches_roof() -> None:
     found = placed(0.0001, 1e6, 8e6)  # 80 GB/s where memory gives 10 and the cache 80
     (told,) = bound(found, 0.9)
     assert "100% of the cache peak" in told.sentence
-    assert not list(bound(found.model_copy(update={"cache_roof": None}), 0.9))
-    assert not list(bound(found.model_copy(update={"cache_roof": 1e12}), 0.9))
+    assert not list(bound(found.model_copy(update={"cache_peak": None}), 0.9))
+    assert not list(bound(found.model_copy(update={"cache_peak": 1e12}), 0.9))

@@ -98,7 +98,7 @@ def test_the_crossing_is_where_the_lines_meet_and_its_interval_holds_that(crossi
     assert found.low is not None
     assert found.high is not None
     assert found.low < crossing < found.high
-    assert found.ahead == "cuda, as-written"
+    assert found.leader == "cuda, as-written"
 
 
 def test_noisier_ratios_make_the_crossings_interval_wider() -> None:
@@ -139,7 +139,7 @@ def test_from_0_on_a_crossing_is_interpolated_without_a_logarithm() -> None:
     sweep = along("workers", {0: (0.02, 0.01), 4: (0.01, 0.02), 8: (0.01, 0.02)})
     (found,) = sweep.curves[1].crossings
     assert found.value == pytest.approx(2.0, rel=0.01)
-    assert found.ahead == "cpu, as-written"
+    assert found.leader == "cpu, as-written"
     assert found.low is not None
     assert found.high is not None
     assert 0 < found.low < found.value < found.high < 4
@@ -178,7 +178,7 @@ def test_words_that_noise_alone_tells_apart_are_neither_slower_nor_faster() -> N
 def test_the_end_of_memory_is_a_finding_in_the_table_and_in_a_sentence() -> None:
     points = two_lines(11.0)
     points[-1].failure = Failure(kind="memory", message="OOM when allocating tensor")
-    points[-1].sweep = SweepMembership(axes=["batch"], cut_short="memory ended at batch=64 (cuda)")
+    points[-1].sweep = SweepMembership(axes=["batch"], incomplete_reason="memory ended at batch=64 (cuda)")
     shown = sweeps.text(sweep_of(points, 0.02))
     assert "not all was measured: memory ended at batch=64 (cuda)" in " ".join(shown.split())
     assert "memory ended" in next(line for line in shown.splitlines() if line.startswith("batch 64"))
@@ -279,7 +279,7 @@ def test_a_value_that_the_program_refuses_between_two_others_leaves_other_values
     assert faked.measured[:3] == [1, 8, 64]
     assert {10, 11, 12} & set(faked.measured)
     assert found.curves[1].crossings[0].value == pytest.approx(11, rel=0.02)
-    assert found.cut_short == "batch=23 was refused: batch must be a multiple of 4"
+    assert found.incomplete_reason == "batch=23 was refused: batch must be a multiple of 4"
 
 
 def test_where_point_after_point_fails_no_more_are_tried(faked: type[Fake], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -311,13 +311,13 @@ def test_points_close_in_on_a_crossing_next_to_0_down_to_a_tenth_of_the_axis(
 def test_larger_points_than_memory_holds_are_not_tried(faked: type[Fake]) -> None:
     found = sweeping("1..4096").run()
     assert max(faked.measured) == 128
-    assert found.cut_short == "out of memory at batch=128 (cuda)"
+    assert found.incomplete_reason == "out of memory at batch=128 (cuda)"
 
 
 def test_of_a_grid_only_what_is_larger_in_all_than_memory_holds_is_not_tried(faked: type[Fake]) -> None:
     sweep = sweeping("50,100,200,400")
     sweep.axes["epochs"] = ["1", "2"]
-    assert sweep.run().cut_short == "out of memory at batch=200, epochs=1 (cuda)"
+    assert sweep.run().incomplete_reason == "out of memory at batch=200, epochs=1 (cuda)"
     assert faked.measured == [50, 50, 100, 100, 200]
 
 
@@ -325,17 +325,17 @@ def test_a_sweep_that_is_cut_short_says_why_with_its_last_point_only(faked: type
     sweep = sweeping("64..256")
     sweep.run()
     saved = files.results(Path("results"))
-    assert {each.sweep.cut_short for each in saved if each.sweep} == {"out of memory at batch=128 (cuda)"}
+    assert {each.sweep.incomplete_reason for each in saved if each.sweep} == {"out of memory at batch=128 (cuda)"}
     assert {each.spec.params["batch"] for each in saved} == {128}
     sweep.cut_short("it was interrupted")
-    assert sweep.read().cut_short == "out of memory at batch=128 (cuda)"
+    assert sweep.read().incomplete_reason == "out of memory at batch=128 (cuda)"
 
 
 def test_where_memory_ends_the_place_of_the_crossing_is_searched_all_the_same(faked: type[Fake]) -> None:
     found = sweeping("1..4096").run()
     assert max(faked.measured) == 128
     assert set(faked.measured) & {9, 10, 11, 12, 13}
-    assert found.cut_short == "out of memory at batch=128 (cuda)"
+    assert found.incomplete_reason == "out of memory at batch=128 (cuda)"
 
 
 def test_values_are_measured_from_the_smallest_up_however_they_are_written() -> None:
@@ -359,8 +359,8 @@ def test_a_sweep_whose_time_is_over_shows_what_it_has(faked: type[Fake], monkeyp
     monkeypatch.setattr("time.monotonic", lambda: float(next(clock)))
     found = sweeping("1..4096").run()
     assert 1 <= len(faked.measured) < 6
-    assert found.cut_short is not None
-    assert "--max-time" in found.cut_short
+    assert found.incomplete_reason is not None
+    assert "--max-time" in found.incomplete_reason
 
 
 def test_a_sweep_whose_time_is_over_once_all_is_measured_is_not_cut_short(
@@ -368,7 +368,7 @@ def test_a_sweep_whose_time_is_over_once_all_is_measured_is_not_cut_short(
 ) -> None:
     sweep = sweeping("1,2")
     monkeypatch.setattr("time.monotonic", lambda: sweep._start + 4000 * (len(faked.measured) == 2))
-    assert sweep.run().cut_short is None
+    assert sweep.run().incomplete_reason is None
     assert faked.measured == [1, 2]
 
 

@@ -132,7 +132,7 @@ def test_transfers_show_time_and_bandwidth_of_each_size() -> None:
 WORDS = st.text(st.characters(codec="utf-8"), min_size=1, max_size=120)
 
 
-@settings(max_examples=25)
+@settings(max_examples=25, deadline=None)
 @given(st.integers(1, 7), WORDS, WORDS, st.floats(1e-9, 1e6), st.booleans())
 def test_nothing_is_wider_than_80_columns_or_has_codes_in_it(
     count: int, name: str, words: str, seconds: float, fails: bool

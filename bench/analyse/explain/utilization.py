@@ -98,11 +98,11 @@ def bound(roofline: Roofline, share: float) -> Iterator[Finding]:
         roofline: of the lowest level.
         share: the time of the lowest level as a share of the program's own step.
     """
-    resource, attained = str(roofline.roof), roofline.share
-    if resource == "memory" and roofline.beyond_memory:  # its working set is in a cache
-        if not roofline.cache_roof:
+    resource, attained = str(roofline.bound), roofline.share
+    if resource == "memory" and roofline.exceeds_memory_peak:  # its working set is in a cache
+        if not roofline.cache_peak:
             return
-        resource, attained = "cache", roofline.attained / min(roofline.cache_roof, roofline.compute_roof)
+        resource, attained = "cache", roofline.flops_per_second / min(roofline.cache_peak, roofline.compute_peak)
     if attained < NEAR or share < LARGE:
         return
     share = min(1.0, share)
@@ -110,8 +110,9 @@ def bound(roofline: Roofline, share: float) -> Iterator[Finding]:
     yield Finding(
         cause=cause,
         sentence=f"For {share:.0%} of the step the device {does} at {attained:.0%} of the {peak}.",
-        evidence=f"{roofline.attained / 1e9:.3g} GFLOP/s at {roofline.intensity:.3g} FLOP per byte; a matrix product "
-        f"attains {roofline.compute_roof / 1e9:.3g} GFLOP/s, memory allows {roofline.memory_roof / 1e9:.3g} GFLOP/s",
+        evidence=f"{roofline.flops_per_second / 1e9:.3g} GFLOP/s at {roofline.intensity:.3g} FLOP per byte; a matrix "
+        f"product attains {roofline.compute_peak / 1e9:.3g} GFLOP/s, "
+        f"memory allows {roofline.memory_peak / 1e9:.3g} GFLOP/s",
         fix=fix,
         share=share,
     )

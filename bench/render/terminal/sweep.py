@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from bench.analyse.sweep import ordered
-from bench.model.comparison import Word
+from bench.model.comparison import Verdict
 from bench.model.sweep import Crossing, Curve, Sweep
 from bench.render import numbers
 from bench.render.text import filled
@@ -13,7 +13,7 @@ from bench.render.text import filled
 WIDTH = 80
 COLUMN = 22
 
-STANDING: dict[tuple[str, str], tuple[Word, ...]] = {
+STANDING: dict[tuple[str, str], tuple[Verdict, ...]] = {
     ("slower", "than"): ("slower",),
     ("faster", "than"): ("faster",),
     ("as fast", "as"): ("same",),
@@ -63,16 +63,16 @@ def sentences(sweep: Sweep) -> list[str]:
             throughout = ordered(curve, name) and len(settled) < 2
             told.append((_throughout if throughout else _by_value)(curve, name, curve.base))
     for curve in sweep.curves:
-        if curve.best:
-            best = next(p for p in curve.points if p.values == curve.best)
+        if curve.best_values:
+            best = next(p for p in curve.points if p.values == curve.best_values)
             rate = numbers.quantity(best.examples_per_second or 0.0, "examples/s")
-            told.append(f"{curve.label} does most examples a second at {_said(curve.best)}: {rate}")
+            told.append(f"{curve.label} does most examples a second at {_said(curve.best_values)}: {rate}")
     failed = [(curve, point) for curve in sweep.curves for point in curve.points if point.failure]
     for curve, point in failed:
-        what = "memory ended" if point.memory else "failed"
+        what = "memory ended" if point.out_of_memory else "failed"
         told.append(f"{curve.label}: {what} at {_said(point.values)}: {point.failure}")
-    if sweep.cut_short:
-        told.append(f"not all was measured: {sweep.cut_short}")
+    if sweep.incomplete_reason:
+        told.append(f"not all was measured: {sweep.incomplete_reason}")
     return told
 
 
@@ -98,10 +98,10 @@ def _by_value(curve: Curve, name: str, base: str) -> str:
 
 
 def _crossing(name: str, found: Crossing, label: str, base: str) -> str:
-    behind = base if found.ahead == label else label
+    behind = base if found.leader == label else label
     low = f"{found.low:.3g}" if found.low is not None else "below what was measured"
     high = f"{found.high:.3g}" if found.high is not None else "above what was measured"
-    return f"{found.ahead} overtakes {behind} at {name} {found.value:.3g} [{low}, {high}]"
+    return f"{found.leader} overtakes {behind} at {name} {found.value:.3g} [{low}, {high}]"
 
 
 def _places(sweep: Sweep) -> list[dict[str, Any]]:
@@ -118,7 +118,7 @@ def _point(curve: Curve, place: dict[str, Any]) -> str:
     if point is None:
         return "–"
     if point.step_seconds is None:
-        return "memory ended" if point.memory else "failed"
+        return "memory ended" if point.out_of_memory else "failed"
     rate = f" {numbers.quantity(point.examples_per_second, '')}/s" if point.examples_per_second else ""
     return f"{numbers.time(point.step_seconds.value)}{rate}"
 

@@ -62,7 +62,7 @@ def sentence(found: Comparison) -> str:
         return f"same: {times}, within {found.threshold:.3g} of 1 ({behind})"
     if word == "undecided":
         near = f"its ratio is too near {found.threshold:.0%} to be settled"
-        more = f"about {found.needed} would settle it" if found.needed else near
+        more = f"about {found.needed_units} would settle it" if found.needed_units else near
         return f"undecided: {times} ({behind}); {more}"
     if word == "not enough data":
         return f"{word}: {times} ({behind}); a verdict needs at least two of each"
@@ -88,8 +88,8 @@ def cold_start(found: Comparison, even: BreakEven) -> str:
         told.append(f"from a cold start {winner} is ahead of {loser} after {after}")
         if even.epochs is not None:
             told[-1] += f" ({_epochs(even.epochs)})"
-    elif even.at_once:
-        unsure = ", though its start is not known to be no slower" if even.start_unsure else ""
+    elif even.immediate:
+        unsure = ", though its start is not known to be no slower" if even.start_uncertain else ""
         told.append(f"from a cold start {names[even.winner]} is ahead from the first step on{unsure}")
     if even.training_seconds:
         base, other = map(numbers.time, even.training_seconds)
@@ -113,7 +113,9 @@ def _epochs(found: Interval) -> str:
 def differing(each: Difference) -> str:
     """One difference: what, both values, and why it is unfair where it is."""
     values = f"{_shown(each.base)} as against {_shown(each.other)}"
-    return f"UNFAIR, {each.name}: {values}: {each.why}" if each.kind == "unfair" else f"differs: {each.name}: {values}"
+    return (
+        f"UNFAIR, {each.name}: {values}: {each.reason}" if each.kind == "unfair" else f"differs: {each.name}: {values}"
+    )
 
 
 def phases(found: Comparison) -> list[str]:

@@ -116,25 +116,28 @@ def _gain(name: str, gain: Gain) -> Row:
 
 
 def _roofline(found: Roofline, loop: str) -> Section:
-    memory = found.memory_roof / found.intensity
-    peaks = [("memory", memory, found.memory_roof)]
+    memory = found.memory_peak / found.intensity
+    peaks = [("memory", memory, found.memory_peak)]
     rows = [
         Row("operations per step", (numbers.quantity(found.flops, "FLOP"), found.flops_method)),
         Row("bytes per step, at least", (numbers.size(int(found.bytes)), "arguments, results and variables")),
         Row("intensity, at most", (f"{found.intensity:.3g} FLOP per byte", "")),
-        Row("attained", (numbers.quantity(found.attained, "FLOP/s"), f"{found.share:.0%} of the {found.roof} peak")),
-        Row("compute peak", (numbers.quantity(found.compute_roof, "FLOP/s"), f"matrix product in {found.dtype}")),
-        Row("memory peak", (numbers.quantity(found.memory_roof, "FLOP/s"), numbers.quantity(memory, "B/s"))),
+        Row(
+            "attained",
+            (numbers.quantity(found.flops_per_second, "FLOP/s"), f"{found.share:.0%} of the {found.bound} peak"),
+        ),
+        Row("compute peak", (numbers.quantity(found.compute_peak, "FLOP/s"), f"matrix product in {found.dtype}")),
+        Row("memory peak", (numbers.quantity(found.memory_peak, "FLOP/s"), numbers.quantity(memory, "B/s"))),
     ]
-    if found.cache_roof:
-        cache = found.cache_roof / found.intensity
-        peaks.append(("cache of a core", cache, found.cache_roof))
-        rows.append(Row("cache peak", (numbers.quantity(found.cache_roof, "FLOP/s"), numbers.quantity(cache, "B/s"))))
+    if found.cache_peak:
+        cache = found.cache_peak / found.intensity
+        peaks.append(("cache of a core", cache, found.cache_peak))
+        rows.append(Row("cache peak", (numbers.quantity(found.cache_peak, "FLOP/s"), numbers.quantity(cache, "B/s"))))
     figure = Figure(
         f"Operations per second over operations per byte, for the loop {loop}. The lines are the peaks of this "
         "machine.",
         wording.roofline(found, loop),
-        partial(curves.roofline, found.intensity, found.attained, peaks, found.compute_roof),
+        partial(curves.roofline, found.intensity, found.flops_per_second, peaks, found.compute_peak),
     )
     return Section("Roofline", (figure, Table("The step and the peaks of the machine", ("", "", "how"), tuple(rows))))
 

@@ -57,14 +57,14 @@ def _behind(found: Comparison) -> str:
 
 def _besides(found: Comparison) -> str:
     """What is different beside what is compared; both values stand under the environments."""
-    return ", ".join(each.name for each in found.differences if each.kind == "named") or "–"
+    return ", ".join(each.name for each in found.differences if each.kind == "context") or "–"
 
 
 def _ahead(even: BreakEven | None, found: Comparison, names: dict[str, str]) -> str:
     if even is None or even.winner == "none":
         return "–"
     winner = names[(found.base if even.winner == "base" else found.other).id]
-    if even.at_once:
+    if even.immediate:
         return f"{winner}, from the first step"
     after = verdicts.when(even)
     return f"{winner}, after {after}" if after else "–"
@@ -74,7 +74,7 @@ def _unfair(subject: Subject) -> list[Remark]:
     """Why a comparison is not fair, once each; what else differs stands under the environments."""
     told = []
     for found in subject.comparisons:
-        why = list(dict.fromkeys(each.why.rstrip(".") for each in found.unfair))
+        why = list(dict.fromkeys(each.reason.rstrip(".") for each in found.unfair))
         if why:
             told.append(Remark("warning", f"{subject.name_of[found.other.id]} is not fairly compared", tuple(why)))
     return told
