@@ -55,7 +55,7 @@ def hub(
     database = Database(settings.database)
     try:
         database.upgrade()
-        count = (exchange.dump if action == "export" else exchange.restore)(database, file)
+        count = (exchange.export_to if action == "export" else exchange.import_from)(database, file)
     finally:
         database.close()
     if json:

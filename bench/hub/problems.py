@@ -1,4 +1,4 @@
-"""What the hub answers when it refuses: a problem document (RFC 9457), for people a page."""
+"""Problems: why the hub rejects a request, as a problem document (RFC 9457)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ URN = "urn:devbench:problem:"
 
 SCHEMA: dict[str, Any] = {
     "title": "Problem",
-    "description": "A problem document, as RFC 9457 has it.",
+    "description": "A problem document as defined by RFC 9457.",
     "type": "object",
     "required": ["type", "title", "status", "detail"],
     "properties": {
@@ -17,33 +17,33 @@ SCHEMA: dict[str, Any] = {
         "title": {"type": "string"},
         "status": {"type": "integer"},
         "detail": {"type": "string"},
-        "hint": {"type": "string", "description": "what to do about it"},
+        "hint": {"type": "string", "description": "What to do about it."},
     },
 }
 
 TITLES = {
-    400: "The request can't be read",
-    401: "Who you are is not known",
-    404: "There is no such thing",
-    405: "This can't be done with it",
-    409: "It is final",
-    413: "The body is too large",
-    415: "The body is no JSON",
-    422: "The document is wrong",
-    500: "The hub failed",
-    503: "The hub is not ready",
+    400: "Invalid request",
+    401: "Not authorized",
+    404: "Not found",
+    405: "Method not allowed",
+    409: "The stored result is final",
+    413: "The document is too large",
+    415: "The document is not JSON",
+    422: "Invalid document or parameter",
+    500: "Internal error",
+    503: "Temporarily unavailable",
 }
 
 
 class Problem(Exception):
-    """Refuses a request.
+    """A request is rejected.
 
     Args:
         status: HTTP status code.
-        kind: word that names the kind of problem for programs, such as "newer-schema".
+        kind: identifies the kind of problem for programs, such as "newer-schema".
         detail: what happened, in one sentence.
         hint: what to do about it.
-        headers: further headers of the answer.
+        headers: additional headers of the response.
     """
 
     def __init__(
@@ -58,20 +58,20 @@ class Problem(Exception):
 
     @property
     def title(self) -> str:
-        """The same for every problem of this status."""
-        return TITLES.get(self.status, "The request is refused")
+        """The title that all problems of this status share."""
+        return TITLES.get(self.status, "Request rejected")
 
     def document(self) -> dict[str, Any]:
-        """What the body says."""
-        found: dict[str, Any] = {
+        """Return the problem document."""
+        document: dict[str, Any] = {
             "type": URN + self.kind,
             "title": self.title,
             "status": self.status,
             "detail": self.detail,
         }
-        return found | ({"hint": self.hint} if self.hint else {})
+        return document | ({"hint": self.hint} if self.hint else {})
 
 
-def absent(what: str, name: str) -> Problem:
-    """Nothing has this name."""
-    return Problem(404, "absent", f"there is no {what} '{name}'", "It may have been removed by the hub's retention.")
+def not_found(what: str, name: str) -> Problem:
+    """Return the problem that nothing has this name."""
+    return Problem(404, "not-found", f"{what} '{name}' not found", "Retention may have removed it.")

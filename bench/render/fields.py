@@ -13,7 +13,7 @@ from bench.analyse import stats
 from bench.model.result import Interval, Placement, Profile, Result, Stop
 from bench.render import numbers
 
-METRICS = "devbench_result_"
+METRIC_PREFIX = "devbench_result_"
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Field:
         show: writes what `read` gave, for a person; an empty text is not shown.
         section: the heading it stands under.
         unit: its base unit; empty where it has none.
-        metric: the hub's gauge, after `METRICS`; an interval has `…_low` and `…_high` beside it; none where
+        metric: the hub's gauge, after `METRIC_PREFIX`; an interval has `…_low` and `…_high` beside it; none where
             it is no number.
         each: what tells several of this figure in one result apart, as the metric's label does.
         labels: fixed labels of the metric.

@@ -133,7 +133,7 @@ def in_thread(settings: HubSettings, database: Database) -> tuple[str, Callable[
     bound = socket.socket()
     bound.bind(("127.0.0.1", 0))
     bound.listen(128)
-    made = app.make(settings, database)
+    made = app.create(settings, database)
     server = uvicorn.Server(uvicorn.Config(made, log_level="warning", lifespan="off", timeout_graceful_shutdown=2))
     thread = threading.Thread(target=server.run, args=([bound],), daemon=True)
     thread.start()

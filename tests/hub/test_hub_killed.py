@@ -1,4 +1,4 @@
-"""A hub, its sender and a push killed at random moments: nothing that was measured is lost, or is there twice."""
+"""A hub, its sender and `devbench push`, killed at random times: no result is lost or stored twice."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from bench.store import headers
 pytestmark = [pytest.mark.once, pytest.mark.needs("posix")]
 
 KILLS = 100
-"""For each of the two databases."""
+"""Per database."""
 
 LONGEST = 0.1
-"""Seconds after a new result, at most, until one of them is killed."""
+"""Maximum time from a new result until one of the processes is killed, in seconds."""
 
 
 def free_port() -> int:
@@ -40,12 +40,12 @@ def wait_until_ready(url: str) -> None:
 
 
 def stored(database: str) -> dict[str, bytes]:
-    """Results and explanations by their ids."""
+    """Return the stored results and explanations by their ids."""
     opened = Database(database)
     with opened.read() as connection:
-        rows = queries.page(connection, {}, 100_000).rows
-        found = {row.id: queries.body(connection, row.id) for row in rows}
-        why, _ = queries.explanations(connection, 100_000)
+        rows = queries.results(connection, {}, 100_000).items
+        found = {row.id: queries.result_body(connection, row.id) for row in rows}
+        why = queries.explanations(connection, 100_000).items
         documents = {row.id: queries.explanation(connection, row.id).model_dump_json().encode() for row in why}
     opened.close()
     assert len(rows) == len(found)
@@ -54,30 +54,30 @@ def stored(database: str) -> dict[str, bytes]:
 
 
 def ended(database: str) -> list[RunState]:
-    """Runs that told of their end."""
+    """Return the runs that reported their end."""
     opened = Database(database)
     with opened.read() as connection:
-        runs = queries.runs(connection, records.now(), 100_000).runs
+        runs = queries.runs(connection, records.now(), 100_000).items
     opened.close()
     assert len({each.run.id for each in runs}) == len(runs)
     return [each.run for each in runs if each.run.state == "finished"]
 
 
 def written(folder: Path) -> dict[str, Path]:
-    """Results and explanations by their ids."""
+    """Return the files of results and explanations by their ids."""
     why = (folder / store.EXPLANATIONS).glob(f"*{store.SUFFIX}")
     return {headers.entry(path).id: path for path in store.files(folder)} | {path.stem: path for path in why}
 
 
 def same(stored: bytes | None, path: Path) -> bool:
-    """Whether a document is what stands in its file."""
+    """Return whether a stored document equals its file."""
     if path.parent.name != store.EXPLANATIONS:
         return stored == path.read_bytes()
     return stored is not None and json.loads(stored) == json.loads(path.read_bytes())
 
 
 @pytest.mark.timeout(600)
-def test_killing_either_side_at_any_point_loses_and_doubles_nothing(database_url: str, tmp_path: Path) -> None:
+def test_killing_either_side_at_any_point_loses_and_duplicates_nothing(database_url: str, tmp_path: Path) -> None:
     import killing
 
     seed = secrets.randbits(32)
@@ -117,7 +117,7 @@ def test_killing_either_side_at_any_point_loses_and_doubles_nothing(database_url
     files = written(folder)
     waiting = {each.path for each in Spool(folder, url).waiting()}
     there = stored(database_url)
-    # What nobody means to send again is there as it stands in its file.
+    # What is not in the outbox is stored as it is in its file.
     settled = {name: path for name, path in files.items() if path not in waiting}
     assert {name for name, path in settled.items() if not same(there.get(name), path)} == set()
     last = killing.start(killing.finish, str(folder), url)
@@ -129,12 +129,12 @@ def test_killing_either_side_at_any_point_loses_and_doubles_nothing(database_url
     runs = ended(database_url)
     assert runs
     assert {name for run in runs for name in run.results} <= there.keys()
-    assert sum(len(run.results) == killing.EACH for run in runs) == len(runs) - 1  # the last measured nothing
+    assert sum(len(run.results) == killing.EACH for run in runs) == len(runs) - 1  # the last run measured nothing
     assert Spool(folder, url).waiting() == []
     assert min(killed.values()) > 0
     assert len(there) > KILLS / 5
     hub.kill()
     hub.join()
     opened = Database(database_url)
-    assert exchange.dump(opened, tmp_path / "all.jsonl") >= len(files)
+    assert exchange.export_to(opened, tmp_path / "all.jsonl") >= len(files)
     opened.close()

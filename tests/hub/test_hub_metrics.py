@@ -1,4 +1,4 @@
-"""What Prometheus is told: the latest result of each comparison key, and the hub's own work."""
+"""The hub's metrics: the latest result of each comparison key, and its own work."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from test_hub_runs import run, send
 
 from bench.hub.db.gauges import HELP
 from bench.model.result import Interval, Price, Summary, Telemetry
-from bench.render.fields import FIELDS, METRICS
+from bench.render.fields import FIELDS, METRIC_PREFIX
 
 pytestmark = pytest.mark.once
 
@@ -23,7 +23,7 @@ Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
 
 
 def scraped(hub: Served) -> Samples:
-    """Name and labels: value; a sample that is there twice is an error."""
+    """Return the values by name and labels, after checking that no sample occurs twice."""
     found: Samples = {}
     for family in text_string_to_metric_families(hub.ask("GET", "/metrics").data.decode()):
         for sample in family.samples:
@@ -34,11 +34,11 @@ def scraped(hub: Served) -> Samples:
 
 
 def told(hub: Served, name: str) -> list[tuple[dict[str, str], float]]:
-    return [(dict(labels), value) for (each, labels), value in scraped(hub).items() if each == METRICS + name]
+    return [(dict(labels), value) for (each, labels), value in scraped(hub).items() if each == METRIC_PREFIX + name]
 
 
 def everything() -> Any:
-    """A result with every figure that there is a metric for."""
+    """Return a result that has a figure for every metric."""
     sent = measured("1", [0.1, 0.11], price=Price(per_hour=1, currency="EUR"), placement=misplaced())
     for sample in sent.samples:
         sample.telemetry = Telemetry(wall_seconds=2.0, package_joules=100.0)
@@ -48,17 +48,19 @@ def everything() -> Any:
     return sent.model_copy(update={"summary": figures, "projection": result().projection})
 
 
-def test_every_metric_is_told_and_each_has_its_help(hub: Served) -> None:
+def test_every_metric_is_exported_and_has_a_help_text(hub: Served) -> None:
     hub.send(everything())
-    assert {name for name, _ in scraped(hub) if name.startswith(METRICS)} == {METRICS + name for name in HELP}
+    assert {name for name, _ in scraped(hub) if name.startswith(METRIC_PREFIX)} == {
+        METRIC_PREFIX + name for name in HELP
+    }
     assert {field.metric for field in FIELDS if field.metric} <= HELP.keys()
 
 
-def test_every_metric_is_documented_with_its_help(hub: Served) -> None:
+def test_every_metric_is_documented_with_its_help_text(hub: Served) -> None:
     page = section(DOCS["metrics"], "Metrics of the hub")
     rows = {row[0].strip(" `"): row[2].strip() for row in re.findall(r"^\|(.+?)\|(.+?)\|(.+?)\|$", page, re.MULTILINE)}
     for name, told in HELP.items():
-        assert rows[METRICS + name] == told
+        assert rows[METRIC_PREFIX + name] == told
     hub.send(everything())
     own = {name.removesuffix("_bucket").removesuffix("_sum").removesuffix("_count") for name, _ in scraped(hub)}
     assert {name for name in own if name.startswith("devbench_")} == {
@@ -94,7 +96,9 @@ def test_figures_are_those_of_the_result(hub: Served) -> None:
 
 
 @pytest.mark.parametrize(("backend", "watts"), [("cpu", 50), ("cuda", 300)])
-def test_joules_are_the_packages_on_the_cpu_and_elsewhere_the_gpus_own(hub: Served, backend: str, watts: float) -> None:
+def test_energy_is_that_of_the_packages_on_the_cpu_and_the_gpus_own_on_a_gpu(
+    hub: Served, backend: str, watts: float
+) -> None:
     sent = measured("1", [0.1, 0.1], backend=backend)
     for sample, gpu in zip(sent.samples, (600.0, None), strict=True):
         sample.telemetry = Telemetry(wall_seconds=2.0, package_joules=100.0, gpu_joules=gpu)
@@ -103,13 +107,13 @@ def test_joules_are_the_packages_on_the_cpu_and_elsewhere_the_gpus_own(hub: Serv
     assert joules == pytest.approx(watts * 0.1 * (0.97 + 0.99 + 1 + 1 + 1.01 + 1.06) / 6)
 
 
-def test_a_gpu_whose_energy_was_not_read_has_no_joules_whatever_the_packages_used(hub: Served) -> None:
+def test_a_gpu_whose_energy_was_not_read_has_no_energy_metric(hub: Served) -> None:
     sent = everything()
     hub.send(sent.model_copy(update={"spec": sent.spec.model_copy(update={"backend": "cuda"})}))
     assert told(hub, "energy_joules_per_step") == []
 
 
-def test_only_the_latest_run_of_each_key_is_told_and_no_point_or_level(hub: Served) -> None:
+def test_only_the_latest_run_of_each_key_is_exported_and_no_sweep_or_level(hub: Served) -> None:
     hub.send(measured("2", [0.2]))
     hub.send(measured("1", [0.1]))
     hub.send(measured("3", [0.3], purpose="sweep"))
@@ -119,14 +123,14 @@ def test_only_the_latest_run_of_each_key_is_told_and_no_point_or_level(hub: Serv
     assert len({labels["key"] for labels, _ in told(hub, "step_seconds")}) == 2
 
 
-def test_a_result_that_takes_anothers_place_is_told_at_once(hub: Served) -> None:
+def test_a_result_that_replaces_another_is_exported_immediately(hub: Served) -> None:
     hub.send(measured("1", [0.1], status="partial"))
     assert {labels["status"]: value for labels, value in told(hub, "status")}["partial"] == 1
     hub.send(measured("1", [0.2, 0.2]))
     assert {labels["status"]: value for labels, value in told(hub, "status")}["complete"] == 1
 
 
-def test_what_identifies_a_result_stands_on_its_info_alone(hub: Served) -> None:
+def test_only_the_info_metric_identifies_a_result(hub: Served) -> None:
     place = {
         "host": {"deployment": {"pool": "t4"}},
         "device": {"name": 'A "GPU"\\\n'},
@@ -144,17 +148,17 @@ def test_what_identifies_a_result_stands_on_its_info_alone(hub: Served) -> None:
     assert labels["device"] == 'A "GPU"\\ '
     for name, given in scraped(hub):
         assert not {"job", "instance", "pod"} & dict(given).keys()
-        if name.startswith(METRICS) and not name.endswith("_info"):
+        if name.startswith(METRIC_PREFIX) and not name.endswith("_info"):
             assert dict(given).keys() - {"key", "status", "phase", "scope", "direction", "currency"} == set()
 
 
-def test_a_figure_that_is_no_number_is_told_as_such(hub: Served) -> None:
+def test_a_missing_bound_is_not_exported(hub: Served) -> None:
     hub.send(measured("1", [0.1], summary=Summary(step_seconds=Interval(value=1e308, low=None, high=None))))
     assert [value for _, value in told(hub, "step_seconds")] == [1e308]
     assert told(hub, "step_seconds_low") == []
 
 
-def test_the_hub_tells_of_its_own_work(hub: Served) -> None:
+def test_the_hub_exports_metrics_of_its_own_work(hub: Served) -> None:
     hub.send(measured("1", [0.1]))
     hub.ask("GET", "/api/v1/results/none")
     hub.ask("GET", "/nowhere/at/all")
@@ -172,7 +176,7 @@ def test_the_hub_tells_of_its_own_work(hub: Served) -> None:
     assert found["devbench_hub_runs", (("state", "finished"),)] == 1
 
 
-def test_methods_that_the_hub_has_no_use_for_are_told_as_one_and_made_up_ones_are_refused(hub: Served) -> None:
+def test_unused_methods_share_one_label_and_invented_ones_are_rejected(hub: Served) -> None:
     for method in ("LOCK", "MOVE", "PURGE", "REPORT", "SEARCH"):
         hub.ask(method, "/nowhere")
     assert hub.ask("MADE-UP", "/nowhere").status == 400
@@ -182,7 +186,7 @@ def test_methods_that_the_hub_has_no_use_for_are_told_as_one_and_made_up_ones_ar
 
 
 @pytest.mark.needs("prometheus")
-def test_promtool_finds_nothing_wrong(hub: Served) -> None:
+def test_promtool_accepts_the_metrics(hub: Served) -> None:
     hub.send(everything())
     text = hub.ask("GET", "/metrics").data
     ran = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True, check=False)

@@ -1,4 +1,4 @@
-"""The OpenAPI document: whatever it allows, and much that it does not, the hub answers as the document says."""
+"""The OpenAPI document: the hub's responses match it, for valid and for invalid requests."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from hypothesis import HealthCheck, given, settings
 from synthetic import explanation, ladder_results, measured
 from test_hub_runs import run, send
 
-pytestmark = [pytest.mark.once, pytest.mark.filterwarnings("default")]  # what others' libraries warn of is not ours
+pytestmark = [pytest.mark.once, pytest.mark.filterwarnings("default")]  # warnings of other libraries do not matter here
 
 EXAMPLES = 20
-"""Cases of each operation."""
+"""Cases per operation."""
 
 
-def test_the_document_holds_the_schemas_of_what_is_sent(hub: Served) -> None:
+def test_the_document_has_the_schemas_of_request_bodies(hub: Served) -> None:
     document = hub.get("/openapi.json")
     schemas = document["components"]["schemas"]
     assert {"Result", "RunState", "Explanation", "Comparison", "Problem", "ResultPage"} <= schemas.keys()
@@ -38,7 +38,7 @@ def _references(part: Any) -> Any:
 
 
 @pytest.mark.timeout(600)
-def test_schemathesis_finds_no_answer_that_the_document_does_not_tell_of(serve: Callable[..., Served]) -> None:
+def test_schemathesis_finds_no_response_that_the_document_does_not_describe(serve: Callable[..., Served]) -> None:
     import schemathesis
     from schemathesis.checks import not_a_server_error
     from schemathesis.specs.openapi.checks import (
@@ -68,7 +68,7 @@ def test_schemathesis_finds_no_answer_that_the_document_does_not_tell_of(serve: 
 
 
 def _tried(operation: Any, hub: Served, checks: list[Any]) -> None:
-    """Calls one operation with many cases."""
+    """Call one operation with many cases."""
 
     def holds(case: Any) -> None:
         headers = {"Authorization": f"Bearer {TOKEN}"}

@@ -1,4 +1,4 @@
-"""Results at a hub: what is taken, what is final, what is refused, and how they are found again."""
+"""Results at a hub: what is stored, what is final, what is rejected, and how results are listed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.once, pytest.mark.essential]
 
 
 def problem(answer: Any, status: int, kind: str) -> dict[str, Any]:
-    """The problem document of an answer, as RFC 9457 has it."""
+    """Return the problem document of a response, after checking it."""
     assert answer.status == status, answer.data
     assert answer.headers["content-type"] == "application/problem+json"
     found: dict[str, Any] = answer.json()
@@ -36,13 +36,13 @@ def ids(page: dict[str, Any]) -> list[str]:
     return [each["id"] for each in page["results"]]
 
 
-def test_a_result_comes_back_byte_by_byte(hub: Served) -> None:
+def test_a_result_is_returned_byte_for_byte(hub: Served) -> None:
     body = measured("1", [0.1, 0.11], warnings=doubtful()).model_dump_json(indent=3).encode() + b"\n"
     assert hub.put("/api/v1/results/1", body).json() == {"id": "1", "outcome": "created"}
     assert hub.ask("GET", "/api/v1/results/1").data == body
 
 
-def test_a_result_sent_twice_is_one(hub: Served) -> None:
+def test_a_result_sent_twice_is_stored_once(hub: Served) -> None:
     assert [hub.send(result("a")), hub.send(result("a"))] == ["created", "same"]
     assert ids(hub.get("/api/v1/results")) == ["a"]
 
@@ -58,17 +58,17 @@ def test_a_complete_result_is_final(hub: Served) -> None:
     assert (listed["attempt"], listed["status"]) == (1, "complete")
 
 
-def test_an_interrupted_result_is_superseded_by_a_later_attempt_never_by_an_earlier(hub: Served) -> None:
+def test_a_later_attempt_replaces_a_partial_result_an_earlier_one_does_not(hub: Served) -> None:
     second = measured("a", [0.1], status="partial", attempt=2)
     assert hub.send(second) == "created"
     assert hub.send(measured("a", [0.1, 0.1, 0.1], status="partial", attempt=1)) == "superseded"
     assert hub.send(measured("a", [], status="failed", attempt=1)) == "superseded"
     assert hub.send(measured("a", [0.3], status="partial", attempt=3)) == "updated"
     assert hub.get("/api/v1/results/a")["attempt"] == 3
-    assert hub.send(measured("a", [0.1], attempt=1)) == "updated"  # complete, however late it comes
+    assert hub.send(measured("a", [0.1], attempt=1)) == "updated"  # complete, even if it arrives late
 
 
-def test_within_an_attempt_what_knows_more_counts_in_whatever_order_it_comes(hub: Served) -> None:
+def test_within_an_attempt_the_state_with_more_processes_counts_in_any_order(hub: Served) -> None:
     assert hub.send(measured("a", [0.1, 0.2], status="partial")) == "created"
     assert hub.send(measured("a", [0.1], status="partial")) == "superseded"
     assert hub.send(measured("a", [0.1, 0.2, 0.3], status="partial")) == "updated"
@@ -78,7 +78,7 @@ def test_within_an_attempt_what_knows_more_counts_in_whatever_order_it_comes(hub
 
 
 @pytest.mark.parametrize("path", ["results", "runs", "explanations"])
-def test_writing_needs_a_token_and_any_of_several_does(hub: Served, path: str) -> None:
+def test_writing_requires_one_of_the_tokens(hub: Served, path: str) -> None:
     body = result("a").model_dump_json().encode()
     for wrong in ("", "Bearer", "Bearer x", f"Basic {TOKEN}", f"Bearer {TOKEN}0", f"Bearer {TOKEN[:-1]}"):
         answer = hub.put(f"/api/v1/{path}/a", body, authorization=wrong)
@@ -89,7 +89,7 @@ def test_writing_needs_a_token_and_any_of_several_does(hub: Served, path: str) -
             assert hub.put("/api/v1/results/a", body, authorization=f"Bearer {token}").status == 200
 
 
-def test_a_token_can_be_taken_away_while_the_hub_runs(serve: Callable[..., Served], tmp_path: Any) -> None:
+def test_a_token_can_be_removed_while_the_hub_runs(serve: Callable[..., Served], tmp_path: Any) -> None:
     tokens = tmp_path / "rotated"
     tokens.write_text(f"{TOKEN}\n{OTHER_TOKEN}\n", encoding="utf-8")
     hub = serve(tokens_file=tokens)
@@ -100,7 +100,7 @@ def test_a_token_can_be_taken_away_while_the_hub_runs(serve: Callable[..., Serve
     assert hub.put("/api/v1/results/b", body, authorization=f"Bearer {OTHER_TOKEN}").status == 200
 
 
-def test_a_file_of_tokens_that_is_half_written_leaves_those_that_were_known(
+def test_an_invalid_file_of_tokens_leaves_the_previous_tokens_valid(
     serve: Callable[..., Served], tmp_path: Any
 ) -> None:
     tokens = tmp_path / "rotated"
@@ -118,7 +118,7 @@ def test_a_file_of_tokens_that_is_half_written_leaves_those_that_were_known(
         {"environment": {"host": {"load": "HUGE"}}},
     ],
 )
-def test_a_moment_or_a_number_that_no_page_can_show_is_refused(hub: Served, change: dict[str, Any]) -> None:
+def test_a_time_or_a_number_that_no_page_can_show_is_rejected(hub: Served, change: dict[str, Any]) -> None:
     document = {**measured("1", [0.1]).model_dump(mode="json"), **change}
     body = json.dumps(document).replace('"HUGE"', "1e999").encode()
     answer = hub.put("/api/v1/results/1", body)
@@ -127,7 +127,7 @@ def test_a_moment_or_a_number_that_no_page_can_show_is_refused(hub: Served, chan
     assert hub.ask("GET", "/results").status == 200
 
 
-def test_reading_can_be_closed_to_all_but_readers_and_tokens(serve: Callable[..., Served], tmp_path: Any) -> None:
+def test_reading_can_be_restricted_to_readers_and_tokens(serve: Callable[..., Served], tmp_path: Any) -> None:
     readers = tmp_path / "readers"
     readers.write_text("grace:a good password\n", encoding="utf-8")
     hub = serve(readers_file=readers)
@@ -143,7 +143,7 @@ def test_reading_can_be_closed_to_all_but_readers_and_tokens(serve: Callable[...
     assert [hub.ask("GET", path).status for path in ("/healthz", "/readyz")] == [200, 200]
 
 
-def test_a_body_over_16_mb_is_refused_whether_or_not_it_says_how_long_it_is(hub: Served) -> None:
+def test_a_body_over_16_mb_is_rejected_with_or_without_a_content_length(hub: Served) -> None:
     large = b" " * (16 * 2**20 + 1)
     problem(hub.put("/api/v1/results/a", large), 413, "too-large")
     pieces = (large[n : n + 2**20] for n in range(0, len(large), 2**20))
@@ -153,7 +153,7 @@ def test_a_body_over_16_mb_is_refused_whether_or_not_it_says_how_long_it_is(hub:
 
 
 def begun(hub: Served, length: int = 5000) -> http.client.HTTPConnection:
-    """A sender whose body is waited for: the hub has said so, as `Expect` asks it to."""
+    """Return a connection whose body the hub waits for, as its response to `Expect` says."""
     made = http.client.HTTPConnection(hub.url.removeprefix("http://"), timeout=60)
     made.putrequest("PUT", "/api/v1/results/a")
     headers = {"Content-Type": "application/json", "Authorization": f"Bearer {TOKEN}", "Content-Length": str(length)}
@@ -165,15 +165,15 @@ def begun(hub: Served, length: int = 5000) -> http.client.HTTPConnection:
     return made
 
 
-def until(what: Callable[[], bool]) -> None:
-    """Waits until something is so."""
+def until(condition: Callable[[], bool]) -> None:
+    """Wait until a condition holds."""
     limit = time.monotonic() + 60
-    while not what():
+    while not condition():
         assert time.monotonic() < limit
         time.sleep(0.01)
 
 
-def test_of_large_bodies_one_is_held_at_a_time_and_small_ones_go_past_it(
+def test_the_hub_holds_one_large_body_at_a_time_and_small_ones_pass(
     hub: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(body, "LARGE", 4000)
@@ -190,12 +190,12 @@ def test_of_large_bodies_one_is_held_at_a_time_and_small_ones_go_past_it(
     until(lambda: hub.put("/api/v1/results/b", large).status == 200)
 
 
-def test_a_body_that_does_not_come_holds_no_room(hub: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_body_that_does_not_arrive_frees_its_slot(hub: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(body, "LARGE", 4000)
-    monkeypatch.setattr(body, "SLOWEST", 0.2)
+    monkeypatch.setattr(body, "TIMEOUT", 0.2)
     slow = begun(hub)
     answer = slow.getresponse()
-    assert (answer.status, json.loads(answer.read())["type"]) == (503, "urn:devbench:problem:slow")
+    assert (answer.status, json.loads(answer.read())["type"]) == (503, "urn:devbench:problem:slow-body")
     slow.close()
 
 
@@ -208,22 +208,28 @@ def _chunked(hub: Served, pieces: Any) -> Any:
     )
 
 
-def test_a_newer_schema_is_told_from_a_wrong_document(hub: Served) -> None:
+def test_another_schema_version_is_distinguished_from_an_invalid_document(hub: Served) -> None:
     document = json.loads(result("a").model_dump_json())
-    newer = problem(hub.put("/api/v1/results/a", {**document, "schema_version": 2, "more": 1}), 422, "newer-schema")
-    assert "Upgrade the hub" in newer["hint"]
-    wrong = problem(hub.put("/api/v1/results/a", {**document, "more": 1}), 422, "wrong-document")
+    current = document["schema_version"]
+    newer = {**document, "schema_version": current + 1, "more": 1}
+    assert "Upgrade the hub" in problem(hub.put("/api/v1/results/a", newer), 422, "newer-schema")["hint"]
+    for older in ({**document, "schema_version": current - 1}, {**document, "schema_version": current - 1, "more": 1}):
+        rejected = problem(hub.put("/api/v1/results/a", older), 422, "older-schema")
+        assert f"too old: it has schema version {current - 1}" in rejected["detail"]
+        assert "measure again" in rejected["hint"]
+    wrong = problem(hub.put("/api/v1/results/a", {**document, "more": 1}), 422, "invalid-document")
     assert "more" in wrong["detail"]
     found = {**json.loads(explanation(ladder_results()).model_dump_json()), "more": 1}
-    problem(hub.put("/api/v1/explanations/why", {**found, "schema_version": 2}), 422, "newer-schema")
-    problem(hub.put("/api/v1/explanations/why", found), 422, "wrong-document")
+    problem(hub.put("/api/v1/explanations/why", {**found, "schema_version": current + 1}), 422, "newer-schema")
+    problem(hub.put("/api/v1/explanations/why", {**found, "schema_version": current - 1}), 422, "older-schema")
+    problem(hub.put("/api/v1/explanations/why", found), 422, "invalid-document")
     others: list[Any] = [[], 1, {}]
     for other in (*others, {**document, "schema_version": True}, {**document, "created": "0001-01-01T00:00:00Z"}):
-        problem(hub.put("/api/v1/results/a", other), 422, "wrong-document")
+        problem(hub.put("/api/v1/results/a", other), 422, "invalid-document")
     for malformed in (b"", b"{", b"\xff", b'{"a": NaN}'):
-        problem(hub.put("/api/v1/results/a", malformed), 400, "no-json")
-    problem(hub.put("/api/v1/results/b", document), 422, "wrong-document")
-    problem(hub.put("/api/v1/results/a", document, content_type="text/plain"), 415, "no-json")
+        problem(hub.put("/api/v1/results/a", malformed), 400, "not-json")
+    problem(hub.put("/api/v1/results/b", document), 422, "invalid-document")
+    problem(hub.put("/api/v1/results/a", document, content_type="text/plain"), 415, "not-json")
     assert hub.get("/api/v1/results")["results"] == []
 
 
@@ -236,7 +242,7 @@ def test_any_text_can_be_stored_and_found(hub: Served, text: str) -> None:
     assert hub.get("/api/v1/results/a")["spec"]["workload"] == f"x{text}"
 
 
-def test_a_list_is_filtered_and_comes_in_pages_newest_first(hub: Served) -> None:
+def test_a_list_can_be_filtered_and_has_pages_newest_first(hub: Served) -> None:
     for n in range(7):
         hub.send(measured(str(n), [0.1], backend="cpu" if n % 2 else "cuda"))
     assert ids(hub.get("/api/v1/results")) == ["6", "5", "4", "3", "2", "1", "0"]
@@ -248,12 +254,12 @@ def test_a_list_is_filtered_and_comes_in_pages_newest_first(hub: Served) -> None
         seen.append(ids(page))
         query = page["next"] and f"limit=3&cursor={page['next']}"
     assert seen == [["6", "5", "4"], ["3", "2", "1"], ["0"]]
-    problem(hub.ask("GET", "/api/v1/results?cursor=nonsense"), 400, "cursor")
-    problem(hub.ask("GET", "/api/v1/results?backends=cpu"), 422, "wrong-question")
-    problem(hub.ask("GET", "/api/v1/results?limit=0"), 422, "wrong-question")
+    problem(hub.ask("GET", "/api/v1/results?cursor=nonsense"), 400, "invalid-cursor")
+    problem(hub.ask("GET", "/api/v1/results?backends=cpu"), 422, "invalid-parameter")
+    problem(hub.ask("GET", "/api/v1/results?limit=0"), 422, "invalid-parameter")
 
 
-def test_a_page_is_not_shifted_by_what_comes_in_meanwhile(hub: Served) -> None:
+def test_pages_do_not_shift_when_results_arrive(hub: Served) -> None:
     for n in range(4):
         hub.send(measured(str(n), [0.1]))
     first = hub.get("/api/v1/results?limit=2")
@@ -261,7 +267,7 @@ def test_a_page_is_not_shifted_by_what_comes_in_meanwhile(hub: Served) -> None:
     assert ids(hub.get(f"/api/v1/results?limit=2&cursor={first['next']}")) == ["1", "0"]
 
 
-def test_a_list_says_what_a_result_found(hub: Served) -> None:
+def test_a_list_shows_the_figures_of_a_result(hub: Served) -> None:
     environment = {"host": {"deployment": {"pool": "t4"}}, "framework": {"tensorflow": "2.21.0"}}
     hub.send(measured("1", [0.1, 0.1, 0.1], environment=environment))
     (listed,) = hub.get("/api/v1/results?pool=t4")["results"]
@@ -269,16 +275,16 @@ def test_a_list_says_what_a_result_found(hub: Served) -> None:
     assert listed["step_seconds"]["value"] == pytest.approx(0.1)
 
 
-def test_two_results_are_compared(hub: Served) -> None:
+def test_two_results_can_be_compared(hub: Served) -> None:
     hub.send(measured("1", [0.1, 0.101, 0.099]))
     hub.send(measured("2", [0.05, 0.0505, 0.0495], backend="cuda"))
-    found = hub.get("/api/v1/comparisons?base=1&other=2")
+    found = hub.get("/api/v1/comparisons?baseline=1&other=2")
     assert (found["verdict"], found["axis"]) == ("faster", "backend")
-    problem(hub.ask("GET", "/api/v1/comparisons?base=1&other=9"), 404, "absent")
-    problem(hub.ask("GET", "/api/v1/comparisons?base=1"), 422, "wrong-question")
+    problem(hub.ask("GET", "/api/v1/comparisons?baseline=1&other=9"), 404, "not-found")
+    problem(hub.ask("GET", "/api/v1/comparisons?baseline=1"), 422, "invalid-parameter")
 
 
-def test_a_history_is_of_one_spec_in_one_place_over_versions_and_marks_where_its_level_changed(hub: Served) -> None:
+def test_a_history_spans_the_versions_of_tensorflow_and_finds_where_the_step_time_changed(hub: Served) -> None:
     steps = [0.1, 0.1005, 0.0995, 0.1002, 0.0998, 0.12, 0.1203, 0.1198, 0.1201, 0.1199]
     for n, step in enumerate(steps):
         version = {"framework": {"tensorflow": f"2.{n}"}, "host": {"deployment": {"pool": "a"}}}
@@ -287,12 +293,12 @@ def test_a_history_is_of_one_spec_in_one_place_over_versions_and_marks_where_its
     hub.send(measured("21", [1.0], environment=version, purpose="level"))
     series = hub.get("/api/v1/results?pool=a&limit=1")["results"][0]["series"]
     found = hub.get(f"/api/v1/history/{series}")
-    assert [each["id"] for each in found["points"]] == [str(n) for n in range(10)]
-    assert found["changes"] == ["5"]
-    problem(hub.ask("GET", "/api/v1/history/0123456789abcdef"), 404, "absent")
+    assert [each["id"] for each in found["results"]] == [str(n) for n in range(10)]
+    assert found["change_points"] == ["5"]
+    problem(hub.ask("GET", "/api/v1/history/0123456789abcdef"), 404, "not-found")
 
 
-def test_an_explanation_is_kept_and_a_later_state_of_it_takes_its_place(hub: Served) -> None:
+def test_a_later_state_of_an_explanation_replaces_it(hub: Served) -> None:
     found = explanation(ladder_results())
     body = found.model_dump_json().encode()
     assert [hub.put("/api/v1/explanations/why", body).json()["outcome"] for _ in range(2)] == ["created", "same"]
@@ -302,11 +308,11 @@ def test_an_explanation_is_kept_and_a_later_state_of_it_takes_its_place(hub: Ser
     assert [each["id"] for each in hub.get("/api/v1/explanations")["explanations"]] == ["why"]
 
 
-def test_what_is_not_there_is_a_problem_too(hub: Served) -> None:
+def test_a_missing_document_is_a_problem(hub: Served) -> None:
     for path in ("/api/v1/results/none", "/api/v1/runs/none", "/api/v1/explanations/none", "/nowhere"):
-        problem(hub.ask("GET", path), 404, "absent")
-    problem(hub.ask("DELETE", "/api/v1/results/a"), 405, "method")
-    problem(hub.ask("GET", "/api/v1/results/..%2f"), 404, "absent")
+        problem(hub.ask("GET", path), 404, "not-found")
+    problem(hub.ask("DELETE", "/api/v1/results/a"), 405, "method-not-allowed")
+    problem(hub.ask("GET", "/api/v1/results/..%2f"), 404, "not-found")
 
 
 def test_documents_are_stored_compressed(hub: Served, database: Database) -> None:

@@ -1,4 +1,4 @@
-"""Runs at a hub: started, heard of, ended, or lost."""
+"""Runs at a hub: started, alive, ended, or lost."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def told(hub: Served, name: str = "r") -> tuple[str, int]:
     return found["state"], found["run"]["attempt"]
 
 
-def test_a_run_starts_is_heard_of_and_ends(hub: Served) -> None:
+def test_a_run_reports_its_start_its_progress_and_its_end(hub: Served) -> None:
     assert send(hub, run()) == "created"
     now = {"title": "cifar on cpu, fit", "phase": "steady state", "trial": 3, "elapsed": 12.5, "budget": 90.0}
     assert send(hub, run(now=now)) == "updated"
@@ -45,21 +45,21 @@ def test_a_run_starts_is_heard_of_and_ends(hub: Served) -> None:
     assert told(hub) == ("finished", 1)
 
 
-def test_a_heartbeat_that_comes_after_the_end_changes_nothing(hub: Served) -> None:
+def test_a_heartbeat_after_the_end_changes_nothing(hub: Served) -> None:
     send(hub, run(state="failed", reason="it broke"))
     assert send(hub, run()) == "superseded"
     assert send(hub, run(state="failed", reason="it broke")) == "same"
     assert told(hub) == ("failed", 1)
 
 
-def test_a_later_attempt_goes_on_with_the_run_and_an_earlier_one_is_not_heard(hub: Served) -> None:
+def test_a_later_attempt_replaces_an_earlier_one_but_not_the_reverse(hub: Served) -> None:
     send(hub, run(state="interrupted"))
     assert send(hub, run(attempt=2)) == "updated"
     assert send(hub, run(state="finished", attempt=1)) == "superseded"
     assert told(hub) == ("running", 2)
 
 
-def test_a_run_that_was_interrupted_goes_on_once_it_is_started_again(hub: Served) -> None:
+def test_an_interrupted_run_continues_when_it_is_started_again(hub: Served) -> None:
     send(hub, run(state="interrupted", reason="by SIGTERM"))
     assert send(hub, run()) == "superseded"  # its last heartbeat, late
     again = {"started": STARTED + timedelta(seconds=20)}
@@ -70,7 +70,7 @@ def test_a_run_that_was_interrupted_goes_on_once_it_is_started_again(hub: Served
     assert told(hub) == ("finished", 1)
 
 
-def test_an_end_that_a_watcher_saw_counts_though_the_run_began_later_than_its_pod(hub: Served) -> None:
+def test_an_end_that_the_watcher_reports_counts_even_if_the_run_started_after_its_pod(hub: Served) -> None:
     began = STARTED + timedelta(seconds=5)
     send(hub, run(started=began, results=["a"]))
     seen = {"observed": True, "reason": "OOMKilled: it needed more memory than 8Gi"}
@@ -82,7 +82,7 @@ def test_an_end_that_a_watcher_saw_counts_though_the_run_began_later_than_its_po
     assert told(hub) == ("failed", 1)
 
 
-def test_what_a_run_said_of_its_end_stays_whatever_a_watcher_saw(hub: Served) -> None:
+def test_the_watcher_does_not_replace_the_end_that_a_run_reported(hub: Served) -> None:
     began = STARTED + timedelta(seconds=5)
     send(hub, run(state="finished", started=began))
     assert send(hub, run(state="failed", observed=True, reason="Error: exit code 1")) == "superseded"
@@ -92,7 +92,7 @@ def test_what_a_run_said_of_its_end_stays_whatever_a_watcher_saw(hub: Served) ->
     assert send(hub, run("i", state="running", attempt=2, started=began)) == "updated"
 
 
-def test_all_runs_are_listed_page_by_page_those_that_go_on_first(hub: Served) -> None:
+def test_runs_are_listed_in_pages_running_ones_first(hub: Served) -> None:
     for number in range(5):
         send(hub, run(f"r{number}", state="running" if number in (1, 3) else "finished"))
     names, cursor = [], ""
@@ -109,10 +109,10 @@ def test_all_runs_are_listed_page_by_page_those_that_go_on_first(hub: Served) ->
     assert [each["run"]["id"] for each in hub.get("/api/v1/runs?prefix=job_")["runs"]] == ["job_1"]
 
 
-def test_a_run_is_lost_after_three_missed_heartbeats_and_found_again_by_the_next(database: Database) -> None:
+def test_a_run_is_lost_after_three_missed_heartbeats_until_the_next_one(database: Database) -> None:
     beat = 15.0
     heard = 1_000_000_000_000_000
-    writes.put_run(database, run(heartbeat_seconds=beat), seen=heard)
+    writes.put_run(database, run(heartbeat_seconds=beat), received=heard)
 
     def state(seconds: float) -> str:
         with database.read() as connection:
@@ -124,17 +124,17 @@ def test_a_run_is_lost_after_three_missed_heartbeats_and_found_again_by_the_next
         assert queries.run_counts(connection, late) == {
             "running": 0, "lost": 1, "finished": 0, "failed": 0, "interrupted": 0
         }  # fmt: skip
-        assert [each.state for each in queries.runs(connection, late, 10).runs] == ["lost"]
-    writes.put_run(database, run(heartbeat_seconds=beat), seen=heard + int(5 * beat * 1e6))
+        assert [each.state for each in queries.runs(connection, late, 10).items] == ["lost"]
+    writes.put_run(database, run(heartbeat_seconds=beat), received=heard + int(5 * beat * 1e6))
     assert state(5 * beat) == "running"
 
 
-def test_a_message_of_a_newer_devbench_is_told_from_a_wrong_one() -> None:
+def test_a_message_of_a_newer_version_is_distinguished_from_an_invalid_one() -> None:
     body = run().model_dump_json()
     with pytest.raises(Problem) as caught:
         documents.run(body.replace('"schema_version":1', '"schema_version":2').encode())
     assert caught.value.kind == "newer-schema"
     with pytest.raises(Problem) as caught:
         documents.run(body.replace('"running"', '"walking"').encode())
-    assert (caught.value.kind, caught.value.status) == ("wrong-document", 422)
-    assert records.moment(records.microseconds(STARTED)) == STARTED
+    assert (caught.value.kind, caught.value.status) == ("invalid-document", 422)
+    assert records.to_datetime(records.microseconds(STARTED)) == STARTED

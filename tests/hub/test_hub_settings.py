@@ -1,4 +1,4 @@
-"""The hub's settings: by option, variable and the file's table, and what the page says of them."""
+"""The hub's settings: options, variables, the file's table, and their documentation."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ EXAMPLES: dict[str, list[tuple[str, Any]]] = {
     "keep_days": [("90", 90), ("1.5d", 1.5), ("12h", 0.5)],
     "keep_results": [("4", 4), ("5", 5), ("6", 6)],
 }
-"""Field: three ways to write a value, with what each is read as."""
+"""Of each field: three ways to write a value, and the parsed values."""
 
 
 @pytest.fixture(autouse=True)
@@ -49,13 +49,13 @@ def test_an_option_wins_over_the_environment_over_the_file_over_the_default(
     assert getattr(load(), name) == HubSettings.model_fields[name].default
     Path("devbench.toml").write_text(f'backend = "cuda"\n[server]\n{name} = "{by_file}"\n', encoding="utf-8")
     assert getattr(load(), name) == filed
-    assert load_run().backend == ("cuda",)  # a run has no use for the table, and does not mind it
+    assert load_run().backend == ("cuda",)  # a run ignores the table
     monkeypatch.setenv(variable(name), by_variable)
     assert getattr(load(), name) == put
     assert getattr(load(**{name: by_option}), name) == asked
 
 
-def test_every_setting_has_an_example_and_stands_on_the_page_with_its_option_and_variable() -> None:
+def test_every_setting_is_documented_with_its_option_and_its_variable() -> None:
     assert set(EXAMPLES) == set(HubSettings.model_fields)
     table = section((ROOT / "docs" / "hub.md").read_text(encoding="utf-8"), "Settings")
     assert first_column(table) == {f"--{name.replace('_', '-')}" for name in EXAMPLES}
@@ -65,7 +65,7 @@ def test_every_setting_has_an_example_and_stands_on_the_page_with_its_option_and
     assert taken - {"--config", "--json"} == first_column(table)
 
 
-def test_a_wrong_setting_is_told_with_where_it_came_from(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_invalid_setting_is_reported_with_its_source(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(SettingsError, match="option --port can't be 'x'"):
         load(port="x")
     monkeypatch.setenv("DEVBENCH_HUB_PORT", "70000")
@@ -84,26 +84,26 @@ def test_a_wrong_setting_is_told_with_where_it_came_from(monkeypatch: pytest.Mon
         load(config="none.toml")
 
 
-def test_secrets_that_can_be_guessed_or_read_nowhere_are_refused(tmp_path: Path) -> None:
+def test_short_or_unreadable_secrets_are_refused(tmp_path: Path) -> None:
     tokens = tmp_path / "tokens"
-    with pytest.raises(SettingsError, match="can't be read"):
+    with pytest.raises(SettingsError, match="cannot read"):
         Access(load(tokens_file=tokens))
     tokens.write_text("short\n", encoding="utf-8")
-    with pytest.raises(SettingsError, match="can be guessed"):
+    with pytest.raises(SettingsError, match="has only 5 characters"):
         Access(load(tokens_file=tokens))
     tokens.write_text("# nobody\n", encoding="utf-8")
     nobody = Access(load(tokens_file=tokens, host="0.0.0.0"))
-    with pytest.raises(Exception, match="writing needs a token"):
-        nobody.write(None)
+    with pytest.raises(Exception, match="writing requires a token"):
+        nobody.check_write(None)
 
 
-def test_secrets_stand_in_variables_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(SettingsError, match="everyone who reaches"):
+def test_secrets_may_come_from_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(SettingsError, match="everyone who can reach"):
         Access(load(host="0.0.0.0"))
     monkeypatch.setenv("DEVBENCH_HUB_TOKENS", "0123456789abcdef, fedcba9876543210")
     access = Access(load(host="0.0.0.0"))
-    access.write("Bearer fedcba9876543210")
-    access.write("bearer 0123456789abcdef")
+    access.check_write("Bearer fedcba9876543210")
+    access.check_write("bearer 0123456789abcdef")
 
 
 def test_every_filter_of_the_list_of_results_is_a_column() -> None:

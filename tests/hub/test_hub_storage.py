@@ -24,7 +24,7 @@ from test_hub_runs import run, send
 from bench.config.hub_settings import HubSettings
 from bench.errors import DataError, UsageError
 from bench.hub.db import comparisons, exchange, queries, records, retention, writes
-from bench.hub.db.database import Database, address
+from bench.hub.db.database import Database, database_url
 from bench.hub.db.tables import METADATA
 from bench.model.result import Result
 
@@ -37,10 +37,10 @@ def put(database: Database, result: Result, received: int | None = None) -> None
 
 def names(database: Database) -> list[str]:
     with database.read() as connection:
-        return [row.id for row in queries.page(connection, {}, 500).rows]
+        return [row.id for row in queries.results(connection, {}, 500).items]
 
 
-def test_migrations_make_what_the_code_expects(database: Database) -> None:
+def test_the_migrations_create_the_tables_that_the_code_declares(database: Database) -> None:
     from alembic.autogenerate import compare_metadata
     from alembic.migration import MigrationContext
 
@@ -48,7 +48,7 @@ def test_migrations_make_what_the_code_expects(database: Database) -> None:
         assert compare_metadata(MigrationContext.configure(connection), METADATA) == []
 
 
-def test_a_database_is_brought_up_to_date_once_by_any_number_of_hubs(database_url: str) -> None:
+def test_hubs_that_start_at_the_same_time_create_the_tables_once(database_url: str) -> None:
     made = [Database(database_url) for _ in range(4)]
     threads = [threading.Thread(target=each.upgrade) for each in made]
     for each in threads:
@@ -62,29 +62,29 @@ def test_a_database_is_brought_up_to_date_once_by_any_number_of_hubs(database_ur
         database.close()
 
 
-def test_the_tables_of_a_newer_devbench_are_left_alone(database: Database) -> None:
+def test_tables_of_a_newer_version_are_refused(database: Database) -> None:
     with database.write() as connection:
         connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
-    with pytest.raises(DataError, match="newer devbench") as caught:
+    with pytest.raises(DataError, match="newer version of devbench") as caught:
         database.upgrade()
     assert "Upgrade devbench" in caught.value.hint
 
 
-def test_a_database_that_is_not_there_is_told_with_what_to_do(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="can't be used") as caught:
+def test_an_unusable_database_is_reported_with_a_hint(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="cannot use the hub's database") as caught:
         Database("postgresql://nobody:secret@127.0.0.1:1/none").upgrade()
     assert "secret" not in caught.value.message
     assert "--database" in caught.value.hint
     with pytest.raises(UsageError, match="mysql"):
-        address("mysql://x/y")
+        database_url("mysql://x/y")
     (tmp_path / "file").write_text("no database", encoding="utf-8")
-    with pytest.raises(UsageError, match="can't be used"):
+    with pytest.raises(UsageError, match="cannot use the hub's database"):
         Database(str(tmp_path / "file")).upgrade()
 
 
 @contextmanager
 def running(folder: Path) -> Iterator[tuple[Process, Served]]:
-    """A hub in a process of its own, which is killed at the end."""
+    """Run a hub in its own process, which is killed at the end."""
     named = str(folder / "hub.db")
     process = Process(named)
     try:
@@ -104,7 +104,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.mark.needs("mounts")
-def test_a_full_disk_is_told_and_what_is_stored_can_be_read_and_once_there_is_room_more_is_taken(
+def test_a_hub_with_a_full_disk_still_serves_what_it_has_and_stores_more_once_there_is_space(
     small_disk: Path,
 ) -> None:
     with running(small_disk) as (process, hub):
@@ -114,9 +114,9 @@ def test_a_full_disk_is_told_and_what_is_stored_can_be_read_and_once_there_is_ro
             if answer.status != 200:
                 break
         told = answer.json()
-        assert (answer.status, told["type"]) == (503, "urn:devbench:problem:full")
+        assert (answer.status, told["type"]) == (503, "urn:devbench:problem:disk-full")
         assert "full" in told["detail"]
-        assert "Make room" in told["hint"]
+        assert "Free some space" in told["hint"]
         assert answer.headers["Retry-After"]
     assert any("disk is full" in line for line in process.told)
     with running(small_disk) as (_, hub):
@@ -129,7 +129,7 @@ def test_a_full_disk_is_told_and_what_is_stored_can_be_read_and_once_there_is_ro
         assert hub.send(result) == "created"
 
 
-def test_what_came_longer_ago_than_the_days_that_are_kept_is_removed(database: Database) -> None:
+def test_documents_older_than_keep_days_are_removed(database: Database) -> None:
     now = records.now()
     for age in (1, 9, 11, 30):
         put(database, measured(str(age), [0.1]), now - age * retention.DAY)
@@ -140,11 +140,11 @@ def test_what_came_longer_ago_than_the_days_that_are_kept_is_removed(database: D
     assert retention.prune(database, HubSettings(keep_days=10), now) == retention.Removed(2, 1, 1)
     assert names(database) == ["9", "1"]
     with database.read() as connection:
-        assert [each.run.id for each in queries.runs(connection, now, 9).runs] == ["new"]
+        assert [each.run.id for each in queries.runs(connection, now, 9).items] == ["new"]
     assert retention.prune(database, HubSettings(keep_days=10), now) == retention.Removed(0, 0, 0)
 
 
-def test_of_too_many_results_those_are_removed_that_came_first(database: Database, monkeypatch: Any) -> None:
+def test_keep_results_removes_the_oldest_results(database: Database, monkeypatch: Any) -> None:
     monkeypatch.setattr(retention, "BATCH", 3)
     for n in range(10):
         put(database, measured(str(n), [0.1]), 1_000_000 * (n + 1))
@@ -153,7 +153,7 @@ def test_of_too_many_results_those_are_removed_that_came_first(database: Databas
     assert retention.prune(database, HubSettings()).results == 0
 
 
-def test_of_too_many_results_those_go_too_that_came_by_a_clock_that_was_ahead(database: Database) -> None:
+def test_keep_results_also_removes_results_received_while_the_clock_was_ahead(database: Database) -> None:
     now = records.now()
     for n in range(5):
         put(database, measured(str(n), [0.1]), now + (n - 1) * retention.DAY)
@@ -161,11 +161,11 @@ def test_of_too_many_results_those_go_too_that_came_by_a_clock_that_was_ahead(da
     assert sorted(names(database)) == ["3", "4"]
 
 
-def test_what_comes_anew_while_results_are_removed_stays(database: Database) -> None:
+def test_a_result_that_is_updated_during_retention_stays(database: Database) -> None:
     for name in ("1", "2"):
         put(database, measured(name, [0.1], status="partial"), 1)
     with database.read() as connection:
-        seen = [(row.id, row.stamp) for row in queries.page(connection, {}, 9).rows]
+        seen = [(row.id, row.stamp) for row in queries.results(connection, {}, 9).items]
     put(database, measured("2", [0.1, 0.1]), 1)
     with database.write() as connection:
         assert writes.remove_results(connection, seen) == 1
@@ -174,7 +174,7 @@ def test_what_comes_anew_while_results_are_removed_stays(database: Database) -> 
         assert connection.execute(text("SELECT id FROM documents")).scalars().all() == ["2"]
 
 
-def test_runs_and_explanations_older_than_the_oldest_of_so_many_results_go_with_the_others(database: Database) -> None:
+def test_runs_and_explanations_older_than_the_oldest_kept_result_are_removed(database: Database) -> None:
     found = explanation(ladder_results())
     writes.put_explanation(database, found, found.model_dump_json().encode(), 3_000_000)
     for at in range(1, 6):
@@ -185,40 +185,40 @@ def test_runs_and_explanations_older_than_the_oldest_of_so_many_results_go_with_
     assert retention.prune(database, HubSettings(keep_results=2)) == retention.Removed(3, 4, 1)
     assert sorted(names(database)) == ["4", "5"]
     with database.read() as connection:
-        assert {each.run.id for each in queries.runs(connection, records.now(), 9).runs} == {"run-4", "run-5"}
+        assert {each.run.id for each in queries.runs(connection, records.now(), 9).items} == {"run-4", "run-5"}
 
 
-def test_comparisons_that_were_made_go_with_their_results(database: Database) -> None:
+def test_cached_comparisons_are_removed_with_their_results(database: Database) -> None:
     put(database, measured("1", [0.1, 0.1, 0.1]), 1)
     put(database, measured("2", [0.2, 0.2, 0.2], backend="cuda"), 2)
     with database.read() as connection:
-        digests = [queries.row(connection, name).digest for name in ("1", "2")]
+        digests = [queries.result_row(connection, name).digest for name in ("1", "2")]
     pairs = [(("1", "2"), (digests[0], digests[1]))]
-    first = comparisons.known(database, pairs, 0.02)
+    first = comparisons.comparisons(database, pairs, 0.02)
     assert first[digests[0], digests[1]].verdict == "slower"
-    assert comparisons.known(database, pairs, 0.02) == first
-    assert comparisons.forget(database) == 0
+    assert comparisons.comparisons(database, pairs, 0.02) == first
+    assert comparisons.remove_stale(database) == 0
     retention.prune(database, HubSettings(keep_results=1))
-    assert comparisons.forget(database) == 0
+    assert comparisons.remove_stale(database) == 0
     with database.read() as connection:
-        assert connection.execute(text("SELECT count(*) FROM verdicts")).scalar() == 0
+        assert connection.execute(text("SELECT count(*) FROM comparisons")).scalar() == 0
 
 
-def test_a_comparison_that_another_devbench_made_is_made_anew_in_its_place(
+def test_a_cached_comparison_of_another_version_is_replaced(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put(database, measured("1", [0.1, 0.1, 0.1]))
     put(database, measured("2", [0.2, 0.2, 0.2], backend="cuda"))
     with database.read() as connection:
-        pair = (queries.row(connection, "1").digest, queries.row(connection, "2").digest)
+        pair = (queries.result_row(connection, "1").digest, queries.result_row(connection, "2").digest)
 
     def told() -> str:
-        return comparisons.known(database, [(("1", "2"), pair)], 0.02)[pair].verdict
+        return comparisons.comparisons(database, [(("1", "2"), pair)], 0.02)[pair].verdict
 
     def say(word: str) -> int:
-        """Has the store say another word, by which its answer is told from a new one; returns its rows."""
+        """Change the cached verdict, to tell it from a new one; return the number of changed rows."""
         with database.write() as connection:
-            changed = text("UPDATE verdicts SET document = replace(document, '\"slower\"', :word)")
+            changed = text("UPDATE comparisons SET document = replace(document, '\"slower\"', :word)")
             return connection.execute(changed, {"word": f'"{word}"'}).rowcount
 
     told()
@@ -228,91 +228,91 @@ def test_a_comparison_that_another_devbench_made_is_made_anew_in_its_place(
     assert (say("undecided"), told()) == (1, "undecided")
 
 
-def test_a_stored_comparison_that_can_not_be_read_is_made_anew(hub: Served) -> None:
+def test_an_unreadable_cached_comparison_is_replaced(hub: Served) -> None:
     for number, (backend, step) in enumerate((("cpu", 0.2), ("cuda", 0.1))):
         hub.send(measured(str(number), [step, step, step], backend=backend))
     page = hub.ask("GET", "/").data
     assert b"faster" in page
     with hub.database.write() as connection:
-        assert connection.execute(text('UPDATE verdicts SET document = \'{"of": "a newer one"}\'')).rowcount == 1
-        connection.execute(text("UPDATE results SET stamp = stamp + 1"))  # else the page is not made again
+        assert connection.execute(text('UPDATE comparisons SET document = \'{"of": "a newer one"}\'')).rowcount == 1
+        connection.execute(text("UPDATE results SET stamp = stamp + 1"))  # otherwise the page is not rendered again
     again = hub.ask("GET", "/")
     assert (again.status, again.data) == (200, page)
 
 
 @pytest.mark.parametrize("name", ["everything.jsonl", "everything.jsonl.gz"])
-def test_an_export_brings_everything_to_another_hub_and_the_same_back(hub: Served, tmp_path: Path, name: str) -> None:
+def test_an_export_moves_everything_to_another_hub_and_back(hub: Served, tmp_path: Path, name: str) -> None:
     for n in range(5):
         hub.send(measured(str(n), [0.1, 0.2], workload="é\x00<b>"))
     send(hub, run("going"))
     send(hub, run("over", state="interrupted", reason="why"))
     hub.put("/api/v1/explanations/why", explanation(ladder_results()).model_dump_json().encode())
     file = tmp_path / name
-    assert exchange.dump(hub.database, file) == 8
+    assert exchange.export_to(hub.database, file) == 8
     other = Database(str(tmp_path / "other.db"))
     other.upgrade()
-    assert [exchange.restore(other, file), exchange.restore(other, file)] == [8, 8]
+    assert [exchange.import_from(other, file), exchange.import_from(other, file)] == [8, 8]
     again = tmp_path / f"again-{name}"
-    exchange.dump(other, again)
+    exchange.export_to(other, again)
     opened = gzip.open if name.endswith(".gz") else open
     with opened(file, "rt", encoding="utf-8") as first, opened(again, "rt", encoding="utf-8") as second:
         assert first.read() == second.read()
     other.close()
 
 
-def test_an_import_takes_nothing_from_what_came_later(database: Database, tmp_path: Path) -> None:
+def test_an_import_does_not_replace_later_states(database: Database, tmp_path: Path) -> None:
     found = explanation(ladder_results())
     newer = found.model_copy(update={"label": "newer"})
     writes.put_explanation(database, found, found.model_dump_json().encode())
-    writes.put_run(database, run("r"), seen=1_000_000)
-    exchange.dump(database, tmp_path / "all.jsonl")
+    writes.put_run(database, run("r"), received=1_000_000)
+    exchange.export_to(database, tmp_path / "all.jsonl")
     writes.put_explanation(database, newer, newer.model_dump_json().encode())
-    writes.put_run(database, run("r"), seen=2_000_000)
-    assert exchange.restore(database, tmp_path / "all.jsonl") == 2
+    writes.put_run(database, run("r"), received=2_000_000)
+    assert exchange.import_from(database, tmp_path / "all.jsonl") == 2
     with database.read() as connection:
         assert queries.explanation(connection, found.id).label == "newer"
-        assert queries.run(connection, "r", 0).seen == 2_000_000
+        assert queries.run(connection, "r", 0).last_seen == 2_000_000
 
 
-def test_an_import_goes_on_past_a_result_that_the_hub_knows_otherwise(database: Database, tmp_path: Path) -> None:
+def test_an_import_skips_a_result_that_differs_from_the_stored_one(database: Database, tmp_path: Path) -> None:
     for name, seconds in (("1", 0.1), ("2", 0.2)):
         one = measured(name, [seconds])
         writes.put_result(database, one, one.model_dump_json().encode())
-    exchange.dump(database, tmp_path / "all.jsonl")
+    exchange.export_to(database, tmp_path / "all.jsonl")
     text = (tmp_path / "all.jsonl").read_text(encoding="utf-8").replace('\\"pid\\":4001', '\\"pid\\":4999')
     (tmp_path / "all.jsonl").write_text(text, encoding="utf-8")
-    assert exchange.restore(database, tmp_path / "all.jsonl") == 2
+    assert exchange.import_from(database, tmp_path / "all.jsonl") == 2
     with database.read() as connection:
         assert queries.result(connection, "1").samples[0].pid == 4001
 
 
-def test_an_export_that_was_cut_short_says_so_and_what_came_before_is_kept(database: Database, tmp_path: Path) -> None:
+def test_importing_a_damaged_file_fails_and_keeps_what_came_before(database: Database, tmp_path: Path) -> None:
     for n in range(3):
         put(database, measured(str(n), [0.1]))
     file, cut = tmp_path / "all.jsonl", tmp_path / "cut.jsonl"
-    exchange.dump(database, file)
+    exchange.export_to(database, file)
     lines = file.read_text(encoding="utf-8").splitlines(keepends=True)
     other = Database(str(tmp_path / "other.db"))
     other.upgrade()
     for text_, message in (
-        ("".join(lines[:-1]), "cut short"),
-        ("".join(lines[:2]) + lines[2][:50], "cut short"),
-        ("".join([*lines[:2], lines[-1]]), "cut short"),
-        ("{}\n", "no export"),
-        ("", "cut short"),
-        (json.dumps({exchange.HEAD: 2}) + "\n", "newer devbench"),
-        (lines[0] + json.dumps({"result": "{}"}) + "\n", "line 2: this is no result"),
+        ("".join(lines[:-1]), "truncated"),
+        ("".join(lines[:2]) + lines[2][:50], "truncated"),
+        ("".join([*lines[:2], lines[-1]]), "truncated"),
+        ("{}\n", "not an export"),
+        ("", "truncated"),
+        (json.dumps({exchange.FORMAT_KEY: 2}) + "\n", "newer version of devbench"),
+        (lines[0] + json.dumps({"result": "{}"}) + "\n", "line 2: invalid result"),
     ):
         cut.write_text(text_, encoding="utf-8")
         with pytest.raises(DataError, match=message):
-            exchange.restore(other, cut)
+            exchange.import_from(other, cut)
     assert sorted(names(other)) == ["0", "1", "2"]
     other.close()
 
 
 @contextmanager
 def results_coming_in(hub: Served) -> Iterator[list[str]]:
-    """The ids of those that were acknowledged so far."""
+    """Send results all the time; yield the ids of those that were acknowledged so far."""
     stop = threading.Event()
     acknowledged: list[str] = []
 
@@ -332,24 +332,24 @@ def results_coming_in(hub: Served) -> Iterator[list[str]]:
         writer.join()
 
 
-def test_an_export_while_results_come_in_is_one_view_of_the_hub(hub: Served, tmp_path: Path) -> None:
-    """Whatever was acknowledged before it began is in it, and nothing is torn."""
+def test_an_export_while_results_arrive_is_one_consistent_view(hub: Served, tmp_path: Path) -> None:
+    """The export holds every result that was acknowledged before it started."""
     for n in range(20):
         hub.send(measured(str(n), [0.1]))
     with results_coming_in(hub):
-        count = exchange.dump(hub.database, tmp_path / "live.jsonl")
+        count = exchange.export_to(hub.database, tmp_path / "live.jsonl")
     other = Database(str(tmp_path / "other.db"))
     other.upgrade()
-    assert exchange.restore(other, tmp_path / "live.jsonl") == count
+    assert exchange.import_from(other, tmp_path / "live.jsonl") == count
     assert {str(n) for n in range(20)} <= set(names(other))
     other.close()
 
 
 @pytest.mark.needs("sqlite3")
-def test_the_databases_own_tools_copy_it_while_results_come_in(
+def test_the_databases_own_tools_copy_it_while_results_arrive(
     hub: Served, database_url: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
-    """As the page on the hub shows it: whatever was acknowledged before is in the copy, whole."""
+    """The copy holds every result that was acknowledged before, as the documentation promises."""
     with results_coming_in(hub) as acknowledged:
         while len(acknowledged) < 30:
             time.sleep(0.01)
@@ -374,7 +374,7 @@ def test_the_databases_own_tools_copy_it_while_results_come_in(
     restored.close()
 
 
-def test_sqlite_is_copied_while_the_hub_runs_by_its_own_backup(tmp_path: Path) -> None:
+def test_sqlites_backup_copies_the_database_while_the_hub_runs(tmp_path: Path) -> None:
     database = Database(str(tmp_path / "hub.db"))
     database.upgrade()
     put(database, measured("1", [0.1]))
@@ -390,8 +390,8 @@ def test_sqlite_is_copied_while_the_hub_runs_by_its_own_backup(tmp_path: Path) -
     database.close()
 
 
-def test_many_that_open_a_new_file_at_once_wait_for_each_other(tmp_path: Path) -> None:
-    """SQLite does not wait by itself where several turn the write-ahead log on at the same moment."""
+def test_connections_that_open_a_new_file_at_once_wait_for_each_other(tmp_path: Path) -> None:
+    """SQLite itself does not wait if several turn the write-ahead log on at the same time."""
     wrong: list[Exception] = []
 
     def opened(database: Database, ready: threading.Barrier) -> None:

@@ -1,4 +1,4 @@
-"""What several senders have the database do at a time is done together, and what fails of it fails alone."""
+"""Work that threads share: cached values, and writes that are committed together."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import pytest
 from sqlalchemy import Connection, text
 
 from bench.hub.db.database import Database
-from bench.hub.web.cache import Kept
+from bench.hub.web.cache import Cached
 
 pytestmark = pytest.mark.once
 
 
-def test_what_is_made_of_all_results_is_made_by_one_while_the_others_wait_for_it() -> None:
-    kept, made, ready = Kept[str](), [], threading.Barrier(8)
+def test_one_thread_computes_a_cached_value_while_the_others_wait() -> None:
+    kept, made, ready = Cached[str](), [], threading.Barrier(8)
 
     def make() -> str:
         made.append(threading.get_ident())
@@ -34,7 +34,7 @@ def test_what_is_made_of_all_results_is_made_by_one_while_the_others_wait_for_it
     assert kept.get((2, 1), lambda: "another") == "another"
 
 
-def test_of_what_is_committed_together_only_the_part_that_fails_is_lost(tmp_path: Path) -> None:
+def test_a_failing_write_does_not_affect_the_writes_committed_with_it(tmp_path: Path) -> None:
     database = Database(str(tmp_path / "hub.db"))
     with database.write() as connection:
         connection.execute(text("CREATE TABLE numbers (number INTEGER)"))
@@ -49,10 +49,10 @@ def test_of_what_is_committed_together_only_the_part_that_fails_is_lost(tmp_path
             connection.execute(text("INSERT INTO numbers VALUES (:number)"), {"number": number})
             return 10 // number
 
-        return database.run(work)
+        return database.transact(work)
 
     with ThreadPoolExecutor(5) as pool:
-        begun = pool.submit(database.run, first)
+        begun = pool.submit(database.transact, first)
         assert held.wait(30)
         added = [pool.submit(add, number) for number in (1, 0, 2, 5)]
         go_on.set()

@@ -1,1 +1,5 @@
-"""The hub's database."""
+"""The hub's database: tables, validation of documents, writes, queries, retention, export and import.
+
+`precedence` decides which state of a document counts. `writes` applies that in single statements, so any number of
+senders, and of hubs that share one PostgreSQL, agree.
+"""

@@ -1,6 +1,7 @@
-"""Comparisons of stored results. What was compared once is kept, since documents are large and do not change.
+"""Comparisons of stored results, cached in the database: documents are large and do not change.
 
-Another devbench may judge otherwise, or write what this one can't read, so each keeps its own, in place of the other's.
+Another version of devbench may compare differently or write what this one cannot read. Each version replaces the cached
+comparisons of the others.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from bench.analyse.compare import compare
 from bench.hub.db import queries
 from bench.hub.db.database import Database
 from bench.hub.db.documents import FIGURE_ERRORS
-from bench.hub.db.tables import RESULTS, VERDICTS
+from bench.hub.db.tables import COMPARISONS, RESULTS
 from bench.hub.problems import Problem
 from bench.model.comparison import Comparison
 from bench.model.record import Record
@@ -24,111 +25,112 @@ from bench.model.result import Result
 from bench.version import __version__
 
 Pair = tuple[str, str]
-"""Digests of base and other."""
+"""Of the baseline and the other result: their ids, or the digests of their documents."""
 
 BATCH = 200
 
 
-class Made(Record):
-    """A comparison as it is stored."""
+class CachedComparison(Record):
+    """A comparison as it is stored, with the version of devbench that made it."""
 
     devbench: str
     comparison: Comparison
 
 
-def compared(base: Result, other: Result, threshold: float) -> Comparison:
-    """A comparison.
+def comparison(baseline: Result, other: Result, threshold: float) -> Comparison:
+    """Compare two results.
 
     Raises:
-        Problem: the figures of the two can't be compared at all.
+        Problem: their figures cannot be compared at all.
     """
     try:
-        return compare(base, other, threshold)
+        return compare(baseline, other, threshold)
     except FIGURE_ERRORS as error:
         raise Problem(
-            422, "not-comparable", f"the figures of '{base.id}' and '{other.id}' can't be compared: {error}"
+            422, "not-comparable", f"cannot compare the figures of '{baseline.id}' and '{other.id}': {error}"
         ) from None
 
 
-def known(database: Database, pairs: Sequence[tuple[Pair, Pair]], threshold: float) -> dict[Pair, Comparison]:
-    """The comparisons of many pairs, made where they are not known yet.
+def comparisons(database: Database, pairs: Sequence[tuple[Pair, Pair]], threshold: float) -> dict[Pair, Comparison]:
+    """Return the comparisons of many pairs, by their digests. A pair that cannot be compared is left out.
 
     Args:
         database: of the results.
-        pairs: ids of base and other, and the digests of the same.
-        threshold: relative difference that matters.
+        pairs: ids and digests of each pair.
+        threshold: smallest relative difference that matters.
     """
-    found = _stored(database, [digests for _, digests in pairs], threshold)
-    missing = [(ids, digests) for ids, digests in pairs if digests not in found]
+    cached = _load(database, [digests for _, digests in pairs], threshold)
+    missing = [(ids, digests) for ids, digests in pairs if digests not in cached]
     if missing:
-        made = _made(database, missing, threshold)
-        _store(database, made, threshold)
-        found |= made
-    return found
+        new = _compare(database, missing, threshold)
+        _store(database, new, threshold)
+        cached |= new
+    return cached
 
 
-def _made(database: Database, pairs: Iterable[tuple[Pair, Pair]], threshold: float) -> dict[Pair, Comparison]:
-    made: dict[Pair, Comparison] = {}
+def remove_stale(database: Database) -> int:
+    """Remove the cached comparisons of removed results; return how many were removed."""
+    digests = select(RESULTS.c.digest)
+    with database.write() as connection:
+        stale = COMPARISONS.c.baseline.not_in(digests) | COMPARISONS.c.other.not_in(digests)
+        return int(connection.execute(COMPARISONS.delete().where(stale)).rowcount)
+
+
+def _compare(database: Database, pairs: Iterable[tuple[Pair, Pair]], threshold: float) -> dict[Pair, Comparison]:
+    found: dict[Pair, Comparison] = {}
     with database.read() as connection:
 
         @lru_cache(maxsize=16)
-        def read(name: str) -> Result:
-            return queries.result(connection, name)
+        def read(id_: str) -> Result:
+            return queries.result(connection, id_)
 
-        for (base, other), digests in pairs:
+        for (baseline, other), digests in pairs:
             try:
-                made[digests] = compared(read(base), read(other), threshold)
-            except Problem:  # removed meanwhile, or of figures that say nothing
+                found[digests] = comparison(read(baseline), read(other), threshold)
+            except Problem:  # removed in the meantime, of another schema version, or not comparable
                 continue
-    return made
-
-
-def _stored(database: Database, wanted: Sequence[Pair], threshold: float) -> dict[Pair, Comparison]:
-    found = {}
-    with database.read() as connection:
-        for start in range(0, len(wanted), BATCH):
-            part = [list(pair) for pair in wanted[start : start + BATCH]]
-            chosen = select(VERDICTS.c.base, VERDICTS.c.other, VERDICTS.c.document).where(
-                and_(VERDICTS.c.threshold == threshold, tuple_(VERDICTS.c.base, VERDICTS.c.other).in_(part))
-            )
-            for base, other, document in connection.execute(chosen):
-                if (own := _own(document)) is not None:
-                    found[base, other] = own
     return found
 
 
-def _own(document: str) -> Comparison | None:
-    """What was stored, if this devbench made it."""
+def _load(database: Database, pairs: Sequence[Pair], threshold: float) -> dict[Pair, Comparison]:
+    found = {}
+    columns = tuple_(COMPARISONS.c.baseline, COMPARISONS.c.other)
+    with database.read() as connection:
+        for start in range(0, len(pairs), BATCH):
+            batch = [list(pair) for pair in pairs[start : start + BATCH]]
+            query = select(COMPARISONS.c.baseline, COMPARISONS.c.other, COMPARISONS.c.document).where(
+                and_(COMPARISONS.c.threshold == threshold, columns.in_(batch))
+            )
+            for baseline, other, document in connection.execute(query):
+                if (cached := _parse(document)) is not None:
+                    found[baseline, other] = cached
+    return found
+
+
+def _parse(document: str) -> Comparison | None:
+    """Return a cached comparison, or None if another version of devbench made it."""
     try:
-        made = Made.model_validate_json(document)
+        cached = CachedComparison.model_validate_json(document)
     except ValidationError:
         return None
-    return made.comparison if made.devbench == __version__ else None
+    return cached.comparison if cached.devbench == __version__ else None
 
 
-def _store(database: Database, made: dict[Pair, Comparison], threshold: float) -> None:
-    if not made:
+def _store(database: Database, new: dict[Pair, Comparison], threshold: float) -> None:
+    if not new:
         return
-    insert = (sqlite.insert if database.sqlite else postgresql.insert)(VERDICTS)
+    insert = (sqlite.insert if database.sqlite else postgresql.insert)(COMPARISONS)
     rows = [
         {
-            "base": base,
+            "baseline": baseline,
             "other": other,
             "threshold": threshold,
-            "document": Made(devbench=__version__, comparison=made[base, other]).model_dump_json(),
+            "document": CachedComparison(devbench=__version__, comparison=new[baseline, other]).model_dump_json(),
         }
-        for base, other in sorted(made)  # in one order, lest two hubs wait for each other
+        for baseline, other in sorted(new)  # in a fixed order, so that two hubs cannot deadlock
     ]
     with database.write() as connection:
-        replaced = insert.on_conflict_do_update(
-            index_elements=list(VERDICTS.primary_key), set_={"document": insert.excluded.document}
+        upsert = insert.on_conflict_do_update(
+            index_elements=list(COMPARISONS.primary_key), set_={"document": insert.excluded.document}
         )
-        connection.execute(replaced, rows)
-
-
-def forget(database: Database) -> int:
-    """Removes the comparisons of results that are no longer there; returns how many."""
-    digests = select(RESULTS.c.digest)
-    with database.write() as connection:
-        gone = VERDICTS.c.base.not_in(digests) | VERDICTS.c.other.not_in(digests)
-        return int(connection.execute(VERDICTS.delete().where(gone)).rowcount)
+        connection.execute(upsert, rows)

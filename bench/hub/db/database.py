@@ -1,7 +1,7 @@
-"""The database: SQLite in one file, or PostgreSQL by its URL, brought up to date when it is opened.
+"""The database: SQLite in one file, or PostgreSQL by its URL.
 
-SQLite keeps a write-ahead log, so that readers and the one writer don't wait for each other, and every commit is on
-the disk before the sender hears of it. PostgreSQL does both by itself.
+SQLite keeps a write-ahead log, so readers and the writer do not wait for each other. Every commit is on disk before
+the sender gets its response. PostgreSQL does both by default.
 """
 
 from __future__ import annotations
@@ -22,88 +22,84 @@ from sqlalchemy.exc import ArgumentError, DBAPIError
 from bench.errors import DataError, UsageError
 
 MIGRATIONS = Path(__file__).with_name("migrations")
-WAIT = 30
-"""Seconds that a writer waits for another one, and a connection for its turn."""
+TIMEOUT = 30
+"""Seconds to wait for another writer, or for a free connection."""
 
-LOCK = 0x6465_7662
-"""PostgreSQL's advisory lock of whoever brings the tables up to date."""
-
+UPGRADE_LOCK = 0x6465_7662
+"""PostgreSQL's advisory lock that is held while the tables are upgraded."""
 
 BATCH = 64
-"""Documents of one transaction, at most."""
+"""Maximum number of documents in one transaction."""
 
 T = TypeVar("T")
+Work = Callable[[Connection], Any]
 
 
 class Database:
     """An open database.
 
     Args:
-        url: SQLAlchemy's, such as `sqlite:////var/lib/devbench/hub.db` or `postgresql://user@host/name`.
+        name: a file's path, or a URL such as `postgresql://user@host/name`.
     """
 
-    def __init__(self, url: str) -> None:
-        self.engine = _engine(url)
+    def __init__(self, name: str) -> None:
+        self.engine = _engine(name)
         self.sqlite = self.engine.dialect.name == "sqlite"
         self._writing = threading.Lock()
-        self._turn = threading.Lock()
-        self._waiting: deque[tuple[Callable[[Connection], Any], Future[Any]]] = deque()
+        self._committing = threading.Lock()
+        self._queue: deque[tuple[Work, Future[Any]]] = deque()
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
-        """A connection that sees one state of everything, however long it reads."""
+        """Yield a connection that sees one state of the database, however long it reads."""
         level = {} if self.sqlite else {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
         with self.engine.connect().execution_options(**level) as connection, connection.begin():
             yield connection
 
-    def run(self, work: Callable[[Connection], T]) -> T:
-        """Does one sender's work in a transaction that is on the disk when this returns, or has not happened.
-
-        Each commit waits for the disk. So whoever waits for its turn is served by the one before: all that has come
-        meanwhile goes into one transaction, and where a part of it fails, each goes into one of its own.
-        """
-        own: Future[T] = Future()
-        self._waiting.append((work, own))
-        with self._turn:
-            while not own.done():
-                self._serve()
-        return own.result()
-
-    def _serve(self) -> None:
-        """Does all work that waits."""
-        self._do([self._waiting.popleft() for _ in range(min(len(self._waiting), BATCH))])
-
-    def _do(self, batch: list[tuple[Callable[[Connection], Any], Future[Any]]]) -> None:
-        """Does work in one transaction; where a part of it fails, each in one of its own."""
-        begun = False
-        try:
-            with self.write() as connection:
-                begun = True
-                outcomes = [work(connection) for work, _ in batch]
-        except BaseException as error:  # whoever asked for it is told
-            if begun and len(batch) > 1:
-                for each in batch:
-                    self._do([each])
-            else:
-                for _, answer in batch:
-                    answer.set_exception(error)
-        else:
-            for (_, answer), outcome in zip(batch, outcomes, strict=True):
-                answer.set_result(outcome)
-
     @contextmanager
     def write(self) -> Iterator[Connection]:
-        """A transaction that is on the disk when this ends, or has not happened."""
-        alone = self._writing if self.sqlite else nullcontext()
-        with alone, self.engine.connect().execution_options(writes=True) as connection, connection.begin():
+        """Yield a connection in a transaction: on exit it is on disk, or nothing has changed."""
+        lock = self._writing if self.sqlite else nullcontext()
+        with lock, self.engine.connect().execution_options(writes=True) as connection, connection.begin():
             yield connection
 
+    def transact(self, work: Callable[[Connection], T]) -> T:
+        """Run one sender's work in a transaction: on return it is on disk, or nothing has changed.
+
+        Each commit waits for the disk, so concurrent senders share one (group commit): whoever holds the lock runs all
+        queued work in one transaction. If a part of it fails, each part runs in its own transaction.
+        """
+        result: Future[T] = Future()
+        self._queue.append((work, result))
+        with self._committing:
+            while not result.done():
+                self._commit([self._queue.popleft() for _ in range(min(len(self._queue), BATCH))])
+        return result.result()
+
+    def _commit(self, batch: list[tuple[Work, Future[Any]]]) -> None:
+        """Run a batch in one transaction; if a part of it fails, run each part in its own."""
+        started = False
+        try:
+            with self.write() as connection:
+                started = True
+                outcomes = [work(connection) for work, _ in batch]
+        except BaseException as error:  # raised in the thread that queued the work
+            if started and len(batch) > 1:
+                for item in batch:
+                    self._commit([item])
+            else:
+                for _, result in batch:
+                    result.set_exception(error)
+        else:
+            for (_, result), outcome in zip(batch, outcomes, strict=True):
+                result.set_result(outcome)
+
     def upgrade(self) -> None:
-        """Makes the tables, or changes those of an older devbench, once, however many hubs start at a time.
+        """Create or migrate the tables, once even if several hubs start at the same time.
 
         Raises:
-            DataError: the tables are of a newer devbench.
-            UsageError: the database can't be reached or written.
+            DataError: a newer version of devbench wrote the tables.
+            UsageError: the database cannot be reached or written.
         """
         from alembic import command
         from alembic.config import Config
@@ -115,87 +111,87 @@ class Database:
         try:
             with self.write() as connection:
                 if not self.sqlite:
-                    connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": LOCK})
+                    connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": UPGRADE_LOCK})
                 config.attributes["connection"] = connection
                 command.upgrade(config, "head")
         except CommandError as error:
             raise DataError(
-                f"the hub's database is of a newer devbench: {error}", "Upgrade devbench, or name another database."
+                f"a newer version of devbench wrote the hub's database: {error}",
+                "Upgrade devbench, or choose another database with --database.",
             ) from None
         except DBAPIError as error:
-            raise unreachable(self.engine.url.render_as_string(), error) from None
+            raise _unusable(self.engine.url.render_as_string(), error) from None
 
     def close(self) -> None:
-        """Closes all connections."""
+        """Close all connections."""
         self.engine.dispose()
 
 
-def unreachable(url: str, error: DBAPIError) -> UsageError:
-    """What a user is told of a database that does not answer."""
-    why = " ".join(str(error.orig).split())
-    return UsageError(
-        f"the hub's database {url} can't be used: {why}", "--database names it: a file, or postgresql://…"
-    )
+def database_url(name: str) -> str:
+    """Return SQLAlchemy's URL of a file's path, or of a PostgreSQL URL with any of its schemes.
+
+    Raises:
+        UsageError: the URL is invalid or names another kind of database.
+    """
+    if "://" not in name:
+        return f"sqlite:///{Path(name).absolute()}"
+    try:
+        url = make_url(name)
+    except ArgumentError:
+        raise UsageError(f"invalid value '{name}' for --database", "Use a file's path or postgresql://….") from None
+    if url.get_backend_name() in ("postgresql", "postgres"):
+        return url.set(drivername="postgresql+psycopg").render_as_string(hide_password=False)
+    if url.get_backend_name() == "sqlite":
+        return name
+    raise UsageError(f"the hub does not support {url.get_backend_name()}", "Use SQLite or PostgreSQL.")
 
 
-def is_full(error: Exception) -> bool:
-    """Whether a database failed for want of room on its disk (SQLite's text; PostgreSQL's `disk_full`)."""
+def is_disk_full(error: Exception) -> bool:
+    """Return whether a database error means that its disk is full (SQLite's text; PostgreSQL's `disk_full`)."""
     cause = getattr(error, "orig", None)
     return "disk is full" in str(cause) or getattr(cause, "sqlstate", None) == "53100"
 
 
-def address(named: str) -> str:
-    """SQLAlchemy's URL of what a user wrote: a file's path, or a URL of PostgreSQL by any of its names.
-
-    Raises:
-        UsageError: it is a URL of something else.
-    """
-    if "://" not in named:
-        return f"sqlite:///{Path(named).absolute()}"
-    try:
-        url = make_url(named)
-    except ArgumentError:
-        raise UsageError(f"the hub's database can't be '{named}'", "Write a file's path, or postgresql://…") from None
-    if url.get_backend_name() in ("postgresql", "postgres"):
-        return url.set(drivername="postgresql+psycopg").render_as_string(hide_password=False)
-    if url.get_backend_name() == "sqlite":
-        return named
-    raise UsageError(f"the hub has no use for a database of {url.get_backend_name()}", "SQLite and PostgreSQL are.")
+def _unusable(url: str, error: DBAPIError) -> UsageError:
+    cause = " ".join(str(error.orig).split())
+    return UsageError(
+        f"cannot use the hub's database {url}: {cause}", "Set --database to a file's path or postgresql://…."
+    )
 
 
-def _engine(named: str) -> Engine:
-    url = address(named)
+def _engine(name: str) -> Engine:
+    url = database_url(name)
     if not url.startswith("sqlite"):
-        return create_engine(url, pool_size=10, max_overflow=10, pool_timeout=WAIT, pool_pre_ping=True)
+        return create_engine(url, pool_size=10, max_overflow=10, pool_timeout=TIMEOUT, pool_pre_ping=True)
     path = make_url(url).database
     if path:
         Path(path).parent.mkdir(parents=True, exist_ok=True)
-    engine = create_engine(url, connect_args={"timeout": WAIT}, pool_size=10, max_overflow=30, pool_timeout=WAIT)
-    event.listen(engine, "connect", _connected)
-    event.listen(engine, "begin", _begun)
+    engine = create_engine(url, connect_args={"timeout": TIMEOUT}, pool_size=10, max_overflow=30, pool_timeout=TIMEOUT)
+    event.listen(engine, "connect", _configure)
+    event.listen(engine, "begin", _begin)
     return engine
 
 
-def _connected(connection: Any, record: Any) -> None:
-    connection.isolation_level = None  # else Python's module begins transactions by rules of its own
-    _keep_log(connection)
+def _configure(connection: Any, record: Any) -> None:
+    connection.isolation_level = None  # otherwise Python's sqlite3 begins transactions by its own rules
+    _enable_wal(connection)
     for pragma in ("synchronous=FULL", "foreign_keys=ON"):
         connection.execute(f"PRAGMA {pragma}")
 
 
-def _keep_log(connection: Any) -> None:
-    """Turns the write-ahead log on. SQLite does not wait for others that do so at the same moment; this does."""
-    end = time.monotonic() + WAIT
+def _enable_wal(connection: Any) -> None:
+    """Turn the write-ahead log on. SQLite does not wait if another connection does so at the same time."""
+    deadline = time.monotonic() + TIMEOUT
     while True:
         try:
             connection.execute("PRAGMA journal_mode=WAL")
             return
         except sqlite3.OperationalError as error:
-            if "locked" not in str(error) or time.monotonic() > end:
+            if "locked" not in str(error) or time.monotonic() > deadline:
                 raise
         time.sleep(0.01)
 
 
-def _begun(connection: Connection) -> None:
+def _begin(connection: Connection) -> None:
     writes = connection.get_execution_options().get("writes", False)
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")

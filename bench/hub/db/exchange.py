@@ -1,7 +1,8 @@
-"""Export and import: everything that a hub holds as one file of JSON lines, read in one view while the hub goes on.
+"""Export and import: everything that a hub holds, in one file of JSON lines.
 
-The first line says what it is, the last how many there are between them, so that a file that was cut short is seen.
-Importing is sending again: what is there already stays, and the same file twice is one.
+An export is one consistent view, even while the hub serves. The first line identifies the file, and the last one holds
+the number of documents between them, so that a truncated file is detected. An import sends each document again: what
+the hub has already stays, so importing a file twice changes nothing.
 """
 
 from __future__ import annotations
@@ -23,27 +24,28 @@ from bench.hub.problems import Problem
 from bench.version import __version__
 
 FORMAT = 1
-HEAD = "devbench_hub_export"
+FORMAT_KEY = "devbench_hub_export"
 BATCH = 100
+"""Results that are read at a time."""
 
 
-def dump(database: Database, file: Path) -> int:
-    """Writes everything into a file, compressed where it is called `….gz`; an error on the way leaves what was there.
+def export_to(database: Database, file: Path) -> int:
+    """Write everything to a file, compressed if its name ends with `.gz`. After an error the old file is unchanged.
 
     Returns:
-        How many documents there are.
+        The number of documents.
 
     Raises:
-        OutputError: the file can't be written.
+        OutputError: the file cannot be written.
     """
     temporary = file.with_name(f".{file.name}.tmp")
     count = 0
     try:
         try:
-            with _opened(temporary, "wt", file.suffix) as stream, database.read() as connection:
-                stream.write(_line({HEAD: FORMAT, "devbench": __version__}))
-                for each in _everything(connection):
-                    stream.write(_line(each))
+            with _open(temporary, "wt", file.suffix) as stream, database.read() as connection:
+                stream.write(_line({FORMAT_KEY: FORMAT, "devbench": __version__}))
+                for entry in _entries(connection):
+                    stream.write(_line(entry))
                     count += 1
                 stream.write(_line({"end": count}))
             temporary.replace(file)
@@ -51,101 +53,106 @@ def dump(database: Database, file: Path) -> int:
             with contextlib.suppress(OSError):
                 temporary.unlink(missing_ok=True)
     except OSError as error:
-        raise OutputError(f"{file} can't be written: {error.strerror or error}", "Name another file.") from None
+        raise OutputError(f"cannot write {file}: {error.strerror or error}", "Choose another file.") from None
     return count
 
 
-def restore(database: Database, file: Path) -> int:
-    """Takes in what `dump` wrote.
+def import_from(database: Database, file: Path) -> int:
+    """Import what `export_to` wrote.
 
     Returns:
-        How many documents there are in the file.
+        The number of documents in the file.
 
     Raises:
-        DataError: it is no export, of a newer devbench, cut short or altered; what came before that is taken in.
+        DataError: the file is not an export, is truncated or altered, or holds a document of another version of
+            devbench. The documents before that place are imported.
     """
     count = 0
     try:
-        with _opened(file, "rt", file.suffix) as stream:
-            for each in _lines(stream, file):
-                _taken(database, each, file, count + 2)
+        with _open(file, "rt", file.suffix) as stream:
+            for entry in _read_entries(stream, file):
+                _store(database, entry, file, count + 2)
                 count += 1
     except (OSError, EOFError, UnicodeDecodeError) as error:
-        raise DataError(f"{file} can't be read: {error}", f"{count} documents of it are taken in.") from None
+        raise DataError(f"cannot read {file}: {error}", f"Imported {count} documents before the error.") from None
     return count
 
 
-def _everything(connection: Connection) -> Iterator[dict[str, Any]]:
-    own = [RESULTS.c.id, RESULTS.c.received]
-    last = ""
-    while rows := connection.execute(select(*own).where(RESULTS.c.id > last).order_by(RESULTS.c.id).limit(BATCH)).all():
+def _entries(connection: Connection) -> Iterator[dict[str, Any]]:
+    columns = [RESULTS.c.id, RESULTS.c.received]
+    last_id = ""
+    while rows := connection.execute(
+        select(*columns).where(RESULTS.c.id > last_id).order_by(RESULTS.c.id).limit(BATCH)
+    ).all():
         for row in rows:
-            yield {"result": queries.body(connection, row.id).decode(), "received": row.received}
-        last = rows[-1].id
-    for row in connection.execute(select(RUNS.c.document, RUNS.c.seen).order_by(RUNS.c.id)):
-        yield {"run": row.document, "received": row.seen}
+            yield {"result": queries.result_body(connection, row.id).decode(), "received": row.received}
+        last_id = rows[-1].id
+    for row in connection.execute(select(RUNS.c.document, RUNS.c.last_seen).order_by(RUNS.c.id)):
+        yield {"run": row.document, "received": row.last_seen}
     for row in connection.execute(select(EXPLANATIONS).order_by(EXPLANATIONS.c.id)):
         yield {"explanation": row.document, "received": row.received}
 
 
-def _lines(stream: IO[str], file: Path) -> Iterator[dict[str, Any]]:
-    first = _document(stream.readline(), file, 1)
-    version = first.get(HEAD)
+def _read_entries(stream: IO[str], file: Path) -> Iterator[dict[str, Any]]:
+    first = _parse_line(stream.readline(), file, 1)
+    version = first.get(FORMAT_KEY)
     if not isinstance(version, int):
-        raise DataError(f"{file} is no export of a hub", "`devbench hub export FILE` writes one.")
+        raise DataError(f"{file} is not an export of a hub", "Write one with `devbench hub export FILE`.")
     if version > FORMAT:
-        raise DataError(f"{file} is of a newer devbench ({first.get('devbench')})", "Upgrade devbench.")
+        raise DataError(f"a newer version of devbench ({first.get('devbench')}) wrote {file}", "Upgrade devbench.")
     count = 0
     for number, line in enumerate(stream, 2):
-        found = _document(line, file, number)
-        if "end" in found:
-            if found["end"] != count:
+        entry = _parse_line(line, file, number)
+        if "end" in entry:
+            if entry["end"] != count:
                 break
             return
         count += 1
-        yield found
-    raise DataError(f"{file} was cut short or altered after {count} documents", "What came before is taken in.")
+        yield entry
+    raise DataError(f"{file} is truncated or altered", f"Imported {count} documents before the error.")
 
 
-def _taken(database: Database, found: dict[str, Any], file: Path, number: int) -> None:
-    received = found.get("received")
-    when = received if isinstance(received, int) else None
+def _store(database: Database, entry: dict[str, Any], file: Path, line: int) -> None:
+    received = entry.get("received")
+    time = received if isinstance(received, int) else None
     try:
-        if "result" in found:
-            body = str(found["result"]).encode()
+        if "result" in entry:
+            body = str(entry["result"]).encode()
             result = documents.result(body)
-            documents.named(result, result.id)
-            writes.put_result(database, result, body, when)
-        elif "run" in found:
-            run = documents.run(str(found["run"]).encode())
-            documents.named(run, run.id)
-            writes.put_run(database, run, when)
+            documents.check_id(result, result.id)
+            writes.put_result(database, result, body, time)
+        elif "run" in entry:
+            run = documents.run(str(entry["run"]).encode())
+            documents.check_id(run, run.id)
+            writes.put_run(database, run, time)
         else:
-            body = str(found.get("explanation", "")).encode()
+            body = str(entry.get("explanation", "")).encode()
             explanation = documents.explanation(body)
-            documents.named(explanation, explanation.id)
-            writes.put_explanation(database, explanation, body, when)
+            documents.check_id(explanation, explanation.id)
+            writes.put_explanation(database, explanation, body, time)
     except Problem as problem:
-        if problem.status == 409:  # what the hub knows stays
+        if problem.status == 409:  # the stored result stays
             return
-        raise DataError(f"{file}, line {number}: {problem}", problem.hint) from None
+        raise DataError(f"{file}, line {line}: {problem}", problem.hint) from None
 
 
-def _document(line: str, file: Path, number: int) -> dict[str, Any]:
+def _parse_line(line: str, file: Path, number: int) -> dict[str, Any]:
     try:
-        found = json.loads(line)
+        entry = json.loads(line)
     except ValueError:
-        found = None
-    if not isinstance(found, dict):
-        raise DataError(f"{file}, line {number}, was cut short or altered", "What came before is taken in.")
-    return found
+        entry = None
+    if not isinstance(entry, dict):
+        imported = max(0, number - 2)
+        hint = f"Imported {imported} documents before the error."
+        raise DataError(f"{file} is truncated or altered at line {number}", hint)
+    return entry
 
 
 def _line(document: dict[str, Any]) -> str:
     return json.dumps(document) + "\n"
 
 
-def _opened(file: Path, mode: str, suffix: str) -> Any:
+def _open(file: Path, mode: str, suffix: str) -> Any:
     if suffix == ".gz":
         return gzip.open(file, mode, compresslevel=3, encoding="utf-8")
     return file.open(mode, encoding="utf-8")

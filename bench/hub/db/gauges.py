@@ -1,6 +1,6 @@
-"""What Prometheus is told of a result: every figure of `output.fields` that has a metric, and what has no such row.
+"""The Prometheus gauges of a result: every field of `render.fields` that has a metric, and a few more.
 
-They are written when a result comes in, so that a scrape of thousands only puts lines together.
+Their lines are written when a result arrives, so that a scrape of thousands of results only joins them.
 """
 
 from __future__ import annotations
@@ -13,56 +13,56 @@ from typing import Any
 from bench.backends import capabilities
 from bench.machine.environment import at
 from bench.model.result import Interval, Result
-from bench.render.fields import FIELDS, METRICS, Field
+from bench.render.fields import FIELDS, METRIC_PREFIX, Field
 from bench.render.text import plain
 
 HELP = {
-    "info": "What identifies the latest result of each comparison key; its value is 1.",
-    "timestamp_seconds": "When it was begun, in seconds since 1970.",
-    "status": "1 for the status that it has, 0 for the others.",
-    "step_seconds": "Seconds of the typical step.",
-    "step_seconds_low": "Lower end of its 95% interval.",
-    "step_seconds_high": "Upper end of its 95% interval.",
-    "p50_seconds": "Seconds of a step alone, median.",
-    "p90_seconds": "Seconds of a step alone, 90th percentile.",
-    "p99_seconds": "Seconds of a step alone, 99th percentile.",
-    "phase_seconds": "Seconds of a phase on a cold start.",
-    "phase_seconds_low": "Lower end of its 95% interval.",
-    "phase_seconds_high": "Upper end of its 95% interval.",
-    "examples_per_second": "Examples a second.",
-    "flops_per_second": "Floating point operations a second.",
-    "projected_seconds": "Seconds of the whole training, projected, as `total` (from a cold start) or `build_and_fit`.",
-    "projected_seconds_low": "Lower end of its 95% interval.",
-    "projected_seconds_high": "Upper end of its 95% interval.",
-    "transfer_bytes_per_second": "Bytes a second of the fastest copy, to the device (h2d) or from it (d2h).",
-    "misplaced_operations": "Operations of a step that ran on another device than asked.",
-    "energy_joules_per_step": "Joules of a mean step, of the GPU or of the CPU packages.",
-    "cost_per_1000_steps": "What 1,000 steps cost.",
+    "info": "Identifies the latest result of each comparison key. Always 1.",
+    "timestamp_seconds": "Start of the measurement, in seconds since 1970.",
+    "status": "1 for the status of the result, 0 for the others.",
+    "step_seconds": "Typical step time in seconds.",
+    "step_seconds_low": "Lower bound of its 95% interval.",
+    "step_seconds_high": "Upper bound of its 95% interval.",
+    "p50_seconds": "Median time of a synchronized step in seconds.",
+    "p90_seconds": "90th percentile of the time of a synchronized step in seconds.",
+    "p99_seconds": "99th percentile of the time of a synchronized step in seconds.",
+    "phase_seconds": "Time of a cold-start phase in seconds.",
+    "phase_seconds_low": "Lower bound of its 95% interval.",
+    "phase_seconds_high": "Upper bound of its 95% interval.",
+    "examples_per_second": "Examples per second.",
+    "flops_per_second": "Floating-point operations per second.",
+    "projected_seconds": "Projected time of the whole training in seconds: from a cold start (total), or of build and fit alone.",
+    "projected_seconds_low": "Lower bound of its 95% interval.",
+    "projected_seconds_high": "Upper bound of its 95% interval.",
+    "transfer_bytes_per_second": "Highest copy rate in bytes per second, to (h2d) or from (d2h) the device.",
+    "misplaced_operations": "Operations of a step that did not run on the device asked for.",
+    "energy_joules_per_step": "Mean energy of a step in joules, of the GPU or of the CPU packages.",
+    "cost_per_1000_steps": "Cost of 1,000 steps.",
 }
-"""Metric after `METRICS`: its help. All are gauges."""
+"""The help text of each metric, by its name without `METRIC_PREFIX`. All metrics are gauges."""
 
 STATUSES = ("complete", "partial", "failed")
 
 
 def lines(result: Result, key: str, program: str, pool: str) -> dict[str, str]:
-    """Metric, after `METRICS`: its lines in Prometheus' text format.
+    """Return a result's lines in Prometheus' text format, by metric without `METRIC_PREFIX`.
 
     Args:
-        result: what is told.
-        key: its comparison key, the label by which all its lines are joined.
-        program: names what was run, whatever the device.
+        result: the result.
+        key: its comparison key, the label that joins all its lines.
+        program: identifies what ran, whatever the device.
         pool: where it ran.
     """
     found: dict[str, list[str]] = {}
-    own = f'key="{escaped(key)}"'
+    key_label = f'key="{escaped(key)}"'
     for metric, labels, value in _samples(result, program, pool):
-        told = "".join([own, *(f',{name}="{escaped(text)}"' for name, text in labels.items())])
-        found.setdefault(metric, []).append(f"{METRICS}{metric}{{{told}}} {number(value)}\n")
-    return {metric: "".join(each) for metric, each in found.items()}
+        text = ",".join([key_label, *(f'{name}="{escaped(label)}"' for name, label in labels.items())])
+        found.setdefault(metric, []).append(f"{METRIC_PREFIX}{metric}{{{text}}} {number(value)}\n")
+    return {metric: "".join(parts) for metric, parts in found.items()}
 
 
 def number(value: float) -> str:
-    """A value as the format writes it."""
+    """Return a value as Prometheus' text format writes it."""
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):
@@ -70,12 +70,13 @@ def number(value: float) -> str:
     return repr(float(value))
 
 
-def escaped(text: str) -> str:
-    """A label's value, escaped as the format asks for."""
-    return plain(text)[:200].replace("\\", r"\\").replace('"', r"\"")
+def escaped(label: str) -> str:
+    """Return a label's value, escaped for Prometheus' text format."""
+    return plain(label)[:200].replace("\\", r"\\").replace('"', r"\"")
 
 
 Sample = tuple[str, dict[str, str], float]
+"""Metric, labels and value."""
 
 
 def _samples(result: Result, program: str, pool: str) -> Iterator[Sample]:
@@ -85,10 +86,10 @@ def _samples(result: Result, program: str, pool: str) -> Iterator[Sample]:
         yield "status", {"status": status}, float(status == result.status)
     for field in FIELDS:
         if field.metric is not None:
-            yield from _figures(field, field.read(result))
-    for direction, rate in _transfers(result).items():
+            yield from _field_samples(field, field.read(result))
+    for direction, rate in _transfer_rates(result).items():
         yield "transfer_bytes_per_second", {"direction": direction}, rate
-    joules = _energy(result)
+    joules = _joules_per_step(result)
     if joules is not None:
         yield "energy_joules_per_step", {}, joules
 
@@ -108,22 +109,22 @@ def _identity(result: Result, pool: str) -> dict[str, str]:
     }
 
 
-def _figures(field: Field, value: Any) -> Iterator[Sample]:
+def _field_samples(field: Field, value: Any) -> Iterator[Sample]:
     named = (value or {}).items() if field.each is not None else [("", value)]
-    for name, one in named:
+    for name, figure in named:
         labels = {**({field.each: name} if field.each else {}), **dict(field.labels)}
         metric = field.metric or ""
-        if isinstance(one, Interval):
-            yield metric, labels, one.value
-            for end, bound in (("low", one.low), ("high", one.high)):
+        if isinstance(figure, Interval):
+            yield metric, labels, figure.value
+            for end, bound in (("low", figure.low), ("high", figure.high)):
                 if bound is not None:
                     yield f"{metric}_{end}", labels, bound
-        elif one is not None:
-            yield metric, labels, float(one)
+        elif figure is not None:
+            yield metric, labels, float(figure)
 
 
-def _transfers(result: Result) -> dict[str, float]:
-    """The best bandwidth in each direction, of the series that `transfer` names by it."""
+def _transfer_rates(result: Result) -> dict[str, float]:
+    """Return the highest rate in each direction, of the series whose names `transfer` starts with it."""
     found: dict[str, float] = {}
     for name, rate in result.summary.bytes_per_second.items():
         direction, slash, _ = name.partition("/")
@@ -132,29 +133,31 @@ def _transfers(result: Result) -> dict[str, float]:
     return found
 
 
-def _energy(result: Result) -> float | None:
-    """Joules of a mean step, by the power over the metered window.
+def _joules_per_step(result: Result) -> float | None:
+    """Return the mean energy of a step in joules: mean power over the metered window times the step time.
 
-    On the CPU these are its packages'; of a GPU its own, or none: a package's would be a small part of what it took.
+    On the CPU this is the energy of its packages. On a GPU it is the GPU's own, or None: the packages use only a small
+    part of the energy.
     """
     gpu = capabilities(result.spec.backend).gpu
     found = []
     for sample in result.samples:
-        read, blocks = sample.telemetry, [b for each in sample.series if each.name == "step" for b in each.blocks]
+        telemetry = sample.telemetry
+        blocks = [block for series in sample.series if series.name == "step" for block in series.blocks]
         steps = sum(block.steps for block in blocks)
-        used = None if read is None else read.gpu_joules if gpu else read.package_joules
-        if read is not None and used is not None and read.wall_seconds > 0 and steps:
-            found.append(used / read.wall_seconds * sum(block.seconds for block in blocks) / steps)
+        joules = None if telemetry is None else telemetry.gpu_joules if gpu else telemetry.package_joules
+        if telemetry is not None and joules is not None and telemetry.wall_seconds > 0 and steps:
+            found.append(joules / telemetry.wall_seconds * sum(block.seconds for block in blocks) / steps)
     return statistics.fmean(found) if found else None
 
 
-def help_lines(found: Mapping[str, str]) -> Iterator[str]:
-    """The text of all metrics: help, type and lines of each.
+def exposition(lines_of: Mapping[str, str]) -> Iterator[str]:
+    """Yield the text of all metrics: help, type and lines of each.
 
     Args:
-        found: metric, after `METRICS`: all its lines.
+        lines_of: all lines of each metric, by its name without `METRIC_PREFIX`.
     """
-    for metric, told in HELP.items():
-        if metric in found:
-            yield f"# HELP {METRICS}{metric} {told}\n# TYPE {METRICS}{metric} gauge\n"
-            yield found[metric]
+    for metric, text in HELP.items():
+        if metric in lines_of:
+            yield f"# HELP {METRIC_PREFIX}{metric} {text}\n# TYPE {METRIC_PREFIX}{metric} gauge\n"
+            yield lines_of[metric]

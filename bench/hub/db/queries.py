@@ -1,4 +1,4 @@
-"""What is asked of the database: lists by filters and page, one document, a series' history, the latest of each."""
+"""Queries: lists by filter and page, single documents, the history of a comparison key, the latest of each."""
 
 from __future__ import annotations
 
@@ -7,29 +7,33 @@ import binascii
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Connection, Row, and_, case, func, or_, select
 
 from bench.analyse import changepoints
-from bench.hub.db import records
+from bench.hub.db import documents, records
 from bench.hub.db.tables import DOCUMENTS, EXPLANATIONS, RESULTS, RUNS
-from bench.hub.problems import Problem, absent
+from bench.hub.problems import Problem, not_found
 from bench.model.explanation import Explanation
 from bench.model.result import Result
 from bench.model.run_state import RunState
 
-HEAVY = ("head", "gauges")
-LISTED = [column for column in RESULTS.c if column.name not in HEAVY]
-"""What a list reads of each result."""
+LISTED = [column for column in RESULTS.c if column.name not in ("header", "gauges")]
+"""The columns that a list reads: all but the large ones."""
 
 HISTORY = 2_000
-"""Points of one history, the newest."""
+"""Maximum number of results in a history."""
+
+CHOICES = 500
+"""Maximum number of values that a filter offers."""
+
+T = TypeVar("T")
 
 
 class Filters(BaseModel):
-    """What a list of results can be asked for."""
+    """The parameters of a list of results."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -40,90 +44,130 @@ class Filters(BaseModel):
     loop: str | None = None
     status: str | None = None
     purpose: str | None = None
-    series: str | None = None
-    key: str | None = None
-    group: str | None = Field(None, description="results whose workers took turns")
-    parent: str | None = Field(None, description="results of one sweep or explanation")
-    limit: int = Field(50, ge=1, le=500, description="results a page")
-    cursor: str | None = Field(None, max_length=400, description="where the page before ended")
+    series: str | None = Field(None, description="Comparison key: the spec and where it ran.")
+    key: str | None = Field(None, description="Hash of the spec.")
+    group: str | None = Field(None, description="Results that were measured together, interleaved.")
+    parent: str | None = Field(None, description="Results of one sweep or explanation.")
+    limit: int = Field(50, ge=1, le=500, description="Results per page.")
+    cursor: str | None = Field(None, max_length=400, description="`next` of the previous page.")
 
-    def chosen(self) -> dict[str, str]:
-        """Column: value, of those that were given."""
+    def columns(self) -> dict[str, str]:
+        """Return the columns to filter by, and their values."""
         given = self.model_dump(exclude={"limit", "cursor"})
         return {name: records.short(value) for name, value in given.items() if value}
 
 
 @dataclass(frozen=True)
-class Page:
-    """A part of a list, newest first.
+class Page(Generic[T]):
+    """A page of a list.
 
     Args:
-        rows: of `tables.RESULTS`, without what is heavy.
-        older: cursor of the next page; none where this is the last.
+        items: of the list.
+        next: cursor of the next page; None if this is the last one.
     """
 
-    rows: Sequence[Row[Any]]
-    older: str | None
+    items: Sequence[T]
+    next: str | None
 
 
-def page(connection: Connection, filters: dict[str, str], limit: int, cursor: str | None = None) -> Page:
-    """A page of results, newest first.
+@dataclass(frozen=True)
+class StoredRun:
+    """A run and what the hub knows about it.
+
+    Args:
+        run: its last message.
+        state: the state in the message, or `lost` if no message has come for too long.
+        last_seen: when the message came, in microseconds since 1970.
+    """
+
+    run: RunState
+    state: str
+    last_seen: int
+
+
+def results(connection: Connection, filters: dict[str, str], limit: int, cursor: str | None = None) -> Page[Row[Any]]:
+    """Return a page of results, newest first.
+
+    Args:
+        connection: to the database.
+        filters: columns and their values.
+        limit: maximum number of results.
+        cursor: `next` of the previous page.
 
     Raises:
-        Problem: the cursor is none of ours.
+        Problem: the cursor is invalid.
     """
-    chosen = select(*LISTED).order_by(RESULTS.c.created.desc(), RESULTS.c.id.desc()).limit(limit + 1)
+    query = select(*LISTED).order_by(RESULTS.c.created.desc(), RESULTS.c.id.desc()).limit(limit + 1)
     for name, value in filters.items():
-        chosen = chosen.where(RESULTS.c[name] == value)
+        query = query.where(RESULTS.c[name] == value)
     if cursor is not None:
-        created, name = _place(cursor, 2)
-        earlier, same = RESULTS.c.created < created, RESULTS.c.created == created
-        chosen = chosen.where(or_(earlier, and_(same, RESULTS.c.id < name)))
-    rows = connection.execute(chosen).all()
-    older = _cursor(rows[limit - 1].created, rows[limit - 1].id) if len(rows) > limit else None
-    return Page(rows[:limit], older)
+        created, last_id = _decode(cursor, 2)
+        earlier, same_time = RESULTS.c.created < created, RESULTS.c.created == created
+        query = query.where(or_(earlier, and_(same_time, RESULTS.c.id < last_id)))
+    rows = connection.execute(query).all()
+    following = _encode(rows[limit - 1].created, rows[limit - 1].id) if len(rows) > limit else None
+    return Page(rows[:limit], following)
 
 
-def body(connection: Connection, name: str) -> bytes:
-    """A result's document as it was sent.
-
-    Raises:
-        Problem: there is none.
-    """
-    found = connection.execute(select(DOCUMENTS.c.body).where(DOCUMENTS.c.id == name)).scalar()
-    if found is None:
-        raise absent("result", name)
-    return zlib.decompress(found)
-
-
-def result(connection: Connection, name: str) -> Result:
-    """A result, whole.
+def result_body(connection: Connection, id_: str) -> bytes:
+    """Return a result's document as it was sent.
 
     Raises:
-        Problem: there is none.
+        Problem: there is no such result.
     """
-    return Result.model_validate_json(body(connection, name))
+    body = connection.execute(select(DOCUMENTS.c.body).where(DOCUMENTS.c.id == id_)).scalar()
+    if body is None:
+        raise not_found("result", id_)
+    return zlib.decompress(body)
 
 
-def row(connection: Connection, name: str) -> Row[Any]:
-    """A result's row, without what is heavy.
+def result(connection: Connection, id_: str) -> Result:
+    """Return a result.
 
     Raises:
-        Problem: there is none.
+        Problem: there is no such result, or it has another schema version.
     """
-    found = connection.execute(select(*LISTED).where(RESULTS.c.id == name)).one_or_none()
-    if found is None:
-        raise absent("result", name)
-    return found
+    return documents.stored(result_body(connection, id_), Result)
 
 
-def latest(connection: Connection, *columns: Any, most: int | None = None) -> list[Row[Any]]:
-    """The newest run of each series, newest first; no points of sweeps, no levels.
+def result_row(connection: Connection, id_: str) -> Row[Any]:
+    """Return the columns `LISTED` of a result.
+
+    Raises:
+        Problem: there is no such result.
+    """
+    row = connection.execute(select(*LISTED).where(RESULTS.c.id == id_)).one_or_none()
+    if row is None:
+        raise not_found("result", id_)
+    return row
+
+
+def results_by_id(connection: Connection, ids: Sequence[str]) -> list[Row[Any]]:
+    """Return the results with these ids that the hub has, oldest first."""
+    query = select(*LISTED).where(RESULTS.c.id.in_(ids)).order_by(RESULTS.c.created, RESULTS.c.id)
+    return list(connection.execute(query))
+
+
+def related(connection: Connection, column: str, value: str, limit: int) -> list[Row[Any]]:
+    """Return results of one group or one parent, oldest first.
 
     Args:
-        connection: of the database.
-        columns: what of it.
-        most: how many, at most.
+        connection: to the database.
+        column: `group` or `parent`.
+        value: the value of the column.
+        limit: maximum number of results.
+    """
+    query = select(*LISTED).where(RESULTS.c[column] == value).order_by(RESULTS.c.created, RESULTS.c.id).limit(limit)
+    return list(connection.execute(query))
+
+
+def latest(connection: Connection, *columns: Any, limit: int | None = None) -> list[Row[Any]]:
+    """Return the latest run of each comparison key, newest first. Sweeps' points and explanations' levels do not count.
+
+    Args:
+        connection: to the database.
+        columns: to read beside `series` and `id`.
+        limit: maximum number of results.
     """
     newest = (
         select(RESULTS.c.series, func.max(RESULTS.c.created).label("created"))
@@ -132,35 +176,35 @@ def latest(connection: Connection, *columns: Any, most: int | None = None) -> li
         .subquery()
     )
     same = and_(RESULTS.c.series == newest.c.series, RESULTS.c.created == newest.c.created, RESULTS.c.purpose == "run")
-    chosen = (
+    query = (
         select(RESULTS.c.series, RESULTS.c.id, *columns)
         .join(newest, same)
         .order_by(RESULTS.c.created.desc(), RESULTS.c.id.desc())
     )
     found: dict[str, Row[Any]] = {}
-    for each in connection.execute(chosen):
-        if most is not None and len(found) >= most:
+    for row in connection.execute(query):
+        if limit is not None and len(found) >= limit:
             break
-        found.setdefault(each.series, each)
+        found.setdefault(row.series, row)
     return list(found.values())
 
 
 def history(connection: Connection, series: str) -> tuple[list[Row[Any]], bool]:
-    """The runs of a comparison key, oldest first, of very many the newest; and whether there are older ones.
+    """Return the newest runs of a comparison key, oldest first, and whether there are older ones.
 
     Raises:
-        Problem: there are none.
+        Problem: there are no runs of this key.
     """
-    chosen = (
+    query = (
         select(*LISTED)
         .where(RESULTS.c.purpose == "run", RESULTS.c.series == series)
         .order_by(RESULTS.c.created.desc(), RESULTS.c.id.desc())
         .limit(HISTORY + 1)
     )
-    found = list(connection.execute(chosen))
-    if not found:
-        raise absent("comparison key", series)
-    return found[:HISTORY][::-1], len(found) > HISTORY
+    rows = list(connection.execute(query))
+    if not rows:
+        raise not_found("comparison key", series)
+    return rows[:HISTORY][::-1], len(rows) > HISTORY
 
 
 def change_points(rows: Sequence[Row[Any]], threshold: float) -> list[int]:
@@ -174,162 +218,127 @@ def change_points(rows: Sequence[Row[Any]], threshold: float) -> list[int]:
     return [timed[index] for index in changepoints.change_points([rows[index].step for index in timed], threshold)]
 
 
-def group(connection: Connection, column: str, value: str, most: int) -> list[Row[Any]]:
-    """Results that belong together, in the order in which they were begun.
-
-    Args:
-        connection: of the database.
-        column: `group` or `parent`.
-        value: what they share.
-        most: how many, at most.
-    """
-    chosen = select(*LISTED).where(RESULTS.c[column] == value).order_by(RESULTS.c.created, RESULTS.c.id).limit(most)
-    return list(connection.execute(chosen))
-
-
-def named(connection: Connection, names: Sequence[str]) -> list[Row[Any]]:
-    """The results of these ids that have come, in the order in which they were begun."""
-    chosen = select(*LISTED).where(RESULTS.c.id.in_(names)).order_by(RESULTS.c.created, RESULTS.c.id)
-    return list(connection.execute(chosen))
-
-
-def explanation(connection: Connection, name: str) -> Explanation:
-    """An explanation.
-
-    Raises:
-        Problem: there is none.
-    """
-    found = connection.execute(select(EXPLANATIONS.c.document).where(EXPLANATIONS.c.id == name)).scalar()
-    if found is None:
-        raise absent("explanation", name)
-    return Explanation.model_validate_json(found)
-
-
-def explanations(connection: Connection, limit: int, cursor: str | None = None) -> tuple[list[Row[Any]], str | None]:
-    """Ids and labels of a page, newest first; and the cursor of the next, none where this is the last.
-
-    Raises:
-        Problem: the cursor is none of ours.
-    """
-    at, name = EXPLANATIONS.c.received, EXPLANATIONS.c.id
-    chosen = select(name, EXPLANATIONS.c.label, at).order_by(at.desc(), name).limit(limit + 1)
-    if cursor is not None:
-        received, last = _place(cursor, 2)
-        chosen = chosen.where(or_(at < received, and_(at == received, name > last)))
-    rows: list[Row[Any]] = list(connection.execute(chosen))
-    end = rows[limit - 1] if len(rows) > limit else None
-    return rows[:limit], _cursor(end.received, end.id) if end is not None else None
-
-
-@dataclass(frozen=True)
-class SeenRun:
-    """A run with what the hub knows of it beside.
-
-    Args:
-        run: what it said last.
-        state: the same, or `lost` where it has been silent for too long.
-        seen: microseconds since 1970 when it said so.
-    """
-
-    run: RunState
-    state: str
-    seen: int
-
-
-@dataclass(frozen=True)
-class RunPage:
-    """A part of the list of runs.
-
-    Args:
-        runs: those that go on first, then the last that were heard of.
-        older: cursor of the next page; none where this is the last.
-    """
-
-    runs: list[SeenRun]
-    older: str | None
-
-
-def runs(connection: Connection, now: int, limit: int, cursor: str | None = None, prefix: str = "") -> RunPage:
-    """A page of runs.
-
-    Args:
-        connection: of the database.
-        now: microseconds since 1970, by which a silent run is lost.
-        limit: how many.
-        cursor: where the page before ended.
-        prefix: what their ids begin with.
-
-    Raises:
-        Problem: the cursor is none of ours.
-    """
-    going = case((and_(RUNS.c.state == "running", RUNS.c.due >= now), 1), else_=0)
-    chosen = select(RUNS, going.label("going")).order_by(going.desc(), RUNS.c.seen.desc(), RUNS.c.id).limit(limit + 1)
-    if prefix:
-        chosen = chosen.where(func.substr(RUNS.c.id, 1, len(prefix)) == prefix)
-    if cursor is not None:
-        goes, seen, name = _place(cursor, 3)
-        less = and_(going == goes, or_(RUNS.c.seen < seen, and_(RUNS.c.seen == seen, RUNS.c.id > name)))
-        chosen = chosen.where(or_(going < goes, less))
-    rows = connection.execute(chosen).all()
-    last = rows[limit - 1] if len(rows) > limit else None
-    older = _cursor(last.going, last.seen, last.id) if last is not None else None
-    return RunPage([_seen(each, now) for each in rows[:limit]], older)
-
-
-def run(connection: Connection, name: str, now: int) -> SeenRun:
-    """One run.
-
-    Raises:
-        Problem: there is none.
-    """
-    found = connection.execute(select(RUNS).where(RUNS.c.id == name)).one_or_none()
-    if found is None:
-        raise absent("run", name)
-    return _seen(found, now)
+def filter_choices(connection: Connection) -> dict[str, list[str]]:
+    """Return the values that the filters of the results page offer."""
+    choices = {}
+    for name in ("title", "backend", "pool", "status"):
+        column = RESULTS.c[name]
+        query = select(column).distinct().order_by(column).limit(CHOICES)
+        choices[name] = [value for (value,) in connection.execute(query)]
+    return choices
 
 
 def version(connection: Connection) -> tuple[int, int]:
-    """Two numbers that are others after any change of the results."""
+    """Return two numbers that differ after any change of the results."""
     count, total = connection.execute(select(func.count(), func.sum(RESULTS.c.stamp)).select_from(RESULTS)).one()
     return int(count), int(total or 0)
 
 
+def explanation(connection: Connection, id_: str) -> Explanation:
+    """Return an explanation.
+
+    Raises:
+        Problem: there is no such explanation, or it has another schema version.
+    """
+    document = connection.execute(select(EXPLANATIONS.c.document).where(EXPLANATIONS.c.id == id_)).scalar()
+    if document is None:
+        raise not_found("explanation", id_)
+    return documents.stored(document, Explanation)
+
+
+def explanations(connection: Connection, limit: int, cursor: str | None = None) -> Page[Row[Any]]:
+    """Return ids, labels and times of receipt of a page of explanations, newest first.
+
+    Args:
+        connection: to the database.
+        limit: maximum number of explanations.
+        cursor: `next` of the previous page.
+
+    Raises:
+        Problem: the cursor is invalid.
+    """
+    time, id_ = EXPLANATIONS.c.received, EXPLANATIONS.c.id
+    query = select(id_, EXPLANATIONS.c.label, time).order_by(time.desc(), id_).limit(limit + 1)
+    if cursor is not None:
+        last_time, last_id = _decode(cursor, 2)
+        query = query.where(or_(time < last_time, and_(time == last_time, id_ > last_id)))
+    rows = list[Row[Any]](connection.execute(query))
+    following = _encode(rows[limit - 1].received, rows[limit - 1].id) if len(rows) > limit else None
+    return Page(rows[:limit], following)
+
+
+def run(connection: Connection, id_: str, now: int) -> StoredRun:
+    """Return a run.
+
+    Args:
+        connection: to the database.
+        id_: its id.
+        now: the current time in microseconds since 1970.
+
+    Raises:
+        Problem: there is no such run.
+    """
+    row = connection.execute(select(RUNS).where(RUNS.c.id == id_)).one_or_none()
+    if row is None:
+        raise not_found("run", id_)
+    return _stored_run(row, now)
+
+
+def runs(connection: Connection, now: int, limit: int, cursor: str | None = None, prefix: str = "") -> Page[StoredRun]:
+    """Return a page of runs: running ones first, then the others, the last seen first.
+
+    Args:
+        connection: to the database.
+        now: the current time in microseconds since 1970; running runs whose deadline has passed are lost.
+        limit: maximum number of runs.
+        cursor: `next` of the previous page.
+        prefix: of their ids.
+
+    Raises:
+        Problem: the cursor is invalid.
+    """
+    alive = case((and_(RUNS.c.state == "running", RUNS.c.deadline >= now), 1), else_=0)
+    time, id_ = RUNS.c.last_seen, RUNS.c.id
+    query = select(RUNS, alive.label("alive")).order_by(alive.desc(), time.desc(), id_).limit(limit + 1)
+    if prefix:
+        query = query.where(func.substr(id_, 1, len(prefix)) == prefix)
+    if cursor is not None:
+        last_alive, last_time, last_id = _decode(cursor, 3)
+        later = and_(alive == last_alive, or_(time < last_time, and_(time == last_time, id_ > last_id)))
+        query = query.where(or_(alive < last_alive, later))
+    rows = connection.execute(query).all()
+    last = rows[limit - 1] if len(rows) > limit else None
+    following = _encode(last.alive, last.last_seen, last.id) if last is not None else None
+    return Page([_stored_run(row, now) for row in rows[:limit]], following)
+
+
 def run_counts(connection: Connection, now: int) -> dict[str, int]:
-    """How many runs there are of each state, the lost ones apart."""
-    lost = and_(RUNS.c.state == "running", RUNS.c.due < now)
-    found = dict.fromkeys(("running", "lost", "finished", "failed", "interrupted"), 0)
+    """Return the number of runs in each state. Lost runs do not count as running."""
+    lost = and_(RUNS.c.state == "running", RUNS.c.deadline < now)
+    counts = dict.fromkeys(("running", "lost", "finished", "failed", "interrupted"), 0)
     for state, count in connection.execute(select(RUNS.c.state, func.count()).where(~lost).group_by(RUNS.c.state)):
-        found[state] = count
-    found["lost"] = connection.execute(select(func.count()).select_from(RUNS).where(lost)).scalar_one()
-    return found
+        counts[state] = count
+    counts["lost"] = connection.execute(select(func.count()).select_from(RUNS).where(lost)).scalar_one()
+    return counts
 
 
-def choices(connection: Connection) -> dict[str, list[str]]:
-    """The values that the commonest filters can have."""
-    found = {}
-    for name in ("title", "backend", "pool", "status"):
-        column = RESULTS.c[name]
-        found[name] = [value for (value,) in connection.execute(select(column).distinct().order_by(column).limit(500))]
-    return found
+def _stored_run(row: Row[Any], now: int) -> StoredRun:
+    state = "lost" if row.state == "running" and row.deadline < now else row.state
+    return StoredRun(documents.stored(row.document, RunState), state, row.last_seen)
 
 
-def _seen(found: Any, now: int) -> SeenRun:
-    state = "lost" if found.state == "running" and found.due < now else found.state
-    return SeenRun(RunState.model_validate_json(found.document), state, found.seen)
+def _encode(*position: Any) -> str:
+    return base64.urlsafe_b64encode(" ".join(map(str, position)).encode()).decode().rstrip("=")
 
 
-def _cursor(*place: Any) -> str:
-    return base64.urlsafe_b64encode(" ".join(map(str, place)).encode()).decode().rstrip("=")
-
-
-def _place(cursor: str, count: int) -> tuple[Any, ...]:
-    """What a cursor of so many parts holds: numbers, and an id."""
+def _decode(cursor: str, count: int) -> tuple[Any, ...]:
+    """Return the `count` parts of a cursor: whole numbers and, last, an id."""
     try:
         text = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode("ascii")
-        *written, name = text.split(" ", count - 1)
-        numbers = [int(each) for each in written]
+        *digits, id_ = text.split(" ", count - 1)
+        numbers = [int(part) for part in digits]
     except (binascii.Error, ValueError):
-        numbers, name = [], ""
-    if not name.isprintable() or not name or len(numbers) < count - 1 or not all(0 <= n < 2**63 for n in numbers):
-        raise Problem(400, "cursor", "the cursor is none of this hub's", "Take the one that the page before gave.")
-    return *numbers, name
+        numbers, id_ = [], ""
+    if not id_.isprintable() or not id_ or len(numbers) < count - 1 or not all(0 <= n < 2**63 for n in numbers):
+        raise Problem(400, "invalid-cursor", "the cursor is invalid", "Use `next` of the previous page.")
+    return *numbers, id_

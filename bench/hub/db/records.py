@@ -1,4 +1,4 @@
-"""From a document to the row that lists, pages and metrics are made of."""
+"""The row of a result: what lists, pages and metrics read, computed from the document."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import hashlib
 import json
 import math
 import secrets
-import time
 import zlib
 from collections.abc import Mapping
 from datetime import datetime, timedelta, timezone
+from time import time_ns
 from typing import Any
 
 from bench.hub.db import gauges, precedence
-from bench.hub.db.tables import NAME
+from bench.hub.db.tables import SHORT
 from bench.machine.environment import at
 from bench.model.result import Interval, Result
 from bench.model.spec import Spec
@@ -27,16 +27,16 @@ PLACE = (
     ("host", "deployment", "pool"),
     ("host", "deployment", "instance_type"),
 )
-"""Places in `environment` of what makes the same spec another series; a new TensorFlow is the next point of it."""
+"""Paths in `environment` that belong to the comparison key. The version of TensorFlow does not."""
 
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
 def row(result: Result, body: bytes) -> dict[str, Any]:
-    """A row of `tables.RESULTS`, and its document under "body".
+    """Return a row of `tables.RESULTS`, with its compressed document under "body".
 
     Args:
-        result: what was read from it.
+        result: the parsed document.
         body: the document as it was sent.
     """
     spec, step = result.spec, result.summary.step_seconds
@@ -57,7 +57,7 @@ def row(result: Result, body: bytes) -> dict[str, Any]:
         "group": short(result.group),
         "key": short(result.key),
         "series": key,
-        "work": work(spec),
+        "program": program(spec),
         "workload": short(spec.workload),
         "title": short(spec.title),
         "label": short(spec.label),
@@ -70,73 +70,73 @@ def row(result: Result, body: bytes) -> dict[str, Any]:
         "step": _finite(step.value) if step else None,
         "step_low": _finite(step.low) if step else None,
         "step_high": _finite(step.high) if step else None,
-        "head": result.model_copy(update={"samples": []}).model_dump_json(),
-        "gauges": json.dumps(gauges.lines(result, key, work(spec), pool(result.environment))),
-        "made_by": __version__,
+        "header": result.model_copy(update={"samples": []}).model_dump_json(),
+        "gauges": json.dumps(gauges.lines(result, key, program(spec), pool(result.environment))),
+        "writer": __version__,
         "body": zlib.compress(body, 1),
     }
 
 
 def series(result: Result) -> str:
-    """The comparison key: 16 hex digits that name a spec together with where it ran, whatever its TensorFlow."""
+    """Return the comparison key: 16 hex digits that identify a spec and where it ran, for any version of TensorFlow."""
     place = [at(result.environment, steps) for steps in PLACE]
     return _hash([result.spec.key, *place])
 
 
-def work(spec: Spec) -> str:
-    """16 hex digits that name what is run, without the backend and the threads, which come with the machine."""
+def program(spec: Spec) -> str:
+    """Return 16 hex digits that identify what runs. The backend and the threads depend on the machine: left out."""
     return _hash(
         spec.model_dump(mode="json", exclude={"file": True, "backend": True, "threads": True, "data": {"source"}})
     )
 
 
 def pool(environment: Mapping[str, Any]) -> str:
-    """The pool that it ran in; of a machine that is in none its CPU."""
+    """Return the pool that a result was measured in, or the CPU's model if the machine is in no pool."""
     named = at(environment, ("host", "deployment", "pool")) or at(environment, ("host", "cpu", "model"))
     return short(str(named or "unknown machine"))
 
 
 def digest(body: bytes) -> str:
-    """Names a document's bytes."""
+    """Return the SHA-256 of a document."""
     return hashlib.sha256(body).hexdigest()
 
 
 def stamp() -> int:
-    """A number that is another one after each change; small, so that the sum of millions fits a database's integers."""
+    """Return a random number for a changed row. It is small: the sum of millions fits into a database's integers."""
     return secrets.randbits(31)
 
 
 def short(text: str) -> str:
-    """A text that fits a column: printable, of limited length."""
-    return plain(text)[:NAME]
+    """Return a text that fits into a column: printable, of limited length."""
+    return plain(text)[:SHORT]
 
 
 def now() -> int:
-    """The time in microseconds since 1970, UTC."""
-    return time.time_ns() // 1000
+    """Return the current time in microseconds since 1970, UTC."""
+    return time_ns() // 1000
 
 
-def microseconds(when: datetime) -> int:
-    """A moment as the tables hold it; one without a zone is in UTC."""
-    aware = when if when.tzinfo else when.replace(tzinfo=timezone.utc)
+def microseconds(time: datetime) -> int:
+    """Return a time as the tables hold it. A time without a zone is in UTC."""
+    aware = time if time.tzinfo else time.replace(tzinfo=timezone.utc)
     return (aware - EPOCH) // timedelta(microseconds=1)
 
 
-def moment(when: int) -> datetime:
-    """A moment from the tables."""
-    return EPOCH + timedelta(microseconds=when)
+def to_datetime(stored: int) -> datetime:
+    """Return a time from the tables."""
+    return EPOCH + timedelta(microseconds=stored)
 
 
-def interval(stored: Any) -> Interval | None:
-    """The step of a row."""
-    if stored.step is None:
+def step_interval(row: Any) -> Interval | None:
+    """Return the step time of a row, or None if it has none."""
+    if row.step is None:
         return None
-    return Interval(value=stored.step, low=stored.step_low, high=stored.step_high, n=max(1, stored.processes))
+    return Interval(value=row.step, low=row.step_low, high=row.step_high, n=max(1, row.processes))
 
 
 def _version(result: Result) -> str | None:
-    found = at(result.environment, ("framework", "tensorflow"))
-    return short(str(found)) if found else None
+    version = at(result.environment, ("framework", "tensorflow"))
+    return short(str(version)) if version else None
 
 
 def _finite(value: float | None) -> float | None:

@@ -1,6 +1,7 @@
-"""Rows of results that another devbench made are made anew from their documents, some at a time while the hub serves.
+"""Renewal: rows that another version of devbench wrote are computed again from their documents.
 
-A row is what lists, pages and Prometheus are told of a document, and another version may read more in it, or otherwise.
+A row is what lists, pages and Prometheus show of a document. Another version may read more from it, or read it
+differently. The hub renews rows in small batches while it serves.
 """
 
 from __future__ import annotations
@@ -19,50 +20,50 @@ from bench.hub.problems import Problem
 from bench.version import __version__
 
 BATCH = 50
-"""Rows of one transaction, so that no sender waits for long."""
+"""Rows per transaction. Small, so that no sender waits for long."""
 
-KEPT = ("received", "body")
-"""What does not come from the document, and the document."""
+UNCHANGED = ("received", "body")
+"""What is not computed from the document."""
 
 
 def renew(database: Database, stop: threading.Event) -> int:
-    """Makes them anew until none is left, or it is told to stop; returns how many.
+    """Renew rows until none is left or `stop` is set; return how many were renewed.
 
-    A document that can't be read any more keeps the row that it has.
+    A row whose document this version cannot read stays as it is.
     """
-    count, last = 0, ""
+    count, last_id = 0, ""
     while not stop.is_set():
         with database.read() as connection:
-            others = and_(RESULTS.c.made_by != __version__, RESULTS.c.id > last)
-            found = connection.execute(
-                select(RESULTS.c.id, RESULTS.c.stamp).where(others).order_by(RESULTS.c.id).limit(BATCH)
+            outdated = and_(RESULTS.c.writer != __version__, RESULTS.c.id > last_id)
+            batch = connection.execute(
+                select(RESULTS.c.id, RESULTS.c.stamp).where(outdated).order_by(RESULTS.c.id).limit(BATCH)
             ).all()
-            made = [(each, _row(connection, each.id)) for each in found]
-        if not found:
+            new_rows = [(old, _row(connection, old.id)) for old in batch]
+        if not batch:
             break
         with database.write() as connection:
-            for each, row in made:
-                unchanged = and_(RESULTS.c.id == each.id, RESULTS.c.stamp == each.stamp)
-                if row is not None:
-                    count += connection.execute(update(RESULTS).where(unchanged).values(row)).rowcount
-        last = found[-1].id
+            for old, new_row in new_rows:
+                unchanged = and_(RESULTS.c.id == old.id, RESULTS.c.stamp == old.stamp)
+                if new_row is not None:
+                    count += connection.execute(update(RESULTS).where(unchanged).values(new_row)).rowcount
+        last_id = batch[-1].id
     return count
 
 
-def keep(database: Database, stop: threading.Event) -> None:
-    """Does so once; what a database that does not answer leaves is done at the next start."""
+def run(database: Database, stop: threading.Event) -> None:
+    """Renew all rows once. If the database fails, the next start of the hub renews the rest."""
     log = logging.getLogger("devbench.hub")
     try:
         if count := renew(database, stop):
-            log.info("made anew, since another devbench had made them: %d rows", count)
+            log.info("renewed %d rows that another version of devbench wrote", count)
     except SQLAlchemyError as error:
-        log.error("rows of another devbench stay as they are: %s", error)
+        log.error("cannot renew the rows of another version of devbench: %s", error)
 
 
-def _row(connection: Connection, name: str) -> dict[str, Any] | None:
+def _row(connection: Connection, id_: str) -> dict[str, Any] | None:
     try:
-        body = queries.body(connection, name)
-        made = records.row(documents.result(body), body)
+        body = queries.result_body(connection, id_)
+        row = records.row(documents.result(body), body)
     except (Problem, *documents.FIGURE_ERRORS):
         return None
-    return {name: value for name, value in made.items() if name not in KEPT}
+    return {name: value for name, value in row.items() if name not in UNCHANGED}

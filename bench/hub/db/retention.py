@@ -1,6 +1,7 @@
-"""Retention: what is too old or too much is removed, the oldest first, every hour and when the hub starts.
+"""Retention: results that are too old or too many are removed, the oldest first, at the start and every hour.
 
-Of too many results the oldest go, and with them the explanations and ended runs that are older than the oldest left.
+Explanations and ended runs of that age are removed too. If the number of results is limited, those that are older than
+the oldest result left are removed.
 """
 
 from __future__ import annotations
@@ -17,19 +18,19 @@ from bench.hub.db import comparisons, records, writes
 from bench.hub.db.database import Database
 from bench.hub.db.tables import EXPLANATIONS, RESULTS, RUNS
 
-EVERY = 3600
+INTERVAL = 3600
 """Seconds."""
 
 DAY = 86_400 * 1_000_000
 """Microseconds."""
 
 BATCH = 500
-"""Rows of one transaction, so that no sender waits for long."""
+"""Rows per transaction. Small, so that no sender waits for long."""
 
 
 @dataclass(frozen=True)
 class Removed:
-    """How much was removed."""
+    """The number of removed documents of each kind."""
 
     results: int
     runs: int
@@ -37,33 +38,33 @@ class Removed:
 
 
 def prune(database: Database, settings: HubSettings, now: int | None = None) -> Removed:
-    """Removes what `keep_days` and `keep_results` don't keep.
+    """Remove what `keep_days` and `keep_results` do not keep.
 
     Args:
-        database: from where.
-        settings: what is kept.
-        now: microseconds since 1970, in place of the clock's.
+        database: where to remove it.
+        settings: what to keep.
+        now: microseconds since 1970. Default: the current time.
     """
-    at = records.now() if now is None else now
-    oldest = None if settings.keep_days is None else at - int(settings.keep_days * DAY)
+    time = records.now() if now is None else now
+    oldest = None if settings.keep_days is None else time - int(settings.keep_days * DAY)
     results = 0
-    while found := _too_many(database, settings, oldest):
+    while stamps := _surplus(database, settings, oldest):
         with database.write() as connection:
-            results += writes.remove_results(connection, found)
+            results += writes.remove_results(connection, stamps)
     runs = explanations = 0
-    oldest = max(filter(None, (oldest, _oldest_of_many(database, settings))), default=None)
+    oldest = max(filter(None, (oldest, _oldest_kept(database, settings))), default=None)
     if oldest is not None:
         with database.write() as connection:
-            ended = or_(RUNS.c.state != "running", RUNS.c.due < at)
-            runs = connection.execute(delete(RUNS).where(RUNS.c.seen < oldest, ended)).rowcount
+            ended = or_(RUNS.c.state != "running", RUNS.c.deadline < time)
+            runs = connection.execute(delete(RUNS).where(RUNS.c.last_seen < oldest, ended)).rowcount
             explanations = connection.execute(delete(EXPLANATIONS).where(EXPLANATIONS.c.received < oldest)).rowcount
     if results:
-        comparisons.forget(database)
+        comparisons.remove_stale(database)
     return Removed(results, runs, explanations)
 
 
-def keep(database: Database, settings: HubSettings, stop: threading.Event) -> None:
-    """Prunes now and every hour until it is told to stop; a database that does not answer is asked again then."""
+def run(database: Database, settings: HubSettings, stop: threading.Event) -> None:
+    """Prune now and every hour until `stop` is set. If the database fails, try again an hour later."""
     if settings.keep_days is None and settings.keep_results is None:
         return
     log = logging.getLogger("devbench.hub")
@@ -71,15 +72,20 @@ def keep(database: Database, settings: HubSettings, stop: threading.Event) -> No
         try:
             removed = prune(database, settings)
             if removed != Removed(0, 0, 0):
-                log.info("removed: %s", removed)
+                log.info(
+                    "retention removed %d results, %d runs and %d explanations",
+                    removed.results,
+                    removed.runs,
+                    removed.explanations,
+                )
         except SQLAlchemyError as error:
-            log.error("nothing could be removed: %s", error)
-        if stop.wait(EVERY):
+            log.error("retention failed: %s", error)
+        if stop.wait(INTERVAL):
             return
 
 
-def _oldest_of_many(database: Database, settings: HubSettings) -> int | None:
-    """When the oldest result came, where there are as many as are kept."""
+def _oldest_kept(database: Database, settings: HubSettings) -> int | None:
+    """Return when the oldest result arrived, or None if fewer results than the limit are stored."""
     if settings.keep_results is None:
         return None
     with database.read() as connection:
@@ -87,16 +93,16 @@ def _oldest_of_many(database: Database, settings: HubSettings) -> int | None:
     return first if count >= settings.keep_results else None
 
 
-def _too_many(database: Database, settings: HubSettings, oldest: int | None) -> list[tuple[str, int]]:
-    """Ids and stamps of some results that are not to be kept, the oldest first."""
+def _surplus(database: Database, settings: HubSettings, oldest: int | None) -> list[tuple[str, int]]:
+    """Return id and stamp of some results to remove, the oldest first."""
     with database.read() as connection:
-        chosen = select(RESULTS.c.id, RESULTS.c.stamp).order_by(RESULTS.c.received, RESULTS.c.id).limit(BATCH)
+        query = select(RESULTS.c.id, RESULTS.c.stamp).order_by(RESULTS.c.received, RESULTS.c.id).limit(BATCH)
         if oldest is not None:
-            found = connection.execute(chosen.where(RESULTS.c.received < oldest)).all()
-            if found:
-                return [(row.id, row.stamp) for row in found]
+            rows = connection.execute(query.where(RESULTS.c.received < oldest)).all()
+            if rows:
+                return [(row.id, row.stamp) for row in rows]
         if settings.keep_results is None:
             return []
         count = connection.execute(select(func.count()).select_from(RESULTS)).scalar_one()
-        over = min(BATCH, count - settings.keep_results)
-        return [(row.id, row.stamp) for row in connection.execute(chosen.limit(over))] if over > 0 else []
+        surplus = min(BATCH, count - settings.keep_results)
+        return [(row.id, row.stamp) for row in connection.execute(query.limit(surplus))] if surplus > 0 else []

@@ -1,7 +1,7 @@
-"""The hub's tables. A migration in `migrations/versions` makes each; a test holds the two to each other.
+"""The hub's tables. The migrations in `migrations/versions` create them; a test compares the two.
 
-Times are whole microseconds since 1970 in UTC. A result's document lies apart from what lists are made of, so that a
-list reads little. Texts are short and printable (`records.short`), so that any of them can be indexed.
+Times are whole microseconds since 1970, UTC. A result's document is stored apart from its row, so that lists read
+little. Texts are short and printable (`records.short`), so that all of them can be indexed.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ METADATA = MetaData(
     }
 )
 
-NAME = 200
-"""Characters of a short text, at most."""
+SHORT = 200
+"""Maximum length of a short text, in characters."""
 
 
-def _text(name: str, **given: bool) -> Column[str]:
-    return Column(name, String(NAME), nullable=given.get("nullable", False), primary_key=given.get("key", False))
+def _text(name: str, **options: bool) -> Column[str]:
+    return Column(name, String(SHORT), nullable=options.get("nullable", False), primary_key=options.get("key", False))
 
 
 RESULTS = Table(
@@ -42,7 +42,7 @@ RESULTS = Table(
     _text("group"),
     _text("key"),
     _text("series"),
-    _text("work"),
+    _text("program"),
     _text("workload"),
     _text("title"),
     _text("label"),
@@ -55,19 +55,22 @@ RESULTS = Table(
     Column("step", Float, nullable=True),
     Column("step_low", Float, nullable=True),
     Column("step_high", Float, nullable=True),
-    Column("head", Text, nullable=False),
+    Column("header", Text, nullable=False),
     Column("gauges", Text, nullable=False),
-    Column("made_by", String(NAME), nullable=False, server_default=""),
+    _text("writer"),
     Index(None, "created", "id"),
     Index(None, "purpose", "series", "created", "id"),
     Index(None, "group"),
     Index(None, "parent"),
     Index(None, "stamp"),
-    Index(None, "made_by", "id"),
+    Index(None, "writer", "id"),
 )
-"""One row a result. `series` is its comparison key, `work` the same without where it ran; `stamp` is another random
-number after each change, so that the sum of all of them tells whether anything changed. `head` is the document
-without its samples, `gauges` what Prometheus is told of it, `made_by` the devbench that made the row from it."""
+"""One row per result.
+
+`series` is the comparison key: the spec and where it ran. `program` is the same without where it ran. `stamp` is a new
+random number after each change, so the sum of all stamps shows whether any result has changed. `header` is the document
+without its samples. `gauges` holds its Prometheus lines. `writer` is the version of devbench that wrote the row.
+"""
 
 DOCUMENTS = Table(
     "documents",
@@ -75,7 +78,7 @@ DOCUMENTS = Table(
     Column("id", ForeignKey("results.id", ondelete="CASCADE"), primary_key=True),
     Column("body", LargeBinary, nullable=False),
 )
-"""Each result as it was sent, compressed by zlib."""
+"""Each result as it was sent, compressed with zlib."""
 
 RUNS = Table(
     "runs",
@@ -85,12 +88,12 @@ RUNS = Table(
     Column("precedence", BigInteger, nullable=False),
     _text("state"),
     Column("started", BigInteger, nullable=False),
-    Column("seen", BigInteger, nullable=False),
-    Column("due", BigInteger, nullable=False),
+    Column("last_seen", BigInteger, nullable=False),
+    Column("deadline", BigInteger, nullable=False),
     Column("document", Text, nullable=False),
-    Index(None, "seen"),
+    Index(None, "last_seen"),
 )
-"""One row a run: what it said last and when; it is lost once `due` is over."""
+"""One row per run: its last message and when it came. A running run is lost once its `deadline` has passed."""
 
 EXPLANATIONS = Table(
     "explanations",
@@ -103,12 +106,12 @@ EXPLANATIONS = Table(
     Index(None, "received"),
 )
 
-VERDICTS = Table(
-    "verdicts",
+COMPARISONS = Table(
+    "comparisons",
     METADATA,
-    _text("base", key=True),
+    _text("baseline", key=True),
     _text("other", key=True),
     Column("threshold", Float, primary_key=True),
     Column("document", Text, nullable=False),
 )
-"""Comparisons that were made once, by the digests of the two documents: a store of work, not of facts."""
+"""A cache of comparisons, by the digests of the two documents."""

@@ -1,4 +1,4 @@
-"""What comes in goes into the database here: each document in one transaction, whole or not at all."""
+"""Writes: each document that arrives is stored in one transaction, as a whole or not at all."""
 
 from __future__ import annotations
 
@@ -19,41 +19,41 @@ from bench.model.result import Result
 from bench.model.run_state import RunState
 
 Outcome = Literal["created", "updated", "same", "superseded"]
-"""New; in place of an earlier state; known already; of no use, since a later state is known."""
+"""The document is new, replaces an earlier state, is already stored, or is ignored because a later state is stored."""
 
-LOST_AFTER = 3
-"""Heartbeats that a run may miss."""
+MISSED_HEARTBEATS = 3
+"""Heartbeats that a run may miss before it is lost."""
 
 
 def put_result(database: Database, result: Result, body: bytes, received: int | None = None) -> Outcome:
-    """Takes a result.
+    """Store a result.
 
     Args:
-        database: where to.
-        result: what was read from the body.
-        body: the document as it was sent, which is what is kept.
-        received: when it came, where that was earlier.
+        database: where to store it.
+        result: the parsed document.
+        body: the document as it was sent, which is stored.
+        received: when it arrived, in microseconds since 1970. Default: now.
 
     Raises:
-        Problem: it is complete, and another complete one of the same id and attempt is known.
+        Problem: the stored result of the same id and attempt is complete and differs.
     """
     row = records.row(result, body)
     if received is not None:
         row["received"] = received
     document = {"id": row["id"], "body": row.pop("body")}
-    outcome = database.run(partial(_put_result, row=row, document=document))
+    outcome = database.transact(partial(_put_result, row=row, document=document))
     if outcome == "differs":
         raise Problem(
             409,
             "final",
-            f"result '{result.id}' is complete and differs from this one",
-            "A complete result is final. What was measured anew needs another id, or a later attempt.",
+            f"the hub has a complete result '{result.id}' that differs from this one",
+            "A complete result is final. Use another id or a later attempt for a new measurement.",
         )
     return outcome
 
 
 def _put_result(connection: Connection, row: dict[str, Any], document: dict[str, Any]) -> Outcome | Literal["differs"]:
-    if _inserted(connection, RESULTS, row):
+    if _insert(connection, RESULTS, row):
         connection.execute(DOCUMENTS.insert(), document)
         return "created"
     older = and_(RESULTS.c.id == row["id"], RESULTS.c.precedence < row["precedence"])
@@ -66,25 +66,25 @@ def _put_result(connection: Connection, row: dict[str, Any], document: dict[str,
     if connection.execute(update(RESULTS).where(or_(older, same_rank)).values(row)).rowcount:
         connection.execute(update(DOCUMENTS).where(DOCUMENTS.c.id == row["id"]).values(body=document["body"]))
         return "updated"
-    known = connection.execute(
+    stored = connection.execute(
         select(RESULTS.c.digest, RESULTS.c.precedence, RESULTS.c.attempt).where(RESULTS.c.id == row["id"])
     ).one()
-    if known.digest == row["digest"]:
+    if stored.digest == row["digest"]:
         return "same"
-    if known.precedence == row["precedence"] and known.attempt == row["attempt"]:
+    if stored.precedence == row["precedence"] and stored.attempt == row["attempt"]:
         return "differs"
     return "superseded"
 
 
-def put_run(database: Database, run: RunState, seen: int | None = None) -> Outcome:
-    """Takes the state of a run: its start, a heartbeat, or its end.
+def put_run(database: Database, run: RunState, received: int | None = None) -> Outcome:
+    """Store the state of a run: its start, a heartbeat, or its end.
 
     Args:
-        database: where to.
-        run: what it says.
-        seen: when it said so, where that was earlier.
+        database: where to store it.
+        run: the state.
+        received: when it arrived, in microseconds since 1970. Default: now.
     """
-    heard = seen if seen is not None else records.now()
+    last_seen = received if received is not None else records.now()
     ended = run.state != "running"
     row = {
         "id": run.id,
@@ -92,88 +92,98 @@ def put_run(database: Database, run: RunState, seen: int | None = None) -> Outco
         "precedence": precedence.of_run(run.attempt, run.started, ended),
         "state": run.state,
         "started": records.microseconds(run.started),
-        "seen": heard,
-        "due": heard + int(LOST_AFTER * run.heartbeat_seconds * 1e6),
+        "last_seen": last_seen,
+        "deadline": last_seen + int(MISSED_HEARTBEATS * run.heartbeat_seconds * 1e6),
         "document": run.model_dump_json(),
     }
-    return database.run(partial(_put_run, row=row, run=run))
+    return database.transact(partial(_put_run, row=row, run=run))
 
 
 def _put_run(connection: Connection, row: dict[str, Any], run: RunState) -> Outcome:
-    if _inserted(connection, RUNS, row):
+    if _insert(connection, RUNS, row):
         return "created"
     ended = run.state != "running"
     if ended and run.observed and _end_observed(connection, row, run):
         return "updated"
-    own = RUNS.c.id == row["id"]
-    replaces = RUNS.c.precedence < row["precedence"]
+    same_id = RUNS.c.id == row["id"]
+    replaced = RUNS.c.precedence < row["precedence"]
     if not ended:
-        replaces = or_(replaces, and_(RUNS.c.precedence == row["precedence"], RUNS.c.seen <= row["seen"]))
-    if connection.execute(update(RUNS).where(and_(own, replaces)).values(row)).rowcount:
+        replaced = or_(replaced, and_(RUNS.c.precedence == row["precedence"], RUNS.c.last_seen <= row["last_seen"]))
+    if connection.execute(update(RUNS).where(and_(same_id, replaced)).values(row)).rowcount:
         return "updated"
-    known = connection.execute(select(RUNS.c.document).where(own)).one()
-    return "same" if known.document == row["document"] else "superseded"
+    stored = connection.execute(select(RUNS.c.document).where(same_id)).one()
+    return "same" if stored.document == row["document"] else "superseded"
 
 
 def _end_observed(connection: Connection, row: dict[str, Any], run: RunState) -> bool:
-    """Puts an end that was seen from outside into the state that a run gave of itself, which may have begun later.
+    """End a run that the watcher saw end, even if the run's own last message started later.
 
-    A pod that is killed for memory says nothing any more, and one that is past its deadline only that it was
-    interrupted. What a run said of a good or a bad end stays.
+    A pod that is killed for memory cannot send its end. A pod that is past its deadline reports only that it was
+    interrupted. If the run itself reported that it finished or failed, its message stays.
+
+    Returns:
+        Whether the run's state was updated.
     """
-    own = RUNS.c.id == row["id"]
-    known = connection.execute(select(RUNS).where(own).with_for_update()).one()
-    if known.attempt != run.attempt or known.state not in ("running", "interrupted"):
+    same_id = RUNS.c.id == row["id"]
+    stored = connection.execute(select(RUNS).where(same_id).with_for_update()).one()
+    if stored.attempt != run.attempt or stored.state not in ("running", "interrupted"):
         return False
-    told = RunState.model_validate_json(known.document)
-    if told.observed:  # nothing but a watcher has spoken of it
+    last_message = RunState.model_validate_json(stored.document)
+    if last_message.observed:  # the run itself has sent nothing
         return False
-    changed = told.model_copy(update={"state": run.state, "reason": run.reason, "now": None, "observed": True})
-    number = max(known.precedence + 1, row["precedence"])
-    values = {**row, "started": known.started, "precedence": number, "document": changed.model_dump_json()}
-    connection.execute(update(RUNS).where(own).values(values))
+    ended = last_message.model_copy(update={"state": run.state, "reason": run.reason, "now": None, "observed": True})
+    number = max(stored.precedence + 1, row["precedence"])
+    values = {**row, "started": stored.started, "precedence": number, "document": ended.model_dump_json()}
+    connection.execute(update(RUNS).where(same_id).values(values))
     return True
 
 
-def put_explanation(database: Database, found: Explanation, body: bytes, received: int | None = None) -> Outcome:
-    """Takes an explanation; a later one of the same id, which holds more, takes its place."""
+def put_explanation(database: Database, explanation: Explanation, body: bytes, received: int | None = None) -> Outcome:
+    """Store an explanation. A later state of the same id, which holds more, replaces it.
+
+    Args:
+        database: where to store it.
+        explanation: the parsed document.
+        body: the document as it was sent.
+        received: when it arrived, in microseconds since 1970. Default: now.
+    """
     document = json.dumps(json.loads(body))
     row = {
-        "id": found.id,
+        "id": explanation.id,
         "received": received if received is not None else records.now(),
-        "label": records.short(found.label),
+        "label": records.short(explanation.label),
         "digest": records.digest(document.encode()),
         "document": document,
     }
-    return database.run(partial(_put_explanation, row=row))
+    return database.transact(partial(_put_explanation, row=row))
 
 
 def _put_explanation(connection: Connection, row: dict[str, Any]) -> Outcome:
-    if _inserted(connection, EXPLANATIONS, row):
+    if _insert(connection, EXPLANATIONS, row):
         return "created"
     newer = and_(EXPLANATIONS.c.digest != row["digest"], EXPLANATIONS.c.received <= row["received"])
-    own = and_(EXPLANATIONS.c.id == row["id"], newer)
-    return "updated" if connection.execute(update(EXPLANATIONS).where(own).values(row)).rowcount else "same"
+    replaced = and_(EXPLANATIONS.c.id == row["id"], newer)
+    return "updated" if connection.execute(update(EXPLANATIONS).where(replaced).values(row)).rowcount else "same"
 
 
-def remove_results(connection: Connection, seen: Sequence[tuple[str, int]]) -> int:
-    """Removes results, and with each its document, but not what came in anew since it was seen; returns how many.
+def remove_results(connection: Connection, stamps: Sequence[tuple[str, int]]) -> int:
+    """Remove results and their documents, except those that have changed; return how many were removed.
 
     Args:
-        connection: of the database.
-        seen: id and stamp of each, since the clock may have been set back.
+        connection: to the database.
+        stamps: id and stamp of each result. The stamp detects a change even if the clock was set back.
     """
-    chosen = tuple_(RESULTS.c.id, RESULTS.c.stamp).in_(seen)
-    return int(connection.execute(delete(RESULTS).where(chosen)).rowcount)
+    unchanged = tuple_(RESULTS.c.id, RESULTS.c.stamp).in_(stamps)
+    return int(connection.execute(delete(RESULTS).where(unchanged)).rowcount)
 
 
-def _inserted(connection: Connection, table: Table, row: dict[str, Any]) -> bool:
-    """Whether a row is new; of several that insert it at a time one is told so, and the others wait for it."""
-    return connection.execute(_insertion(connection.dialect.name, table), row).first() is not None
+def _insert(connection: Connection, table: Table, row: dict[str, Any]) -> bool:
+    """Insert a row unless its id exists; return whether it did. Concurrent inserts of one id wait for each other."""
+    return connection.execute(_insert_statement(connection.dialect.name, table), row).first() is not None
 
 
 @cache
-def _insertion(dialect: str, table: Table) -> Any:
-    """The statement, made once, since that takes longer than running it."""
-    made = sqlite.insert if dialect == "sqlite" else postgresql.insert
-    return made(table).on_conflict_do_nothing(index_elements=["id"]).returning(table.c.id)
+def _insert_statement(dialect: str, table: Table) -> Any:
+    """Return the statement. It is built once, because building it takes longer than running it."""
+    insert = sqlite.insert if dialect == "sqlite" else postgresql.insert
+    return insert(table).on_conflict_do_nothing(index_elements=["id"]).returning(table.c.id)

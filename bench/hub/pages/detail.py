@@ -8,7 +8,7 @@ from sqlalchemy import Connection
 
 from bench.hub.db import queries, records
 from bench.hub.pages.layout import Page, address, careful, drawn
-from bench.hub.problems import Problem, absent
+from bench.hub.problems import Problem, not_found
 from bench.model.explanation import Explanation
 from bench.model.result import Result
 from bench.render.report.compose import Told, tell
@@ -29,31 +29,31 @@ def result(connection: Connection, name: str, threshold: float) -> Page:
     Raises:
         Problem: there is none.
     """
-    row = queries.row(connection, name)
+    row = queries.result_row(connection, name)
     told = _told([queries.result(connection, name)], threshold)
     links = [("JSON", address("api", "v1", "results", name))]
     if row.purpose == "run":
         links.insert(0, ("History", address("history", row.series)))
     if row.parent:
         links.insert(0, _whole(connection, row))
-    partners = [each for each in queries.group(connection, "group", row.group, PARTNERS) if each.id != name]
+    partners = [each for each in queries.related(connection, "group", row.group, PARTNERS) if each.id != name]
     for each in partners:
-        links.append((f"Compare with {each.label}", address("compare", base=each.id, other=name)))
+        links.append((f"Compare with {each.label}", address("compare", baseline=each.id, other=name)))
     about = f"Begun {_moment(row)} UTC in {row.pool}, with devbench {row.devbench}; attempt {row.attempt}."
     return Page(told.title, drawn(told.sections), told.sentences, (about,), tuple(links), "/results")
 
 
-def pair(connection: Connection, base: str, other: str, threshold: float) -> Page:
+def comparison(connection: Connection, base: str, other: str, threshold: float) -> Page:
     """Two results compared, fair or not: verdict, break-even, phases, steps, what else differs.
 
     Raises:
         Problem: one is not there.
     """
-    rows = [queries.row(connection, name) for name in (base, other)]
+    rows = [queries.result_row(connection, name) for name in (base, other)]
     told = _told([queries.result(connection, name) for name in (base, other)], threshold)
     links = [(f"{row.label}, {row.id}", address("results", row.id)) for row in rows]
-    links.append(("The other way round", address("compare", base=other, other=base)))
-    links.append(("JSON", address("api", "v1", "comparisons", base=base, other=other)))
+    links.append(("The other way round", address("compare", baseline=other, other=base)))
+    links.append(("JSON", address("api", "v1", "comparisons", baseline=base, other=other)))
     about = (
         f"Begun {_moment(rows[0])} and {_moment(rows[1])} UTC in {' and '.join(dict.fromkeys(r.pool for r in rows))}."
     )
@@ -67,7 +67,7 @@ def explanation(connection: Connection, name: str, threshold: float) -> Page:
         Problem: there is none.
     """
     found = queries.explanation(connection, name)
-    rows = [row for row in queries.group(connection, "parent", name, MEMBERS) if row.purpose == "level"][:LEVELS]
+    rows = [row for row in queries.related(connection, "parent", name, MEMBERS) if row.purpose == "level"][:LEVELS]
     told = _told([queries.result(connection, row.id) for row in rows], threshold, found)
     links = [(row.label, address("results", row.id)) for row in rows]
     links.append(("JSON", address("api", "v1", "explanations", name)))
@@ -80,9 +80,9 @@ def sweep(connection: Connection, name: str, threshold: float) -> Page:
     Raises:
         Problem: there is none.
     """
-    every = [row for row in queries.group(connection, "parent", name, MEMBERS + 1) if row.purpose == "sweep"]
+    every = [row for row in queries.related(connection, "parent", name, MEMBERS + 1) if row.purpose == "sweep"]
     if not every:
-        raise absent("sweep", name)
+        raise not_found("sweep", name)
     rows = every[:MEMBERS]
     told = _told([queries.result(connection, row.id) for row in rows], threshold, sweep=True)
     about = f"Begun {_moment(rows[0])} UTC in {rows[0].pool}."
@@ -114,4 +114,4 @@ def _whole(connection: Connection, row: Any) -> tuple[str, str]:
 
 
 def _moment(row: Any) -> str:
-    return f"{records.moment(row.created):%Y-%m-%d %H:%M}"
+    return f"{records.to_datetime(row.created):%Y-%m-%d %H:%M}"

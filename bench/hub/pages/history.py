@@ -19,7 +19,7 @@ LISTED = 200
 HEAD = ("begun (UTC)", "step", "to the one before", "processes", "status", "TensorFlow", "devbench", "id")
 
 
-def history(connection: Connection, series: str, threshold: float) -> Page:
+def page(connection: Connection, series: str, threshold: float) -> Page:
     """The page.
 
     Raises:
@@ -57,7 +57,7 @@ def _sentences(rows: Sequence[Any], timed: list[int], changes: list[int]) -> tup
 
 def _figure(rows: Sequence[Any], timed: list[int], changes: list[int]) -> Figure:
     points = [
-        timeline.Moment(records.moment(row.created), row.step, _positive(row.step_low), _positive(row.step_high))
+        timeline.Moment(records.to_datetime(row.created), row.step, _positive(row.step_low), _positive(row.step_high))
         for row in (rows[place] for place in timed)
     ]
     places = [timed.index(place) for place in changes]
@@ -75,7 +75,7 @@ def _table(rows: Sequence[Any], changes: set[int]) -> Table:
     found = []
     for place in range(len(rows) - 1, max(-1, len(rows) - 1 - LISTED), -1):
         row, before = rows[place], rows[place - 1] if place else None
-        step = records.interval(row)
+        step = records.step_interval(row)
         apart = "–"
         if before is not None and before.step and row.step:
             apart = numbers.signed_percent(row.step / before.step - 1)
@@ -88,11 +88,11 @@ def _table(rows: Sequence[Any], changes: set[int]) -> Table:
             row.devbench,
             row.id,
         )
-        links = (address("results", row.id), "", address("compare", base=before.id, other=row.id) if before else "")
+        links = (address("results", row.id), "", address("compare", baseline=before.id, other=row.id) if before else "")
         found.append(Row(_moment(row), cells, "differs" if place in changes else "", links=links))
     shown = f", the newest {LISTED}" if len(rows) > LISTED else ""
     return Table(f"Runs, newest first{shown}", HEAD, tuple(found))
 
 
 def _moment(row: Any) -> str:
-    return f"{records.moment(row.created):%Y-%m-%d %H:%M}"
+    return f"{records.to_datetime(row.created):%Y-%m-%d %H:%M}"

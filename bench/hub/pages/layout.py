@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from urllib.parse import quote, urlencode
 
 from bench.hub.db.documents import FIGURE_ERRORS
+from bench.hub.problems import Problem
 from bench.render.report import html
 from bench.render.report.parts import Figure, Remark, Section, Table
 from bench.version import __version__
@@ -78,6 +79,12 @@ def render(page: Page, root: str) -> str:
         .get_template("hub.html")
         .render(page=page, pages=PAGES, version=__version__, stylesheet=_named("hub.css"), script=_named("live.js"))
     )
+
+
+def problem_page(problem: Problem) -> Page:
+    """Return the page that shows a problem."""
+    message = Remark("failure", problem.detail, (problem.hint,) if problem.hint else ())
+    return Page(problem.title, (Section("What happened", (message,)),))
 
 
 def fragment(sections: tuple[Section, ...], root: str) -> str:

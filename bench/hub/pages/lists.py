@@ -25,20 +25,20 @@ def results(connection: Connection, asked: Filters, choices: Mapping[str, Sequen
         asked: filters, and which page.
         choices: values that a filter can have.
     """
-    chosen = asked.chosen()
-    found = queries.page(connection, chosen, asked.limit, asked.cursor)
+    chosen = asked.columns()
+    found = queries.results(connection, chosen, asked.limit, asked.cursor)
     fields = tuple(
         Choice(name, label, tuple(choices[name]), chosen.get(name, ""))
         for name, label in {"title": "workload", "backend": "backend", "pool": "pool", "status": "status"}.items()
     )
     links = []
-    if found.older:
-        links.append(("Older results", address("results", **chosen, limit=str(asked.limit), cursor=found.older)))
+    if found.next:
+        links.append(("Older results", address("results", **chosen, limit=str(asked.limit), cursor=found.next)))
     if asked.cursor:
         links.insert(0, ("Newest results", address("results", **chosen, limit=str(asked.limit))))
     return Page(
         "Results",
-        (Section("Newest first", (table(found.rows),)),),
+        (Section("Newest first", (table(found.items),)),),
         links=tuple(links),
         within="/results",
         form=Form("/results", fields),
@@ -54,13 +54,13 @@ def table(rows: Any, caption: str = "Results") -> Table | Remark:
 
 def _row(row: Any) -> Row:
     status = row.status + (f": {row.failure}" if row.failure else "")
-    step = records.interval(row)
+    step = records.step_interval(row)
     cells = (
         status,
         numbers.interval(step) if step else "–",
         str(row.processes),
         row.pool,
-        f"{records.moment(row.created):%Y-%m-%d %H:%M}",
+        f"{records.to_datetime(row.created):%Y-%m-%d %H:%M}",
         row.tensorflow or "–",
         row.id,
     )
@@ -76,17 +76,17 @@ def explanations(connection: Connection, cursor: str | None = None) -> Page:
         connection: of the database.
         cursor: where the page before ended.
     """
-    found, older = queries.explanations(connection, EXPLANATIONS, cursor)
+    found = queries.explanations(connection, EXPLANATIONS, cursor)
     rows = [
         Row(
             row.label,
-            (f"{records.moment(row.received):%Y-%m-%d %H:%M}", row.id),
+            (f"{records.to_datetime(row.received):%Y-%m-%d %H:%M}", row.id),
             links=(address("explanations", row.id),),
         )
-        for row in found
+        for row in found.items
     ]
     told: Table | Remark = Table("Explanations", ("of", "received (UTC)", "id"), tuple(rows))
     if not rows:
         told = Remark("note", "nobody has sent one yet; `devbench explain WORKLOAD --hub …` does")
-    links = (("Older explanations", address("explanations", cursor=older)),) if older else ()
+    links = (("Older explanations", address("explanations", cursor=found.next)),) if found.next else ()
     return Page("Explanations", (Section("Newest first", (told,)),), links=links, within="/explanations")

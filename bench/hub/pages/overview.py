@@ -31,7 +31,7 @@ ROWS = 150
 NEEDED = [
     RESULTS.c[name]
     for name in (
-        "work", "title", "loop", "label", "pool", "backend", "digest", "group", "status", "failure", "created",
+        "program", "title", "loop", "label", "pool", "backend", "digest", "group", "status", "failure", "created",
         "step", "step_low", "step_high", "processes",
     )
 ]  # fmt: skip
@@ -52,7 +52,7 @@ Verdicts = Mapping[str, tuple[str, Comparison]]
 def page(database: Database, threshold: float) -> Page:
     """The page."""
     with database.read() as connection:
-        found = queries.latest(connection, *NEEDED, most=MOST)
+        found = queries.latest(connection, *NEEDED, limit=MOST)
         if not found:
             hint = "devbench run WORKLOAD --hub … sends its results here; devbench push DIR those of a folder"
             return Page(
@@ -61,7 +61,7 @@ def page(database: Database, threshold: float) -> Page:
         bases = _group_bases(connection, found)
     cells: dict[str, dict[Column, Any]] = {}
     for each in found:  # newest first
-        cells.setdefault(each.work, {}).setdefault((each.pool, each.backend), each)
+        cells.setdefault(each.program, {}).setdefault((each.pool, each.backend), each)
     shown = list(cells)[:ROWS]
     pairs = {
         other.id: base
@@ -82,7 +82,7 @@ def page(database: Database, threshold: float) -> Page:
     asked = {
         (base.id, name): (base.digest, rows_of[name].digest) for each in both for name, base in each.items()
     }  # fmt: skip
-    verdicts = comparisons.known(database, list(asked.items()), threshold)
+    verdicts = comparisons.comparisons(database, list(asked.items()), threshold)
     told = [
         {name: (base.id, verdicts[pair]) for name, base in each.items() if (pair := asked[base.id, name]) in verdicts}
         for each in both
@@ -161,12 +161,12 @@ def _row(label: str, columns: Sequence[tuple[Any, bool]], compared: Verdicts) ->
         if judged:
             base, comparison = compared.get(found.id, ("", None)) if found is not None else ("", None)
             texts.append(_verdict(comparison))
-            links.append(address("compare", base=base, other=found.id) if comparison else "")
+            links.append(address("compare", baseline=base, other=found.id) if comparison else "")
     return Row(label, tuple(texts), "alarm" if wrong else "", wrong=tuple(wrong), links=tuple(links))
 
 
 def _time(found: Any) -> str:
-    step = records.interval(found)
+    step = records.step_interval(found)
     told = [] if found.status == "complete" else [found.status + (f" ({found.failure})" if found.failure else "")]
     if step:
         told.append(numbers.interval(step))
@@ -188,7 +188,7 @@ def _base(row: Mapping[Column, Any], column: Column, other: Any, bases: Mapping[
     pool, backend = column
     if backend == reference():
         return None
-    return bases.get((other.group, other.work)) or row.get((pool, reference()))
+    return bases.get((other.group, other.program)) or row.get((pool, reference()))
 
 
 def _group_bases(connection: Connection, found: Iterable[Any]) -> dict[tuple[str, str], Any]:
@@ -202,7 +202,7 @@ def _group_bases(connection: Connection, found: Iterable[Any]) -> dict[tuple[str
             RESULTS.c.purpose == "run",
         )
         for each in connection.execute(chosen):
-            bases[each.group, each.work] = each
+            bases[each.group, each.program] = each
     return bases
 
 
@@ -224,8 +224,8 @@ def _apart(database: Database, ids: tuple[str, ...]) -> list[str]:
     heads: dict[str, str] = {}
     with database.read() as connection:
         for start in range(0, len(ids), BATCH):
-            chosen = select(RESULTS.c.id, RESULTS.c.head).where(RESULTS.c.id.in_(ids[start : start + BATCH]))
-            heads |= {row.id: row.head for row in connection.execute(chosen)}
+            chosen = select(RESULTS.c.id, RESULTS.c.header).where(RESULTS.c.id.in_(ids[start : start + BATCH]))
+            heads |= {row.id: row.header for row in connection.execute(chosen)}
     found = [Result.model_validate_json(heads[name]) for name in ids if name in heads]
     if len(found) < len(ids):  # removed meanwhile
         return list(ids)

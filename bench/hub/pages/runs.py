@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from bench.hub.db import queries, records
-from bench.hub.db.queries import SeenRun
+from bench.hub.db.queries import StoredRun
 from bench.hub.pages import lists
 from bench.hub.pages.layout import Page, address
 from bench.render import numbers
@@ -29,8 +29,8 @@ def page(connection: Connection, cursor: str | None = None) -> Page:
     """
     found = queries.runs(connection, records.now(), SHOWN, cursor)
     about = ("A run that is silent for three of its heartbeats is lost.",)
-    links = (("Older runs", address("runs", cursor=found.older)),) if found.older else ()
-    made = _sections(found.runs)
+    links = (("Older runs", address("runs", cursor=found.next)),) if found.next else ()
+    made = _sections(found.items)
     if cursor is not None:
         return Page("Runs", made, about=about, links=(("Newest runs", address("runs")), *links), within="/runs")
     return Page("Runs", made, about=about, links=links, within="/runs", live="/runs/events")
@@ -38,10 +38,10 @@ def page(connection: Connection, cursor: str | None = None) -> Page:
 
 def sections(connection: Connection) -> tuple[Section, ...]:
     """What is kept up to date."""
-    return _sections(queries.runs(connection, records.now(), SHOWN).runs)
+    return _sections(queries.runs(connection, records.now(), SHOWN).items)
 
 
-def _sections(found: Sequence[SeenRun]) -> tuple[Section, ...]:
+def _sections(found: Sequence[StoredRun]) -> tuple[Section, ...]:
     going = [each for each in found if each.state == "running"]
     ended = [each for each in found if each.state != "running"]
     now: Table | Remark = Remark("note", "no run goes on")
@@ -53,10 +53,10 @@ def _sections(found: Sequence[SeenRun]) -> tuple[Section, ...]:
     return tuple(made)
 
 
-def _going(found: SeenRun) -> Row:
+def _going(found: StoredRun) -> Row:
     run, now = found.run, found.run.now
     doing = process = known = "–"
-    elapsed = (found.seen - records.microseconds(run.started)) / 1e6
+    elapsed = (found.last_seen - records.microseconds(run.started)) / 1e6
     if now is not None:
         doing = f"{now.title}: {now.phase.replace('_', ' ')}" + (f" ({now.note})" if now.note else "")
         process = f"{now.trial}" + (f" of about {now.planned}" if now.planned else "")
@@ -67,31 +67,31 @@ def _going(found: SeenRun) -> Row:
         process,
         known or "–",
         numbers.time(max(0.0, elapsed)),
-        _moment(found.seen),
+        _moment(found.last_seen),
         run.pool or "–",
     )
     return Row(plain(run.title), tuple(map(plain, cells)), links=_links(found))
 
 
-def _ended(found: SeenRun) -> Row:
+def _ended(found: StoredRun) -> Row:
     run = found.run
     cells = (
         found.state,
         run.reason or "–",
         str(len(run.results)),
         _moment(records.microseconds(run.started)),
-        _moment(found.seen),
+        _moment(found.last_seen),
         run.pool or "–",
     )
     kind = "" if found.state == "finished" else "alarm"
     return Row(plain(run.title), tuple(map(plain, cells)), "alarm" if kind else "", wrong=(0,), links=_links(found))
 
 
-def _links(found: SeenRun) -> tuple[str, ...]:
+def _links(found: StoredRun) -> tuple[str, ...]:
     return (address("runs", found.run.id),)
 
 
-def one(connection: Connection, name: str) -> Page:
+def run(connection: Connection, name: str) -> Page:
     """One run with its results.
 
     Raises:
@@ -103,9 +103,9 @@ def one(connection: Connection, name: str) -> Page:
     made = [Section("How it stands", (Table("The run", head, (row,)),))]
     links: list[tuple[str, str]] = []
     if run.results:
-        rows = queries.named(connection, run.results[:SHOWN])
+        rows = queries.results_by_id(connection, run.results[:SHOWN])
         links = [
-            (f"Compare {base.label} and {other.label}", address("compare", base=base.id, other=other.id))
+            (f"Compare {base.label} and {other.label}", address("compare", baseline=base.id, other=other.id))
             for base, other in _pairs(rows)
         ]
         made.append(Section("What it has measured", (lists.table(rows),)))
@@ -129,4 +129,4 @@ def _estimate(step_seconds: float, relative_error: float | None) -> str:
 
 
 def _moment(when: int) -> str:
-    return f"{records.moment(when):%Y-%m-%d %H:%M:%S}"
+    return f"{records.to_datetime(when):%Y-%m-%d %H:%M:%S}"

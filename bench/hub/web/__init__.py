@@ -1,1 +1,1 @@
-"""The hub's HTTP interface."""
+"""The hub's HTTP server: the API, the addresses of the pages, metrics, authentication and errors."""

@@ -1,4 +1,4 @@
-"""The API: what programs send and ask for, as JSON."""
+"""The API: what programs send and query, as JSON."""
 
 from __future__ import annotations
 
@@ -14,174 +14,178 @@ from bench.hub.db.queries import Filters
 from bench.hub.problems import MEDIA_TYPE
 from bench.hub.web import body
 from bench.hub.web.responses import (
-    Explanations,
+    ExplanationPage,
+    ExplanationSummary,
     History,
-    Listed,
-    NamedExplanation,
+    Receipt,
     ResultPage,
-    Runs,
-    Sent,
-    ToldRun,
+    ResultSummary,
+    RunPage,
+    RunStatus,
 )
-from bench.hub.web.state import Hub, hub, may_read, may_write
+from bench.hub.web.state import CurrentHub, Hub, require_read, require_write
 from bench.model.comparison import Comparison
 from bench.model.explanation import Explanation
 from bench.model.result import Result
 from bench.model.run_state import RunState
 
-REFS = "#/components/schemas/{model}"
-SENT: tuple[tuple[Any, Any], ...] = ((Result, "validation"), (RunState, "validation"), (Explanation, "validation"))
+REFERENCE = "#/components/schemas/{model}"
+BODIES: tuple[tuple[Any, Any], ...] = ((Result, "validation"), (RunState, "validation"), (Explanation, "validation"))
 
 Id = Annotated[str, Path(pattern=documents.ID)]
-Named = Annotated[str, Query(pattern=documents.ID)]
-At = Annotated[Hub, Depends(hub)]
+IdParameter = Annotated[str, Query(pattern=documents.ID)]
+Cursor = Annotated[str | None, Query(max_length=400, description="`next` of the previous page.")]
 
 
-def _refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    content = {"content": {MEDIA_TYPE: {"schema": {"$ref": REFS.format(model="Problem")}}}}
-    return {status: {"description": "A problem document", **content} for status in statuses}
+def _problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    content = {"content": {MEDIA_TYPE: {"schema": {"$ref": REFERENCE.format(model="Problem")}}}}
+    return {status: {"description": "A problem document.", **content} for status in statuses}
 
 
-def _takes(model: str) -> dict[str, Any]:
-    schema = {"schema": {"$ref": REFS.format(model=model)}}
+def _request(model: str) -> dict[str, Any]:
+    schema = {"schema": {"$ref": REFERENCE.format(model=model)}}
     return {"requestBody": {"required": True, "content": {"application/json": schema}}}
 
 
-def _gives(model: str) -> dict[int | str, dict[str, Any]]:
-    schema = {"schema": {"$ref": REFS.format(model=model)}}
-    return {200: {"description": "The document, as it was sent", "content": {"application/json": schema}}}
+def _response(model: str) -> dict[int | str, dict[str, Any]]:
+    schema = {"schema": {"$ref": REFERENCE.format(model=model)}}
+    return {200: {"description": "The document as it was sent.", "content": {"application/json": schema}}}
 
 
-READ = APIRouter(prefix="/api/v1", dependencies=[Depends(may_read)], responses=_refusals(400, 401, 404, 422))
+READ = APIRouter(prefix="/api/v1", dependencies=[Depends(require_read)], responses=_problems(400, 401, 404, 422))
 WRITE = APIRouter(
-    prefix="/api/v1", dependencies=[Depends(may_write)], responses=_refusals(400, 401, 409, 413, 415, 422, 503)
+    prefix="/api/v1", dependencies=[Depends(require_write)], responses=_problems(400, 401, 409, 413, 415, 422, 503)
 )
 
 
-@WRITE.put("/results/{id}", tags=["results"], openapi_extra=_takes("Result"))
-async def send_result(id: Id, request: Request, at: At) -> Sent:  # noqa: A002 - the address says it
-    """Takes a result; a complete one is final, another is superseded by a later state or attempt."""
+@WRITE.put("/results/{id}", tags=["results"], openapi_extra=_request("Result"))
+async def put_result(id: Id, request: Request, hub: CurrentHub) -> Receipt:  # noqa: A002 - the path's parameter
+    """Store a result. A complete result is final; a later state or attempt replaces any other."""
 
-    def put(sent: bytes) -> writes.Outcome:
-        result = documents.result(sent)
-        documents.named(result, id)
-        return writes.put_result(at.database, result, sent)
+    def put(document: bytes) -> writes.Outcome:
+        result = documents.result(document)
+        documents.check_id(result, id)
+        return writes.put_result(hub.database, result, document)
 
-    return await _stored(id, request, at, put)
-
-
-@WRITE.put("/runs/{id}", tags=["runs"], openapi_extra=_takes("RunState"))
-async def send_run(id: Id, request: Request, at: At) -> Sent:  # noqa: A002
-    """Takes the state of a run: its start, a heartbeat, or its end. Silent for three heartbeats, it is lost."""
-
-    def put(sent: bytes) -> writes.Outcome:
-        run = documents.run(sent)
-        documents.named(run, id)
-        return writes.put_run(at.database, run)
-
-    return await _stored(id, request, at, put)
+    return await _put(id, request, hub, put)
 
 
-@WRITE.put("/explanations/{id}", tags=["explanations"], openapi_extra=_takes("Explanation"))
-async def send_explanation(id: Id, request: Request, at: At) -> Sent:  # noqa: A002
-    """Takes what `devbench explain` found."""
+@WRITE.put("/runs/{id}", tags=["runs"], openapi_extra=_request("RunState"))
+async def put_run(id: Id, request: Request, hub: CurrentHub) -> Receipt:  # noqa: A002
+    """Store the state of a run: its start, a heartbeat, or its end. A run that misses three heartbeats is lost."""
 
-    def put(sent: bytes) -> writes.Outcome:
-        found = documents.explanation(sent)
-        documents.named(found, id)
-        return writes.put_explanation(at.database, found, sent)
+    def put(document: bytes) -> writes.Outcome:
+        run = documents.run(document)
+        documents.check_id(run, id)
+        return writes.put_run(hub.database, run)
 
-    return await _stored(id, request, at, put)
+    return await _put(id, request, hub, put)
 
 
-async def _stored(name: str, request: Request, at: Hub, put: Callable[[bytes], writes.Outcome]) -> Sent:
-    """What becomes of a request's body."""
-    async with body.taken(request, at.large) as sent:
-        return Sent(id=name, outcome=await run_in_threadpool(put, sent))
+@WRITE.put("/explanations/{id}", tags=["explanations"], openapi_extra=_request("Explanation"))
+async def put_explanation(id: Id, request: Request, hub: CurrentHub) -> Receipt:  # noqa: A002
+    """Store an explanation of `devbench explain`. A later state replaces it."""
+
+    def put(document: bytes) -> writes.Outcome:
+        explanation = documents.explanation(document)
+        documents.check_id(explanation, id)
+        return writes.put_explanation(hub.database, explanation, document)
+
+    return await _put(id, request, hub, put)
+
+
+async def _put(id_: str, request: Request, hub: Hub, put: Callable[[bytes], writes.Outcome]) -> Receipt:
+    async with body.received(request, hub.large_body) as document:
+        return Receipt(id=id_, outcome=await run_in_threadpool(put, document))
 
 
 @READ.get("/results", tags=["results"])
-def list_results(at: At, asked: Annotated[Filters, Query()]) -> ResultPage:
-    """Lists results, newest first, page by page."""
-    with at.database.read() as connection:
-        found = queries.page(connection, asked.chosen(), asked.limit, asked.cursor)
-    return ResultPage(results=[Listed.of(row) for row in found.rows], next=found.older)
+def list_results(hub: CurrentHub, filters: Annotated[Filters, Query()]) -> ResultPage:
+    """List results, newest first."""
+    with hub.database.read() as connection:
+        page = queries.results(connection, filters.columns(), filters.limit, filters.cursor)
+    return ResultPage(results=[ResultSummary.of(row) for row in page.items], next=page.next)
 
 
-@READ.get("/results/{id}", tags=["results"], response_class=Response, responses=_gives("Result"))
-def one_result(id: Id, at: At) -> Response:  # noqa: A002
-    """Gives a result's document."""
-    with at.database.read() as connection:
-        return Response(queries.body(connection, id), media_type="application/json")
+@READ.get("/results/{id}", tags=["results"], response_class=Response, responses=_response("Result"))
+def get_result(id: Id, hub: CurrentHub) -> Response:  # noqa: A002
+    """Get a result, byte for byte as it was sent."""
+    with hub.database.read() as connection:
+        return Response(queries.result_body(connection, id), media_type="application/json")
 
 
 @READ.get("/comparisons", tags=["results"])
 def compare(
-    at: At,
-    base: Named,
-    other: Named,
-    threshold: Annotated[float | None, Query(gt=0, lt=1, description="relative difference that matters")] = None,
+    hub: CurrentHub,
+    baseline: IdParameter,
+    other: IdParameter,
+    threshold: Annotated[
+        float | None,
+        Query(gt=0, lt=1, description="Smallest relative difference that matters. Default: the hub's setting."),
+    ] = None,
 ) -> Comparison:
-    """Compares two results: which is faster, from which step on, and what else differs."""
-    with at.database.read() as connection:
-        first, second = (queries.result(connection, name) for name in (base, other))
-    return comparisons.compared(first, second, threshold or at.settings.threshold)
+    """Compare two results: which is faster, from which step on, and what else differs."""
+    with hub.database.read() as connection:
+        first, second = (queries.result(connection, id_) for id_ in (baseline, other))
+    return comparisons.comparison(first, second, threshold or hub.settings.threshold)
 
 
 @READ.get("/history/{series}", tags=["results"])
-def history(series: Annotated[str, Path(pattern=r"^[0-9a-f]{16}$")], at: At) -> History:
-    """Gives all runs of a comparison key, and where their level changed."""
-    with at.database.read() as connection:
-        rows, more = queries.history(connection, series)
+def get_history(series: Annotated[str, Path(pattern=r"^[0-9a-f]{16}$")], hub: CurrentHub) -> History:
+    """Get the runs of a comparison key, oldest first, and where the step time changed. At most the newest 2,000."""
+    with hub.database.read() as connection:
+        rows, truncated = queries.history(connection, series)
     return History(
         series=series,
-        more=more,
-        points=[Listed.of(row) for row in rows],
-        changes=[rows[place].id for place in queries.change_points(rows, at.settings.threshold)],
+        results=[ResultSummary.of(row) for row in rows],
+        truncated=truncated,
+        change_points=[rows[index].id for index in queries.change_points(rows, hub.settings.threshold)],
     )
 
 
 @READ.get("/runs", tags=["runs"])
 def list_runs(
-    at: At,
-    limit: Annotated[int, Query(ge=1, le=500, description="runs a page")] = 50,
-    cursor: Annotated[str | None, Query(max_length=400, description="where the page before ended")] = None,
-    prefix: Annotated[str, Query(max_length=200, description="what the ids of all runs begin with")] = "",
-) -> Runs:
-    """Lists runs, those that go on first, page by page."""
-    with at.database.read() as connection:
-        found = queries.runs(connection, records.now(), limit, cursor, prefix)
-    return Runs(runs=[ToldRun.of(each) for each in found.runs], next=found.older)
+    hub: CurrentHub,
+    limit: Annotated[int, Query(ge=1, le=500, description="Runs per page.")] = 50,
+    cursor: Cursor = None,
+    prefix: Annotated[str, Query(max_length=200, description="Prefix of the runs' ids.")] = "",
+) -> RunPage:
+    """List runs, running ones first."""
+    with hub.database.read() as connection:
+        page = queries.runs(connection, records.now(), limit, cursor, prefix)
+    return RunPage(runs=[RunStatus.of(run) for run in page.items], next=page.next)
 
 
 @READ.get("/runs/{id}", tags=["runs"])
-def one_run(id: Id, at: At) -> ToldRun:  # noqa: A002
-    """Gives a run."""
-    with at.database.read() as connection:
-        return ToldRun.of(queries.run(connection, id, records.now()))
+def get_run(id: Id, hub: CurrentHub) -> RunStatus:  # noqa: A002
+    """Get a run."""
+    with hub.database.read() as connection:
+        return RunStatus.of(queries.run(connection, id, records.now()))
 
 
 @READ.get("/explanations", tags=["explanations"])
 def list_explanations(
-    at: At,
-    limit: Annotated[int, Query(ge=1, le=500, description="explanations a page")] = 50,
-    cursor: Annotated[str | None, Query(max_length=400, description="where the page before ended")] = None,
-) -> Explanations:
-    """Lists explanations, newest first, page by page."""
-    with at.database.read() as connection:
-        rows, older = queries.explanations(connection, limit, cursor)
-    named = [NamedExplanation(id=row.id, label=row.label, received=records.moment(row.received)) for row in rows]
-    return Explanations(explanations=named, next=older)
+    hub: CurrentHub,
+    limit: Annotated[int, Query(ge=1, le=500, description="Explanations per page.")] = 50,
+    cursor: Cursor = None,
+) -> ExplanationPage:
+    """List explanations, newest first."""
+    with hub.database.read() as connection:
+        page = queries.explanations(connection, limit, cursor)
+    summaries = [
+        ExplanationSummary(id=row.id, label=row.label, received=records.to_datetime(row.received)) for row in page.items
+    ]
+    return ExplanationPage(explanations=summaries, next=page.next)
 
 
 @READ.get("/explanations/{id}", tags=["explanations"])
-def one_explanation(id: Id, at: At) -> Explanation:  # noqa: A002
-    """Gives an explanation."""
-    with at.database.read() as connection:
+def get_explanation(id: Id, hub: CurrentHub) -> Explanation:  # noqa: A002
+    """Get an explanation."""
+    with hub.database.read() as connection:
         return queries.explanation(connection, id)
 
 
-def sent_schemas() -> dict[str, Any]:
-    """The schemas of the documents that are sent, for the OpenAPI document."""
-    _, made = models_json_schema(SENT, ref_template=REFS)
-    return dict(made["$defs"])
+def body_schemas() -> dict[str, Any]:
+    """Return the schemas of request bodies, for the OpenAPI document."""
+    _, schema = models_json_schema(BODIES, ref_template=REFERENCE)
+    return dict(schema["$defs"])

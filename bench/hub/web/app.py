@@ -1,4 +1,4 @@
-"""The web application: routes, gates, headers, and what is answered when something is refused."""
+"""The web application: routes, checks, headers, and the responses to errors."""
 
 from __future__ import annotations
 
@@ -14,129 +14,130 @@ from sqlalchemy.exc import SQLAlchemyError
 from starlette.exceptions import HTTPException
 
 from bench.config.hub_settings import HubSettings
-from bench.hub.db.database import Database, is_full
+from bench.hub.db.database import Database, is_disk_full
 from bench.hub.db.tables import RESULTS
 from bench.hub.pages import layout
 from bench.hub.problems import MEDIA_TYPE, SCHEMA, Problem
 from bench.hub.web import api, metrics, page_routes
 from bench.hub.web.auth import Access
-from bench.hub.web.live import Board
+from bench.hub.web.live import RunEvents
 from bench.hub.web.metrics import Metrics
-from bench.hub.web.middleware import HEADERS, Around
-from bench.hub.web.state import Hub, may_read, of
-from bench.render.report.parts import Remark, Section
+from bench.hub.web.middleware import HEADERS, Middleware
+from bench.hub.web.state import Hub, hub_of, require_read
 from bench.version import __version__
 
 LOG = logging.getLogger("devbench.hub")
 
 
-def make(settings: HubSettings, database: Database) -> FastAPI:
-    """The application.
+def create(settings: HubSettings, database: Database) -> FastAPI:
+    """Return the application.
 
     Args:
-        settings: what it is asked to be.
-        database: brought up to date.
+        settings: of the hub.
+        database: with current tables.
 
     Raises:
-        SettingsError: a file of secrets can't be read, or writing would be open to a network.
+        SettingsError: a file of secrets cannot be read, or anyone on the network could write.
     """
-    own: dict[str, Any] = {"docs_url": None, "redoc_url": None, "openapi_url": None, "redirect_slashes": False}
-    app = FastAPI(title="devbench hub", version=__version__, **own)
+    no_docs: dict[str, Any] = {"docs_url": None, "redoc_url": None, "openapi_url": None, "redirect_slashes": False}
+    app = FastAPI(title="devbench hub", version=__version__, **no_docs)
     app.state.hub = Hub(settings, database, Access(settings), Metrics())
+    app.state.run_events = RunEvents(app.state.hub)
     app.include_router(api.WRITE)
     app.include_router(api.READ)
-    app.include_router(page_routes.ROUTES)
-    app.include_router(page_routes.FREE)
-    app.state.board = Board(app.state.hub)
-    app.add_api_route("/healthz", _alive, include_in_schema=False)
-    app.add_api_route("/readyz", _ready, include_in_schema=False)
-    app.add_api_route("/metrics", _metrics, dependencies=[Depends(may_read)], include_in_schema=False)
-    app.add_api_route("/openapi.json", _openapi, dependencies=[Depends(may_read)], include_in_schema=False)
-    app.add_exception_handler(Problem, _refused)
-    app.add_exception_handler(HTTPException, _unrouted)
-    app.add_exception_handler(RequestValidationError, _unasked)
-    app.add_exception_handler(SQLAlchemyError, _unready)
-    app.add_exception_handler(Exception, _failed)
-    app.add_middleware(Around, metrics=app.state.hub.metrics, root=settings.root_path)
+    app.include_router(page_routes.PAGES)
+    app.include_router(page_routes.ASSETS)
+    app.add_api_route("/healthz", _health, include_in_schema=False)
+    app.add_api_route("/readyz", _readiness, include_in_schema=False)
+    app.add_api_route("/metrics", _metrics, dependencies=[Depends(require_read)], include_in_schema=False)
+    app.add_api_route("/openapi.json", _openapi, dependencies=[Depends(require_read)], include_in_schema=False)
+    app.add_exception_handler(Problem, _problem)
+    app.add_exception_handler(HTTPException, _http_error)
+    app.add_exception_handler(RequestValidationError, _invalid_parameter)
+    app.add_exception_handler(SQLAlchemyError, _database_error)
+    app.add_exception_handler(Exception, _internal_error)
+    app.add_middleware(Middleware, metrics=app.state.hub.metrics, root=settings.root_path)
     return app
 
 
-def _alive() -> Response:
-    """Says that the process answers."""
+def _health() -> Response:
+    """Answer that the process is alive."""
     return Response("alive\n", media_type="text/plain")
 
 
-def _ready(request: Request) -> Response:
-    """Says whether the database answers too."""
-    with of(request).database.read() as connection:
+def _readiness(request: Request) -> Response:
+    """Answer that the database is reachable too."""
+    with hub_of(request).database.read() as connection:
         connection.execute(select(RESULTS.c.id).limit(1)).all()
     return Response("ready\n", media_type="text/plain")
 
 
 def _metrics(request: Request) -> Response:
-    found = of(request)
-    return Response(found.metrics.text(found.database), media_type=metrics.MEDIA_TYPE)
+    hub = hub_of(request)
+    return Response(hub.metrics.text(hub.database), media_type=metrics.MEDIA_TYPE)
 
 
 def _openapi(request: Request) -> JSONResponse:
-    """The OpenAPI document, with the schemas of what is sent, which the routes read by themselves."""
+    """Return the OpenAPI document, with the schemas of the request bodies, which the routes parse themselves."""
     app: FastAPI = request.app
-    root = of(request).settings.root_path
-    made = get_openapi(
+    root = hub_of(request).settings.root_path
+    document = get_openapi(
         title=app.title,
         version=app.version,
         routes=app.routes,
         servers=[{"url": root}] if root else None,
     )
-    made["components"]["schemas"] |= {**api.sent_schemas(), "Problem": SCHEMA}
-    made["components"]["securitySchemes"] = {
+    document["components"]["schemas"] |= {**api.body_schemas(), "Problem": SCHEMA}
+    document["components"]["securitySchemes"] = {
         "token": {"type": "http", "scheme": "bearer"},
         "reader": {"type": "http", "scheme": "basic"},
     }
-    for path in made["paths"].values():
+    for path in document["paths"].values():
         for method, operation in path.items():
             operation["security"] = [{"token": []}] if method == "put" else [{"reader": []}, {"token": []}, {}]
-    return JSONResponse(made)
+    return JSONResponse(document)
 
 
-def _refused(request: Request, error: Any) -> Response:
-    found: Problem = error
+def _problem(request: Request, error: Any) -> Response:
+    problem: Problem = error
     if "text/html" in request.headers.get("accept", "") and not request.url.path.startswith("/api/"):
-        shown = layout.render(_page(found), of(request).settings.root_path)
-        return HTMLResponse(shown, found.status, found.headers)
-    return JSONResponse(found.document(), found.status, found.headers, MEDIA_TYPE)
+        html = layout.render(layout.problem_page(problem), hub_of(request).settings.root_path)
+        return HTMLResponse(html, problem.status, problem.headers)
+    return JSONResponse(problem.document(), problem.status, problem.headers, MEDIA_TYPE)
 
 
-def _page(found: Problem) -> layout.Page:
-    remark = Remark("failure", found.detail, (found.hint,) if found.hint else ())
-    return layout.Page(found.title, (Section("What happened", (remark,)),))
-
-
-def _unrouted(request: Request, error: Any) -> Response:
+def _http_error(request: Request, error: Any) -> Response:
     status = error.status_code
-    kind = {404: "absent", 405: "method"}.get(status, "refused")
+    kind = {404: "not-found", 405: "method-not-allowed"}.get(status, "rejected")
     detail = f"{request.method} {request.url.path}: {error.detail}"
-    return _refused(request, Problem(status, kind, detail, headers=dict(error.headers or {})))
+    return _problem(request, Problem(status, kind, detail, headers=dict(error.headers or {})))
 
 
-def _unasked(request: Request, error: Any) -> Response:
+def _invalid_parameter(request: Request, error: Any) -> Response:
     first = error.errors()[0]
-    where = ".".join(str(part) for part in first["loc"] if part not in ("query", "path"))
-    return _refused(request, Problem(422, "wrong-question", f"{where}: {first['msg']}"))
+    name = ".".join(str(part) for part in first["loc"] if part not in ("query", "path"))
+    return _problem(request, Problem(422, "invalid-parameter", f"invalid parameter '{name}': {first['msg']}"))
 
 
-def _unready(request: Request, error: Any) -> Response:
-    LOG.error("the database failed: %s", " ".join(str(error).split())[:500])
-    kind, detail, hint = "not-ready", "the hub's database does not answer", "Send it again."
-    if is_full(error):
-        kind, detail = "full", "the disk of the hub's database is full"
-        hint = "Make room there and send it again, as `devbench push` does; what is stored can be read meanwhile."
-    return _refused(request, Problem(503, kind, detail, hint, {"Retry-After": "2"}))
+def _database_error(request: Request, error: Any) -> Response:
+    LOG.error("database error: %s", " ".join(str(error).split())[:500])
+    if is_disk_full(error):
+        problem = Problem(
+            503,
+            "disk-full",
+            "the disk of the hub's database is full",
+            "Free some space there. Then send the document again, for example with `devbench push`.",
+            {"Retry-After": "2"},
+        )
+    else:
+        detail = "the hub's database does not respond"
+        problem = Problem(503, "database-unavailable", detail, "Try again.", {"Retry-After": "2"})
+    return _problem(request, problem)
 
 
-def _failed(request: Request, error: Any) -> Response:
-    LOG.error("a fault of the hub at %s %s", request.method, request.url.path, exc_info=error)
-    answer = _refused(request, Problem(500, "fault", "a fault of the hub itself; its log says more"))
-    for name, value in HEADERS.items():  # this answer is made outside of `Around`
-        answer.headers.setdefault(name, value)
-    return answer
+def _internal_error(request: Request, error: Any) -> Response:
+    LOG.error("internal error at %s %s", request.method, request.url.path, exc_info=error)
+    response = _problem(request, Problem(500, "internal-error", "internal error of the hub; see its log"))
+    for name, value in HEADERS.items():  # this response does not pass through the middleware
+        response.headers.setdefault(name, value)
+    return response

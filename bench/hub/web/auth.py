@@ -1,8 +1,7 @@
-"""Who may write, by bearer tokens, and who may read, by HTTP Basic where reading is closed.
+"""Authentication: bearer tokens may write; HTTP Basic users may read if reading is restricted.
 
-Tokens and readers stand in a file, which is read anew when it changes, so that one can be added and another taken
-away while the hub runs, or in a variable. All are compared in full and in constant time, so that how long an answer
-takes says nothing of them.
+Tokens and users are in a file, which is read again when it changes, or in a variable. So a token can be added or
+removed while the hub runs. All secrets are compared in full and in constant time: the response time reveals nothing.
 """
 
 from __future__ import annotations
@@ -22,61 +21,71 @@ from bench.hub.problems import Problem
 LOG = logging.getLogger("devbench.hub")
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
-SHORTEST = 16
-"""Characters of a token."""
+MINIMUM_LENGTH = 16
+"""Minimum length of a secret, in characters."""
 
 REALM = 'realm="devbench", charset="UTF-8"'
 
 
 class Secrets:
-    """Lines of a file, or of a variable with commas between them; read again when the file changes."""
+    """Secrets from the lines of a file, which is read again when it changes, and from a comma-separated variable.
+
+    Args:
+        file: one secret per line, or None.
+        variable: name of the environment variable.
+
+    Raises:
+        SettingsError: the file cannot be read, or a secret is too short.
+    """
 
     def __init__(self, file: Path | None, variable: str) -> None:
         self.file = file
-        self._fixed = _clean(os.environ.get(variable, "").split(","))
-        self._read: tuple[object, tuple[bytes, ...]] = (None, ())
+        self._from_variable = _hashes(os.environ.get(variable, "").split(","))
+        self._from_file: tuple[bytes, ...] = ()
+        self._file_state: object = None
         if file is not None:
-            self.known()
+            self.hashes()
 
     def __bool__(self) -> bool:
-        return self.file is not None or bool(self._fixed)
+        return self.file is not None or bool(self._from_variable)
 
-    def known(self) -> tuple[bytes, ...]:
-        """Hashes of what is known now.
+    def hashes(self) -> tuple[bytes, ...]:
+        """Return the hashes of the current secrets.
 
         Raises:
-            SettingsError: the file can't be read, and never could be; later its last state counts.
+            SettingsError: the file cannot be read for the first time. Later its last valid content counts.
         """
         if self.file is None:
-            return self._fixed
+            return self._from_variable
         try:
-            state = self.file.stat()
-            mark = (state.st_mtime_ns, state.st_size, state.st_ino)
-            if mark != self._read[0]:
-                self._read = (mark, _clean(self.file.read_text(encoding="utf-8").splitlines()))
+            stat = self.file.stat()
+            state = (stat.st_mtime_ns, stat.st_size, stat.st_ino)
+            if state != self._file_state:
+                self._from_file = _hashes(self.file.read_text(encoding="utf-8").splitlines())
+                self._file_state = state
         except (OSError, UnicodeDecodeError, SettingsError) as error:
-            if self._read[0] is not None:
-                LOG.error("%s is not taken over: %s", self.file, error)
+            if self._file_state is not None:
+                LOG.error("ignoring the change of %s: %s", self.file, error)
             elif isinstance(error, SettingsError):
                 raise
             else:
-                raise SettingsError(f"{self.file} can't be read: {error}", "It holds one secret a line.") from None
-        return (*self._fixed, *self._read[1])
+                raise SettingsError(f"cannot read {self.file}: {error}", "It holds one secret per line.") from None
+        return (*self._from_variable, *self._from_file)
 
-    def holds(self, given: str) -> bool:
-        """Whether this is one of them, all of which are looked at."""
-        asked = _hash(given)
-        return sum([hmac.compare_digest(asked, each) for each in self.known()]) > 0
+    def contains(self, secret: str) -> bool:
+        """Return whether this is one of the secrets, after comparing it with all of them."""
+        given = _hash(secret)
+        return sum([hmac.compare_digest(given, known) for known in self.hashes()]) > 0
 
 
 class Access:
-    """Decides about requests by their `Authorization`.
+    """Decides whether a request may read or write, by its `Authorization` header.
 
     Args:
-        settings: names the files; the variables are read too.
+        settings: names the files. The variables are read too.
 
     Raises:
-        SettingsError: a file can't be read, or writing would be open to a network.
+        SettingsError: a file cannot be read, or anyone on the network could write.
     """
 
     def __init__(self, settings: HubSettings) -> None:
@@ -84,68 +93,67 @@ class Access:
         self.readers = Secrets(settings.readers_file, READERS)
         if not self.tokens and settings.host not in LOOPBACK:
             raise SettingsError(
-                f"without a token everyone who reaches {settings.host} could write",
-                f"Name a file of tokens with --tokens-file, or give them in {TOKENS}.",
+                f"without a token, everyone who can reach {settings.host} could write to the hub",
+                f"Set --tokens-file to a file of tokens, or set {TOKENS}.",
             )
 
-    def write(self, authorization: str | None) -> None:
-        """Lets whoever has a token write; without any tokens, whoever is on this machine.
+    def check_write(self, authorization: str | None) -> None:
+        """Let a request write if it has a token. If the hub has no tokens, every request may write.
 
         Raises:
-            Problem: it is none of the tokens.
+            Problem: the request has no valid token.
         """
-        if not self.tokens or self._bearer(authorization):
+        if not self.tokens or self._has_token(authorization):
             return
-        what = "this token is not known" if authorization else "writing needs a token"
         raise Problem(
             401,
             "unauthorized",
-            what,
-            "Send it as `Authorization: Bearer TOKEN`; devbench does with --hub-token-file or DEVBENCH_HUB_TOKEN.",
+            "the token is not valid" if authorization else "writing requires a token",
+            "Send it as `Authorization: Bearer TOKEN`. With devbench, use --hub-token-file or DEVBENCH_HUB_TOKEN.",
             {"WWW-Authenticate": f"Bearer {REALM}"},
         )
 
-    def read(self, authorization: str | None) -> None:
-        """Lets readers and whoever has a token read; without any readers, everyone.
+    def check_read(self, authorization: str | None) -> None:
+        """Let a request read if it has a user's password or a token. If the hub has no users, every request may read.
 
         Raises:
-            Problem: it is none of them.
+            Problem: the request has neither.
         """
-        if not self.readers or self._bearer(authorization):
+        if not self.readers or self._has_token(authorization):
             return
-        kind, _, given = (authorization or "").partition(" ")
-        if kind.lower() == "basic" and self.readers.holds(_decoded(given)):
+        scheme, _, credentials = (authorization or "").partition(" ")
+        if scheme.lower() == "basic" and self.readers.contains(_decode(credentials)):
             return
         raise Problem(
             401,
             "unauthorized",
-            "reading needs a user and a password",
+            "reading requires a user and a password",
             headers={"WWW-Authenticate": f"Basic {REALM}"},
         )
 
-    def _bearer(self, authorization: str | None) -> bool:
-        kind, _, given = (authorization or "").partition(" ")
-        return kind.lower() == "bearer" and self.tokens.holds(given.strip())
+    def _has_token(self, authorization: str | None) -> bool:
+        scheme, _, token = (authorization or "").partition(" ")
+        return scheme.lower() == "bearer" and self.tokens.contains(token.strip())
 
 
-def _clean(lines: list[str]) -> tuple[bytes, ...]:
-    texts = [line.strip() for line in lines]
-    found = [text for text in texts if text and not text.startswith("#")]
-    for each in found:
-        if len(each) < SHORTEST:
+def _hashes(lines: list[str]) -> tuple[bytes, ...]:
+    stripped = [line.strip() for line in lines]
+    secrets = [line for line in stripped if line and not line.startswith("#")]
+    for secret in secrets:
+        if len(secret) < MINIMUM_LENGTH:
             raise SettingsError(
-                f"a secret of {len(each)} characters can be guessed",
-                f"Take {SHORTEST} or more, such as `openssl rand -hex 16` writes.",
+                f"a secret has only {len(secret)} characters",
+                f"Use {MINIMUM_LENGTH} characters or more, for example from `openssl rand -hex 16`.",
             )
-    return tuple(map(_hash, found))
+    return tuple(map(_hash, secrets))
 
 
 def _hash(text: str) -> bytes:
     return hashlib.sha256(text.encode("utf-8", "surrogateescape")).digest()
 
 
-def _decoded(given: str) -> str:
+def _decode(credentials: str) -> str:
     try:
-        return base64.b64decode(given, validate=True).decode("utf-8")
+        return base64.b64decode(credentials, validate=True).decode("utf-8")
     except (binascii.Error, ValueError):
         return ""

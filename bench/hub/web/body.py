@@ -1,7 +1,8 @@
-"""Bodies of requests: JSON, and no larger than the hub will hold; a larger one is not read to its end.
+"""Request bodies: JSON of limited size. The hub stops reading a larger body.
 
-Of large ones one is held at a time, from its first byte until it is stored, since a document takes many times as much
-memory while it is read as it has bytes; then that goes back to the machine. Who comes meanwhile is asked to come again.
+The hub holds one large body at a time, from its first byte until it is stored: parsing a document takes many times as
+much memory as the document has bytes. Afterwards that memory returns to the system. Other senders of large bodies are
+asked to retry.
 """
 
 from __future__ import annotations
@@ -15,88 +16,88 @@ from starlette.requests import ClientDisconnect, Request
 from bench.hub.problems import Problem
 from bench.hub.web import heap
 
-LARGEST = 16 * 2**20
-"""Bytes."""
+MAXIMUM = 16 * 2**20
+"""Maximum size of a body, in bytes."""
 
 LARGE = 2**20
-"""Bytes above which a body counts as large: a result of ten trials has a tenth of that."""
+"""Size from which a body is large, in bytes. A result of ten trials has a tenth of that."""
 
-SLOWEST = 120
-"""Seconds in which a body has come, or its sender is asked to come again: it holds room meanwhile."""
+TIMEOUT = 120
+"""Seconds in which a body must arrive, because it occupies the slot of the large body."""
 
 
-class Room:
-    """Whether a large body is held; asked by one thread only, that of the event loop."""
+class LargeBodySlot:
+    """Whether the hub holds a large body. Only the thread of the event loop uses it."""
 
     def __init__(self) -> None:
-        self.taken = False
-
-    def take(self) -> None:
-        """Takes it for a large body.
-
-        Raises:
-            Problem: another one is held.
-        """
-        if self.taken:
-            said = f"another document of more than {LARGE // 2**20} MB is being stored"
-            raise Problem(503, "busy", said, "Send it again.", {"Retry-After": "2"})
-        self.taken = True
+        self.occupied = False
 
 
-class Held:
-    """What of one body is there so far, and whether that has taken room."""
+class _BodySize:
+    """The size of a body that is being read. A large body occupies the slot.
 
-    def __init__(self, room: Room) -> None:
-        self.room = room
+    Args:
+        slot: of the large body.
+    """
+
+    def __init__(self, slot: LargeBodySlot) -> None:
+        self.slot = slot
         self.large = False
 
     def grow(self, size: int) -> None:
-        """Takes note that it has so many bytes.
+        """Note that the body has at least this many bytes.
 
         Raises:
-            Problem: it is too large, or there is no room for it now.
+            Problem: the body is too large, or it is large and the hub holds another large one.
         """
-        if size > LARGEST:
+        if size > MAXIMUM:
             raise _too_large()
         if size > LARGE and not self.large:
-            self.room.take()
-            self.large = True
+            if self.slot.occupied:
+                detail = f"the hub is storing another document of more than {LARGE // 2**20} MB"
+                raise Problem(503, "busy", detail, "Send it again.", {"Retry-After": "2"})
+            self.slot.occupied = self.large = True
+
+    def release(self) -> None:
+        """Free the slot, and return the memory of a large body to the system."""
+        if self.large:
+            self.slot.occupied = False
+            heap.trim()
 
 
 @asynccontextmanager
-async def taken(request: Request, room: Room) -> AsyncIterator[bytes]:
-    """The body of a request, for which there is room until the end.
+async def received(request: Request, slot: LargeBodySlot) -> AsyncIterator[bytes]:
+    """Yield the body of a request, which occupies the slot until the end if it is large.
 
     Raises:
-        Problem: it is too large, cut off, says that it is something else than JSON, or there is no room for it now.
+        Problem: the body is not JSON, is too large, incomplete or too slow, or the slot is occupied.
     """
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind != "application/json":
-        raise Problem(415, "no-json", f"the body is {kind or 'of no kind'}", "Send it as application/json.")
-    told = request.headers.get("content-length", "")
-    held = Held(room)
+    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if media_type != "application/json":
+        detail = f"the content type is {media_type}" if media_type else "the request has no content type"
+        raise Problem(415, "not-json", detail, "Send the document as application/json.")
+    length = request.headers.get("content-length", "")
+    size = _BodySize(slot)
     try:
-        held.grow(int(told) if told.isdecimal() else 0)
-        yield await _whole(request, held)
+        size.grow(int(length) if length.isdecimal() else 0)
+        yield await _read(request, size)
     finally:
-        if held.large:
-            room.taken = False
-            heap.give_back()
+        size.release()
 
 
-async def _whole(request: Request, held: Held) -> bytes:
-    parts, size = [], 0
+async def _read(request: Request, size: _BodySize) -> bytes:
+    parts, length = [], 0
     try:
-        with anyio.fail_after(SLOWEST):
+        with anyio.fail_after(TIMEOUT):
             async for part in request.stream():
-                size += len(part)
-                held.grow(size)  # its sender may not have told how long it is
+                length += len(part)
+                size.grow(length)  # the sender may not have announced the length
                 parts.append(part)
     except ClientDisconnect:
-        raise Problem(400, "cut-off", "the sender went away before the body's end") from None
+        raise Problem(400, "incomplete-body", "the sender disconnected before the end of the body") from None
     except TimeoutError:
-        said = f"the body did not come within {SLOWEST} s"
-        raise Problem(503, "slow", said, "Send it again.", {"Connection": "close"}) from None
+        detail = f"the body did not arrive within {TIMEOUT} s"
+        raise Problem(503, "slow-body", detail, "Send it again.", {"Connection": "close"}) from None
     return b"".join(parts)
 
 
@@ -104,7 +105,7 @@ def _too_large() -> Problem:
     return Problem(
         413,
         "too-large",
-        f"the body has more than {LARGEST // 2**20} MB",
-        "A result of so many samples can be read where it was measured.",
+        f"the document has more than {MAXIMUM // 2**20} MB",
+        "Keep such a result on the machine that measured it: `devbench report` reads it there.",
         {"Connection": "close"},
     )

@@ -1,4 +1,4 @@
-"""What is made of all results at once, kept until one of them changes."""
+"""A value computed from all results, cached until one of them changes."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 
 
-class Kept(Generic[T]):
-    """One thing that was made of the results in the state that `reading.version` names."""
+class Cached(Generic[T]):
+    """A value computed from the results at one version (`queries.version`)."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._made: tuple[tuple[int, int], T] | None = None
+        self._cached: tuple[tuple[int, int], T] | None = None
 
-    def get(self, version: tuple[int, int], make: Callable[[], T]) -> T:
-        """The thing; made anew where the results are others, by one while the others wait for it."""
+    def get(self, version: tuple[int, int], compute: Callable[[], T]) -> T:
+        """Return the value. If the version has changed, one thread computes it while the others wait."""
         with self._lock:
-            made = self._made
-            if made is None or made[0] != version:
-                made = self._made = (version, make())
-            return made[1]
+            cached = self._cached
+            if cached is None or cached[0] != version:
+                cached = self._cached = (version, compute())
+            return cached[1]

@@ -1,21 +1,21 @@
-"""The C library's heap, which a hub keeps small; a library other than glibc, without such functions, is left alone."""
+"""glibc's heap, which the hub keeps small. Other C libraries lack these functions and are left alone."""
 
 from __future__ import annotations
 
 import ctypes
 from contextlib import suppress
 
-ARENAS = -8
-"""M_ARENA_MAX of glibc's `mallopt`, as its header has it."""
+M_ARENA_MAX = -8
+"""From glibc's malloc.h."""
 
 
 def share() -> None:
-    """Lets all threads allocate from one heap. The C library gives each its own, which keeps what it once held."""
-    _call("mallopt", ARENAS, 1)
+    """Make all threads allocate from one heap. By default each has its own, which keeps the memory it has ever used."""
+    _call("mallopt", M_ARENA_MAX, 1)
 
 
-def give_back() -> None:
-    """Returns what is free to the machine. By itself the C library keeps what lies between pieces still in use."""
+def trim() -> None:
+    """Return free memory to the system. By default glibc keeps free memory that lies between blocks in use."""
     _call("malloc_trim", 0)
 
 

@@ -1,7 +1,7 @@
-"""The events of the page of runs: its changing part, written by the hub, each time that it has changed.
+"""Live updates of the page of runs: its changing part as HTML, sent as an event after each change.
 
-One look at the database a second serves all that listen. Keep-alives tell a proxy that the stream lives; a hub that is
-told to stop ends its streams first.
+All open pages share one database query per second. Keep-alive comments tell a proxy that the stream is alive. A hub
+that shuts down ends its streams first.
 """
 
 from __future__ import annotations
@@ -19,66 +19,66 @@ from bench.hub.pages.layout import fragment
 from bench.hub.problems import Problem
 from bench.hub.web.state import Hub
 
-EVERY = 1.0
-"""Seconds between two looks."""
+INTERVAL = 1.0
+"""Seconds between two queries."""
 
 KEEP_ALIVE = 15
-"""Seconds."""
+"""Seconds between two keep-alive comments."""
 
-MOST = 200
-"""Open streams."""
+MAXIMUM = 200
+"""Maximum number of open streams."""
 
 
-class Board:
-    """What the page shows now, looked up at most once in `EVERY` for everyone.
+class RunEvents:
+    """The events of the page of runs.
 
     Args:
-        hub: whose runs.
+        hub: the hub that serves the page.
     """
 
     def __init__(self, hub: Hub) -> None:
         self.hub = hub
-        self.open = 0
-        self._looked = -EVERY
-        self._text = ""
+        self.streams = 0
+        self._rendered_at = -INTERVAL
+        self._data = ""
         self._lock = asyncio.Lock()
 
-    async def text(self) -> str:
-        """The part, as an event carries it."""
+    async def data(self) -> str:
+        """Return the data of the current event, rendered at most once per `INTERVAL`."""
         async with self._lock:
-            if time.monotonic() - self._looked >= EVERY:
-                self._text = await run_in_threadpool(self._made)
-                self._looked = time.monotonic()
-            return self._text
+            if time.monotonic() - self._rendered_at >= INTERVAL:
+                self._data = await run_in_threadpool(self._render)
+                self._rendered_at = time.monotonic()
+            return self._data
 
-    def _made(self) -> str:
+    def _render(self) -> str:
         with self.hub.database.read() as connection:
             return json.dumps(fragment(runs.sections(connection), self.hub.settings.root_path))
 
-    async def changes(self) -> AsyncIterator[dict[str, str]]:
-        """An event now, and one after each change."""
+    async def events(self) -> AsyncIterator[dict[str, str]]:
+        """Yield an event now, and one after each change."""
         self._count(1)
         try:
-            before = None
+            sent = None
             while True:
-                text = await self.text()
-                if text != before:
-                    before = text
-                    yield {"event": "runs", "data": text}
-                await asyncio.sleep(EVERY)
+                data = await self.data()
+                if data != sent:
+                    sent = data
+                    yield {"event": "runs", "data": data}
+                await asyncio.sleep(INTERVAL)
         finally:
             self._count(-1)
 
     def stream(self) -> EventSourceResponse:
-        """The answer that carries them.
+        """Return a response that streams the events.
 
         Raises:
-            Problem: too many listen already.
+            Problem: too many streams are open.
         """
-        if self.open >= MOST:
-            raise Problem(503, "too-many", f"{MOST} pages listen already", "The page loads itself again without it.")
-        return EventSourceResponse(self.changes(), ping=KEEP_ALIVE, headers={"X-Accel-Buffering": "no"})
+        if self.streams >= MAXIMUM:
+            raise Problem(503, "too-many-streams", f"{MAXIMUM} streams are open", "The page reloads itself instead.")
+        return EventSourceResponse(self.events(), ping=KEEP_ALIVE, headers={"X-Accel-Buffering": "no"})
 
-    def _count(self, more: int) -> None:
-        self.open += more
-        self.hub.metrics.streams.set(self.open)
+    def _count(self, change: int) -> None:
+        self.streams += change
+        self.hub.metrics.streams.set(self.streams)

@@ -1,6 +1,6 @@
-"""`/metrics`: the latest result of each comparison key from the database, and the hub's own work.
+"""The page `/metrics`: the latest result of each comparison key, and the hub's own work.
 
-The text of the results is kept until a result changes, whichever hub took it.
+The text of the results is cached until a result changes, no matter which hub received it.
 """
 
 from __future__ import annotations
@@ -21,72 +21,72 @@ from sqlalchemy import Connection, func, select
 from bench.hub.db import gauges, queries, records
 from bench.hub.db.database import Database
 from bench.hub.db.tables import DOCUMENTS, EXPLANATIONS, RESULTS, RUNS
-from bench.hub.web.cache import Kept
+from bench.hub.web.cache import Cached
 from bench.version import __version__
 
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 BUCKETS = tuple(2.0**power for power in range(-10, 5))
-"""Seconds: powers of two from a millisecond to 16 s."""
+"""Powers of two from a millisecond to 16 s, in seconds."""
 
 METHODS = ("GET", "HEAD", "OPTIONS", "POST", "PUT")
-"""Those that are told apart: whoever asks can make up others."""
+"""Methods with their own label value. Clients can invent others."""
 
 TABLES = (RESULTS, DOCUMENTS, RUNS, EXPLANATIONS)
 
 
 class Metrics:
-    """What Prometheus is told of one hub."""
+    """The metrics of one hub."""
 
     def __init__(self) -> None:
         disable_created_metrics()  # type: ignore[no-untyped-call]
         self.registry = own = CollectorRegistry()
         self.requests = Counter(
-            "devbench_hub_requests", "Requests, by route and status.", ("method", "route", "status"), registry=own
+            "devbench_hub_requests", "HTTP requests by route and status.", ("method", "route", "status"), registry=own
         )
         self.seconds = Histogram(
             "devbench_hub_request_duration_seconds",
-            "Time until a request's answer began.",
+            "Time until the response started.",
             ("route",),
             buckets=BUCKETS,
             registry=own,
         )
-        self.rows = Gauge("devbench_hub_rows", "Rows of a table.", ("table",), registry=own)
-        self.runs = Gauge("devbench_hub_runs", "Runs, by state; lost ones fell silent.", ("state",), registry=own)
+        self.rows = Gauge("devbench_hub_rows", "Rows per table.", ("table",), registry=own)
+        self.runs = Gauge("devbench_hub_runs", "Runs by state.", ("state",), registry=own)
         self.streams = Gauge("devbench_hub_streams", "Open event streams.", registry=own)
-        version = Gauge("devbench_hub_info", "Version of the hub; its value is 1.", ("version",), registry=own)
+        version = Gauge("devbench_hub_info", "Version of the hub. Always 1.", ("version",), registry=own)
         version.labels(__version__).set(1)
         self._lock = threading.Lock()
-        self._results = Kept[str]()
+        self._results = Cached[str]()
 
-    def seen(self, method: str, route: str, status: int, seconds: float) -> None:
-        """Counts a request.
+    def count_request(self, method: str, route: str, status: int, seconds: float) -> None:
+        """Count a request.
 
         Args:
-            method: of HTTP.
-            route: the address' pattern, so that there are not as many as there are results.
-            status: of the answer.
-            seconds: until it began.
+            method: HTTP method.
+            route: pattern of the address, because there are as many addresses as results.
+            status: HTTP status of the response.
+            seconds: time until the response started.
         """
         self.requests.labels(method if method in METHODS else "other", route, str(status)).inc()
         self.seconds.labels(route).observe(seconds)
 
     def text(self, database: Database) -> str:
-        """Everything, in Prometheus' text format."""
+        """Return all metrics in Prometheus' text format."""
         with self._lock:
             with database.read() as connection:
-                told = self._results.get(queries.version(connection), lambda: _told(connection))
+                results = self._results.get(queries.version(connection), lambda: _result_metrics(connection))
                 for table in TABLES:
                     count = connection.execute(select(func.count()).select_from(table)).scalar_one()
                     self.rows.labels(table.name).set(count)
                 for state, runs in queries.run_counts(connection, records.now()).items():
                     self.runs.labels(state).set(runs)
-            return told + generate_latest(self.registry).decode()
+            return results + generate_latest(self.registry).decode()
 
 
-def _told(connection: Connection) -> str:
-    """The gauges of the latest result of each comparison key."""
+def _result_metrics(connection: Connection) -> str:
+    """Return the gauges of the latest result of each comparison key."""
     lines: dict[str, list[str]] = {}
     for row in queries.latest(connection, RESULTS.c.gauges):
         for metric, text in json.loads(row.gauges).items():
             lines.setdefault(metric, []).append(text)
-    return "".join(gauges.help_lines({metric: "".join(texts) for metric, texts in lines.items()}))
+    return "".join(gauges.exposition({metric: "".join(texts) for metric, texts in lines.items()}))

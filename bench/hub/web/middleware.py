@@ -1,6 +1,6 @@
-"""Around every request: the headers of every answer, and how long it took.
+"""Middleware: the headers of every response, and the time until it starts.
 
-Plain ASGI, so that an event stream passes through as it comes.
+It is plain ASGI, so that event streams pass through without buffering.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-cache",
 }
-"""Of every answer that does not say otherwise: nothing is loaded from elsewhere, and nobody else's page shows ours."""
+"""Default headers of every response. Pages load nothing from other sites, and other sites cannot embed them."""
 
 
-class Around:
-    """Wraps an application.
+class Middleware:
+    """Wraps the application.
 
     Args:
-        app: what is wrapped.
+        app: the application.
         metrics: counts its requests.
-        root: path under which a proxy shows it; a request may come with it or, where the proxy takes it away, without.
+        root: path under which a proxy serves the hub. A request may have it or not, as the proxy passes it on.
     """
 
     def __init__(self, app: ASGIApp, metrics: Metrics, root: str = "") -> None:
@@ -38,31 +38,31 @@ class Around:
         self.root = root
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handles one request."""
+        """Handle one request."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
         if self.root and f"{scope['path']}/".startswith(f"{self.root}/"):
             scope = {**scope, "path": scope["path"].removeprefix(self.root) or "/"}
-        began = time.perf_counter()
-        answered = False
+        start = time.perf_counter()
+        responded = False
 
-        async def told(message: Message) -> None:
-            nonlocal answered
+        async def send_with_headers(message: Message) -> None:
+            nonlocal responded
             if message["type"] == "http.response.start":
-                answered = True
+                responded = True
                 headers = MutableHeaders(scope=message)
                 for name, value in HEADERS.items():
                     headers.setdefault(name, value)
-                self._seen(scope, message["status"], began)
+                self._count(scope, message["status"], start)
             await send(message)
 
         try:
-            await self.app(scope, receive, told)
+            await self.app(scope, receive, send_with_headers)
         finally:
-            if not answered:
-                self._seen(scope, 500, began)
+            if not responded:
+                self._count(scope, 500, start)
 
-    def _seen(self, scope: Scope, status: int, began: float) -> None:
+    def _count(self, scope: Scope, status: int, start: float) -> None:
         route = getattr(scope.get("route"), "path", "none")
-        self.metrics.seen(scope["method"], route, status, time.perf_counter() - began)
+        self.metrics.count_request(scope["method"], route, status, time.perf_counter() - start)

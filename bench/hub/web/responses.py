@@ -1,4 +1,4 @@
-"""What the API answers with; each is in the OpenAPI document under its name."""
+"""The API's responses. Each is a schema of the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -8,33 +8,37 @@ from typing import Any, Literal
 from pydantic import BaseModel, Field
 
 from bench.hub.db import records
-from bench.hub.db.queries import SeenRun
+from bench.hub.db.queries import StoredRun
 from bench.hub.db.writes import Outcome
 from bench.model.result import Interval
 from bench.model.run_state import RunState
 
+NEXT = "Cursor of the next page; null if this is the last one."
 
-class Sent(BaseModel):
-    """What became of a document that was sent."""
+
+class Receipt(BaseModel):
+    """What the hub did with a document."""
 
     id: str
-    outcome: Outcome = Field(description="superseded: a later state was known, and stays")
+    outcome: Outcome = Field(
+        description="`same`: the hub already has the document. `superseded`: the hub has a later state, which stays."
+    )
 
 
-class Listed(BaseModel):
+class ResultSummary(BaseModel):
     """A result in a list."""
 
     id: str
     attempt: int
     status: str
-    failure: str | None = Field(description="kind of failure")
+    failure: str | None = Field(description="Kind of failure.")
     created: datetime
     received: datetime
     purpose: str
-    parent: str | None
-    group: str
-    key: str = Field(description="the spec's key")
-    series: str = Field(description="the comparison key: the spec and where it ran")
+    parent: str | None = Field(description="Id of the sweep or explanation that the result belongs to.")
+    group: str = Field(description="Results of one group were measured together, interleaved.")
+    key: str = Field(description="Hash of the spec.")
+    series: str = Field(description="Comparison key: the spec and where it ran.")
     workload: str
     title: str
     label: str
@@ -45,61 +49,60 @@ class Listed(BaseModel):
     devbench: str
     processes: int
     step_seconds: Interval | None
-    bytes: int = Field(description="of its document")
+    bytes: int = Field(description="Size of the document.")
 
     @classmethod
-    def of(cls, row: Any) -> Listed:
-        """A row of `tables.RESULTS`."""
+    def of(cls, row: Any) -> ResultSummary:
+        """Convert a row of `tables.RESULTS`."""
         same = {name: getattr(row, name) for name in cls.model_fields if hasattr(row, name)}
-        own = {
-            "created": records.moment(row.created),
-            "received": records.moment(row.received),
-            "group": row.group,
-            "step_seconds": records.interval(row),
+        converted = {
+            "created": records.to_datetime(row.created),
+            "received": records.to_datetime(row.received),
+            "step_seconds": records.step_interval(row),
             "bytes": row.size,
         }
-        return cls(**(same | own))
+        return cls(**(same | converted))
 
 
 class ResultPage(BaseModel):
-    """A part of the list of results, newest first."""
+    """A page of results, newest first."""
 
-    results: list[Listed]
-    next: str | None = Field(description="cursor of the next page; none where this is the last")
+    results: list[ResultSummary]
+    next: str | None = Field(description=NEXT)
 
 
 class History(BaseModel):
-    """The runs of one comparison key, oldest first; of very many the newest."""
+    """The runs of one comparison key, oldest first."""
 
     series: str
-    points: list[Listed]
-    more: bool = Field(False, description="whether there are older runs than these")
-    changes: list[str] = Field(description="ids of the results with which a new level begins")
+    results: list[ResultSummary]
+    truncated: bool = Field(description="Whether the hub has older runs than these.")
+    change_points: list[str] = Field(description="Ids of the results at which the step time changed.")
 
 
-class ToldRun(BaseModel):
-    """A run, with what the hub knows of it beside."""
+class RunStatus(BaseModel):
+    """A run and what the hub knows about it."""
 
     run: RunState
     state: Literal["running", "finished", "failed", "interrupted", "lost"] = Field(
-        description="as the run says, or lost: it has been silent for three heartbeats"
+        description="As the run reported it. `lost`: the run missed three heartbeats."
     )
-    seen: datetime
+    last_seen: datetime
 
     @classmethod
-    def of(cls, found: SeenRun) -> ToldRun:
-        """A run as it was read."""
-        return cls(run=found.run, state=found.state, seen=records.moment(found.seen))
+    def of(cls, stored: StoredRun) -> RunStatus:
+        """Convert a stored run."""
+        return cls(run=stored.run, state=stored.state, last_seen=records.to_datetime(stored.last_seen))
 
 
-class Runs(BaseModel):
-    """A part of the list of runs, those that go on first."""
+class RunPage(BaseModel):
+    """A page of runs, running ones first."""
 
-    runs: list[ToldRun]
-    next: str | None = Field(description="cursor of the next page; none where this is the last")
+    runs: list[RunStatus]
+    next: str | None = Field(description=NEXT)
 
 
-class NamedExplanation(BaseModel):
+class ExplanationSummary(BaseModel):
     """An explanation in a list."""
 
     id: str
@@ -107,8 +110,8 @@ class NamedExplanation(BaseModel):
     received: datetime
 
 
-class Explanations(BaseModel):
+class ExplanationPage(BaseModel):
     """A page of explanations, newest first."""
 
-    explanations: list[NamedExplanation]
-    next: str | None = Field(None, description="cursor of the next page; none where this is the last")
+    explanations: list[ExplanationSummary]
+    next: str | None = Field(description=NEXT)

@@ -1,6 +1,6 @@
-"""`devbench hub`: serves until SIGTERM or SIGINT.
+"""The server of `devbench hub`, which runs until SIGTERM or SIGINT.
 
-Meanwhile it removes what is too old, and makes rows anew that another devbench made.
+In the background it removes what is too old, and renews rows that another version of devbench wrote.
 """
 
 from __future__ import annotations
@@ -20,39 +20,39 @@ from bench.hub.web import app, heap
 from bench.render.charts.engine import ENGINE
 
 GRACE = 5
-"""Seconds that open requests have to end."""
+"""Seconds that open requests get to finish at shutdown."""
 
 CHARTS = 6
-"""Drawn by one process, which takes 0.4 s to start, and holds 75 MB after its first chart but 130 after dozens."""
+"""Charts per process. Its start takes 0.4 s. It holds 75 MB after one chart, but 130 MB after dozens."""
 
-YOUNG = 100_000
-"""Objects after which the collector looks for unreachable ones: a document is thousands, all of which are reached."""
+GC_THRESHOLD = 100_000
+"""Objects between two runs of the garbage collector. A document has thousands of objects, all of them reachable."""
 
 
 def serve(settings: HubSettings) -> None:
-    """Serves.
+    """Serve until SIGTERM or SIGINT.
 
     Raises:
-        SettingsError: a file of secrets can't be read, or writing would be open to a network.
-        UsageError: the database or the address can't be used.
-        DataError: the database is of a newer devbench.
+        SettingsError: a file of secrets cannot be read, or anyone on the network could write.
+        UsageError: the database or the address cannot be used.
+        DataError: a newer version of devbench wrote the database.
     """
     heap.share()
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     logging.getLogger("alembic").setLevel(logging.WARNING)
     database = Database(settings.database)
-    made = app.make(settings, database)
+    application = app.create(settings, database)
     database.upgrade()
-    bound = _bound(settings)
+    listener = _listen(settings)
     stop = threading.Event()
-    beside = [
-        threading.Thread(target=retention.keep, args=(database, settings, stop), daemon=True),
-        threading.Thread(target=renewal.keep, args=(database, stop), daemon=True),
+    background = [
+        threading.Thread(target=retention.run, args=(database, settings, stop), daemon=True),
+        threading.Thread(target=renewal.run, args=(database, stop), daemon=True),
     ]
-    for each in beside:
-        each.start()
+    for thread in background:
+        thread.start()
     config = uvicorn.Config(
-        made,
+        application,
         log_level="warning",
         access_log=False,
         timeout_graceful_shutdown=GRACE,
@@ -61,32 +61,32 @@ def serve(settings: HubSettings) -> None:
     )
     ENGINE.charts = CHARTS
     gc.collect()
-    gc.set_threshold(YOUNG, 50, 100)
-    gc.freeze()  # modules stay
-    where = bound.getsockname()
-    host = f"[{where[0]}]" if ":" in where[0] else where[0]
-    logging.getLogger("devbench.hub").info("hub: http://%s:%s%s", host, where[1], settings.root_path)
+    gc.set_threshold(GC_THRESHOLD, 50, 100)
+    gc.freeze()  # modules are never collected
+    host, port = listener.getsockname()[:2]
+    address = f"[{host}]" if ":" in host else host
+    logging.getLogger("devbench.hub").info("hub: http://%s:%s%s", address, port, settings.root_path)
     try:
-        uvicorn.Server(config).run(sockets=[bound])
+        uvicorn.Server(config).run(sockets=[listener])
     finally:
         stop.set()
-        for each in beside:
-            each.join(GRACE)
+        for thread in background:
+            thread.join(GRACE)
         database.close()
 
 
-def _bound(settings: HubSettings) -> socket.socket:
+def _listen(settings: HubSettings) -> socket.socket:
     try:
-        (family, kind, proto, _, where), *_ = socket.getaddrinfo(
+        (family, kind, proto, _, address), *_ = socket.getaddrinfo(
             settings.host, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )
-        bound = socket.socket(family, kind, proto)
-        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        bound.bind(where)
-        bound.listen(1024)
+        listener = socket.socket(family, kind, proto)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        listener.listen(1024)
     except OSError as error:
         raise UsageError(
-            f"the hub can't listen on {settings.host}, port {settings.port}: {error.strerror or error}",
-            "Choose others with --host and --port.",
+            f"cannot listen on {settings.host}, port {settings.port}: {error.strerror or error}",
+            "Choose another address with --host and --port.",
         ) from None
-    return bound
+    return listener

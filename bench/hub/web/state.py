@@ -1,17 +1,17 @@
-"""What a running hub has, and the gates that a request passes; they wait for nothing, so no thread is asked to."""
+"""The state of a running hub, and the checks that requests pass. The checks do not block, so they need no thread."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import cast
+from typing import Annotated, cast
 
-from fastapi import Request
+from fastapi import Depends, Request
 
 from bench.config.hub_settings import HubSettings
 from bench.hub.db.database import Database
 from bench.hub.web.auth import Access
-from bench.hub.web.body import Room
-from bench.hub.web.cache import Kept
+from bench.hub.web.body import LargeBodySlot
+from bench.hub.web.cache import Cached
 from bench.hub.web.metrics import Metrics
 
 
@@ -20,47 +20,50 @@ class Hub:
     """A running hub.
 
     Args:
-        settings: what it was asked to be.
-        database: brought up to date.
-        access: who may write and read.
-        metrics: what Prometheus is told.
-        overview: the page.
-        choices: the values that the list's filters can have.
-        large: how many large bodies it holds.
+        settings: its settings.
+        database: its database, with current tables.
+        access: who may read and write.
+        metrics: its metrics.
+        overview: the rendered overview.
+        choices: the values that the filters of the results page offer.
+        large_body: limits the large bodies in memory.
     """
 
     settings: HubSettings
     database: Database
     access: Access
     metrics: Metrics
-    overview: Kept[str] = field(default_factory=Kept)
-    choices: Kept[dict[str, list[str]]] = field(default_factory=Kept)
-    large: Room = field(default_factory=Room)
+    overview: Cached[str] = field(default_factory=Cached)
+    choices: Cached[dict[str, list[str]]] = field(default_factory=Cached)
+    large_body: LargeBodySlot = field(default_factory=LargeBodySlot)
 
 
-def of(request: Request) -> Hub:
-    """The hub that a request came to."""
+def hub_of(request: Request) -> Hub:
+    """Return the hub that a request came to."""
     return cast("Hub", request.app.state.hub)
 
 
-async def hub(request: Request) -> Hub:
-    """The same, for what is given it."""
-    return of(request)
+async def _current_hub(request: Request) -> Hub:
+    return hub_of(request)
 
 
-async def may_write(request: Request) -> None:
-    """Lets a request pass that may write.
-
-    Raises:
-        Problem: it may not.
-    """
-    of(request).access.write(request.headers.get("authorization"))
+CurrentHub = Annotated[Hub, Depends(_current_hub)]
+"""Type of a route's parameter: the hub that the request came to."""
 
 
-async def may_read(request: Request) -> None:
-    """Lets a request pass that may read.
+async def require_write(request: Request) -> None:
+    """Reject a request that may not write.
 
     Raises:
-        Problem: it may not.
+        Problem: it has no valid token.
     """
-    of(request).access.read(request.headers.get("authorization"))
+    hub_of(request).access.check_write(request.headers.get("authorization"))
+
+
+async def require_read(request: Request) -> None:
+    """Reject a request that may not read.
+
+    Raises:
+        Problem: it has neither a user's password nor a token.
+    """
+    hub_of(request).access.check_read(request.headers.get("authorization"))

@@ -1,4 +1,4 @@
-"""What Alembic runs: the steps that a database lacks, over the connection that `database.upgrade` gives."""
+"""Alembic's environment: run the missing migrations on the connection that `Database.upgrade` passes."""
 
 from __future__ import annotations
 

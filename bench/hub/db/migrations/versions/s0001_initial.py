@@ -1,4 +1,4 @@
-"""Results with their documents, runs, explanations, and comparisons that were made."""
+"""Create the tables of results, documents, runs, explanations and comparisons."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def _text(name: str, nullable: bool = False) -> sa.Column[str]:
 
 
 def upgrade() -> None:
-    """Makes all tables."""
+    """Create all tables."""
     op.create_table(
         "results",
         _text("id"),
@@ -29,18 +29,26 @@ def upgrade() -> None:
         _text("failure", nullable=True),
         _text("purpose"),
         _text("parent", nullable=True),
-        *map(_text, ("group", "key", "series", "work", "workload", "title", "label", "loop", "backend", "pool")),
+        *map(_text, ("group", "key", "series", "program", "workload", "title", "label", "loop", "backend", "pool")),
         _text("tensorflow", nullable=True),
         _text("devbench"),
         sa.Column("processes", sa.Integer, nullable=False),
         sa.Column("step", sa.Float, nullable=True),
         sa.Column("step_low", sa.Float, nullable=True),
         sa.Column("step_high", sa.Float, nullable=True),
-        sa.Column("head", sa.Text, nullable=False),
+        sa.Column("header", sa.Text, nullable=False),
         sa.Column("gauges", sa.Text, nullable=False),
+        _text("writer"),
         sa.PrimaryKeyConstraint("id", name="pk_results"),
     )
-    for columns in (["created", "id"], ["purpose", "series", "created", "id"], ["group"], ["parent"], ["stamp"]):
+    for columns in (
+        ["created", "id"],
+        ["purpose", "series", "created", "id"],
+        ["group"],
+        ["parent"],
+        ["stamp"],
+        ["writer", "id"],
+    ):
         op.create_index(f"ix_results_{'_'.join(columns)}", "results", columns)
     op.create_table(
         "documents",
@@ -56,12 +64,12 @@ def upgrade() -> None:
         sa.Column("precedence", sa.BigInteger, nullable=False),
         _text("state"),
         sa.Column("started", sa.BigInteger, nullable=False),
-        sa.Column("seen", sa.BigInteger, nullable=False),
-        sa.Column("due", sa.BigInteger, nullable=False),
+        sa.Column("last_seen", sa.BigInteger, nullable=False),
+        sa.Column("deadline", sa.BigInteger, nullable=False),
         sa.Column("document", sa.Text, nullable=False),
         sa.PrimaryKeyConstraint("id", name="pk_runs"),
     )
-    op.create_index("ix_runs_seen", "runs", ["seen"])
+    op.create_index("ix_runs_last_seen", "runs", ["last_seen"])
     op.create_table(
         "explanations",
         _text("id"),
@@ -73,16 +81,16 @@ def upgrade() -> None:
     )
     op.create_index("ix_explanations_received", "explanations", ["received"])
     op.create_table(
-        "verdicts",
-        _text("base"),
+        "comparisons",
+        _text("baseline"),
         _text("other"),
         sa.Column("threshold", sa.Float, nullable=False),
         sa.Column("document", sa.Text, nullable=False),
-        sa.PrimaryKeyConstraint("base", "other", "threshold", name="pk_verdicts"),
+        sa.PrimaryKeyConstraint("baseline", "other", "threshold", name="pk_comparisons"),
     )
 
 
 def downgrade() -> None:
-    """Removes them, with all that was stored."""
-    for name in ("verdicts", "explanations", "runs", "documents", "results"):
+    """Drop all tables and what they hold."""
+    for name in ("comparisons", "explanations", "runs", "documents", "results"):
         op.drop_table(name)
