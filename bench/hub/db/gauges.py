@@ -31,7 +31,7 @@ HELP = {
     "phase_seconds_high": "Upper bound of its 95% interval.",
     "examples_per_second": "Examples per second.",
     "flops_per_second": "Floating-point operations per second.",
-    "projected_seconds": "Projected time of the whole training in seconds: from a cold start (total), or build and fit only.",
+    "projected_seconds": "Projected seconds of the whole training: `total` from a cold start, or `build_and_fit`.",
     "projected_seconds_low": "Lower bound of its 95% interval.",
     "projected_seconds_high": "Upper bound of its 95% interval.",
     "transfer_bytes_per_second": "Highest copy rate in bytes per second, to (h2d) or from (d2h) the device.",
