@@ -78,7 +78,7 @@ def test_figures_are_those_of_the_result(hub: Served) -> None:
     }
     assert {labels["scope"]: value for labels, value in told(hub, "projected_seconds")} == {
         "build_and_fit": 288,
-        "cold": 295,
+        "total": 295,
     }
     assert {labels["direction"]: value for labels, value in told(hub, "transfer_bytes_per_second")} == {
         "h2d": 5e9, "d2h": 2e3

@@ -79,10 +79,10 @@ def test_the_overview_sets_each_backend_beside_its_own_pools_cpu(hub: Served) ->
     hub.send(measured("4", [0.9, 0.9, 0.9], environment=place("t4"), group="3", purpose="level"))
     shown = page(hub, "/")
     assert "/results/1" in links(shown)
-    assert "/compare?base=1&other=2" in links(shown)
+    assert "/compare?baseline=1&other=2" in links(shown)
     assert re.search(r"faster, 5\.0\d* \[[\d., ]+\] times as fast|faster, 5\.0\d* times", text(shown)), text(shown)
     (own,) = re.findall(r"<h2[^>]*>t4</h2>.*?</table>", shown, re.DOTALL)
-    assert "/compare?base=3&other=2" not in links(own)
+    assert "/compare?baseline=3&other=2" not in links(own)
     assert "/results/4" not in links(shown)
 
 
@@ -95,7 +95,7 @@ def test_the_overview_sets_all_pools_side_by_side_where_there_are_several(hub: S
     (across,) = re.findall(r"<h2[^>]*>Side by side</h2>.*?</table>", page(hub, "/"), re.DOTALL)
     said = text(across)
     assert said.index("small, cpu") < said.index("large, cpu") < said.index("large, cuda")  # most ran on the first
-    assert {"/compare?base=1&other=3", "/compare?base=1&other=4", "/results/2"} <= set(links(across))
+    assert {"/compare?baseline=1&other=3", "/compare?baseline=1&other=4", "/results/2"} <= set(links(across))
     assert "faster, 2.00 times [" in said
     assert "faster, 10.0 times [" in said
 
@@ -112,7 +112,7 @@ def test_a_base_of_the_same_group_goes_before_a_newer_one(hub: Served) -> None:
     hub.send(measured("1", [0.1, 0.101], group="together"))
     hub.send(measured("2", [0.02, 0.0201], group="together", backend="cuda"))
     hub.send(measured("3", [0.1, 0.1], group="later"))
-    assert "/compare?base=1&other=2" in links(page(hub, "/"))
+    assert "/compare?baseline=1&other=2" in links(page(hub, "/"))
 
 
 def test_programs_that_share_a_name_are_told_apart(hub: Served) -> None:
@@ -195,14 +195,14 @@ def test_the_page_of_a_run_shows_what_it_measured_and_compares_what_interleaved(
     filled(hub)
     send(hub, run("both", state="finished", results=["10", "11", "12", "not yet here"]))
     shown = page(hub, "/runs/both")
-    assert {"/results/10", "/results/11", "/results/12", "/compare?base=10&other=11"} <= set(links(shown))
-    assert "/compare?base=10&other=12" not in links(shown)
+    assert {"/results/10", "/results/11", "/results/12", "/compare?baseline=10&other=11"} <= set(links(shown))
+    assert "/compare?baseline=10&other=12" not in links(shown)
     assert "mnist on cpu" in text(shown)
 
 
 def test_a_comparison_says_from_which_step_on_it_pays(hub: Served) -> None:
     filled(hub)
-    shown = text(page(hub, "/compare?base=10&other=11"))
+    shown = text(page(hub, "/compare?baseline=10&other=11"))
     assert "Verdicts as against" in shown
     assert "faster" in shown
     assert "ahead from a cold start" in shown
@@ -219,16 +219,16 @@ def test_a_history_says_since_when_its_level_is_another(hub: Served) -> None:
     shown = page(hub, f"/history/{series}")
     assert "since 2026-01-08 03:04 a step takes 60.0 ms, +20% to the level before" in text(shown)
     assert shown.count('class="differs"') == 1
-    assert "/compare?base=h5&other=h6" in links(shown)
+    assert "/compare?baseline=h5&other=h6" in links(shown)
 
 
 def test_a_history_that_is_longer_than_a_page_holds_says_so(hub: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     filled(hub)
     series = hub.get("/api/v1/results?workload=along&limit=1")["results"][0]["series"]
-    assert hub.get(f"/api/v1/history/{series}")["more"] is False
+    assert hub.get(f"/api/v1/history/{series}")["truncated"] is False
     monkeypatch.setattr("bench.hub.db.queries.HISTORY", 5)
     found = hub.get(f"/api/v1/history/{series}")
-    assert (len(found["points"]), found["more"]) == (5, True)
+    assert (len(found["results"]), found["truncated"]) == (5, True)
     assert "The newest 5 of more runs" in text(page(hub, f"/history/{series}"))
 
 
@@ -277,7 +277,7 @@ def test_a_history_whose_level_stays_says_so(hub: Served) -> None:
     for n in range(8):
         hub.send(measured(f"s{n}", [0.05, 0.0501], created=MOMENT + timedelta(days=n), group=f"s{n}"))
     series = hub.get("/api/v1/results?limit=1")["results"][0]["series"]
-    assert hub.get(f"/api/v1/history/{series}")["changes"] == []
+    assert hub.get(f"/api/v1/history/{series}")["change_points"] == []
     assert "its level has not changed" in text(page(hub, f"/history/{series}"))
 
 
@@ -304,7 +304,7 @@ def test_whatever_a_document_says_is_shown_as_text(hub: Served) -> None:
     said = explanation(ladder_results()).model_copy(update={"label": MARKUP})
     hub.put("/api/v1/explanations/why", said.model_dump_json().encode())
     send(hub, run("r", title=MARKUP, pool=MARKUP, now={"title": MARKUP, "phase": MARKUP, "note": MARKUP}))
-    paths = ["/", "/results", "/results/1", "/compare?base=0&other=1", f"/history/{series[0]}", "/explanations"]
+    paths = ["/", "/results", "/results/1", "/compare?baseline=0&other=1", f"/history/{series[0]}", "/explanations"]
     paths += ["/runs", "/explanations/why", "/runs/r", "/nowhere/<script>", f"/results?workload={MARKUP}"]
     for path in paths:
         answer = hub.ask("GET", path, accept="text/html")
@@ -326,7 +326,7 @@ def test_figures_that_no_run_has_do_not_break_a_page(hub: Served) -> None:
         "/results",
         "/results/0",
         "/results/1",
-        "/compare?base=0&other=1",
+        "/compare?baseline=0&other=1",
         f"/history/{series}",
         "/metrics",
     ):
@@ -342,14 +342,14 @@ def test_every_answer_forbids_what_comes_from_elsewhere(hub: Served) -> None:
     assert policy.startswith("default-src 'none'")
     assert "unsafe" not in policy
     assert "http" not in policy
-    shown = "".join(page(hub, path) for path in ("/", "/runs", "/results/10", "/compare?base=10&other=11"))
+    shown = "".join(page(hub, path) for path in ("/", "/runs", "/results/10", "/compare?baseline=10&other=11"))
     assert "style=" not in shown
     assert re.findall(r"<script(?! src=)", shown) == []
 
 
 def test_what_is_not_there_is_told_to_people_as_a_page(hub: Served) -> None:
     answer = hub.ask("GET", "/results/none", accept="text/html,*/*")
-    assert (answer.status, "there is no result" in text(answer.data.decode())) == (404, True)
+    assert (answer.status, "not found" in text(answer.data.decode())) == (404, True)
 
 
 def test_style_and_script_may_be_kept_for_ever(hub: Served) -> None:
