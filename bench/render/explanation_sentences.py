@@ -28,10 +28,10 @@ def headline(explanation: Explanation) -> str:
     if parts and parts[0].share.value > NOTABLE:
         sentences = [f"{parts[0].share.value:.0%} of it is {parts[0].name}: {parts[0].what}.", fastest]
     elif unclear > NOTABLE:
+        amount = "Its parts are" if unclear >= 1 else f"{unclear:.0%} of it is"  # parts of both signs may exceed 100%
         trials = units(True, explanation.trials)
-        amount = "its parts" if unclear >= 1 else f"{unclear:.0%} of it"  # negative parts may add up to more than 100%
         sentences = [
-            f"{trials} are too few to measure {amount}. Use a longer --max-time or more --max-processes.",
+            f"{amount} not measurable in {trials}. Use a longer --max-time or more --max-processes.",
             fastest,
         ]
     elif fastest:

@@ -1,4 +1,4 @@
-"""A step that is handed a large array, of which it takes next to nothing once TensorFlow has it."""
+"""A step that gets a large array but reads only its first rows."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pydantic import BaseModel
 
 from bench.workloads import Context
 
-NOT_LOOPS = {"fused": "nothing is planted there"}
+NOT_LOOPS = {"fused": "this loop does not have the cause"}
 
 
 class Params(BaseModel):

@@ -1,4 +1,4 @@
-"""A graph that leaves for Python in the middle of a step."""
+"""A step whose graph calls Python."""
 
 from __future__ import annotations
 

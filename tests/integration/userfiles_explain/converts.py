@@ -1,4 +1,4 @@
-"""A loop that hands TensorFlow all its float64 rows at each step, which converts them to take a batch of them."""
+"""A loop that passes all float64 rows to each step. TensorFlow converts them all to read one batch."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from bench.workloads import Context
 
-NOT_LOOPS = dict.fromkeys(("step", "resident", "fused"), "nothing is planted there")
+NOT_LOOPS = dict.fromkeys(("step", "resident", "fused"), "this loop does not have the cause")
 
 
 class Params(BaseModel):

@@ -1,4 +1,4 @@
-"""A step that computes in float64, since NumPy made its data so."""
+"""A step that computes in float64, because its NumPy data are float64."""
 
 from __future__ import annotations
 

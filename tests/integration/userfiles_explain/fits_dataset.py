@@ -1,4 +1,4 @@
-"""A small training by fit on a pipeline of its own, with a map that can run in parallel and an idle callback."""
+"""A small training by fit on its own pipeline, with a map that can run in parallel and an idle callback."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Params(BaseModel):
 
 
 class Idle(tf.keras.callbacks.Callback):  # type: ignore[misc]
-    """Looks at nothing."""
+    """Does nothing."""
 
 
 def data(p: Params, ctx: Context) -> Any:

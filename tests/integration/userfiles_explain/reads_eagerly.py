@@ -1,4 +1,4 @@
-"""A loop that runs its operations one by one and looks at the loss after each step."""
+"""A loop that runs operations one by one and reads the loss after each step."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A tf.function that is given a Python number, and so is traced again at each step."""
+"""A tf.function that gets a Python number and is therefore traced again in each step."""
 
 from __future__ import annotations
 

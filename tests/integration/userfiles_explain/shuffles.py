@@ -1,4 +1,4 @@
-"""A pipeline whose shuffle buffer holds what is slow to make, so that the first batch waits for all of it."""
+"""A pipeline whose shuffle buffer holds slow elements, so that the first batch waits for all of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A small network that waits for its pipeline, whose second stage is slow."""
+"""A small network whose pipeline has a slow second stage."""
 
 from __future__ import annotations
 

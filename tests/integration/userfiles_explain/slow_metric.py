@@ -1,4 +1,4 @@
-"""A small training by fit whose metric reckons far more than its step does."""
+"""A small training by fit whose metric computes far more than its step."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Params(BaseModel):
 
 
 def slow(truth: Any, guess: Any) -> Any:
-    """The error, after products that nobody asked for."""
+    """Return the error, after needless matrix products."""
     large = tf.ones((400, 400)) * tf.reduce_mean(guess)
     for _ in range(8):
         large = tf.tanh(large @ large)

@@ -1,4 +1,4 @@
-"""A step of next to no work, on rows that leave a smaller batch at an epoch's end."""
+"""A tiny step on rows that leave a partial batch at the end of an epoch."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""A small training by fit that waits for its pipeline and for a callback, one after the other.
+"""A small training by fit that waits for its pipeline and then for a callback.
 
-By default `tf.data` maps ahead of what is asked for, behind which the callback would be hidden, and either alone would
-cost little: it is told not to. Its autotuning is off, since what an epoch's end waits for it is a matter of chance
-(`bench.analyse.epochs`).
+By default `tf.data` maps ahead of the step. That would hide the callback, and each cause alone would cost little, so it
+is switched off. Autotuning is off too, because its cost at the end of an epoch is random (`bench.analyse.epochs`).
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ class Params(BaseModel):
     rows: int = 160
 
 
-class Slow(tf.keras.callbacks.Callback):  # type: ignore[misc]  # Keras says nothing of types
+class Slow(tf.keras.callbacks.Callback):  # type: ignore[misc]  # Keras has no type hints
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         time.sleep(0.03)
 
