@@ -145,7 +145,7 @@ def test_a_bound_says_how_much_of_the_step_it_applies_to() -> None:
         exceeds_memory_peak=False,
     )  # fmt: skip
     (found,) = bound(roofline, 0.7)
-    assert found.sentence == "For 70% of the step the device computes at 80% of the compute peak."
+    assert found.sentence == "During 70% of the step, the device computes at 80% of the compute peak."
 
 
 def test_a_finding_says_if_its_share_was_not_measured() -> None:

@@ -109,7 +109,7 @@ def bound(roofline: Roofline, share: float) -> Iterator[Finding]:
     cause, does, peak, fix = BOUNDS[resource]
     yield Finding(
         cause=cause,
-        sentence=f"For {share:.0%} of the step the device {does} at {attained:.0%} of the {peak}.",
+        sentence=f"During {share:.0%} of the step, the device {does} at {attained:.0%} of the {peak}.",
         evidence=f"{roofline.flops_per_second / 1e9:.3g} GFLOP/s at {roofline.intensity:.3g} FLOP per byte; a matrix "
         f"product attains {roofline.compute_peak / 1e9:.3g} GFLOP/s, "
         f"memory allows {roofline.memory_peak / 1e9:.3g} GFLOP/s",
