@@ -28,6 +28,7 @@ from queue import Empty, SimpleQueue
 import psutil
 import urllib3
 
+from bench.model.environment import Deployment
 from bench.model.result import Result
 from bench.publish.hub.client import Client
 from bench.render.charts import engine
@@ -59,14 +60,14 @@ def templates(folder: Path) -> list[bytes]:
 
 def _template(of: Result, pool: str, backend: str) -> bytes:
     spec = of.spec.model_copy(update={"backend": backend})
-    host = {**of.environment["host"], "deployment": {"pool": pool}}
+    host = of.environment.host.model_copy(update={"deployment": Deployment(pool=pool)})
     made = of.model_copy(
         update={
             "id": "MARK-OF-THE-ID",
             "group": "MARK-OF-THE-ID",
             "spec": spec,
             "key": spec.key,
-            "environment": {**of.environment, "host": host},
+            "environment": of.environment.model_copy(update={"host": host}),
             "created": datetime.fromisoformat(CREATED.replace("Z", "+00:00")),
         }
     )

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from bench.analyse import same_answer
-from bench.machine.environment import at
 from bench.model.comparison import Difference
+from bench.model.environment import ROWS
 from bench.model.result import Result
 from bench.model.spec import ROLES
 
@@ -21,37 +21,6 @@ AXES = tuple(name for name, role in ROLES.items() if role.compare == "axis")
 
 SECONDARY = tuple(name for name, role in ROLES.items() if role.compare == "secondary")
 """Fields of a spec that come with the machine or change no time by themselves: the axis only if nothing else is."""
-
-ENVIRONMENT = {
-    "TensorFlow": ("framework", "tensorflow"),
-    "TensorFlow's build": ("framework", "git_version"),
-    "XLA's flags": ("framework", "xla_flags"),
-    "CUDA": ("framework", "build", "cuda_version"),
-    "cuDNN": ("framework", "build", "cudnn_version"),
-    "Keras": ("framework", "keras"),
-    "NumPy": ("framework", "packages", "numpy"),
-    "Python": ("host", "python", "version"),
-    "devbench": ("host", "devbench"),
-    "CPU": ("host", "cpu", "model"),
-    "CPU limit": ("host", "cpu", "limit"),
-    "CPU set": ("host", "cpu", "cpuset"),
-    "CPU governor": ("host", "cpu", "governor"),
-    "memory": ("host", "memory", "total"),
-    "memory limit": ("host", "memory", "limit"),
-    "huge pages": ("host", "memory", "transparent_hugepages"),
-    "operating system": ("host", "system", "os"),
-    "kernel": ("host", "system", "kernel"),
-    "hypervisor": ("host", "system", "hypervisor"),
-    "container": ("host", "system", "container"),
-    "device": ("device", "name"),
-    "driver": ("device", "driver"),
-    "deployment": ("host", "deployment"),
-    "variables": ("host", "variables"),
-}
-"""Name: place in a result's `environment`."""
-
-OF_THE_BACKEND = ("device", "driver", "CUDA", "cuDNN")
-"""What differs with the backend anyway, and is named only where that is the same."""
 
 
 def differences(base: Result, other: Result) -> list[Difference]:
@@ -130,10 +99,10 @@ def _named(base: Result, other: Result, alone: bool) -> Iterator[Difference]:
     for name in unequal:
         left, right = (_plain(getattr(r.spec, name)) for r in (base, other))
         yield Difference(name=name, base=left, other=right, kind="axis" if alone and len(unequal) == 1 else "context")
-    for name, place in ENVIRONMENT.items():
-        left, right = (at(r.environment, place) for r in (base, other))
-        if left != right and not (name in OF_THE_BACKEND and base.spec.backend != other.spec.backend):
-            yield Difference(name=name, base=left, other=right, kind="context")
+    left, right = (each.environment.rows() for each in (base, other))
+    for name, trait in ROWS.items():
+        if left[name] != right[name] and not (trait.from_backend and base.spec.backend != other.spec.backend):
+            yield Difference(name=name, base=left[name], other=right[name], kind="context")
 
 
 def _doubts(base: Result, other: Result) -> Iterator[Difference]:
@@ -174,7 +143,7 @@ def _answers(base: Result, other: Result) -> Iterator[Difference]:
         if not same_answer.alike(first.first_losses, second.first_losses):
             yield Difference(name="first losses", base=shown[0], other=shown[1], kind="context")
         return
-    tensorflow = [at(each.environment, ENVIRONMENT["TensorFlow"]) for each in (base, other)]
+    tensorflow = [each.environment.tensorflow for each in (base, other)]
     apart = base.group != other.group and tensorflow[0] == tensorflow[1]
     if apart and same_answer.same_computation(base, other) and not same_answer.agree(first, second):
         why = "the same computation gave different answers, so they do not compute the same"

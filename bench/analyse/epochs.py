@@ -13,7 +13,6 @@ import math
 from collections.abc import Sequence
 
 from bench.analyse import stats
-from bench.machine.environment import at
 from bench.model.result import Interval, ProcessSample, Result
 
 WAITING_SINCE = (2, 21)
@@ -113,6 +112,6 @@ def most(result: Result, samples: Sequence[ProcessSample]) -> float:
     length, mean = steps(samples), result.summary.step_seconds_mean
     if result.projection is None or mean is None or not length or result.spec.loop not in ("as-written", "fit"):
         return 0.0
-    if not may_wait(str(at(result.environment, ("framework", "tensorflow")))):
+    if not may_wait(result.environment.tensorflow or ""):
         return 0.0
     return until_turn(length * mean.value) * result.projection.steps / length

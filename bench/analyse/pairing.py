@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol, TypeVar
 
-from bench.analyse.comparable import ENVIRONMENT, SECONDARY, axis, differences
+from bench.analyse.comparable import SECONDARY, axis, differences
 from bench.model.comparison import Difference
+from bench.model.environment import ROWS
 from bench.model.result import Purpose, Result
 
 
@@ -89,7 +90,7 @@ def within_group(members: Sequence[Result]) -> list[tuple[Result, Result]]:
 def _distance(found: list[Difference]) -> tuple[bool, int, bool]:
     """How far apart two of a group are that can be compared; a case is what is compared last, of what is as near."""
     what = axis(found)
-    return what != "backend", sum(d.name not in ENVIRONMENT for d in found), what == "case"
+    return what != "backend", sum(d.name not in ROWS for d in found), what == "case"
 
 
 def fair(found: Iterable[Difference]) -> bool:
@@ -109,7 +110,7 @@ class Named(Protocol):
         """Its spec's."""
 
     @property
-    def machine(self) -> str:
+    def fingerprint(self) -> str:
         """Its machine's."""
 
     @property
@@ -129,16 +130,16 @@ def counting(results: Sequence[T]) -> list[T]:
     latest: dict[tuple[str, str], T] = {}
     for each in sorted(results, key=lambda r: r.created):
         if each.purpose == "run" or len(results) == 1:
-            latest[each.key, each.machine] = each
+            latest[each.key, each.fingerprint] = each
     chosen = {each.id for each in latest.values()}
     return [each for each in results if each.id in chosen]
 
 
 def _across(bases: Sequence[Result], others: Sequence[Result]) -> Pairing:
     pairs, taken = [], set()
-    same = {each.key: each for each in bases} | {(each.key, each.machine): each for each in bases}
+    same = {each.key: each for each in bases} | {(each.key, each.fingerprint): each for each in bases}
     for other in others:
-        base = same.get((other.key, other.machine)) or same.get(other.key) or _nearest(bases, other)
+        base = same.get((other.key, other.fingerprint)) or same.get(other.key) or _nearest(bases, other)
         if base is not None:
             pairs.append((base, other))
             taken |= {base.id, other.id}
@@ -160,7 +161,7 @@ def _nearest(bases: Sequence[Result], other: Result) -> Result | None:
             rank = (
                 what not in (None, *SECONDARY),
                 base.spec.workload != other.spec.workload,
-                base.machine != other.machine,
+                base.fingerprint != other.fingerprint,
                 what != "backend",
                 what in ("file", "case") and base.spec.loop != other.spec.loop,
             )

@@ -48,13 +48,9 @@ def fingerprint(result: Result) -> str:
     import hashlib
     import json
 
-    environment, spec = result.environment, result.spec
-    cpu = environment.get("host", {}).get("cpu", {})
-    device = environment.get("device", {})
+    spec = result.spec
     parts = [
-        cpu.get("model"), cpu.get("limit"), device.get("name"), device.get("driver"),
-        environment.get("framework", {}).get("tensorflow"), spec.backend, spec.threads.model_dump(), spec.onednn,
-        spec.tf32,
+        *result.environment.identity("peaks"), spec.backend, spec.threads.model_dump(), spec.onednn, spec.tf32
     ]  # fmt: skip
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
 

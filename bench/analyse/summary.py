@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from bench.analyse import epochs, same_answer, stats
 from bench.backends import capabilities
 from bench.config.syntax import written_seconds
-from bench.machine.environment import at
 from bench.model.result import (
     Failure,
     FullTraining,
@@ -223,7 +222,7 @@ def warn(result: Result) -> None:
         message = f"{unsettled} of {len(samples)} processes never settled: their steps went on getting faster or slower"
         add_warning(result, "unsettled", message, "Close other programs, or fix the CPU's clock.")
     _warn_machine(result, [s.telemetry for s in samples if s.telemetry])
-    if capabilities(result.spec.backend).gpu and at(result.environment, ("host", "deployment", "shared_gpu")):
+    if capabilities(result.spec.backend).gpu and result.environment.host.deployment.shared_gpu:
         message = "this pool may run on a GPU that others use at the same time (allowSharedGpu)"
         add_warning(
             result, "shared-gpu", message, "Take its figures for nobody's; for your own, a GPU that is not shared."

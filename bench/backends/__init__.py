@@ -23,8 +23,8 @@ and, for the worker, which has imported TensorFlow but has not used it yet:
     configure(tf) -> str
         Select the device, hide all others and return its name, such as "/device:GPU:0". Raise `DeviceAbsent` if it is
         not there.
-    describe(tf) -> dict[str, Any]
-        Return the device's name and the versions of its drivers, as JSON values.
+    describe(tf) -> Device
+        Return the device's name and the versions of its drivers.
 
 Importing a backend module is cheap and does not import TensorFlow. Code outside this folder never compares a backend's
 name. It asks for `capabilities(name)`.

@@ -15,6 +15,7 @@ from bench.backends import Capabilities, hidden
 from bench.backends._shared import common_environment, require_tensorflow, tensorflow_check
 from bench.machine import system
 from bench.model.check import Check, guarded
+from bench.model.environment import Device
 from bench.model.spec import Spec
 
 NAME = "cpu"
@@ -58,14 +59,14 @@ def slow_start(tf: Any) -> str:
     return ""
 
 
-def describe(tf: Any) -> dict[str, Any]:
-    """What CPU it is, with the extensions that choose its code paths, as JSON values."""
-    return {
-        "name": system.cpu_model(),
-        "architecture": platform.machine(),
-        "features": system.cpu_features(),
-        "visible": [device.name for device in tf.config.get_visible_devices()],
-    }
+def describe(tf: Any) -> Device:
+    """Return the CPU with the extensions that choose its code paths."""
+    return Device(
+        name=system.cpu_model(),
+        architecture=platform.machine(),
+        features=system.cpu_features(),
+        visible=[device.name for device in tf.config.get_visible_devices()],
+    )
 
 
 def checks() -> Iterator[Check]:

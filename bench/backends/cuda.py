@@ -18,6 +18,7 @@ from bench.backends._shared import common_environment, refuse
 from bench.errors import DeviceAbsent
 from bench.machine import installed
 from bench.model.check import Check
+from bench.model.environment import Device
 from bench.model.spec import Spec
 
 NAME = "cuda"
@@ -91,8 +92,8 @@ def slow_start(tf: Any) -> str:
     return ""
 
 
-def describe(tf: Any) -> dict[str, Any]:
-    """Which GPU it is and what drives it, as JSON values; memory in bytes."""
+def describe(tf: Any) -> Device:
+    """Return the GPU and what drives it."""
     device = tf.config.get_visible_devices("GPU")[0]
     details = tf.config.experimental.get_device_details(device)
     driver = cuda(look.LIBRARY)  # loaded in this process already
@@ -100,18 +101,18 @@ def describe(tf: Any) -> dict[str, Any]:
     same = [one for one in driver.get("devices", []) if one["name"] == name]
     build = tf.sysconfig.get_build_info()
     capability = details.get("compute_capability")
-    return {
-        "name": name,
-        "compute_capability": ".".join(map(str, capability)) if capability else None,
-        "memory": same[0]["memory"] if same else None,
-        "driver": look.driver_version(),
-        "driver_cuda": look.dotted(driver["driver"]) if "driver" in driver else None,
-        "built_cuda": build.get("cuda_version"),
-        "built_cudnn": build.get("cudnn_version"),
-        "cudnn": installed.version("nvidia-cudnn-cu12"),
-        "cublas": installed.version("nvidia-cublas-cu12"),
-        "gpus": len(tf.config.list_physical_devices("GPU")),
-    }
+    return Device(
+        name=name,
+        compute_capability=".".join(map(str, capability)) if capability else None,
+        memory=same[0]["memory"] if same else None,
+        driver=look.driver_version(),
+        driver_cuda=look.dotted(driver["driver"]) if "driver" in driver else None,
+        built_cuda=build.get("cuda_version"),
+        built_cudnn=build.get("cudnn_version"),
+        cudnn=installed.version("nvidia-cudnn-cu12"),
+        cublas=installed.version("nvidia-cublas-cu12"),
+        gpus=len(tf.config.list_physical_devices("GPU")),
+    )
 
 
 def checks() -> Iterator[Check]:

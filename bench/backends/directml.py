@@ -19,6 +19,7 @@ from bench.backends._shared import common_environment, files_named, install, lib
 from bench.errors import DeviceAbsent
 from bench.machine import installed, system
 from bench.model.check import Check, guarded
+from bench.model.environment import Device
 from bench.model.spec import Spec
 
 NAME = "directml"
@@ -74,15 +75,15 @@ def slow_start(tf: Any) -> str:
     return ""
 
 
-def describe(tf: Any) -> dict[str, Any]:
-    """Which adapter it is and what drives it, as JSON values."""
+def describe(tf: Any) -> Device:
+    """Return the adapter and what drives it."""
     device = tf.config.get_visible_devices("GPU")[0]
-    return {
-        "name": tf.config.experimental.get_device_details(device).get("device_name"),
-        "plugin": installed.version(PLUGIN),
-        "adapters": len(tf.config.list_physical_devices("GPU")),
-        "wsl": system.wsl(),
-    }
+    return Device(
+        name=tf.config.experimental.get_device_details(device).get("device_name"),
+        plugin=installed.version(PLUGIN),
+        gpus=len(tf.config.list_physical_devices("GPU")),
+        wsl=system.wsl(),
+    )
 
 
 def checks() -> Iterator[Check]:

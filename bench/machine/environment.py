@@ -1,13 +1,11 @@
 """Where a run ran, in full: what a reader needs to judge a figure, or to get it again.
 
-`host` is read by the parent and imports no TensorFlow; `framework` is read by the worker, which has it anyway.
-Both return plain JSON values. What could not be read is none or absent, never guessed.
+The parent calls `host`, which imports no TensorFlow. The worker calls `framework`. What cannot be read is None, never
+guessed.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import platform
 import re
@@ -19,6 +17,17 @@ from typing import Any
 
 from bench.machine import cgroup, installed, limits, system
 from bench.machine.system import ROOT, read
+from bench.model.environment import (
+    Build,
+    Cpu,
+    Deployment,
+    Framework,
+    Host,
+    Memory,
+    Python,
+    System,
+    ThreadPools,
+)
 from bench.version import __version__
 
 PREFIXES = ("TF_", "XLA_", "CUDA_", "NVIDIA_", "OMP_", "MKL_", "KMP_", "DML_", "KERAS_")
@@ -28,28 +37,8 @@ _SECRET = re.compile(
 )
 _USERINFO = re.compile(r"(?<=://)[^/@\s]+@")
 
-PLACE = (
-    ("framework", "tensorflow"),
-    ("host", "cpu", "model"),
-    ("host", "cpu", "limit"),
-    ("host", "deployment", "pool"),
-    ("host", "deployment", "instance_type"),
-    ("device", "name"),
-)
-"""Where in a result's `environment` stands what makes the same spec another measurement, not a repetition."""
-
-# What an image or the chart tells of where it put us: key in the environment, variable.
-DEPLOYMENT = {
-    "image": "DEVBENCH_IMAGE",
-    "image_version": "DEVBENCH_IMAGE_VERSION",
-    "image_digest": "DEVBENCH_IMAGE_DIGEST",
-    "node": "DEVBENCH_NODE",
-    "pool": "DEVBENCH_POOL",
-    "instance_type": "DEVBENCH_INSTANCE_TYPE",
-    "shared_gpu": "DEVBENCH_SHARED_GPU",
-    "chart": "DEVBENCH_CHART",
-    "revision": "DEVBENCH_REVISION",
-}
+DEPLOYMENT = tuple(name for name in Deployment.model_fields if name != "image_id")
+"""What an image or the chart says about itself: DEVBENCH_POOL is `pool`, and so on."""
 
 
 def variables(environ: Mapping[str, str]) -> dict[str, str]:
@@ -76,8 +65,8 @@ def load() -> float | None:
         return None
 
 
-def host(root: Path = ROOT, environ: Mapping[str, str] = os.environ) -> dict[str, Any]:
-    """The machine, the system and the interpreter, as JSON values; sizes in bytes, frequencies in hertz.
+def host(root: Path = ROOT, environ: Mapping[str, str] = os.environ) -> Host:
+    """Return the machine, the system and the interpreter.
 
     Args:
         root: the folder that stands for `/` where files are read.
@@ -85,75 +74,59 @@ def host(root: Path = ROOT, environ: Mapping[str, str] = os.environ) -> dict[str
     """
     import psutil
 
-    return {
-        "devbench": __version__,
-        "cpu": {
-            "model": system.cpu_model(root),
-            "architecture": platform.machine(),
-            "features": system.cpu_features(root),
-            "physical_cores": psutil.cpu_count(logical=False),
-            "logical_cores": psutil.cpu_count(logical=True),
-            "affinity": limits.affinity(),
-            "cpuset": limits.cpuset(),
-            "limit": limits.cpu_limit(root),
-            "quota": limits.cpu_quota(root),
-            "governor": governor(root),
-            "max_frequency_hz": _max_frequency(root),
-            "numa_nodes": len(_ids(read(root / "sys/devices/system/node/online"))) or None,
-            "smt": {"0": False, "1": True}.get(read(root / "sys/devices/system/cpu/smt/active") or ""),
-        },
-        "memory": {
-            "total": int(psutil.virtual_memory().total),
-            "available": limits.memory_available(root),
-            "limit": limits.memory_limit(root),
-            "transparent_hugepages": _chosen(read(root / "sys/kernel/mm/transparent_hugepage/enabled")),
-        },
-        "system": {
-            "os": _os_name(root),
-            "kernel": platform.release(),
-            "cgroup": cgroup.version(root),
-            "hypervisor": system.hypervisor(root),
-            "container": system.container(root, environ),
-            "wsl": system.wsl(root),
-            "load": load(),
-        },
-        "python": {
-            "version": platform.python_version(),
-            "implementation": platform.python_implementation(),
-            "build": " ".join(platform.python_build()),
-            "compiler": platform.python_compiler(),
-        },
-        "deployment": deployment(root, environ),
-        "variables": variables(environ),
-    }
+    return Host(
+        devbench=__version__,
+        python=Python(
+            version=platform.python_version(),
+            implementation=platform.python_implementation(),
+            build=" ".join(platform.python_build()),
+            compiler=platform.python_compiler(),
+        ),
+        cpu=Cpu(
+            model=system.cpu_model(root),
+            architecture=platform.machine(),
+            features=system.cpu_features(root),
+            physical_cores=psutil.cpu_count(logical=False),
+            logical_cores=psutil.cpu_count(logical=True),
+            affinity=limits.affinity(),
+            cpuset=limits.cpuset(),
+            limit=limits.cpu_limit(root),
+            quota=limits.cpu_quota(root),
+            governor=governor(root),
+            max_frequency_hz=_max_frequency(root),
+            numa_nodes=len(_ids(read(root / "sys/devices/system/node/online"))) or None,
+            smt={"0": False, "1": True}.get(read(root / "sys/devices/system/cpu/smt/active") or ""),
+        ),
+        memory=Memory(
+            total=int(psutil.virtual_memory().total),
+            available=limits.memory_available(root),
+            limit=limits.memory_limit(root),
+            transparent_hugepages=_chosen(read(root / "sys/kernel/mm/transparent_hugepage/enabled")),
+        ),
+        system=System(
+            os=_os_name(root),
+            kernel=platform.release(),
+            cgroup=cgroup.version(root),
+            hypervisor=system.hypervisor(root),
+            container=system.container(root, environ),
+            wsl=system.wsl(root),
+            load=load(),
+        ),
+        deployment=deployment(root, environ),
+        variables=variables(environ),
+    )
 
 
-def at(environment: Mapping[str, Any], place: Iterable[str]) -> Any:
-    """What stands at a place of a result's `environment`; none where nothing does."""
-    value: Any = environment
-    for key in place:
-        value = value.get(key) if isinstance(value, Mapping) else None
-    return value
-
-
-def fingerprint(environment: Mapping[str, Any]) -> str:
-    """A fingerprint of the kind of machine and the TensorFlow (`PLACE`), such as "9f86d081884c"."""
-    parts = [at(environment, place) for place in PLACE]
-    return hashlib.sha256(json.dumps(parts, default=str).encode()).hexdigest()[:12]
-
-
-def deployment(root: Path = ROOT, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """What is known of the image and the place that this was put into.
-
-    Podman tells the image's id to a container with `--privileged` only; any other one knows it by its variable alone.
+def deployment(root: Path = ROOT, environ: Mapping[str, str] = os.environ) -> Deployment:
+    """Return the image and the place in a cluster.
 
     Args:
         root: the folder that stands for `/`.
         environ: the environment variables to look at.
     """
-    found = {key: environ[name] for key, name in DEPLOYMENT.items() if environ.get(name)}
-    told = re.search(r'^imageid="(.+)"', read(root / "run/.containerenv") or "", re.MULTILINE)
-    return found | ({"image_id": told[1]} if told else {})
+    found = {name: environ.get(f"DEVBENCH_{name.upper()}") or None for name in DEPLOYMENT}
+    image_id = re.search(r'^imageid="(.+)"', read(root / "run/.containerenv") or "", re.MULTILINE)
+    return Deployment(**found, image_id=image_id[1] if image_id else None)
 
 
 def governor(root: Path = ROOT) -> str | None:
@@ -193,31 +166,32 @@ def _os_name(root: Path) -> str:
     return match[1] if match else platform.system()
 
 
-def framework(tf: Any) -> dict[str, Any]:
-    """TensorFlow as it came up in this process, as JSON values; call it where TensorFlow is imported and configured.
+def framework(tf: Any) -> Framework:
+    """Return TensorFlow as it came up in this process. Call it after TensorFlow is configured.
 
     Args:
         tf: the imported TensorFlow.
     """
-    return {
-        "tensorflow": tf.__version__,
-        "distribution": installed.tensorflow(),
-        "git_version": tf.version.GIT_VERSION,
-        "compiler": tf.version.COMPILER_VERSION,
-        "keras": tf.keras.__version__,
-        "build": {key: _plain(value) for key, value in tf.sysconfig.get_build_info().items()},
-        "onednn": onednn(tf),
-        "tf32": bool(tf.config.experimental.tensor_float_32_execution_enabled()),
-        "jit": tf.config.optimizer.get_jit() or None,
-        "xla_flags": os.environ.get("XLA_FLAGS"),
-        "tf_xla_flags": os.environ.get("TF_XLA_FLAGS"),
-        "cpu_features": system.cpu_features(),
-        "threads": {
-            "intra": tf.config.threading.get_intra_op_parallelism_threads(),
-            "inter": tf.config.threading.get_inter_op_parallelism_threads(),
-        },
-        "packages": _packages(),
-    }
+    return Framework(
+        tensorflow=tf.__version__,
+        git_version=tf.version.GIT_VERSION,
+        distribution=installed.tensorflow(),
+        compiler=tf.version.COMPILER_VERSION,
+        xla_flags=os.environ.get("XLA_FLAGS"),
+        tf_xla_flags=os.environ.get("TF_XLA_FLAGS"),
+        build=Build(**{key: _plain(value) for key, value in tf.sysconfig.get_build_info().items()}),
+        keras=tf.keras.__version__,
+        numpy=installed.version("numpy"),
+        packages=_packages(),
+        onednn=onednn(tf),
+        tf32=bool(tf.config.experimental.tensor_float_32_execution_enabled()),
+        jit=tf.config.optimizer.get_jit() or None,
+        cpu_features=system.cpu_features(),
+        threads=ThreadPools(
+            intra=tf.config.threading.get_intra_op_parallelism_threads(),
+            inter=tf.config.threading.get_inter_op_parallelism_threads(),
+        ),
+    )
 
 
 def onednn(tf: Any) -> bool | None:
@@ -240,7 +214,7 @@ def onednn(tf: Any) -> bool | None:
 
 def _packages() -> dict[str, str]:
     """Versions of what TensorFlow computes with; CUDA's libraries are wheels that float within its bounds."""
-    names = ["numpy", "protobuf", "h5py", "ml-dtypes", "keras", "tensorflow-directml-plugin", "nvidia-ml-py"]
+    names = ["protobuf", "h5py", "ml-dtypes", "keras", "tensorflow-directml-plugin", "nvidia-ml-py"]
     names += sorted(_nvidia(metadata.distributions()))
     return {name: found for name in names if (found := installed.version(name))}
 

@@ -6,10 +6,11 @@ Units are SI base units: seconds, bytes, watts, joules, hertz. Times come from `
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
+from bench.model.environment import Environment
 from bench.model.facts import Facts
 from bench.model.record import Record
 from bench.model.spec import Spec
@@ -314,17 +315,14 @@ class Result(Record):
     devbench: str = Field(description="version of devbench")
     spec: Spec
     key: str = Field(description="16 digits that name the spec; repetitions share them")
-    machine: str = Field(
+    fingerprint: str = Field(
         "", description="fingerprint of the machine (CPU and its limit, pool, instance type, device) and of TensorFlow"
     )
     group: str = Field(description="id shared by the results that were measured together")
     purpose: Purpose = Field("run", description="a run of its own, a point of a sweep, or a part of an explanation")
     parent: str | None = Field(None, description="id of the sweep or explanation that it belongs to")
     sweep: SweepMembership | None = None
-    environment: dict[str, Any] = Field(
-        default_factory=dict,
-        description="`host` (machine, limits, variables), `framework` (TensorFlow, Keras, packages) and `device`",
-    )
+    environment: Environment = Field(default_factory=Environment, description="where it was measured")
     price: Price | None = None
     summary: Summary = Field(default_factory=Summary)
     projection: Projection | None = None

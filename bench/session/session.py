@@ -14,7 +14,8 @@ from datetime import datetime, timezone
 from bench.analyse import summary
 from bench.config.settings import RunSettings
 from bench.errors import Interrupted
-from bench.machine import environment
+from bench.machine.environment import host
+from bench.model.environment import Environment
 from bench.model.plan import Group, Planned
 from bench.model.result import Failure, Price, Result, Stop, StopReason
 from bench.publish.recorder import Recorder
@@ -149,8 +150,9 @@ class Session:
     def _adopt(self, result: Result, worker: WorkerSample) -> None:
         """Adopt what one worker's diagnosis says about the whole result."""
         sample = worker.sample
-        result.environment |= worker.environment
-        result.machine = environment.fingerprint(result.environment)
+        if worker.framework is not None:
+            result.environment.framework, result.environment.device = worker.framework, worker.device
+            result.fingerprint = result.environment.fingerprint()
         if result.placement is None and sample.placement is not None:
             result.placement = sample.placement
             if not sample.placement.on_device:
@@ -236,7 +238,7 @@ class Session:
 
 def _new_results(group: Group, settings: RunSettings, design: Design, recorder: Recorder) -> list[Result]:
     """Return an empty result for each spec of a group."""
-    host = environment.host()
+    environment = Environment(host=host())
     group_id = recorder.new_id()
     price = None
     if settings.hourly_price is not None:
@@ -249,11 +251,11 @@ def _new_results(group: Group, settings: RunSettings, design: Design, recorder: 
             devbench=__version__,
             spec=planned.spec,
             key=planned.spec.key,
-            machine=environment.fingerprint({"host": host}),
+            fingerprint=environment.fingerprint(),
             group=group_id,
             purpose=design.purpose,
             parent=design.parent,
-            environment={"host": host},
+            environment=environment.model_copy(),
             price=price,
             notes=[*planned.notes, *group.not_applicable],
         )

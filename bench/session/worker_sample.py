@@ -14,6 +14,7 @@ from typing import Any
 
 from bench.backends import capabilities
 from bench.machine.telemetry import Meter
+from bench.model.environment import Device, Framework
 from bench.model.result import Block, Failure, ProcessSample, Profile, Series
 from bench.model.spec import Spec
 from bench.session.steady_state import WINDOW, is_settled, stayed_settled
@@ -82,7 +83,8 @@ class WorkerSample:
         self.process = WorkerProcess(spec, environment, timeout, full)
         pid = self.process.popen.pid
         self.sample = ProcessSample(trial=trial, start_position=start_position, pid=pid, started=self.process.started)
-        self.environment: dict[str, Any] = {}
+        self.framework: Framework | None = None
+        self.device: Device | None = None
         self.steps: dict[str, int] = {}
         self.meter = Meter(pid, capabilities(spec.backend).telemetry, load_before=load_before)
         self.alive = True
@@ -106,7 +108,7 @@ class WorkerSample:
             self._slow = event.note if event.slow else self._slow
             self.report(event.phase, event.note or self._slow)
         elif isinstance(event, EnvironmentRead):
-            self.environment = {"framework": event.framework, "device": event.device}
+            self.framework, self.device = event.framework, event.device
         elif isinstance(event, Ready):
             self._slow = ""
             self.sample.series = [

@@ -40,7 +40,7 @@ class Entry:
     id: str
     created: datetime
     key: str
-    machine: str
+    fingerprint: str
     purpose: Purpose
 
 
@@ -52,12 +52,12 @@ def entry(path: Path) -> Entry:
     """
     with contextlib.suppress(OSError, ValueError, TypeError, LookupError), path.open("rb", buffering=0) as file:
         begun = from_json(file.read(FIRST_LINES).partition(REST)[0], allow_partial=True)
-        known = isinstance(begun, dict) and {"id", "created", "key", "machine", "purpose"} <= begun.keys()
+        known = isinstance(begun, dict) and {"id", "created", "key", "fingerprint", "purpose"} <= begun.keys()
         if known and _is_whole(file) and begun["schema_version"] <= SCHEMA_VERSION:
             created = datetime.fromisoformat(begun["created"].replace("Z", "+00:00")).astimezone(timezone.utc)
-            return Entry(path, begun["id"], created, begun["key"], begun["machine"], begun["purpose"])
+            return Entry(path, begun["id"], created, begun["key"], begun["fingerprint"], begun["purpose"])
     found = files.read(path)
-    return Entry(path, found.id, found.created, found.key, found.machine, found.purpose)
+    return Entry(path, found.id, found.created, found.key, found.fingerprint, found.purpose)
 
 
 def head(path: Path) -> Result:

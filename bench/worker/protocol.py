@@ -7,10 +7,11 @@ gets in between.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
+from bench.model.environment import Device, Framework
 from bench.model.facts import Facts
 from bench.model.result import Failure, FullTraining, Placement, Profile
 from bench.model.spec import Spec
@@ -129,8 +130,8 @@ class EnvironmentRead(Message):
     """TensorFlow and the device, as they came up in this worker."""
 
     event: Literal["environment"] = "environment"
-    framework: dict[str, Any]
-    device: dict[str, Any]
+    framework: Framework
+    device: Device
 
 
 class FactsRead(Message):

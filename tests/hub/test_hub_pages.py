@@ -62,13 +62,13 @@ def filled(hub: Served) -> None:
             )
         )  # fmt: skip
     hub.put("/api/v1/explanations/why", explanation(ladder_results()).model_dump_json().encode())
-    progress = {
+    now = {
         "title": "cifar on cpu",
         "phase": "steady_state",
         "trial": 3,
-        "estimates": [{"title": "x", "step_seconds": 0.1}],
+        "known": [{"title": "x", "step_seconds": 0.1}],
     }
-    send(hub, run("going", progress=progress))
+    send(hub, run("going", now=now))
     send(hub, run("over", state="interrupted", reason="a signal", results=["10"]))
 
 
@@ -303,7 +303,7 @@ def test_whatever_a_document_says_is_shown_as_text(hub: Served) -> None:
         series.append(hub.get(f"/api/v1/results?limit=1&workload={MARKUP}")["results"][0]["series"])
     said = explanation(ladder_results()).model_copy(update={"label": MARKUP})
     hub.put("/api/v1/explanations/why", said.model_dump_json().encode())
-    send(hub, run("r", title=MARKUP, pool=MARKUP, progress={"title": MARKUP, "phase": MARKUP, "note": MARKUP}))
+    send(hub, run("r", title=MARKUP, pool=MARKUP, now={"title": MARKUP, "phase": MARKUP, "note": MARKUP}))
     paths = ["/", "/results", "/results/1", "/compare?baseline=0&other=1", f"/history/{series[0]}", "/explanations"]
     paths += ["/runs", "/explanations/why", "/runs/r", "/nowhere/<script>", f"/results?workload={MARKUP}"]
     for path in paths:
@@ -318,8 +318,8 @@ def test_figures_that_no_run_has_do_not_break_a_page(hub: Served) -> None:
     step = Interval(value=-1.0, low=0.0, high=-3.0, n=2)
     for n, value in enumerate((step, step.model_copy(update={"value": 0.0}))):
         odd = Summary(step_seconds=value, step_seconds_mean=value, phases={"import": value, "nonsense": value})
-        hub.send(measured(str(n), [0.1, 0.2], summary=odd, environment={"host": "none", "device": [1]}))
-    hub.send(measured("5", [0.1], samples=[], group="x", environment={"host": {"cpu": {"model": {"a": 1}}}}))
+        hub.send(measured(str(n), [0.1, 0.2], summary=odd))
+    hub.send(measured("5", [0.1], samples=[], group="x"))
     series = hub.get("/api/v1/results?limit=2")["results"][1]["series"]
     for path in (
         "/",

@@ -158,5 +158,6 @@ def test_a_gpu_that_cdi_gives_is_found_with_its_driver_by_the_flag_that_it_names
 
 def test_every_workload_measures_the_cpu_too(cuda: str) -> None:
     results = complete(run_all(cuda))
-    assert results[0].environment["framework"]["build"]["is_cuda_build"] is True
-    assert results[0].environment["host"]["deployment"]["image"] == "devbench:cuda"
+    assert results[0].environment.framework is not None
+    assert results[0].environment.framework.build.is_cuda_build is True
+    assert results[0].environment.host.deployment.image == "devbench:cuda"

@@ -31,4 +31,4 @@ def test_doctor_says_plainly_that_it_is_paused_and_how_to_start_it(directml: str
 
 def test_every_workload_measures_the_cpu_with_tensorflow_2_10(directml: str) -> None:
     results = complete(run_all(directml))
-    assert {each.environment["framework"]["tensorflow"] for each in results} == {"2.10.0"}
+    assert {each.environment.tensorflow for each in results} == {"2.10.0"}

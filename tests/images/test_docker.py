@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from bench.model.environment import ThreadPools
 from bench.model.result import Result
 from bench.store import files
 from images.docker import Docker
@@ -37,8 +38,9 @@ def test_docker_runs_it_as_any_user_without_rights_network_or_a_root_that_can_be
     ran = docker("run", "--rm", *options, docker_cpu, "run", "matmul", "--param", "n=64", *BRIEF, "--json")
     (result,) = (Result.model_validate(each) for each in json.loads(ran.stdout)["results"])
     assert result.status == "complete"
-    assert result.environment["host"]["system"]["container"] == "docker"
-    assert result.environment["framework"]["threads"] == {"intra": 1, "inter": 1}
+    assert result.environment.host.system.container == "docker"
+    assert result.environment.framework is not None
+    assert result.environment.framework.threads == ThreadPools(intra=1, inter=1)
 
 
 def test_docker_stop_keeps_what_was_measured_and_ends_it_with_143(

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from bench.model.environment import ThreadPools
 from images.engine import BRIEF, RESTRICTED, Container, run
 
 pytestmark = [pytest.mark.once, pytest.mark.needs("container-engine"), pytest.mark.timeout(3600)]
@@ -29,8 +30,9 @@ def test_threads_follow_the_containers_cpus(cpu: str, option: str) -> None:
     assert ended.code == 0, ended.err
     (result,) = ended.results
     assert (result.spec.threads.intra, result.spec.threads.inter) == (1, 1)
-    assert result.environment["host"]["cpu"]["limit"] == 1.0
-    assert result.environment["framework"]["threads"] == {"intra": 1, "inter": 1}
+    assert result.environment.host.cpu.limit == 1.0
+    assert result.environment.framework is not None
+    assert result.environment.framework.threads == ThreadPools(intra=1, inter=1)
 
 
 def test_throttling_is_told(cpu: str) -> None:

@@ -37,12 +37,12 @@ def test_a_result_says_which_image_of_which_version_revision_and_digest_it_comes
     everything: list[Ended], cpu: str
 ) -> None:
     given, result = variables(cpu), everything[0].results[0]
-    deployment = result.environment["host"]["deployment"]
-    assert deployment["image"] == "devbench:cpu"
-    assert deployment["image_version"] == given["DEVBENCH_IMAGE_VERSION"]
-    assert deployment["revision"] == given["DEVBENCH_REVISION"]
-    assert deployment["image_digest"] == inspect(cpu)["Digest"] != ""
-    assert result.environment["host"]["system"]["container"] == "podman"
+    deployment = result.environment.host.deployment
+    assert deployment.image == "devbench:cpu"
+    assert deployment.image_version == given["DEVBENCH_IMAGE_VERSION"]
+    assert deployment.revision == given["DEVBENCH_REVISION"]
+    assert deployment.image_digest == inspect(cpu)["Digest"] != ""
+    assert result.environment.host.system.container == "podman"
 
 
 def test_without_a_mount_the_results_end_with_the_container_and_it_says_so(everything: list[Ended]) -> None:

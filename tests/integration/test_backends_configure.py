@@ -34,9 +34,9 @@ except DevbenchError as error:
 with tf.device(device):
     value = tf.matmul(tf.ones((2, 3)), tf.ones((3, 2)))
 told = {"device": device, "slow": slow, "ran": value.device, "value": float(value[0, 0])}
-told["describe"] = backend.describe(tf)
+told["describe"] = backend.describe(tf).model_dump()
 told["physical"] = [one.device_type for one in tf.config.list_physical_devices()]
-print(json.dumps({**told, "framework": framework(tf)}))
+print(json.dumps({**told, "framework": framework(tf).model_dump()}))
 """
 
 

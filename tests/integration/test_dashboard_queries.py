@@ -138,7 +138,7 @@ def before(now: Result, times: float) -> Result:
     """What was measured a day before in the same pool, which had half a CPU, by steps so many times as long."""
     made = now.model_copy(deep=True)
     made.id, made.created = f"{now.id}-before", now.created - timedelta(days=1)
-    made.environment["host"]["cpu"]["limit"] = 0.5
+    made.environment.host.cpu.limit = 0.5
     step = made.summary.step_seconds
     assert step is not None
     step.value *= times

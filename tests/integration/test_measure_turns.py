@@ -17,6 +17,7 @@ from measuring import ONCE, own
 from bench import backends
 from bench.analyse.explain.findings import findings
 from bench.config.settings import load
+from bench.model.environment import ThreadPools
 from bench.session.worker_process import WorkerProcess
 from bench.store import files
 from bench.study.plan import plan
@@ -136,7 +137,8 @@ def test_threads_follow_the_cpu_quota_and_being_held_back_is_recorded(quota: Pat
     assert done.returncode == 0, done.stderr
     (found,) = files.results(tmp_path / "results")
     assert found.spec.threads.model_dump() == {"intra": 1, "inter": 1}
-    assert found.environment["framework"]["threads"] == {"intra": 1, "inter": 1}
+    assert found.environment.framework is not None
+    assert found.environment.framework.threads == ThreadPools(intra=1, inter=1)
     telemetry = found.samples[0].telemetry
     assert telemetry is not None
     assert telemetry.throttled_periods is not None

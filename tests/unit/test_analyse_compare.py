@@ -399,11 +399,11 @@ def test_of_repetitions_the_newest_counts() -> None:
 
 
 def test_the_same_work_on_two_kinds_of_machine_is_no_repetition() -> None:
-    here, there = (measured(NOISE, name=name, group=name, machine=name) for name in ("here", "there"))
-    again = measured(NOISE, name="again", group="again", machine="here", created=MOMENT + timedelta(days=1))
+    here, there = (measured(NOISE, name=name, group=name, fingerprint=name) for name in ("here", "there"))
+    again = measured(NOISE, name="again", group="again", fingerprint="here", created=MOMENT + timedelta(days=1))
     found = pair([[here, there, again]])
     assert [(a.id, b.id) for a, b in found.pairs] == [("there", "again")]
-    across = pair([[here, there], [again, measured(NOISE, name="other", backend="cuda", machine="here")]])
+    across = pair([[here, there], [again, measured(NOISE, name="other", backend="cuda", fingerprint="here")]])
     assert [(a.id, b.id) for a, b in across.pairs] == [("here", "again"), ("here", "other")]
 
 

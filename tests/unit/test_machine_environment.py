@@ -11,6 +11,7 @@ import pytest
 
 from bench.machine import installed, system
 from bench.machine.environment import governor, host, variables
+from bench.model.environment import Deployment
 
 INTEL = "processor\t: 0\nmodel name\t: Some CPU @ 2.00GHz\nflags\t\t: fpu sse4_2 avx2 smep{}\n\nprocessor\t: 1\n"
 
@@ -24,7 +25,7 @@ def lay(root: Path, files: dict[str, str]) -> Path:
 
 
 def test_the_host_is_plain_json_and_names_what_a_reader_needs() -> None:
-    told = json.loads(json.dumps(host(environ={})))
+    told = json.loads(host(environ={}).model_dump_json())
     assert told["cpu"]["logical_cores"] >= told["cpu"]["affinity"] >= 1
     assert told["cpu"]["model"]
     assert told["memory"]["total"] >= told["memory"]["available"] > 0
@@ -44,14 +45,14 @@ def test_reading_the_host_imports_no_tensorflow() -> None:
 
 def test_a_machine_without_any_of_the_files_is_told_without_an_error(tmp_path: Path) -> None:
     told = host(tmp_path, {})
-    assert told["cpu"]["governor"] is None
-    assert told["system"]["container"] is None
-    assert told["system"]["cgroup"] is None
+    assert told.cpu.governor is None
+    assert told.system.container is None
+    assert told.system.cgroup is None
 
 
 def test_the_deployment_comes_from_devbench_variables_that_are_set() -> None:
     environ = {"DEVBENCH_IMAGE": "devbench-cpu:1", "DEVBENCH_POOL": "t4", "DEVBENCH_NODE": ""}
-    assert host(environ=environ)["deployment"] == {"image": "devbench-cpu:1", "pool": "t4"}
+    assert host(environ=environ).deployment == Deployment(image="devbench-cpu:1", pool="t4")
 
 
 def test_only_variables_that_matter_are_kept_and_never_a_secret() -> None:
@@ -153,8 +154,8 @@ def test_numa_nodes_and_frequency_are_read_from_the_kernels_lists(tmp_path: Path
         "sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq": "3500000\n",
     }
     told = host(lay(tmp_path, files), {})
-    assert told["cpu"]["numa_nodes"] == 3
-    assert told["cpu"]["max_frequency_hz"] == 3.5e9
+    assert told.cpu.numa_nodes == 3
+    assert told.cpu.max_frequency_hz == 3.5e9
 
 
 def test_the_installed_tensorflow_and_its_build_are_told_without_importing_it() -> None:

@@ -8,6 +8,7 @@ import pytest
 from synthetic import MOMENT, misplaced, result
 
 from bench.analyse import epochs, summary
+from bench.model.environment import Framework
 from bench.model.result import (
     Block,
     Failure,
@@ -168,7 +169,7 @@ def test_steps_and_trainings_cost_what_the_machine_costs_an_hour() -> None:
 def test_a_gpu_that_others_may_use_is_warned_of_and_the_cpu_beside_it_is_not(backend: str, warned: list[str]) -> None:
     found = blank(sample())
     found.spec = found.spec.model_copy(update={"backend": backend})
-    found.environment["host"] = {"deployment": {"shared_gpu": "allowed"}}
+    found.environment.host.deployment.shared_gpu = "allowed"
     summary.warn(found)
     assert keys(found) == warned
 
@@ -212,7 +213,7 @@ def test_a_projection_says_what_its_epochs_ends_may_add(tensorflow: str, loop: s
     epoch = {"batches": 299, "remainder": 1}  # 3 s an epoch; turns after 2.55 and 5.11 s
     found = blank(sample(facts={"epoch": epoch}))
     found.spec = found.spec.model_copy(update={"loop": loop})
-    found.environment["framework"] = {"tensorflow": tensorflow}
+    found.environment.framework = Framework(tensorflow=tensorflow)
     summary.summarise(found, 3000, None)
     summary.warn(found)
     assert epochs.most(found, found.samples) == pytest.approx(seconds)

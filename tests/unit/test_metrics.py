@@ -17,8 +17,9 @@ from prometheus_client.openmetrics import exposition, parser
 from synthetic import MOMENT, killed, measured, result
 
 from bench.machine import limits
+from bench.model.environment import Framework
 from bench.model.result import PHASES, Block, Interval, ProcessSample, Result, Series, Stop, Telemetry
-from bench.model.run_state import LiveProgress, LiveResult
+from bench.model.run_state import Measured, Progress
 from bench.publish.prometheus.collector import MOST_RUNS, Metrics
 from bench.publish.prometheus.counters import BUCKETS, INFO, STATES
 from bench.publish.prometheus.exporter import registry_of
@@ -30,10 +31,8 @@ pytestmark = pytest.mark.once
 TEXT = DOCS["metrics"]
 
 
-def moment(*results: Result, examples: int | None = 32) -> LiveProgress:
-    return LiveProgress(
-        title="cifar on cpu", phase="steady state", results=tuple(LiveResult(each, examples) for each in results)
-    )
+def moment(*results: Result, examples: int | None = 32) -> Progress:
+    return Progress("cifar on cpu", "steady state", measured=tuple(Measured(each, examples) for each in results))
 
 
 def process(number: int, steps: int = 0, latency: tuple[float, ...] = ()) -> ProcessSample:
@@ -209,7 +208,7 @@ def test_what_identifies_a_run_stands_in_its_info_alone_and_keeps_its_labels() -
     metrics = Metrics()
     metrics(moment(one))
     before = rendered(metrics)
-    one.environment["framework"] = {"tensorflow": "2.21.0"}
+    one.environment.framework = Framework(tensorflow="2.21.0")
     metrics(moment(one))
     assert rendered(metrics) == before
     others = {family.name: family for family in families(before)}

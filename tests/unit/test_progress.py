@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from bench.model.run_state import Estimate, LiveProgress
+from bench.model.run_state import Estimate, Progress
 from bench.render.terminal.progress import Drawer, line
 
 PHASES = ("starting", "import", "device_init", "data", "build", "first step", "warm-up", "steady state", "latency")
@@ -21,7 +21,7 @@ class Clock:
         return self.now
 
 
-def moment(**changes: object) -> LiveProgress:
+def moment(**changes: object) -> Progress:
     given: dict[str, object] = {
         "title": "cifar on cpu, fit",
         "phase": "steady state",
@@ -29,9 +29,9 @@ def moment(**changes: object) -> LiveProgress:
         "planned": 7,
         "elapsed": 30.0,
         "budget": 120.0,
-        "estimates": [Estimate(title="cifar on cpu, fit", step_seconds=0.0184, relative_error=0.021)],
+        "estimates": (Estimate("cifar on cpu, fit", 0.0184, 0.021),),
     }
-    return LiveProgress(**{**given, **changes})
+    return Progress(**{**given, **changes})  # type: ignore[arg-type]
 
 
 def test_a_plain_line_says_phase_process_estimate_and_time_left() -> None:
@@ -135,8 +135,5 @@ def test_the_live_view_is_gone_at_the_end_and_the_cursor_is_back_even_after_an_e
 
 
 def test_several_specs_are_shown_each_with_its_estimate() -> None:
-    both = [
-        Estimate(title="a on cpu, fit", step_seconds=0.001),
-        Estimate(title="a on cuda, fit", step_seconds=0.0005, relative_error=0.5),
-    ]
+    both = (Estimate("a on cpu, fit", 0.001), Estimate("a on cuda, fit", 0.0005, 0.5))
     assert "a on cpu, fit 1.00 ms a step, a on cuda, fit 500 µs ± 50% a step" in line(moment(estimates=both))

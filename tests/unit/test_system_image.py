@@ -10,6 +10,7 @@ from bench.config.settings import load
 from bench.errors import OutputError
 from bench.machine.environment import deployment
 from bench.machine.system import IMAGE_VARIABLE, fleeting, image
+from bench.model.environment import Deployment
 from bench.store import files, mount_hint
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -46,8 +47,8 @@ def test_an_image_is_known_by_its_variable_and_changes_no_default_where_nothing_
 def test_the_id_of_the_image_is_taken_from_podman_where_it_tells_it(tmp_path: Path) -> None:
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / ".containerenv").write_text('engine="podman-5"\nimage="devbench:cpu"\nimageid="abc"\n')
-    assert deployment(tmp_path, {IMAGE_VARIABLE: "devbench:cpu"}) == {"image": "devbench:cpu", "image_id": "abc"}
-    assert deployment(tmp_path / "none", {}) == {}
+    assert deployment(tmp_path, {IMAGE_VARIABLE: "devbench:cpu"}) == Deployment(image="devbench:cpu", image_id="abc")
+    assert deployment(tmp_path / "none", {}) == Deployment()
 
 
 def test_in_an_image_too_what_has_nothing_to_do_with_rights_is_not_blamed_on_the_owner(

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from bench.backends import capabilities
-from bench.machine.environment import at
 from bench.model.result import Interval, Result
 from bench.render.fields import FIELDS, METRIC_PREFIX, Field
 from bench.render.text import plain
@@ -95,7 +94,7 @@ def _samples(result: Result, program: str, pool: str) -> Iterator[Sample]:
 
 
 def _identity(result: Result, pool: str) -> dict[str, str]:
-    spec = result.spec
+    spec, device = result.spec, result.environment.device
     return {
         "result": result.id,
         "workload": spec.title,
@@ -103,8 +102,8 @@ def _identity(result: Result, pool: str) -> dict[str, str]:
         "loop": spec.loop,
         "pool": pool,
         "dtype": spec.dtype,
-        "device": str(at(result.environment, ("device", "name")) or ""),
-        "tensorflow": str(at(result.environment, ("framework", "tensorflow")) or ""),
+        "device": (device.name if device else None) or "",
+        "tensorflow": result.environment.tensorflow or "",
         "devbench": result.devbench,
     }
 

@@ -7,27 +7,17 @@ import json
 import math
 import secrets
 import zlib
-from collections.abc import Mapping
 from datetime import datetime, timedelta, timezone
 from time import time_ns
 from typing import Any
 
 from bench.hub.db import gauges, precedence
 from bench.hub.db.tables import SHORT
-from bench.machine.environment import at
+from bench.model.environment import Environment
 from bench.model.result import Interval, Result
 from bench.model.spec import Spec
 from bench.render.text import plain
 from bench.version import __version__
-
-PLACE = (
-    ("host", "cpu", "model"),
-    ("host", "cpu", "limit"),
-    ("device", "name"),
-    ("host", "deployment", "pool"),
-    ("host", "deployment", "instance_type"),
-)
-"""Paths in `environment` that belong to the comparison key. The version of TensorFlow does not."""
 
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
@@ -79,8 +69,7 @@ def row(result: Result, body: bytes) -> dict[str, Any]:
 
 def series(result: Result) -> str:
     """Return the comparison key: 16 hex digits that identify a spec and where it ran, for any version of TensorFlow."""
-    place = [at(result.environment, steps) for steps in PLACE]
-    return _hash([result.spec.key, *place])
+    return _hash([result.spec.key, *result.environment.identity("series")])
 
 
 def program(spec: Spec) -> str:
@@ -90,10 +79,10 @@ def program(spec: Spec) -> str:
     )
 
 
-def pool(environment: Mapping[str, Any]) -> str:
+def pool(environment: Environment) -> str:
     """Return the pool that a result was measured in, or the CPU's model if the machine is in no pool."""
-    named = at(environment, ("host", "deployment", "pool")) or at(environment, ("host", "cpu", "model"))
-    return short(str(named or "unknown machine"))
+    host = environment.host
+    return short(host.deployment.pool or host.cpu.model or "unknown machine")
 
 
 def digest(body: bytes) -> str:
@@ -135,8 +124,8 @@ def step_interval(row: Any) -> Interval | None:
 
 
 def _version(result: Result) -> str | None:
-    version = at(result.environment, ("framework", "tensorflow"))
-    return short(str(version)) if version else None
+    version = result.environment.tensorflow
+    return short(version) if version else None
 
 
 def _finite(value: float | None) -> float | None:

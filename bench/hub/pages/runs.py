@@ -54,13 +54,13 @@ def _sections(found: Sequence[StoredRun]) -> tuple[Section, ...]:
 
 
 def _going(found: StoredRun) -> Row:
-    run, now = found.run, found.run.progress
+    run, now = found.run, found.run.now
     doing = process = known = "–"
     elapsed = (found.last_seen - records.microseconds(run.started)) / 1e6
     if now is not None:
         doing = f"{now.title}: {now.phase.replace('_', ' ')}" + (f" ({now.note})" if now.note else "")
         process = f"{now.trial}" + (f" of about {now.planned}" if now.planned else "")
-        known = "; ".join(f"{each.title} {_estimate(each.step_seconds, each.relative_error)}" for each in now.estimates)
+        known = "; ".join(f"{each.title} {_estimate(each.step_seconds, each.relative_error)}" for each in now.known)
     cells = (
         "running",
         doing,

@@ -128,8 +128,8 @@ def _name(sample: ProcessSample) -> tuple[int, datetime]:
 
 
 def _info(result: Result) -> dict[str, str]:
-    spec, deployment = result.spec, result.environment.get("host", {}).get("deployment", {})
+    spec, deployment = result.spec, result.environment.host.deployment
     known: dict[str, Any] = {"workload": spec.title, **{name: getattr(spec, name) for name in OF_SPEC}}
     known |= {name: getattr(result, name) for name in OF_RESULT}
-    known |= {name: deployment.get(name) for name in OF_PLACE}
+    known |= {name: getattr(deployment, name) for name in OF_PLACE}
     return {name: str(value or "") for name, value in known.items()}

@@ -14,7 +14,6 @@ from typing import Literal
 
 from bench.backends import reference
 from bench.errors import DataError
-from bench.machine.environment import fingerprint
 from bench.model.explanation import Explanation
 from bench.model.result import Interval, Purpose, Result
 from bench.store import files, headers
@@ -118,7 +117,7 @@ def _listed(path: Path, result: Result) -> Listed:
         group=result.group,
         purpose=result.purpose,
         parent=result.parent,
-        identity=(result.key, fingerprint(result.environment)),
+        identity=(result.key, result.environment.fingerprint()),
         title=result.spec.title,
         label=result.spec.label,
         backend=result.spec.backend,

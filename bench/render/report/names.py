@@ -42,7 +42,6 @@ _PLACES = ("tensorflow", "cpu", "threads")
 def _aspects(result: Result) -> dict[str, str]:
     """What a result can be told apart by: the fields of its spec, then where it ran."""
     spec, environment = result.spec, result.environment
-    cpu = (environment.get("host") or {}).get("cpu") or {}
     found: dict[str, str] = {}
     for name, role in ROLES.items():
         if name == "file":
@@ -51,8 +50,8 @@ def _aspects(result: Result) -> dict[str, str]:
             found |= {f"param {param}": f"{param} {value}" for param, value in spec.params.items()}
         elif role.label:
             found[name] = role.label(getattr(spec, name))
-    found["tensorflow"] = f"TensorFlow {(environment.get('framework') or {}).get('tensorflow', 'unknown')}"
-    found["cpu"] = str(cpu.get("model") or "unknown CPU")
+    found["tensorflow"] = f"TensorFlow {environment.tensorflow or 'unknown'}"
+    found["cpu"] = environment.host.cpu.model or "unknown CPU"
     return found
 
 

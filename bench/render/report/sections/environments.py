@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from bench.analyse.comparable import AXES, ENVIRONMENT, SECONDARY
+from bench.analyse.comparable import AXES, SECONDARY
+from bench.model.environment import ROWS
 from bench.model.result import Result
 from bench.render import numbers
 from bench.render.report.parts import Row, Section, Table
@@ -55,13 +56,8 @@ def _spec(result: Result) -> dict[str, str]:
 
 
 def _environment(result: Result) -> dict[str, str]:
-    found = {}
-    for name, place in ENVIRONMENT.items():
-        value: Any = result.environment
-        for step in place:
-            value = value.get(step) if isinstance(value, Mapping) else None
-        found[name] = numbers.size(value) if name == "memory" and isinstance(value, int) else _shown(value)
-    return found
+    rows = result.environment.rows()
+    return {name: numbers.size(value) if ROWS[name].size and value else _shown(value) for name, value in rows.items()}
 
 
 def _shown(value: Any) -> str:

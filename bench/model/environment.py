@@ -1,0 +1,253 @@
+"""Where a result was measured: TensorFlow, the device and the host.
+
+Sizes are in bytes, frequencies in hertz. A field that is None could not be read or does not exist there.
+
+A field that tells environments apart declares its `Trait` where it is defined. Fingerprints, the hub's comparison key,
+the cache of peaks, the rows of a comparison and of a report derive from that.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Annotated, Any, Literal, get_args
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from bench.model.record import Record
+
+Identity = Literal["fingerprint", "series", "peaks"]
+"""What a field can be part of.
+
+fingerprint: results with equal specs and equal fingerprints are repetitions.
+series: the hub's comparison key, which spans versions of TensorFlow.
+peaks: the name under which measured peaks are cached.
+"""
+
+
+@dataclass(frozen=True)
+class Trait:
+    """What a field of the environment is for.
+
+    Args:
+        row: Its name in comparisons and reports. None if neither shows it.
+        part_of: The identities that it is part of.
+        from_backend: Whether it comes with the backend. Then a comparison of two backends does not list it.
+        size: Whether its value is a number of bytes.
+    """
+
+    row: str | None = None
+    part_of: tuple[Identity, ...] = ()
+    from_backend: bool = False
+    size: bool = False
+
+
+class Build(Record):
+    """How TensorFlow was built, by the names of `tf.sysconfig.get_build_info()`, which differ by version."""
+
+    model_config = ConfigDict(extra="allow")
+
+    is_cuda_build: bool | None = Field(None, description="whether it supports CUDA")
+    cuda_version: Annotated[str | None, Trait("CUDA", from_backend=True)] = Field(None, description="version of CUDA")
+    cudnn_version: Annotated[str | None, Trait("cuDNN", from_backend=True)] = Field(
+        None, description="version of cuDNN"
+    )
+
+
+class ThreadPools(Record):
+    """The sizes of TensorFlow's thread pools."""
+
+    intra: int = Field(description="threads within one operation")
+    inter: int = Field(description="operations at a time")
+
+
+class Framework(Record):
+    """TensorFlow, as it came up in the worker."""
+
+    tensorflow: Annotated[str | None, Trait("TensorFlow", ("fingerprint", "peaks"))] = Field(
+        None, description="version of TensorFlow"
+    )
+    git_version: Annotated[str | None, Trait("TensorFlow's build")] = Field(
+        None, description="commit that TensorFlow was built from"
+    )
+    distribution: tuple[str, str] | None = Field(None, description="name and version of the installed distribution")
+    compiler: str | None = Field(None, description="compiler that TensorFlow was built with")
+    xla_flags: Annotated[str | None, Trait("XLA's flags")] = Field(None, description="XLA_FLAGS")
+    tf_xla_flags: str | None = Field(None, description="TF_XLA_FLAGS")
+    build: Build = Field(default_factory=Build)
+    keras: Annotated[str | None, Trait("Keras")] = Field(None, description="version of Keras")
+    numpy: Annotated[str | None, Trait("NumPy")] = Field(None, description="version of NumPy")
+    packages: dict[str, str] = Field(
+        default_factory=dict, description="versions of the other packages that TensorFlow computes with"
+    )
+    onednn: bool | None = Field(None, description="whether oneDNN is on; None if the build decides and does not say")
+    tf32: bool | None = Field(None, description="whether TF32 is allowed")
+    jit: str | bool | None = Field(None, description="global setting of the XLA compiler")
+    cpu_features: list[str] = Field(default_factory=list, description="CPU extensions that the worker's system lists")
+    threads: ThreadPools | None = None
+
+
+class Device(Record):
+    """The device that the backend chose. Each backend fills in what it knows."""
+
+    name: Annotated[str | None, Trait("device", ("fingerprint", "series", "peaks"), from_backend=True)] = Field(
+        None, description="name of the device, as its maker gives it"
+    )
+    driver: Annotated[str | None, Trait("driver", ("peaks",), from_backend=True)] = Field(
+        None, description="version of the GPU's driver"
+    )
+    architecture: str | None = Field(None, description="architecture of the CPU")
+    features: list[str] | None = Field(None, description="extensions of the CPU that choose code paths")
+    visible: list[str] | None = Field(None, description="devices that TensorFlow may use")
+    compute_capability: str | None = Field(None, description="of the GPU, such as 7.5")
+    memory: int | None = Field(None, description="memory of the GPU")
+    driver_cuda: str | None = Field(None, description="newest CUDA that the driver supports")
+    built_cuda: str | None = Field(None, description="CUDA that TensorFlow was built with")
+    built_cudnn: str | None = Field(None, description="cuDNN that TensorFlow was built with")
+    cudnn: str | None = Field(None, description="version of the installed package of cuDNN")
+    cublas: str | None = Field(None, description="version of the installed package of cuBLAS")
+    gpus: int | None = Field(None, description="GPUs that TensorFlow sees")
+    plugin: str | None = Field(None, description="version of the DirectML plug-in")
+    wsl: str | None = Field(None, description="wsl1 or wsl2, inside the Windows Subsystem for Linux")
+
+
+class Python(Record):
+    """The Python interpreter."""
+
+    version: Annotated[str | None, Trait("Python")] = Field(None, description="such as 3.11.9")
+    implementation: str | None = Field(None, description="such as CPython")
+    build: str | None = Field(None, description="number and date of its build")
+    compiler: str | None = Field(None, description="compiler that it was built with")
+
+
+class Cpu(Record):
+    """The CPU, and how much of it devbench may use."""
+
+    model: Annotated[str | None, Trait("CPU", ("fingerprint", "series", "peaks"))] = Field(
+        None, description="name of the CPU, as its maker gives it"
+    )
+    limit: Annotated[float | None, Trait("CPU limit", ("fingerprint", "series", "peaks"))] = Field(
+        None, description="CPUs that may be used, by affinity and quota"
+    )
+    cpuset: Annotated[str | None, Trait("CPU set")] = Field(None, description="CPUs of the affinity mask, such as 0-3")
+    governor: Annotated[str | None, Trait("CPU governor")] = Field(None, description="frequency governor")
+    architecture: str | None = Field(None, description="such as x86_64")
+    features: list[str] = Field(default_factory=list, description="extensions that choose code paths")
+    physical_cores: int | None = Field(None, description="cores of the machine")
+    logical_cores: int | None = Field(None, description="hardware threads of the machine")
+    affinity: int | None = Field(None, description="CPUs in the affinity mask")
+    quota: float | None = Field(None, description="CPUs by the quota of the control group")
+    max_frequency_hz: float | None = Field(None, description="highest frequency of CPU 0")
+    numa_nodes: int | None = Field(None, description="number of NUMA nodes")
+    smt: bool | None = Field(None, description="whether simultaneous multithreading is on")
+
+
+class Memory(Record):
+    """Main memory, in bytes."""
+
+    total: Annotated[int | None, Trait("memory", size=True)] = Field(None, description="of the machine")
+    limit: Annotated[int | None, Trait("memory limit", size=True)] = Field(
+        None, description="limit of the control group"
+    )
+    available: int | None = Field(None, description="that could be used when the run started")
+    transparent_hugepages: Annotated[str | None, Trait("huge pages")] = Field(
+        None, description="the setting, such as madvise"
+    )
+
+
+class System(Record):
+    """The operating system, and what it runs in."""
+
+    os: Annotated[str | None, Trait("operating system")] = Field(None, description="name and version")
+    kernel: Annotated[str | None, Trait("kernel")] = Field(None, description="release of the kernel")
+    hypervisor: Annotated[str | None, Trait("hypervisor")] = Field(
+        None, description="such as kvm; unknown if only the CPU's flag says that there is one; None on bare metal"
+    )
+    container: Annotated[str | None, Trait("container")] = Field(
+        None, description="engine of the container; None outside a container"
+    )
+    cgroup: str | None = Field(None, description="version of the control groups")
+    wsl: str | None = Field(None, description="wsl1 or wsl2, inside the Windows Subsystem for Linux")
+    load: float | None = Field(None, description="load average of the last minute; None on Windows")
+
+
+class Deployment(Record):
+    """The image and the place in a cluster that devbench was put into."""
+
+    image: str | None = Field(None, description="name of the image")
+    image_version: str | None = Field(None, description="version of devbench in the image")
+    image_digest: str | None = Field(None, description="digest of the image")
+    image_id: str | None = Field(None, description="id of the image; only Podman shows it to a privileged container")
+    node: str | None = Field(None, description="name of the node")
+    pool: Annotated[str | None, Trait(None, ("fingerprint", "series"))] = Field(None, description="name of the pool")
+    instance_type: Annotated[str | None, Trait(None, ("fingerprint", "series"))] = Field(
+        None, description="type of the machine at the cloud provider"
+    )
+    shared_gpu: str | None = Field(None, description="allowed, if the pool may run on a GPU that others use too")
+    chart: str | None = Field(None, description="version of the Helm chart")
+    revision: str | None = Field(None, description="revision of the Helm release")
+
+
+class Host(Record):
+    """The machine, its system and the Python interpreter."""
+
+    devbench: Annotated[str | None, Trait("devbench")] = Field(None, description="version of devbench")
+    python: Python = Field(default_factory=Python)
+    cpu: Cpu = Field(default_factory=Cpu)
+    memory: Memory = Field(default_factory=Memory)
+    system: System = Field(default_factory=System)
+    deployment: Annotated[Deployment, Trait("deployment")] = Field(default_factory=Deployment)
+    variables: Annotated[dict[str, str], Trait("variables")] = Field(
+        default_factory=dict, description="environment variables that change what TensorFlow does"
+    )
+
+
+class Environment(Record):
+    """Where a result was measured."""
+
+    framework: Framework | None = Field(None, description="None if no worker got as far as importing TensorFlow")
+    device: Device | None = Field(None, description="None if no worker got as far as choosing a device")
+    host: Host = Field(default_factory=Host)
+
+    @property
+    def tensorflow(self) -> str | None:
+        """The version of TensorFlow."""
+        return self.framework.tensorflow if self.framework else None
+
+    def identity(self, of: Identity) -> list[Any]:
+        """Return the values of the fields that are part of an identity."""
+        return [_at(self, path) for path, trait in TRAITS.items() if of in trait.part_of]
+
+    def fingerprint(self) -> str:
+        """Return 12 hex digits that name the kind of machine and the version of TensorFlow."""
+        return hashlib.sha256(json.dumps(self.identity("fingerprint")).encode()).hexdigest()[:12]
+
+    def rows(self) -> dict[str, Any]:
+        """Return what a comparison or a report lists: name of the row, and its value as JSON types."""
+        return {trait.row: _at(self, path) for path, trait in TRAITS.items() if trait.row}
+
+
+def _traits(model: type[BaseModel], path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Trait]]:
+    """Yield the path and the trait of each field of a model, and of the models in it, that declares one."""
+    for name, field in model.model_fields.items():
+        yield from (((*path, name), each) for each in field.metadata if isinstance(each, Trait))
+        for kind in (field.annotation, *get_args(field.annotation)):
+            if isinstance(kind, type) and issubclass(kind, BaseModel):
+                yield from _traits(kind, (*path, name))
+
+
+TRAITS: Mapping[tuple[str, ...], Trait] = MappingProxyType(dict(_traits(Environment)))
+"""Path of a field from `Environment`: its trait."""
+
+ROWS: Mapping[str, Trait] = MappingProxyType({trait.row: trait for trait in TRAITS.values() if trait.row})
+"""Name of a row: the trait of its field."""
+
+
+def _at(value: Any, path: tuple[str, ...]) -> Any:
+    """Return the value at a path, as JSON types. None if there is none."""
+    for name in path:
+        value = getattr(value, name, None)
+    return value.model_dump(exclude_none=True) if isinstance(value, BaseModel) else value
