@@ -31,7 +31,7 @@ import urllib3
 from bench.model.environment import Deployment
 from bench.model.result import Result
 from bench.publish.hub.client import Client
-from bench.render.charts import engine
+from bench.render.charts import vega_process
 from benchmarks.scale import WORKLOADS, copies, measured
 
 TOKEN = "0123456789abcdef"
@@ -223,7 +223,7 @@ def measure(database: str, documents: Sequence[bytes], count: int) -> None:
             for number in range(PAGES):
                 assert urllib3.request("GET", f"{url}/results/copy-{number:06d}").status == 200
             print(f"  memory while {PAGES} pages with charts are drawn: at most {most():.0f} MB")
-        time.sleep(engine.IDLE + 5)
+        time.sleep(vega_process.IDLE + 5)
         print(f"  memory once what drew has ended: {memory(pid):.0f} MB")
         with most_memory(pid) as most:
             bring_large(url, documents[0])

@@ -157,7 +157,8 @@ def _what_it_does(name: str) -> str:
 def _errors(base: type[errors.DevbenchError]) -> Iterator[type[errors.DevbenchError]]:
     yield base
     for each in base.__subclasses__():
-        yield from _errors(each)
+        if each.__module__ == errors.__name__:  # others exist only while their module is imported
+            yield from _errors(each)
 
 
 def _summary(error: type[errors.DevbenchError]) -> str:

@@ -42,7 +42,7 @@ def compare(
     from bench.analyse.compare import compare as of
     from bench.analyse.outcome import matrices_of, matrix_of
     from bench.analyse.pairing import counting, pair
-    from bench.render.terminal import verdicts
+    from bench.render.terminal import comparison
     from bench.store import files, headers
 
     named = [files.find(each, settings.output) for each in results]
@@ -79,7 +79,7 @@ def compare(
             "matrices": [as_json(each) for each in matrices],
         }
     else:
-        typer.echo(verdicts.text(shown, matrices), nl=False)
+        typer.echo(comparison.text(shown, matrices), nl=False)
         for each in refused:
             typer.echo(f"not comparable: {each.other.label} and {each.base.label}; name the two to see why")
         for one in pairing.alone:
@@ -122,9 +122,9 @@ def _refuse(unfair: Comparison) -> NoReturn:
     Raises:
         NotComparable: always.
     """
-    from bench.render.terminal import verdicts
+    from bench.render.sentences.comparison import difference
 
-    reasons = [verdicts.differing(each) for each in unfair.unfair]
+    reasons = [difference(each) for each in unfair.unfair]
     raise NotComparable(
         f"{unfair.other.label} can't be compared with {unfair.base.label}",
         "\n".join([*reasons, "--force compares them all the same."]),

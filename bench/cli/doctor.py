@@ -15,7 +15,7 @@ from bench.cli.options import with_settings
 from bench.config.settings import RunSettings
 from bench.errors import DevbenchError, DeviceAbsent
 from bench.model.check import Check
-from bench.render.columns import entry
+from bench.render.text import entry
 
 MACHINE = "machine"
 COLOURS = {"PASS": "green", "WARN": "yellow", "FAIL": "red", "SKIP": "bright_black"}

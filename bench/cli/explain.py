@@ -29,12 +29,12 @@ def explain(
     """
     from bench import api
     from bench.publish.recorder import recording
-    from bench.render.terminal.progress import Drawer
+    from bench.render.terminal.progress import ProgressDisplay
 
     interruption: Interrupted | None = None
     with recording(settings, announce, say) as recorder:
-        with Drawer(sys.stderr) as draw:
-            recorder.listeners.append(draw)
+        with ProgressDisplay(sys.stderr) as display:
+            recorder.listeners.append(display)
             try:
                 explanation: Explanation | None = api.explain(workload, settings, recorder, what_ifs=changes)
             except Interrupted as error:

@@ -11,7 +11,7 @@ from bench import backends, registry
 from bench.cli.command import build, json_asked, print_json
 from bench.model.spec import LOOPS
 from bench.registry.params import allowed
-from bench.render.columns import entry
+from bench.render.text import entry
 
 COLUMN = 19
 

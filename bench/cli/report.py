@@ -48,15 +48,15 @@ def report(
 def _made(folder: Path, form: Format, threshold: float) -> Iterable[str]:
     """The report in pieces, so that raw times need not be held all at once."""
     if form == "csv":
-        from bench.render.report import raw_times
+        from bench.render.report import csv
 
-        return raw_times.lines(folder)
-    from bench.render.charts import drawing
+        return csv.lines(folder)
+    from bench.render.charts import vega
     from bench.render.report import html, markdown
     from bench.render.report.compose import compose
 
     if form == "html":
-        drawing.require()  # before a large folder is read for nothing
+        vega.require()  # before a large folder is read for nothing
     found = compose(folder, threshold)
     return [html.render(found, __version__) if form == "html" else markdown.render(found, __version__)]
 

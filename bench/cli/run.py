@@ -34,6 +34,7 @@ def run(
             show_default=False,
         ),
     ] = None,
+    verbose: Annotated[bool, typer.Option("--verbose", help="Show every phase, every figure and the notes.")] = False,
 ) -> None:
     """Measure workloads on one backend or more, and write a result file for each."""
     if only is not None:
@@ -41,26 +42,26 @@ def run(
     from bench import api
     from bench.analyse.outcome import Outcome
     from bench.publish.recorder import recording
-    from bench.render.terminal.progress import Drawer
+    from bench.render.terminal.progress import ProgressDisplay
 
     with recording(settings, announce, say) as recorder:
         interruption: Interrupted | None = None
-        with Drawer(sys.stderr) as draw:
+        with ProgressDisplay(sys.stderr) as display:
             try:
-                outcome = api.run(workloads, settings, listener=draw, recorder=recorder)
+                outcome = api.run(workloads, settings, listener=display, recorder=recorder)
             except Interrupted as error:
                 interruption, outcome = error, Outcome.of(error.results, settings.threshold)
-        _show(outcome, interruption, settings)
+        _show(outcome, interruption, settings, verbose)
 
 
-def _show(outcome: Outcome, interruption: Interrupted | None, settings: RunSettings) -> None:
+def _show(outcome: Outcome, interruption: Interrupted | None, settings: RunSettings, verbose: bool = False) -> None:
     """Show what was measured, and end with the exit code that it asks for."""
     if settings.json:
         print_json(document(outcome) | ({"error": describe(interruption)} if interruption else {}))
     elif outcome.results:
         from bench.render.terminal.table import show
 
-        show(outcome.results, outcome.comparisons, sys.stdout, outcome.matrices)
+        show(outcome, sys.stdout, verbose)
     if outcome.results:
         typer.echo(f"results: {settings.output}", err=True)
         if system.image() and system.fleeting(settings.output):

@@ -30,7 +30,7 @@ def sweep(
     """
     from bench import api
     from bench.publish.recorder import recording
-    from bench.render.terminal.progress import Drawer
+    from bench.render.terminal.progress import ProgressDisplay
 
     try:
         limit = seconds(point_time)
@@ -38,8 +38,8 @@ def sweep(
         raise SettingsError(f"invalid value '{point_time}' for --point-time", f"{str(error).capitalize()}.") from None
     interruption: Interrupted | None = None
     with recording(settings, announce, say) as recorder:
-        with Drawer(sys.stderr) as draw:
-            recorder.listeners.append(draw)
+        with ProgressDisplay(sys.stderr) as display:
+            recorder.listeners.append(display)
             try:
                 curves: Sweep = api.sweep(workload, settings, limit, recorder)
             except Interrupted as error:

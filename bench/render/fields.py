@@ -1,57 +1,22 @@
-"""One table of what a result says: key, label, how it is read and shown, and its metric.
+"""The figures of a result: each is declared once, with its label, unit, text and metric.
 
-The terminal's table, the report and the metrics are all made from it, so a figure has one name.
+The terminal's table, the report and the hub's metrics are made from this list, so a figure has one name everywhere.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from bench.analyse import stats
+from bench.analyse.breakeven import START
 from bench.model.result import Interval, Placement, Profile, Result, Stop
 from bench.render import numbers
+from bench.render.field import Cell, Field
 
 METRIC_PREFIX = "devbench_result_"
-
-
-@dataclass(frozen=True)
-class Field:
-    """One figure of a result.
-
-    Args:
-        key: its name, as in the document where it stands there.
-        label: what the table calls it; where `each` is set, a format for the one name, such as "{}".
-        read: takes it from a result: a number, an `Interval`, a text, or none; where `each` is set, a
-            mapping from names to such.
-        show: writes what `read` gave, for a person; an empty text is not shown.
-        section: the heading it stands under.
-        unit: its base unit; empty where it has none.
-        metric: the hub's gauge, after `METRIC_PREFIX`; an interval has `…_low` and `…_high` beside it; none where
-            it is no number.
-        each: what tells several of this figure in one result apart, as the metric's label does.
-        labels: fixed labels of the metric.
-    """
-
-    key: str
-    label: str
-    read: Callable[[Result], Any]
-    show: Callable[[Any], str] = str
-    section: str = ""
-    unit: str = ""
-    metric: str | None = None
-    each: str | None = None
-    labels: tuple[tuple[str, str], ...] = ()
-
-    def rows(self, result: Result) -> dict[str, str]:
-        """Label: text; one, several or none, as the result has them."""
-        value = self.read(result)
-        if self.each is not None:
-            named = {self.label.format(name.replace("_", " ")): found for name, found in (value or {}).items()}
-        else:
-            named = {self.label: value}
-        return {label: text for label, found in named.items() if found is not None and (text := self.show(found))}
+"""Prefix of the hub's metrics."""
 
 
 def _status(result: Result) -> str:
@@ -61,13 +26,14 @@ def _status(result: Result) -> str:
     return result.status.upper() + (f": {why}" if why else "")
 
 
-def _where(found: Placement) -> str:
-    if found.misplaced:
-        elsewhere = ", ".join(sorted({each.device for each in found.misplaced}))
-        return f"NOT PROVED on {found.requested_device}: {len(found.misplaced)} operations on {elsewhere}"
-    if not found.verified:
-        return f"NOT PROVED on {found.requested_device}"
-    return f"{found.requested_device}, {found.on_device} of {found.on_device + len(found.misplaced)} operations proved"
+def _placement(placement: Placement) -> str:
+    if placement.misplaced:
+        elsewhere = ", ".join(sorted({each.device for each in placement.misplaced}))
+        operations = numbers.count(len(placement.misplaced), "operation")
+        return f"NOT on {placement.requested_device}: {operations} on {elsewhere}"
+    if not placement.verified:
+        return f"NOT VERIFIED on {placement.requested_device}"
+    return f"{placement.requested_device}, all {numbers.count(placement.on_device, 'operation')}"
 
 
 def _data(result: Result) -> str:
@@ -78,34 +44,46 @@ def _data(result: Result) -> str:
 
 
 def _xla(result: Result) -> str | None:
-    became = stats.facts(result.samples).jit_compile
-    asked = result.spec.xla
-    told = {True: "on", False: "off", None: None}[asked if became is None else bool(became)]
+    actual, asked = stats.facts(result.samples).jit_compile, result.spec.xla
+    value = asked if actual is None else bool(actual)
+    if value is None:
+        return None
+    text = "on" if value else "off"
     if asked is None:
-        return told and f"{told}, as the program decided"
-    return told if became is None or bool(became) == asked else f"{told}, though --xla {'on' if asked else 'off'}"
+        return f"{text}, chosen by the program"
+    return text if value == asked else f"{text}, despite --xla {'on' if asked else 'off'}"
 
 
-def _stop(found: Stop) -> str:
-    reached = "" if found.error is None else f", ±{numbers.percent(found.error)}"
-    target = "" if found.target is None else f" of ±{numbers.percent(found.target)}"
-    goal, done = f"target{target}", "met"
-    if found.error_of == "ratio":
-        goal, done = "a verdict", "settled"
-        reached = "" if found.error is None else f", ratio ±{numbers.percent(found.error)}"
+def _stop(stop: Stop) -> str:
+    error = "" if stop.error is None else f", ±{numbers.percent(stop.error)}"
+    target = "" if stop.target is None else f" of ±{numbers.percent(stop.target)}"
+    goal, done = f"the target{target}", f"target{target} met"
+    if stop.error_of == "ratio":
+        goal, done = "a verdict", "verdict settled"
+        error = "" if stop.error is None else f", ratio ±{numbers.percent(stop.error)}"
     why = {
-        "target": f"{goal} {done}{reached}",
-        "max-time": f"--max-time came before {goal}{reached}",
-        "max-processes": f"--max-processes came before {goal}{reached}",
+        "target": f"{done}{error}",
+        "max-time": f"--max-time reached before {goal}{error}",
+        "max-processes": f"--max-processes reached before {goal}{error}",
         "failed": "a process failed",
-        "interrupted": f"interrupted{reached}",
-    }[found.reason]
-    after = "" if found.seconds is None else f" in {numbers.time(found.seconds)}"
-    return f"{found.trials}{after}: {why}"
+        "interrupted": f"interrupted{error}",
+    }[stop.reason]
+    duration = "" if stop.seconds is None else f" in {numbers.time(stop.seconds)}"
+    return f"{stop.trials}{duration}: {why}"
+
+
+def _cold_start(result: Result) -> Interval | None:
+    """Return the seconds from the start of a process to the end of its first step."""
+    phases = stats.phase_values(stats.usable(result))
+    totals: dict[int, float] = {}
+    for phase in START:
+        for trial, seconds in phases.get(phase, {}).items():
+            totals[trial] = totals.get(trial, 0.0) + seconds
+    return stats.arithmetic(list(totals.values())) if totals else None
 
 
 def _measured(scope: str) -> Callable[[Result], tuple[float, float] | None]:
-    """Reads what a whole training took in one scope, and how far the projection was from it."""
+    """Return a reader of a whole training's seconds of one scope, and of the projection's relative error."""
 
     def read(result: Result) -> tuple[float, float] | None:
         projection = result.projection
@@ -117,43 +95,43 @@ def _measured(scope: str) -> Callable[[Result], tuple[float, float] | None]:
     return read
 
 
-def _show_measured(found: tuple[float, float]) -> str:
-    truth, off = found
-    return f"{numbers.time(truth)} (projected {numbers.signed_percent(off)})"
+def _show_measured(measured: tuple[float, float]) -> str:
+    truth, error = measured
+    return f"{numbers.time(truth)} (projected {numbers.signed_percent(error)})"
 
 
 def _outcome(result: Result) -> dict[str, float] | None:
-    """Loss, accuracy and so on at the end of a whole training."""
+    """Return loss, accuracy and the like at the end of a whole training."""
     return result.projection.full_training.metrics if result.projection and result.projection.full_training else None
 
 
-def _moved(result: Result) -> dict[str, tuple[Interval, float | None]]:
-    """Seconds and bandwidth of each series, where it is not the steps that are timed."""
+def _series(result: Result) -> dict[str, tuple[Interval, float | None]]:
+    """Return seconds and bytes/s of each series, for a workload that times something other than steps."""
     series = result.summary.series
     if set(series) <= {"step"}:
         return {}
-    return {name: (found, result.summary.bytes_per_second.get(name)) for name, found in series.items()}
+    return {name: (seconds, result.summary.bytes_per_second.get(name)) for name, seconds in series.items()}
 
 
-def _show_moved(found: tuple[Interval, float | None]) -> str:
-    seconds, bandwidth = found
+def _show_series(series: tuple[Interval, float | None]) -> str:
+    seconds, bandwidth = series
     return numbers.interval(seconds) + (f", {numbers.quantity(bandwidth, 'B/s')}" if bandwidth else "")
 
 
-def traced_shares(found: Profile) -> dict[str, float]:
-    """How a traced step divides, in words."""
+def traced_shares(profile: Profile) -> dict[str, float]:
+    """Return the parts of a traced step as shares."""
     shares = {
-        "operations running": found.device_share,
-        "waiting for input": found.input_share,
-        "TensorFlow on the host": found.host_share,
-        "Python, or waiting": found.idle_share,
+        "operations running": profile.device_share,
+        "waiting for input": profile.input_share,
+        "TensorFlow on the host": profile.host_share,
+        "Python or waiting": profile.idle_share,
     }
     return {name: share for name, share in shares.items() if share is not None}
 
 
-def longest(found: Profile, most: int = 3) -> str:
-    """The operations that took longest in a step."""
-    return ", ".join(f"{each.name} {numbers.time(each.seconds)}" for each in found.operations[:most])
+def longest_operations(profile: Profile, count: int = 3) -> str:
+    """Return the operations that take longest in a traced step."""
+    return ", ".join(f"{each.name} {numbers.time(each.seconds)}" for each in profile.operations[:count])
 
 
 def _traced(read: Callable[[Profile], Any]) -> Callable[[Result], Any]:
@@ -172,8 +150,8 @@ def _projected(name: str) -> Callable[[Result], Any]:
     return lambda result: getattr(result.projection, name) if result.projection else None
 
 
-def _priced(result: Result, amount: float | None) -> dict[str, float] | None:
-    """An amount of money under its currency."""
+def _price(result: Result, amount: float | None) -> dict[str, float] | None:
+    """Return an amount of money by its currency."""
     return {result.price.currency: amount} if result.price and amount is not None else None
 
 
@@ -181,13 +159,20 @@ def _misplaced(result: Result) -> int | None:
     return len(result.placement.misplaced) if result.placement else None
 
 
-COLD, STEADY, SERIES = "cold start", "steady state", "one by one"
-TRACED = "of a step, traced"
+COLD, STEADY, SERIES = "cold start", "steady state", "series"
+TRACED = "share of a traced step"
 PROJECTED, MEASURED = "whole training, projected", "whole training, measured"
 
 FIELDS: tuple[Field, ...] = (
-    Field("status", "status", _status),
-    Field("placement", "where it ran", lambda result: result.placement, _where),
+    Field("status", "status", _status, str, brief="status", alarm=lambda text: text != "complete"),
+    Field(
+        "placement",
+        "where it ran",
+        lambda result: result.placement,
+        _placement,
+        brief="where it ran",
+        alarm=lambda placement: not placement.verified,
+    ),
     Field(
         "misplaced_operations",
         "misplaced operations",
@@ -198,12 +183,15 @@ FIELDS: tuple[Field, ...] = (
     Field("data", "data", _data),
     Field("xla", "XLA", _xla),
     Field("stop", "processes", lambda result: result.stop, _stop),
-    Field("phases", "{}", lambda result: result.summary.phases, numbers.interval, COLD, "s", "phase_seconds", "phase"),
-    Field("step_seconds", "step", _of("step_seconds"), numbers.interval, STEADY, "s", "step_seconds"),
+    Field("phases", "{}", _of("phases"), numbers.interval, COLD, "s", "phase_seconds", "phase"),
+    Field("cold_start_seconds", "total until first step", _cold_start, numbers.interval, COLD, "s", brief="cold start"),
+    Field(
+        "step_seconds", "step", _of("step_seconds"), numbers.interval, STEADY, "s", "step_seconds", brief="step time"
+    ),
     Field("step_seconds_mean", "step, mean", _of("step_seconds_mean"), numbers.interval, STEADY, "s"),
-    Field("step_seconds_p50", "step alone, p50", _of("step_seconds_p50"), numbers.time, STEADY, "s", "p50_seconds"),
-    Field("step_seconds_p90", "step alone, p90", _of("step_seconds_p90"), numbers.time, STEADY, "s", "p90_seconds"),
-    Field("step_seconds_p99", "step alone, p99", _of("step_seconds_p99"), numbers.time, STEADY, "s", "p99_seconds"),
+    Field("step_seconds_p50", "single step, p50", _of("step_seconds_p50"), numbers.time, STEADY, "s", "p50_seconds"),
+    Field("step_seconds_p90", "single step, p90", _of("step_seconds_p90"), numbers.time, STEADY, "s", "p90_seconds"),
+    Field("step_seconds_p99", "single step, p99", _of("step_seconds_p99"), numbers.time, STEADY, "s", "p99_seconds"),
     Field(
         "examples_per_second",
         "throughput",
@@ -212,6 +200,7 @@ FIELDS: tuple[Field, ...] = (
         STEADY,
         "examples/s",
         "examples_per_second",
+        brief="throughput",
     ),
     Field(
         "flops_per_second",
@@ -225,16 +214,17 @@ FIELDS: tuple[Field, ...] = (
     Field(
         "cost_per_1000_steps",
         "1,000 steps, {}",
-        lambda result: _priced(result, result.summary.cost_per_1000_steps),
+        lambda result: _price(result, result.summary.cost_per_1000_steps),
         numbers.money,
         STEADY,
         "",
         "cost_per_1000_steps",
         "currency",
+        brief="1,000 steps, {}",
     ),
-    Field("traced", "{}", _traced(traced_shares), numbers.percent, TRACED, each="part"),
-    Field("traced_operations", "longest", _traced(longest), str, TRACED),
-    Field("series", "{}", _moved, _show_moved, SERIES, "s", each="series"),
+    Field("traced", "{}", _traced(traced_shares), numbers.percent, TRACED, entry_label="part"),
+    Field("traced_operations", "longest operations", _traced(longest_operations), str, TRACED),
+    Field("series", "{}", _series, _show_series, SERIES, "s", entry_label="series", brief="{}"),
     Field(
         "projected_steps",
         "steps",
@@ -250,7 +240,8 @@ FIELDS: tuple[Field, ...] = (
         PROJECTED,
         "s",
         "projected_seconds",
-        labels=(("scope", "build_and_fit"),),
+        metric_labels=(("scope", "build_and_fit"),),
+        brief="projected training",
     ),
     Field(
         "total_seconds",
@@ -260,11 +251,11 @@ FIELDS: tuple[Field, ...] = (
         PROJECTED,
         "s",
         "projected_seconds",
-        labels=(("scope", "total"),),
+        metric_labels=(("scope", "total"),),
     ),
     Field(
         "epoch_end_wait_seconds",
-        "lost at epochs' ends",
+        "waits at epoch ends",
         lambda result: (result.projection.epoch_end_wait_seconds if result.projection else None) or None,
         numbers.time,
         PROJECTED,
@@ -273,10 +264,11 @@ FIELDS: tuple[Field, ...] = (
     Field(
         "cost",
         "cost, {}",
-        lambda result: _priced(result, result.projection.cost if result.projection else None),
+        lambda result: _price(result, result.projection.cost if result.projection else None),
         numbers.money,
         PROJECTED,
-        each="currency",
+        entry_label="currency",
+        brief="training cost, {}",
     ),
     Field(
         "measured_build_and_fit_seconds",
@@ -285,8 +277,55 @@ FIELDS: tuple[Field, ...] = (
         _show_measured,
         MEASURED,
         "s",
+        brief="measured training",
     ),
     Field("measured_total_seconds", "from a cold start", _measured("total_seconds"), _show_measured, MEASURED, "s"),
-    Field("outcome", "{}", _outcome, lambda value: f"{value:.4g}", MEASURED, each="name"),
+    Field("outcome", "{}", _outcome, lambda value: f"{value:.4g}", MEASURED, entry_label="name", brief="{}"),
 )
 """In the order of the table."""
+
+
+ABSENT = Cell("–")
+
+
+@dataclass(frozen=True)
+class FieldRow:
+    """A row of a table: its heading, its label, and a cell for each result."""
+
+    heading: str
+    label: str
+    cells: tuple[Cell, ...]
+
+    @property
+    def alarms(self) -> tuple[int, ...]:
+        """Positions of the cells that report a problem."""
+        return tuple(place for place, cell in enumerate(self.cells) if cell.alarm)
+
+
+def rows(results: Sequence[Result], brief: bool = False) -> Iterator[FieldRow]:
+    """Yield the rows of a table of results.
+
+    Args:
+        results: one for each column.
+        brief: only the rows of the short table. It has the status only if one is a problem.
+    """
+    for field in FIELDS:
+        if brief and not field.brief:
+            continue
+        columns = [field.cells(each, brief) for each in results]
+        for label in _merged(columns):
+            row = FieldRow("" if brief else field.heading, label, tuple(each.get(label, ABSENT) for each in columns))
+            if not (brief and field.key == "status" and not row.alarms):
+                yield row
+
+
+def _merged(columns: Sequence[Iterable[str]]) -> list[str]:
+    """Return all labels; each follows the label that precedes it in its own column."""
+    order: list[str] = []
+    for column in columns:
+        place = 0
+        for label in column:
+            if label not in order:
+                order.insert(place, label)
+            place = order.index(label) + 1
+    return order

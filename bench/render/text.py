@@ -1,22 +1,67 @@
-"""Lines of text for a terminal: what may stand in one, and how a long one is broken."""
+"""Plain text: without control characters, wrapped, and in lists."""
 
 from __future__ import annotations
 
 import re
 import textwrap
+from collections.abc import Sequence
+
+WIDTH = 80
+"""Characters: the usual width of a terminal."""
 
 _ANSI = re.compile(r"\x1b(\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)|[@-Z\\-_])")
-"""Colours and titles that a worker's last lines may carry."""
+"""Colours and titles, which the last lines of a worker may contain."""
 
 
 def plain(text: str) -> str:
-    """A line without colours and control characters, wherever it came from."""
+    """Return a line without colours and control characters."""
     if text.isprintable():
         return text
     return "".join(each if each.isprintable() else " " for each in _ANSI.sub("", text))
 
 
 def filled(line: str, width: int, indent: int = 0) -> list[str]:
-    """A line in several of at most `width` characters, the second and further ones two deeper; never none."""
-    first, rest = " " * indent, " " * (indent + 2)
-    return textwrap.wrap(line, width, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False) or [first]
+    """Return a line as one or more of at most `width` characters, each after the first indented by two more."""
+    margin = " " * indent
+    lines = textwrap.wrap(line, width, initial_indent=margin, subsequent_indent=margin + "  ", break_on_hyphens=False)
+    return lines or [margin]
+
+
+def wrapped(text: str, width: int, indent: int = 0, keep_spaces: bool = False) -> str:
+    """Return a text wrapped at `width` characters, without control characters.
+
+    Args:
+        text: one paragraph.
+        width: of a line, in characters.
+        indent: spaces before the first line; the others have two more.
+        keep_spaces: keep runs of spaces, as for the output of a program.
+    """
+    line = plain(text)
+    return "\n".join(filled(line if keep_spaces else " ".join(line.split()), width, indent))
+
+
+def join_words(words: Sequence[str]) -> str:
+    """Return words as a sentence lists them: "a, b and c"."""
+    return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
+
+
+def entry(label: str, text: str, indent: int, column: int, width: int = WIDTH) -> str:
+    """Return a label with its text wrapped beside it. A label that is too long has a line of its own.
+
+    Args:
+        label: starts after `indent` spaces.
+        text: may hold line breaks, which are kept.
+        indent: spaces before the label.
+        column: where the text starts.
+        width: of the terminal, in characters.
+    """
+    margin = " " * column
+    lines = [
+        part
+        for line in text.splitlines() or [""]
+        for part in textwrap.wrap(line, width - column, break_on_hyphens=False) or [""]
+    ]
+    head = " " * indent + label
+    if len(head) >= column:
+        return "\n".join([head, *(margin + line for line in lines)]).rstrip()
+    return "\n".join([head.ljust(column) + lines[0], *(margin + line for line in lines[1:])]).rstrip()

@@ -13,7 +13,7 @@ from commandline import Ended, started
 from measuring import SECONDS
 
 from bench.model.explanation import Explanation
-from bench.render import explanation_sentences as sentences
+from bench.render.sentences import explanation as sentences
 from bench.render.terminal import explanation as explanations
 
 USERFILES = Path(__file__).parent / "userfiles_explain"

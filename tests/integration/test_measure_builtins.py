@@ -12,6 +12,7 @@ import pytest
 from commandline import ROOT, devbench
 from measuring import ONCE, SECONDS, Runs, under_way
 
+from bench.analyse.outcome import Outcome
 from bench.model.facts import Epoch
 from bench.model.result import Result
 from bench.model.spec import LOOPS
@@ -249,7 +250,7 @@ def test_operations_a_step_are_counted_and_known_by_formula(runs: Runs) -> None:
 
 
 def test_all_of_a_group_stand_side_by_side_in_80_columns(runs: Runs) -> None:
-    shown = table.text(list(by_loop(runs, "tabular").values()), [])
+    shown = table.text(Outcome.of(list(by_loop(runs, "tabular").values())), verbose=True)
     assert max(map(len, shown.splitlines())) <= 80
     assert all(loop in shown for loop in LOOPS)
     assert all(loop in runs["tabular"].out for loop in LOOPS)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 from measuring import SECONDS, Runs, own, under_way
 
+from bench.analyse.outcome import Outcome
 from bench.model.facts import Epoch
 from bench.render.terminal import table
 
@@ -229,7 +230,7 @@ def test_an_operation_on_another_device_is_named_in_result_and_table(runs: Runs)
     (warned,) = [each for each in found.warnings if each.key == "misplaced"]
     assert "'planted' on CPU:1" in warned.message
     assert warned.fix
-    assert "planted" in table.text([found], [])
+    assert "planted" in table.text(Outcome.of([found]), verbose=True)
     assert "planted" in runs["misplaced"].out
 
 

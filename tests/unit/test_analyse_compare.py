@@ -27,7 +27,8 @@ from bench.analyse.summary import summarise
 from bench.analyse.verdict import needed, verdict
 from bench.model.result import Block, Failure, Interval, Placement, ProcessSample, Result, Series
 from bench.model.spec import Data, Threads
-from bench.render.terminal.verdicts import by_the_mean, cold_start, phases
+from bench.render.sentences.comparison import cold_start, mean_step
+from bench.render.terminal.comparison import phases
 from bench.store import files
 
 
@@ -60,7 +61,7 @@ def test_a_phase_says_why_its_difference_is_not_known() -> None:
     assert differences_of(1, 1.0) == {"one start only"}
 
 
-def test_steps_that_are_slow_but_seldom_are_told_by_the_mean_where_the_typical_step_passes_over_them() -> None:
+def test_steps_that_are_slow_but_seldom_are_told_mean_step_where_the_typical_step_passes_over_them() -> None:
     base = measured([0.01 * n for n in NOISE])
     seldom = measured([0.01 * n for n in NOISE], name="b")
     for each in seldom.samples:
@@ -69,8 +70,8 @@ def test_steps_that_are_slow_but_seldom_are_told_by_the_mean_where_the_typical_s
     assert found.verdict == "same"
     assert found.mean_ratio is not None
     assert found.mean_ratio.value == pytest.approx(1.1)
-    assert by_the_mean(found).startswith("slower by the mean step, in which slow steps count that come seldom: 1.1")
-    assert by_the_mean(compare(base, measured([0.012 * n for n in NOISE], name="c"))) == ""  # both say the same
+    assert "is slower: 1.1" in mean_step(found)
+    assert mean_step(compare(base, measured([0.012 * n for n in NOISE], name="c"))) == ""  # both say the same
 
 
 @pytest.mark.parametrize(
@@ -199,7 +200,7 @@ def test_all_trials_tell_of_the_steps_though_few_tell_of_the_starts() -> None:
     assert few.steps.n == 3
     assert one.steps is not None
     assert one.steps.low is None
-    assert "steps, by one start of each" in cold_start(compare(base, other), one)
+    assert "steps, from one start each" in cold_start(compare(base, other), one)
 
 
 def test_unequal_batches_meet_after_so_many_examples_and_epochs() -> None:

@@ -23,7 +23,7 @@ from bench.config.settings import RunSettings, option, variable
 from bench.errors import DevbenchError, Interrupted
 from bench.model.check import Check
 from bench.model.result import Failure, Result, Summary
-from bench.render.columns import entry
+from bench.render.text import entry
 
 ROOT = Path(bench.__file__).parent.parent
 

@@ -43,7 +43,7 @@ def test_a_verdict_is_a_sentence_with_the_phases_below(two: tuple[str, str]) -> 
     told = " ".join(done.stdout.split())
     assert "slower: cifar on cuda, as-written takes 1.3" in told
     assert "as long as cifar on cpu, as-written per step (6 trials)" in told
-    assert "from a cold start cifar on cpu, as-written is ahead from the first step on" in told
+    assert "From a cold start, cifar on cpu, as-written is ahead from the first step" in told
     assert "import 2.51 s 19.5 s +17.000 s" in told
     assert max(map(len, done.stdout.splitlines())) <= 80
 
@@ -156,7 +156,7 @@ def test_an_unfair_comparison_is_refused_with_4_and_made_with_force(two: tuple[s
     assert "--force" in refused.stderr
     forced = devbench(two[0], other, "--force")
     assert forced.exit_code == 0
-    assert "UNFAIR, workload: cifar as against mnist" in forced.stdout
+    assert "unfair: workload: cifar vs. mnist" in forced.stdout
 
 
 def test_three_results_make_a_matrix(two: tuple[str, str], tmp_path: Path) -> None:
@@ -282,4 +282,4 @@ def test_one_process_is_not_enough_data(tmp_path: Path) -> None:
     other = saved(tmp_path, [0.02], "20260102T030405000-bbbbbbbb", loop="fit", xla=False)
     done = devbench(one, other)
     assert done.exit_code == 0
-    assert done.stdout.startswith("not enough data:")
+    assert done.stdout.startswith("Too few trials for a verdict.")

@@ -17,7 +17,7 @@ from bench.analyse.explain.ladder import caveats, ladder
 from bench.model.explanation import Explanation, Fastest, Finding
 from bench.model.facts import Facts, FitCall, GraphOperations
 from bench.model.result import Failure, Interval, Operation, Placement, Result, ResultWarning, Telemetry
-from bench.render import explanation_sentences as sentences
+from bench.render.sentences import explanation as sentences
 from bench.render.terminal import explanation
 from bench.whatif import WhatIf
 

@@ -18,7 +18,7 @@ from bench.model.explanation import Finding
 from bench.model.facts import Facts
 from bench.model.result import Operation, Placement, Result
 from bench.model.roofline import Roofline
-from bench.render.report.parts import Table
+from bench.render.report.document import Table
 from bench.render.report.sections import explanation as section
 from bench.render.terminal import explanation
 from bench.whatif import WhatIf, batch
@@ -181,7 +181,7 @@ def test_a_part_that_is_small_or_not_measurable_or_negative_has_no_fix() -> None
 
 def test_the_report_shows_the_fix_of_each_part() -> None:
     why = explained()
-    table = next(part for part in section.sections(why, 0.02)[0].parts if isinstance(part, Table))
+    table = next(part for part in section.sections(why, 0.02)[0].content if isinstance(part, Table))
     assert table.head[-1] == "fix"
     assert [row.cells[-1] for row in table.rows] == [*(part.fix for part in why.parts), ""]
 
@@ -189,4 +189,4 @@ def test_the_report_shows_the_fix_of_each_part() -> None:
 def test_the_report_says_if_a_share_was_not_measured() -> None:
     unknown = Finding(cause="float64", sentence="3 operations compute in float64.", evidence="dtypes", fix="Convert.")
     causes = next(s for s in section.sections(explained(findings=[unknown]), 0.02) if s.title == "Findings")
-    assert "Its share of the step was not measured" in str(causes.parts[0])
+    assert "Its share of the step was not measured" in str(causes.content[0])

@@ -1,4 +1,4 @@
-"""Progress: a live view on a terminal, drawn seldom and only when told; a few plain lines elsewhere."""
+"""Progress: a live view on a terminal, redrawn rarely and only when called; a few plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from bench.model.run_state import Estimate, Progress
-from bench.render.terminal.progress import Drawer, line
+from bench.render.terminal.progress import ProgressDisplay, line
 
 PHASES = ("starting", "import", "device_init", "data", "build", "first step", "warm-up", "steady state", "latency")
 
@@ -34,21 +34,21 @@ def moment(**changes: object) -> Progress:
     return Progress(**{**given, **changes})  # type: ignore[arg-type]
 
 
-def test_a_plain_line_says_phase_process_estimate_and_time_left() -> None:
+def test_a_plain_line_has_the_phase_the_process_the_estimate_and_the_time_left() -> None:
     assert line(moment()) == (
-        "cifar on cpu, fit, process 4 of about 7: steady state, 18.4 ms ± 2.1% a step (40 s left at most)"
+        "cifar on cpu, fit, process 4 of about 7: steady state, step 18.4 ms ± 2.1% (at most 40 s left)"
     )
 
 
 @pytest.mark.parametrize(
     ("elapsed", "trial", "planned", "left"),
     [
-        (0.0, 1, None, "2 min 0 s left at most"),
-        (30.0, 4, None, "1 min 30 s left at most"),
-        (30.0, 4, 7, "40 s left at most"),
-        (30.0, 4, 30, "1 min 30 s left at most"),
-        (121.0, 4, 7, "about to end"),
-        (30.0, 4, 3, "about to end"),
+        (0.0, 1, None, "at most 2 min 0 s left"),
+        (30.0, 4, None, "at most 1 min 30 s left"),
+        (30.0, 4, 7, "at most 40 s left"),
+        (30.0, 4, 30, "at most 1 min 30 s left"),
+        (121.0, 4, 7, "about to finish"),
+        (30.0, 4, 3, "about to finish"),
     ],
 )
 def test_the_time_left_follows_the_pace_but_never_exceeds_the_budget(
@@ -57,9 +57,9 @@ def test_the_time_left_follows_the_pace_but_never_exceeds_the_budget(
     assert line(moment(elapsed=elapsed, trial=trial, planned=planned)).endswith(f"({left})")
 
 
-def test_elsewhere_than_on_a_terminal_a_process_takes_two_lines_without_codes() -> None:
+def test_without_a_terminal_a_process_gets_two_lines_without_control_codes() -> None:
     stream = io.StringIO()
-    with Drawer(stream) as draw:
+    with ProgressDisplay(stream) as draw:
         for trial in (1, 2, 3):
             for phase in PHASES:
                 draw(moment(trial=trial, phase=phase))
@@ -69,18 +69,18 @@ def test_elsewhere_than_on_a_terminal_a_process_takes_two_lines_without_codes() 
     assert ["starting" in each for each in lines] == [True, False] * 3
 
 
-def test_turns_add_no_lines() -> None:
+def test_interleaved_specs_add_no_lines() -> None:
     stream = io.StringIO()
-    with Drawer(stream) as draw:
+    with ProgressDisplay(stream) as draw:
         for _ in range(50):
             draw(moment(title="a"))
             draw(moment(title="b"))
     assert len(stream.getvalue().splitlines()) == 2
 
 
-def test_a_reason_to_wait_is_told_once() -> None:
+def test_a_note_is_written_once() -> None:
     stream = io.StringIO()
-    with Drawer(stream) as draw:
+    with ProgressDisplay(stream) as draw:
         draw(moment(phase="starting"))
         for trial in (4, 4, 4):
             draw(moment(phase="device_init", note="may compile for minutes", trial=trial))
@@ -89,7 +89,7 @@ def test_a_reason_to_wait_is_told_once() -> None:
 
 def test_a_terminal_is_redrawn_at_most_four_times_a_second() -> None:
     stream, clock = io.StringIO(), Clock()
-    with Drawer(stream, tty=True, clock=clock) as draw:
+    with ProgressDisplay(stream, tty=True, clock=clock) as draw:
         for number in range(21):
             clock.now = 100.0 + number * 0.05
             draw(moment(phase=f"phase {number}"))
@@ -97,9 +97,9 @@ def test_a_terminal_is_redrawn_at_most_four_times_a_second() -> None:
     assert drawn == [0, 5, 10, 15, 20]
 
 
-def test_a_reason_to_wait_is_drawn_at_once_and_stays_until_a_phase_has_none() -> None:
+def test_a_note_is_drawn_at_once_and_stays_until_it_is_gone() -> None:
     stream = io.StringIO()
-    with Drawer(stream, tty=True, clock=Clock()) as draw:
+    with ProgressDisplay(stream, tty=True, clock=Clock()) as draw:
         draw(moment(phase="import"))
         for phase in ("device_init", "first step"):
             draw(moment(phase=phase, note="may compile for minutes"))
@@ -109,22 +109,22 @@ def test_a_reason_to_wait_is_drawn_at_once_and_stays_until_a_phase_has_none() ->
     assert drawn.rindex("warm-up") > drawn.rindex("may compile for minutes")
 
 
-def test_nothing_is_drawn_but_when_called_and_no_thread_is_started() -> None:
+def test_it_draws_only_when_called_and_starts_no_thread() -> None:
     stream, before = io.StringIO(), set(threading.enumerate())
-    with Drawer(stream, tty=True, clock=Clock()) as draw:
+    with ProgressDisplay(stream, tty=True, clock=Clock()) as draw:
         draw(moment())
         assert set(threading.enumerate()) <= before
     assert "process 4 of about 7" in stream.getvalue()
-    assert "18.4 ms ± 2.1% a step" in stream.getvalue()
+    assert "step 18.4 ms ± 2.1%" in stream.getvalue()
 
 
 def interrupt_a_drawer(stream: io.StringIO) -> None:
-    with Drawer(stream, tty=True) as draw:
+    with ProgressDisplay(stream, tty=True) as draw:
         draw(moment())
         raise KeyboardInterrupt
 
 
-def test_the_live_view_is_gone_at_the_end_and_the_cursor_is_back_even_after_an_error() -> None:
+def test_the_live_view_disappears_at_the_end_and_the_cursor_is_back_even_after_an_error() -> None:
     stream = io.StringIO()
     with pytest.raises(KeyboardInterrupt):
         interrupt_a_drawer(stream)
@@ -134,6 +134,6 @@ def test_the_live_view_is_gone_at_the_end_and_the_cursor_is_back_even_after_an_e
     assert "\x1b[2K" in stream.getvalue()
 
 
-def test_several_specs_are_shown_each_with_its_estimate() -> None:
+def test_each_of_several_specs_has_its_estimate() -> None:
     both = (Estimate("a on cpu, fit", 0.001), Estimate("a on cuda, fit", 0.0005, 0.5))
-    assert "a on cpu, fit 1.00 ms a step, a on cuda, fit 500 µs ± 50% a step" in line(moment(estimates=both))
+    assert "a on cpu, fit: step 1.00 ms, a on cuda, fit: step 500 µs ± 50%" in line(moment(estimates=both))

@@ -23,7 +23,7 @@ from bench.datasets.files import SETS
 from bench.model.result import PHASES, Failure, Result, Stop, Telemetry
 from bench.model.spec import LOOPS
 from bench.registry.user_file import FUNCTIONS
-from bench.render.report import chapters, compose, markdown
+from bench.render.report import compose, markdown, selection
 from bench.render.report.sections import steps
 from bench.session import design, interleave, steady_state, stopping, worker_sample
 from bench.worker import loops, protocol, rig, timed_loop
@@ -250,7 +250,7 @@ def test_the_data_choices_sets_and_files_stand_on_the_page() -> None:
             "Data",
             f"{download.CONNECT_SECONDS:g} s without a connection, or {download.READ_SECONDS:g} s of silence",
         ),
-        ("report", "Chapters", f"at most {chapters.CHAPTERS} chapters of {chapters.MEMBERS} results each"),
+        ("report", "Chapters", f"at most {selection.CHAPTERS} chapters of {selection.MEMBERS} results each"),
         ("report", "Chapters", f"names up to {compose.LISTED:,} results"),
         ("report", "Sections", f"at most {steps.TICKS} blocks"),
         ("report", "Formats", f"{markdown.LONGEST:,} characters"),

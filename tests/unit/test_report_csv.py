@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import csv
+from csv import DictReader
 from pathlib import Path
 
 import pytest
@@ -10,13 +10,13 @@ from synthetic import folder, killed, measured
 
 from bench.errors import DataError
 from bench.model.result import Summary
-from bench.render.report import raw_times
+from bench.render.report import csv
 
 pytestmark = pytest.mark.once
 
 
 def rows(path: Path) -> list[dict[str, str]]:
-    return list(csv.DictReader(raw_times.lines(path)))
+    return list(DictReader(csv.lines(path)))
 
 
 def test_every_phase_block_and_single_step_is_a_line_with_its_result_and_process(tmp_path: Path) -> None:
@@ -44,5 +44,5 @@ def test_a_failure_is_a_line_too(tmp_path: Path) -> None:
 
 
 def test_a_folder_without_results_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="there are no results"):
+    with pytest.raises(DataError, match="no results"):
         rows(tmp_path)

@@ -12,12 +12,14 @@ from synthetic import doubtful, explanation, folder, killed, ladder_results, mea
 
 from bench.errors import UsageError
 from bench.model.result import Failure, Result, Summary
-from bench.render.charts import bars, curves, drawing
-from bench.render.charts.bars import Ratio, Segment, Spread
-from bench.render.report import compose as module
+from bench.render.charts import curves, phases, ratios, steps, vega
+from bench.render.charts.phases import Segment
+from bench.render.charts.ratios import Ratio
+from bench.render.charts.steps import Spread
+from bench.render.report import compose as compose_module
 from bench.render.report import html
 from bench.render.report.compose import compose
-from bench.render.report.parts import Table
+from bench.render.report.document import Table
 from bench.store import files
 
 pytestmark = pytest.mark.once
@@ -69,8 +71,8 @@ def test_every_chart_is_one_picture_with_a_text_that_tells_its_figures(pair: str
     assert {each["role"] for each in drawings} == {"img"}
     told = " ".join(each["aria-label"] or "" for each in drawings)
     assert "fit 0.5, faster" in told
-    assert "as-written 4.60 s, longest import with 3.20 s" in told
-    assert "medians: as-written 100 ms; fit 50.0 ms" in told
+    assert "as-written 4.60 s, longest phase import with 3.20 s" in told
+    assert "Medians: as-written 100 ms; fit 50.0 ms" in told
 
 
 def test_every_section_with_a_chart_has_a_table_too(pair: str) -> None:
@@ -101,8 +103,8 @@ def test_of_two_cases_on_two_backends_each_row_of_the_verdicts_names_what_it_is_
     (section,) = [
         each for each in compose(folder(tmp_path, *cases), 0.02).chapters[0].sections if each.title == "Verdicts"
     ]
-    (table,) = [each for each in section.parts if isinstance(each, Table)]
-    assert table.head[:3] == ("", "compared with", "verdict")
+    (table,) = [each for each in section.content if isinstance(each, Table)]
+    assert table.head[:3] == ("", "baseline", "verdict")
     assert [(row.label, *row.cells[:2]) for row in table.rows] == [
         ("small, cpu", "large, cpu", "faster"),
         ("large, cuda", "large, cpu", "faster"),
@@ -155,24 +157,24 @@ def test_a_report_of_ten_thousand_results_stays_under_10_megabytes_and_lists_the
     made = html.render(compose(tmp_path, 0.02), "1.2.3")
     assert len(made.encode()) < 10_000_000
     assert made.count("<svg ") == 20 * 3
-    assert made.partition('id="everything"')[2].count('<th scope="row">') == 10_000
-    assert "9,520 further results have none" in made
+    assert made.partition('id="all-results"')[2].count('<th scope="row">') == 10_000
+    assert "9,520 further results have no chapter" in made
 
 
 def test_repeated_runs_are_listed_and_the_newest_is_told_as_that(tmp_path: Path) -> None:
     runs = [measured(str(n), [0.1 + n / 100], group=str(n)) for n in range(3)]
     text = page(tmp_path, *runs)
-    assert "the newest of 3 runs" in text
-    listed = text.partition('id="everything"')[2]
+    assert "The newest of 3 runs." in text
+    listed = text.partition('id="all-results"')[2]
     assert re.findall(r"<td[^>]*>(1\d0 ms)", listed) == ["120 ms", "110 ms", "100 ms"]
 
 
 def test_more_results_than_a_list_holds_are_said_to_be_left_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "LISTED", 2)
+    monkeypatch.setattr(compose_module, "LISTED", 2)
     text = page(tmp_path, *(measured(str(n), [0.1], group=str(n)) for n in range(3)))
-    assert "Every result in the folder, the newest 2 of 3" in text
+    assert "The newest 2 of 3 results" in text
 
 
 def test_without_its_extra_the_message_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -184,18 +186,18 @@ def test_without_its_extra_the_message_says_how_to_get_it(tmp_path: Path, monkey
 
 
 def test_charts_bear_ratios_far_apart_single_values_and_zero_seconds() -> None:
-    far = bars.ratios([Ratio("a", 0.001, 0.0009, 0.0011, "faster"), Ratio("b", 900.0, None, None, "?")], 0.02)
+    far = ratios.draw([Ratio("a", 0.001, 0.0009, 0.0011, "faster"), Ratio("b", 900.0, None, None, "?")], 0.02)
     assert far.count("<text") >= 6
     assert "NaN" not in far
-    assert "NaN" not in bars.phases([Segment("a", 1, "import", 0.0, bars.colour("import"))])
-    assert "NaN" not in bars.steps([Spread("a", [0.1], 0.1, 0.1, 0.1)])
+    assert "NaN" not in phases.draw([Segment("a", 1, 0.0, phases.colour("import"))])
+    assert "NaN" not in steps.draw([Spread("a", [0.1], 0.1, 0.1, 0.1)])
 
 
 def test_a_drawing_keeps_no_colour_that_the_page_would_not_change_but_those_of_phases(pair: str) -> None:
     drawn = "".join(re.findall(r"<svg.*?</svg>", pair, re.DOTALL))
     used = set(re.findall(r'(?:fill|stroke)="(#\w+|\w+)"', drawn))
-    known = {drawing.INK, drawing.MUTED, drawing.GRID, drawing.ACCENT, drawing.BAND, drawing.ON_COLOUR}
-    assert used - known - set(bars.PALETTE.values()) <= {"none", "transparent"}
+    known = {vega.INK, vega.MUTED, vega.GRID, vega.ACCENT, vega.BAND, vega.ON_COLOUR}
+    assert used - known - set(phases.PALETTE.values()) <= {"none", "transparent"}
     assert known <= used
 
 
@@ -242,8 +244,8 @@ def test_drawings_of_analyses_have_their_marks_and_no_colour_that_is_lost_on_a_d
     assert len(drawn) >= 5
     assert all("NaN" not in each and each.count("<path") > 3 for each in drawn)
     used = set(re.findall(r'(?:fill|stroke)="(#\w+)"', "".join(drawn)))
-    swapped = {drawing.INK, drawing.MUTED, drawing.GRID, drawing.ACCENT, drawing.BAND, drawing.ON_COLOUR}
-    assert used - swapped - set(bars.PALETTE.values()) <= set(curves.LINES)
+    swapped = {vega.INK, vega.MUTED, vega.GRID, vega.ACCENT, vega.BAND, vega.ON_COLOUR}
+    assert used - swapped - set(phases.PALETTE.values()) <= set(curves.COLOURS)
 
 
 def test_a_grid_and_an_axis_of_words_have_a_table_only(tmp_path: Path) -> None:
@@ -253,5 +255,5 @@ def test_a_grid_and_an_axis_of_words_have_a_table_only(tmp_path: Path) -> None:
         for n, (place, batch) in enumerate((p, b) for p in ("serial", "model") for b in (8, 16))
     ]  # fmt: skip
     (chapter,) = compose(folder(tmp_path, *points), 0.02).chapters
-    assert [type(part).__name__ for part in chapter.sections[0].parts] == ["Table"]
+    assert [type(part).__name__ for part in chapter.sections[0].content] == ["Table"]
     assert "place serial, batch 8" in html.render(compose(tmp_path, 0.02), "1.2.3")

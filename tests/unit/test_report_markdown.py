@@ -11,7 +11,7 @@ from synthetic import doubtful, folder, killed, measured
 from bench.model.result import Summary
 from bench.render.report import markdown
 from bench.render.report.compose import compose
-from bench.render.report.parts import Chapter, Report
+from bench.render.report.document import Chapter, Report
 
 pytestmark = pytest.mark.once
 
@@ -23,12 +23,12 @@ def written(path: Path) -> str:
 def test_it_leads_with_the_sentence_and_folds_away_what_a_hurried_reader_skips(tmp_path: Path) -> None:
     text = written(folder(tmp_path, measured("1", [0.1] * 5), measured("2", [0.0081] * 5, backend="cuda")))
     sentence, folded = (
-        text.index("- **cuda is 12."),
+        text.index("- **faster: cuda is 12."),
         text.index("<details><summary>Phases, steps, environments</summary>"),
     )
     assert text.index("### cifar, as-written: cpu; cuda") < sentence < text.index("#### Verdicts") < folded
     assert text.index("#### Side by side") < folded < text.index("#### Phases") < text.index("</details>")
-    assert text.endswith("Made by devbench 1.2.3; intervals are at 95%.\n")
+    assert text.endswith("Made by devbench 1.2.3. Intervals have 95% confidence.\n")
 
 
 def test_every_row_of_a_table_has_the_cells_of_its_head(tmp_path: Path) -> None:
@@ -47,8 +47,8 @@ def test_a_failure_and_a_warning_stand_above_the_fold_with_the_programs_last_lin
     failed = {"status": "failed", "failure": killed(), "summary": Summary(), "samples": []}
     text = written(folder(tmp_path, measured("1", [0.1], warnings=doubtful()), measured("2", [], loop="fit", **failed)))
     above = text.partition("<details>")[0]
-    assert "❌ failed: cifar on cpu, fit: the worker was killed by SIGKILL" in above
-    assert "⚠️ cifar on cpu, as-written: the machine was busy: load 1.7 on 2 CPUs" in above
+    assert "❌ fit: the worker was killed by SIGKILL" in above
+    assert "⚠️ as-written: the machine was busy: load 1.7 on 2 CPUs" in above
     assert "  ```text\n  about to allocate\n" in above
     assert "\x1b" not in text
 
@@ -66,5 +66,5 @@ def test_a_chapter_that_is_too_long_is_told_by_its_sentences(monkeypatch: pytest
     whole = compose(folder(tmp_path, measured("1", [0.1] * 3), measured("2", [0.05] * 3, loop="fit")), 0.02)
     long = Chapter("long", "long", ("it is long",), "so long", whole.chapters[0].sections * 60)
     text = markdown.render(Report("r", (), (long,)), "1.2.3")
-    assert "- **it is long.**" in text
+    assert "- **it is long**" in text
     assert "| " not in text

@@ -12,7 +12,7 @@ from synthetic import result, spec
 from bench.analyse.comparable import differences
 from bench.config.settings import RunSettings, load, value_of
 from bench.model.spec import IGNORED, ROLES, Data, Execution, Role, Spec, Threads
-from bench.render.report.names import names
+from bench.render.labels import short_labels
 from bench.study.plan import plan
 
 pytestmark = pytest.mark.once
@@ -60,11 +60,11 @@ def test_a_comparison_can_be_about_each_field_that_says_so(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name, role in ROLES.items() if role.label or name == "params"])
-def test_results_that_differ_in_a_field_have_names_that_say_so(name: str) -> None:
+def test_results_that_differ_in_a_field_have_labels_that_say_so(name: str) -> None:
     left, right = pair(name)
-    found = names([result("a", spec=left), result("b", spec=right)])
+    found = short_labels([result("a", spec=left), result("b", spec=right)])
     assert len(set(found)) == 2
-    assert not any("(" in each for each in found), "an id tells apart what the names do not"
+    assert not any("(" in each for each in found), "only the ids distinguish them"
 
 
 def test_the_content_of_the_data_counts_and_its_place_does_not() -> None:

@@ -18,7 +18,8 @@ from bench.errors import SettingsError
 from bench.model.result import Failure, Result, SweepMembership
 from bench.model.sweep import Sweep
 from bench.publish.recorder import Recorder
-from bench.render.terminal import sweep as sweeps
+from bench.render.sentences.sweep import summary
+from bench.render.terminal.sweep import text
 from bench.store import files
 from bench.study import sweep as measuring
 from bench.study.sweep import SweepStudy, axes_of
@@ -62,7 +63,7 @@ def test_a_range_that_is_none_is_refused_with_how_to_write_one(text: str) -> Non
 def test_nothing_to_sweep_and_far_too_much_of_it_are_refused() -> None:
     with pytest.raises(SettingsError, match="no parameter to sweep"):
         axes_of({"batch": "64"})
-    with pytest.raises(SettingsError, match="makes 100 points"):
+    with pytest.raises(SettingsError, match="the sweep has 100 points"):
         axes_of({"batch": "1..10+1", "epochs": "1..10+1"})
 
 
@@ -118,8 +119,8 @@ def test_a_crossing_too_near_the_end_has_no_bound_there() -> None:
 def test_curves_that_do_not_meet_say_who_is_ahead() -> None:
     found = sweep_of(two_lines(200.0), 0.02)
     assert found.curves[1].crossings == []
-    told = " ".join(sweeps.sentences(found))
-    assert "cpu, as-written is ahead of cuda, as-written from batch 1 to 64: nobody overtakes" in told
+    told = " ".join(summary(found))
+    assert "cpu, as-written is faster than cuda, as-written from batch 1 to 64. Neither overtakes the other." in told
 
 
 def along(axis: str, times: Mapping[Any, tuple[float, float]], noise: Sequence[float] = NOISE) -> Sweep:
@@ -143,46 +144,46 @@ def test_from_0_on_a_crossing_is_interpolated_without_a_logarithm() -> None:
     assert found.low is not None
     assert found.high is not None
     assert 0 < found.low < found.value < found.high < 4
-    told = " ".join(sweeps.sentences(sweep))
+    told = " ".join(summary(sweep))
     assert "cpu, as-written overtakes cuda, as-written at workers 2" in told
-    assert "nobody overtakes" not in told
+    assert "Neither overtakes" not in told
 
 
 def test_yes_and_no_have_no_order_in_which_one_overtakes() -> None:
     sweep = along("shuffle", {False: (0.02, 0.01), True: (0.01, 0.02)})
     assert sweep.curves[1].crossings == []
-    told = " ".join(sweeps.sentences(sweep))
+    told = " ".join(summary(sweep))
     assert "cuda, as-written is slower than cpu, as-written at shuffle True, faster at shuffle False" in told
-    assert "nobody overtakes" not in told
+    assert "Neither overtakes" not in told
 
 
 def test_nobody_is_ahead_throughout_who_is_behind_anywhere() -> None:
     sweep = along("batch", {1: (0.02, 0.01), 4: (0.01, 0.02)})
     sweep.curves[1].crossings = []
-    told = " ".join(sweeps.sentences(sweep))
+    told = " ".join(summary(sweep))
     assert "cuda, as-written is slower than cpu, as-written at batch 4, faster at batch 1" in told
-    assert "nobody overtakes" not in told
+    assert "Neither overtakes" not in told
 
 
 def test_words_that_noise_alone_tells_apart_are_neither_slower_nor_faster() -> None:
     quiet, loud = (1.0, 1.001, 0.999), (1.0, 1.3, 0.7)
     times = {"model": (0.01, 0.01001), "serial": (0.01, 0.009967)}
-    (told,) = [each for each in sweeps.sentences(along("place", times, quiet)) if "does most" not in each]
-    assert told == "cuda, as-written is as fast as cpu, as-written at place model and serial"
-    (told,) = [each for each in sweeps.sentences(along("place", times, loud)) if "does most" not in each]
-    assert told == "cuda, as-written is not told apart from cpu, as-written at place model and serial"
-    mixed = sweeps.sentences(along("place", {**times, "parallel": (0.01, 0.02)}, quiet))
-    assert mixed[0].endswith("slower than cpu, as-written at place parallel, as fast at place model and serial")
+    (told,) = [each for each in summary(along("place", times, quiet)) if "throughput" not in each]
+    assert told == "cuda, as-written is as fast as cpu, as-written at place model and serial."
+    (told,) = [each for each in summary(along("place", times, loud)) if "throughput" not in each]
+    assert told == "cuda, as-written is undecided against cpu, as-written at place model and serial."
+    mixed = list(summary(along("place", {**times, "parallel": (0.01, 0.02)}, quiet)))
+    assert mixed[0].endswith("slower than cpu, as-written at place parallel, as fast at place model and serial.")
 
 
 def test_the_end_of_memory_is_a_finding_in_the_table_and_in_a_sentence() -> None:
     points = two_lines(11.0)
     points[-1].failure = Failure(kind="memory", message="OOM when allocating tensor")
     points[-1].sweep = SweepMembership(axes=["batch"], incomplete_reason="memory ended at batch=64 (cuda)")
-    shown = sweeps.text(sweep_of(points, 0.02))
-    assert "not all was measured: memory ended at batch=64 (cuda)" in " ".join(shown.split())
-    assert "memory ended" in next(line for line in shown.splitlines() if line.startswith("batch 64"))
-    assert "cuda, as-written: memory ended at batch 64: OOM" in " ".join(shown.split())
+    shown = text(sweep_of(points, 0.02))
+    assert "Some points were not measured: memory ended at batch=64 (cuda)" in " ".join(shown.split())
+    assert "out of memory" in next(line for line in shown.splitlines() if line.startswith("batch 64"))
+    assert "cuda, as-written ran out of memory at batch 64: OOM" in " ".join(shown.split())
     assert max(map(len, shown.splitlines())) <= 80
 
 
@@ -191,7 +192,7 @@ def test_a_grid_has_a_line_a_pair_of_values() -> None:
     for each in points:
         each.spec.params["epochs"] = 3
         each.sweep = SweepMembership(axes=["batch", "epochs"])
-    shown = sweeps.text(sweep_of(points, 0.02))
+    shown = text(sweep_of(points, 0.02))
     assert [line[:17] for line in shown.splitlines() if line.startswith("batch")] == [
         "batch 1, epochs 3",
         "batch 2, epochs 3",
@@ -342,7 +343,7 @@ def test_values_are_measured_from_the_smallest_up_however_they_are_written() -> 
     assert axes_of({"batch": "256,64,16"}) == {"batch": ["16", "64", "256"]}
 
 
-@pytest.mark.parametrize(("apart", "told"), [(1.0, "take the same time"), (1.003, "take the same time")])
+@pytest.mark.parametrize(("apart", "told"), [(1.0, "are equally fast"), (1.003, "are equally fast")])
 def test_curves_that_only_noise_tells_apart_cross_nowhere(apart: float, told: str) -> None:
     points = []
     for turn, batch in enumerate((1, 2, 4, 8, 16)):
@@ -351,7 +352,7 @@ def test_curves_that_only_noise_tells_apart_cross_nowhere(apart: float, told: st
         points.append(at(batch, 0.01 * batch * apart * tilt, "cuda", [1.0, 1.001, 0.999]))
     found = sweep_of(points, 0.02)
     assert found.curves[1].crossings == []
-    assert f"cuda, as-written and cpu, as-written {told} from batch 1 to 16" in " ".join(sweeps.sentences(found))
+    assert f"cuda, as-written and cpu, as-written {told} from batch 1 to 16" in " ".join(summary(found))
 
 
 def test_a_sweep_whose_time_is_over_shows_what_it_has(faked: type[Fake], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -384,8 +385,8 @@ def test_an_axis_of_words_has_ratios_and_no_crossing() -> None:
     )  # fmt: skip
     assert [round(r.ratio.value, 1) for r in found.curves[1].ratios] == [2.0, 0.7]
     assert found.curves[1].crossings == []
-    told = sweeps.sentences(found)
-    assert "cpu, step is slower than cpu, fit at place model, faster at place serial" in told
+    told = list(summary(found))
+    assert "cpu, step is slower than cpu, fit at place model, faster at place serial." in told
 
 
 def test_cases_are_curves_of_their_own() -> None:
@@ -405,4 +406,4 @@ def test_cases_are_curves_of_their_own() -> None:
         ("large, cuda, as-written", "large, cpu, as-written"),
     ]
     assert {len(each.points) for each in found.curves} == {2}
-    assert "large, cuda, as-written and large, cpu, as-written take the same time" in " ".join(sweeps.sentences(found))
+    assert "large, cuda, as-written and large, cpu, as-written are equally fast" in " ".join(summary(found))

@@ -1,4 +1,4 @@
-"""The table: every figure, nothing wider than 80 columns, no control codes in plain text."""
+"""The table that a run ends with: short by default, every figure with --verbose, at most 80 columns."""
 
 from __future__ import annotations
 
@@ -9,122 +9,166 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from synthetic import doubtful, interval, killed, misplaced, result
+from synthetic import measured as processes
 from test_analyse_compare import measured
 
 from bench.analyse.compare import compare
-from bench.analyse.outcome import comparisons_of, matrices_of
+from bench.analyse.outcome import Outcome
 from bench.model.result import Interval, Price, Result, Stop, Summary
 from bench.render import numbers
 from bench.render.fields import FIELDS
 from bench.render.terminal import table
 
 
-def rows(shown: str) -> dict[str, str]:
-    """Label: cell, of a table with one result; a continued cell is joined to its first line."""
+def verbose(*results: Result) -> str:
+    return table.text(Outcome.of(results), verbose=True)
+
+
+def brief(*results: Result) -> str:
+    return table.text(Outcome.of(results))
+
+
+def rows(shown: str, label: int = table.LABELS) -> dict[str, str]:
+    """Return label: cell of a table with one result. A continued cell is joined to its first line."""
     found: dict[str, str] = {}
-    label = ""
-    for each in shown.splitlines():
-        head, cell = each[:26].strip(), each[26:].strip()
-        label = head or label
-        found[label] = f"{found[label]} {cell}".rstrip() if not head and label in found else cell
+    key = ""
+    for line in shown.splitlines():
+        head, cell = line[:label].strip(), line[label:].strip()
+        key = head or key
+        found[key] = f"{found[key]} {cell}".rstrip() if not head and key in found else cell
     return found
 
 
+def test_the_short_table_has_only_the_main_figures() -> None:
+    shown = brief(result(notes=["the article errs"]))
+    assert shown.splitlines()[0].strip() == "cifar on cpu, as-written"
+    found = rows(shown, table.BRIEF_LABELS)
+    figures = {label: cell for label, cell in found.items() if cell}
+    assert figures["where it ran"] == "CPU:0, all 37 operations"
+    assert figures["step time"] == "18.40 ± 0.37 ms"
+    assert figures["throughput"] == "1.74 k examples/s"
+    assert figures["projected training"] == "4 min 48 s ± 6 s"
+    assert "status" not in found
+    assert "device init" not in found
+    assert "the article errs" not in shown
+    assert shown.rstrip().splitlines()[-1] == "--verbose shows all figures and 1 note."
+
+
+def test_the_short_table_shows_a_status_that_is_a_problem() -> None:
+    shown = brief(result(status="failed", failure=killed(), summary=Summary(), projection=None))
+    assert rows(shown, table.BRIEF_LABELS)["status"] == "FAILED: killed"
+
+
+def test_the_cold_start_is_the_sum_of_the_phases_until_the_first_step() -> None:
+    measured_twice = processes("1", [0.1, 0.1])
+    measured_twice.samples[1].phases = {**measured_twice.samples[1].phases, "import": 3.4}
+    assert rows(brief(measured_twice), table.BRIEF_LABELS)["cold start"] == "4.7 ± 1.3 s"
+    shown = rows(verbose(measured_twice))
+    assert shown["import"] == "3.20 s"
+    assert shown["total until first step"] == "4.7 ± 1.3 s"
+
+
+def test_a_short_comparison_fits_twelve_lines_and_ends_with_the_verdict() -> None:
+    pair = [processes("1", [0.1] * 6), processes("2", [0.0081] * 6, backend="cuda")]
+    lines = brief(*pair).splitlines()
+    verdict = next(n for n, line in enumerate(lines) if line.startswith("faster: cuda is 12.3"))
+    assert verdict < 10
+    assert len(lines) <= 13
+
+
 def test_every_figure_of_a_complete_result_is_shown() -> None:
-    shown = rows(table.text([result()], []))
+    shown = rows(verbose(result()))
     assert shown["status"] == "complete"
-    assert shown["where it ran"] == "CPU:0, 37 of 37 operations proved"
+    assert shown["where it ran"] == "CPU:0, all 37 operations"
     assert shown["data"] == "cifar10, sample, repeated"
-    assert shown["XLA"] == "off, as the program decided"
+    assert shown["XLA"] == "off, chosen by the program"
     assert shown["processes"] == "7: target of ±3% met, ±2.1%"
     assert shown["device init"] == "35.00 ± 0.70 ms"
     assert shown["step"] == "18.40 ± 0.37 ms"
     assert shown["step, mean"] == "18.70 ± 0.37 ms"
-    assert [shown[f"step alone, p{p}"] for p in (50, 90, 99)] == ["18.2 ms", "19.6 ms", "25.1 ms"]
+    assert [shown[f"single step, p{p}"] for p in (50, 90, 99)] == ["18.2 ms", "19.6 ms", "25.1 ms"]
     assert shown["throughput"] == "1.74 k examples/s"
     assert shown["compute"] == "129 GFLOP/s"
 
 
-def test_projection_and_truth_stand_beside_each_other_in_both_brackets() -> None:
-    projected, measured = map(rows, table.text([result()], []).split("whole training, measured"))
-    assert (projected["steps"], measured["loss"]) == ("15,630", "1.234")
+def test_the_projection_and_the_measured_training_have_both_brackets() -> None:
+    projected, trained = map(rows, verbose(result()).split("whole training, measured"))
+    assert (projected["steps"], trained["loss"]) == ("15,630", "1.234")
     assert projected["build and fit"] == "4 min 48 s ± 6 s"
     assert projected["from a cold start"] == "4 min 55 s ± 6 s"
-    assert measured["build and fit"] == "4 min 51 s (projected -1%)"
-    assert measured["from a cold start"] == "4 min 59 s (projected -1.3%)"
+    assert trained["build and fit"] == "4 min 51 s (projected -1%)"
+    assert trained["from a cold start"] == "4 min 59 s (projected -1.3%)"
 
 
-def test_an_operation_elsewhere_is_seen() -> None:
-    shown = rows(table.text([result(placement=misplaced())], []))
-    assert shown["where it ran"] == "NOT PROVED on CPU:0: 2 operations on CPU:1"
+def test_misplaced_operations_are_shown() -> None:
+    shown = rows(verbose(result(placement=misplaced())))
+    assert shown["where it ran"] == "NOT on CPU:0: 2 operations on CPU:1"
     assert shown["misplaced operations"] == "2"
 
 
-def test_a_failure_says_how_what_to_do_and_the_last_lines_without_their_colours() -> None:
-    shown = table.text([result(status="failed", failure=killed(), summary=Summary(), projection=None)], [])
-    assert rows(shown)["status"] == "FAILED: killed"
-    assert "killed by SIGKILL" in shown
-    assert "while in first_step" in shown
+def test_a_failure_shows_the_fix_and_the_last_lines_without_their_colours() -> None:
+    shown = brief(result(status="failed", failure=killed(), summary=Summary(), projection=None))
+    assert "failed: the worker was killed by SIGKILL" in shown
+    assert "(in phase first step)" in " ".join(shown.split())
     assert "Give it more memory" in shown
     assert "| about to allocate" in shown
     assert "[31m" not in shown
 
 
-def test_an_interrupted_result_is_marked_partial() -> None:
-    shown = rows(table.text([result(status="partial", stop=Stop(reason="interrupted", trials=3))], []))
+def test_an_interrupted_result_is_marked_as_partial() -> None:
+    shown = rows(verbose(result(status="partial", stop=Stop(reason="interrupted", trials=3))))
     assert shown["status"] == "PARTIAL: interrupted"
     assert shown["processes"] == "3: interrupted"
 
 
 @pytest.mark.parametrize("reason", ["target", "max-time", "max-processes", "failed", "interrupted"])
-def test_every_reason_to_stop_is_worded(reason: str) -> None:
+def test_every_reason_to_stop_has_a_text(reason: str) -> None:
     stop = Stop.model_validate({"reason": reason, "trials": 5, "error": 0.05, "target": 0.03})
-    assert rows(table.text([result(stop=stop)], []))["processes"].startswith("5: ")
+    assert rows(verbose(result(stop=stop)))["processes"].startswith("5: ")
 
 
-def test_what_interleaved_stands_side_by_side_with_the_verdict_below() -> None:
+def test_interleaved_results_stand_side_by_side_with_the_verdict_below() -> None:
     pair = [result("a"), result("b", loop="fit", summary=Summary(step_seconds=interval(0.02)))]
     ratio = Interval(value=1.087, low=1.08, high=1.094, n=7)
     verdict = compare(pair[0], pair[1]).model_copy(update={"ratio": ratio, "verdict": "slower", "paired": True})
-    shown = table.text(pair, [verdict])
+    shown = table.text(Outcome(pair, [verdict], []), verbose=True)
     assert shown.count("where it ran") == 1
     assert next(line for line in shown.splitlines() if line.startswith("  step  ")).split() == [
         *("step", "18.40", "±", "0.37", "ms", "20.00", "±", "0.40", "ms"),
     ]
-    assert (
-        "slower: cifar on cpu, fit takes 1.087 times [1.080, 1.094] as long as cifar on cpu, as-written per step "
-        "(7 trials)" in " ".join(shown.split())
+    assert "slower: fit takes 1.087 times [1.080, 1.094] as long as as-written per step (7 trials)." in " ".join(
+        shown.split()
     )
     assert "–" in next(line for line in shown.splitlines() if "throughput" in line)
 
 
-def test_groups_have_tables_of_their_own() -> None:
-    assert table.text([result("a", "g"), result("b", "h", workload="mnist")], []).count("where it ran") == 2
+def test_each_group_has_its_own_table() -> None:
+    assert verbose(result("a", "g"), result("b", "h", workload="mnist")).count("where it ran") == 2
 
 
-def test_too_many_results_for_the_width_are_stacked_evenly() -> None:
-    shown = table.text([result(str(number)) for number in range(4)], [])
-    heads = [line.split() for line in shown.splitlines() if line.split() and set(line.split()) == {"cifar"}]
-    assert heads == [["cifar", "cifar"], ["cifar", "cifar"]]
+def test_more_results_than_fit_are_split_evenly_into_tables() -> None:
+    shown = verbose(*(result(str(number), backend=f"cpu{number}") for number in range(4)))
+    heads = [line.split() for line in shown.splitlines() if line.split() and line.split()[0].startswith("cpu")]
+    assert heads == [["cpu0", "cpu1"], ["cpu2", "cpu3"]]
 
 
-def test_a_note_of_several_is_told_once_and_one_of_a_few_with_whose_it_is() -> None:
+def test_a_note_on_all_results_appears_once_and_a_note_on_some_names_them() -> None:
     group = [
         result("a", notes=["the article errs", "this loop differs"]),
         result("b", loop="fit", notes=["the article errs"], warnings=doubtful()),
     ]
-    shown = " ".join(table.text(group, []).split())
+    shown = " ".join(verbose(*group).split())
     assert shown.count("the article errs") == 1
-    assert "note: cifar on cpu, as-written: this loop differs" in shown
-    assert "warning: cifar on cpu, fit: the machine was busy: load 1.7 on 2 CPUs Close what else runs." in shown
+    assert "note: as-written: this loop differs" in shown
+    assert "warning: fit: the machine was busy: load 1.7 on 2 CPUs Close what else runs." in shown
 
 
-def test_transfers_show_time_and_bandwidth_of_each_size() -> None:
+def test_transfers_have_a_time_and_a_bandwidth_for_each_size() -> None:
     summary = Summary(
         series={"host to device, 256 MB": interval(0.0206), "device to host, 4 B": interval(1.4e-6, n=3)},
         bytes_per_second={"host to device, 256 MB": 12.4e9},
     )
-    shown = rows(table.text([result(workload="transfer", summary=summary, projection=None)], []))
+    shown = rows(verbose(result(workload="transfer", summary=summary, projection=None)))
     assert shown["host to device, 256 MB"] == "20.60 ± 0.41 ms, 12.4 GB/s"
     assert shown["device to host, 4 B"] == "1.400 ± 0.028 µs"
 
@@ -134,7 +178,7 @@ WORDS = st.text(st.characters(codec="utf-8"), min_size=1, max_size=120)
 
 @settings(max_examples=25, deadline=None)
 @given(st.integers(1, 7), WORDS, WORDS, st.floats(1e-9, 1e6), st.booleans())
-def test_nothing_is_wider_than_80_columns_or_has_codes_in_it(
+def test_no_line_exceeds_80_columns_or_contains_control_codes(
     count: int, name: str, words: str, seconds: float, fails: bool
 ) -> None:
     from rich.cells import cell_len
@@ -146,39 +190,39 @@ def test_nothing_is_wider_than_80_columns_or_has_codes_in_it(
         group.append(
             result(str(number), workload=name, summary=summary, notes=[words], placement=misplaced(), **more)  # type: ignore[arg-type]
         )
-    shown = table.text(group, comparisons_of(group))
-    assert [each for each in shown.splitlines() if cell_len(each) > 80] == []
-    assert [each for each in shown if not each.isprintable() and each != "\n"] == []
+    for shown in (verbose(*group), brief(*group)):
+        assert [each for each in shown.splitlines() if cell_len(each) > 80] == []
+        assert [each for each in shown if not each.isprintable() and each != "\n"] == []
 
 
-def test_three_that_interleaved_make_a_matrix_without_what_is_not_fair() -> None:
+def test_three_interleaved_results_have_a_matrix_without_unfair_comparisons() -> None:
     cpu, gpu = result("a", "g"), result("b", "g", backend="cuda")
     step = result("c", "g", loop="step")
     group = [cpu, gpu, step]
-    shown = table.text(group, comparisons_of(group), matrices=matrices_of([group])).splitlines()
-    begun = shown.index("time of the row over that of the column:")
-    assert [line.split() for line in shown[begun + 4 : begun + 8]] == [
+    shown = verbose(*group).splitlines()
+    start = shown.index("Ratios of times, row / column:")
+    assert [line.split() for line in shown[start + 4 : start + 8]] == [
         ["A", "B", "C"],
         ["A", "–", "1", "too", "few", "1", "too", "few"],
         ["B", "1", "too", "few", "–", "–"],
         ["C", "1", "too", "few", "–", "–"],
     ]
-    assert "time of the row" not in table.text(group[:2], comparisons_of(group[:2]), matrices=matrices_of([group[:2]]))
+    assert "row / column" not in verbose(*group[:2])
 
 
-def test_columns_and_sentences_of_one_loop_are_told_apart_by_what_differs() -> None:
+def test_columns_and_sentences_name_only_what_differs() -> None:
     group = [result(name, dtype=dtype) for name, dtype in (("a", "float32"), ("b", "float64"))]
-    shown = table.text(group, comparisons_of(group))
+    shown = brief(*group)
     assert "  float32  " in shown
-    assert "cifar on cpu, as-written, dtype float64" in " ".join(shown.split())
-    again = [result("aaaaaaaa"), result("bbbbbbbb")]
-    assert "cifar on cpu, as-written (bbbbbbbb)" in " ".join(table.text(again, comparisons_of(again)).split())
+    assert "Observed ratio, float64 / float32: 1.00." in " ".join(shown.split())
+    same_spec = [result("aaaaaaaa"), result("bbbbbbbb")]
+    assert "cpu, as-written (bbbbbbbb)" in " ".join(brief(*same_spec).split())
 
 
-def test_a_stream_that_is_no_terminal_gets_plain_text_even_where_it_cannot_show_it_all() -> None:
+def test_a_stream_that_is_not_a_terminal_gets_plain_text_in_its_encoding() -> None:
     raw = io.BytesIO()
     stream = io.TextIOWrapper(raw, encoding="cp1252", errors="replace")
-    table.show([result(warnings=doubtful())], [], stream)
+    table.show(Outcome.of([result(warnings=doubtful())]), stream)
     stream.flush()
     shown = raw.getvalue().decode("cp1252")
     assert "-" * 80 in shown
@@ -186,35 +230,35 @@ def test_a_stream_that_is_no_terminal_gets_plain_text_even_where_it_cannot_show_
     assert "?" not in shown
 
 
-def test_what_is_not_fair_is_no_verdict_and_says_why() -> None:
+def test_an_unfair_comparison_has_no_verdict_but_its_reason() -> None:
     first = measured([0.01, 0.011], name="a")
     other = measured([0.02, 0.022], name="b", backend="cuda", dtype="float64")
-    shown = " ".join(table.text([first, other], comparisons_of([first, other])).split())
+    shown = " ".join(brief(first, other).split())
     assert "slower" not in shown
-    assert "not compared: cifar on cuda, as-written and cifar on cpu, as-written" in shown
-    assert "UNFAIR, backend" in shown
+    assert "cuda, float64 cannot be compared fairly with cpu, float32" in shown
+    assert "unfair: backend: cpu vs. cuda" in shown
 
 
-def test_money_stands_under_its_currency() -> None:
+def test_money_is_shown_with_its_currency() -> None:
     found = result(price=Price(per_hour=3.6, currency="EUR"))
     found.summary.cost_per_1000_steps = 0.012345
     assert found.projection is not None
     found.projection.cost = 1234.5
-    shown = " ".join(table.text([found], []).split())
+    shown = " ".join(verbose(found).split())
     assert "1,000 steps, EUR 0.0123" in shown
     assert "cost, EUR 1,234.50" in shown
-    assert "EUR" not in table.text([result()], [])
+    assert "EUR" not in verbose(result())
 
 
-def test_keys_and_metrics_of_the_fields_are_their_own() -> None:
+def test_each_field_has_its_own_key_and_metric() -> None:
     keys = [field.key for field in FIELDS]
-    gauges = [(field.metric, field.labels) for field in FIELDS if field.metric]
+    gauges = [(field.metric, field.metric_labels) for field in FIELDS if field.metric]
     assert len(set(keys)) == len(keys)
     assert len(set(gauges)) == len(gauges)
 
 
 @pytest.mark.parametrize("high", [math.inf, 1e80, 4000.0])
-def test_a_factor_whose_interval_bounds_nothing_says_so_in_place_of_its_digits(high: float) -> None:
+def test_a_factor_with_a_useless_interval_says_so(high: float) -> None:
     found = Interval(value=3.0, low=9.0 / high, high=high, n=2)
     assert numbers.times(found) == "3.00 times [too wide to tell]"
     assert numbers.factor(found) == "3.00 [too wide to tell]"
@@ -238,19 +282,19 @@ def test_a_factor_whose_interval_bounds_nothing_says_so_in_place_of_its_digits(h
         (math.inf, None, "inf s"),
     ],
 )
-def test_times_are_shown_with_three_digits_or_as_exactly_as_they_are_known(
+def test_times_have_three_digits_or_the_digits_that_their_error_allows(
     value: float, error: float | None, shown: str
 ) -> None:
     assert numbers.time(value, error) == shown
 
 
 @given(st.floats(1e-9, 9.99e17))
-def test_a_quantity_keeps_three_digits_of_its_value(value: float) -> None:
+def test_a_quantity_keeps_three_digits(value: float) -> None:
     number, prefixed = numbers.quantity(value, "FLOP/s").split()
     scale = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}[prefixed.removesuffix("FLOP/s")]
     assert float(number) * scale == pytest.approx(value, rel=0.0051)
 
 
-def test_a_unit_that_is_a_word_keeps_its_prefix_apart() -> None:
+def test_a_unit_that_is_a_word_has_a_space_after_the_prefix() -> None:
     assert numbers.quantity(1740, "examples/s") == "1.74 k examples/s"
     assert numbers.quantity(129e9, "FLOP/s") == "129 GFLOP/s"

@@ -6,8 +6,9 @@ import pytest
 from synthetic import explanation, ladder_results, profile, result
 
 from bench.analyse.explain.profile_check import disagreements
+from bench.analyse.outcome import Outcome
 from bench.model.result import Profile
-from bench.render import explanation_sentences as sentences
+from bench.render.sentences.explanation import trace
 from bench.render.terminal import explanation as rendered
 from bench.render.terminal import table
 
@@ -41,7 +42,7 @@ def test_a_disagreement_is_shown_with_both_figures(changes: dict[str, float], wo
 
 def test_a_device_without_a_trace_cannot_disagree() -> None:
     assert differences(profile(device_share=None, input_share=0.15)) == []
-    assert "operations running" not in sentences.trace(profile(device_share=None))
+    assert "operations running" not in trace(profile(device_share=None))
 
 
 def test_the_explanation_and_the_table_show_the_trace() -> None:
@@ -49,6 +50,6 @@ def test_the_explanation_and_the_table_show_the_trace() -> None:
     assert "50 steps, 11.0 ms each: operations running 30%, waiting for input 20%" in text
     assert "Longest operations in a step: MatMul 2.00 ms, Relu 1.00 ms." in text
     assert "Trace: /traces/cifar" in text
-    shown = table.text([result(profile=profile())], [])
-    assert "of a step, traced" in shown
+    shown = table.text(Outcome.of([result(profile=profile())]), verbose=True)
+    assert "share of a traced step" in shown
     assert "waiting for input" in shown

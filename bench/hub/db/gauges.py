@@ -12,7 +12,8 @@ from typing import Any
 
 from bench.backends import capabilities
 from bench.model.result import Interval, Result
-from bench.render.fields import FIELDS, METRIC_PREFIX, Field
+from bench.render.field import Field
+from bench.render.fields import FIELDS, METRIC_PREFIX
 from bench.render.text import plain
 
 HELP = {
@@ -109,9 +110,9 @@ def _identity(result: Result, pool: str) -> dict[str, str]:
 
 
 def _field_samples(field: Field, value: Any) -> Iterator[Sample]:
-    named = (value or {}).items() if field.each is not None else [("", value)]
+    named = (value or {}).items() if field.entry_label is not None else [("", value)]
     for name, figure in named:
-        labels = {**({field.each: name} if field.each else {}), **dict(field.labels)}
+        labels = {**({field.entry_label: name} if field.entry_label else {}), **dict(field.metric_labels)}
         metric = field.metric or ""
         if isinstance(figure, Interval):
             yield metric, labels, figure.value

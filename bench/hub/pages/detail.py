@@ -11,8 +11,10 @@ from bench.hub.pages.layout import Page, address, careful, drawn
 from bench.hub.problems import Problem, not_found
 from bench.model.explanation import Explanation
 from bench.model.result import Result
-from bench.render.report.compose import Told, tell
-from bench.render.report.parts import Remark, Section
+from bench.render import numbers
+from bench.render.messages import Message
+from bench.render.report.compose import Content, chapter_content
+from bench.render.report.document import Section
 from bench.render.report.sections import explanation as explained
 from bench.render.text import plain
 
@@ -39,7 +41,8 @@ def result(connection: Connection, name: str, threshold: float) -> Page:
     partners = [each for each in queries.related(connection, "group", row.group, PARTNERS) if each.id != name]
     for each in partners:
         links.append((f"Compare with {each.label}", address("compare", baseline=each.id, other=name)))
-    about = f"Begun {_moment(row)} UTC in {row.pool}, with devbench {row.devbench}; attempt {row.attempt}."
+    started = numbers.timestamp(records.to_datetime(row.created))
+    about = f"Started {started} UTC in {row.pool}, with devbench {row.devbench}. Attempt {row.attempt}."
     return Page(told.title, drawn(told.sections), told.sentences, (about,), tuple(links), "/results")
 
 
@@ -54,9 +57,8 @@ def comparison(connection: Connection, base: str, other: str, threshold: float) 
     links = [(f"{row.label}, {row.id}", address("results", row.id)) for row in rows]
     links.append(("The other way round", address("compare", baseline=other, other=base)))
     links.append(("JSON", address("api", "v1", "comparisons", baseline=base, other=other)))
-    about = (
-        f"Begun {_moment(rows[0])} and {_moment(rows[1])} UTC in {' and '.join(dict.fromkeys(r.pool for r in rows))}."
-    )
+    first, second = (numbers.timestamp(records.to_datetime(row.created)) for row in rows)
+    about = f"Started {first} and {second} UTC in {' and '.join(dict.fromkeys(row.pool for row in rows))}."
     return Page(told.title, drawn(told.sections), told.sentences, (about,), tuple(links), "/results")
 
 
@@ -85,21 +87,22 @@ def sweep(connection: Connection, name: str, threshold: float) -> Page:
         raise not_found("sweep", name)
     rows = every[:MEMBERS]
     told = _told([queries.result(connection, row.id) for row in rows], threshold, sweep=True)
-    about = f"Begun {_moment(rows[0])} UTC in {rows[0].pool}."
+    about = f"Started {numbers.timestamp(records.to_datetime(rows[0].created))} UTC in {rows[0].pool}."
     if len(every) > MEMBERS:
         about += f" Of its points the first {MEMBERS} results are shown; `devbench report` shows all of a folder."
     links = (("Its points", address("results", parent=name)),)
     return Page(told.title, drawn(told.sections), told.sentences, (about,), links, "/results")
 
 
-def _told(results: list[Result], threshold: float, found: Explanation | None = None, sweep: bool = False) -> Told:
-    nothing = Remark("warning", "the figures of these documents can't be shown; their JSON has them")
+def _told(results: list[Result], threshold: float, found: Explanation | None = None, sweep: bool = False) -> Content:
+    nothing = Message("warning", "the figures of these documents can't be shown; their JSON has them")
     title = plain(found.label if found else results[0].spec.label)
     if not results:  # of an explanation whose results are gone
         assert found is not None
         sections = careful(lambda: explained.sections(found, threshold), [Section("Figures", (nothing,))])
-        return Told(explained.title(found), tuple(explained.sentences(found)), tuple(sections))
-    return careful(lambda: tell(results, threshold, found, sweep), Told(title, (), (Section("Figures", (nothing,)),)))
+        return Content(explained.title(found), tuple(explained.sentences(found)), tuple(sections))
+    fallback = Content(title, (), (Section("Figures", (nothing,)),))
+    return careful(lambda: chapter_content(results, threshold, found, sweep), fallback)
 
 
 def _whole(connection: Connection, row: Any) -> tuple[str, str]:
@@ -111,7 +114,3 @@ def _whole(connection: Connection, row: Any) -> tuple[str, str]:
     except Problem:
         return "What it is part of", address("results", parent=row.parent)
     return "Its explanation", address("explanations", row.parent)
-
-
-def _moment(row: Any) -> str:
-    return f"{records.to_datetime(row.created):%Y-%m-%d %H:%M}"

@@ -13,7 +13,7 @@ from bench.hub.db import queries, records
 from bench.hub.pages.layout import Page, address, drawn
 from bench.render import numbers
 from bench.render.charts import timeline
-from bench.render.report.parts import Figure, Row, Section, Table
+from bench.render.report.document import Figure, Row, Section, Table
 
 LISTED = 200
 HEAD = ("begun (UTC)", "step", "to the one before", "processes", "status", "TensorFlow", "devbench", "id")
@@ -34,7 +34,8 @@ def page(connection: Connection, series: str, threshold: float) -> Page:
         sections.insert(0, Section("Step time", (_figure(rows, timed, changes),)))
     pieces = dict.fromkeys(row.tensorflow for row in rows if row.tensorflow)
     count = f"The newest {len(rows):,} of more" if more else f"{len(rows)}"
-    about = [f"{count} runs in {last.pool}, begun {_moment(rows[0])} to {_moment(last)} UTC."]
+    oldest, newest = (numbers.timestamp(records.to_datetime(row.created)) for row in (rows[0], last))
+    about = [f"{count} runs in {last.pool}, started {oldest} to {newest} UTC."]
     if pieces:
         about.append(f"TensorFlow {', '.join(pieces)}.")
     links = (("Results", address("results", series=series)), ("JSON", address("api", "v1", "history", series)))
@@ -44,27 +45,28 @@ def page(connection: Connection, series: str, threshold: float) -> Page:
 
 def _sentences(rows: Sequence[Any], timed: list[int], changes: list[int]) -> tuple[str, ...]:
     if not changes:
-        return ("its level has not changed",) if len(timed) > 1 else ()
+        return ("The step time has not changed.",) if len(timed) > 1 else ()
     told = []
     for place, end in zip(changes, [*changes[1:], len(rows)], strict=True):
         start = max((each for each in [0, *changes] if each < place), default=0)
         before = statistics.median(rows[n].step for n in timed if start <= n < place)
         after = statistics.median(rows[n].step for n in timed if place <= n < end)
         change = numbers.signed_percent(after / before - 1)
-        told.append(f"since {_moment(rows[place])} a step takes {numbers.time(after)}, {change} to the level before")
+        since = numbers.timestamp(records.to_datetime(rows[place].created))
+        told.append(f"Step time since {since}: {numbers.time(after)}, {change} to the level before.")
     return tuple(told)
 
 
 def _figure(rows: Sequence[Any], timed: list[int], changes: list[int]) -> Figure:
     points = [
-        timeline.Moment(records.to_datetime(row.created), row.step, _positive(row.step_low), _positive(row.step_high))
+        timeline.Run(records.to_datetime(row.created), row.step, _positive(row.step_low), _positive(row.step_high))
         for row in (rows[place] for place in timed)
     ]
     places = [timed.index(place) for place in changes]
     first, last = numbers.time(points[0].value), numbers.time(points[-1].value)
     alt = f"Step time over {len(points)} runs, from {first} to {last}; its level changed {len(changes)} times."
     caption = "Seconds a step, with 95% intervals; a dashed line marks where a new level begins."
-    return Figure(caption, alt, partial(timeline.history, points, places))
+    return Figure(caption, alt, partial(timeline.draw, points, places))
 
 
 def _positive(bound: float | None) -> float | None:
@@ -89,10 +91,7 @@ def _table(rows: Sequence[Any], changes: set[int]) -> Table:
             row.id,
         )
         links = (address("results", row.id), "", address("compare", baseline=before.id, other=row.id) if before else "")
-        found.append(Row(_moment(row), cells, "differs" if place in changes else "", links=links))
+        started = numbers.timestamp(records.to_datetime(row.created))
+        found.append(Row(started, cells, "differs" if place in changes else "", links=links))
     shown = f", the newest {LISTED}" if len(rows) > LISTED else ""
     return Table(f"Runs, newest first{shown}", HEAD, tuple(found))
-
-
-def _moment(row: Any) -> str:
-    return f"{records.to_datetime(row.created):%Y-%m-%d %H:%M}"

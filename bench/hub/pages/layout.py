@@ -13,8 +13,9 @@ from urllib.parse import quote, urlencode
 
 from bench.hub.db.documents import FIGURE_ERRORS
 from bench.hub.problems import Problem
+from bench.render.messages import Message
 from bench.render.report import html
-from bench.render.report.parts import Figure, Remark, Section, Table
+from bench.render.report.document import Figure, Section, Table
 from bench.version import __version__
 
 STATIC = Path(__file__).parent / "static"
@@ -83,7 +84,7 @@ def render(page: Page, root: str) -> str:
 
 def problem_page(problem: Problem) -> Page:
     """Return the page that shows a problem."""
-    message = Remark("failure", problem.detail, (problem.hint,) if problem.hint else ())
+    message = Message("failure", problem.detail, (problem.hint,) if problem.hint else ())
     return Page(problem.title, (Section("What happened", (message,)),))
 
 
@@ -109,13 +110,13 @@ def careful(make: Callable[[], T], otherwise: T) -> T:
 
 def drawn(sections: Iterable[Section]) -> tuple[Section, ...]:
     """Sections with their charts drawn, or with a remark in place of one that can't be."""
-    return tuple(replace(each, parts=tuple(map(_drawn, each.parts))) for each in sections)
+    return tuple(replace(each, content=tuple(map(_drawn, each.content))) for each in sections)
 
 
-def _drawn(part: Table | Figure | Remark) -> Table | Figure | Remark:
+def _drawn(part: Table | Figure | Message) -> Table | Figure | Message:
     if not isinstance(part, Figure):
         return part
-    figure, nothing = part, Remark("warning", "these figures can't be drawn; the table has them")
+    figure, nothing = part, Message("warning", "these figures can't be drawn; the table has them")
     text = careful(figure.draw, "")
     return replace(figure, draw=lambda: text) if text else nothing
 

@@ -11,7 +11,8 @@ from bench.hub.db import queries, records
 from bench.hub.db.queries import Filters
 from bench.hub.pages.layout import Choice, Form, Page, address
 from bench.render import numbers
-from bench.render.report.parts import Remark, Row, Section, Table
+from bench.render.messages import Message
+from bench.render.report.document import Row, Section, Table
 
 HEAD = ("result", "status", "step", "processes", "pool", "begun (UTC)", "TensorFlow", "id")
 EXPLANATIONS = 200
@@ -45,10 +46,10 @@ def results(connection: Connection, asked: Filters, choices: Mapping[str, Sequen
     )
 
 
-def table(rows: Any, caption: str = "Results") -> Table | Remark:
+def table(rows: Any, caption: str = "Results") -> Table | Message:
     """Results in a line each, with links to them."""
     if not rows:
-        return Remark("note", "there are no such results")
+        return Message("note", "there are no such results")
     return Table(caption, HEAD, tuple(map(_row, rows)))
 
 
@@ -60,7 +61,7 @@ def _row(row: Any) -> Row:
         numbers.interval(step) if step else "–",
         str(row.processes),
         row.pool,
-        f"{records.to_datetime(row.created):%Y-%m-%d %H:%M}",
+        numbers.timestamp(records.to_datetime(row.created)),
         row.tensorflow or "–",
         row.id,
     )
@@ -80,13 +81,13 @@ def explanations(connection: Connection, cursor: str | None = None) -> Page:
     rows = [
         Row(
             row.label,
-            (f"{records.to_datetime(row.received):%Y-%m-%d %H:%M}", row.id),
+            (numbers.timestamp(records.to_datetime(row.received)), row.id),
             links=(address("explanations", row.id),),
         )
         for row in found.items
     ]
-    told: Table | Remark = Table("Explanations", ("of", "received (UTC)", "id"), tuple(rows))
+    told: Table | Message = Table("Explanations", ("of", "received (UTC)", "id"), tuple(rows))
     if not rows:
-        told = Remark("note", "nobody has sent one yet; `devbench explain WORKLOAD --hub …` does")
+        told = Message("note", "nobody has sent one yet; `devbench explain WORKLOAD --hub …` does")
     links = (("Older explanations", address("explanations", cursor=found.next)),) if found.next else ()
     return Page("Explanations", (Section("Newest first", (told,)),), links=links, within="/explanations")

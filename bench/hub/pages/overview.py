@@ -18,8 +18,9 @@ from bench.hub.pages.layout import Page, address
 from bench.model.comparison import Comparison
 from bench.model.result import Result
 from bench.render import numbers
-from bench.render.report.names import names
-from bench.render.report.parts import Remark, Row, Section, Table
+from bench.render.labels import short_labels
+from bench.render.messages import Message
+from bench.render.report.document import Row, Section, Table
 from bench.render.text import plain
 
 MOST = 2_000
@@ -56,7 +57,7 @@ def page(database: Database, threshold: float) -> Page:
         if not found:
             hint = "devbench run WORKLOAD --hub … sends its results here; devbench push DIR those of a folder"
             return Page(
-                "Overview", (Section("Side by side", (Remark("note", f"nothing is here yet. {hint}"),)),), within="/"
+                "Overview", (Section("Side by side", (Message("note", f"nothing is here yet. {hint}"),)),), within="/"
             )
         bases = _group_bases(connection, found)
     cells: dict[str, dict[Column, Any]] = {}
@@ -91,7 +92,7 @@ def page(database: Database, threshold: float) -> Page:
     sections = [_pool(pool, shown, cells, labels, told[0]) for pool in sorted({pool for pool, _ in columns})]
     if len(told) > 1:
         sections.insert(0, _across(columns, shown, cells, labels, told[1]))
-    about = [f"{numbers.several(len(cells), 'program')}, whatever ran last first."]
+    about = [f"{numbers.count(len(cells), 'program')}, whatever ran last first."]
     if len(cells) > len(shown):
         about.append(f"The table has the {len(shown)} that ran last; the list of results has all.")
     return Page("Overview", tuple(sections), about=tuple(about), within="/")
@@ -115,10 +116,10 @@ def _across(
         for work in shown
     ]
     caption = f"Newest result of each program, pool and backend: time of a step, and beside {base}"
-    parts: list[Table | Remark] = [Table(plain(caption), tuple(map(plain, head)), tuple(rows))]
-    parts.append(Remark("note", "what ran in different pools took no turns: a machine's bad day is in its figure"))
+    parts: list[Table | Message] = [Table(plain(caption), tuple(map(plain, head)), tuple(rows))]
+    parts.append(Message("note", "what ran in different pools took no turns: a machine's bad day is in its figure"))
     if len(columns) > MOST_COLUMNS:
-        parts.append(Remark("note", f"{len(columns) - MOST_COLUMNS} more stand in the tables of their pools only"))
+        parts.append(Message("note", f"{len(columns) - MOST_COLUMNS} more stand in the tables of their pools only"))
     return Section("Side by side", tuple(parts))
 
 
@@ -236,4 +237,4 @@ def _apart(database: Database, ids: tuple[str, ...]) -> list[str]:
         )
         for each in found
     ]
-    return [plain(name) for name in names(alike)]
+    return short_labels(alike)

@@ -12,7 +12,9 @@ from bench.hub.db.queries import StoredRun
 from bench.hub.pages import lists
 from bench.hub.pages.layout import Page, address
 from bench.render import numbers
-from bench.render.report.parts import Remark, Row, Section, Table
+from bench.render.messages import Message
+from bench.render.report.document import Row, Section, Table
+from bench.render.sentences import progress
 from bench.render.text import plain
 
 GOING = ("run", "state", "doing", "process", "known so far", "since its start", "heard of (UTC)", "pool")
@@ -44,7 +46,7 @@ def sections(connection: Connection) -> tuple[Section, ...]:
 def _sections(found: Sequence[StoredRun]) -> tuple[Section, ...]:
     going = [each for each in found if each.state == "running"]
     ended = [each for each in found if each.state != "running"]
-    now: Table | Remark = Remark("note", "no run goes on")
+    now: Table | Message = Message("note", "no run goes on")
     if going:
         now = Table("Runs that go on", GOING, tuple(map(_going, going)))
     made = [Section("Going on", (now,))]
@@ -58,16 +60,18 @@ def _going(found: StoredRun) -> Row:
     doing = process = known = "–"
     elapsed = (found.last_seen - records.microseconds(run.started)) / 1e6
     if now is not None:
-        doing = f"{now.title}: {now.phase.replace('_', ' ')}" + (f" ({now.note})" if now.note else "")
-        process = f"{now.trial}" + (f" of about {now.planned}" if now.planned else "")
-        known = "; ".join(f"{each.title} {_estimate(each.step_seconds, each.relative_error)}" for each in now.known)
+        doing = f"{now.title}: {progress.activity(now.phase, now.note)}"
+        process = progress.process(now.trial, now.planned)
+        known = "; ".join(
+            f"{each.title} {progress.estimate(each.step_seconds, each.relative_error)}" for each in now.known
+        )
     cells = (
         "running",
         doing,
         process,
         known or "–",
         numbers.time(max(0.0, elapsed)),
-        _moment(found.last_seen),
+        _timestamp(found.last_seen),
         run.pool or "–",
     )
     return Row(plain(run.title), tuple(map(plain, cells)), links=_links(found))
@@ -79,8 +83,8 @@ def _ended(found: StoredRun) -> Row:
         found.state,
         run.reason or "–",
         str(len(run.results)),
-        _moment(records.microseconds(run.started)),
-        _moment(found.last_seen),
+        _timestamp(records.microseconds(run.started)),
+        _timestamp(found.last_seen),
         run.pool or "–",
     )
     kind = "" if found.state == "finished" else "alarm"
@@ -110,7 +114,7 @@ def run(connection: Connection, name: str) -> Page:
         ]
         made.append(Section("What it has measured", (lists.table(rows),)))
     about = (
-        f"Begun {_moment(records.microseconds(run.started))} UTC, with devbench {plain(run.devbench)}; id {run.id}, "
+        f"Begun {_timestamp(records.microseconds(run.started))} UTC, with devbench {plain(run.devbench)}; id {run.id}, "
     )
     about += f"attempt {run.attempt}."
     return Page(plain(run.title) or run.id, tuple(made), (), (about,), tuple(links), "/runs")
@@ -123,10 +127,5 @@ def _pairs(rows: Sequence[Any]) -> list[tuple[Any, Any]]:
     return [(base, row) for row in runs if (base := first.setdefault(row.group, row)) is not row][:LINKED]
 
 
-def _estimate(step_seconds: float, relative_error: float | None) -> str:
-    error = "" if relative_error is None else f" ± {numbers.percent(relative_error)}"
-    return f"{numbers.time(step_seconds)}{error}"
-
-
-def _moment(when: int) -> str:
-    return f"{records.to_datetime(when):%Y-%m-%d %H:%M:%S}"
+def _timestamp(microseconds: int) -> str:
+    return numbers.timestamp(records.to_datetime(microseconds), seconds=True)

@@ -17,7 +17,7 @@ from bench.errors import UsageError
 from bench.hub.db import renewal, retention
 from bench.hub.db.database import Database
 from bench.hub.web import app, heap
-from bench.render.charts.engine import ENGINE
+from bench.render.charts.vega_process import VEGA
 
 GRACE = 5
 """Seconds that open requests get to finish at shutdown."""
@@ -59,7 +59,7 @@ def serve(settings: HubSettings) -> None:
         server_header=False,
         lifespan="off",
     )
-    ENGINE.charts = CHARTS
+    VEGA.charts = CHARTS
     gc.collect()
     gc.set_threshold(GC_THRESHOLD, 50, 100)
     gc.freeze()  # modules are never collected

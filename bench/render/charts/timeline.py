@@ -1,4 +1,4 @@
-"""A chart over time: a history of steps, and where its level changed."""
+"""A history of step times over time, and where their level changed."""
 
 from __future__ import annotations
 
@@ -7,50 +7,48 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from bench.render.charts import drawing
-from bench.render.charts.drawing import ACCENT, DASHED, DOT, HEIGHT, SECONDS, end, layer
+from bench.render.charts import vega
+from bench.render.charts.vega import ACCENT, DASHED, DOT, HEIGHT, SECONDS, end, layer
 
 CLOCK = {"hours": "%H:%M", "minutes": "%H:%M"}
-"""Labels of ticks between days, as the tables have it: the library's own are those of a clock of twelve hours."""
+"""Labels of ticks within a day. The library's own have a 12-hour clock, unlike the tables."""
 
 
 @dataclass(frozen=True)
-class Moment:
-    """A point of `history`: when, and a step's seconds with their interval where there is one."""
+class Run:
+    """One point: when the run started, and its step time in seconds with its interval if it has one."""
 
-    when: datetime
+    started: datetime
     value: float
     low: float | None
     high: float | None
 
 
-def history(points: Sequence[Moment], changes: Sequence[int]) -> str:
-    """Seconds over time; a dashed rule where a new level begins.
+def draw(runs: Sequence[Run], changes: Sequence[int]) -> str:
+    """Draw seconds over time, with a dashed rule where a new level begins.
 
     Args:
-        points: in the order of time, at least one.
-        changes: places of the points with which a level begins.
+        runs: in the order of time, at least one.
+        changes: positions of the runs that begin a new level.
     """
     rows: list[dict[str, Any]] = [
-        {"x": each.when.isoformat(), "y": each.value, "low": each.low or each.value, "high": each.high or each.value}
-        for each in points
+        {"x": run.started.isoformat(), "y": run.value, "low": run.low or run.value, "high": run.high or run.value}
+        for run in runs
     ]
-    bounds = [row[end] for row in rows for end in ("low", "high")]
+    bounds = [row[key] for row in rows for key in ("low", "high")]
     spread = max(bounds) / min(bounds)
     margin = 1.1 if spread > 1.2 else 1 + spread / 20
     low, high = min(bounds) / margin, max(bounds) * margin
-    ticks = drawing.decades(low, high)
+    ticks = vega.decades(low, high)
     values: dict[str, Any] = {"values": ticks} if len(ticks) > 1 else {"tickCount": 4}
-    y = drawing.on(
-        drawing.logarithmic(low, high), {"title": None, "labelExpr": SECONDS, "labelOverlap": "greedy", **values}
-    )
+    y_axis = {"title": None, "labelExpr": SECONDS, "labelOverlap": "greedy", **values}
+    y = vega.on(vega.logarithmic(low, high), y_axis)
     apart = {"labelOverlap": "greedy", "labelSeparation": 12, "labelFlush": True}
     x_axis = {"title": None, "tickCount": 5, "format": CLOCK, **apart}
     x = {"field": "x", "type": "temporal", "scale": {"type": "utc"}, "axis": x_axis}
     layers = [
         layer("changes", "rule", {**DASHED, "strokeWidth": 2}, x=x),
-        layer("points", "rule", {"color": ACCENT, "strokeWidth": 1.5}, x=x, y=y("low"), y2=end("high")),
-        layer("points", "point", {**DOT, "size": 40}, x=x, y=y("y")),
+        layer("runs", "rule", {"color": ACCENT, "strokeWidth": 1.5}, x=x, y=y("low"), y2=end("high")),
+        layer("runs", "point", {**DOT, "size": 40}, x=x, y=y("y")),
     ]
-    marked = [rows[place] for place in changes]
-    return drawing.svg(layers, {"points": rows, "changes": marked}, 1, HEIGHT)
+    return vega.svg(layers, {"runs": rows, "changes": [rows[place] for place in changes]}, 1, HEIGHT)

@@ -1,5 +1,5 @@
 """The report: a folder of results as one document, for a browser, a pull request or another program.
 
-`gather` chooses what is shown, `compose` makes a `parts.Report` of it, which is plain data, and `html` and `markdown`
-write that down. A section is a module of `sections`. `raw` is apart: every time that was measured, unsummarised.
+`selection` chooses the results of each chapter, `compose` makes a `document.Report` of them, and `html` and `markdown`
+write it. Each section is a module in `sections`. `csv` is separate: it writes every measured time.
 """

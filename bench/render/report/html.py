@@ -1,35 +1,35 @@
-"""A report as one HTML file, which asks for nothing: style and drawings stand in it, and there is no script."""
+"""A report as one HTML file that loads nothing: styles and charts are inside, and there is no script."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
-from bench.render.charts import drawing
-from bench.render.charts.bars import OTHER, PALETTE
-from bench.render.report.parts import FIGURE, Figure, Remark, Report, Table
+from bench.render.charts import phases, vega
+from bench.render.messages import Message
+from bench.render.report.document import FIGURE, Figure, Report, Table
 
 HERE = Path(__file__).parent
 LEAD = 6
-"""Sentences of one chapter at the top; the others stand in the chapter."""
+"""Sentences of each chapter in the table of contents. The chapter itself has all of them."""
 
 
 def render(report: Report, version: str) -> str:
-    """The document.
+    """Return the HTML.
 
     Args:
-        report: what it says.
+        report: the content.
         version: of devbench.
 
     Raises:
-        UsageError: what draws and writes it is not installed.
+        UsageError: a package for HTML reports is not installed.
     """
-    drawing.require()
+    vega.require()
     return str(environment().get_template("page.html").render(report=report, style=style(), version=version))
 
 
 def environment(*folders: Path) -> Any:
-    """What renders templates: the report's, whose parts others may use too, and those in further folders."""
+    """Return the Jinja environment of the report's templates, and of those in further folders."""
     import jinja2
 
     environment = jinja2.Environment(
@@ -38,41 +38,30 @@ def environment(*folders: Path) -> Any:
     environment.globals.update(lead=LEAD, root="")
     environment.filters.update(svg=_svg)
     environment.tests.update(
-        table=lambda part: isinstance(part, Table),
+        table=lambda item: isinstance(item, Table),
         measured=lambda text: FIGURE.match(text) is not None,
-        figure=lambda part: isinstance(part, Figure),
-        remark=lambda part: isinstance(part, Remark),
+        figure=lambda item: isinstance(item, Figure),
+        message=lambda item: isinstance(item, Message),
     )
     return environment
 
 
 def style() -> str:
-    """The style of a report's parts, with what gives drawings the page's colours."""
-    return _styled((HERE / "page.css").read_text(encoding="utf-8"))
+    """Return the style sheet, with the rules that give charts the page's colours."""
+    variables = {"ink": vega.INK, "muted": vega.MUTED, "grid": vega.GRID, "accent": vega.ACCENT, "band": vega.BAND}
+    rules = [
+        f'svg [{attribute}="{colour}"] {{ {attribute}: var(--{name}); }}'
+        for name, colour in variables.items()
+        for attribute in ("fill", "stroke")
+    ]
+    colours = dict.fromkeys([*phases.PALETTE.values(), phases.OTHER])
+    swatches = [f".c{colour[1:]} {{ background: {colour}; }}" for colour in colours]
+    return "\n".join([(HERE / "page.css").read_text(encoding="utf-8"), *rules, *swatches])
 
 
 def _svg(figure: Figure) -> Any:
-    """The drawing, as one picture with a text for those who do not see it."""
+    """Return the chart as one image with a text alternative."""
     import markupsafe
 
-    drawn = figure.draw()
     alt = markupsafe.escape(figure.alt)
-    return markupsafe.Markup(drawn.replace("<svg ", f'<svg role="img" aria-label="{alt}" ', 1))
-
-
-def _styled(text: str) -> str:
-    """The style, with the rules that give a drawing the page's colours."""
-    names = {
-        "ink": drawing.INK,
-        "muted": drawing.MUTED,
-        "grid": drawing.GRID,
-        "accent": drawing.ACCENT,
-        "band": drawing.BAND,
-    }
-    rules = [
-        f'svg [{attribute}="{colour}"] {{ {attribute}: var(--{name}); }}'
-        for name, colour in names.items()
-        for attribute in ("fill", "stroke")
-    ]
-    swatches = [f".c{colour[1:]} {{ background: {colour}; }}" for colour in dict.fromkeys([*PALETTE.values(), OTHER])]
-    return "\n".join([text, *rules, *swatches])
+    return markupsafe.Markup(figure.draw().replace("<svg ", f'<svg role="img" aria-label="{alt}" ', 1))

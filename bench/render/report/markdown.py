@@ -1,64 +1,68 @@
-"""A report for a pull request: sentences first, figures in tables, the rest folded away; short enough for a comment."""
+"""A report as Markdown for a pull request: the outcome first, details folded away, short enough for one comment."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
 
-from bench.render.report.parts import Chapter, Remark, Report, Section, Table
+from bench.render.messages import Message
+from bench.render.report.document import Chapter, Report, Section, Table
 
 LONGEST = 60_000
-"""Characters; GitHub takes 65,536 in a comment."""
+"""Characters. GitHub accepts 65,536 in a comment."""
 
 _MARKS = {"failure": "❌ ", "warning": "⚠️ ", "note": "", "cause": ""}
 
 
 def render(report: Report, version: str) -> str:
-    """The text.
+    """Return the Markdown.
 
     Args:
-        report: what it says.
+        report: the content.
         version: of devbench.
     """
     head = [f"## {_text(report.title)}", "", *(_text(line) for line in report.about), ""]
-    tail = f"\nMade by devbench {version}; intervals are at 95%.\n"
+    tail = f"\nMade by devbench {version}. Intervals have 95% confidence.\n"
     chapters = [_chapter(each) for each in report.chapters]
     room = LONGEST - len("\n".join(head)) - len(tail) - 200
     shown: list[str] = []
-    for whole, short in chapters:
-        text = whole if len(whole) <= room else short if len(short) <= room else ""
+    for complete, short in chapters:
+        text = complete if len(complete) <= room else short if len(short) <= room else ""
         if not text:
             break
         shown.append(text)
         room -= len(text) + 1
     missing = len(chapters) - len(shown)
     if missing:
-        shown.append(f"{missing} more chapters do not fit here; `devbench report DIR` writes them all as HTML.\n")
+        chapters_left = "1 more chapter does" if missing == 1 else f"{missing} more chapters do"
+        shown.append(f"{chapters_left} not fit here. `devbench report DIR` writes all of them as HTML.\n")
     return "\n".join([*head, *shown]) + tail
 
 
 def _chapter(chapter: Chapter) -> tuple[str, str]:
-    """A chapter with everything, and with its sentences only."""
-    head = [f"### {_text(chapter.title)}", "", *(f"- **{_text(each)}.**" for each in chapter.sentences), ""]
+    """Return a chapter completely, and only its sentences."""
+    head = [f"### {_text(chapter.title)}", "", *(f"- **{_text(each)}**" for each in chapter.sentences), ""]
     about = [_text(chapter.about), ""]
     brief = [line for section in chapter.sections if section.brief for line in _section(section)]
-    rest = [line for section in chapter.sections if not section.brief for line in _section(section)]
-    titles = ", ".join(section.title.lower() for section in chapter.sections if not section.brief)
-    opened = f"<details><summary>{titles.capitalize()}</summary>"
-    folded = [opened, "", *rest, "</details>", ""] if rest else []
+    details = [section for section in chapter.sections if not section.brief]
+    title = ", ".join(section.title.lower() for section in details).capitalize()
+    folded: list[str] = []
+    if details:
+        lines = [line for section in details for line in _section(section)]
+        folded = [f"<details><summary>{title}</summary>", "", *lines, "</details>", ""]
     return "\n".join([*head, *about, *brief, *folded]), "\n".join([*head, *about])
 
 
 def _section(section: Section) -> Iterable[str]:
     yield from (f"#### {_text(section.title)}", "")
-    for part in section.parts:
-        if isinstance(part, Table):
-            yield from _table(part)
-        elif isinstance(part, Remark):
-            yield f"- {_MARKS[part.kind]}{_text(part.text)}"
-            yield from (f"  {_text(line)}" for line in part.more)
-            if part.lines:
-                yield from ("", "  ```text", *(f"  {line.replace('```', '')}" for line in part.lines), "  ```", "")
+    for item in section.content:
+        if isinstance(item, Table):
+            yield from _table(item)
+        elif isinstance(item, Message):
+            yield f"- {_MARKS[item.kind]}{_text(item.text)}"
+            yield from (f"  {_text(line)}" for line in item.details)
+            if item.output:
+                yield from ("", "  ```text", *(f"  {line.replace('```', '')}" for line in item.output), "  ```", "")
     yield ""
 
 
@@ -85,5 +89,5 @@ def _line(cells: Iterable[str]) -> str:
 
 
 def _text(text: str) -> str:
-    """A text in which nothing is taken for a mark."""
+    """Return a text on one line, with Markdown's special characters escaped."""
     return re.sub(r"([\\`*_<>|#\[\]~])", r"\\\1", " ".join(text.split()))

@@ -6,12 +6,10 @@ from collections.abc import Iterator
 
 from bench.analyse import stats
 from bench.model.explanation import Explanation, Finding, Gain
-from bench.render import explanation_sentences as sentences
 from bench.render import numbers
-from bench.render.terminal.verdicts import units
-from bench.render.text import filled, plain
+from bench.render.sentences import explanation as sentences
+from bench.render.text import WIDTH, filled, plain
 
-WIDTH = 80
 BAR = 24
 """Characters of the bar of a whole step."""
 
@@ -32,7 +30,7 @@ Lines = Iterator[tuple[int, str]]
 
 
 def _ladder(explanation: Explanation) -> Lines:
-    yield 0, f"Where the time of a step goes ({units(True, explanation.trials)}, 95% intervals):"
+    yield 0, f"Where the time of a step goes ({numbers.count(explanation.trials, 'trial')}, 95% intervals):"
     for part in explanation.parts:
         bar = _bar(part.share.value if part.measurable else 0)
         levels = f"{part.upper} minus {part.lower}, {numbers.time(part.seconds)}"

@@ -1,7 +1,7 @@
-"""Progress while a run goes on: a live view on a terminal, and a few plain lines elsewhere.
+"""The progress of a run: a live view on a terminal, and a few plain lines elsewhere.
 
-Nothing is drawn but when the session calls, which it does only between blocks: no thread redraws while a
-block is timed.
+Nothing is drawn except when the session calls, which it does only between blocks. No thread redraws while a block is
+timed.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, TextIO
 
-from bench.model.run_state import Progress
+from bench.model.run_state import Estimate, Progress
 from bench.render import numbers
+from bench.render.sentences.progress import activity, estimate, process
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -21,16 +22,16 @@ if TYPE_CHECKING:
 
 REDRAW_SECONDS = 0.25
 MILESTONES = ("steady state", "training")
-"""Phases that are worth a plain line of their own; a process goes through a dozen."""
+"""Phases that get a plain line of their own. A process has a dozen phases."""
 
 
-class Drawer:
-    """Draws each `Progress` that it is called with.
+class ProgressDisplay:
+    """Shows each `Progress` that it is called with.
 
     Args:
-        stream: stderr, mostly.
-        tty: whether it is a terminal; asked of the stream where it is not said.
-        clock: seconds, rising.
+        stream: usually stderr.
+        tty: whether it is a terminal; None to ask the stream.
+        clock: monotonic seconds.
     """
 
     def __init__(self, stream: TextIO, tty: bool | None = None, clock: Callable[[], float] = time.monotonic) -> None:
@@ -38,11 +39,11 @@ class Drawer:
         self.tty = stream.isatty() and os.environ.get("TERM") != "dumb" if tty is None else tty
         self.clock = clock
         self.live: Live | None = None
-        self.drawn: float | None = None
-        self.reason = ""
-        self.told: set[tuple[str, object]] = set()
+        self.drawn_at: float | None = None
+        self.note = ""
+        self.reported: set[tuple[str, object]] = set()
 
-    def __enter__(self) -> Drawer:
+    def __enter__(self) -> ProgressDisplay:
         if self.tty:
             from rich.console import Console
             from rich.live import Live
@@ -59,73 +60,70 @@ class Drawer:
             self.live.stop()
 
     def __call__(self, progress: Progress) -> None:
-        """Shows a moment: on a terminal four times a second at most, a reason to wait at once; else what is news."""
+        """Show the progress.
+
+        A terminal is redrawn at most four times a second, and at once when a note appears or disappears. Elsewhere
+        only news is written.
+        """
         if self.live is not None:
             now = self.clock()
-            reason, self.reason = progress.note != self.reason, progress.note
-            if reason or self.drawn is None or now - self.drawn >= REDRAW_SECONDS:
-                self.drawn = now
+            note_changed, self.note = progress.note != self.note, progress.note
+            if note_changed or self.drawn_at is None or now - self.drawn_at >= REDRAW_SECONDS:
+                self.drawn_at = now
                 self.live.update(view(progress), refresh=True)
-        elif self._news(progress):
+        elif self._is_news(progress):
             self.stream.write(line(progress) + "\n")
             self.stream.flush()
 
-    def _news(self, progress: Progress) -> bool:
-        """Whether a plain line is due: a new process of a spec, its steady state, or a reason to wait."""
+    def _is_news(self, progress: Progress) -> bool:
+        """Whether a plain line is due: for a new process of a spec, its steady state, or a note."""
         signs: set[tuple[str, object]] = {(progress.title, progress.trial)}
         if progress.phase in MILESTONES:
             signs.add((progress.title, (progress.trial, progress.phase)))
         if progress.note:
             signs.add((progress.title, progress.note))
-        news = not signs <= self.told
-        self.told |= signs
+        news = not signs <= self.reported
+        self.reported |= signs
         return news
 
 
 def line(progress: Progress) -> str:
-    """A moment in one plain line."""
-    return f"{_head(progress)}: {_doing(progress)}{_known(progress)} ({_left(progress)})"
+    """Return the progress as one plain line."""
+    steps = [_step(progress.estimates[0])] if len(progress.estimates) == 1 else map(_titled_step, progress.estimates)
+    phase = ", ".join([activity(progress.phase, progress.note), *steps])
+    return f"{_head(progress)}: {phase} ({_time_left(progress)})"
 
 
 def view(progress: Progress) -> Text:
-    """A moment as the live view: what runs, how far it is, and what is known so far."""
+    """Return the live view: what runs, how far it is, and the step times so far."""
     from rich.text import Text
 
     shown = Text(no_wrap=True, overflow="ellipsis", end="")
     shown.append(_head(progress), style="bold")
-    shown.append(f"\n  {_doing(progress)}, {_left(progress)}")
+    shown.append(f"\n  {activity(progress.phase, progress.note)}, {_time_left(progress)}")
     for each in progress.estimates:
-        shown.append(f"\n  {each.title}: {_estimate(each.step_seconds, each.relative_error)}")
+        shown.append(f"\n  {_titled_step(each)}")
     return shown
 
 
 def _head(progress: Progress) -> str:
-    planned = f" of about {progress.planned}" if progress.planned and progress.planned >= progress.trial else ""
-    return f"{progress.title}, process {progress.trial}{planned}"
+    return f"{progress.title}, process {process(progress.trial, progress.planned)}"
 
 
-def _doing(progress: Progress) -> str:
-    return progress.phase.replace("_", " ") + (f" ({progress.note})" if progress.note else "")
+def _step(of: Estimate) -> str:
+    return f"step {estimate(of.step_seconds, of.relative_error)}"
 
 
-def _known(progress: Progress) -> str:
-    if len(progress.estimates) == 1:
-        only = progress.estimates[0]
-        return f", {_estimate(only.step_seconds, only.relative_error)}"
-    return "".join(f", {each.title} {_estimate(each.step_seconds, each.relative_error)}" for each in progress.estimates)
+def _titled_step(of: Estimate) -> str:
+    return f"{of.title}: {_step(of)}"
 
 
-def _estimate(step_seconds: float, relative_error: float | None) -> str:
-    error = "" if relative_error is None else f" ± {numbers.percent(relative_error)}"
-    return f"{numbers.time(step_seconds)}{error} a step"
-
-
-def _left(progress: Progress) -> str:
-    """The time left: of what is planned, at the pace so far, but never beyond the budget."""
-    within = progress.budget - progress.elapsed
+def _time_left(progress: Progress) -> str:
+    """Return the time left: that of the planned processes at the pace so far, but never more than the budget's."""
+    left = progress.budget - progress.elapsed
     done = progress.trial - 1
     if progress.planned and done:
-        within = min(within, progress.elapsed / done * (progress.planned - done))
+        left = min(left, progress.elapsed / done * (progress.planned - done))
     if progress.budget <= 0:
         return f"{numbers.time(progress.elapsed)} so far"
-    return f"{numbers.whole(within)} left at most" if within > 0 else "about to end"
+    return f"at most {numbers.whole_seconds(left)} left" if left > 0 else "about to finish"

@@ -1,23 +1,23 @@
-"""What a chapter tells, one module a section.
+"""The sections of a chapter, one module each.
 
-A section's module has a function `section(chapter)` that returns it, or none where these results have nothing of the
-kind. To add one, write it and put it into `SECTIONS`.
+Each module has a function `section(results)` that returns the section, or None if these results have nothing for it.
+To add a section, write its module and add it to `SECTIONS`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from bench.render.report.parts import Section
-from bench.render.report.sections import environments, matrix, phases, remarks, steps, verdicts
-from bench.render.report.subject import Subject
+from bench.render.report.document import Section
+from bench.render.report.result_set import ResultSet
+from bench.render.report.sections import comparisons, environments, messages, phases, side_by_side, steps
 
-SECTIONS: tuple[Callable[[Subject], Section | None], ...] = (
-    verdicts.section,
-    matrix.section,
+SECTIONS: tuple[Callable[[ResultSet], Section | None], ...] = (
+    comparisons.section,
+    side_by_side.section,
     phases.section,
     steps.section,
     environments.section,
-    remarks.section,
+    messages.section,
 )
 """In the order of reading."""

@@ -1,4 +1,4 @@
-"""What was asked for and where it ran, with the differences marked."""
+"""The specs of the results and where they ran, with differences marked."""
 
 from __future__ import annotations
 
@@ -9,62 +9,63 @@ from bench.analyse.comparable import AXES, SECONDARY
 from bench.model.environment import ROWS
 from bench.model.result import Result
 from bench.render import numbers
-from bench.render.report.parts import Row, Section, Table
-from bench.render.report.subject import Subject
+from bench.render.report.document import Row, Section, Table
+from bench.render.report.result_set import ResultSet
 from bench.render.text import plain
 
 
-def section(subject: Subject, swept: Collection[str] = ()) -> Section | None:
-    """Two tables; results that agree in all of one share its column, and what nothing is known of has none.
+def section(results: ResultSet, swept: Collection[str] = ()) -> Section | None:
+    """Return two tables. Results with the same values share a column; rows without any value are left out.
 
     Args:
-        subject: what is shown.
-        swept: parameters that each point of a sweep has another value of.
+        results: those that are shown.
+        swept: parameters that vary along a sweep, which are left out.
     """
-    asked = [
-        (name, {key: told for key, told in _spec(each).items() if key not in swept}) for name, each in subject.named
+    specs = [
+        (label, {key: value for key, value in _spec(each).items() if key not in swept})
+        for label, each in results.labelled
     ]
-    spec = _table("What was asked for", asked)
-    place = _table("Where it ran", [(name, _environment(each)) for name, each in subject.named])
-    return Section("Environments", tuple(table for table in (place, spec) if table.rows))
+    environments = [(label, _environment(each)) for label, each in results.labelled]
+    tables = (_table("Where it ran", environments), _table("Specs", specs))
+    return Section("Environments", tuple(table for table in tables if table.rows))
 
 
-def _table(caption: str, told: list[tuple[str, dict[str, str]]]) -> Table:
-    """A column for each different set of values, headed by all names that have it."""
+def _table(caption: str, labelled: list[tuple[str, dict[str, str]]]) -> Table:
+    """Return a table with a column for each different set of values, headed by the labels of its results."""
     columns: list[tuple[list[str], dict[str, str]]] = []
-    for name, values in told:
-        same = next((names for names, known in columns if known == values), None)
-        if same is None:
-            columns.append(([name], values))
+    for label, values in labelled:
+        labels = next((labels for labels, others in columns if others == values), None)
+        if labels is None:
+            columns.append(([label], values))
         else:
-            same.append(name)
-    head = ["all"] if len(columns) == 1 else ["; ".join(names) for names, _ in columns]
+            labels.append(label)
+    head = ["all"] if len(columns) == 1 else ["; ".join(labels) for labels, _ in columns]
     rows = []
     for key in dict.fromkeys(key for _, values in columns for key in values):
         cells = tuple(values.get(key, "–") for _, values in columns)
-        rows.append(Row(key, cells, "differs" if len(set(cells)) > 1 else ""))
-    known = tuple(row for row in rows if set(row.cells) != {"–"})
-    return Table(caption, ("", *head), known, prose=True)
+        if set(cells) != {"–"}:
+            rows.append(Row(key, cells, "differs" if len(set(cells)) > 1 else ""))
+    return Table(caption, ("", *head), tuple(rows), prose=True)
 
 
 def _spec(result: Result) -> dict[str, str]:
     spec = result.spec
-    found = {name: _shown(getattr(spec, name)) for name in (*AXES, *SECONDARY)}
-    found["xla"] = "as the program decides" if spec.xla is None else found["xla"]
-    found["data"] = ", ".join(filter(None, (spec.data.kind, spec.data.name)))
-    return {"workload": plain(spec.title), **found, **{name: _shown(value) for name, value in spec.params.items()}}
+    values = {name: _text(getattr(spec, name)) for name in (*AXES, *SECONDARY)}
+    values["xla"] = "chosen by the program" if spec.xla is None else values["xla"]
+    values["data"] = ", ".join(filter(None, (spec.data.kind, spec.data.name)))
+    return {"workload": plain(spec.title), **values, **{name: _text(value) for name, value in spec.params.items()}}
 
 
 def _environment(result: Result) -> dict[str, str]:
     rows = result.environment.rows()
-    return {name: numbers.size(value) if ROWS[name].size and value else _shown(value) for name, value in rows.items()}
+    return {name: numbers.size(value) if ROWS[name].size and value else _text(value) for name, value in rows.items()}
 
 
-def _shown(value: Any) -> str:
+def _text(value: Any) -> str:
     if hasattr(value, "model_dump"):
         value = value.model_dump()
     if isinstance(value, Mapping):
-        return ", ".join(f"{key} {_shown(part)}" for key, part in value.items() if part is not None) or "–"
+        return ", ".join(f"{key} {_text(part)}" for key, part in value.items() if part is not None) or "–"
     if isinstance(value, tuple):
         return ", ".join(map(str, value)) or "–"
     if isinstance(value, bool):

@@ -7,13 +7,12 @@ from functools import partial
 from bench.model.explanation import Explanation, Gain
 from bench.model.result import Profile
 from bench.model.roofline import Roofline
-from bench.render import explanation_sentences as wording
 from bench.render import numbers
-from bench.render.charts import bars as charts
-from bench.render.charts import curves
-from bench.render.fields import longest, traced_shares
-from bench.render.report.parts import Figure, Remark, Row, Section, Table
-from bench.render.terminal.verdicts import units
+from bench.render.charts import ratios, roofline, waterfall
+from bench.render.fields import longest_operations, traced_shares
+from bench.render.messages import Message
+from bench.render.report.document import Figure, Row, Section, Table
+from bench.render.sentences import explanation as wording
 from bench.render.text import plain
 
 
@@ -24,7 +23,7 @@ def title(explanation: Explanation) -> str:
 
 def sentences(explanation: Explanation) -> list[str]:
     """Return the headline and the fastest configuration."""
-    headline = wording.headline(explanation).rstrip(".")
+    headline = wording.headline(explanation)
     if explanation.fastest is None:
         return [headline]
     return [headline, f"Fastest configuration measured: {explanation.fastest.command}"]
@@ -50,39 +49,41 @@ def sections(explanation: Explanation, threshold: float) -> list[Section]:
 
 
 def _ladder(explanation: Explanation) -> Section:
-    bars = [charts.Bar("the program as written", 0.0, 1.0, numbers.time(explanation.step_seconds), "whole")]
+    bars = [waterfall.Bar("the program as written", 0.0, 1.0, numbers.time(explanation.step_seconds), "step")]
     rows, reached = [], 1.0
     for part in explanation.parts:
         low = reached - part.share.value
         share = wording.part_share(part)
-        bars.append(charts.Bar(part.name, low, reached, share, "part" if part.measurable else "unsure"))
+        bars.append(waterfall.Bar(part.name, low, reached, share, "part" if part.measurable else "unmeasurable"))
         levels = f"{part.upper} minus {part.lower}"
         rows.append(Row(part.name, (share, numbers.time(part.seconds), levels, part.what, part.fix)))
         reached = low
     name, what = wording.rest(explanation)
     share = wording.share(explanation.rest_share)
-    bars.append(charts.Bar(name, 0.0, explanation.rest_share.value, share, "rest"))
+    bars.append(waterfall.Bar(name, 0.0, explanation.rest_share.value, share, "rest"))
     rows.append(Row(name, (share, numbers.time(explanation.rest_seconds), explanation.lowest_level, what, "")))
     head = ("part", "share of a step", "time per step", "levels", "what it is", "fix")
-    caption = f"Parts of a step, measured in {units(True, explanation.trials)}; the 95% intervals hold together"
+    caption = (
+        f"Parts of a step, measured in {numbers.count(explanation.trials, 'trial')}; the 95% intervals hold together"
+    )
     figure = Figure(
         "The parts of a step, from the program as written down to the barest loop, with 95% intervals. "
         "A pale bar is too small to be measured.",
-        "Waterfall of the parts of a step: " + "; ".join(f"{bar.name} {bar.told}" for bar in bars) + ".",
-        partial(charts.waterfall, bars),
+        "Waterfall of the parts of a step: " + "; ".join(f"{bar.label} {bar.text}" for bar in bars) + ".",
+        partial(waterfall.draw, bars),
     )
-    notes = [Remark("note", f"not on the ladder: {plain(each)}") for each in explanation.missing_levels]
-    warnings = [Remark("warning", plain(each)) for each in explanation.caveats]
+    notes = [Message("note", f"not on the ladder: {plain(each)}") for each in explanation.missing_levels]
+    warnings = [Message("warning", plain(each)) for each in explanation.caveats]
     table = Table(caption, head, tuple(rows))
     return Section("Where the time of a step goes", (figure, table, *notes, *warnings), brief=True)
 
 
 def _findings(explanation: Explanation) -> Section:
-    remarks = tuple(
-        Remark("cause", plain(wording.cause(each)), tuple(map(plain, filter(None, (each.evidence, each.fix)))))
+    findings = tuple(
+        Message("cause", plain(wording.cause(each)), tuple(map(plain, filter(None, (each.evidence, each.fix)))))
         for each in explanation.findings
     )
-    return Section("Findings", remarks, brief=True)
+    return Section("Findings", findings, brief=True)
 
 
 def _what_ifs(explanation: Explanation, threshold: float) -> Section:
@@ -90,7 +91,7 @@ def _what_ifs(explanation: Explanation, threshold: float) -> Section:
     if explanation.combined is not None:
         gains.append(("combined", explanation.combined))
     points = [
-        charts.Ratio(name, gain.ratio.value, gain.ratio.low, gain.ratio.high, gain.verdict)
+        ratios.Ratio(name, gain.ratio.value, gain.ratio.low, gain.ratio.high, gain.verdict)
         for name, gain in gains
         if gain.ratio is not None
     ]
@@ -99,12 +100,12 @@ def _what_ifs(explanation: Explanation, threshold: float) -> Section:
     table = Table(caption, head, tuple(_gain(name, gain) for name, gain in gains))
     if not points:
         return Section("What would make it faster", (table,), brief=True)
-    ratios = "; ".join(f"{point.name} {point.value:.3g}, {point.verdict}" for point in points)
+    values = "; ".join(f"{point.label} {point.value:.3g}, {point.verdict}" for point in points)
     figure = Figure(
         "Time with each what-if divided by time without it, with 95% intervals. Below 1 is faster. The band is the "
         f"threshold of ±{numbers.percent(threshold)}.",
-        f"Points with intervals: {ratios}.",
-        partial(charts.ratios, points, threshold),
+        f"Points with intervals: {values}.",
+        partial(ratios.draw, points, threshold),
     )
     return Section("What would make it faster", (figure, table), brief=True)
 
@@ -117,7 +118,7 @@ def _gain(name: str, gain: Gain) -> Row:
 
 def _roofline(found: Roofline, loop: str) -> Section:
     memory = found.memory_peak / found.intensity
-    peaks = [("memory", memory, found.memory_peak)]
+    peaks = [("memory", memory)]
     rows = [
         Row("operations per step", (numbers.quantity(found.flops, "FLOP"), found.flops_method)),
         Row("bytes per step, at least", (numbers.size(int(found.bytes)), "arguments, results and variables")),
@@ -131,21 +132,21 @@ def _roofline(found: Roofline, loop: str) -> Section:
     ]
     if found.cache_peak:
         cache = found.cache_peak / found.intensity
-        peaks.append(("cache of a core", cache, found.cache_peak))
+        peaks.append(("cache of a core", cache))
         rows.append(Row("cache peak", (numbers.quantity(found.cache_peak, "FLOP/s"), numbers.quantity(cache, "B/s"))))
     figure = Figure(
         f"Operations per second over operations per byte, for the loop {loop}. The lines are the peaks of this "
         "machine.",
         wording.roofline(found, loop),
-        partial(curves.roofline, found.intensity, found.flops_per_second, peaks, found.compute_peak),
+        partial(roofline.draw, found.intensity, found.flops_per_second, peaks, found.compute_peak),
     )
     return Section("Roofline", (figure, Table("The step and the peaks of the machine", ("", "", "how"), tuple(rows))))
 
 
 def _trace(explanation: Explanation, profile: Profile) -> Section:
     rows = [Row(name, (numbers.percent(share),)) for name, share in traced_shares(profile).items()]
-    rows.append(Row("longest operations", (plain(longest(profile)),)))
+    rows.append(Row("longest operations", (plain(longest_operations(profile)),)))
     caption = f"Profiler trace of {profile.steps} steps, {numbers.time(profile.step_seconds)} each"
     table = Table(caption, ("", "share"), tuple(rows))
     notes = [*wording.trace_check(explanation), f"Trace: {profile.folder}"]
-    return Section("Profiler trace", (table, *(Remark("note", plain(each)) for each in notes)))
+    return Section("Profiler trace", (table, *(Message("note", plain(each)) for each in notes)))

@@ -1,4 +1,4 @@
-"""How steps are spread: the times of all blocks, and of single steps."""
+"""The spread of step times: of all blocks, and of single steps."""
 
 from __future__ import annotations
 
@@ -10,48 +10,52 @@ import numpy as np
 from bench.analyse import stats
 from bench.model.result import Result
 from bench.render import numbers
-from bench.render.charts import bars
-from bench.render.report.parts import Figure, Row, Section, Table
-from bench.render.report.subject import Subject
+from bench.render.charts import steps
+from bench.render.report.document import Figure, Row, Section, Table
+from bench.render.report.result_set import ResultSet
 
 TICKS = 24
-"""Marks for one result: its blocks, or where they are more, as many of their quantiles."""
+"""Marks for one result: its blocks, or as many of their quantiles if it has more blocks."""
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
-HEAD = ("", "processes", "blocks", "p5", "p25", "median", "p75", "p95", "alone, p50", "alone, p90", "alone, p99")
+HEAD = (
+    "", "processes", "blocks", "p5", "p25", "median", "p75", "p95", "single step, p50", "single step, p90",
+    "single step, p99",
+)  # fmt: skip
 
 
-def section(subject: Subject) -> Section | None:
-    """The spread of steps; none where no steps were timed."""
-    spreads = {name: blocks for name, each in subject.named if (blocks := _blocks(each))}
-    if not spreads:
+def section(results: ResultSet) -> Section | None:
+    """Return the spread of steps; None if no steps were timed."""
+    blocks = {label: times for label, each in results.labelled if (times := _block_times(each))}
+    if not blocks:
         return None
-    shown = [_spread(name, blocks) for name, blocks in spreads.items()]
-    rows = [_row(name, each, spreads.get(name, [])) for name, each in subject.named]
-    told = "; ".join(f"{each.name} {numbers.time(each.middle)}" for each in shown)
-    caption = "Seconds a step, block by block: a thin tick for each block (for one in so many where they are many), a "
-    caption += "box from the first to the third quartile, a thick tick for the median."
-    figure = Figure(caption, f"Spread of step times, medians: {told}.", partial(bars.steps, shown))
-    table = Table("Time of a step in blocks, and of single steps", HEAD, tuple(rows))
-    return Section("Steps", (figure, table))
+    spreads = [_spread(label, times) for label, times in blocks.items()]
+    rows = [_row(label, each, blocks.get(label, [])) for label, each in results.labelled]
+    medians = "; ".join(f"{each.label} {numbers.time(each.median)}" for each in spreads)
+    caption = (
+        "Step time of each block. A thin tick is a block, or a quantile if there are many blocks. The box spans the "
+        "first to the third quartile. The thick tick is the median."
+    )
+    figure = Figure(caption, f"Spread of step times. Medians: {medians}.", partial(steps.draw, spreads))
+    return Section("Steps", (figure, Table("Step times of blocks and of single steps", HEAD, tuple(rows))))
 
 
-def _blocks(result: Result) -> list[float]:
-    """Seconds a step of every block of every usable process, sorted."""
+def _block_times(result: Result) -> list[float]:
+    """Return the step time of every block of every usable process, in seconds, sorted."""
     series = [stats.main_series(sample) for sample in stats.usable(result)]
-    found = [block.step_seconds for each in series if each for block in each.blocks]
-    return sorted(value for value in found if math.isfinite(value) and value > 0)
+    times = [block.step_seconds for each in series if each for block in each.blocks]
+    return sorted(value for value in times if math.isfinite(value) and value > 0)
 
 
-def _spread(name: str, blocks: list[float]) -> bars.Spread:
-    ticks = blocks if len(blocks) <= TICKS else [float(v) for v in np.quantile(blocks, np.linspace(0, 1, TICKS))]
-    low, middle, high = (float(v) for v in np.quantile(blocks, (0.25, 0.5, 0.75)))
-    return bars.Spread(name, ticks, low, middle, high)
+def _spread(label: str, times: list[float]) -> steps.Spread:
+    ticks = times if len(times) <= TICKS else [float(v) for v in np.quantile(times, np.linspace(0, 1, TICKS))]
+    lower, median, upper = (float(v) for v in np.quantile(times, (0.25, 0.5, 0.75)))
+    return steps.Spread(label, ticks, lower, median, upper)
 
 
-def _row(name: str, result: Result, blocks: list[float]) -> Row:
-    found = result.summary
-    alone = (found.step_seconds_p50, found.step_seconds_p90, found.step_seconds_p99)
-    spread = [float(v) for v in np.quantile(blocks, QUANTILES)] if blocks else [None] * len(QUANTILES)
-    times = ["–" if value is None else numbers.time(value) for value in (*spread, *alone)]
-    return Row(name, (str(len(stats.usable(result))), str(len(blocks)), *times))
+def _row(label: str, result: Result, times: list[float]) -> Row:
+    summary = result.summary
+    single = (summary.step_seconds_p50, summary.step_seconds_p90, summary.step_seconds_p99)
+    quantiles = [float(v) for v in np.quantile(times, QUANTILES)] if times else [None] * len(QUANTILES)
+    cells = ["–" if value is None else numbers.time(value) for value in (*quantiles, *single)]
+    return Row(label, (str(len(stats.usable(result))), str(len(times)), *cells))

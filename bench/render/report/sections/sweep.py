@@ -1,38 +1,38 @@
-"""A sweep: its curves with where they cross, and its points in a table."""
+"""A sweep: its curves and their crossings as a chart, and its points in a table."""
 
 from __future__ import annotations
 
 from functools import partial
 
 from bench.model.sweep import Curve, Sweep
-from bench.render import numbers
+from bench.render import numbers, sweep_table
 from bench.render.charts import curves
-from bench.render.report.parts import Figure, Row, Section, Table
-from bench.render.terminal import sweep as sweeps
+from bench.render.report.document import Figure, Row, Section, Table
+from bench.render.sentences.sweep import summary
 from bench.render.text import plain
 
 
 def title(sweep: Sweep) -> str:
-    """What was swept over what."""
-    told = [f"{name} {values[0]} to {values[-1]}" for name, values in sweep.axes.items()]
-    curves = "; ".join(each.label for each in sweep.curves)
-    return f"{sweep.workload} over {' and '.join(told)}: {curves}"
+    """Return which workload was swept, over which parameters, on which curves."""
+    spans = [f"{name} {values[0]} to {values[-1]}" for name, values in sweep.axes.items()]
+    return f"{sweep.workload} over {' and '.join(spans)}: {'; '.join(each.label for each in sweep.curves)}"
 
 
 def sentences(sweep: Sweep) -> list[str]:
-    """Who overtakes whom, what is fastest, where memory ended."""
-    return sweeps.sentences(sweep)
+    """Return what the sweep shows."""
+    return list(summary(sweep))
 
 
 def sections(sweep: Sweep) -> list[Section]:
-    """One section: a chart where there is one axis of positive numbers, and the table."""
+    """Return one section with the table, and with a chart if there is one axis of positive numbers."""
     return [Section("Sweep", (*_figure(sweep), _table(sweep)), brief=True)]
 
 
 def _table(sweep: Sweep) -> Table:
-    heads, columns = sweeps.columns(sweep)
-    rows = [Row(plain(head), tuple(cells[n] for _, cells in columns)) for n, head in enumerate(heads)]
-    return Table("Time of a step, and examples a second", ("", *(plain(head) for head, _ in columns)), tuple(rows))
+    columns = sweep_table.columns(sweep)
+    labels = map(plain, sweep_table.row_labels(sweep))
+    rows = [Row(label, tuple(column.cells[n] for column in columns)) for n, label in enumerate(labels)]
+    return Table("Step time, and examples per second", ("", *(plain(column.head) for column in columns)), tuple(rows))
 
 
 def _figure(sweep: Sweep) -> list[Figure]:
@@ -42,17 +42,17 @@ def _figure(sweep: Sweep) -> list[Figure]:
     if not all(isinstance(value, (int, float)) and value > 0 for value in values):
         return []
     lines = [curves.Line(plain(each.label), points) for each in sweep.curves if (points := _points(each, axis))]
-    if not lines or len(lines) > len(curves.LINES):
+    if not lines or len(lines) > len(curves.COLOURS):
         return []
     crossings = [curves.Crossing(c.value, c.low, c.high) for each in sweep.curves for c in each.crossings]
     ends = [
-        f"{line.name} from {numbers.time(line.points[0][1])} to {numbers.time(line.points[-1][1])}" for line in lines
+        f"{line.label} from {numbers.time(line.points[0][1])} to {numbers.time(line.points[-1][1])}" for line in lines
     ]
-    told = "; ".join([*ends, *(f"crossing at {axis} {c.value:.3g}" for c in crossings)])
-    caption = f"Seconds a step over {axis}, with 95% intervals."
+    alt = "; ".join([*ends, *(f"crossing at {axis} {c.value:.3g}" for c in crossings)])
+    caption = f"Step time over {axis}, with 95% intervals."
     if crossings:
-        caption += " A dashed line marks where one overtakes another, its band the interval of that point."
-    return [Figure(caption, f"Step time over {axis}: {told}.", partial(curves.curves, lines, axis, crossings))]
+        caption += " A dashed line marks a crossing, the band its interval."
+    return [Figure(caption, f"Step time over {axis}: {alt}.", partial(curves.draw, lines, axis, crossings))]
 
 
 def _points(curve: Curve, axis: str) -> list[tuple[float, float, float | None, float | None]]:

@@ -1,4 +1,4 @@
-"""Every kind of chart is one that Vega-Lite's schema allows: a word that it has not would be left out in silence."""
+"""Every kind of chart conforms to Vega-Lite's schema. Vega-Lite itself ignores a word that it does not know."""
 
 from __future__ import annotations
 
@@ -12,32 +12,36 @@ from typing import Any
 import jsonschema
 import pytest
 
-from bench.render.charts import bars, curves, timeline
-from bench.render.charts.bars import Bar, Ratio, Segment, Spread
+from bench.render.charts import curves, phases, ratios, roofline, steps, timeline, waterfall
 from bench.render.charts.curves import Crossing, Line
-from bench.render.charts.engine import ENGINE
+from bench.render.charts.phases import Segment
+from bench.render.charts.ratios import Ratio
+from bench.render.charts.steps import Spread
+from bench.render.charts.timeline import Run
+from bench.render.charts.vega_process import VEGA
+from bench.render.charts.waterfall import Bar
 
 pytestmark = pytest.mark.once
 
 WHEN = datetime(2026, 1, 1, tzinfo=timezone.utc)
 CHARTS: dict[str, Callable[[], str]] = {
-    "ratios": lambda: bars.ratios([Ratio("a, b", 0.2, 0.1, 0.3, "faster"), Ratio("c", 9.0, None, None, "?")], 0.02),
-    "phases": lambda: bars.phases([Segment("a", n, "import", n, bars.colour("import")) for n in (1, 2)]),
-    "steps": lambda: bars.steps([Spread("a", [0.1, 0.2], 0.1, 0.1, 0.2)]),
-    "waterfall": lambda: bars.waterfall([Bar("all", 0, 1, "1 ms", "whole"), Bar("a", 1, 0.9, "10%", "unsure")]),
-    "curves": lambda: curves.curves(
+    "ratios": lambda: ratios.draw([Ratio("a, b", 0.2, 0.1, 0.3, "faster"), Ratio("c", 9.0, None, None, "?")], 0.02),
+    "phases": lambda: phases.draw([Segment("a", n, n, phases.colour("import")) for n in (1, 2)]),
+    "steps": lambda: steps.draw([Spread("a", [0.1, 0.2], 0.1, 0.1, 0.2)]),
+    "waterfall": lambda: waterfall.draw([Bar("all", 0, 1, "1 ms", "step"), Bar("a", 1, 0.9, "10%", "unmeasurable")]),
+    "curves": lambda: curves.draw(
         [Line("a", [(1, 1, 0.9, 1.1), (2, 2, None, None)]), Line("b", [(1, 2, None, None), (2, 1, None, None)])],
         "batch",
         [Crossing(1.5, 1.2, None)],
     ),
-    "roofline": lambda: curves.roofline(3.0, 2e10, [("memory", 2e10, 6e10), ("cache", 2e11, 6e11)], 3e11),
-    "history": lambda: timeline.history([timeline.Moment(WHEN, 1.0, 0.9, None), timeline.Moment(WHEN, 2, 1, 3)], [1]),
+    "roofline": lambda: roofline.draw(3.0, 2e10, [("memory", 2e10), ("cache", 2e11)], 3e11),
+    "timeline": lambda: timeline.draw([Run(WHEN, 1.0, 0.9, None), Run(WHEN, 2, 1, 3)], [1]),
 }
 
 
 @pytest.fixture(scope="module")
 def schema() -> jsonschema.Draft7Validator:
-    """Vega-Lite's own, as Vega-Altair carries it."""
+    """Return Vega-Lite's schema, which Vega-Altair carries."""
     (path,) = [
         found
         for version in files("altair.vegalite").iterdir()
@@ -47,17 +51,17 @@ def schema() -> jsonschema.Draft7Validator:
 
 
 @pytest.mark.parametrize("name", CHARTS)
-def test_a_chart_holds_nothing_that_vega_lite_does_not_know(
+def test_every_chart_conforms_to_the_vega_lite_schema(
     name: str, schema: jsonschema.Draft7Validator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     described: list[str] = []
-    draw = ENGINE.draw
+    draw = VEGA.draw
 
     def describe(chart: dict[str, Any]) -> str:
         described.append(json.dumps(chart))
         return draw(chart)
 
-    monkeypatch.setattr(ENGINE, "draw", describe)
+    monkeypatch.setattr(VEGA, "draw", describe)
     assert CHARTS[name]().count("<path") >= 2
     (chart,) = map(json.loads, described)
     schema.validate(chart)
@@ -67,7 +71,7 @@ def test_a_chart_holds_nothing_that_vega_lite_does_not_know(
 
 
 @pytest.mark.parametrize(("low", "high"), [(0.0, math.inf), (1e-80, 1e80)])
-def test_an_interval_that_bounds_nothing_leaves_the_others_room(
+def test_a_very_wide_interval_leaves_room_for_the_others(
     low: float, high: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     described: list[dict[str, Any]] = []
@@ -76,8 +80,8 @@ def test_an_interval_that_bounds_nothing_leaves_the_others_room(
         described.append(chart)
         return ""
 
-    monkeypatch.setattr(ENGINE, "draw", describe)
-    bars.ratios([Ratio("a", 0.9, 0.85, 0.95, "faster"), Ratio("b", 1.0, low, high, "undecided")], 0.02)
+    monkeypatch.setattr(VEGA, "draw", describe)
+    ratios.draw([Ratio("a", 0.9, 0.85, 0.95, "faster"), Ratio("b", 1.0, low, high, "undecided")], 0.02)
     (chart,) = described
     scales = [layer["encoding"]["x"].get("scale", {}) for layer in chart["layer"]]
     assert {tuple(each["domain"]) for each in scales if "domain" in each} == {(0.1 / 1.15, 10.0 * 1.15)}

@@ -8,8 +8,7 @@ from bench.model.result import Interval, Profile
 from bench.model.roofline import Roofline
 from bench.model.spec import Loop
 from bench.render import numbers
-from bench.render.fields import longest, traced_shares
-from bench.render.terminal.verdicts import units
+from bench.render.fields import longest_operations, traced_shares
 from bench.render.text import plain
 
 NOTABLE = 0.1
@@ -29,7 +28,7 @@ def headline(explanation: Explanation) -> str:
         sentences = [f"{parts[0].share.value:.0%} of it is {parts[0].name}: {parts[0].what}.", fastest]
     elif unclear > NOTABLE:
         amount = "Its parts are" if unclear >= 1 else f"{unclear:.0%} of it is"  # parts of both signs may exceed 100%
-        trials = units(True, explanation.trials)
+        trials = numbers.count(explanation.trials, "trial")
         sentences = [
             f"{amount} not measurable in {trials}. Use a longer --max-time or more --max-processes.",
             fastest,
@@ -116,7 +115,7 @@ def roofline(found: Roofline, loop: str) -> str:
 def trace(profile: Profile) -> str:
     """Return how a profiler's trace divides a step."""
     shares = ", ".join(f"{name} {numbers.percent(share)}" for name, share in traced_shares(profile).items())
-    operations = longest(profile)
+    operations = longest_operations(profile)
     return f"Profiler trace of {profile.steps} steps, {numbers.time(profile.step_seconds)} each: {shares}." + (
         f" Longest operations in a step: {plain(operations)}." if operations else ""
     )

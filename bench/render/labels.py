@@ -1,0 +1,68 @@
+"""Labels of results that are shown together: only what distinguishes them, and what they have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bench.model.result import Result
+from bench.model.spec import ROLES
+from bench.render.text import plain
+
+PLACE = ("tensorflow", "cpu", "threads")
+"""Aspects of where a result was measured. They are part of a label only if the specs are the same."""
+
+
+def short_labels(results: Sequence[Result]) -> list[str]:
+    """Return a short label for each result, different from all others, such as "cpu" and "cuda"."""
+    columns = [_aspects(each) for each in results]
+    varying = [key for key in _keys(columns) if len({column.get(key) for column in columns}) > 1]
+    if any(key in varying for key in ("workload", "case", "file")):  # each has its own parameters
+        varying = [key for key in varying if not key.startswith("param ")]
+    without = [key for key in varying if key != "xla"]
+    if "loop" in varying and _distinct(columns, without):  # only as-written leaves XLA to the program
+        varying = without
+    spec = [key for key in varying if key not in PLACE]
+    varying = spec if _distinct(columns, spec) else varying
+    labels = [plain(_label(column, varying or ["backend", "loop"])) for column in columns]
+    return [
+        label if labels.count(label) == 1 else f"{label} ({plain(each.id[-8:])})"
+        for label, each in zip(labels, results, strict=True)
+    ]
+
+
+def common_label(results: Sequence[Result]) -> str:
+    """Return what all results have in common: the workload, and the backend and loop if these are the same."""
+    specs = [each.spec for each in results]
+    titles, workloads = {spec.title for spec in specs}, list(dict.fromkeys(spec.workload for spec in specs))
+    title = titles.pop() if len(titles) == 1 else " and ".join(workloads)
+    backends, loops = {spec.backend for spec in specs}, {spec.loop for spec in specs}
+    backend = f" on {backends.pop()}" if len(backends) == 1 else ""
+    return plain(title + backend + (f", {loops.pop()}" if len(loops) == 1 else ""))
+
+
+def _aspects(result: Result) -> dict[str, str]:
+    """Return what can distinguish a result: the fields of its spec, then where it ran."""
+    spec, environment = result.spec, result.environment
+    aspects: dict[str, str] = {}
+    for name, role in ROLES.items():
+        if name == "file":
+            aspects[name] = (spec.file_sha256 or "")[:8] if spec.file else ""
+        elif name == "params":
+            aspects |= {f"param {param}": f"{param} {value}" for param, value in spec.params.items()}
+        elif role.label:
+            aspects[name] = role.label(getattr(spec, name))
+    aspects["tensorflow"] = f"TensorFlow {environment.tensorflow or 'unknown'}"
+    aspects["cpu"] = environment.host.cpu.model or "unknown CPU"
+    return aspects
+
+
+def _keys(columns: Sequence[dict[str, str]]) -> list[str]:
+    return list(dict.fromkeys(key for column in columns for key in column))
+
+
+def _label(column: dict[str, str], keys: Sequence[str]) -> str:
+    return ", ".join(text for key in keys if (text := column.get(key)))
+
+
+def _distinct(columns: Sequence[dict[str, str]], keys: Sequence[str]) -> bool:
+    return len({_label(column, keys) for column in columns}) == len(columns)

@@ -1,0 +1,84 @@
+"""Failures, warnings and notes of results, which the terminal and the report show."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from bench.model.result import Failure, Result
+from bench.render.text import plain
+
+LAST_LINES = 8
+"""Lines of a failed program's output that are shown."""
+
+
+@dataclass(frozen=True)
+class Message:
+    """A failure, a warning, a note, or a cause that an explanation found.
+
+    Args:
+        kind: of the message.
+        text: one sentence.
+        details: what to do about it, or evidence.
+        output: the last lines that the program wrote.
+    """
+
+    kind: Literal["failure", "warning", "note", "cause"]
+    text: str
+    details: tuple[str, ...] = ()
+    output: tuple[str, ...] = ()
+
+
+def messages(results: Sequence[Result], labels: Sequence[str]) -> list[Message]:
+    """Return the failures, warnings and notes of results, each once, with the labels of those it is about.
+
+    Args:
+        results: at least one.
+        labels: one for each result.
+    """
+    labelled = list(zip(labels, results, strict=True))
+    failures = [
+        Message(
+            "failure",
+            plain((f"{label}: " if len(labelled) > 1 else "") + _how(failure)),
+            _lines(failure.hint),
+            _output(failure),
+        )
+        for label, each in labelled
+        if (failure := each.failure) is not None
+    ]
+    warnings = [
+        Message("warning", plain(about + message), (plain(fix),) if fix else ())
+        for (message, fix), about in _shared(labelled, lambda r: [(each.message, each.fix) for each in r.warnings])
+    ]
+    notes = [
+        Message("note", plain(about + note))
+        for note, about in _shared(labelled, lambda r: [*r.notes, *(note for s in r.samples for note in s.notes)])
+    ]
+    return [*failures, *warnings, *notes]
+
+
+def _how(failure: Failure) -> str:
+    """Say what happened, in which phase, and how the process ended."""
+    phase = f"in phase {failure.phase.replace('_', ' ')}" if failure.phase else ""
+    end = failure.signal or (f"exit code {failure.exit_code}" if failure.exit_code is not None else "")
+    circumstances = ", ".join(filter(None, (phase, end if end not in failure.message else "")))
+    return failure.message.rstrip(".") + (f" ({circumstances})" if circumstances else "")
+
+
+def _lines(text: str) -> tuple[str, ...]:
+    return tuple(map(plain, text.splitlines()))
+
+
+def _output(failure: Failure) -> tuple[str, ...]:
+    return tuple(plain(line).rstrip() for line in failure.last_lines[-LAST_LINES:])
+
+
+def _shared(labelled: Sequence[tuple[str, Result]], read: Callable[[Result], Iterable[Any]]) -> list[tuple[Any, str]]:
+    """Return each item once, with a prefix that names the results it is about unless it is about all."""
+    owners: dict[Any, list[str]] = {}
+    for label, each in labelled:
+        for item in dict.fromkeys(read(each)):
+            owners.setdefault(item, []).append(label)
+    return [(item, "" if len(about) == len(labelled) else f"{'; '.join(about)}: ") for item, about in owners.items()]

@@ -1,0 +1,104 @@
+"""Which result is faster: ratios with their intervals and verdicts, and who is ahead from a cold start."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+from bench.model.comparison import BreakEven, Comparison
+from bench.model.result import Result
+from bench.render import numbers
+from bench.render.charts import ratios
+from bench.render.messages import Message
+from bench.render.report.document import Figure, Row, Section, Table
+from bench.render.report.result_set import ResultSet
+from bench.render.sentences.comparison import break_even, units
+
+HEAD = ("based on", "ahead from a cold start", "other differences")
+
+
+def section(results: ResultSet) -> Section | None:
+    """Return the verdicts on all results but the first; None for a single result.
+
+    The table's head names the baseline if all have the same; else the table has a column for it.
+    """
+    if not results.comparisons:
+        return None
+    by_id, label_of = {each.id: each for each in results.members}, results.label_of
+    rows = [_row(each, label_of, by_id) for each in results.comparisons]
+    bases = [label_of[each.base.id] for each in results.comparisons]
+    if len(set(bases)) == 1:
+        heads: tuple[str, ...] = (f"compared with {bases[0]}", "verdict", f"time relative to {bases[0]}", *HEAD)
+        table = Table(f"Verdicts, baseline {bases[0]}", heads, tuple(rows))
+    else:
+        rows = [replace(row, cells=(base, *row.cells)) for row, base in zip(rows, bases, strict=True)]
+        table = Table("Verdicts", ("", "baseline", "verdict", "time relative to the baseline", *HEAD), tuple(rows))
+    return Section("Verdicts", (*_figure(results), table, *_unfair(results)), brief=True)
+
+
+def _row(comparison: Comparison, label_of: dict[str, str], by_id: dict[str, Result]) -> Row:
+    label, ratio = label_of[comparison.other.id], comparison.ratio
+    evidence, differences = _evidence(comparison), _differences(comparison)
+    failed = "failed" in (by_id[comparison.base.id].status, by_id[comparison.other.id].status)
+    if failed or comparison.unfair or ratio is None:
+        word = "failed" if failed else "not comparable" if comparison.unfair else "no step times"
+        return Row(label, (word, numbers.factor(ratio) if ratio else "–", evidence, "–", differences), "alarm")
+    unit = "" if comparison.unit == "step" else f" per {comparison.unit}"
+    ahead = _ahead(comparison.break_even, comparison, label_of)
+    return Row(label, (comparison.verdict, numbers.factor(ratio) + unit, evidence, ahead, differences))
+
+
+def _evidence(comparison: Comparison) -> str:
+    """Say what the ratio is based on."""
+    if comparison.ratio is None:
+        return "–"
+    return units(comparison.paired, comparison.ratio.n) + (", interleaved" if comparison.paired else "")
+
+
+def _differences(comparison: Comparison) -> str:
+    """Name what else is different. The environments section has the values."""
+    return ", ".join(each.name for each in comparison.differences if each.kind == "context") or "–"
+
+
+def _ahead(even: BreakEven | None, comparison: Comparison, label_of: dict[str, str]) -> str:
+    if even is None or even.winner == "none":
+        return "–"
+    winner = label_of[(comparison.base if even.winner == "base" else comparison.other).id]
+    if even.immediate:
+        return f"{winner}, from the first step"
+    steps = break_even(even)
+    return f"{winner}, after {steps}" if steps else "–"
+
+
+def _unfair(results: ResultSet) -> list[Message]:
+    """Say why comparisons are unfair."""
+    warnings = []
+    for each in results.comparisons:
+        reasons = tuple(dict.fromkeys(reason.reason.rstrip(".") for reason in each.unfair))
+        if reasons:
+            other, base = (results.label_of[side.id] for side in (each.other, each.base))
+            warnings.append(Message("warning", f"{other} cannot be compared fairly with {base}", reasons))
+    return warnings
+
+
+def _figure(results: ResultSet) -> list[Figure]:
+    """Return a chart of the fair ratios."""
+    fair = [each for each in results.comparisons if each.ratio is not None and not each.unfair]
+    points = [
+        ratios.Ratio(results.label_of[each.other.id], each.ratio.value, each.ratio.low, each.ratio.high, each.verdict)
+        for each in fair
+        if each.ratio is not None
+    ]
+    if not points:
+        return []
+    threshold = fair[0].threshold
+    unit = " and ".join(sorted({each.unit for each in fair}))
+    bases = {results.label_of[each.base.id] for each in fair}
+    baseline = bases.pop() if len(bases) == 1 else "the baseline in the table"
+    caption = (
+        f"Time per {unit} relative to {baseline}, with 95% intervals. Below 1 is faster. The band is "
+        f"±{numbers.percent(threshold)}, the threshold for a difference that matters."
+    )
+    values = "; ".join(f"{each.label} {each.value:.3g}, {each.verdict}" for each in points)
+    alt = f"Points with intervals: time relative to {baseline}. {values}."
+    return [Figure(caption, alt, partial(ratios.draw, points, threshold))]

@@ -1,0 +1,13 @@
+"""Failures, warnings and notes."""
+
+from __future__ import annotations
+
+from bench.render.messages import messages
+from bench.render.report.document import Section
+from bench.render.report.result_set import ResultSet
+
+
+def section(results: ResultSet) -> Section | None:
+    """Return all messages on these results; None if there are none."""
+    found = messages(results.members, results.labels)
+    return Section("Failures, warnings and notes", tuple(found), brief=True) if found else None

@@ -1,0 +1,206 @@
+"""Selects the results that get a chapter: explanations, sweeps, groups, and results that were measured apart.
+
+Of repeated runs only the newest is selected. A folder may hold more than fits in memory or in a report, so files are
+read one at a time, and only the results of one chapter are read completely.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Literal
+
+from bench.backends import reference
+from bench.errors import DataError
+from bench.model.explanation import Explanation
+from bench.model.result import Interval, Purpose, Result
+from bench.store import files, headers
+
+Kind = Literal["explanation", "sweep", "results"]
+KINDS: tuple[Kind, ...] = ("explanation", "sweep", "results")
+
+CHAPTERS = 20
+"""Chapters in one report. Further results are only listed."""
+
+MEMBERS = 24
+"""Results in one chapter."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A result in the folder, without its samples."""
+
+    path: Path
+    id: str
+    created: datetime
+    group: str
+    purpose: Purpose
+    parent: str | None
+    identity: tuple[str, str]
+    title: str
+    label: str
+    backend: str
+    status: str
+    step: Interval | None
+    processes: int
+
+
+@dataclass
+class ChapterEntries:
+    """The results of one chapter.
+
+    Args:
+        members: the results that are shown, in this order.
+        grouped: whether they were measured as one group.
+        runs: how many runs of the same specs there are, including this one.
+        hidden: results that belong here but are not shown: more than fit, or the what-ifs of an explanation.
+        explanation: the explanation whose levels they are.
+        sweep: whether they are the points of a sweep.
+    """
+
+    members: list[Entry]
+    grouped: bool
+    runs: int = 1
+    hidden: list[Entry] = field(default_factory=list)
+    explanation: Explanation | None = None
+    sweep: bool = False
+
+    @property
+    def newest(self) -> datetime:
+        """When the last of the results was started."""
+        return max(each.created for each in self.members)
+
+    def read(self) -> list[Result]:
+        """Read the results with their samples."""
+        return [files.read(each.path) for each in self.members]
+
+
+@dataclass(frozen=True)
+class Selection:
+    """All results of a folder, and those that get a chapter.
+
+    Args:
+        folder: where they are.
+        entries: all results, oldest first.
+        chapters: in the order of reading.
+        repeated: how many results have a newer repetition.
+        omitted: how many further results have no chapter because there are too many.
+    """
+
+    folder: Path
+    entries: list[Entry]
+    chapters: list[ChapterEntries]
+    repeated: int
+    omitted: int
+
+
+def select(folder: Path) -> Selection:
+    """Select the results of a folder that get a chapter.
+
+    Raises:
+        DataError: the folder is missing or has no results, or a file in it is not a result.
+    """
+    paths = result_files(folder)
+    entries = sorted((_entry(path, headers.head(path)) for path in paths), key=lambda e: (e.created, e.id))
+    explanations = files.explanations(folder)
+    groups: dict[tuple[Kind, str], list[Entry]] = {}
+    for each in entries:
+        groups.setdefault(_chapter_key(each, explanations), []).append(each)
+    candidates = [made for kind in KINDS for made in _chapters(_without_repeats(kind, groups), explanations)]
+    chapters = sorted(candidates, key=lambda c: (c.grouped, c.newest), reverse=True)[:CHAPTERS]
+    chapters.sort(key=lambda c: (not c.grouped, c.members[0].title, -c.newest.timestamp()))
+    unrepeated = sum(len(each.members) + len(each.hidden) for each in candidates)
+    shown = sum(len(each.members) + (len(each.hidden) if each.explanation else 0) for each in chapters)
+    return Selection(folder, entries, chapters, len(entries) - unrepeated, unrepeated - shown)
+
+
+def result_files(folder: Path) -> list[Path]:
+    """Return the result files of a folder, at least one.
+
+    Raises:
+        DataError: the folder is missing or has no results.
+    """
+    paths = files.files(folder)
+    if not paths:
+        raise DataError(f"no results in {folder}", "Name a folder that `devbench run` wrote results to.")
+    return paths
+
+
+def _entry(path: Path, result: Result) -> Entry:
+    return Entry(
+        path=path,
+        id=result.id,
+        created=result.created,
+        group=result.group,
+        purpose=result.purpose,
+        parent=result.parent,
+        identity=(result.key, result.environment.fingerprint()),
+        title=result.spec.title,
+        label=result.spec.label,
+        backend=result.spec.backend,
+        status=result.status,
+        step=result.summary.step_seconds,
+        processes=max((each.n for each in _intervals(result)), default=0),
+    )
+
+
+def _intervals(result: Result) -> Iterator[Interval]:
+    """Yield the figures over the processes that timed something."""
+    if result.summary.step_seconds is not None:
+        yield result.summary.step_seconds
+    yield from result.summary.series.values()
+
+
+def _chapter_key(entry: Entry, explanations: Mapping[str, Explanation]) -> tuple[Kind, str]:
+    """Return what a result is shown with: its explanation if that exists, its sweep, or else its group."""
+    if entry.purpose == "sweep" and entry.parent:
+        return "sweep", entry.parent
+    if entry.parent in explanations:
+        return "explanation", entry.parent or ""
+    return "results", entry.group
+
+
+def _without_repeats(kind: Kind, groups: Mapping[tuple[Kind, str], list[Entry]]) -> list[ChapterEntries]:
+    """Return the groups of a kind, newest first, without those that a newer group repeats completely."""
+    by_identity: dict[tuple[str, str], list[tuple[frozenset[tuple[str, str]], ChapterEntries]]] = {}
+    chapters = []
+    of_kind = [group for (group_kind, _), group in groups.items() if group_kind == kind]
+    for group in sorted(of_kind, key=lambda g: max(each.created for each in g), reverse=True):
+        identities = frozenset(each.identity for each in group)
+        candidates = by_identity.get(group[0].identity, [])
+        newer = next((chapter for contained, chapter in candidates if identities <= contained), None)
+        if newer is not None:
+            newer.runs += 1
+            continue
+        chapter = ChapterEntries(group, grouped=kind != "results" or len(group) > 1, sweep=kind == "sweep")
+        chapters.append(chapter)
+        for identity in identities:
+            by_identity.setdefault(identity, []).append((identities, chapter))
+    return chapters
+
+
+def _chapters(groups: Iterable[ChapterEntries], explanations: Mapping[str, Explanation]) -> list[ChapterEntries]:
+    """Limit each group to what is shown, and collect single results by workload, those on the CPU first."""
+    chapters, single = [], dict[str, list[ChapterEntries]]()
+    for each in groups:
+        first = each.members[0]
+        if each.sweep:
+            chapters.append(each)
+        elif first.parent in explanations:
+            levels = [m for m in each.members if m.purpose == "level"]
+            each.members, each.hidden = levels or each.members, [m for m in each.members if levels and m not in levels]
+            each.explanation = explanations[first.parent or ""]
+            chapters.append(each)
+        elif each.grouped:
+            each.members, each.hidden = each.members[:MEMBERS], each.members[MEMBERS:]
+            chapters.append(each)
+        else:
+            single.setdefault(first.title, []).append(each)
+    for of_workload in single.values():  # newest first
+        members = [each.members[0] for each in of_workload]
+        shown = sorted(members[:MEMBERS], key=lambda entry: (entry.backend != reference(), entry.created))
+        runs = max(each.runs for each in of_workload)
+        chapters.append(ChapterEntries(shown, grouped=False, runs=runs, hidden=members[MEMBERS:]))
+    return chapters

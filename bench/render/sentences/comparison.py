@@ -1,0 +1,197 @@
+"""Sentences about comparisons: the verdict, what it means from a cold start, and what else differs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from bench.analyse import stats
+from bench.analyse.verdict import verdict as verdict_on
+from bench.model.comparison import BreakEven, Comparison, Difference
+from bench.model.result import Interval, Result
+from bench.render import numbers
+from bench.render.sentences.result import failure
+from bench.render.text import join_words
+
+Labels = Mapping[str, str]
+"""Label by the result's id. Without one a result has the label that its comparison gives it."""
+
+
+def verdict(comparison: Comparison, labels: Labels = {}) -> str:  # noqa: B006 (never changed)
+    """Return verdict and ratio, such as "faster: B is 12.3 times [11.8, 12.9] as fast as A per step (6 trials)."."""
+    base, other, ratio = *_sides(comparison, labels), comparison.ratio
+    word, unit = comparison.verdict, comparison.unit
+    if ratio is None:
+        return f"No verdict: {other} and {base} have no step times to compare."
+    if word == "not enough data":
+        return f"{_too_few([comparison])} Observed ratio, {other} / {base}: {numbers.factor(ratio)}."
+    evidence = units(comparison.paired, ratio.n)
+    longer = f"{other} takes {numbers.times(ratio)} as long as {base} per {unit}"
+    if word == "faster":
+        faster = numbers.times(stats.inverse(ratio))
+        return f"faster: {other} is {faster} as fast as {base} per {unit} ({evidence})."
+    if word == "same":
+        return f"same: {longer}, within the threshold of {numbers.percent(comparison.threshold)} ({evidence})."
+    if word == "undecided":
+        return f"undecided: {longer} ({evidence}). {_missing(comparison)}"
+    return f"{word}: {longer} ({evidence})."
+
+
+def _sides(comparison: Comparison, labels: Labels) -> tuple[str, str]:
+    """Return the labels of the baseline and of the other."""
+    base, other = comparison.base, comparison.other
+    return labels.get(base.id, base.label), labels.get(other.id, other.label)
+
+
+def _too_few(comparisons: Iterable[Comparison]) -> str:
+    """Say why there is no verdict."""
+    paired = all(each.paired for each in comparisons)
+    return f"Too few {'trials' if paired else 'processes'} for a verdict."
+
+
+def _missing(comparison: Comparison) -> str:
+    """Say what would settle an undecided verdict."""
+    if comparison.needed_units:
+        more = "trials" if comparison.paired else "processes each"
+        return f"About {comparison.needed_units} {more} would settle it."
+    return f"The ratio is too close to the threshold of {numbers.percent(comparison.threshold)} to be settled."
+
+
+def units(paired: bool, count: int) -> str:
+    """Say what a ratio is based on: trials, or processes that were measured apart."""
+    if paired:
+        return numbers.count(count, "trial")
+    return f"{numbers.count(count, 'process', 'processes')} each, not interleaved"
+
+
+def details(comparison: Comparison, labels: Labels = {}) -> list[str]:  # noqa: B006
+    """Return the sentences that follow a verdict: on the mean step, and on a cold start."""
+    start = cold_start(comparison, comparison.break_even, labels) if comparison.break_even else ""
+    return [sentence for sentence in (mean_step(comparison, labels), start) if sentence]
+
+
+def mean_step(comparison: Comparison, labels: Labels = {}) -> str:  # noqa: B006
+    """Say what the mean step says; empty if it agrees with the typical step."""
+    ratio, word = comparison.mean_ratio, verdict_on(comparison.mean_ratio, comparison.threshold)
+    if ratio is None or word not in ("faster", "slower") or word == comparison.verdict:
+        return ""
+    _, other = _sides(comparison, labels)
+    return f"By the mean step, which counts rare slow steps, {other} is {word}: {numbers.times(ratio)} as long."
+
+
+def cold_start(comparison: Comparison, even: BreakEven, labels: Labels = {}) -> str:  # noqa: B006
+    """Say when the side with the faster steps is ahead from a cold start, and how long a whole training takes."""
+    base, other = _sides(comparison, labels)
+    winner, loser = (base, other) if even.winner == "base" else (other, base)
+    sentences = []
+    if steps := break_even(even):
+        epochs = f" ({_epochs(even.epochs)})" if even.epochs is not None else ""
+        sentences.append(f"From a cold start, {winner} is ahead of {loser} after {steps}{epochs}.")
+    elif even.immediate:
+        unsure = ", although it may start more slowly" if even.start_uncertain else ""
+        sentences.append(f"From a cold start, {winner} is ahead from the first step{unsure}.")
+    if even.training_seconds:
+        seconds = dict(zip((base, other), map(numbers.time, even.training_seconds), strict=True))
+        steps = f" of {even.training_steps:,} steps" if even.training_steps else ""
+        times = ", ".join(f"{label} {time}" for label, time in seconds.items())
+        sentences.append(f"Whole training{steps} from a cold start: {times}.")
+    return " ".join(sentences)
+
+
+def break_even(even: BreakEven) -> str:
+    """Return the steps or examples after which the side with the faster steps is ahead; empty if never or at once."""
+    if even.steps is not None:
+        return _count(even.steps, "steps")
+    return _count(even.examples, "examples") if even.examples is not None else ""
+
+
+def _count(interval: Interval, unit: str) -> str:
+    if interval.low is None:
+        return f"about {interval.value:,.0f} {unit}, from one start each"
+    if interval.high is None:
+        return f"about {interval.value:,.0f} {unit}, at least {interval.low:,.0f} and possibly never"
+    return f"{interval.value:,.0f} {unit} [{interval.low:,.0f}, {interval.high:,.0f}]"
+
+
+def _epochs(interval: Interval) -> str:
+    bounds = "" if interval.low is None or interval.high is None else f" [{interval.low:.2g}, {interval.high:.2g}]"
+    return f"{interval.value:.2g}{bounds} epochs"
+
+
+def difference(found: Difference) -> str:
+    """Return one difference with both values, and why it makes a comparison unfair if it does."""
+    values = f"{found.name}: {_value(found.base)} vs. {_value(found.other)}"
+    return f"unfair: {values}: {found.reason}" if found.kind == "unfair" else f"differs: {values}"
+
+
+def _value(value: Any) -> str:
+    if value is None:
+        return "none"
+    if isinstance(value, dict):
+        return ", ".join(f"{key}={part}" for key, part in value.items()) or "none"
+    return str(value)
+
+
+def not_comparable(labels: Sequence[str], base: str, why: str) -> str:
+    """Say that results cannot be compared fairly with a baseline."""
+    return f"{join_words(labels)} cannot be compared fairly with {base}: {why.rstrip('.')}."
+
+
+def summary(comparisons: Sequence[Comparison], results: Mapping[str, Result], labels: Labels) -> Iterator[str]:
+    """Summarize a group's comparisons: a sentence each, and one sentence for what several have in common.
+
+    Args:
+        comparisons: at least one.
+        results: by id.
+        labels: of all results.
+    """
+    yield from _failures(results.values(), labels)
+    by_base: dict[str, list[Comparison]] = {}
+    for each in comparisons:
+        by_base.setdefault(each.base.id, []).append(each)
+    for base, others in by_base.items():
+        yield from _against(base, others, results, labels)
+
+
+def _against(
+    base: str, comparisons: Sequence[Comparison], results: Mapping[str, Result], labels: Labels
+) -> Iterator[str]:
+    """Summarize the comparisons with one baseline."""
+    working = [each for each in comparisons if results[each.other.id].status != "failed"]
+    if results[base].status == "failed":
+        if working:
+            yield f"There is nothing to compare {join_words([labels[each.other.id] for each in working])} with."
+        return
+    fair = [each for each in working if not each.unfair]
+    for each in fair:
+        if each.verdict != "not enough data":
+            yield " ".join(filter(None, (verdict(each, labels), mean_step(each, labels))))
+    yield from _without_verdict([each for each in fair if each.verdict == "not enough data"], labels)
+    unfair: dict[str, list[str]] = {}
+    for each in working:
+        if each.unfair:
+            unfair.setdefault(each.unfair[0].reason, []).append(labels[each.other.id])
+    for why, others in unfair.items():
+        yield not_comparable(others, labels[base], why)
+
+
+def _failures(results: Iterable[Result], labels: Labels) -> Iterator[str]:
+    by_message: dict[str, list[str]] = {}
+    for each in results:
+        if message := failure(each):
+            by_message.setdefault(message, []).append(labels[each.id])
+    for message, failed in by_message.items():
+        yield f"{join_words(failed)} {message}."
+
+
+def _without_verdict(comparisons: Sequence[Comparison], labels: Labels) -> Iterator[str]:
+    """Summarize comparisons that have too little data for a verdict."""
+    observed = [each for each in comparisons if each.ratio is not None]
+    if len(observed) == 1:
+        yield verdict(observed[0], labels)
+    elif observed:
+        base = labels[observed[0].base.id]
+        ratios = "; ".join(f"{labels[each.other.id]} {numbers.factor(each.ratio)}" for each in observed if each.ratio)
+        yield f"{_too_few(observed)} Observed ratios to {base}: {ratios}."
+    if nothing := [labels[each.other.id] for each in comparisons if each.ratio is None]:
+        yield f"{join_words(nothing)} and {labels[comparisons[0].base.id]} have no step times to compare."

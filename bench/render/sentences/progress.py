@@ -1,0 +1,21 @@
+"""Phrases about a run in progress, for the terminal and the hub."""
+
+from __future__ import annotations
+
+from bench.render import numbers
+
+
+def activity(phase: str, note: str) -> str:
+    """Return the phase, and the reason if it takes long, such as "device init (may compile for minutes)"."""
+    return phase.replace("_", " ") + (f" ({note})" if note else "")
+
+
+def process(trial: int, planned: int | None) -> str:
+    """Return which process runs, such as "4 of about 7"."""
+    return f"{trial} of about {planned}" if planned and planned >= trial else str(trial)
+
+
+def estimate(step_seconds: float, relative_error: float | None) -> str:
+    """Return the step time so far, such as "18.4 ms ± 2.1%"."""
+    error = "" if relative_error is None else f" ± {numbers.percent(relative_error)}"
+    return f"{numbers.time(step_seconds)}{error}"

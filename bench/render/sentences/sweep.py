@@ -1,0 +1,86 @@
+"""Sentences about sweeps: which curve is ahead where, which value is best, and what is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from bench.analyse.sweep import ordered
+from bench.model.comparison import Verdict
+from bench.model.sweep import Crossing, Curve, Sweep
+from bench.render import numbers
+from bench.render.text import join_words
+
+STANDINGS: dict[tuple[str, str], tuple[Verdict, ...]] = {
+    ("slower", "than"): ("slower",),
+    ("faster", "than"): ("faster",),
+    ("as fast", "as"): ("same",),
+    ("undecided", "against"): ("undecided", "not enough data"),
+}
+"""How a curve compares with its baseline, with the preposition before the baseline, by verdict."""
+
+
+def summary(sweep: Sweep) -> Iterator[str]:
+    """Yield what a sweep shows, one sentence after another."""
+    if len(sweep.axes) == 1:
+        (axis,) = sweep.axes
+        for curve in sweep.curves:
+            yield from _against_baseline(curve, axis)
+    for curve in sweep.curves:
+        if curve.best_values:
+            best = next(point for point in curve.points if point.values == curve.best_values)
+            rate = numbers.quantity(best.examples_per_second or 0.0, "examples/s")
+            yield f"Highest throughput of {curve.label}: {rate} at {values(curve.best_values)}."
+    for curve in sweep.curves:
+        for point in curve.points:
+            if point.failure:
+                what = "ran out of memory" if point.out_of_memory else "failed"
+                yield f"{curve.label} {what} at {values(point.values)}: {point.failure.rstrip('.')}."
+    if sweep.incomplete_reason:
+        yield f"Some points were not measured: {sweep.incomplete_reason.rstrip('.')}."
+
+
+def values(point: dict[str, Any]) -> str:
+    """Return the values of a point, such as "batch 32, units 64"."""
+    return ", ".join(f"{name} {value}" for name, value in point.items())
+
+
+def _against_baseline(curve: Curve, axis: str) -> Iterator[str]:
+    """Compare a curve with its baseline along one axis."""
+    if curve.base is None:
+        return
+    for each in curve.crossings:
+        yield _crossing(axis, each, curve.label, curve.base)
+    if curve.ratios and not curve.crossings:
+        decided = {ratio.verdict for ratio in curve.ratios} & {"faster", "slower"}
+        throughout = ordered(curve, axis) and len(decided) < 2
+        yield (_throughout if throughout else _by_value)(curve, axis, curve.base)
+
+
+def _crossing(axis: str, crossing: Crossing, label: str, base: str) -> str:
+    behind = base if crossing.leader == label else label
+    low = f"{crossing.low:.3g}" if crossing.low is not None else "below the measured range"
+    high = f"{crossing.high:.3g}" if crossing.high is not None else "above the measured range"
+    return f"{crossing.leader} overtakes {behind} at {axis} {crossing.value:.3g} [{low}, {high}]."
+
+
+def _throughout(curve: Curve, axis: str, base: str) -> str:
+    """Say which curve is ahead, when neither overtakes the other."""
+    span = f"from {axis} {curve.ratios[0].values[axis]} to {curve.ratios[-1].values[axis]}"
+    decided = next((ratio.verdict for ratio in curve.ratios if ratio.verdict in ("faster", "slower")), None)
+    if decided is None:
+        if all(ratio.verdict == "same" for ratio in curve.ratios):
+            return f"{curve.label} and {base} are equally fast {span}."
+        return f"No difference between {curve.label} and {base} was found {span}."
+    ahead, behind = (base, curve.label) if decided == "slower" else (curve.label, base)
+    return f"{ahead} is faster than {behind} {span}. Neither overtakes the other."
+
+
+def _by_value(curve: Curve, axis: str, base: str) -> str:
+    """Compare a curve with its baseline value by value, along an axis without an order."""
+    parts: list[str] = []
+    for (standing, preposition), verdicts in STANDINGS.items():
+        if at := [str(ratio.values[axis]) for ratio in curve.ratios if ratio.verdict in verdicts]:
+            baseline = "" if parts else f" {preposition} {base}"
+            parts.append(f"{standing}{baseline} at {axis} {join_words(at)}")
+    return f"{curve.label} is {', '.join(parts)}."
