@@ -1,4 +1,4 @@
-"""What the documentation's pages hold: sections, tables, links, and the command lines that they show."""
+"""Read the pages of the documentation: sections, tables, links and command lines."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from pathlib import Path
 import bench
 
 ROOT = Path(bench.__file__).parent.parent
-PAGES = sorted(page for folder in (".", "docs", "benchmarks", "examples") for page in (ROOT / folder).glob("*.md"))
+FOLDERS = (".", "docs", "benchmarks", "charts/devbench", "examples")
+PAGES = sorted(page for folder in FOLDERS for page in (ROOT / folder).glob("*.md"))
 DOCS = {page.stem: page.read_text(encoding="utf-8") for page in (ROOT / "docs").glob("*.md")}
-"""Page of `docs`, without its suffix: its text."""
+"""The text of each page of `docs`, by its name without the suffix."""
 
 SHELL = {"", "sh", "bash", "shell", "console"}
 ENDS_A_COMMAND = {"|", "||", "&&", "&", ";", ">", ">>", "2>", "<"}
@@ -20,36 +21,36 @@ ENDS_A_COMMAND = {"|", "||", "&&", "&", ";", ">", ">>", "2>", "<"}
 
 @dataclass(frozen=True)
 class Fence:
-    """A fenced block: its language and its text."""
+    """A fenced block, with its language and its text."""
 
     language: str
     text: str
 
 
 def fences(text: str) -> list[Fence]:
-    """The fenced blocks of a page."""
+    """Return the fenced blocks of a page."""
     return [Fence(found[2], found[3]) for found in re.finditer(r"^( *)```(\w*)\n(.*?)^\1```", text, re.M | re.S)]
 
 
 def prose(text: str) -> str:
-    """A page without its fenced blocks."""
+    """Return a page without its fenced blocks."""
     return re.sub(r"^( *)```\w*\n.*?^\1```", "", text, flags=re.M | re.S)
 
 
 def section(text: str, title: str) -> str:
-    """What stands under a heading of the second level."""
+    """Return the text under a heading of the second level."""
     found = re.search(rf"^## {re.escape(title)}\n(.*?)(?=^## |\Z)", text, re.M | re.S)
     assert found, f"there is no heading '## {title}'"
     return found[1]
 
 
 def spans(text: str) -> list[str]:
-    """What stands between backquotes."""
+    """Return the texts between backquotes."""
     return re.findall(r"`([^`\n]+)`", text)
 
 
 def rows(text: str) -> list[list[str]]:
-    """The cells of every table, heads and rules left out."""
+    """Return the cells of all tables, without their headers."""
     lines = [line for line in prose(text).splitlines() if line.startswith("|")]
     cells = [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines]
     rules = {index for index, row in enumerate(cells) if set("".join(row)) <= set("-:")}
@@ -57,36 +58,36 @@ def rows(text: str) -> list[list[str]]:
 
 
 def first_column(text: str) -> set[str]:
-    """The names that the tables' first cells hold between backquotes."""
+    """Return the texts between backquotes in the first cells of all tables."""
     return {name for row in rows(text) for name in spans(row[0])}
 
 
 def links(text: str) -> list[str]:
-    """Where a page's links lead, those to the network left out."""
+    """Return the targets of a page's links, without links to the network."""
     found = re.findall(r"\[(?:[^\[\]]|\[[^\]]*\])*\]\(([^)\s]+)\)", re.sub(r"`[^`\n]*`", "", prose(text)))
     return [target for target in found if not re.match(r"\w+:", target)]
 
 
 def anchors(text: str) -> set[str]:
-    """The anchors that GitHub gives to a page's headings."""
+    """Return the anchors that GitHub gives to a page's headings."""
     heads = re.findall(r"^#+ (.*)$", prose(text), re.M)
     return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
 
 
 def command_lines(text: str) -> list[str]:
-    """The lines that call devbench: in shell blocks, behind a `$` where a block shows answers too, and in the text."""
+    """Return the lines that call devbench: in shell blocks, after `$` if a block shows output too, and in the text."""
     found = [span for span in spans(prose(text)) if re.match(r"(\w+=\S+ )*devbench ", span)]
     for fence in fences(text):
         if fence.language in SHELL:
             lines = fence.text.replace("\\\n", " ").splitlines()
             prompted = fence.language == "console" or any(line.startswith("$ ") for line in lines)
-            asked = [line[2:] for line in lines if line.startswith("$ ")] if prompted else lines
-            found += [line for line in asked if re.match(r"\s*(\w+=\S+ )*(\S*/)?devbench ", line)]
+            commands = [line[2:] for line in lines if line.startswith("$ ")] if prompted else lines
+            found += [line for line in commands if re.match(r"\s*(\w+=\S+ )*(\S*/)?devbench ", line)]
     return found
 
 
 def words(line: str) -> tuple[list[str], list[str]]:
-    """A command line's variables, and its words after `devbench`."""
+    """Return the variables of a command line, and its words after `devbench`."""
     parts = shlex.split(line, comments=True)
     end = next((index for index, part in enumerate(parts) if part in ENDS_A_COMMAND), len(parts))
     start = next(index for index, part in enumerate(parts) if part.rpartition("/")[2] == "devbench")

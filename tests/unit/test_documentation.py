@@ -1,4 +1,4 @@
-"""Every page of the documentation: its links lead somewhere, and what it shows is understood as it stands."""
+"""Every page of the documentation: its links resolve, and its commands, settings and code are valid."""
 
 from __future__ import annotations
 
@@ -37,32 +37,32 @@ LINES = [(page, line) for page in PAGES for line in command_lines(page.read_text
 BLOCKS = [(page, fence) for page in PAGES for fence in fences(page.read_text(encoding="utf-8"))]
 
 
-def understand(line: str) -> None:
-    """Reads a command line as devbench does, up to where it would begin to work.
+def parse(line: str) -> None:
+    """Parse a command line as devbench does, and run nothing.
 
     Raises:
-        Exception: devbench, too, would refuse it.
+        Exception: devbench would refuse the line too.
     """
     variables, rest = words(line)
     for name in variables:
         if name.startswith("DEVBENCH_") and name != FILE_VARIABLE:
-            assert name in map(variable, RunSettings.model_fields), f"{name} is no setting"
+            assert name in map(variable, RunSettings.model_fields), f"{name} is not a setting"
     group: Any = typer.main.get_command(app)
     if rest[0].startswith("-"):
         group.make_context("devbench", list(rest))
         return
     assert rest[0] in COMMANDS, f"there is no command {rest[0]}"
-    if rest[1:]:  # a command alone is spoken of, not called
+    if rest[1:]:  # a command by itself is a mention, not a call
         given = group.get_command(None, rest[0]).make_context(rest[0], rest[1:]).params
         if not str(given.get("name") or "X").isupper() and given.get("name") != "./mine.py":  # of `devbench list`
             registry.describe(given["name"])
         if "config" in given:
-            known = {"config", *RunSettings.model_fields}  # what else a command takes, Typer has checked
-            asked(given.pop("workloads", []), {name: value for name, value in given.items() if name in known})
+            known = {"config", *RunSettings.model_fields}  # Typer has checked all other options
+            check_settings(given.pop("workloads", []), {name: value for name, value in given.items() if name in known})
 
 
-def asked(names: list[str], given: dict[str, Any]) -> None:
-    """Reads settings and names; a workload in capitals stands for any, a file is not run."""
+def check_settings(names: list[str], given: dict[str, Any]) -> None:
+    """Check settings and the names of workloads. A name in capitals is a placeholder. No file is run."""
     settings = load(given.pop("config"), **{name: value for name, value in given.items() if value not in ([], ())})
     for backend in settings.backend:
         backends.load(backend)
@@ -71,17 +71,17 @@ def asked(names: list[str], given: dict[str, Any]) -> None:
             assert name == "./mine.py" or registry.describe(ROOT / name).offers
         elif not name.isupper():
             known = registry.resolve(name, settings.param)
-            assert set(settings.case) <= set(known.cases), f"{name} has no such case"
+            assert set(settings.case) <= set(known.cases), f"{name} lacks a case"
             for loop in settings.loop:
                 assert registry.applicable(known.offers, known.not_loops, loop) is None
 
 
 @pytest.mark.parametrize(("page", "line"), LINES, ids=[f"{page.name}: {line}" for page, line in LINES])
-def test_a_command_line_that_a_page_shows_is_understood(
+def test_a_command_line_on_a_page_is_valid(
     page: Path, line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    understand(line)
+    parse(line)
 
 
 @pytest.mark.parametrize(
@@ -105,16 +105,16 @@ def test_a_command_line_that_a_page_shows_is_understood(
         "DEVBENCH_BACKENDS=cpu devbench run cifar",
     ],
 )
-def test_a_command_line_that_devbench_refuses_is_refused_here_too(
+def test_a_command_line_that_devbench_refuses_is_not_valid(
     line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    called = f"{line} --output here" if line == "devbench run" else line
+    full = f"{line} --output here" if line == "devbench run" else line
     with pytest.raises((DevbenchError, AssertionError, REFUSED)):
-        understand(called)
+        parse(full)
 
 
-def test_command_lines_are_found_in_shell_blocks_behind_prompts_and_in_the_text() -> None:
+def test_command_lines_are_found_in_shell_blocks_after_prompts_and_in_text() -> None:
     page = """
 Call `devbench run cifar`, or `devbench` alone; `devbench.toml` is a file. `X=1 devbench list` has a variable.
 ```sh
@@ -140,13 +140,13 @@ devbench is a word here
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_every_link_of_a_page_leads_to_a_file_and_a_heading(page: Path) -> None:
+def test_every_link_of_a_page_resolves_to_a_file_and_a_heading(page: Path) -> None:
     for target in links(page.read_text(encoding="utf-8")):
         path, _, anchor = target.partition("#")
-        there = (page.parent / path).resolve() if path else page
-        assert there.exists(), f"{page.name} links to {target}"
-        if anchor and there.suffix == ".md":
-            assert anchor in anchors(there.read_text(encoding="utf-8")), f"{page.name} links to {target}"
+        file = (page.parent / path).resolve() if path else page
+        assert file.exists(), f"{page.name} links to {target}"
+        if anchor and file.suffix == ".md":
+            assert anchor in anchors(file.read_text(encoding="utf-8")), f"{page.name} links to {target}"
 
 
 def test_links_to_files_headings_and_pages_are_found() -> None:
@@ -159,13 +159,13 @@ def test_the_index_lists_every_page() -> None:
     assert {f"{name}.md" for name in DOCS if name != "index"} <= set(links(DOCS["index"]))
 
 
-def test_python_on_a_page_is_python() -> None:
+def test_python_on_a_page_compiles() -> None:
     for page, fence in BLOCKS:
         if fence.language == "python":
             compile(fence.text, page.name, "exec")
 
 
-def test_a_settings_file_on_a_page_is_read(tmp_path: Path) -> None:
+def test_a_settings_file_on_a_page_loads(tmp_path: Path) -> None:
     for number, (_, fence) in enumerate(BLOCKS):
         if fence.language == "toml":
             file = tmp_path / f"{number}.toml"
@@ -173,7 +173,7 @@ def test_a_settings_file_on_a_page_is_read(tmp_path: Path) -> None:
             load(file)
 
 
-def test_make_bench_runs_every_program_that_the_page_of_figures_names() -> None:
+def test_make_bench_runs_every_program_of_the_benchmarks_page() -> None:
     (line,) = re.findall(r"^BENCHMARKS := (.*)$", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
     run = {words.partition("/")[0] for words in line.split()}
     page = (ROOT / "benchmarks" / "README.md").read_text(encoding="utf-8")
@@ -192,5 +192,12 @@ def test_the_page_about_the_architecture_says_what_each_folder_is_for_and_where_
 def test_contributing_explains_every_marker_of_a_test() -> None:
     project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     (markers,) = re.findall(r"^markers = \[\n(.*?)^\]", project, re.MULTILINE | re.DOTALL)
-    told = first_column(section((ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"), "Tests"))
-    assert {name.partition("(")[0] for name in told} == set(re.findall(r'^    "(\w+)', markers, re.MULTILINE))
+    documented = first_column(section((ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"), "Tests"))
+    assert {name.partition("(")[0] for name in documented} == set(re.findall(r'^    "(\w+)', markers, re.MULTILINE))
+
+
+def test_every_alert_is_documented() -> None:
+    rules = (ROOT / "charts" / "devbench" / "rules" / "alerting.yaml").read_text(encoding="utf-8")
+    alerts = set(re.findall(r"- alert: (\w+)", rules))
+    assert alerts
+    assert first_column(section(DOCS["metrics"], "Dashboards and alerts")) == alerts

@@ -11,7 +11,7 @@ from typing import Any, get_args
 
 import pytest
 import typer
-from pages import DOCS, PAGES, ROOT, command_lines, first_column, rows, section, spans
+from pages import DOCS, ROOT, command_lines, first_column, rows, section, spans
 from synthetic import result
 
 from bench import errors, workloads
@@ -28,7 +28,7 @@ from bench.render.report.sections import steps
 from bench.session import design, interleave, steady_state, stopping, worker_sample
 from bench.worker import loops, protocol, rig, timed_loop
 from bench.worker.diagnose import step_costs
-from docs.__main__ import current, main
+from docs.__main__ import main
 from docs.parts import PARTS, settings_table
 from docs.result_fields import meaning, models
 from docs.tables import NONE
@@ -40,13 +40,13 @@ MEASURING = DOCS["measuring"]
 COMMAND: Any = typer.main.get_command(app)
 
 
-def stands(word: str, text: str = REFERENCE) -> bool:
-    """Return whether a text contains this word, not as a part of another."""
+def mentions(word: str, text: str = REFERENCE) -> bool:
+    """Return whether a text contains this word, not as part of another."""
     return re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", text) is not None
 
 
 def calls(folder: str = "bench") -> Iterator[ast.Call]:
-    """Every call in the sources."""
+    """Yield every call in the sources."""
     for path in sorted((ROOT / folder).rglob("*.py")):
         yield from (
             node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.Call)
@@ -54,37 +54,36 @@ def calls(folder: str = "bench") -> Iterator[ast.Call]:
 
 
 def named(call: ast.Call) -> str:
-    """The name of what is called, without what it belongs to."""
+    """Return the name of the function that is called, without its module or object."""
     return getattr(call.func, "id", getattr(call.func, "attr", ""))
 
 
-def literals(function: str, keyword: str, place: int = 0) -> set[str]:
-    """The strings that calls of a function give for one of its arguments."""
-    found = set()
+def literals(function: str, keyword: str, position: int = 0) -> set[str]:
+    """Return the string literals that calls of a function pass for one of its arguments."""
+    strings = set()
     for call in calls():
         if named(call) == function:
-            given = [each.value for each in call.keywords if each.arg == keyword] or call.args[place : place + 1]
-            found |= {each.value for each in given if isinstance(each, ast.Constant) and isinstance(each.value, str)}
-    return found
+            values = [each.value for each in call.keywords if each.arg == keyword] or call.args[position : position + 1]
+            strings |= {each.value for each in values if isinstance(each, ast.Constant) and isinstance(each.value, str)}
+    return strings
 
 
 def options(command: Any) -> set[str]:
-    """All spellings of a command's options."""
+    """Return all spellings of a command's options."""
     return {name for each in command.params for name in (*each.opts, *each.secondary_opts) if name.startswith("-")}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_the_generated_parts_of_a_page_are_up_to_date(page: Path) -> None:
-    assert page.read_text(encoding="utf-8") == current(page), "run: python -m docs"
+def test_the_generated_parts_of_all_pages_are_up_to_date() -> None:
+    assert main(check=True) == 0, "run: python -m docs"
 
 
-def test_the_pages_hold_every_generated_part_and_the_example() -> None:
+def test_every_generated_part_and_the_example_are_on_a_page() -> None:
     text = "".join(DOCS.values())
     assert [name for name, part in PARTS.items() if part() not in text] == []
     assert (ROOT / "examples" / "mine.py").read_text(encoding="utf-8") in text
 
 
-def test_a_generated_part_that_is_out_of_date_is_reported_or_rewritten_and_the_rest_is_left(
+def test_an_outdated_part_is_reported_or_rewritten_and_the_rest_of_the_page_stays(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     page, shown = tmp_path / "page.md", tmp_path / "shown.py"
@@ -102,7 +101,7 @@ def test_a_generated_part_that_is_out_of_date_is_reported_or_rewritten_and_the_r
 
 
 @pytest.mark.parametrize("name", RunSettings.model_fields)
-def test_a_settings_row_names_its_option_variable_key_default_and_meaning(name: str) -> None:
+def test_the_row_of_a_setting_has_its_option_variable_key_default_and_meaning(name: str) -> None:
     field = RunSettings.model_fields[name]
     (row,) = (row for row in rows(section(REFERENCE, "Settings")) if len(row) == 5 and spans(row[2]) == [name])
     assert option(name) in spans(row[0])
@@ -125,22 +124,22 @@ def test_every_command_has_a_section_with_all_its_options(name: str) -> None:
         taken -= settings
     elif "[settings of the hub]" in text:
         text += DOCS["hub"]
-    assert {each for each in taken if not stands(each, text)} == set()
+    assert {each for each in taken if not mentions(each, text)} == set()
 
 
-def test_the_programs_own_options_stand_on_the_page() -> None:
-    assert {each for each in {*options(COMMAND), "-h", "--help"} if not stands(each)} == set()
+def test_the_options_of_devbench_itself_are_documented() -> None:
+    assert {each for each in {*options(COMMAND), "-h", "--help"} if not mentions(each)} == set()
 
 
-def test_every_variable_that_is_read_stands_on_the_page() -> None:
+def test_every_environment_variable_is_documented() -> None:
     sources = [path.read_text(encoding="utf-8") for path in (ROOT / "bench").rglob("*.py")]
     strings = {node.value for text in sources for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Constant)}
     known = {each for each in strings if isinstance(each, str) and re.fullmatch(r"DEVBENCH_[A-Z_]*[A-Z]", each)}
     assert {"DEVBENCH_DATA_URL", "DEVBENCH_TRACEBACK"} <= known
-    assert {each for each in known | {FILE_VARIABLE} if not stands(each)} == set()
+    assert {each for each in known | {FILE_VARIABLE} if not mentions(each)} == set()
 
 
-def test_the_exit_codes_are_those_of_the_errors() -> None:
+def test_every_exit_code_of_an_error_is_documented() -> None:
     def below(kind: type[errors.DevbenchError]) -> Iterator[type[errors.DevbenchError]]:
         yield kind
         for each in kind.__subclasses__():
@@ -148,21 +147,21 @@ def test_the_exit_codes_are_those_of_the_errors() -> None:
 
     codes = {kind.exit_code for kind in below(errors.DevbenchError)} | {0}
     codes |= {errors.Interrupted(each).exit_code for each in (signal.SIGINT, signal.SIGTERM)}
-    told = {int(code) for row in rows(section(REFERENCE, "Exit codes")) for code in row[0].split(", ")}
-    assert told == codes
+    documented = {int(code) for row in rows(section(REFERENCE, "Exit codes")) for code in row[0].split(", ")}
+    assert documented == codes
 
 
-def test_the_loops_are_those_of_a_spec_in_their_order() -> None:
+def test_every_loop_is_documented_in_order() -> None:
     assert [spans(row[0]) for row in rows(section(MEASURING, "Loops"))] == [[loop] for loop in LOOPS]
 
 
-def test_the_phases_are_those_that_workers_report_in_their_order() -> None:
+def test_every_phase_that_a_worker_reports_is_documented_in_order() -> None:
     assert [spans(row[0]) for row in rows(section(MEASURING, "Phases"))] == [[phase] for phase in PHASES]
     reported = literals("PhaseDone", "phase") | literals("phase", "name")
-    assert reported == {*PHASES} - {"warm_up"}, "warm-up is the sum of its blocks; all else a worker reports"
+    assert reported == {*PHASES} - {"warm_up"}, "the warm-up is the sum of its blocks"
 
 
-def test_the_warnings_are_those_that_a_result_can_carry() -> None:
+def test_every_warning_of_a_result_is_documented() -> None:
     known = literals("add_warning", "key", 1) | literals("ResultWarning", "key")
     assert first_column(section(REFERENCE, "Warnings")) == known
 
@@ -176,11 +175,11 @@ def test_the_warnings_are_those_that_a_result_can_carry() -> None:
         ("clocks", "gpu_sm_clock_spread", 1.0),
     ],
 )
-def test_a_warning_comes_from_where_the_page_says(key: str, field: str, whole: float) -> None:
+def test_a_warning_appears_above_the_limit_that_is_documented(key: str, field: str, whole: float) -> None:
     (row,) = (row for row in rows(section(REFERENCE, "Warnings")) if spans(row[0]) == [key])
-    told = re.search(r"more than (\d+)%", row[1])
-    assert told
-    limit = int(told[1]) / 100 * whole
+    documented = re.search(r"more than (\d+)%", row[1])
+    assert documented
+    limit = int(documented[1]) / 100 * whole
 
     def warned(value: float) -> bool:
         found = result()  # on two CPUs
@@ -192,34 +191,33 @@ def test_a_warning_comes_from_where_the_page_says(key: str, field: str, whole: f
 
 
 def test_every_kind_of_failure_is_documented() -> None:
-    told = first_column(section(REFERENCE, "Failures"))
-    assert {kind for kind in get_args(Failure.model_fields["kind"].annotation) if kind not in told} == set()
+    documented = first_column(section(REFERENCE, "Failures"))
+    assert {kind for kind in get_args(Failure.model_fields["kind"].annotation) if kind not in documented} == set()
 
 
-def test_a_reason_to_stop_that_stands_on_the_page_is_one() -> None:
-    told = re.search(r"`stop\.reason` in the result is (.*?)\.\n", MEASURING, re.DOTALL)
-    assert told
-    assert set(spans(told[1])) <= set(get_args(Stop.model_fields["reason"].annotation))
-    assert {"target", "max-time", "max-processes"} <= set(spans(told[1]))
+def test_every_reason_to_stop_is_documented() -> None:
+    documented = re.search(r"`stop\.reason` in the result is (.*?)\.\n", MEASURING, re.DOTALL)
+    assert documented
+    assert set(spans(documented[1])) == set(get_args(Stop.model_fields["reason"].annotation))
 
 
-def test_the_protocols_functions_and_constants_stand_on_the_page() -> None:
-    told = DOCS["your-program"]
-    assert first_column(section(told, "Functions")) == set(FUNCTIONS)
+def test_every_function_and_constant_of_the_workload_protocol_is_documented() -> None:
+    documented = DOCS["your-program"]
+    assert first_column(section(documented, "Functions")) == set(FUNCTIONS)
     constants = set(re.findall(r"^`([A-Z_]+) =", workloads.__doc__ or "", re.MULTILINE))
     assert {"DATA", "CASES"} <= constants
-    assert constants == first_column(section(told, "Parameters and constants"))
+    assert constants == first_column(section(documented, "Parameters and constants"))
 
 
-def test_the_data_choices_sets_and_files_stand_on_the_page() -> None:
-    told = section(MEASURING, "Data")
-    assert first_column(told) == set(get_args(RunSettings.model_fields["data"].annotation))
+def test_every_kind_of_data_and_every_file_of_a_data_set_is_documented() -> None:
+    documented = section(MEASURING, "Data")
+    assert first_column(documented) == set(get_args(RunSettings.model_fields["data"].annotation))
     files = {name for known in SETS.values() for name in (known.name, *known.forms)}
-    assert files <= set(spans(told))
+    assert files <= set(spans(documented))
 
 
 @pytest.mark.parametrize(
-    ("page", "title", "told"),
+    ("page", "title", "text"),
     [
         ("measuring", "Loops", f"up to {rig.POOL} batches"),
         ("measuring", "Loops", f"up to {loops.FUSED_STEPS} steps in one graph"),
@@ -256,11 +254,11 @@ def test_the_data_choices_sets_and_files_stand_on_the_page() -> None:
         ("report", "Formats", f"{markdown.LONGEST:,} characters"),
     ],
 )
-def test_a_number_on_a_page_is_the_codes(page: str, title: str, told: str) -> None:
-    assert told in " ".join(section(DOCS[page], title).split())
+def test_a_number_on_a_page_is_the_number_in_the_code(page: str, title: str, text: str) -> None:
+    assert text in " ".join(section(DOCS[page], title).split())
 
 
-def test_the_page_about_programs_shows_how_its_example_is_run() -> None:
+def test_the_page_about_programs_shows_how_to_run_its_example() -> None:
     assert any("examples/mine.py" in line for line in command_lines(DOCS["your-program"]))
 
 
