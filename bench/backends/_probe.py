@@ -1,11 +1,11 @@
-"""Asks a driver what it has, in a process of its own, since a broken driver may crash or hang whoever asks.
+"""Queries a driver in a separate process, because a broken driver may crash or hang its caller.
 
-Run as a plain script it needs nothing but the standard library and prints one JSON document:
+As a script, this file needs only the standard library and prints one JSON document:
 
-    python _probe.py load LIBRARY…    which shared libraries the loader finds, with its words where it doesn't
-    python _probe.py cuda LIBRARY     what the CUDA driver says
+    python _probe.py load LIBRARY…    whether the loader finds these shared libraries, with its error if not
+    python _probe.py cuda LIBRARY     what the CUDA driver reports
 
-`ask` runs it so. In a worker that has the driver loaded already, `cuda` is called directly.
+`query` runs this file as a script. A worker that has already loaded the driver calls `cuda` directly.
 """
 
 from __future__ import annotations
@@ -17,33 +17,33 @@ import sys
 from pathlib import Path
 from typing import Any
 
-# cuDeviceGetAttribute's numbers (CUdevice_attribute in cuda.h).
+# Attribute numbers of cuDeviceGetAttribute (CUdevice_attribute in cuda.h).
 _MAJOR, _MINOR = 75, 76
 
 
 def load(names: list[str]) -> dict[str, str | None]:
-    """The loader's complaint about each shared library, or none where it loads."""
-    found: dict[str, str | None] = {}
+    """Return the loader's error for each shared library, or None if it loads."""
+    errors: dict[str, str | None] = {}
     for name in names:
         try:
             ctypes.CDLL(name)
         except OSError as error:
-            found[name] = str(error)
+            errors[name] = str(error)
         else:
-            found[name] = None
-    return found
+            errors[name] = None
+    return errors
 
 
 def cuda(library: str) -> dict[str, Any]:
-    """What the CUDA driver says.
+    """Return what the CUDA driver reports.
 
     Args:
         library: name or path of the driver's library.
 
     Returns:
-        `path` (where the loader found it, if that can be told), and then either `error`, or `driver` (the CUDA version
-        that it offers, 12040 for 12.4), `status` (what cuInit returned, 0 for success, with its `name`), and `devices`,
-        each with `name`, `capability` such as [7, 5] and `memory` in bytes.
+        `path`, where the loader found the library, if known. Then either `error`, or all of these: `driver`, the CUDA
+        version that the driver supports (12040 for 12.4); `status`, the result of cuInit (0 for success), and its
+        `name`; and `devices`, each with `name`, `capability` such as [7, 5] and `memory` in bytes.
     """
     answer: dict[str, Any] = {}
     try:
@@ -56,7 +56,7 @@ def cuda(library: str) -> dict[str, Any]:
     except OSError as error:
         return {**answer, "error": str(error)}
     except AttributeError as error:
-        return {**answer, "error": f"it is not a CUDA driver: {error}"}
+        return {**answer, "error": f"not a CUDA driver: {error}"}
     number = ctypes.c_int()
     if get_version(ctypes.byref(number)) == 0:
         answer["driver"] = number.value
@@ -78,7 +78,7 @@ def cuda(library: str) -> dict[str, Any]:
 
 
 def _error_name(driver: Any, status: int) -> str:
-    """Such as "CUDA_ERROR_NO_DEVICE"."""
+    """Return the name of a status, such as "CUDA_ERROR_NO_DEVICE"."""
     text = ctypes.c_char_p()
     try:
         if driver.cuGetErrorName(status, ctypes.byref(text)) == 0 and text.value:
@@ -89,7 +89,7 @@ def _error_name(driver: Any, status: int) -> str:
 
 
 def _path(library: str) -> str | None:
-    """Where a loaded library lies, by this process's memory map; none where the system has no such map."""
+    """Return the path of a loaded library from this process's memory map; None if the system has no such map."""
     try:
         lines = Path("/proc/self/maps").read_text(encoding="utf-8").splitlines()
     except OSError:
@@ -99,15 +99,15 @@ def _path(library: str) -> str | None:
     return next((path for path in paths if Path(path).name.startswith(stem)), None)
 
 
-def ask(*arguments: str, timeout: float) -> dict[str, Any]:
-    """Runs this file in a process of its own.
+def query(*arguments: str, timeout: float) -> dict[str, Any]:
+    """Run this file as a script in a separate process.
 
     Args:
-        arguments: as the module's docstring lists them.
+        arguments: as listed in the module's docstring.
         timeout: seconds to wait for the answer.
 
     Returns:
-        What it printed; or `error`, with how it ended, and `hung` or `crashed` set.
+        The document that it printed; or `error`, which says how the process ended, and `hung` or `crashed` set.
     """
     command = [sys.executable, "-I", str(Path(__file__).resolve()), *arguments]
     try:
@@ -117,9 +117,9 @@ def ask(*arguments: str, timeout: float) -> dict[str, Any]:
     try:
         answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     except (IndexError, ValueError):
-        last = (done.stderr.strip().splitlines() or ["nothing said"])[-1]
+        last = (done.stderr.strip().splitlines() or ["no output"])[-1]
         ended = f"signal {-done.returncode}" if done.returncode < 0 else f"exit code {done.returncode}"
-        return {"error": f"asking it ended with {ended} ({last})", "crashed": True}
+        return {"error": f"the query ended with {ended} ({last})", "crashed": True}
     return answer
 
 

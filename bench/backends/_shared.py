@@ -1,4 +1,4 @@
-"""What the backends have in common: TensorFlow itself, the variables every worker gets, advice for containers."""
+"""What the backends share: the check for TensorFlow, variables for every worker, and how to install a backend."""
 
 from __future__ import annotations
 
@@ -13,65 +13,68 @@ from bench.model.spec import Spec
 
 
 def common_environment(spec: Spec) -> dict[str, str]:
-    """Variables that hold what a spec says for every backend; TensorFlow and OpenMP read them when they are loaded."""
+    """Return the environment variables that carry a spec to a worker, whatever the backend.
+
+    TensorFlow and OpenMP read them when they are loaded.
+    """
     return {
         "TF_ENABLE_ONEDNN_OPTS": "1" if spec.onednn else "0",
         "TF_NUM_INTRAOP_THREADS": str(spec.threads.intra),
         "TF_NUM_INTEROP_THREADS": str(spec.threads.inter),
-        # NumPy's BLAS would start a thread for each of the node's cores, whatever the container's limit.
+        # NumPy's BLAS would start one thread per core of the node, whatever the container's limit.
         "OMP_NUM_THREADS": str(spec.threads.intra),
     }
 
 
 def install(extra: str) -> str:
-    """How to get what a backend needs: its extra, or from an image of ours the image that has it."""
-    return f"use the image devbench:{extra}" if system.image() else f"pip install devbench[{extra}]"
+    """Return how to install what a backend needs: its extra, or inside one of our images the right image."""
+    return f"Use the image devbench:{extra}." if system.image() else f"pip install devbench[{extra}]"
 
 
 def require_tensorflow(extra: str) -> tuple[str, str]:
-    """Name and version of the TensorFlow installed.
+    """Return the name and version of the installed TensorFlow.
 
     Args:
-        extra: devbench's extra that brings the right one.
+        extra: the extra of devbench that installs the right one.
 
     Raises:
-        SettingsError: there is none.
+        SettingsError: TensorFlow is not installed.
     """
-    found = installed.tensorflow()
-    if found is None:
-        raise SettingsError("no TensorFlow is installed beside devbench", install(extra))
-    return found
+    distribution = installed.tensorflow()
+    if distribution is None:
+        raise SettingsError("TensorFlow is not installed", install(extra))
+    return distribution
 
 
 def tensorflow_check(extra: str) -> Iterator[Check]:
-    """Whether there is a TensorFlow, and which."""
-    found = installed.tensorflow()
-    if found is None:
-        yield Check("TensorFlow", "FAIL", "no TensorFlow is installed", install(extra))
+    """Check whether TensorFlow is installed, and which one."""
+    distribution = installed.tensorflow()
+    if distribution is None:
+        yield Check("TensorFlow", "FAIL", "TensorFlow is not installed", install(extra))
     else:
-        yield Check("TensorFlow", "PASS", f"{found[0]} {found[1]}")
+        yield Check("TensorFlow", "PASS", " ".join(distribution))
 
 
-def refuse(what: str, checks: Iterable[Check]) -> None:
-    """Raises DeviceAbsent if a check failed, with every cause in the message and every fix in the hint.
+def refuse(problem: str, checks: Iterable[Check]) -> None:
+    """Raise `DeviceAbsent` if a check failed. The message names every cause, the hint every fix.
 
     Args:
-        what: what is absent, such as "no CUDA device".
+        problem: what is absent, such as "no CUDA device".
         checks: the backend's checks.
     """
     failed = [check for check in checks if check.status == "FAIL"]
     if failed:
-        causes = "; ".join(f"{check.name}: {check.found}" for check in failed)
+        causes = "; ".join(f"{check.name}: {check.detail}" for check in failed)
         fixes = dict.fromkeys(line for check in failed for line in check.fix.splitlines())
-        raise DeviceAbsent(f"{what}: {causes}", "\n".join(fixes))
+        raise DeviceAbsent(f"{problem}: {causes}", "\n".join(fixes))
 
 
-def library_folders(*more: str) -> list[Path]:
-    """Folders where a shared library may lie, those of LD_LIBRARY_PATH first; only the ones that exist."""
-    named = [folder for folder in os.environ.get("LD_LIBRARY_PATH", "").split(os.pathsep) if folder]
-    return [folder for folder in dict.fromkeys(map(Path, [*named, *more])) if folder.is_dir()]
+def library_folders(*system_folders: str) -> list[Path]:
+    """Return the existing folders that may hold a shared library, those of LD_LIBRARY_PATH first."""
+    listed = [folder for folder in os.environ.get("LD_LIBRARY_PATH", "").split(os.pathsep) if folder]
+    return [folder for folder in dict.fromkeys(map(Path, [*listed, *system_folders])) if folder.is_dir()]
 
 
 def files_named(name: str, folders: Iterable[Path]) -> list[Path]:
-    """The files of a name in some folders."""
+    """Return the files with a given name in these folders."""
     return [folder / name for folder in folders if (folder / name).exists()]

@@ -1,8 +1,7 @@
-"""The CPU, whatever else the machine has.
+"""The host's CPU, with every accelerator hidden.
 
-Accelerators are hidden before TensorFlow is imported and again when it is configured: Keras 3 turns XLA on by
-itself wherever the machine has an accelerator, for its CPU runs too, and it asks for the machine's devices, not for
-the visible ones.
+Accelerators are hidden before TensorFlow is imported and again when it is configured. Keras 3 turns XLA on if the
+machine has an accelerator, even for runs on the CPU, and it looks at all devices, not only at the visible ones.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from typing import Any
 from bench.backends import Capabilities, hidden
 from bench.backends._shared import common_environment, require_tensorflow, tensorflow_check
 from bench.machine import system
-from bench.model.check import Check, guarded
+from bench.model.check import Check, run_check
 from bench.model.environment import Device
 from bench.model.spec import Spec
 
@@ -29,38 +28,38 @@ CAPABILITIES = Capabilities(
 
 
 def environment(spec: Spec) -> dict[str, str]:
-    """Variables that a worker needs before it imports TensorFlow."""
+    """Return the environment variables that a worker needs before it imports TensorFlow."""
     return {**common_environment(spec), **hidden()}
 
 
 def require() -> None:
-    """Makes sure that a run can start.
+    """Check that a run can start.
 
     Raises:
-        SettingsError: there is no TensorFlow. The device itself is always there.
+        SettingsError: TensorFlow is not installed. The device itself is always there.
     """
     require_tensorflow(EXTRA)
 
 
 def configure(tf: Any) -> str:
-    """Hides what is not the CPU and returns the CPU's name.
+    """Hide all devices but the CPU and return the CPU's name.
 
     Args:
-        tf: the imported TensorFlow, in which nothing has run yet.
+        tf: TensorFlow, imported but not yet used.
     """
-    # Plug-ins that mind no variable, such as Apple's, are hidden only here.
+    # Some plug-ins, such as Apple's, ignore environment variables. They are hidden here.
     for kind in {device.device_type for device in tf.config.list_physical_devices()} - {"CPU"}:
         tf.config.set_visible_devices([], kind)
     return "/device:CPU:0"
 
 
 def slow_start(tf: Any) -> str:
-    """Empty: nothing is compiled for a CPU."""
+    """Return "": a CPU needs no compilation at its first start."""
     return ""
 
 
 def describe(tf: Any) -> Device:
-    """Return the CPU with the extensions that choose its code paths."""
+    """Return the CPU with the extensions that decide which code paths it can run."""
     return Device(
         name=system.cpu_model(),
         architecture=platform.machine(),
@@ -70,11 +69,11 @@ def describe(tf: Any) -> Device:
 
 
 def checks() -> Iterator[Check]:
-    """Doctor's lines for this backend; never raises."""
-    yield from guarded("TensorFlow", lambda: tensorflow_check(EXTRA))
-    yield from guarded("CPU", _device)
+    """Yield doctor's checks of this backend. Never raises."""
+    yield from run_check("TensorFlow", lambda: tensorflow_check(EXTRA))
+    yield from run_check("CPU", _device)
 
 
 def _device() -> Iterator[Check]:
-    wide = [name for name in ("avx2", "avx512f", "amx_tile", "asimd", "sve") if name in system.cpu_features()]
-    yield Check("CPU", "PASS", f"{system.cpu_model()}{' with ' + ', '.join(wide) if wide else ''}")
+    extensions = [name for name in ("avx2", "avx512f", "amx_tile", "asimd", "sve") if name in system.cpu_features()]
+    yield Check("CPU", "PASS", f"{system.cpu_model()}{' with ' + ', '.join(extensions) if extensions else ''}")

@@ -1,7 +1,7 @@
-"""One NVIDIA GPU, through TensorFlow's own CUDA build: the first that CUDA_VISIBLE_DEVICES leaves visible.
+"""An NVIDIA GPU, through TensorFlow's CUDA build: the first one that CUDA_VISIBLE_DEVICES leaves visible.
 
-There is no falling back: whatever is missing is named before a worker starts, and a worker whose TensorFlow then sees
-no GPU ends.
+There is no fallback to the CPU. A run does not start if something is missing, and a worker ends if TensorFlow then sees
+no GPU.
 """
 
 from __future__ import annotations
@@ -11,9 +11,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from bench.backends import Capabilities, _nvml, hidden
-from bench.backends import _cuda_checks as look
-from bench.backends._probe import cuda
+from bench.backends import Capabilities, _cuda_checks, _nvml, _probe, hidden
 from bench.backends._shared import common_environment, refuse
 from bench.errors import DeviceAbsent
 from bench.machine import installed
@@ -22,22 +20,25 @@ from bench.model.environment import Device
 from bench.model.spec import Spec
 
 NAME = "cuda"
-DESCRIPTION = "an NVIDIA GPU, by CUDA"
-EXTRA = look.EXTRA
+DESCRIPTION = "an NVIDIA GPU, through CUDA"
+EXTRA = _cuda_checks.EXTRA
 IMAGE = "devbench:cuda"
-PLATFORMS = "Linux x86-64 and WSL2, with an NVIDIA driver of 525.60.13 or newer"
+PLATFORMS = "Linux x86-64 and WSL2, with NVIDIA driver 525.60.13 or newer"
 CAPABILITIES = Capabilities(
     telemetry=_nvml.open_sampler, tf32=True, tensor_cores=True, hide={"CUDA_VISIBLE_DEVICES": "-1"}
 )
 
 
 def environment(spec: Spec) -> dict[str, str]:
-    """Variables that a worker needs before it imports TensorFlow; which GPU and which cache stays the user's choice."""
+    """Return the environment variables that a worker needs before it imports TensorFlow.
+
+    The user's choice of a GPU and of a cache stays as it is.
+    """
     variables = {
         **common_environment(spec),
         **hidden(NAME),
         "TF_FORCE_GPU_ALLOW_GROWTH": "true",
-        # CUDA's own order puts the fastest first, NVML and nvidia-smi go by the bus: one number must mean one GPU.
+        # CUDA numbers the fastest GPU first, NVML and nvidia-smi go by the bus. A number must mean the same GPU in all.
         "CUDA_DEVICE_ORDER": os.environ.get("CUDA_DEVICE_ORDER", "PCI_BUS_ID"),
     }
     if not spec.tf32:
@@ -46,31 +47,31 @@ def environment(spec: Spec) -> dict[str, str]:
 
 
 def require() -> None:
-    """Makes sure that a run can start.
+    """Check that a run can start. Without a driver, this takes about a second.
 
     Raises:
-        DeviceAbsent: with everything that is missing. Where there is no driver, that takes about a second.
+        DeviceAbsent: something is missing. The message names all of it.
     """
     refuse("no CUDA device", checks())
 
 
 def configure(tf: Any) -> str:
-    """Takes the first GPU, with memory growth, hides the others, and returns its name.
+    """Select the first GPU, let its memory grow on demand, hide the others and return its name.
 
     Args:
-        tf: the imported TensorFlow, in which nothing has run yet.
+        tf: TensorFlow, imported but not yet used.
 
     Raises:
         DeviceAbsent: TensorFlow sees no GPU.
     """
     devices = tf.config.list_physical_devices("GPU")
     if not tf.test.is_built_with_cuda():
-        raise DeviceAbsent(f"no CUDA device: TensorFlow {tf.__version__} is built without CUDA", look.INSTALL)
+        raise DeviceAbsent(f"no CUDA device: TensorFlow {tf.__version__} was built without CUDA", _cuda_checks.INSTALL)
     if not devices:
         refuse("TensorFlow sees no GPU", checks())
         raise DeviceAbsent(
-            f"TensorFlow {tf.__version__} sees no GPU although the driver has one",
-            "its lines on stderr name the library that it could not load",
+            f"TensorFlow {tf.__version__} sees no GPU, although the driver does",
+            "See TensorFlow's lines on stderr: they name the library that did not load.",
         )
     tf.config.set_visible_devices(devices[0], "GPU")
     tf.config.experimental.set_memory_growth(devices[0], True)
@@ -78,35 +79,36 @@ def configure(tf: Any) -> str:
 
 
 def slow_start(tf: Any) -> str:
-    """Says when the driver must compile TensorFlow's kernels, which are older than the GPU; it may do so for minutes.
+    """Return a reason if the driver has to compile TensorFlow's kernels for a newer GPU, which takes minutes; else "".
 
     Args:
-        tf: the imported TensorFlow, in which nothing has run yet.
+        tf: TensorFlow, imported but not yet used.
     """
     for device in tf.config.list_physical_devices("GPU")[:1]:
         capability = tf.config.experimental.get_device_details(device).get("compute_capability")
         targets = tf.sysconfig.get_build_info().get("cuda_compute_capabilities", [])
-        if capability is not None and look.covered(tuple(capability), targets) == "ptx":
+        if capability is not None and _cuda_checks.build_support(tuple(capability), targets) == "ptx":
             version = ".".join(map(str, capability))
-            return f"TensorFlow has no machine code for this GPU ({version}): the first start compiles it, for minutes"
+            reason = f"TensorFlow has no machine code for this GPU ({version})"
+            return f"{reason}. The first start compiles it, which takes minutes"
     return ""
 
 
 def describe(tf: Any) -> Device:
-    """Return the GPU and what drives it."""
+    """Return the GPU with its memory, its compute capability and the versions of its drivers."""
     device = tf.config.get_visible_devices("GPU")[0]
     details = tf.config.experimental.get_device_details(device)
-    driver = cuda(look.LIBRARY)  # loaded in this process already
+    driver = _probe.cuda(_cuda_checks.LIBRARY)  # this process has loaded the driver already
     name = details.get("device_name")
-    same = [one for one in driver.get("devices", []) if one["name"] == name]
+    same = [device for device in driver.get("devices", []) if device["name"] == name]
     build = tf.sysconfig.get_build_info()
     capability = details.get("compute_capability")
     return Device(
         name=name,
         compute_capability=".".join(map(str, capability)) if capability else None,
         memory=same[0]["memory"] if same else None,
-        driver=look.driver_version(),
-        driver_cuda=look.dotted(driver["driver"]) if "driver" in driver else None,
+        driver=_cuda_checks.driver_version(),
+        driver_cuda=_cuda_checks.cuda_version(driver["driver"]) if "driver" in driver else None,
         built_cuda=build.get("cuda_version"),
         built_cudnn=build.get("cudnn_version"),
         cudnn=installed.version("nvidia-cudnn-cu12"),
@@ -116,11 +118,11 @@ def describe(tf: Any) -> Device:
 
 
 def checks() -> Iterator[Check]:
-    """Doctor's lines for this backend; never raises."""
+    """Yield doctor's checks of this backend. Never raises."""
     if sys.platform == "win32":
-        fix = f"use WSL2 with {look.INSTALL}, or --backend directml"
-        yield Check("platform", "FAIL", "TensorFlow 2.11 and later have no CUDA on native Windows", fix)
+        fix = f"Use WSL2: {_cuda_checks.INSTALL}\nOr use --backend directml."
+        yield Check("platform", "FAIL", "TensorFlow 2.11 and later do not support CUDA on native Windows", fix)
     elif sys.platform == "linux":
-        yield from look.checks()
+        yield from _cuda_checks.checks()
     else:
-        yield Check("platform", "FAIL", f"there is no CUDA on {sys.platform}", "use Linux with an NVIDIA GPU")
+        yield Check("platform", "FAIL", f"CUDA does not support {sys.platform}", "Use Linux with an NVIDIA GPU.")

@@ -1,11 +1,11 @@
-"""`devbench doctor`: what this machine has and lacks for measuring, each with its cause and its fix."""
+"""`devbench doctor`: checks whether this machine can measure, and names cause and fix of each problem."""
 
 from __future__ import annotations
 
 import dataclasses
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 import typer
 
@@ -22,31 +22,32 @@ COLOURS = {"PASS": "green", "WARN": "yellow", "FAIL": "red", "SKIP": "bright_bla
 
 
 def doctor(settings: RunSettings) -> None:
-    """Check what this machine has and lacks, with causes and fixes.
+    """Check whether this machine can run and measure workloads.
 
-    Without --backend every backend is looked at, and one that is not there is no failure.
+    PASS means fine. WARN means that runs work but their figures suffer. FAIL means that runs do not work. SKIP means
+    that there was nothing to check. Without --backend, doctor checks all backends, and a missing one is not a failure.
     """
-    asked = settings.backend if "backend" in settings.model_fields_set else ()
-    found: dict[str, list[Check]] = {}
-    for part, checks in _parts(settings, asked):
-        found[part] = []
+    requested = settings.backend if "backend" in settings.model_fields_set else ()
+    results: dict[str, list[Check]] = {}
+    for section, checks in _sections(settings, requested):
+        results[section] = []
         if not settings.json:
-            typer.echo(part)
+            typer.echo(section)
         for check in checks:
-            found[part].append(check)
+            results[section].append(check)
             if not settings.json:
                 _print(check)
     if settings.json:
-        print_json({part: [dataclasses.asdict(check) for check in checks] for part, checks in found.items()})
-    code = exit_code(found, asked)
+        print_json({name: [dataclasses.asdict(check) for check in checks] for name, checks in results.items()})
+    code = exit_code(results, requested)
     if code:
         raise typer.Exit(code)
 
 
-def exit_code(found: dict[str, list[Check]], asked: tuple[str, ...]) -> int:
-    """0 without a failure, 3 where the device of an asked backend is not there, 1 for other failures."""
-    failed = {part for part, checks in found.items() if any(check.status == "FAIL" for check in checks)}
-    for name in asked:
+def exit_code(results: Mapping[str, Sequence[Check]], requested: Sequence[str]) -> int:
+    """Return 0 if no check failed, 3 if a requested backend's device is absent, 1 for other failures."""
+    failed = {section for section, checks in results.items() if any(check.status == "FAIL" for check in checks)}
+    for name in requested:
         if name in failed:
             try:
                 backends.load(name).require()
@@ -57,17 +58,17 @@ def exit_code(found: dict[str, list[Check]], asked: tuple[str, ...]) -> int:
     return 1 if failed else 0
 
 
-def _parts(settings: RunSettings, asked: tuple[str, ...]) -> Iterator[tuple[str, Iterator[Check]]]:
+def _sections(settings: RunSettings, requested: Sequence[str]) -> Iterator[tuple[str, Iterator[Check]]]:
     from bench.machine.checks import checks
 
-    modules = {name: backends.load(name) for name in asked or backends.names()}
-    yield MACHINE, checks(settings.output, settings.data_dir)
+    modules = {name: backends.load(name) for name in requested or backends.names()}
+    yield MACHINE, checks(settings.output, settings.data_dir, extras=[module.EXTRA for module in modules.values()])
     for name, module in modules.items():
-        yield name, (module.checks() if asked else _spared(module.checks()))
+        yield name, (module.checks() if requested else _optional(module.checks()))
 
 
-def _spared(checks: Iterator[Check]) -> Iterator[Check]:
-    """The checks of a backend that nobody asked for: what it lacks is skipped, and after its packages all else is."""
+def _optional(checks: Iterator[Check]) -> Iterator[Check]:
+    """Turn failures into SKIP for a backend that was not requested. Stop if its packages are missing."""
     for number, check in enumerate(checks):
         if check.status != "FAIL":
             yield check
@@ -78,12 +79,12 @@ def _spared(checks: Iterator[Check]) -> Iterator[Check]:
 
 
 def _print(check: Check) -> None:
-    text = check.found + ("".join(f"\n→ {line}" for line in check.fix.splitlines()) if check.status != "PASS" else "")
+    fixes = [f"→ {line}" for line in check.fix.splitlines()] if check.status != "PASS" else []
     status: str = check.status
     if sys.stdout.isatty() and "NO_COLOR" not in os.environ:
         status = typer.style(status, fg=COLOURS[status])
-    shown = entry(f"{check.status}  {check.name}", text, 2, 30)
-    typer.echo(shown.replace(check.status, status, 1))
+    line = entry(f"{check.status}  {check.name}", "\n".join([check.detail, *fixes]), 2, 30)
+    typer.echo(line.replace(check.status, status, 1))
 
 
 command = build(with_settings(doctor, ("backend", "output", "data_dir", "json")), "doctor")

@@ -1,4 +1,4 @@
-"""`devbench list`: what there is to run and where, told from the sources without TensorFlow."""
+"""`devbench list`: shows workloads and backends, read from their sources without importing TensorFlow."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import typer
 from bench import backends, registry
 from bench.cli.command import build, json_asked, print_json
 from bench.model.spec import LOOPS
-from bench.registry.params import allowed
+from bench.registry.params import allowed_values
 from bench.render.text import entry
 
 COLUMN = 19
@@ -19,68 +19,68 @@ COLUMN = 19
 def show(
     name: Annotated[
         str | None,
-        typer.Argument(metavar="[WORKLOAD]", help="A name or a .py file: show its parameters.", show_default=False),
+        typer.Argument(
+            metavar="[WORKLOAD]", help="Name or .py file of a workload: show its parameters.", show_default=False
+        ),
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout, and nothing else there.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON document to stdout.")] = False,
 ) -> None:
-    """Show the workloads and the backends, and what each is for; of one workload its parameters too."""
+    """Show all workloads and backends, or the parameters of one workload."""
     json = json or json_asked()
     if name is not None:
-        told = {**workload(name), "params": params(name)}
+        document = {**workload(name), "params": params(name)}
         if json:
-            print_json({"workload": told})
+            print_json({"workload": document})
         else:
-            typer.echo(
-                "\n".join([*_workload(told), "", "parameters, such as --param " + _example(told), *_params(told)])
-            )
+            typer.echo("\n".join([*_workload(document), "", *_params(document["params"])]))
         return
-    found = {
+    documents = {
         "workloads": [workload(name) for name in registry.names()],
         "backends": [backend(name) for name in backends.names()],
     }
     if json:
-        print_json(found)
+        print_json(documents)
         return
-    lines = ["workloads", *(line for each in found["workloads"] for line in _workload(each))]
-    lines += ["", "backends", *(line for each in found["backends"] for line in _backend(each))]
-    lines += ["", "A program of your own runs as these do: devbench run ./mine.py"]
+    lines = ["workloads", *(line for document in documents["workloads"] for line in _workload(document))]
+    lines += ["", "backends", *(line for document in documents["backends"] for line in _backend(document))]
+    lines += ["", "Show a workload's parameters: devbench list cifar", "Run your own program: devbench run ./mine.py"]
     typer.echo("\n".join(lines))
 
 
 def workload(name: str) -> dict[str, Any]:
-    """What `list --json` says of a workload."""
-    known = registry.describe(name)
-    not_loops = known.constants.get("NOT_LOOPS", {})
-    why_not = {loop: registry.applicable(known.offers, not_loops, loop) for loop in LOOPS}
+    """Return the description of a workload for `list --json`."""
+    description = registry.describe(name)
+    not_loops = description.constants.get("NOT_LOOPS", {})
+    obstacles = {loop: registry.obstacle(description.offers, not_loops, loop) for loop in LOOPS}
     return {
         "name": name,
-        "summary": known.summary.rstrip("."),
-        "articles": re.findall(r'\bFrom "([^"]+)"', " ".join(known.doc.split())),
-        "cases": list(known.constants.get("CASES", {})),
-        "loops": [loop for loop, reason in why_not.items() if reason is None],
-        "not_applicable": {loop: reason for loop, reason in why_not.items() if reason is not None},
-        "not_on": known.constants.get("NOT_ON", {}),
-        "data": known.constants.get("DATA"),
+        "summary": description.summary.rstrip("."),
+        "articles": re.findall(r'\bFrom "([^"]+)"', " ".join(description.doc.split())),
+        "cases": list(description.constants.get("CASES", {})),
+        "loops": [loop for loop, reason in obstacles.items() if reason is None],
+        "not_applicable": {loop: reason for loop, reason in obstacles.items() if reason is not None},
+        "not_on": description.constants.get("NOT_ON", {}),
+        "data": description.constants.get("DATA"),
     }
 
 
 def params(name: str) -> dict[str, dict[str, Any]]:
-    """Parameter: its default, what it means and what is allowed, as `list NAME --json` says them."""
+    """Return a workload's parameters for `list NAME --json`: description, default and allowed values by name."""
     schema = registry.params_schema(name)
     required = schema.get("required", ())
     return {
-        each: {
-            "default": known.get("default"),
-            "required": each in required,
-            "description": known.get("description", ""),
-            "allowed": allowed(known),
+        name: {
+            "default": parameter.get("default"),
+            "required": name in required,
+            "description": parameter.get("description", ""),
+            "allowed": allowed_values(parameter),
         }
-        for each, known in schema.get("properties", {}).items()
+        for name, parameter in schema.get("properties", {}).items()
     }
 
 
 def backend(name: str) -> dict[str, Any]:
-    """What `list --json` says of a backend. The first of a backend's checks is that of its packages."""
+    """Return the description of a backend for `list --json`. Its first check is about its packages."""
     module = backends.load(name)
     packages = next(iter(module.checks()))
     return {
@@ -88,43 +88,41 @@ def backend(name: str) -> dict[str, Any]:
         "summary": module.DESCRIPTION,
         "platforms": module.PLATFORMS,
         "installed": packages.status != "FAIL",
-        "found": packages.found,
+        "packages": packages.detail,
         "extra": module.EXTRA,
         "image": module.IMAGE,
     }
 
 
-def _workload(told: dict[str, Any]) -> list[str]:
-    lines = [entry(told["name"], told["summary"], 2, COLUMN)]
-    if told["cases"]:
-        lines.append(entry("", f"cases: {', '.join(told['cases'])}", 2, COLUMN))
-    lines.append(entry("", f"loops: {', '.join(told['loops'])}", 2, COLUMN))
-    lines += [entry("", f"from: {title}", 2, COLUMN) for title in told["articles"]]
-    if told["not_on"]:
-        lines.append(entry("", f"not on: {', '.join(told['not_on'])}", 2, COLUMN))
+def _workload(document: dict[str, Any]) -> list[str]:
+    lines = [entry(document["name"], document["summary"], 2, COLUMN)]
+    if document["cases"]:
+        lines.append(entry("", f"cases: {', '.join(document['cases'])}", 2, COLUMN))
+    lines.append(entry("", f"loops: {', '.join(document['loops'])}", 2, COLUMN))
+    lines += [entry("", f"from: {title}", 2, COLUMN) for title in document["articles"]]
+    if document["not_on"]:
+        lines.append(entry("", f"not on: {', '.join(document['not_on'])}", 2, COLUMN))
     return lines
 
 
-def _example(told: dict[str, Any]) -> str:
-    return next((f"{name}={each['default']}" for name, each in told["params"].items()), "name=value")
+def _params(documents: dict[str, Any]) -> list[str]:
+    if not documents:
+        return ["This workload has no parameters."]
+    example = next(f"{name}={parameter['default']}" for name, parameter in documents.items())
+    lines = [f"parameters (set them with --param, for example --param {example})"]
+    for name, parameter in documents.items():
+        default = "required" if parameter["required"] else f"default: {parameter['default']}"
+        limits = "; ".join(filter(None, (default, parameter["allowed"])))
+        lines.append(entry(name, f"{parameter['description']} ({limits})".lstrip(), 2, COLUMN))
+    return lines
 
 
-def _params(told: dict[str, Any]) -> list[str]:
-    lines = []
-    for name, each in told["params"].items():
-        default = "no default" if each["required"] else f"default {each['default']}"
-        parts = [each["description"], default, each["allowed"]]
-        lines.append(entry(name, "; ".join(part for part in parts if part), 2, COLUMN))
-    return lines or ["  it has none"]
-
-
-def _backend(told: dict[str, Any]) -> list[str]:
-    missing = f"not installed: pip install devbench[{told['extra']}]"
-    how = f"installed: {told['found']}" if told["installed"] else missing
+def _backend(document: dict[str, Any]) -> list[str]:
+    missing = f"not installed: pip install devbench[{document['extra']}]"
     return [
-        entry(told["name"], told["summary"], 2, COLUMN),
-        entry("", told["platforms"], 2, COLUMN),
-        entry("", how, 2, COLUMN),
+        entry(document["name"], document["summary"], 2, COLUMN),
+        entry("", document["platforms"], 2, COLUMN),
+        entry("", f"installed: {document['packages']}" if document["installed"] else missing, 2, COLUMN),
     ]
 
 

@@ -64,7 +64,7 @@ def _show(outcome: Outcome, interruption: Interrupted | None, settings: RunSetti
         show(outcome, sys.stdout, verbose)
     if outcome.results:
         typer.echo(f"results: {settings.output}", err=True)
-        if system.image() and system.fleeting(settings.output):
+        if system.image() and system.is_ephemeral(settings.output):
             typer.echo(f"  They end with the container. To keep them: {KEEP}", err=True)
     if interruption:
         complain(interruption)

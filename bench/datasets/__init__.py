@@ -1,9 +1,9 @@
-"""The real data sets: where a run's images come from, checked before anything is timed.
+"""The data sets that workloads train on: CIFAR-10 and MNIST.
 
-`locate` runs in the parent before any worker starts: it decides between the full set, the shipped sample and
-synthetic data, and finds a bad file while that costs nothing. `load` runs in the worker and returns what
-`keras.datasets` would. NumPy only. Reading the published formats is `bench.datasets.files`' part, getting a set from
-the network `bench.datasets.download`'s.
+`locate` runs in the parent before a worker starts. It chooses between the full set, the shipped sample and synthetic
+data, and rejects a bad file before any time is spent. `load` runs in the worker and returns what `keras.datasets`
+would. `bench.datasets.files` reads the published formats, and `bench.datasets.download` downloads them. The only
+dependency is NumPy.
 """
 
 from __future__ import annotations
@@ -24,80 +24,81 @@ if TYPE_CHECKING:
     Arrays = tuple[NDArray[np.uint8], NDArray[np.uint8]]
 
 Kind = Literal["auto", "full", "sample", "synthetic"]
-SHIPPED = Path(__file__).parent / "samples"
+SAMPLES = Path(__file__).parent / "samples"
 
 
 def locate(name: str, kind: Kind, data_dir: Path | None = None) -> Data:
-    """Decides which data a run reads, and checks that they can be read.
+    """Choose the data that a run reads, and check that it is readable.
 
     Args:
         name: a key of `SETS`, such as "cifar10".
-        kind: "auto" takes the full set if it is found, else the shipped sample; "full" downloads it if need be.
-        data_dir: where to look first; then come `DEVBENCH_DATA_DIR` and Keras' cache.
+        kind: "auto" takes the full set if it is present, else the shipped sample; "full" downloads the set if needed.
+        data_dir: the folder to search first, before `DEVBENCH_DATA_DIR` and Keras' cache.
 
     Raises:
         UnknownName: there is no such data set.
-        DataError: a file that was found can't be used, or the full set can't be had.
+        DataError: a file is unusable, or the full set cannot be downloaded.
     """
-    known = _known(name)
+    dataset = _dataset(name)
     if kind == "synthetic":
         return Data(kind="synthetic", name=name)
     if kind in ("auto", "full"):
-        found = find(known, data_dir)
-        if found is None and kind == "full":
+        path = find(dataset, data_dir)
+        if path is None and kind == "full":
             from bench.datasets.download import download
 
-            found = download(known, cache_folder())
-        if found is not None:
-            return Data(kind="full", name=name, source=str(found), sha256=files.check(found, known))
-    shipped = SHIPPED / f"{name}.npz"
-    files.check_arrays(shipped, known, full=False)
-    return Data(kind="sample", name=name, sha256=files.checksum(shipped))
+            path = download(dataset, cache_folder())
+        if path is not None:
+            return Data(kind="full", name=name, source=str(path), sha256=files.check(path, dataset))
+    sample = SAMPLES / f"{name}.npz"
+    files.check_arrays(sample, dataset, full=False)
+    return Data(kind="sample", name=name, sha256=files.checksum(sample))
 
 
 def load(data: Data, seed: int) -> tuple[Arrays, Arrays]:
-    """Reads ((x_train, y_train), (x_test, y_test)) as `keras.datasets` shapes them, uint8, at the full set's size.
+    """Return ((x_train, y_train), (x_test, y_test)) in the shapes of `keras.datasets`, uint8, at the full set's size.
 
-    The sample is repeated to that size, so that an epoch has its true number of steps. Synthetic data are
-    uniform, drawn from `seed`.
+    The sample is repeated up to that size, so that an epoch has its true number of steps. Synthetic data are uniform
+    random numbers from `seed`.
 
     Raises:
-        DataError: a file became unreadable, or `data` names no data set.
+        UnknownName: `data` does not name a data set.
+        DataError: the file is no longer readable, or `data` is the program's own.
     """
-    known = _known(data.name or "")
+    dataset = _dataset(data.name or "")
     if data.kind == "synthetic":
-        return _synthetic(known, seed)
+        return _synthetic(dataset, seed)
     if data.kind == "full" and data.source:
-        return files.read(Path(data.source), known)
+        return files.read(Path(data.source), dataset)
     if data.kind == "sample":
-        train, test = files.read(SHIPPED / f"{known.name}.npz", known)
-        return _repeat(train, known.train), _repeat(test, known.test)
-    raise DataError(f"the program's own data can't stand in for {known.name}", "Use --data auto.")
+        train, test = files.read(SAMPLES / f"{dataset.name}.npz", dataset)
+        return _repeat(train, dataset.train), _repeat(test, dataset.test)
+    raise DataError(f"the program's own data cannot replace {dataset.name}", "Use --data auto.")
 
 
 def find(dataset: DataSet, data_dir: Path | None = None) -> Path | None:
-    """The first file or folder that holds the full set, or none; what it holds is not looked at.
+    """Return the first file or folder that should hold the full set, without reading it; None if there is none.
 
     Raises:
-        DataError: a folder that was named is not there.
+        DataError: a given data folder does not exist.
     """
     folders = [cache_folder()]
-    named = os.environ.get("DEVBENCH_DATA_DIR")
-    for folder, where in ((named and Path(named), "DEVBENCH_DATA_DIR"), (data_dir, "--data-dir")):
+    variable = os.environ.get("DEVBENCH_DATA_DIR")
+    for folder, setting in ((variable and Path(variable), "DEVBENCH_DATA_DIR"), (data_dir, "--data-dir")):
         if folder:
             if not folder.is_dir():
-                raise DataError(f"the data folder {folder} is not there", f"Make it, or correct {where}.")
+                raise DataError(f"the data folder {folder} does not exist", f"Create it, or correct {setting}.")
             folders.insert(0, folder)
     return next((folder / form for folder in folders for form in dataset.forms if (folder / form).exists()), None)
 
 
 def cache_folder() -> Path:
-    """Keras' folder for data sets: below `KERAS_HOME`, or `~/.keras`."""
+    """Return Keras' folder for data sets, below `KERAS_HOME` or `~/.keras`."""
     home = os.environ.get("KERAS_HOME")
     return (Path(home) if home else Path("~/.keras")).expanduser() / "datasets"
 
 
-def _known(name: str) -> DataSet:
+def _dataset(name: str) -> DataSet:
     if name not in SETS:
         raise UnknownName("data set", name, SETS)
     return SETS[name]

@@ -1,7 +1,7 @@
-"""Fetches a published data set into Keras' cache: short connect time-out, checksum first, file second.
+"""Downloads a published data set into Keras' cache.
 
-Only the sets in `bench.datasets.files.SETS` are fetched, and only what has the checksum that Keras holds for them gets
-its name; a mirror (`DEVBENCH_DATA_URL`) changes where it comes from and nothing else.
+Only the sets in `bench.datasets.files.SETS` can be downloaded. A download gets its final name only if it has the
+checksum that Keras expects, even if it comes from a mirror (`DEVBENCH_DATA_URL`).
 """
 
 from __future__ import annotations
@@ -26,48 +26,48 @@ READ_SECONDS = 30.0
 
 
 def download(dataset: DataSet, folder: Path) -> Path:
-    """Downloads the set into `folder` under Keras' own name for it; the file appears whole or not at all.
+    """Download a set into `folder` under Keras' name and return its path. The file appears complete or not at all.
 
     Raises:
-        DataError: no connection within 3 s, silence for 30 s, another checksum, or a folder that can't be written.
+        DataError: no connection within 3 s, no data for 30 s, a wrong checksum, or a folder that is not writable.
     """
     target = folder / dataset.saved_as
     base = os.environ.get("DEVBENCH_DATA_URL")
     url = f"{base.rstrip('/')}/{PurePosixPath(urlsplit(dataset.url).path).name}" if base else dataset.url
     fix = (
-        f"Fetch {dataset.url} elsewhere and put it into {folder} as {dataset.saved_as}, or name its folder with "
-        "--data-dir, set DEVBENCH_DATA_URL to a mirror, or use --data sample."
+        f"Download {dataset.url} yourself. Save it as {dataset.saved_as} in {folder} or in the folder of --data-dir. "
+        "Or set DEVBENCH_DATA_URL to a mirror, or use --data sample."
     )
     try:
         folder.mkdir(parents=True, exist_ok=True)
         handle, temporary = tempfile.mkstemp(prefix=f".{dataset.saved_as}.", dir=folder)
     except OSError as error:
         raise DataError(
-            f"{dataset.name} can't be kept in {folder}: {error.strerror or error}",
-            "Set KERAS_HOME to a folder that can be written, or use --data sample.",
+            f"cannot save {dataset.name} in {folder}: {error.strerror or error}",
+            "Set KERAS_HOME to a writable folder, or use --data sample.",
         ) from error
     try:
         with os.fdopen(handle, "wb") as file:
-            found = _fetch(url, file)
-        if found != dataset.sha256:
-            raise DataError(f"{url} is not the published {dataset.name}: its sha256 is {found}", fix)
+            sha256 = _fetch(url, file)
+        if sha256 != dataset.sha256:
+            raise DataError(f"{url} is not the published {dataset.name}: its sha256 is {sha256}", fix)
         Path(temporary).chmod(0o644)
         Path(temporary).replace(target)
     except (OSError, http.client.HTTPException, ValueError) as error:
         if isinstance(error, urllib.error.HTTPError):
             error.close()
-        # An HTTPError says its number itself; any other URLError only wraps what happened.
+        # An HTTPError contains its status. Any other URLError only wraps the reason.
         reason = error.reason if type(error) is urllib.error.URLError else error
-        raise DataError(f"{dataset.name} can't be downloaded from {url}: {reason}", fix) from error
+        raise DataError(f"cannot download {dataset.name} from {url}: {reason}", fix) from error
     finally:
         Path(temporary).unlink(missing_ok=True)
     return target
 
 
 def _fetch(url: str, file: Any) -> str:
-    """Copies what `url` answers into `file`; returns its sha256."""
+    """Copy the response of `url` into `file` and return its sha256."""
     if urlsplit(url).scheme not in ("http", "https"):
-        raise ValueError("only http and https are fetched")
+        raise ValueError("only http and https URLs are supported")
     digest = hashlib.sha256()
     with urllib.request.build_opener(_Http, _Https).open(url, timeout=CONNECT_SECONDS) as answer:
         while chunk := answer.read(1 << 20):
@@ -77,7 +77,7 @@ def _fetch(url: str, file: Any) -> str:
 
 
 def _resolve(host: str, port: int) -> None:
-    """Looks a host's name up within the connect time-out, which `socket` itself does not hold a resolver to."""
+    """Look up a host within the connection timeout, which `socket` does not apply to the resolver."""
     failure: list[OSError] = []
 
     def look_up() -> None:
@@ -90,13 +90,13 @@ def _resolve(host: str, port: int) -> None:
     thread.start()
     thread.join(CONNECT_SECONDS)
     if thread.is_alive():
-        raise TimeoutError(f"the name {host} was not found within {CONNECT_SECONDS:.0f} s")
+        raise TimeoutError(f"could not resolve {host} within {CONNECT_SECONDS:.0f} s")
     if failure:
         raise failure[0]
 
 
 class _HttpConnection(http.client.HTTPConnection):
-    """Gives up soon where nobody answers, and is patient with a slow line."""
+    """A connection with a short timeout to connect and a long one to read."""
 
     def connect(self) -> None:
         _resolve(self.host, self.port)

@@ -1,7 +1,7 @@
-"""The files that CIFAR-10 and MNIST are published in: told from their names, checked, and read.
+"""Checks and reads the files in which CIFAR-10 and MNIST are published.
 
-A check costs little (names, shapes and types of arrays, sizes, checksums) and says which file is wrong, what is
-wrong with it, and what to do. Pickles are read by an unpickler that makes NumPy arrays and nothing else.
+A check is cheap: it looks at names, shapes and types of arrays, at sizes and at checksums. Its error names the file,
+the problem and the fix. Pickles are read by an unpickler that creates NumPy arrays and nothing else.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ if TYPE_CHECKING:
     Arrays = tuple[NDArray[np.uint8], NDArray[np.uint8]]
 
 T = TypeVar("T")
-FIX = "Replace or delete it, name another folder with --data-dir, or use --data sample."
+FIX = "Replace or delete the file, choose another folder with --data-dir, or use --data sample."
 BATCHES = (*(f"data_batch_{i}" for i in range(1, 6)), "test_batch")
 
 
 @dataclass(frozen=True)
 class DataSet:
-    """What is known of a published data set.
+    """A published data set.
 
     Args:
         name: its name in `keras.datasets`.
         train: number of training examples.
         test: number of test examples.
         image: shape of one image.
-        label: shape of one label beyond the example: (1,) for a column, () for a flat list.
+        label: shape of one label: (1,) for a column, () for a flat list.
         classes: number of classes.
         url: where its authors or Keras publish it.
-        sha256: checksum of what is published there, as Keras holds it.
-        saved_as: the name that Keras gives the download in its cache.
-        forms: names of files or folders that hold the full set, in the order of preference.
+        sha256: checksum of the published file, as in Keras' source.
+        saved_as: the name of the file in Keras' cache.
+        forms: names of files or folders that hold the full set, in order of preference.
     """
 
     name: str
@@ -82,10 +82,10 @@ SETS = {
 
 
 def check(path: Path, dataset: DataSet) -> str:
-    """Checks that `path` holds the full set, as far as that is cheap; returns its sha256.
+    """Check cheaply that `path` holds the full set, and return its sha256.
 
     Raises:
-        DataError: it does not.
+        DataError: it does not hold the full set.
     """
     try:
         if path.suffix == ".npz":
@@ -93,55 +93,61 @@ def check(path: Path, dataset: DataSet) -> str:
             return checksum(path)
         if path.is_dir():
             return _check_batches(path)
-        found = checksum(path)
+        sha256 = checksum(path)
     except OSError as error:
-        raise DataError(f"{path} can't be read: {error.strerror or error}", FIX) from error
-    if found != dataset.sha256:
-        raise DataError(f"{path} is not what {dataset.url} publishes: its sha256 is {found}, perhaps truncated", FIX)
-    return found
+        raise DataError(f"{path} cannot be read: {error.strerror or error}", FIX) from error
+    if sha256 != dataset.sha256:
+        message = f"{path} is not the file from {dataset.url}: its sha256 is {sha256}. It may be truncated"
+        raise DataError(message, FIX)
+    return sha256
 
 
 def check_arrays(path: Path, dataset: DataSet, *, full: bool) -> None:
-    """Checks the names, types and shapes of an .npz file's arrays; their number of examples too if `full`.
+    """Check that names, types and shapes of an .npz file's arrays are those of `keras.datasets`.
+
+    Args:
+        path: the file.
+        dataset: the data set.
+        full: also check the number of examples.
 
     Raises:
-        DataError: something is not as `keras.datasets` has it.
+        DataError: an array is missing or different.
     """
-    headers = _guarded(path, lambda: _headers(path))
+    headers = _naming_file(path, lambda: _headers(path))
     for part, size in (("train", dataset.train), ("test", dataset.test)):
         for array, shape in ((f"x_{part}", dataset.image), (f"y_{part}", dataset.label)):
             if array not in headers:
-                raise DataError(f"{path} has no array {array}: it holds {', '.join(sorted(headers)) or 'none'}", FIX)
-            found, dtype = headers[array]
-            wanted = (size if full else found[0] if found else size, *shape)
-            if found != wanted or dtype.kind != "u" or dtype.itemsize != 1:
-                raise DataError(f"{array} in {path} is {dtype} {found}, where uint8 {wanted} is expected", FIX)
+                raise DataError(f"{path} has no array {array}, only {', '.join(sorted(headers)) or 'none'}", FIX)
+            actual, dtype = headers[array]
+            expected = (size if full else actual[0] if actual else size, *shape)
+            if actual != expected or dtype.kind != "u" or dtype.itemsize != 1:
+                raise DataError(f"{array} in {path} is {dtype} {actual}, not uint8 {expected}", FIX)
 
 
 def read(path: Path, dataset: DataSet) -> tuple[Arrays, Arrays]:
-    """Reads ((x_train, y_train), (x_test, y_test)) from any of the set's forms.
+    """Return ((x_train, y_train), (x_test, y_test)) from any of the set's forms.
 
     Raises:
-        DataError: the file is truncated, damaged, or not of this form.
+        DataError: the file is truncated, damaged, or of another form.
     """
-    return _guarded(path, lambda: _read(path, dataset))
+    return _naming_file(path, lambda: _read(path, dataset))
 
 
 def checksum(path: Path) -> str:
-    """The file's sha256, in hex."""
+    """Return the file's sha256 as hex digits."""
     digest = hashlib.sha256()
     _digest(path, digest)
     return digest.hexdigest()
 
 
-def _guarded(path: Path, work: Callable[[], T]) -> T:
-    """Turns whatever a damaged file makes NumPy, zip, tar or pickle raise into one error that names the file."""
+def _naming_file(path: Path, read_file: Callable[[], T]) -> T:
+    """Call `read_file`; turn what NumPy, zip, tar or pickle raise for a damaged file into an error that names it."""
     import zlib
 
     try:
-        return work()
+        return read_file()
     except OSError as error:
-        raise DataError(f"{path} can't be read: {error.strerror or error}", FIX) from error
+        raise DataError(f"{path} cannot be read: {error.strerror or error}", FIX) from error
     except (ValueError, KeyError, IndexError, TypeError, EOFError, zipfile.BadZipFile, zlib.error) as error:
         raise DataError(f"{path} is truncated or damaged: {str(error) or type(error).__name__}", FIX) from error
     except (tarfile.TarError, pickle.UnpicklingError, AttributeError) as error:
@@ -149,7 +155,7 @@ def _guarded(path: Path, work: Callable[[], T]) -> T:
 
 
 def _headers(path: Path) -> dict[str, tuple[tuple[int, ...], Any]]:
-    """Shape and dtype of each array in an .npz file, from the arrays' headers alone."""
+    """Return shape and dtype of each array in an .npz file, read from the arrays' headers."""
     from numpy.lib import format as npy
 
     headers = {}
@@ -181,7 +187,7 @@ def _read(path: Path, dataset: DataSet) -> tuple[Arrays, Arrays]:
 
 
 def _batch(file: IO[bytes], dataset: DataSet) -> Arrays:
-    """One CIFAR-10 batch: images stored as planes of red, green, blue, turned into (n, 32, 32, 3)."""
+    """Return images (n, 32, 32, 3) and labels (n, 1) of a CIFAR-10 batch, which stores red, green and blue planes."""
     import numpy as np
 
     content = _NumpyUnpickler(file, encoding="bytes").load()
@@ -198,7 +204,7 @@ def _join(parts: list[Arrays]) -> tuple[Arrays, Arrays]:
 
 
 class _NumpyUnpickler(pickle.Unpickler):
-    """Makes arrays, and refuses whatever else a pickle may ask for: a pickle can run any program."""
+    """Creates arrays and refuses everything else, because a pickle can run any program."""
 
     def find_class(self, module: str, name: str) -> Any:
         import _codecs
@@ -211,7 +217,7 @@ class _NumpyUnpickler(pickle.Unpickler):
         allowed |= {("numpy", "ndarray"): np.ndarray, ("numpy", "dtype"): np.dtype}
         allowed |= {("_codecs", "encode"): _codecs.encode}
         if (module, name) not in allowed:
-            raise pickle.UnpicklingError(f"it asks for {module}.{name}, which no batch of images needs")
+            raise pickle.UnpicklingError(f"it refers to {module}.{name}, which a batch of images does not need")
         return allowed[module, name]
 
 
@@ -222,7 +228,7 @@ def _check_batches(folder: Path) -> str:
         if not path.is_file():
             raise DataError(f"{folder} has no file {name}", FIX)
         if path.stat().st_size < 10_000 * 3_072:
-            raise DataError(f"{path} is truncated: {path.stat().st_size} bytes can't hold 10,000 images", FIX)
+            raise DataError(f"{path} is truncated: {path.stat().st_size} bytes cannot hold 10,000 images", FIX)
         _digest(path, digest)
     return digest.hexdigest()
 

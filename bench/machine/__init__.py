@@ -1,1 +1,1 @@
-"""The machine under a run: what it is, what it grants, what happened on it."""
+"""The machine that a run measures on: what it is, what it allows, and what disturbed a measurement."""

@@ -1,7 +1,7 @@
-"""Where this process stands in the control groups, version 1, version 2, or both at once.
+"""The Linux control groups that this process belongs to: version 1, version 2, or both at once.
 
-A container's limits are set on its own group, a pod's on the group above, a systemd slice's above that: each
-holds. So all levels are given, from the process's own group up to the top of what is mounted.
+A container has its limits on its own group, a pod on the group above, a systemd slice on one above that. All of them
+apply, so this module returns every group from the process's own up to the top of the mount.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ from bench.machine.system import ROOT, read
 
 
 @dataclass(frozen=True)
-class Level:
-    """One group that this process is in.
+class ControlGroup:
+    """One group that this process belongs to.
 
     Attributes:
         version: 1 or 2, which decides the names of its files.
-        folder: where its files are.
+        folder: the folder that holds its files.
     """
 
     version: Literal[1, 2]
     folder: Path
 
     def text(self, name: str) -> str | None:
-        """The text of one of its files, or none."""
+        """Return the text of one of its files, or None."""
         return read(self.folder / name)
 
     def number(self, name: str) -> int | None:
-        """The number in one of its files, or none where it is absent or reads "max"."""
+        """Return the number in one of its files; None if the file is absent or says "max"."""
         text = self.text(name)
         try:
             return int(text) if text else None
@@ -40,7 +40,7 @@ class Level:
             return None
 
     def table(self, name: str) -> dict[str, int]:
-        """The `key number` lines of one of its files."""
+        """Return the `key number` lines of one of its files."""
         rows = (line.split() for line in (self.text(name) or "").splitlines())
         return {row[0]: int(row[1]) for row in rows if len(row) == 2 and row[1].isdigit()}
 
@@ -54,7 +54,7 @@ class _Mount:
 
 
 def _mounts(root: Path) -> Iterator[_Mount]:
-    """Every cgroup file system (proc_pid_mountinfo(5))."""
+    """Yield all mounted cgroup file systems (proc_pid_mountinfo(5))."""
     for line in (read(root / "proc/self/mountinfo") or "").splitlines():
         left, _, right = line.partition(" - ")
         fields, kind = left.split(), right.split()
@@ -68,44 +68,44 @@ def _mounts(root: Path) -> Iterator[_Mount]:
 
 
 def _unescape(field: str) -> str:
-    """Mount paths have blanks and the like as three octal digits."""
+    """Decode a mount path, in which blanks and similar characters are three octal digits."""
     return re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), field)
 
 
 def _membership(root: Path) -> Iterator[tuple[frozenset[str], str]]:
-    """Controllers and path of each group of this process; version 2 has no controllers there (cgroups(7))."""
+    """Yield controllers and path of each group of this process; version 2 lists no controllers (cgroups(7))."""
     for line in (read(root / "proc/self/cgroup") or "").splitlines():
         _, controllers, path = [*line.split(":", 2), "", ""][:3]
         yield frozenset(filter(None, controllers.split(","))), path
 
 
-def levels(controller: str, root: Path = ROOT) -> list[Level]:
-    """The groups of a controller that this process is in, its own first, in both versions.
+def control_groups(controller: str, root: Path = ROOT) -> list[ControlGroup]:
+    """Return the groups of a controller that this process belongs to, of both versions, its own first.
 
     Args:
         controller: such as "cpu" or "memory".
-        root: the folder that stands for `/`.
+        root: folder to use as `/`.
     """
-    found: dict[Path, Level] = {}
-    groups = list(_membership(root))
+    groups: dict[Path, ControlGroup] = {}
+    memberships = list(_membership(root))
     for mount in _mounts(root):
-        for controllers, path in groups:
+        for controllers, path in memberships:
             if controller in controllers & mount.controllers or (mount.version == 2 and not controllers):
                 point = root / mount.point.lstrip("/")
                 folder = point / _below(mount.top, path)
-                for level in [folder, *folder.parents]:
-                    if level.is_dir():
-                        found.setdefault(level, Level(mount.version, level))
-                    if level == point:
+                for parent in [folder, *folder.parents]:
+                    if parent.is_dir():
+                        groups.setdefault(parent, ControlGroup(mount.version, parent))
+                    if parent == point:
                         break
-    return list(found.values())
+    return list(groups.values())
 
 
 def _below(top: str, path: str) -> str:
-    """Where a group's path lies under a mount that shows the tree from `top` on.
+    """Return a group's path relative to a mount that shows the tree from `top` on.
 
-    In a container the two may not fit: without a cgroup namespace the path is the host's, and a mount made
-    outside the namespace has a top that begins with "/..". The mount's own top is then the group.
+    In a container the two may not match: without a cgroup namespace the path is the host's, and a mount that was made
+    outside the namespace has a top that starts with "/..". The group is then the mount's own top.
     """
     if top == "/":
         inside = path
@@ -117,6 +117,6 @@ def _below(top: str, path: str) -> str:
 
 
 def version(root: Path = ROOT) -> str | None:
-    """What is mounted: "v1", "v2" or "v1+v2"; none where there are no control groups."""
-    seen = sorted({mount.version for mount in _mounts(root)})
-    return "+".join(f"v{number}" for number in seen) or None
+    """Return the mounted versions: "v1", "v2" or "v1+v2"; None if there are no control groups."""
+    versions = sorted({mount.version for mount in _mounts(root)})
+    return "+".join(f"v{number}" for number in versions) or None

@@ -1,4 +1,4 @@
-"""Doctor's checks of the machine: what would make figures wrong, or stop a run, whatever the backend."""
+"""Doctor's checks of the machine: what would stop a run, or distort its figures, on any backend."""
 
 from __future__ import annotations
 
@@ -6,34 +6,35 @@ import os
 import platform
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from bench.machine import installed, limits, system
 from bench.machine.environment import governor, load
 from bench.machine.system import ROOT
-from bench.model.check import Check, guarded
+from bench.model.check import Check, run_check
 
 OLDEST_PYTHON, NEWEST_PYTHON = (3, 10), (3, 13)
 
-# A worker with TensorFlow takes 0.5 to 1 GB before its data; below this a trial of two may not fit.
-_MEMORY = 2 * 2**30
-# Others' work on this share of the CPUs already shows in the spread of the figures.
-_LOAD = 0.25
-_STEAL = 0.01
+# A worker needs 0.5 to 1 GB for TensorFlow alone. Below this, two workers may not fit.
+_MIN_MEMORY = 2 * 2**30
+# Other work on this share of the CPUs already widens the intervals.
+_MAX_LOAD = 0.25
+_MAX_STEAL = 0.01
 
 
-def checks(output: Path, data_dir: Path | None, root: Path = ROOT) -> Iterator[Check]:
-    """Doctor's lines for this machine; never raises.
+def checks(output: Path, data_dir: Path | None, root: Path = ROOT, *, extras: Sequence[str]) -> Iterator[Check]:
+    """Yield doctor's checks of this machine. Never raises.
 
     Args:
-        output: folder that results are to be written to; it need not exist yet.
-        data_dir: folder with full data sets, where one is set.
-        root: the folder that stands for `/` where the system's files are read.
+        output: folder for the results. It may not exist yet.
+        data_dir: folder with full data sets, or None.
+        root: folder to use as `/` when reading system files.
+        extras: the extras of devbench that install TensorFlow.
     """
-    looks: tuple[tuple[str, Callable[[], Iterable[Check]]], ...] = (
+    parts: tuple[tuple[str, Callable[[], Iterable[Check]]], ...] = (
         ("Python", _python),
-        ("TensorFlow", _tensorflow),
+        ("TensorFlow", lambda: _tensorflow(extras)),
         ("CPUs", lambda: _cpus(root)),
         ("load", _load),
         ("CPU clock", lambda: _clock(root)),
@@ -44,39 +45,39 @@ def checks(output: Path, data_dir: Path | None, root: Path = ROOT) -> Iterator[C
         ("output folder", lambda: _output(output)),
         ("data folder", lambda: _data(data_dir)),
     )
-    for name, look in looks:
-        yield from guarded(name, look)
+    for name, check in parts:
+        yield from run_check(name, check)
 
 
 def _python() -> Iterator[Check]:
-    version, here = platform.python_version(), sys.version_info[:2]
-    if OLDEST_PYTHON <= here <= NEWEST_PYTHON:
-        yield Check("Python", "PASS", f"{version}; the directml backend needs 3.10" if here > (3, 10) else version)
+    version = platform.python_version()
+    if OLDEST_PYTHON <= sys.version_info[:2] <= NEWEST_PYTHON:
+        yield Check("Python", "PASS", version)
     else:
         oldest, newest = (".".join(map(str, bound)) for bound in (OLDEST_PYTHON, NEWEST_PYTHON))
-        yield Check("Python", "FAIL", f"{version} is not supported", f"use Python {oldest} to {newest}")
+        yield Check("Python", "FAIL", f"{version} is not supported", f"Use Python {oldest} to {newest}.")
 
 
-def _tensorflow() -> Iterator[Check]:
-    found = installed.tensorflow()
-    if found:
-        yield Check("TensorFlow", "PASS", " ".join(found))
+def _tensorflow(extras: Sequence[str]) -> Iterator[Check]:
+    distribution = installed.tensorflow()
+    if distribution:
+        yield Check("TensorFlow", "PASS", " ".join(distribution))
     else:
-        fix = "pip install devbench[cpu], devbench[cuda] or devbench[directml]"
-        yield Check("TensorFlow", "FAIL", "no TensorFlow is installed", fix)
+        fix = "Run one of: " + ", ".join(f"pip install devbench[{extra}]" for extra in extras)
+        yield Check("TensorFlow", "FAIL", "TensorFlow is not installed", fix)
 
 
 def _cpus(root: Path) -> Iterator[Check]:
-    seen, quota, threads = limits.affinity(), limits.cpu_quota(root), limits.thread_count(root)
-    if quota is None or quota >= seen:
-        yield Check("CPUs", "PASS", f"{seen} usable of {os.cpu_count()}, no quota below that; {threads} threads")
+    cpus, quota, threads = limits.affinity(), limits.cpu_quota(root), limits.thread_count(root)
+    using = f"devbench uses {threads} thread{'s' if threads > 1 else ''}"
+    if quota is None or quota >= cpus:
+        yield Check("CPUs", "PASS", f"{cpus} of {os.cpu_count()} usable, no CPU quota; {using}")
         return
-    text = f"a quota of {quota:g} on {seen} CPUs; {threads} thread{'s' if threads > 1 else ''}"
+    text = f"CPU quota of {quota:g} on {cpus} CPUs; {using}"
     if quota < 1:
-        fix = "give the container at least one whole CPU"
-        yield Check("CPUs", "WARN", f"{text}: the thread is stopped for a part of every period", fix)
+        yield Check("CPUs", "WARN", f"{text}, which the quota stops for a part of every period", limits.WHOLE_CPUS)
     elif quota != threads:
-        yield Check("CPUs", "WARN", f"{text}: the fraction is not used", "give the container whole CPUs")
+        yield Check("CPUs", "WARN", f"{text}, so a fraction of a CPU stays unused", limits.WHOLE_CPUS)
     else:
         yield Check("CPUs", "PASS", text)
 
@@ -84,10 +85,10 @@ def _cpus(root: Path) -> Iterator[Check]:
 def _load() -> Iterator[Check]:
     now, cpus = load(), os.cpu_count() or 1
     if now is None:
-        yield Check("load", "SKIP", "this system has no load average")
-    elif now > _LOAD * cpus:
-        fix = "stop what else is running, or wait for it (the average takes a minute to fall)"
-        yield Check("load", "WARN", f"{now:.2f} on {cpus} CPUs: something else is running", fix)
+        yield Check("load", "SKIP", "this system does not report a load average")
+    elif now > _MAX_LOAD * cpus:
+        fix = "Close other programs, or wait for them to end. The average falls within a minute."
+        yield Check("load", "WARN", f"{now:.2f} on {cpus} CPUs: other programs are running", fix)
     else:
         yield Check("load", "PASS", f"{now:.2f} on {cpus} CPUs")
 
@@ -95,30 +96,32 @@ def _load() -> Iterator[Check]:
 def _clock(root: Path) -> Iterator[Check]:
     name = governor(root)
     if name is None:
-        yield Check("CPU clock", "SKIP", "the governor can't be read, as in most virtual machines")
+        yield Check("CPU clock", "SKIP", "the frequency governor cannot be read, as in most virtual machines")
     elif name == "performance":
-        yield Check("CPU clock", "PASS", "governor performance")
+        yield Check("CPU clock", "PASS", "frequency governor: performance")
     else:
         fix = "sudo cpupower frequency-set -g performance"
-        yield Check("CPU clock", "WARN", f"governor {name}: the clock may change while measuring", fix)
+        yield Check("CPU clock", "WARN", f"frequency governor: {name}. The clock may change during measurements", fix)
 
 
 def _memory(root: Path) -> Iterator[Check]:
     free, limit = limits.memory_available(root), limits.memory_limit(root)
     text = f"{free / 2**30:.1f} GiB available" + (f" of a limit of {limit / 2**30:.1f} GiB" if limit else "")
-    if free < _MEMORY:
-        yield Check("memory", "WARN", f"{text}: two workers at once may not fit", "free memory, or raise the limit")
+    if free < _MIN_MEMORY:
+        yield Check("memory", "WARN", f"{text}: two workers may not fit", "Free memory, or raise the limit.")
     else:
         yield Check("memory", "PASS", text)
 
 
 def _throttling(root: Path) -> Iterator[Check]:
-    held = limits.throttling(root)
-    if held is None:
+    throttled = limits.throttling(root)
+    if throttled is None:
         yield Check("throttling", "SKIP", "this system does not count it")
-    elif held.periods:
-        text = f"the CPU quota has held this container back for {held.seconds:.1f} s in {held.periods} periods so far"
-        yield Check("throttling", "WARN", text, "raise the CPU limit, or stop what else runs within it")
+    elif throttled.periods:
+        text = (
+            f"the CPU quota has throttled threads for {throttled.seconds:.1f} s in {throttled.periods} periods so far"
+        )
+        yield Check("throttling", "WARN", text, limits.WHOLE_CPUS)
     else:
         yield Check("throttling", "PASS", "none so far")
 
@@ -132,45 +135,49 @@ def _steal() -> Iterator[Check]:
         yield Check("stolen time", "SKIP", "this system does not count it")
         return
     share = steal / (sum(times) or 1.0)
-    text = f"{share:.1%} of the CPU time since the start went to other machines on this host"
-    if share > _STEAL:
-        yield Check("stolen time", "WARN", text, "use a dedicated or larger instance type")
+    text = f"other virtual machines took {share:.1%} of the CPU time since this one started"
+    if share > _MAX_STEAL:
+        yield Check("stolen time", "WARN", text, "Use a dedicated or larger instance type.")
     else:
         yield Check("stolen time", "PASS", text)
 
 
 def _virtual(root: Path) -> Iterator[Check]:
     parts = {"hypervisor": system.hypervisor(root), "container": system.container(root), "WSL": system.wsl(root)}
-    found = ", ".join(f"{name}: {value}" for name, value in parts.items() if value)
+    text = ", ".join(f"{name}: {value}" for name, value in parts.items() if value)
     if parts["hypervisor"]:
-        found += "; neighbours on the host may disturb, which the intervals show"
-    yield Check("virtual machine", "PASS", found or "none seen")
+        text += ". Other virtual machines on the host may disturb measurements; the intervals show it"
+    yield Check("virtual machine", "PASS", text or "none detected")
 
 
 def _output(output: Path) -> Iterator[Check]:
-    fix = "name a folder that can be written: --output DIR"
+    fix = "Choose a writable folder: --output DIR"
     if output.exists() and not output.is_dir():
         yield Check("output folder", "FAIL", f"{output} is not a folder", fix)
         return
     folder = next(parent for parent in (output, *output.absolute().parents) if parent.exists())
     try:
-        # Really written: the permission bits say nothing of a read-only file system, a quota, or root.
+        # Permission bits do not show a read-only file system, a quota or a mapped user, so write a file.
         with tempfile.TemporaryFile(dir=folder) as file:
             file.write(b"devbench")
     except OSError as error:
-        yield Check("output folder", "FAIL", f"{folder} can't be written: {error.strerror or error}", fix)
+        yield Check("output folder", "FAIL", f"{folder} is not writable: {error.strerror or error}", fix)
     else:
-        yield Check("output folder", "PASS", str(output) if output.exists() else f"{output} can be made")
+        yield Check(
+            "output folder",
+            "PASS",
+            str(output) if output.exists() else f"{output} does not exist yet and can be created",
+        )
 
 
 def _data(data_dir: Path | None) -> Iterator[Check]:
     if data_dir is None:
-        yield Check("data folder", "SKIP", "none is set: data sets are looked for in Keras' cache")
+        yield Check("data folder", "SKIP", "not set; data sets are searched in Keras' cache")
         return
     try:
         entries = len(list(data_dir.iterdir()))
     except OSError as error:
-        fix = "name the folder that holds the data sets: --data-dir DIR"
-        yield Check("data folder", "FAIL", f"{data_dir} can't be read: {error.strerror or error}", fix)
+        fix = "Choose the folder that holds the data sets: --data-dir DIR"
+        yield Check("data folder", "FAIL", f"{data_dir} cannot be read: {error.strerror or error}", fix)
     else:
         yield Check("data folder", "PASS", f"{data_dir} ({entries} entr{'y' if entries == 1 else 'ies'})")

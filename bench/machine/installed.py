@@ -1,4 +1,4 @@
-"""What is installed, told without importing any of it: TensorFlow's distribution, its build, its parts."""
+"""Which packages are installed, read from their metadata: none of them is imported."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ TENSORFLOWS = ("tensorflow-cpu", "tensorflow", "tensorflow-intel", "tensorflow-m
 
 
 def version(name: str) -> str | None:
-    """The version of an installed distribution, or none."""
+    """Return the version of an installed distribution, or None."""
     try:
         return metadata.version(name)
     except metadata.PackageNotFoundError:
@@ -20,15 +20,15 @@ def version(name: str) -> str | None:
 
 
 def tensorflow() -> tuple[str, str] | None:
-    """Name and version of the distribution whose TensorFlow would be imported; none where there is none.
+    """Return name and version of the distribution whose TensorFlow would be imported; None if there is none.
 
-    A source build or a conda package may have no distribution of a name we know; it is called "tensorflow"
-    with version "unknown".
+    A source build or a conda package may not have any of the names in `TENSORFLOWS`. It is reported as "tensorflow",
+    version "unknown".
     """
     folder = _package()
     if folder is None:
         return None
-    # `tensorflow` on Windows is a shell around tensorflow-intel: the plain name is what a user knows.
+    # On Windows, `tensorflow` only installs tensorflow-intel. Users know the plain name.
     for name in TENSORFLOWS:
         for distribution in metadata.distributions(name=name, path=[str(folder.parent)]):
             return name, distribution.version
@@ -36,15 +36,15 @@ def tensorflow() -> tuple[str, str] | None:
 
 
 def _package() -> Path | None:
-    """The folder of the package `tensorflow`, found without importing it."""
+    """Return the folder of the package `tensorflow`, without importing it."""
     spec = util.find_spec("tensorflow")
     return Path(spec.origin).parent if spec and spec.origin else None
 
 
 def build() -> dict[str, Any]:
-    """What `tf.sysconfig.get_build_info()` would return, read from its file; empty where that can't be read.
+    """Return what `tf.sysconfig.get_build_info()` would, read from its source; empty if that cannot be read.
 
-    A build with CUDA says `is_cuda_build`, `cuda_version`, `cudnn_version` and `cuda_compute_capabilities`.
+    A build with CUDA has `is_cuda_build`, `cuda_version`, `cudnn_version` and `cuda_compute_capabilities`.
     """
     folder = _package()
     if folder is None:
@@ -61,10 +61,10 @@ def build() -> dict[str, Any]:
 
 
 def extra(distribution: str, name: str) -> list[str]:
-    """Names of the distributions that `distribution[name]` asks for, installed or not."""
+    """Return the distributions that `distribution[name]` requires, whether installed or not."""
     try:
-        wanted = metadata.requires(distribution) or []
+        requirements = metadata.requires(distribution) or []
     except metadata.PackageNotFoundError:
         return []
     mark = re.compile(rf"""extra\s*==\s*['"]{re.escape(name)}['"]""")
-    return [re.split(r"[^A-Za-z0-9._-]", line, maxsplit=1)[0] for line in wanted if mark.search(line)]
+    return [re.split(r"[^A-Za-z0-9._-]", line, maxsplit=1)[0] for line in requirements if mark.search(line)]

@@ -1,8 +1,7 @@
-"""What this computer is, read from the few files that tell it: CPU, hypervisor, container, WSL; and its Python.
+"""What this computer is: its CPU, hypervisor, container and WSL, read from system files.
 
-Shared by the machine's environment and the backends' advice, which are independent of each other.
-Everything takes a `root`, the folder that stands for `/`, so that a laid-out tree can be read as well as
-the real one; on Windows and macOS those files are absent and the answer comes from the platform.
+Functions take a `root`, the folder to use as `/`, so that tests can read a prepared tree. On Windows and macOS these
+files are absent, and the answers come from the platform.
 """
 
 from __future__ import annotations
@@ -18,12 +17,12 @@ from pathlib import Path
 ROOT = Path("/")
 
 IMAGE_VARIABLE = "DEVBENCH_IMAGE"
-"""Set in our container images, to the image's name."""
+"""Environment variable that our container images set to their name."""
 
 _START = "import runpy, sys; sys.path[0] = sys.argv.pop(1); runpy.run_module(sys.argv.pop(1), run_name='__main__')"
 
-# What decides which of TensorFlow's, oneDNN's and XLA's code paths a CPU can take (Linux' names of the flags).
-_TELLING = re.compile(
+# The flags, by Linux's names, that decide which code paths of TensorFlow, oneDNN and XLA a CPU can run.
+_CODE_PATH_FLAGS = re.compile(
     r"^(sse4_[12]|avx.*|fma|f16c|amx_.*|asimd(dp|hp|fhm)?|sve.*|sme(2|_.*)?|bf16|i8mm|fphp)$",
 )
 
@@ -45,15 +44,15 @@ _VENDORS = {
 
 
 def python(module: str) -> list[str]:
-    """The command that runs one of our modules in a fresh interpreter, to be followed by its arguments.
+    """Return the command that runs one of devbench's modules in a fresh interpreter. Append the module's arguments.
 
-    Not by `-m`, which looks into the working folder first: a user's `bench.py` there would be taken for ours.
+    It does not use `-m`, which searches the working folder first and would find a user's `bench.py` there.
     """
     return [sys.executable, "-c", _START, str(Path(__file__).parent.parent.parent), module]
 
 
 def read(path: Path) -> str | None:
-    """The stripped text of a file, or none where it can't be read."""
+    """Return the stripped text of a file; None if it cannot be read."""
     try:
         return path.read_text(encoding="utf-8", errors="replace").strip()
     except (OSError, ValueError):
@@ -61,14 +60,14 @@ def read(path: Path) -> str | None:
 
 
 def _cpuinfo(root: Path) -> dict[str, str]:
-    """The first block of /proc/cpuinfo, keys in lower case."""
+    """Return the first block of /proc/cpuinfo, with keys in lower case."""
     first = (read(root / "proc/cpuinfo") or "").split("\n\n")[0]
     pairs = (line.partition(":") for line in first.splitlines() if ":" in line)
     return {key.strip().lower(): value.strip() for key, _, value in pairs}
 
 
 def cpu_model(root: Path = ROOT) -> str:
-    """The CPU's name as its maker gives it, or its architecture where it tells no more."""
+    """Return the CPU's name as its maker gives it, or its architecture if there is no name."""
     if sys.platform == "darwin":
         try:
             command = ["/usr/sbin/sysctl", "-n", "machdep.cpu.brand_string"]
@@ -84,37 +83,39 @@ def cpu_model(root: Path = ROOT) -> str:
         except OSError:
             return platform.processor() or platform.machine()
     info = _cpuinfo(root)
-    named = info.get("model name") or info.get("cpu model") or info.get("hardware")
-    if named:
-        return named
-    if "cpu part" in info:  # arm64 gives numbers only
+    model = info.get("model name") or info.get("cpu model") or info.get("hardware")
+    if model:
+        return model
+    if "cpu part" in info:  # arm64 reports only numbers
         return f"{platform.machine()} implementer {info.get('cpu implementer', '?')} part {info['cpu part']}"
     return platform.processor() or platform.machine()
 
 
 def cpu_features(root: Path = ROOT) -> list[str]:
-    """The CPU's vector and matrix extensions, sorted, by Linux' names; empty where the system does not list them."""
+    """Return the CPU's vector and matrix extensions, by Linux's names and sorted; empty if not reported."""
     info = _cpuinfo(root)
-    return sorted({flag for flag in (info.get("flags") or info.get("features") or "").split() if _TELLING.match(flag)})
+    return sorted(
+        {flag for flag in (info.get("flags") or info.get("features") or "").split() if _CODE_PATH_FLAGS.match(flag)}
+    )
 
 
 def wsl(root: Path = ROOT) -> str | None:
-    """Inside the Windows Subsystem for Linux "wsl1" or "wsl2", else none."""
+    """Return "wsl1" or "wsl2" inside the Windows Subsystem for Linux, else None."""
     release = read(root / "proc/sys/kernel/osrelease") or ""
     if "microsoft" not in release.lower():
         return None
-    # WSL1 has no kernel of its own and reports "4.4.0-…-Microsoft", with a capital letter.
+    # WSL1 has no Linux kernel and reports "4.4.0-…-Microsoft", with a capital letter.
     return "wsl1" if release.endswith("-Microsoft") else "wsl2"
 
 
 def hypervisor(root: Path = ROOT) -> str | None:
-    """What the machine runs under, such as "kvm"; "unknown" where only the CPU's flag tells; none on bare metal."""
+    """Return the hypervisor, such as "kvm"; "unknown" if only the CPU's flag shows one; None on bare metal."""
     if wsl(root):
         return "hyper-v"
     dmi = " ".join(read(root / f"sys/class/dmi/id/{name}") or "" for name in ("sys_vendor", "product_name")).lower()
     virtual = "hypervisor" in _cpuinfo(root).get("flags", "").split()
     for vendor, name in _VENDORS.items():
-        # EC2's and Google's bare-metal machines carry the vendor's name too; there the CPU's flag is off.
+        # Bare-metal machines of EC2 and Google have the vendor's name too, but not the CPU's flag.
         if vendor in dmi and (virtual or vendor not in ("amazon ec2", "google")):
             return name
     kind = read(root / "sys/hypervisor/type")
@@ -124,18 +125,18 @@ def hypervisor(root: Path = ROOT) -> str | None:
 
 
 def container(root: Path = ROOT, environ: Mapping[str, str] = os.environ) -> str | None:
-    """The engine of the container: "kubernetes", "podman", "docker" or another; none outside of one."""
+    """Return the container engine: "kubernetes", "podman", "docker" or another; None outside a container."""
     if "KUBERNETES_SERVICE_HOST" in environ or (root / "var/run/secrets/kubernetes.io").exists():
         return "kubernetes"
     if (root / "run/.containerenv").exists():
         return "podman"
     if (root / ".dockerenv").exists():
         return "docker"
-    named = environ.get("container")  # systemd's convention, kept by podman, LXC and systemd-nspawn
-    if named:
-        return named
+    declared = environ.get("container")  # systemd's convention, which podman, LXC and systemd-nspawn follow
+    if declared:
+        return declared
     groups = read(root / "proc/1/cgroup") or ""
-    # A pod without a service account and its variables still shows in the cgroup's path, if that is visible.
+    # A pod without a service account and its variables can still be recognized by its cgroup's path.
     for engine, mark in (("kubernetes", "kubepods"), ("docker", "docker"), ("podman", "libpod"), ("lxc", "/lxc")):
         if mark in groups:
             return engine
@@ -143,29 +144,29 @@ def container(root: Path = ROOT, environ: Mapping[str, str] = os.environ) -> str
 
 
 def image(environ: Mapping[str, str] = os.environ) -> str | None:
-    """The name of the container image of ours that this runs in, such as "devbench:cpu"; none elsewhere."""
+    """Return the name of our container image that this runs in, such as "devbench:cpu"; None outside our images."""
     return environ.get(IMAGE_VARIABLE) or None
 
 
-def mounted(path: Path) -> bool:
-    """Whether something is mounted at a path or at a folder above it, the root left out."""
-    whole = path.absolute()
-    return any(os.path.ismount(each) for each in [whole, *whole.parents][:-1])
+def is_mounted(path: Path) -> bool:
+    """Return whether a path, or a folder above it other than `/`, is a mount point."""
+    absolute = path.absolute()
+    return any(os.path.ismount(parent) for parent in [absolute, *absolute.parents][:-1])
 
 
-def fleeting(folder: Path, root: Path = ROOT) -> bool:
-    """Whether what is written to a folder ends with the container: nothing is mounted there, or memory is.
+def is_ephemeral(folder: Path, root: Path = ROOT) -> bool:
+    """Return whether a folder's files vanish with the container: it is not on a mount, or on one in memory.
 
     Args:
-        folder: that exists.
-        root: the folder that stands for `/` where the mounts are read.
+        folder: an existing folder.
+        root: folder to use as `/` when reading the mounts.
     """
-    here = folder.resolve()
+    absolute = folder.resolve()
     kinds: dict[Path, str] = {}
     for line in (read(root / "proc/self/mountinfo") or "").splitlines():
         left, _, right = line.partition(" - ")
         fields, kind = left.split(), right.split()
         if len(fields) > 4 and kind:
             kinds[Path(fields[4])] = kind[0]
-    point = next((each for each in [here, *here.parents] if each in kinds), Path("/"))
+    point = next((parent for parent in [absolute, *absolute.parents] if parent in kinds), Path("/"))
     return point == Path("/") or kinds[point] in ("tmpfs", "ramfs")

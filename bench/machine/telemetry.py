@@ -1,7 +1,7 @@
-"""What a worker used and what disturbed it, over the steady window only, read from outside it.
+"""Measures from outside what a worker used and what disturbed it, while it runs its timed blocks.
 
-Everything is a counter read at the ends of the window, so nothing runs beside the worker while it is timed; but
-for a CUDA GPU, whose utilisation and clocks exist only as samples (see gpu.py).
+Counters are read only before and after the blocks, so that nothing runs beside the worker while it is timed. The
+exception is a GPU, whose utilization and clocks can only be sampled (see gpu.py).
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# A package's energy counter goes round (at 262 kJ on many). In a window so long that it could have gone round
-# more than once at this power, the energy can't be told.
-_WATTS_AT_MOST = 400.0
+# A package's energy counter wraps around (on many at 262 kJ). If it could have wrapped more than once at this power,
+# the energy is unknown.
+_MAX_WATTS = 400.0
 
 
 @dataclass(frozen=True)
 class _Counters:
-    """Everything that only grows, at one moment."""
+    """All counters at one moment. `at` is the clock, in seconds."""
 
     at: float
     cpu: float | None
@@ -45,14 +45,14 @@ class _Counters:
 class Meter:
     """Counts what one worker process uses between `start` and `stop`.
 
-    In a trial each worker runs only in its turns: `pause` after one and `resume` before the next leave the others'
-    turns out. The worker may die at any time; what can't be read any more is none.
+    Interleaved workers run one after another. `pause` and `resume` exclude the time in which the others run. The worker
+    may die at any time; what cannot be read any more is None.
 
     Args:
         pid: the worker's process.
-        open_gpu: opens a sampler of the worker's GPU; None if no GPU is to be sampled.
-        load_before: the load average before the worker was started, if it was read then.
-        root: the folder that stands for `/`.
+        open_gpu: opens a sampler of the worker's GPU; None if there is no GPU to sample.
+        load_before: the load average before the worker started; None reads it now.
+        root: folder to use as `/`.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class Meter:
         self._joules: float | None = None
 
     def start(self) -> None:
-        """Begin to count, from zero."""
+        """Start counting, from zero."""
         self._reset()
         self._zones = rapl_zones(self._root)
         if self._gpu is not None:
@@ -87,12 +87,12 @@ class Meter:
         self.resume()
 
     def pause(self) -> None:
-        """Leave out what comes until `resume`."""
+        """Stop counting until `resume`."""
         if self._from is None:
             return
         if self._gpu is not None:
             self._gpu.off()
-        # The clock first here and last in `resume`, so that what reading costs lies outside the window.
+        # The clock is read first here and last in `resume`, so that the reading itself is not counted.
         end = time.perf_counter()
         before, now = self._from, self._read()
         self._from = None
@@ -105,19 +105,19 @@ class Meter:
         if now.throttled is not None and before.throttled is not None:
             self._seconds = (self._seconds or 0.0) + max(0.0, now.throttled.seconds - before.throttled.seconds)
             self._periods = (self._periods or 0) + max(0, now.throttled.periods - before.throttled.periods)
-        joules = spent(before.energy, now.energy, self._zones, wall)
+        joules = package_joules(before.energy, now.energy, self._zones, wall)
         if joules is not None:
             self._joules = (self._joules or 0.0) + joules
         self._peak = max(filter(None, (self._peak, peak_rss(self._pid, self._root))), default=None)
 
     def resume(self) -> None:
-        """Count again after `pause`."""
+        """Continue to count after `pause`."""
         self._from = self._read()
         if self._gpu is not None:
             self._gpu.on()
 
     def stop(self) -> Telemetry:
-        """Stop counting and tell what was counted. `peak_rss_bytes` is the worker's and its children's whole life's."""
+        """Stop counting and return the counts; `peak_rss_bytes` is that of the worker and its children so far."""
         self.pause()
         gpu = GpuReadings()
         if self._gpu is not None:
@@ -146,51 +146,51 @@ class Meter:
 
     def _read(self) -> _Counters:
         energy = {zone: value for zone in self._zones if (value := _energy(zone)) is not None}
-        cpu, steal, held = cpu_seconds(self._pid), stolen_seconds(), throttling(self._root)
-        return _Counters(time.perf_counter(), cpu, steal, held, energy)
+        cpu, steal, throttled = cpu_seconds(self._pid), stolen_seconds(), throttling(self._root)
+        return _Counters(time.perf_counter(), cpu, steal, throttled, energy)
 
 
 def _mean(values: list[float]) -> float | None:
     return sum(values) / len(values) if values else None
 
 
-def _family(pid: int, one: Callable[[psutil.Process], T]) -> list[T]:
-    """What `one` reads of a process and of each of its living descendants; empty where the process is gone.
+def _process_tree(pid: int, read_process: Callable[[psutil.Process], T]) -> list[T]:
+    """Read a value from a process and each of its living descendants; return nothing if the process is gone.
 
-    A descendant that ends meanwhile is left out.
+    A descendant that ends meanwhile is skipped.
     """
     import psutil
 
     try:
         process = psutil.Process(pid)
-        found = [one(process)]
+        values = [read_process(process)]
         children = process.children(recursive=True)
     except (psutil.Error, OSError):
         return []
     for child in children:
         with contextlib.suppress(psutil.Error, OSError):
-            found.append(one(child))
-    return found
+            values.append(read_process(child))
+    return values
 
 
 def cpu_seconds(pid: int) -> float | None:
-    """CPU time of a process with all its threads and its children, living or waited for; none once it is gone."""
+    """Return the CPU time of a process, its threads and its children, dead or alive, in seconds; None if it is gone."""
 
-    def one(process: psutil.Process) -> float:
+    def cpu_time(process: psutil.Process) -> float:
         times = process.cpu_times()
         return float(sum(getattr(times, name, 0.0) for name in ("user", "system", "children_user", "children_system")))
 
-    counted = _family(pid, one)
-    return sum(counted) if counted else None  # 0.0 is a count too: that of a process that has just begun
+    times = _process_tree(pid, cpu_time)
+    return sum(times) if times else None  # a process that has just started has used 0.0 seconds, which is not None
 
 
 def peak_rss(pid: int, root: Path = ROOT) -> int | None:
-    """The most bytes of memory that a process and its living children ever held each, summed; none once it is gone.
+    """Return the peak memory of a process plus that of each living child, in bytes; None if it is gone.
 
-    Where the system tells only what is held now (macOS), it is that.
+    macOS reports only the current memory, so there it is that.
     """
 
-    def one(process: psutil.Process) -> int:
+    def peak(process: psutil.Process) -> int:
         if sys.platform == "linux":
             for line in (read(root / f"proc/{process.pid}/status") or "").splitlines():
                 if line.startswith("VmHWM:"):
@@ -198,11 +198,11 @@ def peak_rss(pid: int, root: Path = ROOT) -> int | None:
         info = process.memory_info()
         return int(getattr(info, "peak_wset", info.rss))
 
-    return sum(_family(pid, one)) or None
+    return sum(_process_tree(pid, peak)) or None
 
 
 def stolen_seconds() -> float | None:
-    """CPU time that the hypervisor gave to other machines since the start of this one, all CPUs; none if not told."""
+    """Return the stolen time of all CPUs since this machine started, in seconds; None if not reported."""
     import psutil
 
     steal = getattr(psutil.cpu_times(), "steal", None)
@@ -210,7 +210,7 @@ def stolen_seconds() -> float | None:
 
 
 def worker_environment(pid: int) -> Mapping[str, str]:
-    """The variables that a process was started with, or ours where they can't be read."""
+    """Return the environment variables that a process was started with, or ours if they cannot be read."""
     import psutil
 
     try:
@@ -220,17 +220,17 @@ def worker_environment(pid: int) -> Mapping[str, str]:
 
 
 def rapl_zones(root: Path = ROOT) -> dict[Path, int]:
-    """The CPU packages' energy counters that can be read: folder, and microjoules at which the counter goes round.
+    """Return the readable energy counters of CPU packages: their folders, and the microjoules at which each wraps.
 
-    Intel's and AMD's processors both appear as `intel-rapl` (Linux' power capping framework). Zones within a package
-    and the `psys` zone are left out: they are parts of it or hold it.
+    Processors of both Intel and AMD appear as `intel-rapl` (Linux's power capping framework). Zones within a package
+    and the zone `psys` are left out, because they are parts of a package or contain it.
     """
-    found = {}
+    zones = {}
     for zone in sorted((root / "sys/class/powercap").glob("intel-rapl:*")):
         package = zone.name.count(":") == 1 and (read(zone / "name") or "").startswith("package")
         if package and _energy(zone) is not None:
-            found[zone] = int(read(zone / "max_energy_range_uj") or 0)
-    return found
+            zones[zone] = int(read(zone / "max_energy_range_uj") or 0)
+    return zones
 
 
 def _energy(zone: Path) -> int | None:
@@ -238,19 +238,24 @@ def _energy(zone: Path) -> int | None:
     return int(text) if text and text.isdigit() else None
 
 
-def spent(before: Mapping[Path, int], now: Mapping[Path, int], ranges: Mapping[Path, int], wall: float) -> float | None:
-    """Joules between two readings of the packages' counters; none where one is missing or may have gone round twice.
+def package_joules(
+    before: Mapping[Path, int], now: Mapping[Path, int], ranges: Mapping[Path, int], wall: float
+) -> float | None:
+    """Return the energy between two readings of the packages' counters, in joules.
 
     Args:
-        before: microjoules of each zone at first.
-        now: the same at the end.
-        ranges: microjoules at which each counter goes round.
-        wall: seconds between the two.
+        before: microjoules of each zone at the start.
+        now: microjoules of each zone at the end.
+        ranges: microjoules at which each counter wraps around.
+        wall: seconds between the two readings.
+
+    Returns:
+        The energy; None if a counter is missing or may have wrapped more than once.
     """
     total = 0
-    for zone, top in ranges.items():
-        if zone not in before or zone not in now or wall * _WATTS_AT_MOST * 1e6 > top > 0:
+    for zone, limit in ranges.items():
+        if zone not in before or zone not in now or wall * _MAX_WATTS * 1e6 > limit > 0:
             return None
         delta = now[zone] - before[zone]
-        total += delta + top if delta < 0 else delta
+        total += delta + limit if delta < 0 else delta
     return total / 1e6 if ranges else None

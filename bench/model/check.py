@@ -1,4 +1,4 @@
-"""One line of `devbench doctor`, in the words that backends and machine share."""
+"""One check of `devbench doctor`, as backends and machine report it."""
 
 from __future__ import annotations
 
@@ -11,30 +11,31 @@ Status = Literal["PASS", "WARN", "FAIL", "SKIP"]
 
 @dataclass(frozen=True)
 class Check:
-    """What was looked at, what was found and why, and what to do about it.
+    """The outcome of one check.
 
     Attributes:
-        name: what was looked at, in a few words.
-        status: PASS; WARN where a run works but its figures suffer; FAIL where it can't work; SKIP where
-            there was nothing to look at.
-        found: what was found; where the status is FAIL or WARN, this is the cause.
-        fix: what to do; empty where nothing needs doing.
+        name: what was checked, in a few words.
+        status: PASS; WARN if a run works but its figures suffer; FAIL if a run cannot work; SKIP if there was nothing
+            to check.
+        detail: what the check saw. For WARN and FAIL, this is the cause.
+        fix: what to do, one step a line; empty if there is nothing to do.
     """
 
     name: str
     status: Status
-    found: str
+    detail: str
     fix: str = ""
 
 
-def guarded(name: str, look: Callable[[], Iterable[Check]]) -> Iterator[Check]:
-    """The checks that `look` makes; what it raises becomes one more line, so that doctor always finishes.
+def run_check(name: str, check: Callable[[], Iterable[Check]]) -> Iterator[Check]:
+    """Yield the results of a check. If it raises, yield a WARN instead, so that doctor always finishes.
 
     Args:
-        name: the name of that line.
-        look: makes the checks, and may raise anything.
+        name: name of that WARN.
+        check: yields results, and may raise anything.
     """
     try:
-        yield from look()
-    except Exception as error:  # a check that fails on a machine nobody thought of must not end the others
-        yield Check(name, "WARN", f"could not be looked at: {type(error).__name__}: {error}", "please report this")
+        yield from check()
+    except Exception as error:  # an unforeseen machine must not end the other checks
+        message = f"this check failed: {type(error).__name__}: {error}"
+        yield Check(name, "WARN", message, "Please report this as a bug.")

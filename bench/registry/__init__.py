@@ -1,8 +1,8 @@
-"""What there is to run, and where: names from the files present, parameters from `Params`, all without TensorFlow.
+"""Finds workloads and what they offer, without importing TensorFlow into this process.
 
-A built-in imports no TensorFlow at its top, so it is imported right here. A user's file may, and this process
-must not, so it is asked in a short-lived one: `python -m bench.registry FILE` loads it and answers in JSON.
-Only the worker calls `load` for a user's file. How a file is read is `userfile`'s part.
+A built-in workload does not import TensorFlow at its top, so this process imports it directly. A user's file may do so.
+A short-lived process reads it instead: `python -m bench.registry FILE` imports the file and answers in JSON. Only the
+worker imports a user's file with `load`.
 """
 
 from __future__ import annotations
@@ -22,20 +22,19 @@ from bench.errors import UnknownName, WorkloadError
 from bench.machine import system
 from bench.model.spec import LOOPS
 from bench.registry import user_file
-from bench.registry.description import Inspection, Problem, Resolved, answer, error_of, params_of
+from bench.registry.description import Inspection, Problem, Resolved, case_params, error_from, resolve_module
 from bench.registry.params import params_type, parse_params
-from bench.registry.user_file import Description, blame
+from bench.registry.user_file import Description
 
 __all__ = [
     "Description",
     "Inspection",
     "Resolved",
-    "applicable",
-    "blame",
     "describe",
     "inspect_file",
     "load",
     "names",
+    "obstacle",
     "params_schema",
     "params_type",
     "parse_params",
@@ -45,29 +44,33 @@ __all__ = [
 ROOT = Path(__file__).parent.parent
 INSPECT_SECONDS = 120.0
 
+_RESOLVED: dict[tuple[str, ...], Resolved | Problem] = {}
+"""Answers about users' files, by file, content and parameters."""
+
 
 def names() -> list[str]:
-    """The built-in workloads."""
-    return _modules(ROOT / "workloads")
+    """Return the names of the built-in workloads, sorted."""
+    files = (ROOT / "workloads").glob("*.py")
+    return sorted(file.stem.replace("_", "-") for file in files if not file.stem.startswith("_"))
 
 
 def describe(name_or_path: str | Path) -> Description:
-    """What a workload is and offers, read from its source without running it.
+    """Describe a workload from its source, without running it.
 
     Raises:
-        UnknownName: there is no such built-in.
-        WorkloadError: the file can't be read, or is not Python.
+        UnknownName: there is no built-in of that name.
+        WorkloadError: the file cannot be read, or is not Python.
     """
     file = _file(name_or_path)
     return user_file.describe(file, name=file.stem if _is_path(name_or_path) else str(name_or_path))
 
 
 def load(name_or_path: str | Path) -> ModuleType:
-    """Imports a workload. A user's file may bring TensorFlow with it.
+    """Import a workload. A user's file may import TensorFlow.
 
     Raises:
-        UnknownName: there is no such built-in.
-        WorkloadError: a user's file does not import, or does not keep to the protocol; with its own line.
+        UnknownName: there is no built-in of that name.
+        WorkloadError: a user's file fails to import, or breaks the protocol. The message names the file's line.
     """
     file = _file(name_or_path)
     if not _is_path(name_or_path):
@@ -78,28 +81,36 @@ def load(name_or_path: str | Path) -> ModuleType:
 def resolve(
     name_or_path: str | Path, assignments: Mapping[str, Any] | None = None, seconds: float = INSPECT_SECONDS
 ) -> Resolved:
-    """A workload with its parameters filled in, and what follows from them. Never imports TensorFlow here.
+    """Fill in a workload's parameters and return them with everything that follows from them.
 
-    To resolve a case, give its parameters together with the user's. A user's file has `seconds` to import.
+    Never imports TensorFlow into this process.
+
+    Args:
+        name_or_path: a built-in's name, or the path of a user's file.
+        assignments: parameters by name. To resolve a case, pass its parameters together with the user's.
+        seconds: time limit for importing a user's file.
 
     Raises:
         UnknownName, SettingsError, WorkloadError: as `load` and `parse_params` do.
     """
-    given = dict(assignments or {})
-    if not _is_path(name_or_path):
-        return answer(load(name_or_path), given, str(name_or_path), _file(name_or_path), None)
+    assignments = dict(assignments or {})
     file = _file(name_or_path)
-    key = _key(file, given)
-    if key not in _ANSWERS:
-        found = inspect_file(file, given, seconds)
-        for case, told in found.by_case.items():
-            _ANSWERS[_key(file, {**params_of(found.cases[case]), **given})] = told
-        _ANSWERS[key] = found.resolved
-    return _opened(_ANSWERS[key])
+    if not _is_path(name_or_path):
+        return resolve_module(load(name_or_path), assignments, str(name_or_path), file, None)
+    key = _key(file, assignments)
+    if key not in _RESOLVED:
+        inspection = inspect_file(file, assignments, seconds)
+        for case, resolved in inspection.by_case.items():
+            _RESOLVED[_key(file, {**case_params(inspection.cases[case]), **assignments})] = resolved
+        _RESOLVED[key] = inspection.resolved
+    answer = _RESOLVED[key]
+    if isinstance(answer, Problem):
+        raise error_from(answer)
+    return answer
 
 
 def params_schema(name_or_path: str | Path, seconds: float = INSPECT_SECONDS) -> dict[str, Any]:
-    """JSON Schema of a workload's parameters, never importing TensorFlow here.
+    """Return the JSON Schema of a workload's parameters. Never imports TensorFlow into this process.
 
     Raises:
         UnknownName, WorkloadError: as `load` does.
@@ -112,41 +123,51 @@ def params_schema(name_or_path: str | Path, seconds: float = INSPECT_SECONDS) ->
 def inspect_file(
     path: Path, assignments: Mapping[str, Any] | None = None, seconds: float = INSPECT_SECONDS
 ) -> Inspection:
-    """Asks a process of its own what a user's file says of itself; that process sees no accelerator.
+    """Inspect a user's file in a separate process, from which every accelerator is hidden.
+
+    Args:
+        path: the file.
+        assignments: parameters by name.
+        seconds: time limit.
 
     Raises:
-        WorkloadError: the file does not import, lacks the protocol, ends the process, or takes too long.
+        WorkloadError: the file fails to import, breaks the protocol, ends the process, or exceeds the time limit.
     """
     file = path.resolve()
     quiet = {**backends.hidden(), "TF_CPP_MIN_LOG_LEVEL": "3"}
-    root = str(ROOT.parent)
-    path_list = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
+    python_path = os.pathsep.join(filter(None, [str(ROOT.parent), os.environ.get("PYTHONPATH")]))
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             [*system.python("bench.registry"), str(file)],
             input=json.dumps(dict(assignments or {})),
             capture_output=True, text=True, encoding="utf-8", errors="replace", timeout=seconds, check=False,
-            env={**os.environ, **quiet, "PYTHONPATH": path_list, "PYTHONIOENCODING": "utf-8"},
+            env={**os.environ, **quiet, "PYTHONPATH": python_path, "PYTHONIOENCODING": "utf-8"},
         )  # fmt: skip
     except subprocess.TimeoutExpired as error:
         raise WorkloadError(
-            f"{file} did not finish importing within {seconds:g} s",
-            "Keep the work inside the protocol's functions; at its top a file only imports and defines.\n"
-            "If that takes so long, give it more with --worker-timeout 10m.",
+            f"importing {file} took longer than {seconds:g} s",
+            "Put the work into the protocol's functions. The top of the file should only import and define.\n"
+            "If the imports themselves take that long, raise the limit: --worker-timeout 10m",
         ) from error
-    if done.returncode or not done.stdout.strip():
-        last = "\n".join(done.stderr.strip().splitlines()[-5:])
-        raise WorkloadError(f"importing {file} ended its process with exit code {_told(done.returncode)}", last)
-    document = json.loads(done.stdout)
+    if process.returncode or not process.stdout.strip():
+        last_lines = "\n".join(process.stderr.strip().splitlines()[-5:])
+        message = f"importing {file} ended the process with exit code {_exit_code(process.returncode)}"
+        raise WorkloadError(message, last_lines)
+    document = json.loads(process.stdout)
     if "error" in document:
-        raise error_of(Problem.model_validate(document))
+        raise error_from(Problem.model_validate(document))
     return Inspection.model_validate(document)
 
 
-def applicable(offers: Collection[str], not_loops: Mapping[str, str], loop: str) -> str | None:
-    """Why a loop can't drive a workload that offers these functions, to follow "because"; none where it can.
+def obstacle(offers: Collection[str], not_loops: Mapping[str, str], loop: str) -> str | None:
+    """Return why a loop cannot run a workload, as a clause that follows "because"; None if it can.
 
-    A model that is not compiled shows only when it is built: then the worker refuses `fit`.
+    Whether a model is compiled is known only when it is built. The worker then refuses the loop `fit`.
+
+    Args:
+        offers: the protocol functions that the workload defines.
+        not_loops: the workload's `NOT_LOOPS`.
+        loop: the loop.
 
     Raises:
         UnknownName: there is no such loop.
@@ -156,31 +177,24 @@ def applicable(offers: Collection[str], not_loops: Mapping[str, str], loop: str)
     if loop in not_loops:
         return not_loops[loop]
     trains = {"model", "data"} <= set(offers)
-    steps = "step" in offers or trains
+    has_step = "step" in offers or trains
     if loop == "as-written":
-        whole = steps or not {"as_written", "probes"}.isdisjoint(offers)
-        return None if whole else "it offers a model but neither data to train it on nor a step"
+        runs = has_step or not {"as_written", "probes"}.isdisjoint(offers)
+        return None if runs else "it defines a model, but neither a step nor data to train the model on"
     if loop == "fit":
         missing = "model for Keras to train" if "model" not in offers else "data for Keras to train on"
-        return None if trains else f"there is no {missing}"
-    if steps:
+        return None if trains else f"it defines no {missing}"
+    if has_step:
         return None
     if "probes" in offers:
-        return "its probes are timed one by one, and there is no step to call"
-    return "there is no step to call: its work is a piece of Python"
+        return "its probes are timed one by one, and it defines no step"
+    return "it defines no step; its work is plain Python"
 
 
-def _told(code: int) -> str:
-    """An exit code, with the signal's name where it was one."""
-    name = next((each.name for each in signal.Signals if each.value == -code), "")
+def _exit_code(code: int) -> str:
+    """Return an exit code, with the name of the signal if it was one."""
+    name = next((number.name for number in signal.Signals if number.value == -code), "")
     return f"{code} ({name})" if name else str(code)
-
-
-_ANSWERS: dict[tuple[str, ...], Resolved | Problem] = {}
-
-
-def _modules(folder: Path) -> list[str]:
-    return sorted(file.stem.replace("_", "-") for file in folder.glob("*.py") if not file.stem.startswith("_"))
 
 
 def _is_path(name_or_path: str | Path) -> bool:
@@ -192,16 +206,10 @@ def _file(name_or_path: str | Path) -> Path:
     if _is_path(name_or_path):
         return Path(name_or_path).expanduser().resolve()
     if name_or_path not in names():
-        raise UnknownName("workload", str(name_or_path), names(), "A file of your own is named by its path, ./mine.py.")
+        raise UnknownName("workload", str(name_or_path), names(), "To run your own file, give its path: ./mine.py")
     return ROOT / "workloads" / f"{str(name_or_path).replace('-', '_')}.py"
 
 
-def _key(file: Path, given: Mapping[str, Any]) -> tuple[str, ...]:
-    values = {name: str(value) for name, value in given.items()}
+def _key(file: Path, assignments: Mapping[str, Any]) -> tuple[str, ...]:
+    values = {name: str(value) for name, value in assignments.items()}
     return (str(file), user_file.checksum(file), json.dumps(values, sort_keys=True))
-
-
-def _opened(told: Resolved | Problem) -> Resolved:
-    if isinstance(told, Problem):
-        raise error_of(told)
-    return told

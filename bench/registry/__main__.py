@@ -1,7 +1,6 @@
-"""`python -m bench.registry FILE`: loads a user's file in a process of its own and answers in JSON.
+"""`python -m bench.registry FILE`: imports a user's file in a separate process and describes it in JSON.
 
-Assignments come as JSON on standard input. The answer goes to what was standard output; whatever the file prints
-goes to stderr.
+Parameters come as JSON on standard input. The answer goes to standard output. Whatever the file prints goes to stderr.
 """
 
 from __future__ import annotations
@@ -18,14 +17,14 @@ from bench.registry.description import Problem, inspect
 
 
 def main() -> None:
-    """Answers on what was standard output; whatever the file prints goes to stderr."""
-    given = json.loads(sys.stdin.read() or "{}")
+    """Print the description, and redirect everything that the file prints to stderr."""
+    assignments = json.loads(sys.stdin.read() or "{}")
     channel = os.dup(1)
     os.dup2(2, 1)
     try:
-        answer: BaseModel = inspect(Path(sys.argv[1]), given)
+        answer: BaseModel = inspect(Path(sys.argv[1]), assignments)
     except DevbenchError as error:
-        answer = Problem(error=type(error).__name__, message=error.message, hint=error.hint)
+        answer = Problem.of(error)
     with os.fdopen(channel, "w", encoding="utf-8") as out:
         out.write(answer.model_dump_json())
     sys.stderr.flush()

@@ -1,4 +1,4 @@
-"""A workload's parameters: typed from what was written, refused with the name, the value and what is allowed."""
+"""A workload's parameters: converts text to their types, and refuses invalid values."""
 
 from __future__ import annotations
 
@@ -11,36 +11,46 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from bench.errors import SettingsError, UnknownName, WorkloadError
-from bench.registry.user_file import named
+from bench.registry.user_file import workload_name
+
+_BOUNDS = {
+    "minimum": "at least {}",
+    "exclusiveMinimum": "greater than {}",
+    "maximum": "at most {}",
+    "exclusiveMaximum": "less than {}",
+}
+"""Words for the bounds in a JSON Schema."""
 
 
 class NoParams(BaseModel):
-    """What a workload without `Params` has."""
+    """The parameters of a workload without `Params`."""
 
 
 def params_type(module: ModuleType) -> type[BaseModel]:
-    """The workload's `Params`, or an empty model."""
-    found = getattr(module, "Params", NoParams)
-    if not (isinstance(found, type) and issubclass(found, BaseModel)):
-        raise WorkloadError(
-            f"Params of {named(module)} is not a pydantic model", "Write `class Params(pydantic.BaseModel)`."
-        )
-    return found
+    """Return the workload's `Params`, or an empty model.
+
+    Raises:
+        WorkloadError: `Params` is not a pydantic model.
+    """
+    kind = getattr(module, "Params", NoParams)
+    if not (isinstance(kind, type) and issubclass(kind, BaseModel)):
+        message = f"Params of {workload_name(module)} is not a pydantic model"
+        raise WorkloadError(message, "Write `class Params(pydantic.BaseModel)`.")
+    return kind
 
 
 def parse_params(module: ModuleType, assignments: Mapping[str, Any]) -> BaseModel:
-    """The workload's parameters, from what was assigned (strings are converted) and the defaults.
+    """Return the workload's parameters: the given values, with text converted, and the defaults.
 
     Raises:
-        UnknownName: it has no such parameter.
-        SettingsError: a value is of the wrong type or out of range, or one without a default is missing.
+        UnknownName: the workload has no such parameter.
+        SettingsError: a value has the wrong type or is out of range, or a parameter without a default is missing.
     """
     kind = params_type(module)
     for name in assignments:
         if name not in kind.model_fields:
-            raise UnknownName(
-                "parameter", name, kind.model_fields, f"`devbench list {_called(module)}` says what it has."
-            )
+            hint = f"`devbench list {_command_line_name(module)}` shows all of them."
+            raise UnknownName("parameter", name, kind.model_fields, hint)
     values = dict(assignments)
     try:
         return kind.model_validate(values)
@@ -54,40 +64,40 @@ def parse_params(module: ModuleType, assignments: Mapping[str, Any]) -> BaseMode
     try:
         return kind.model_validate(values)
     except ValidationError as error:
-        raise _refused(kind, dict(assignments), error) from error
+        raise _settings_error(kind, dict(assignments), error) from error
 
 
-def _refused(kind: type[BaseModel], given: dict[str, Any], error: ValidationError) -> SettingsError:
-    """The first thing that is wrong with the parameters, in words: name, value, what is allowed."""
+def _settings_error(kind: type[BaseModel], assignments: dict[str, Any], error: ValidationError) -> SettingsError:
+    """Describe the first invalid parameter: its name, its value and what is allowed."""
     first = error.errors()[0]
     if not first["loc"]:
-        return SettingsError(f"these parameters don't go together: {first['msg'].removeprefix('Value error, ')}")
+        reason = first["msg"].removeprefix("Value error, ")
+        return SettingsError(f"these parameters do not fit together: {reason}")
     name = str(first["loc"][0])
     if first["type"] == "missing":
-        return SettingsError(f"parameter {name} has no default", f"Give it: --param {name}=…")
+        return SettingsError(f"parameter {name} has no default", f"Set it: --param {name}=…")
     schema = kind.model_json_schema()["properties"].get(name, {})
-    hint = kind.model_fields[name].description or ""
-    said = allowed(schema)
-    why = f"it is {said}" if said else first["msg"]
-    return SettingsError(f"parameter {name}={given.get(name)!s} is not allowed: {why}", hint)
+    description = kind.model_fields[name].description
+    use = f"Use {values}" if (values := allowed_values(schema)) else first["msg"]
+    hint = f"{use}: {description}." if description else f"{use}."
+    return SettingsError(f"invalid value '{assignments.get(name)!s}' for parameter {name}", hint)
 
 
-def _called(module: ModuleType) -> str:
-    """How a workload is named on a command line."""
-    own = Path(module.__file__ or "")
-    return named(module).replace("_", "-") if own.parent.name == "workloads" else str(own)
+def _command_line_name(module: ModuleType) -> str:
+    """Return how to name a workload on the command line."""
+    path = Path(module.__file__ or "")
+    return workload_name(module).replace("_", "-") if path.parent.name == "workloads" else str(path)
 
 
-def allowed(schema: Mapping[str, Any]) -> str:
-    """A parameter's range in words, such as "a whole number, at least 1", from its JSON Schema; "" where none."""
+def allowed_values(schema: Mapping[str, Any]) -> str:
+    """Return what a parameter's JSON Schema allows, such as "a whole number from 1 to 8"; "" if it sets no bounds."""
     if "enum" in schema:
         return "one of " + ", ".join(map(str, schema["enum"]))
     kind = {"integer": "a whole number", "number": "a number", "boolean": "true or false"}.get(schema.get("type", ""))
-    limits = {
-        "minimum": "at least {}",
-        "exclusiveMinimum": "more than {}",
-        "maximum": "at most {}",
-        "exclusiveMaximum": "less than {}",
-    }
-    bounds = " and ".join(text.format(f"{schema[key]:,}") for key, text in limits.items() if key in schema)
-    return f"{kind}{', ' + bounds if bounds else ''}" if kind else ""
+    if not kind:
+        return ""
+    limits = {name: f"{schema[name]:,}" for name in _BOUNDS if name in schema}
+    if limits.keys() == {"minimum", "maximum"}:
+        return f"{kind} from {limits['minimum']} to {limits['maximum']}"
+    bounds = " and ".join(_BOUNDS[name].format(limit) for name, limit in limits.items())
+    return f"{kind} of {bounds}" if bounds.startswith("at") else f"{kind} {bounds}".rstrip()

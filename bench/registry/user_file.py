@@ -1,7 +1,7 @@
-"""Reads a workload's source and imports a user's own: every mistake is told by the user's line, never by ours.
+"""Reads the source of workloads and imports users' files. Errors name the user's own line.
 
-A user's file may be anything: not Python, a script that trains at once, a protocol function that asks for what
-devbench does not give. Each is found here, before a worker starts.
+A user's file may contain anything: text that is not Python, a script that trains when it is imported, or a protocol
+function with an argument that devbench does not pass. This module finds such mistakes before a worker starts.
 """
 
 from __future__ import annotations
@@ -19,40 +19,40 @@ from typing import Any
 
 from bench.errors import WorkloadError
 
-MAKES_ITS_OWN = frozenset({"p", "ctx"})
-ANYTHING = frozenset({"p", "ctx", "model", "data", "inputs"})
+_SETTINGS = frozenset({"p", "ctx"})
+_ALL = frozenset({"p", "ctx", "model", "data", "inputs"})
 FUNCTIONS: dict[str, frozenset[str]] = {
-    "data": MAKES_ITS_OWN,
-    "inputs": MAKES_ITS_OWN,
-    "model": MAKES_ITS_OWN | {"data"},
-    "step": ANYTHING,
-    "as_written": ANYTHING,
-    "evaluate": ANYTHING,
-    "probes": ANYTHING,
+    "data": _SETTINGS,
+    "inputs": _SETTINGS,
+    "model": _SETTINGS | {"data"},
+    "step": _ALL,
+    "as_written": _ALL,
+    "evaluate": _ALL,
+    "probes": _ALL,
     "notes": frozenset({"p"}),
     "total_steps": frozenset({"p"}),
     "flops": frozenset({"p"}),
 }
-"""The protocol's functions, and the arguments that each may ask for: `data` is made before `model`."""
+"""The protocol's functions, and the arguments that each may take. `data` is called before `model`."""
 
 RUNNABLE = ("as_written", "step", "model", "probes")
-NEEDED = (
-    "A workload needs one of: `as_written` (a generator of steps, or a call of model.fit), `step` (returns a function "
-    "of one batch), `model` with `data` (what Keras trains), or `probes`. bench/workloads/__init__.py explains them."
+_RUNNABLE_HINT = (
+    "Define one of these: `as_written` (a generator of steps, or a function that calls model.fit), `step` (returns a "
+    "function of one batch), `model` and `data` (for Keras to train), or `probes`. See bench/workloads/__init__.py."
 )
 
 
 @dataclass(frozen=True)
 class Description:
-    """What a workload's source says of it.
+    """What a workload's source shows without being run.
 
     Attributes:
-        name: a built-in's name, or the file's stem.
+        name: a built-in's name, or the file's name without its suffix.
         path: its file.
-        summary: first line of its docstring, "" without one.
-        doc: the whole docstring.
-        offers: each protocol function that it defines, with the names of its arguments.
-        constants: its upper-case names whose value is written as a literal, such as CASES.
+        summary: first line of its docstring; "" if it has none.
+        doc: its docstring.
+        offers: the protocol functions that it defines, each with the names of its arguments.
+        constants: its upper-case names with literal values, such as CASES.
     """
 
     name: str
@@ -64,10 +64,10 @@ class Description:
 
 
 def describe(file: Path, name: str) -> Description:
-    """Reads a workload's source without running it.
+    """Describe a workload from its source, without running it.
 
     Raises:
-        WorkloadError: the file can't be read, or is not Python.
+        WorkloadError: the file cannot be read, or is not Python.
     """
     tree = _parse(file)
     doc = inspect.cleandoc(ast.get_docstring(tree) or "")
@@ -75,8 +75,8 @@ def describe(file: Path, name: str) -> Description:
     constants: dict[str, Any] = {}
     for node in tree.body:
         if isinstance(node, ast.FunctionDef) and node.name in FUNCTIONS:
-            every = (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)
-            offers[node.name] = tuple(argument.arg for argument in every)
+            arguments = (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)
+            offers[node.name] = tuple(argument.arg for argument in arguments)
         for target in _targets(node):
             if target.isupper() and isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value is not None:
                 try:
@@ -87,12 +87,12 @@ def describe(file: Path, name: str) -> Description:
 
 
 def load(file: Path) -> ModuleType:
-    """Imports a user's file and checks that it keeps to the protocol. A file is imported once.
+    """Import a user's file and check that it follows the protocol. A file is imported only once.
 
-    Its folder becomes the first place that it imports from.
+    The file's folder becomes the first entry of `sys.path`.
 
     Raises:
-        WorkloadError: it does not import, or does not keep to the protocol; with its own line.
+        WorkloadError: the file fails to import, or breaks the protocol. The message names the file's line.
     """
     tree = _parse(file)
     name = f"devbench_workload_{file.stem}_{checksum(file)[:12]}_{hashlib.sha256(str(file).encode()).hexdigest()[:8]}"
@@ -105,50 +105,50 @@ def load(file: Path) -> ModuleType:
     sys.modules[name] = module
     try:
         exec(_compile(tree, file), module.__dict__)
-        _keep_to_protocol(module, file, tree)
+        _check_protocol(module, file, tree)
     except WorkloadError:
         del sys.modules[name]
         raise
     except (Exception, SystemExit) as error:
         del sys.modules[name]
-        raise WorkloadError(f"{file.name} does not import: {blame(error, file)}", _fix(error)) from error
+        raise WorkloadError(f"{file.name} cannot be imported: {error_text(error, file)}", _fix(error, file)) from error
     return module
 
 
-def call(module: ModuleType, function: str, **given: Any) -> Any:
-    """Calls one of a workload's functions with those of `given` that it asks for.
+def call(module: ModuleType, function: str, **arguments: Any) -> Any:
+    """Call one of a workload's functions with those of `arguments` that it takes.
 
     Raises:
-        WorkloadError: it raised, with its own line.
+        WorkloadError: the function raised. The message names the file's line.
     """
     target = getattr(module, function)
-    wanted = inspect.signature(target).parameters
+    parameters = inspect.signature(target).parameters
     try:
-        return target(**{name: value for name, value in given.items() if name in wanted})
+        return target(**{name: value for name, value in arguments.items() if name in parameters})
     except Exception as error:
         file = Path(module.__file__ or "")
-        raise WorkloadError(f"`{function}` of {file.name} fails: {blame(error, file)}") from error
+        raise WorkloadError(f"`{function}` of {file.name} failed: {error_text(error, file)}") from error
 
 
-def blame(error: BaseException, file: Path) -> str:
-    """An exception in a user's program, by the user's own line: the deepest that lies in the folder of `file`."""
+def error_text(error: BaseException, file: Path) -> str:
+    """Return an exception's type and message, with the user's line: the innermost one in the folder of `file`."""
     text = f"{type(error).__name__}: {str(error).strip()[:2000]}".removesuffix(": ")
     if isinstance(error, SyntaxError) and error.filename:
         text = f"{type(error).__name__}: {error.msg}"
         return f"{text}\n{_place(Path(error.filename), error.lineno or 0, error.text or '', file)}"
-    own = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_own(Path(frame.filename), file)]
-    if not own:
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_users(Path(frame.filename), file)]
+    if not frames:
         return text
-    return f"{text}\n{_place(Path(own[-1].filename), own[-1].lineno or 0, own[-1].line or '', file)}"
+    return f"{text}\n{_place(Path(frames[-1].filename), frames[-1].lineno or 0, frames[-1].line or '', file)}"
 
 
-def named(module: ModuleType) -> str:
-    """What a workload's module is called in a message: its file's stem."""
+def workload_name(module: ModuleType) -> str:
+    """Return how messages call a workload: its file's name without the suffix."""
     return Path(module.__file__ or module.__name__).stem
 
 
 def checksum(file: Path) -> str:
-    """The file's sha256, in hex; "" where it can't be read."""
+    """Return the file's sha256 as hex digits; "" if it cannot be read."""
     try:
         return hashlib.sha256(file.read_bytes()).hexdigest()
     except OSError:
@@ -157,13 +157,13 @@ def checksum(file: Path) -> str:
 
 def _parse(file: Path) -> ast.Module:
     if not file.exists():
-        raise WorkloadError(f"there is no file {file}", "A workload is a name of `devbench list`, or a path to a file.")
+        raise WorkloadError(f"{file} does not exist", "Give a name that `devbench list` shows, or the path of a file.")
     try:
         return ast.parse(file.read_bytes(), str(file))
     except OSError as error:
-        raise WorkloadError(f"{file} can't be read: {error.strerror or error}") from error
+        raise WorkloadError(f"{file} cannot be read: {error.strerror or error}") from error
     except (SyntaxError, ValueError) as error:
-        raise WorkloadError(f"{file.name} is not Python: {blame(error, file)}") from error
+        raise WorkloadError(f"{file.name} is not Python: {error_text(error, file)}") from error
 
 
 def _compile(tree: ast.Module, file: Path) -> CodeType:
@@ -171,38 +171,44 @@ def _compile(tree: ast.Module, file: Path) -> CodeType:
     return code
 
 
-def _keep_to_protocol(module: ModuleType, file: Path, tree: ast.Module) -> None:
-    """Finds what the loops could not work with, at the line where it stands."""
-    offered = [name for name in FUNCTIONS if hasattr(module, name)]
+def _check_protocol(module: ModuleType, file: Path, tree: ast.Module) -> None:
+    """Check that devbench can call the file's functions. Errors name the line.
+
+    Raises:
+        WorkloadError: a function, or the set of functions, breaks the protocol.
+    """
+    defined = [name for name in FUNCTIONS if hasattr(module, name)]
     lines = {name: node.lineno for node in tree.body for name in _targets(node)}
 
-    def wrong(name: str, message: str, hint: str) -> WorkloadError:
+    def protocol_error(name: str, message: str, hint: str) -> WorkloadError:
         return WorkloadError(f"{file.name}, line {lines.get(name, 1)}: {message}", hint)
 
-    for name in offered:
+    for name in defined:
         function = getattr(module, name)
         if not (inspect.isroutine(function) or isinstance(function, partial)):
             kind = type(function).__name__
-            raise wrong(name, f"`{name}` is a {kind}, not a function", f"Make it in a function: `def {name}(p): …`.")
+            raise protocol_error(
+                name, f"`{name}` is a {kind}, not a function", f"Write a function: `def {name}(p): …`."
+            )
         for argument in inspect.signature(function).parameters.values():
             if argument.name not in FUNCTIONS[name] and argument.default is argument.empty:
                 allowed = ", ".join(sorted(FUNCTIONS[name]))
-                message = f"`{name}` asks for `{argument}`, which devbench does not give"
-                raise wrong(name, message, f"`{name}` may ask for {allowed}, by name.")
+                message = f"`{name}` has an argument `{argument}`, which devbench does not pass"
+                raise protocol_error(name, message, f"`{name}` can take {allowed}.")
             if argument.kind is argument.POSITIONAL_ONLY:
-                hint = "Leave the `/` out: arguments are given by name."
-                raise wrong(name, f"`{name}` asks for `{argument.name}` by position", hint)
-            if argument.name in {"model", "data", "inputs"} and argument.name not in offered:
-                message = f"`{name}` asks for `{argument.name}`, and no function `{argument.name}` makes it"
-                raise wrong(name, message, f"Write `def {argument.name}(p): …`.")
-    if not set(RUNNABLE) & set(offered):
-        raise WorkloadError(f"{file.name} offers nothing to run", NEEDED)
-    if {"data", "inputs"} <= set(offered):
-        raise wrong("inputs", "it offers both `data` and `inputs`", "Offer the one that a step is fed from.")
+                hint = "Remove the `/`. devbench passes arguments by name."
+                raise protocol_error(name, f"`{name}` takes `{argument.name}` by position only", hint)
+            if argument.name in {"model", "data", "inputs"} and argument.name not in defined:
+                message = f"`{name}` takes `{argument.name}`, but no function `{argument.name}` is defined"
+                raise protocol_error(name, message, f"Write `def {argument.name}(p): …`.")
+    if not set(RUNNABLE) & set(defined):
+        raise WorkloadError(f"{file.name} defines nothing to run", _RUNNABLE_HINT)
+    if {"data", "inputs"} <= set(defined):
+        raise protocol_error("inputs", "both `data` and `inputs` are defined", "Define only the one that feeds a step.")
 
 
 def _targets(node: ast.stmt) -> list[str]:
-    """The names that a top-level statement binds."""
+    """Return the names that a top-level statement binds."""
     if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
         return [node.name]
     if isinstance(node, (ast.Import, ast.ImportFrom)):
@@ -211,18 +217,18 @@ def _targets(node: ast.stmt) -> list[str]:
     return [target.id for target in targets if isinstance(target, ast.Name)]
 
 
-def _is_own(found: Path, file: Path) -> bool:
-    return found == file or (file.parent in found.parents and "site-packages" not in found.parts)
+def _is_users(path: Path, file: Path) -> bool:
+    return path == file or (file.parent in path.parents and "site-packages" not in path.parts)
 
 
-def _place(found: Path, line: int, source: str, file: Path) -> str:
-    shown = found.relative_to(file.parent) if file.parent in found.parents else found
-    return f"  {shown}, line {line}" + (f": {source.strip()}" if source.strip() else "")
+def _place(path: Path, line: int, source: str, file: Path) -> str:
+    name = path.relative_to(file.parent) if file.parent in path.parents else path
+    return f"  {name}, line {line}" + (f": {source.strip()}" if source.strip() else "")
 
 
-def _fix(error: BaseException) -> str:
+def _fix(error: BaseException, file: Path) -> str:
     if isinstance(error, ModuleNotFoundError) and error.name:
-        return f"Install {error.name.partition('.')[0]} into this environment, or correct the import."
+        return f"Install {error.name.partition('.')[0]} in this environment, or correct the import."
     if isinstance(error, SystemExit):
-        return 'It ended itself; put what starts a script under `if __name__ == "__main__":`.'
-    return "Correct that line; `python` with the file's name shows the same."
+        return 'The file ended the process. Put code that starts a script under `if __name__ == "__main__":`.'
+    return f"Correct that line. To see the full traceback, run: python {file.name}"

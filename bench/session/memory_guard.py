@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bench.machine.cgroup import levels
+from bench.machine.cgroup import control_groups
 from bench.machine.limits import Room, memory_room
 from bench.machine.system import ROOT
 from bench.model.result import Failure
@@ -34,7 +34,7 @@ class MemoryGuard:
     """
 
     def __init__(self, root: Path = ROOT) -> None:
-        self._groups = levels("memory", root)
+        self._groups = control_groups("memory", root)
         if memory_room(self._groups) is None:
             self._groups = []
 

@@ -14,7 +14,7 @@ USER_IDS = Path("/proc/self/uid_map")
 def hint(folder: Path) -> str:
     """What to do about a folder that may not be written; nothing where none is mounted into an image of ours."""
     # What is not mounted there is the image's own, and stays so.
-    if sys.platform == "win32" or not system.image() or not system.mounted(folder):
+    if sys.platform == "win32" or not system.image() or not system.is_mounted(folder):
         return ""
     there = next(each for each in (folder, *folder.absolute().parents) if os.access(each, os.F_OK)).stat()
     return how(folder, (there.st_uid, there.st_gid), os.geteuid(), system.read(USER_IDS) or "")

@@ -145,7 +145,7 @@ class ExplainStudy:
         """Return the levels from the program's own loop downwards, and why other loops do not apply."""
         levels, missing = [program], []
         for loop in LOOPS[LOOPS.index(program.spec.loop) + 1 :]:
-            reason = registry.applicable(resolved.offers, resolved.not_loops, loop)
+            reason = registry.obstacle(resolved.offers, resolved.not_loops, loop)
             if loop == "fit" and "step" in resolved.offers:
                 reason = "the program brings its own step"
             if reason:

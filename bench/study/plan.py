@@ -146,7 +146,7 @@ def _add(
         data = _data(resolved.data, settings)
         for backend in settings.backend:
             for loop in settings.loop or (own_loop,):
-                reason = resolved.not_on.get(backend) or registry.applicable(resolved.offers, resolved.not_loops, loop)
+                reason = resolved.not_on.get(backend) or registry.obstacle(resolved.offers, resolved.not_loops, loop)
                 where = f"on {backend}" if backend in resolved.not_on else f"by loop {loop}"
                 if not reason and settings.dtype in resolved.not_dtypes:
                     reason, where = resolved.not_dtypes[settings.dtype], f"in {settings.dtype}"

@@ -9,7 +9,7 @@ from typing import Any
 
 from bench.errors import DataError, DevbenchError, DeviceAbsent
 from bench.model.result import Failure
-from bench.registry.user_file import blame
+from bench.registry.user_file import error_text
 
 
 def failure_of(error: BaseException, file: str | None, phase: str) -> Failure:
@@ -19,7 +19,7 @@ def failure_of(error: BaseException, file: str | None, phase: str) -> Failure:
             "device" if isinstance(error, DeviceAbsent) else "data" if isinstance(error, DataError) else "workload"
         )
         return Failure(kind=kind, message=error.message, hint=error.hint, phase=phase)
-    text = blame(error, Path(file)) if file else f"{type(error).__name__}: {str(error).strip()[:2000]}"
+    text = error_text(error, Path(file)) if file else f"{type(error).__name__}: {str(error).strip()[:2000]}"
     if isinstance(error, MemoryError) or type(error).__name__ == "ResourceExhaustedError":
         asked = re.search(r"OOM when allocating tensor with shape\S+ and type \w+|Unable to allocate .*", text)
         text = asked.group(0) if asked else text

@@ -1,60 +1,97 @@
-"""The workload protocol: what a program offers, so that devbench can run it on any device, in any loop.
+"""The workload protocol: how to write a program so that devbench can run it on any device and in any loop.
 
-A workload is one Python file: a built-in of this folder, or a user's own (`devbench run ./mine.py`), on
-the same footing. It holds a docstring whose first line says what it is, and some of the names below.
-It holds no timing code. It may import TensorFlow at its top or inside its functions; built-ins do it
-inside, so that listing them is quick.
+A workload is one Python file. The built-ins in this folder and your own files (`devbench run ./mine.py`) work in the
+same way. The file contains no timing code. It has a docstring, whose first line says what the program does, and defines
+some of the names below. devbench ignores all other names. examples/mine.py is a complete example.
+
+A file needs at least one of these:
+
+- `as_written`: the program with its own training loop
+- `data` and `model`: a compiled model, which Keras trains
+- `step`: one step, fed by `data` or `inputs`
+- `probes`: several small operations, each timed separately
+
+The more of them a file defines, the more loops devbench can run, and the more an explanation can tell.
+
+The file may import TensorFlow at its top or inside functions. The built-ins import it inside functions, so that
+`devbench list` is fast.
+
+
+PARAMETERS
 
 `class Params(pydantic.BaseModel)`
-    Every number of the program, with its default and, in `Field(description=…)`, its unit. Two names mean
-    something to devbench: `batch` (examples a step) and `epochs`. Optional.
+    All numbers and choices of the program, each with a default. `Field(description=…)` explains a parameter and names
+    its unit. `--param NAME=VALUE` sets it. devbench itself reads two parameters: `batch`, the examples per step, and
+    `epochs`. Optional.
 
-The functions take any of these arguments, by name, in any order:
 
-    p        the Params                     ctx     the `Context` below
-    model    what `model` returned          data    what `data` returned
-    inputs   what `inputs` returned
+FUNCTIONS
 
-`data(...)`
-    The examples: a tuple of arrays whose first axis is the example (devbench batches them by `p.batch`), or
-    a `tf.data.Dataset` of batches. Called once. Real data comes from `ctx.load("cifar10")`.
-`inputs(...)`
-    For work that has no examples: a tuple of arrays, the arguments of one step. Called several times, for
-    inputs that differ, so draw them from `ctx.rng`. Offer this or `data`, not both.
-`model(...)`
-    A Keras model; compiled if it is to be trained by Keras.
-`step(...)`
-    Returns a function of one batch, `f(*batch) -> tensor`, pure TensorFlow, that devbench may put into a
-    `tf.function`: a training step returns its loss, an inference step its output. Not needed where the
-    model is compiled: the step is then Keras' own `train_step`.
-`as_written(...)`
-    The program as its author drives it. Either an endless (or finite) generator that does one step and
-    yields something that depends on all of it (a tensor, an array, a Keras model), or a plain function
-    that calls `model.fit` somewhere; devbench sees the steps of any `fit`. Whatever such a function
-    returns is ignored, but for a Keras `History`, whose last values `--full` reports. Without it, a
-    compiled model is run by `fit`, and otherwise `step`.
-`evaluate(...)`
-    Only for `--full`, after the training: returns a dict of floats, such as {"test_accuracy": 0.97}.
-`probes(...)`
-    For things to be timed one by one instead of a step: a dict of name to `Probe`.
+A function takes any of these arguments, by name and in any order. `data`, `inputs` and `model` take `p` and `ctx`;
+`model` also takes `data`. `notes`, `total_steps` and `flops` take only `p`.
 
-And these constants, all optional:
+    p        the `Params`
+    ctx      the `Context`, which is described below
+    model    the result of `model`
+    data     the result of `data`
+    inputs   the result of `inputs`
 
-`DATA = "cifar10"`       the data set that `data` loads, so that it can be looked for before anything runs
+`data(…)`
+    Return the examples: a tuple of arrays whose first axis is the example, which devbench divides into batches of
+    `p.batch`; or a `tf.data.Dataset` of batches. devbench calls it once per process. `ctx.load("cifar10")` returns a
+    real data set.
+`inputs(…)`
+    Return the arguments of one step as a tuple of arrays, for work that has no examples. devbench calls it several
+    times, so draw different values from `ctx.rng`. Define either `data` or `inputs`, not both.
+`model(…)`
+    Return a Keras model. Compile it if Keras trains it.
+`step(…)`
+    Return a function of one batch, `f(*batch) -> tensor`. A training step returns its loss, an inference step its
+    output. The function contains only TensorFlow operations, because devbench may wrap it in a `tf.function`. If the
+    model is compiled, the default is Keras' `train_step`.
+`as_written(…)`
+    Run the program as its author does, in one of two forms:
+    - A generator, which may be endless. It runs one step and then yields a value that depends on the whole step: a
+      tensor, an array or a Keras model.
+    - A plain function that calls `model.fit`. devbench observes the steps of each `fit`. The return value is ignored,
+      except that `--full` reports the last values of a Keras `History`.
+    Default: Keras' `fit` if the model is compiled, else `step`.
+`evaluate(…)`
+    Return a dict of floats, such as {"test_accuracy": 0.97}. Only `--full` calls it, after the training.
+`probes(…)`
+    Return a dict of names and `Probe` objects. devbench times each probe instead of a step.
+`notes(p)`
+    Return a list of notes that depend on the parameters. See `NOTES`.
+`total_steps(p)`
+    Return the number of steps of the whole training, for the projection. Default: epochs times batches per epoch,
+    including the partial batch, if `data` returns examples.
+`flops(p)`
+    Return the floating-point operations of one step by formula. devbench compares them with TensorFlow's count.
+
+
+CONSTANTS
+
+All of them are optional. Where a value is a dict, its values are reasons, which devbench prints.
+
+`DATA = "cifar10"`
+    The data set that `data` loads. devbench checks that it is there before the run starts.
 `CASES = {"small": {"rows": 1000}, "graph": {"op": "add", "loop": "step"}}`
-                         presets of params (and, by the key `loop`, of the loop); all are run, taking turns,
-                         unless `--case` or a `--param` that they set chooses
-`NOTES = ("…",)`         what a reader of the result must know, such as what the source article gets wrong;
-                         or a function `notes(p)` that returns them
-`NOT_ON = {"cpu": "…"}`  backends where the work makes no sense, with the reason
-`NOT_LOOPS = {"fused": "…"}`  loops that make no sense although they could be built, with the reason
-`NOT_DTYPES = {"mixed_float16": "…"}`  dtype policies that change nothing of the work, with the reason; float64 makes
-                         `inputs` float64
-`ANSWER = "changed"`      where the first steps' losses need not agree between devices, such as with random augmentation
+    Named sets of parameters. The key `loop` also sets the loop. A run measures all cases, interleaved. `--case` selects
+    some of them, and so does `--param` with a parameter that they set.
+`NOTES = ("…",)`
+    What a reader of the result needs to know, such as an error in the program's source. devbench prints them with the
+    result.
+`NOT_ON = {"cpu": "…"}`
+    Backends on which the workload makes no sense.
+`NOT_LOOPS = {"fused": "…"}`
+    Loops that would run but make no sense.
+`NOT_DTYPES = {"mixed_float16": "…"}`
+    Dtype policies that do not affect the workload.
+`SAME_ANSWER = False`
+    The first losses may differ between devices, for example because of random augmentation. This turns the same-answer
+    check off. Default: `True`.
 
-`total_steps(p) -> int`  steps of the whole program, for the projection; where `data` gives examples it is
-                         epochs times the batches of an epoch, the last partial one included
-`flops(p) -> float`      floating-point operations of one step by formula, to check TensorFlow's own count
+With `--dtype float64`, devbench converts float32 arrays from `inputs` to float64.
 """
 
 from __future__ import annotations
@@ -64,20 +101,20 @@ from dataclasses import dataclass, field
 from typing import Any
 
 KERAS_XLA = (
-    "Keras 3 turns XLA on by itself wherever the machine has an accelerator, for its runs on the CPU too, which no "
-    "article says. devbench hides accelerators from a run on the CPU; `XLA` in the table says what became of it."
+    "On a machine with an accelerator, Keras 3 turns XLA on by default, even for runs on the CPU. The article does not "
+    "mention this. devbench hides accelerators from runs on the CPU. The table shows under `XLA` whether it was on."
 )
-"""A note of the workloads that Keras trains."""
+"""A note for workloads that Keras trains."""
 
 
 @dataclass(frozen=True)
 class Probe:
-    """One small thing that is timed by itself.
+    """One small operation that is timed by itself.
 
     Args:
-        run: does it once and returns a tensor that depends on all of it.
-        bytes: how many bytes it moves, if that is what it is for.
-        floor: name of the probe whose time is part of this one's and is subtracted from it.
+        run: performs the operation once and returns a tensor that depends on all of it.
+        bytes: number of bytes that it moves, if it measures a bandwidth.
+        floor: name of the probe that measures the overhead of this one. Its time is subtracted.
     """
 
     run: Callable[[], Any]
@@ -87,14 +124,14 @@ class Probe:
 
 @dataclass
 class Context:
-    """What a workload may need to know of its run.
+    """The run that a workload is part of.
 
     Attributes:
-        rng: NumPy generator seeded by the spec; draw all random data from it.
+        rng: NumPy generator, seeded by the spec. Draw all random data from it.
         device: TensorFlow's name of the device under test, such as "/device:GPU:0".
-        backend: "cpu", "cuda" or "directml".
-        dtype: the dtype policy, such as "float32" or "mixed_float16".
-        seed: the spec's seed.
+        backend: name of the backend, such as "cpu".
+        dtype: dtype policy, such as "float32" or "mixed_float16".
+        seed: seed of the spec.
     """
 
     rng: Any
@@ -110,5 +147,5 @@ class Context:
         return "CPU" in self.device
 
     def load(self, name: str) -> Any:
-        """The named data set, as `keras.datasets` shapes it: ((x_train, y_train), (x_test, y_test))."""
+        """Return a data set as `keras.datasets` does: ((x_train, y_train), (x_test, y_test))."""
         return self._load(name)

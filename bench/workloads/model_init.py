@@ -1,4 +1,4 @@
-"""Builds, or clones, a Keras model of Dense 128 and Dense 10 on 100 features.
+"""Build or clone a Keras model of Dense 128 and Dense 10 on 100 features.
 
 From "Why is TensorFlow GPU slower than CPU when creating and training models?" (January 2025), example 1.
 """
@@ -14,23 +14,25 @@ from bench.workloads import Context
 
 CASES = {"build": {"form": "build"}, "clone": {"form": "clone"}}
 NOTES = (
-    "The article clones on the CPU first and on the GPU second, once each: what a process does only once (the "
-    "device's start, the first random kernel) is charged to whichever comes first. Here it is a phase of its own.",
-    "clone_model makes new weights with the layers' initialisers; it copies none.",
+    "The article clones once on the CPU and then once on the GPU. The first of them also pays for what a process does "
+    "only once, such as starting the device. Here, that is a phase of its own.",
+    "clone_model initializes new weights. It does not copy any.",
 )
 
 
 class Params(BaseModel):
-    """The article's numbers."""
+    """The article's parameters."""
 
-    form: Literal["build", "clone"] = Field("clone", description="make the layers anew, or clone a model that is there")
-    features: int = Field(100, ge=1, le=1_000_000, description="numbers an example has")
+    form: Literal["build", "clone"] = Field(
+        "clone", description="build: create new layers; clone: clone an existing model"
+    )
+    features: int = Field(100, ge=1, le=1_000_000, description="numbers per example")
     hidden: int = Field(128, ge=1, le=1_000_000, description="units of the first dense layer")
     classes: int = Field(10, ge=1, le=1_000_000, description="units of the second dense layer")
 
 
 def model(p: Params) -> Any:
-    """The model that is cloned, with its weights."""
+    """Return the model that is cloned, with its weights."""
     return _build(p)
 
 
@@ -45,7 +47,7 @@ def _build(p: Params) -> Any:
 
 
 def as_written(p: Params, ctx: Context, model: Any) -> Iterator[Any]:
-    """One model a step, with its weights on the device under test."""
+    """Create one model per step, with its weights on the device under test."""
     import tensorflow as tf
 
     while True:
@@ -55,5 +57,5 @@ def as_written(p: Params, ctx: Context, model: Any) -> Iterator[Any]:
 
 
 def total_steps() -> int:
-    """The article makes one."""
+    """Return 1: the article creates one model."""
     return 1

@@ -1,8 +1,8 @@
-"""The machine's own peaks: a matrix product in each dtype, and a triad over memory and over a cache.
+"""Measure the machine's peaks: a matrix product in each dtype, and a triad over memory and over a cache.
 
-What a roofline is drawn with (S. Williams, A. Waterman, D. Patterson: "Roofline", 2009), measured by TensorFlow itself
-on the device under test, so that it is the roof that a TensorFlow program can reach. The triad is that of STREAM
-(J. McCalpin, 1995), x = x - s * y, as the one operation with which TensorFlow applies a gradient.
+A roofline needs these peaks (S. Williams, A. Waterman, D. Patterson: "Roofline", 2009). TensorFlow measures them on the
+device under test, so a TensorFlow program can reach them. The triad is that of STREAM (J. McCalpin, 1995),
+x = x - s * y, as the single operation with which TensorFlow applies a gradient.
 """
 
 from __future__ import annotations
@@ -14,40 +14,42 @@ from pydantic import BaseModel, Field
 
 from bench.workloads import Context, Probe
 
-NOT_DTYPES = dict.fromkeys(("float64", "mixed_float16", "mixed_bfloat16"), "it multiplies in every dtype as it is")
+NOT_DTYPES = dict.fromkeys(("float64", "mixed_float16", "mixed_bfloat16"), "it multiplies in every dtype anyway")
 DTYPES = ("float32", "float64", "bfloat16", "float16")
 NOTES = (
-    "The products are of two square matrices; the triad reads two arrays and writes one.",
-    "A device without units for a dtype computes it by way of another; its peak is what it attains that way.",
+    "A product multiplies two square matrices. The triad reads two arrays and writes one.",
+    "A device without hardware for a dtype computes in another one. Its peak is what it reaches that way.",
 )
 
 
 class Params(BaseModel):
-    """How large the matrices and the arrays are."""
+    """Sizes of the matrices and arrays."""
 
     n: int = Field(1024, ge=16, le=65_536, description="rows and columns of a matrix")
-    memory_bytes: int = Field(2**28, ge=4096, le=2**34, description="an array that no cache holds, bytes")
-    cache_bytes: int = Field(2**17, ge=64, le=2**30, description="an array that a core's cache holds, bytes")
-    repeats: int = Field(64, ge=1, le=10_000, description="triads over the cache in one call")
+    memory_bytes: int = Field(2**28, ge=4096, le=2**34, description="size of an array that fits into no cache, bytes")
+    cache_bytes: int = Field(
+        2**17, ge=64, le=2**30, description="size of an array that fits into a core's cache, bytes"
+    )
+    repeats: int = Field(64, ge=1, le=10_000, description="triads over the cache per call")
 
 
 def probes(p: Params, ctx: Context) -> dict[str, Probe]:
-    """`matmul/<dtype>`, `triad/memory` and, on a CPU, `triad/cache`; dtypes that the device can't multiply are out."""
+    """Return `matmul/<dtype>`, `triad/memory` and, on a CPU, `triad/cache`, without dtypes that do not work."""
     import tensorflow as tf
 
-    found = {}
+    result = {}
     for dtype in DTYPES:
         run = _product(tf, ctx, p.n, dtype)
         if run is not None:
-            found[f"matmul/{dtype}"] = Probe(run)
-    found["triad/memory"] = Probe(_triad(tf, ctx, p.memory_bytes, 1), bytes=3 * p.memory_bytes)
-    if ctx.on_cpu:  # starting one so small takes a GPU longer than doing it
-        found["triad/cache"] = Probe(_triad(tf, ctx, p.cache_bytes, p.repeats), bytes=3 * p.cache_bytes * p.repeats)
-    return found
+            result[f"matmul/{dtype}"] = Probe(run)
+    result["triad/memory"] = Probe(_triad(tf, ctx, p.memory_bytes, 1), bytes=3 * p.memory_bytes)
+    if ctx.on_cpu:  # a GPU would take longer to start one so small than to run it
+        result["triad/cache"] = Probe(_triad(tf, ctx, p.cache_bytes, p.repeats), bytes=3 * p.cache_bytes * p.repeats)
+    return result
 
 
 def flops(p: Params) -> float:
-    """2 n³ of one product."""
+    """Return the 2 n³ operations of one product."""
     return 2.0 * p.n**3
 
 
@@ -55,12 +57,12 @@ def _product(tf: Any, ctx: Context, n: int, dtype: str) -> Callable[[], Any] | N
     with tf.device(ctx.device):
         pairs = [[tf.cast(tf.constant(ctx.rng.random((n, n), dtype="float32")), dtype) for _ in range(2)] for _ in "ab"]
     function = tf.function(lambda a, b: tf.linalg.matmul(a, b), jit_compile=False)
-    turn = [0]
+    calls = [0]
 
     def run() -> Any:
-        turn[0] += 1
+        calls[0] += 1
         with tf.device(ctx.device):
-            return function(*pairs[turn[0] % 2])
+            return function(*pairs[calls[0] % 2])
 
     try:
         run()[0, 0].numpy()

@@ -1,4 +1,4 @@
-"""Trains Dense 128, Dense 10 on 100 random features by a custom step: 1,000 rows by 10, or 100,000 rows by 32.
+"""Train Dense 128 and Dense 10 on 100 random features with a custom step: 1,000 rows by 10 or 100,000 rows by 32.
 
 From "Why is TensorFlow GPU slower than CPU when creating and training models?" (January 2025), examples 2 (small)
 and 3 (large).
@@ -19,35 +19,38 @@ CASES = {
     "large": {"feed": "dataset", "rows": 100_000, "batch": 32},
 }
 NOTES = (
-    "The article trains its CPU and its GPU run on one model and one optimizer: the second starts where the first "
-    "ended, and its variables stay on the device that made them. Here each run has its own.",
-    "The article's times include the tracing of its step; here that is a phase of its own.",
-    "The rows are float64 as np.random.rand makes them, and are converted at each step, as the article has it.",
-    "What the article's step calls logits are probabilities; its loss takes them as such, so no harm is done.",
+    "The article uses one model and one optimizer for its runs on the CPU and on the GPU. The second run starts where "
+    "the first ended, and its variables stay on the device that created them. Here, each run has its own.",
+    "The article's times include tracing the step. Here, that is a phase of its own.",
+    "The rows are float64, as np.random.rand returns them, and are converted in each step, as in the article.",
+    "The article's step calls its outputs logits, but they are probabilities. Its loss expects probabilities, so the "
+    "result is right.",
 )
 
 
 class Params(BaseModel):
-    """The article's numbers; `small` is the default."""
+    """The article's parameters. The defaults are those of the case `small`."""
 
-    feed: Literal["slices", "dataset"] = Field("slices", description="slices of NumPy arrays, or a tf.data pipeline")
-    rows: int = Field(1_000, ge=1, le=10_000_000, description="examples in the data")
-    batch: int = Field(10, ge=1, le=1_000_000, description="examples a step")
-    steps: int = Field(100, ge=1, le=1_000_000_000, description="steps of the whole program when fed by slices")
-    epochs: int = Field(1, ge=1, le=100_000, description="passes over the data when fed by a pipeline")
-    features: int = Field(100, ge=1, le=1_000_000, description="numbers an example has")
+    feed: Literal["slices", "dataset"] = Field(
+        "slices", description="slices: slices of NumPy arrays; dataset: a tf.data pipeline"
+    )
+    rows: int = Field(1_000, ge=1, le=10_000_000, description="number of examples")
+    batch: int = Field(10, ge=1, le=1_000_000, description="examples per step")
+    steps: int = Field(100, ge=1, le=1_000_000_000, description="steps of the whole training with feed=slices")
+    epochs: int = Field(1, ge=1, le=100_000, description="passes over the data with feed=dataset")
+    features: int = Field(100, ge=1, le=1_000_000, description="numbers per example")
     hidden: int = Field(128, ge=1, le=1_000_000, description="units of the first dense layer")
     classes: int = Field(10, ge=2, le=1_000_000, description="units of the second dense layer")
-    learning_rate: float = Field(0.001, gt=0, le=100, description="Adam's step size, no unit")
+    learning_rate: float = Field(0.001, gt=0, le=100, description="learning rate of Adam, no unit")
 
 
 def data(p: Params, ctx: Context) -> Any:
-    """Rows (rows, features) float64, uniform in 0..1; labels int64."""
+    """Return rows (rows, features), float64, uniform in 0..1, and labels (rows,), int64."""
     return ctx.rng.random((p.rows, p.features)), ctx.rng.integers(0, p.classes, p.rows)
 
 
 def model(p: Params) -> Any:
-    """A relu and a softmax layer; compiled, which the article has no need of, so that Keras' `fit` can be compared."""
+    """Return a model of a relu layer and a softmax layer. It is compiled, so that Keras' `fit` can be compared."""
     import tensorflow as tf
 
     network = tf.keras.Sequential([
@@ -60,7 +63,7 @@ def model(p: Params) -> Any:
 
 
 def step(p: Params, model: Any) -> Any:
-    """One gradient step with an optimizer of its own; returns the loss."""
+    """Return a function that takes one gradient step with its own optimizer and returns the loss."""
     import tensorflow as tf
 
     optimizer, loss_of = tf.keras.optimizers.Adam(p.learning_rate), tf.keras.losses.SparseCategoricalCrossentropy()
@@ -77,13 +80,13 @@ def _descend(rows: Any, labels: Any, model: Any, optimizer: Any, loss_of: Any) -
     with tf.GradientTape() as tape:
         loss = loss_of(labels, model(rows))
     weights = model.trainable_variables
-    # TensorFlow 2.10's AutoGraph knows no zip(strict=…).
+    # AutoGraph of TensorFlow 2.10 does not support zip(strict=…).
     optimizer.apply_gradients(zip(tape.gradient(loss, weights), weights))  # noqa: B905
     return loss
 
 
 def as_written(p: Params, model: Any, data: Any) -> Iterator[Any]:
-    """Feeds a tf.function that is given model, optimizer and loss, and reads the loss at each step."""
+    """Feed a tf.function that takes model, optimizer and loss as arguments, and read the loss after each step."""
     import tensorflow as tf
 
     optimizer, loss_of = tf.keras.optimizers.Adam(p.learning_rate), tf.keras.losses.SparseCategoricalCrossentropy()
@@ -108,11 +111,14 @@ def _pipeline(p: Params, data: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def total_steps(p: Params) -> int:
-    """100 slices, or one pass of the pipeline, the last partial batch included."""
+    """Return 100 slices, or the batches of the pipeline including the partial batch."""
     return p.steps if p.feed == "slices" else p.epochs * math.ceil(p.rows / p.batch)
 
 
 def flops(p: Params) -> float:
-    """2 a weight and example forwards and twice back, but for the rows' gradient."""
+    """Return 2 operations per weight and example for each of forward pass, weights' gradient and inputs' gradient.
+
+    The first layer needs no gradient of its inputs.
+    """
     first = p.features * p.hidden
     return 2.0 * p.batch * (3 * (first + p.hidden * p.classes) - first)

@@ -1,8 +1,8 @@
-"""What the cuda backend says of drivers that are absent, broken, too old, or fine.
+"""The checks of the cuda backend with drivers that are absent, broken, too old, or fine.
 
-There is no GPU where these run, so the driver's library is a small one made here by the C compiler, with the functions
-of NVIDIA's, and loaded by the real loader; it behaves as the variable `DRIVER` says. TensorFlow's CUDA build is laid
-out as the files that tell it from others.
+These tests need no GPU. The C compiler builds a small stand-in for the driver's library, with NVIDIA's functions, and
+the real loader loads it. It behaves as the variable `DRIVER` says. The files that identify a CUDA build of TensorFlow
+are written for the test.
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from bench.backends import _cuda_checks as look
-from bench.backends import cuda
+from bench.backends import _cuda_checks, cuda
 from bench.errors import DeviceAbsent
 from bench.model.check import Check
 from bench.model.spec import Data, Spec, Threads
@@ -60,7 +59,7 @@ RUN = """
 from bench.backends import cuda
 from bench.errors import DeviceAbsent
 for check in cuda.checks():
-    print(check.status, check.name, check.found, check.fix, sep=" | ")
+    print(check.status, check.name, check.detail, check.fix, sep=" | ")
 try:
     cuda.require()
 except DeviceAbsent as error:
@@ -79,13 +78,13 @@ def write(folder: Path, files: dict[str, str]) -> Path:
 
 @pytest.fixture(scope="module")
 def driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a libcuda.so.1 that does as told."""
+    """A folder with a stand-in for libcuda.so.1."""
     compiler = shutil.which("cc") or shutil.which("gcc")
     if compiler is None:
         pytest.skip("needs a C compiler to make a stand-in for the driver; to get it: apt-get install gcc libc6-dev")
     folder = tmp_path_factory.mktemp("driver")
     (folder / "driver.c").write_text(SOURCE, encoding="utf-8")
-    command = [compiler, "-shared", "-fPIC", "-o", str(folder / look.LIBRARY), str(folder / "driver.c")]
+    command = [compiler, "-shared", "-fPIC", "-o", str(folder / _cuda_checks.LIBRARY), str(folder / "driver.c")]
     subprocess.run(command, check=True, capture_output=True)
     return folder
 
@@ -95,7 +94,7 @@ Behave = Callable[[str], None]
 
 @pytest.fixture
 def behave(driver: Path, monkeypatch: pytest.MonkeyPatch) -> Behave:
-    """Puts the stand-in on the loader's path, behaving as named."""
+    """Put the stand-in on the loader's path and choose how it behaves."""
 
     def set_up(how: str) -> None:
         monkeypatch.setenv("LD_LIBRARY_PATH", str(driver))
@@ -111,135 +110,135 @@ def _nothing_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def by_name(root: Path, timeout: float = 10.0) -> dict[str, Check]:
-    return {check.name: check for check in look.checks(root, timeout)}
+    return {check.name: check for check in _cuda_checks.checks(root, timeout)}
 
 
 @pytest.mark.needs("no-nvidia-gpu", "linux", "no-directml-adapter")
-def test_without_anything_each_missing_part_is_named_with_its_fix() -> None:
+def test_without_a_gpu_each_missing_part_is_named_with_its_fix() -> None:
     with pytest.raises(DeviceAbsent) as caught:
         cuda.require()
     assert caught.value.exit_code == 3
-    library, nodes = "libcuda.so.1 is not there", "/dev/nvidia0 and /dev/nvidiactl are not there"
-    for part in ("built without CUDA", "nvidia-* wheels", library, nodes):
+    library, nodes = "libcuda.so.1 not found", "/dev/nvidia0 and /dev/nvidiactl do not exist"
+    for part in ("built without CUDA", "nvidia-* packages", library, nodes):
         assert part in caught.value.message
     assert "pip install devbench[cuda]" in caught.value.hint
-    assert look.OLDEST_DRIVER in caught.value.hint
+    assert _cuda_checks.OLDEST_DRIVER in caught.value.hint
 
 
-def test_a_docker_container_is_told_its_flag(tmp_path: Path) -> None:
+def test_a_docker_container_gets_the_option_for_docker_and_podman(tmp_path: Path) -> None:
     found = by_name(write(tmp_path, {".dockerenv": ""}))
-    assert "docker" in found["container"].found
+    assert "docker" in found["container"].detail
     assert "docker run --gpus all" in found["container"].fix
     assert "podman run --device nvidia.com/gpu=all" in found["container"].fix
 
 
-def test_a_pod_is_told_its_resource_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pod_gets_the_resource_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
     assert "nvidia.com/gpu: 1" in by_name(tmp_path)["container"].fix
 
 
-def test_wsl_is_told_of_its_own_node_library_and_windows_driver(tmp_path: Path) -> None:
+def test_wsl_gets_its_own_device_node_library_and_driver(tmp_path: Path) -> None:
     root = write(tmp_path, {"proc/sys/kernel/osrelease": "5.15.1-microsoft-standard-WSL2"})
     check = by_name(root)["device nodes"]
-    assert "/dev/dxg" in check.found
-    assert "/usr/lib/wsl/lib/libcuda.so.1" in check.found
-    assert "driver for Windows" in check.fix
+    assert "/dev/dxg" in check.detail
+    assert "/usr/lib/wsl/lib/libcuda.so.1" in check.detail
+    assert "on Windows" in check.fix
 
 
-def test_nodes_that_are_there_are_no_cause(tmp_path: Path) -> None:
+def test_existing_device_nodes_pass(tmp_path: Path) -> None:
     found = by_name(write(tmp_path, {"dev/nvidia0": "", "dev/nvidiactl": "", ".dockerenv": ""}))
     assert found["device nodes"].status == "PASS"
     assert "container" not in found
 
 
 @pytest.mark.parametrize("value", ["", "-1", "-1,0"])
-def test_a_variable_that_hides_every_gpu_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+def test_a_variable_that_hides_every_gpu_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: str) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", value)
     check = by_name(tmp_path)["visible GPUs"]
     assert check.status == "FAIL"
-    assert f"CUDA_VISIBLE_DEVICES='{value}'" in check.found
+    assert f"CUDA_VISIBLE_DEVICES='{value}'" in check.detail
     assert check.fix == "unset CUDA_VISIBLE_DEVICES"
 
 
 @pytest.mark.parametrize("value", ["0", "1,0", "GPU-abc"])
-def test_a_variable_that_chooses_a_gpu_is_fine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+def test_a_variable_that_selects_a_gpu_is_no_problem(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: str
+) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", value)
     assert "visible GPUs" not in by_name(tmp_path)
 
 
-def test_a_library_that_is_no_driver_is_named_for_what_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_library_that_is_not_a_driver_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import _ctypes
 
-    shutil.copy(_ctypes.__file__, tmp_path / look.LIBRARY)
+    shutil.copy(_ctypes.__file__, tmp_path / _cuda_checks.LIBRARY)
     monkeypatch.setenv("LD_LIBRARY_PATH", str(tmp_path))
     check = by_name(tmp_path)["driver library"]
     assert check.status == "FAIL"
-    assert str(tmp_path / look.LIBRARY) in check.found
-    assert "not a CUDA driver" in check.found
+    assert str(tmp_path / _cuda_checks.LIBRARY) in check.detail
+    assert "not a CUDA driver" in check.detail
     assert "LD_LIBRARY_PATH" in check.fix
 
 
-def test_a_file_that_the_loader_refuses_is_named_with_its_place(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write(tmp_path, {look.LIBRARY: "no library at all"})
+def test_a_library_that_does_not_load_is_named_with_its_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path, {_cuda_checks.LIBRARY: "no library at all"})
     monkeypatch.setenv("LD_LIBRARY_PATH", str(tmp_path))
     check = by_name(tmp_path)["driver library"]
     assert check.status == "FAIL"
-    assert f"{tmp_path / look.LIBRARY} is there and does not load" in check.found
+    assert f"{tmp_path / _cuda_checks.LIBRARY} exists but does not load" in check.detail
 
 
-def test_the_toolkits_stub_is_named_for_what_it_is(tmp_path: Path, behave: Behave) -> None:
+def test_the_toolkits_stub_is_recognized(tmp_path: Path, behave: Behave) -> None:
     behave("stub")
     check = by_name(tmp_path)["driver library"]
     assert check.status == "FAIL"
-    assert "stub, made for linking only" in check.found
+    assert "stub of the CUDA toolkit" in check.detail
 
 
-def test_a_driver_without_a_device_gives_its_own_error_and_the_nodes_are_looked_at(
+def test_a_driver_without_a_device_reports_its_error_and_the_device_nodes_are_checked(
     tmp_path: Path, behave: Behave
 ) -> None:
     behave("no-device")
     found = by_name(tmp_path)
-    assert "CUDA_ERROR_NO_DEVICE" in found["driver library"].found
+    assert "CUDA_ERROR_NO_DEVICE" in found["driver library"].detail
     assert found["device nodes"].status == "FAIL"
 
 
-def test_a_driver_that_crashes_is_survived_and_named(tmp_path: Path, behave: Behave) -> None:
+def test_a_driver_that_crashes_fails_the_check_only(tmp_path: Path, behave: Behave) -> None:
     behave("crash")
     check = by_name(tmp_path)["driver library"]
     assert check.status == "FAIL"
-    assert "signal 11" in check.found
+    assert "signal 11" in check.detail
 
 
-def test_a_driver_that_hangs_is_given_up_and_named(tmp_path: Path, behave: Behave) -> None:
+def test_a_driver_that_hangs_fails_after_the_timeout(tmp_path: Path, behave: Behave) -> None:
     behave("hang")
     check = by_name(tmp_path, timeout=1.0)["driver library"]
     assert check.status == "FAIL"
-    assert "no answer within 1 s" in check.found
+    assert "no answer within 1 s" in check.detail
     assert "nvidia-smi" in check.fix
 
 
-def test_a_driver_too_old_for_cuda_12_is_named_with_the_version_it_takes(tmp_path: Path, behave: Behave) -> None:
+def test_a_driver_too_old_for_cuda_12_fails_with_the_required_version(tmp_path: Path, behave: Behave) -> None:
     behave("old")
     check = by_name(tmp_path)["driver version"]
     assert check.status == "FAIL"
-    assert "CUDA 11.4" in check.found
-    assert look.OLDEST_DRIVER in check.fix
+    assert "CUDA 11.4" in check.detail
+    assert _cuda_checks.OLDEST_DRIVER in check.fix
 
 
-def test_a_driver_that_has_no_gpu_to_give_fails(tmp_path: Path, behave: Behave) -> None:
+def test_a_driver_that_reports_no_gpu_fails(tmp_path: Path, behave: Behave) -> None:
     behave("none")
     assert by_name(tmp_path)["GPU"].status == "FAIL"
 
 
-def test_the_first_gpu_is_named_with_its_capability_and_memory(tmp_path: Path, behave: Behave) -> None:
+def test_the_first_gpu_is_shown_with_its_capability_and_memory(tmp_path: Path, behave: Behave) -> None:
     behave("fine")
     nodes = {"proc/driver/nvidia/version": "NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.14  Thu Feb 22"}
     found = by_name(write(tmp_path, nodes))
     assert found["driver library"].status == "PASS"
     assert found["driver version"] == Check("driver version", "PASS", "driver 550.54.14, CUDA 12.4")
-    assert found["GPU"].found == "First, compute capability 7.5, 16.0 GiB (and 1 more, not used)"
+    assert found["GPU"].detail == "First, compute capability 7.5, 16.0 GiB (and 1 more, unused)"
 
 
 @pytest.mark.parametrize(
@@ -255,28 +254,28 @@ def test_the_first_gpu_is_named_with_its_capability_and_memory(tmp_path: Path, b
         ((7, 5), [], "unknown"),
     ],
 )
-def test_machine_code_serves_its_own_generation_and_ptx_all_later_ones(
+def test_machine_code_supports_its_own_generation_and_ptx_all_later_ones(
     capability: tuple[int, int], targets: list[str], expected: str
 ) -> None:
-    assert look.covered(capability, targets) == expected
+    assert _cuda_checks.build_support(capability, targets) == expected
 
 
-@pytest.mark.parametrize(("capability", "says"), [((12, 0), "no machine code for this GPU (12.0)"), ((8, 6), "")])
-def test_a_worker_says_that_its_first_start_is_slow_only_where_code_must_be_compiled(
-    capability: tuple[int, int], says: str
+@pytest.mark.parametrize(("capability", "expected"), [((12, 0), "no machine code for this GPU (12.0)"), ((8, 6), "")])
+def test_a_worker_reports_a_slow_first_start_only_if_code_has_to_be_compiled(
+    capability: tuple[int, int], expected: str
 ) -> None:
-    config = SimpleNamespace(  # what TensorFlow tells of a GPU that is not here
+    config = SimpleNamespace(  # what TensorFlow reports about a GPU
         list_physical_devices=lambda kind: ["GPU:0"],
         experimental=SimpleNamespace(get_device_details=lambda device: {"compute_capability": capability}),
     )
     built = {"cuda_compute_capabilities": ["sm_80", "compute_90"]}
-    told = cuda.slow_start(SimpleNamespace(config=config, sysconfig=SimpleNamespace(get_build_info=lambda: built)))
-    assert says in told
-    assert bool(told) == bool(says)
+    reason = cuda.slow_start(SimpleNamespace(config=config, sysconfig=SimpleNamespace(get_build_info=lambda: built)))
+    assert expected in reason
+    assert bool(reason) == bool(expected)
 
 
 def cuda_build(folder: Path) -> Path:
-    """The files of a TensorFlow with CUDA and of its wheels, as far as they are read."""
+    """Write the files of a CUDA build of TensorFlow and of its packages, as far as the checks read them."""
     wheel = "Metadata-Version: 2.1\nName: {}\nVersion: {}\n"
     asks = 'Requires-Dist: nvidia-cudnn-cu12<10.0,>=9.3; extra == "and-cuda"\n'
     return write(
@@ -291,7 +290,7 @@ def cuda_build(folder: Path) -> Path:
 
 
 def asked(path: Path, driver: Path, how: str, **variables: str) -> list[str]:
-    """The lines that the backend prints in a fresh process with that TensorFlow and that driver."""
+    """Return the lines that the backend prints in a fresh process with this TensorFlow and this driver."""
     root = Path(__file__).resolve().parents[2]
     environ = {**os.environ, "PYTHONPATH": f"{path}{os.pathsep}{root}", "LD_LIBRARY_PATH": str(driver), "DRIVER": how}
     done = subprocess.run(
@@ -300,20 +299,20 @@ def asked(path: Path, driver: Path, how: str, **variables: str) -> list[str]:
     return done.stdout.splitlines()
 
 
-def test_with_everything_there_a_run_may_start(tmp_path: Path, driver: Path) -> None:
+def test_a_run_can_start_if_nothing_is_missing(tmp_path: Path, driver: Path) -> None:
     lines = asked(cuda_build(tmp_path), driver, "fine")
     assert lines[-1] == "PRESENT"
     text = "\n".join(lines)
     assert "PASS | TensorFlow with CUDA | tensorflow 2.21.0, built for CUDA 12.5.1" in text
-    assert "PASS | CUDA libraries | all 1 nvidia-* wheels" in text
+    assert "PASS | CUDA libraries | all 1 nvidia-* packages" in text
 
 
-def test_a_gpu_that_the_build_has_no_code_for_is_refused(tmp_path: Path, driver: Path) -> None:
+def test_a_gpu_without_code_in_the_build_is_refused(tmp_path: Path, driver: Path) -> None:
     lines = asked(cuda_build(tmp_path), driver, "kepler")
     assert lines[-1].startswith("ABSENT no CUDA device: GPU: First, compute capability 3.5")
 
 
-def test_a_gpu_whose_code_is_compiled_at_the_first_start_is_warned_of(tmp_path: Path, driver: Path) -> None:
+def test_a_gpu_whose_code_is_compiled_at_the_first_start_is_a_warning(tmp_path: Path, driver: Path) -> None:
     lines = asked(cuda_build(tmp_path), driver, "hopper")
     assert lines[-1] == "PRESENT"
     assert any(line.startswith("WARN | GPU code") and "CUDA_CACHE_PATH" in line for line in lines)
@@ -322,7 +321,7 @@ def test_a_gpu_whose_code_is_compiled_at_the_first_start_is_warned_of(tmp_path: 
     assert any(line.startswith("PASS | GPU code") and "/cache" in line for line in lines)
 
 
-def test_a_wheel_that_is_missing_is_named(tmp_path: Path, driver: Path) -> None:
+def test_a_missing_package_is_named(tmp_path: Path, driver: Path) -> None:
     path = cuda_build(tmp_path)
     metadata = path / "tensorflow-2.21.0.dist-info/METADATA"
     more = 'Requires-Dist: nvidia-cufft-cu12>=11.2; extra == "and-cuda"\n'
@@ -335,17 +334,17 @@ def spec(**more: object) -> Spec:
     return Spec.model_validate({**fixed, **more})
 
 
-def test_a_worker_counts_gpus_as_nvml_does_unless_the_user_chose(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_numbers_gpus_as_nvml_does_unless_the_user_chose_an_order(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("CUDA_DEVICE_ORDER", raising=False)
     assert cuda.environment(spec())["CUDA_DEVICE_ORDER"] == "PCI_BUS_ID"
     monkeypatch.setenv("CUDA_DEVICE_ORDER", "FASTEST_FIRST")
     assert cuda.environment(spec())["CUDA_DEVICE_ORDER"] == "FASTEST_FIRST"
 
 
-def test_the_users_choice_of_gpu_and_cache_is_left_alone() -> None:
+def test_the_users_choice_of_gpu_and_cache_is_kept() -> None:
     assert not {"CUDA_VISIBLE_DEVICES", "CUDA_CACHE_PATH"} & cuda.environment(spec()).keys()
 
 
-def test_a_spec_without_tf32_forbids_it_to_the_libraries_too() -> None:
+def test_a_spec_without_tf32_turns_it_off_in_the_libraries_too() -> None:
     assert cuda.environment(spec(tf32=False))["NVIDIA_TF32_OVERRIDE"] == "0"
     assert "NVIDIA_TF32_OVERRIDE" not in cuda.environment(spec(tf32=True))

@@ -36,7 +36,7 @@ def test_the_three_backends_are_here() -> None:
     assert NAMES == ("cpu", "cuda", "directml")
 
 
-def test_a_backend_says_what_it_is_and_how_to_get_it(backend: ModuleType) -> None:
+def test_a_backend_describes_itself_and_how_to_install_it(backend: ModuleType) -> None:
     for name in ("NAME", "DESCRIPTION", "EXTRA", "IMAGE", "PLATFORMS"):
         assert getattr(backend, name), name
     assert f"{backend.NAME}.py" == Path(str(backend.__file__)).name
@@ -74,7 +74,7 @@ def test_no_code_outside_the_folder_compares_a_backends_name() -> None:
     assert found == []
 
 
-def test_a_backends_module_and_checks_import_no_tensorflow_and_never_raise(backend: ModuleType) -> None:
+def test_a_backends_checks_do_not_import_tensorflow_and_never_raise(backend: ModuleType) -> None:
     code = (
         f"import sys; from bench.backends import {backend.NAME} as backend; checks = list(backend.checks());"
         "assert checks; print([name for name in sys.modules if name.split('.')[0] in ('tensorflow', 'keras')])"
@@ -83,14 +83,14 @@ def test_a_backends_module_and_checks_import_no_tensorflow_and_never_raise(backe
     assert done.stdout.strip() == "[]"
 
 
-def test_every_failed_check_has_cause_and_fix(backend: ModuleType) -> None:
+def test_every_failed_check_has_a_cause_and_a_fix(backend: ModuleType) -> None:
     for check in backend.checks():
         assert isinstance(check, Check)
-        assert check.found
+        assert check.detail
         assert check.fix or check.status in ("PASS", "SKIP"), check
 
 
-def test_a_worker_gets_the_specs_threads_and_onednn_before_tensorflow_is_loaded(backend: ModuleType) -> None:
+def test_the_environment_sets_the_specs_threads_and_onednn(backend: ModuleType) -> None:
     environment = backend.environment(spec(backend))
     assert environment["TF_ENABLE_ONEDNN_OPTS"] == "1"
     assert environment["TF_NUM_INTRAOP_THREADS"] == environment["OMP_NUM_THREADS"] == "3"
@@ -106,8 +106,8 @@ def test_the_cpu_backend_hides_every_accelerator() -> None:
 
 
 @pytest.mark.needs("linux")
-def test_without_any_tensorflow_the_cpu_backend_says_what_to_install(tmp_path: Path) -> None:
-    # This environment's packages but for TensorFlow; -S keeps the environment's own folder off the path.
+def test_without_tensorflow_the_cpu_backend_says_what_to_install(tmp_path: Path) -> None:
+    # All packages of this environment except TensorFlow. -S keeps the environment's own folder off the path.
     for entry in Path(sysconfig.get_path("platlib")).iterdir():
         if not entry.name.startswith("tensorflow"):
             (tmp_path / entry.name).symlink_to(entry)
@@ -120,5 +120,5 @@ def test_without_any_tensorflow_the_cpu_backend_says_what_to_install(tmp_path: P
     done = subprocess.run([sys.executable, "-S", "-c", code], env=environ, capture_output=True, text=True, check=True)
     assert done.stdout.splitlines() == [
         "['FAIL', 'PASS']",
-        "2 no TensorFlow is installed beside devbench pip install devbench[cpu]",
+        "2 TensorFlow is not installed pip install devbench[cpu]",
     ]

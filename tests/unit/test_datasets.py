@@ -1,4 +1,4 @@
-"""Where images come from: the shipped sample, full sets in each published form, and downloads from a real server."""
+"""Data sets: the shipped sample, full sets in every published form, and downloads from a real server."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.once
 
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty Keras home, and no proxy between the tests and the loopback."""
+    """Set an empty Keras home, and no proxy for the loopback interface."""
     monkeypatch.setenv("KERAS_HOME", str(tmp_path / "keras"))
     monkeypatch.setenv("no_proxy", "*")
     return tmp_path / "keras" / "datasets"
@@ -46,7 +46,7 @@ def full_mnist(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def full_cifar(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Batches as they are published: planes of red, green and blue, pickled by NumPy arrays under byte strings."""
+    """Batches in the published format: pickled planes of red, green and blue, with byte strings as keys."""
     folder = tmp_path_factory.mktemp("full") / "cifar-10-batches-py"
     folder.mkdir()
     for number, name in enumerate(files.BATCHES):
@@ -59,7 +59,7 @@ def full_cifar(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def small_tar(folder: Path, to: Path) -> str:
-    """Six batches of two images as a tar.gz; returns its sha256."""
+    """Write six batches of two images as a tar.gz and return its sha256."""
     with tarfile.open(to, "w:gz") as archive:
         for number, name in enumerate(files.BATCHES):
             content = {b"data": np.full((2, 3072), number, np.uint8), b"labels": [number, 9]}
@@ -72,21 +72,21 @@ def small_tar(folder: Path, to: Path) -> str:
 
 
 def publish(monkeypatch: pytest.MonkeyPatch, name: str, sha256: str) -> None:
-    """Makes `sha256` the checksum that the named set is published with."""
+    """Set the published checksum of a data set."""
     monkeypatch.setitem(SETS, name, dataclasses.replace(SETS[name], sha256=sha256))
 
 
 @pytest.mark.parametrize(("name", "image", "label"), [("cifar10", (32, 32, 3), (1,)), ("mnist", (28, 28), ())])
-def test_the_shipped_sample_is_repeated_to_the_full_sets_size(
+def test_the_shipped_sample_is_repeated_up_to_the_size_of_the_full_set(
     name: str, image: tuple[int, ...], label: tuple[int, ...]
 ) -> None:
     data = datasets.locate(name, "auto")
     assert data.kind == "sample"
-    assert data.sha256 == hashlib.sha256((datasets.SHIPPED / f"{name}.npz").read_bytes()).hexdigest()
+    assert data.sha256 == hashlib.sha256((datasets.SAMPLES / f"{name}.npz").read_bytes()).hexdigest()
     (x, y), (x_test, y_test) = datasets.load(data, seed=1)
-    known = SETS[name]
-    assert x.shape == (known.train, *image)
-    assert y.shape == (known.train, *label)
+    dataset = SETS[name]
+    assert x.shape == (dataset.train, *image)
+    assert y.shape == (dataset.train, *label)
     assert x_test.shape == (10_000, *image)
     assert y_test.shape == (10_000, *label)
     assert {array.dtype for array in (x, y, x_test, y_test)} == {np.dtype(np.uint8)}
@@ -97,10 +97,10 @@ def test_the_shipped_sample_is_repeated_to_the_full_sets_size(
 
 
 def test_the_package_ships_at_most_8_mb_of_images() -> None:
-    assert (datasets.SHIPPED / "cifar10.npz").stat().st_size <= 8_000_000
+    assert (datasets.SAMPLES / "cifar10.npz").stat().st_size <= 8_000_000
 
 
-def test_synthetic_data_are_uniform_and_follow_the_seed() -> None:
+def test_synthetic_data_are_uniform_and_depend_on_the_seed() -> None:
     data = datasets.locate("mnist", "synthetic")
     assert data.kind == "synthetic"
     (x, y), (x_test, _) = datasets.load(data, seed=3)
@@ -112,14 +112,14 @@ def test_synthetic_data_are_uniform_and_follow_the_seed() -> None:
     assert (datasets.load(data, seed=4)[0][0] != x).any()
 
 
-def test_a_data_set_that_does_not_exist_is_met_with_the_nearest() -> None:
+def test_an_unknown_data_set_gets_the_nearest_name() -> None:
     with pytest.raises(UnknownName) as met:
         datasets.locate("cifar", "auto")
     assert "cifar10" in met.value.hint
 
 
 @pytest.mark.parametrize("where", ["argument", "variable", "keras"])
-def test_a_full_set_is_found_and_read_whole(
+def test_a_full_set_is_found_and_read(
     where: str, full_mnist: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = full_mnist.parent
@@ -139,7 +139,7 @@ def test_a_full_set_is_found_and_read_whole(
     assert datasets.locate("mnist", "sample", folder).kind == "sample"
 
 
-def test_a_folder_of_batches_is_read_with_channels_last_in_their_order(full_cifar: Path) -> None:
+def test_a_folder_of_batches_is_read_in_order_with_channels_last(full_cifar: Path) -> None:
     data = datasets.locate("cifar10", "full", full_cifar.parent)
     (x, y), (x_test, y_test) = datasets.load(data, seed=1)
     assert x.shape == (50_000, 32, 32, 3)
@@ -151,9 +151,7 @@ def test_a_folder_of_batches_is_read_with_channels_last_in_their_order(full_cifa
     assert y_test[0].tolist() == [5]
 
 
-def test_an_archive_of_batches_is_read_if_it_has_the_published_checksum(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_archive_with_the_published_checksum_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     archive = tmp_path / "cifar-10-python.tar.gz"
     publish(monkeypatch, "cifar10", small_tar(tmp_path, archive))
     data = datasets.locate("cifar10", "auto", tmp_path)
@@ -165,18 +163,18 @@ def test_an_archive_of_batches_is_read_if_it_has_the_published_checksum(
 
 def test_an_archive_with_another_checksum_is_refused(tmp_path: Path) -> None:
     small_tar(tmp_path, tmp_path / "cifar-10-python.tar.gz")
-    with pytest.raises(DataError, match=r"cifar-10-python\.tar\.gz is not what .* publishes"):
+    with pytest.raises(DataError, match=r"cifar-10-python\.tar\.gz is not the file from "):
         datasets.locate("cifar10", "auto", tmp_path)
 
 
-def test_a_truncated_file_is_named_with_the_fix(full_mnist: Path, tmp_path: Path) -> None:
+def test_a_truncated_file_is_an_error_with_a_fix(full_mnist: Path, tmp_path: Path) -> None:
     (tmp_path / "mnist.npz").write_bytes(full_mnist.read_bytes()[:1_000_000])
     with pytest.raises(DataError, match=r"mnist\.npz is truncated or damaged") as met:
         datasets.locate("mnist", "auto", tmp_path)
     assert "--data sample" in met.value.hint
 
 
-def test_a_file_that_is_damaged_in_its_middle_is_named_when_it_is_read(full_mnist: Path, tmp_path: Path) -> None:
+def test_a_file_with_damage_in_the_middle_is_an_error_when_it_is_read(full_mnist: Path, tmp_path: Path) -> None:
     content = bytearray(full_mnist.read_bytes())
     content[5_000_000] ^= 255
     (tmp_path / "mnist.npz").write_bytes(content)
@@ -188,13 +186,13 @@ def test_a_file_that_is_damaged_in_its_middle_is_named_when_it_is_read(full_mnis
 @pytest.mark.parametrize(
     ("arrays", "wrong"),
     [
-        ({"x_train": np.zeros((10, 28, 28), np.uint8)}, r"x_train in .* is uint8 \(10, 28, 28\), where uint8 \(60000"),
+        ({"x_train": np.zeros((10, 28, 28), np.uint8)}, r"x_train in .* is uint8 \(10, 28, 28\), not uint8 \(60000"),
         ({"x_train": np.zeros((60_000, 2, 2), np.uint8)}, r"x_train in .* is uint8 \(60000, 2, 2\)"),
         ({"y_train": np.zeros(60_000, np.float32)}, r"y_train in .* is float32"),
-        ({"y_train": None}, r"has no array y_train: it holds x_test, x_train, y_test"),
+        ({"y_train": None}, r"has no array y_train, only x_test, x_train, y_test"),
     ],
 )
-def test_an_array_of_the_wrong_shape_type_or_name_is_named(arrays: dict[str, Any], wrong: str, tmp_path: Path) -> None:
+def test_an_array_of_a_wrong_shape_type_or_name_is_an_error(arrays: dict[str, Any], wrong: str, tmp_path: Path) -> None:
     right = {
         "x_train": np.zeros((60_000, 28, 28), np.uint8),
         "y_train": np.zeros(60_000, np.uint8),
@@ -206,13 +204,13 @@ def test_an_array_of_the_wrong_shape_type_or_name_is_named(arrays: dict[str, Any
         datasets.locate("mnist", "auto", tmp_path)
 
 
-def test_a_folder_in_place_of_a_file_is_named(tmp_path: Path) -> None:
+def test_a_folder_in_place_of_a_file_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "mnist.npz").mkdir()
-    with pytest.raises(DataError, match=r"mnist\.npz can't be read"):
+    with pytest.raises(DataError, match=r"mnist\.npz cannot be read"):
         datasets.locate("mnist", "auto", tmp_path)
 
 
-def test_a_missing_or_short_batch_is_named(full_cifar: Path, tmp_path: Path) -> None:
+def test_a_missing_or_short_batch_is_an_error(full_cifar: Path, tmp_path: Path) -> None:
     folder = tmp_path / "cifar-10-batches-py"
     folder.mkdir()
     for name in files.BATCHES[:-1]:
@@ -224,7 +222,7 @@ def test_a_missing_or_short_batch_is_named(full_cifar: Path, tmp_path: Path) -> 
         datasets.locate("cifar10", "auto", tmp_path)
 
 
-def test_a_pickle_that_would_run_a_program_is_refused_before_it_does(full_cifar: Path, tmp_path: Path) -> None:
+def test_a_pickle_cannot_run_a_program(full_cifar: Path, tmp_path: Path) -> None:
     class Evil:
         def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
             return Path.touch, (tmp_path / "it ran",)
@@ -235,15 +233,15 @@ def test_a_pickle_that_would_run_a_program_is_refused_before_it_does(full_cifar:
         (folder / name).symlink_to(full_cifar / name)
     (folder / files.BATCHES[0]).write_bytes(pickle.dumps({"data": Evil(), "pad": b"0" * 31_000_000}, protocol=2))
     data = datasets.locate("cifar10", "auto", tmp_path)
-    with pytest.raises(DataError, match="it asks for"):
+    with pytest.raises(DataError, match="it refers to"):
         datasets.load(data, seed=1)
     assert not (tmp_path / "it ran").exists()
 
 
-def test_a_data_folder_that_is_not_there_is_an_error_and_names_the_option(
+def test_a_data_folder_that_does_not_exist_is_an_error_that_names_the_option(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(DataError, match="nowhere is not there") as met:
+    with pytest.raises(DataError, match="nowhere does not exist") as met:
         datasets.locate("mnist", "auto", tmp_path / "nowhere")
     assert "--data-dir" in met.value.hint
     monkeypatch.setenv("DEVBENCH_DATA_DIR", str(tmp_path / "nowhere"))
@@ -254,7 +252,7 @@ def test_a_data_folder_that_is_not_there_is_an_error_and_names_the_option(
 
 @pytest.fixture
 def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A folder that a real HTTP server on the loopback publishes, as DEVBENCH_DATA_URL."""
+    """A folder that a real HTTP server on the loopback interface serves; DEVBENCH_DATA_URL is its address."""
 
     class Quiet(SimpleHTTPRequestHandler):
         def log_message(self, *_: object) -> None:
@@ -271,7 +269,7 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         thread.join()
 
 
-def test_a_full_set_is_downloaded_once_into_keras_cache(
+def test_a_full_set_is_downloaded_once_into_the_cache_of_keras(
     server: Path, home: Path, full_mnist: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (server / "mnist.npz").write_bytes(full_mnist.read_bytes())
@@ -284,7 +282,7 @@ def test_a_full_set_is_downloaded_once_into_keras_cache(
     assert len(datasets.load(data, seed=1)[0][0]) == 60_000
 
 
-def test_an_archive_is_downloaded_under_keras_own_name(
+def test_an_archive_is_saved_under_the_name_that_keras_uses(
     server: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     publish(monkeypatch, "cifar10", small_tar(server, server / "cifar-10-python.tar.gz"))
@@ -301,13 +299,13 @@ def test_a_download_with_another_checksum_leaves_nothing_behind(server: Path, ho
     assert list(home.iterdir()) == []
 
 
-def test_a_file_that_the_mirror_lacks_is_an_error(server: Path) -> None:
+def test_a_file_that_is_missing_on_the_mirror_is_an_error(server: Path) -> None:
     assert not list(server.iterdir())
-    with pytest.raises(DataError, match=r"mnist can't be downloaded from http://127.*: HTTP Error 404"):
+    with pytest.raises(DataError, match=r"cannot download mnist from http://127.*: HTTP Error 404"):
         datasets.locate("mnist", "full")
 
 
-def test_a_refused_connection_is_an_error_that_says_how_to_get_the_set(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_refused_connection_is_an_error_with_other_ways_to_get_the_set(monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         monkeypatch.setenv("DEVBENCH_DATA_URL", f"http://127.0.0.1:{taken.getsockname()[1]}")
@@ -318,7 +316,7 @@ def test_a_refused_connection_is_an_error_that_says_how_to_get_the_set(monkeypat
 
 
 @pytest.mark.needs("linux")
-def test_a_host_that_does_not_answer_is_given_up_within_the_connect_time_out(
+def test_a_host_that_does_not_answer_is_an_error_after_the_connection_timeout(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert download.CONNECT_SECONDS == 3
@@ -335,7 +333,9 @@ def test_a_host_that_does_not_answer_is_given_up_within_the_connect_time_out(
     assert list(home.iterdir()) == []
 
 
-def test_a_server_that_falls_silent_is_given_up(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_that_stops_sending_is_an_error_after_the_read_timeout(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(download, "READ_SECONDS", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         monkeypatch.setenv("DEVBENCH_DATA_URL", f"http://127.0.0.1:{silent.getsockname()[1]}")
@@ -344,21 +344,21 @@ def test_a_server_that_falls_silent_is_given_up(home: Path, monkeypatch: pytest.
     assert list(home.iterdir()) == []
 
 
-def test_a_name_that_no_resolver_knows_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_host_name_that_cannot_be_resolved_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DEVBENCH_DATA_URL", "http://nowhere.invalid/")
-    with pytest.raises(DataError, match=r"can't be downloaded from http://nowhere\.invalid/mnist\.npz"):
+    with pytest.raises(DataError, match=r"cannot download mnist from http://nowhere\.invalid/mnist\.npz"):
         datasets.locate("mnist", "full")
 
 
-def test_only_web_addresses_are_fetched(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_only_http_and_https_urls_are_supported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("DEVBENCH_DATA_URL", tmp_path.as_uri())
-    with pytest.raises(DataError, match="only http and https are fetched"):
+    with pytest.raises(DataError, match="only http and https URLs are supported"):
         datasets.locate("mnist", "full")
 
 
-def test_a_cache_that_can_not_be_written_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cache_that_is_not_writable_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("in the way")
     monkeypatch.setenv("KERAS_HOME", str(tmp_path / "file"))
-    with pytest.raises(DataError, match="mnist can't be kept in") as met:
+    with pytest.raises(DataError, match="cannot save mnist in") as met:
         datasets.locate("mnist", "full")
     assert "KERAS_HOME" in met.value.hint

@@ -73,7 +73,7 @@ def check_settings(names: list[str], given: dict[str, Any]) -> None:
             known = registry.resolve(name, settings.param)
             assert set(settings.case) <= set(known.cases), f"{name} lacks a case"
             for loop in settings.loop:
-                assert registry.applicable(known.offers, known.not_loops, loop) is None
+                assert registry.obstacle(known.offers, known.not_loops, loop) is None
 
 
 @pytest.mark.parametrize(("page", "line"), LINES, ids=[f"{page.name}: {line}" for page, line in LINES])

@@ -1,4 +1,4 @@
-"""Doctor's checks of the machine, on this one and on laid-out ones."""
+"""Doctor's checks of the machine, on this one and on prepared trees of system files."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 
 from bench.machine.checks import checks
-from bench.model.check import Check, guarded
+from bench.model.check import Check, run_check
 
 
 def by_name(output: Path, data_dir: Path | None = None, root: Path = Path("/")) -> dict[str, Check]:
-    return {check.name: check for check in checks(output, data_dir, root)}
+    return {check.name: check for check in checks(output, data_dir, root, extras=["cpu"])}
 
 
 def group(root: Path, **files: str) -> Path:
-    """A laid-out machine with one control group of version 2."""
+    """Write the system files of a machine with one control group of version 2."""
     mount = "30 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw"
     texts = {"proc/self/mountinfo": mount, "proc/self/cgroup": "0::/"}
     texts |= {f"sys/fs/cgroup/{name.replace('_', '.', 1)}": text for name, text in files.items()}
@@ -27,54 +27,54 @@ def group(root: Path, **files: str) -> Path:
     return root
 
 
-def test_a_line_that_fails_or_warns_always_has_a_cure(tmp_path: Path) -> None:
-    for check in checks(tmp_path / "results", tmp_path, Path("/")):
-        assert check.found, check
+def test_every_failure_and_warning_has_a_fix(tmp_path: Path) -> None:
+    for check in checks(tmp_path / "results", tmp_path, extras=["cpu"]):
+        assert check.detail, check
         assert check.fix or check.status in ("PASS", "SKIP"), check
 
 
-def test_this_python_and_this_tensorflow_pass(tmp_path: Path) -> None:
+def test_the_installed_python_and_tensorflow_pass(tmp_path: Path) -> None:
     found = by_name(tmp_path)
     assert found["Python"].status == "PASS"
     assert found["TensorFlow"].status == "PASS"
-    assert found["TensorFlow"].found.startswith("tensorflow")
+    assert found["TensorFlow"].detail.startswith("tensorflow")
 
 
-def test_a_fractional_quota_is_doubted_and_whole_cpus_advised(tmp_path: Path) -> None:
+def test_a_fractional_cpu_quota_is_a_warning_that_recommends_whole_cpus(tmp_path: Path) -> None:
     check = by_name(tmp_path, root=group(tmp_path, cpu_max="50000 100000"))["CPUs"]
     assert check.status == "WARN"
-    assert "a quota of 0.5 on" in check.found
-    assert "stopped for a part of every period" in check.found
-    assert "whole CPU" in check.fix
+    assert "CPU quota of 0.5 on" in check.detail
+    assert "stops for a part of every period" in check.detail
+    assert "whole CPUs" in check.fix
 
 
-def test_throttling_so_far_is_doubted(tmp_path: Path) -> None:
+def test_past_throttling_is_a_warning(tmp_path: Path) -> None:
     root = group(tmp_path, cpu_stat="nr_periods 9\nnr_throttled 4\nthrottled_usec 2500000")
     check = by_name(tmp_path, root=root)["throttling"]
     assert check.status == "WARN"
-    assert "2.5 s in 4 periods" in check.found
+    assert "2.5 s in 4 periods" in check.detail
 
 
-def test_little_memory_is_doubted(tmp_path: Path) -> None:
+def test_little_memory_is_a_warning(tmp_path: Path) -> None:
     check = by_name(tmp_path, root=group(tmp_path, memory_max=str(2**30), memory_current="0"))["memory"]
     assert check.status == "WARN"
-    assert "limit of 1.0 GiB" in check.found
+    assert "limit of 1.0 GiB" in check.detail
 
 
-def test_a_governor_that_changes_the_clock_is_doubted(tmp_path: Path) -> None:
+def test_a_governor_that_changes_the_clock_is_a_warning(tmp_path: Path) -> None:
     folder = tmp_path / "sys/devices/system/cpu/cpu0/cpufreq"
     folder.mkdir(parents=True)
     (folder / "scaling_governor").write_text("powersave", encoding="utf-8")
     assert by_name(tmp_path, root=tmp_path)["CPU clock"].status == "WARN"
 
 
-def test_an_output_folder_that_can_be_made_passes_and_is_not_made(tmp_path: Path) -> None:
+def test_an_output_folder_that_does_not_exist_yet_passes_and_is_not_created(tmp_path: Path) -> None:
     output = tmp_path / "new" / "results"
     assert by_name(output)["output folder"].status == "PASS"
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_file_in_the_place_of_the_output_folder_fails(tmp_path: Path) -> None:
+def test_a_file_in_place_of_the_output_folder_fails(tmp_path: Path) -> None:
     (tmp_path / "results").write_text("", encoding="utf-8")
     check = by_name(tmp_path / "results")["output folder"]
     assert check.status == "FAIL"
@@ -82,27 +82,27 @@ def test_a_file_in_the_place_of_the_output_folder_fails(tmp_path: Path) -> None:
 
 
 @pytest.mark.needs("linux")
-def test_an_output_folder_that_refuses_files_fails_even_for_root() -> None:
+def test_an_output_folder_that_is_not_writable_fails_even_for_root() -> None:
     assert by_name(Path("/proc/results"))["output folder"].status == "FAIL"
 
 
-def test_a_data_folder_that_is_not_there_fails(tmp_path: Path) -> None:
+def test_a_data_folder_that_does_not_exist_fails(tmp_path: Path) -> None:
     assert by_name(tmp_path, tmp_path / "absent")["data folder"].status == "FAIL"
     assert by_name(tmp_path, tmp_path)["data folder"].status == "PASS"
     assert by_name(tmp_path, None)["data folder"].status == "SKIP"
 
 
-def test_a_check_that_breaks_becomes_a_line_and_does_not_end_the_others() -> None:
-    def look() -> Iterator[Check]:
+def test_a_check_that_raises_becomes_a_warning() -> None:
+    def check() -> Iterator[Check]:
         yield Check("first", "PASS", "fine")
-        raise OSError("a file nobody thought of")
+        raise OSError("an unforeseen file")
 
-    first, second = guarded("second", look)
+    first, second = run_check("second", check)
     assert first.status == "PASS"
     assert second.status == "WARN"
-    assert "a file nobody thought of" in second.found
+    assert "an unforeseen file" in second.detail
 
 
-def test_looking_at_the_machine_imports_no_tensorflow(tmp_path: Path) -> None:
-    list(checks(tmp_path, None))
+def test_checking_the_machine_does_not_import_tensorflow(tmp_path: Path) -> None:
+    list(checks(tmp_path, None, extras=["cpu"]))
     assert "tensorflow" not in sys.modules

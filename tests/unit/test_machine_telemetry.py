@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from bench.backends import _nvml, capabilities
-from bench.machine.telemetry import Meter, cpu_seconds, peak_rss, rapl_zones, spent
+from bench.machine.telemetry import Meter, cpu_seconds, package_joules, peak_rss, rapl_zones
 from bench.model.result import Telemetry
 
 WORKER = """
@@ -199,8 +199,8 @@ def test_energy_is_added_over_packages_and_a_counter_may_go_round(tmp_path: Path
 
 def test_energy_is_not_told_where_a_counter_may_have_gone_round_twice(tmp_path: Path) -> None:
     zone = tmp_path / "zone"
-    assert spent({zone: 0}, {zone: 9_000_000}, {zone: TOP}, wall=60.0) == 9.0
-    assert spent({zone: 0}, {zone: 9_000_000}, {zone: TOP}, wall=3600.0) is None
+    assert package_joules({zone: 0}, {zone: 9_000_000}, {zone: TOP}, wall=60.0) == 9.0
+    assert package_joules({zone: 0}, {zone: 9_000_000}, {zone: TOP}, wall=3600.0) is None
 
 
 def test_without_counters_of_energy_none_is_told(tmp_path: Path, worker: Worker) -> None:

@@ -1,4 +1,4 @@
-"""What is known of a container of ours: its image, and whether what is written in it lasts."""
+"""Our container images: how a run recognizes its image, and whether its files outlast the container."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from bench.config.settings import load
 from bench.errors import OutputError
 from bench.machine.environment import deployment
-from bench.machine.system import IMAGE_VARIABLE, fleeting, image
+from bench.machine.system import IMAGE_VARIABLE, image, is_ephemeral
 from bench.model.environment import Deployment
 from bench.store import files, mount_hint
 
@@ -27,15 +27,15 @@ def root(folder: Path, mounts: str) -> Path:
     return folder
 
 
-def test_what_lies_in_the_containers_own_layer_or_in_memory_ends_with_it(tmp_path: Path) -> None:
+def test_files_in_the_containers_layer_or_in_memory_are_ephemeral(tmp_path: Path) -> None:
     here = root(tmp_path, MOUNTS)
-    assert fleeting(Path("/srv"), here)
-    assert fleeting(Path("/tmp"), here)
-    assert not fleeting(Path("/results"), here)
-    assert not fleeting(Path("/results/cpu"), here)
+    assert is_ephemeral(Path("/srv"), here)
+    assert is_ephemeral(Path("/tmp"), here)
+    assert not is_ephemeral(Path("/results"), here)
+    assert not is_ephemeral(Path("/results/cpu"), here)
 
 
-def test_an_image_is_known_by_its_variable_and_changes_no_default_where_nothing_is_mounted(
+def test_an_image_is_known_by_its_variable_and_keeps_the_default_output_if_nothing_is_mounted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     assert image({}) is None
@@ -44,14 +44,14 @@ def test_an_image_is_known_by_its_variable_and_changes_no_default_where_nothing_
     assert load().output == Path("results")
 
 
-def test_the_id_of_the_image_is_taken_from_podman_where_it_tells_it(tmp_path: Path) -> None:
+def test_the_image_id_comes_from_podman_if_it_reports_one(tmp_path: Path) -> None:
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / ".containerenv").write_text('engine="podman-5"\nimage="devbench:cpu"\nimageid="abc"\n')
     assert deployment(tmp_path, {IMAGE_VARIABLE: "devbench:cpu"}) == Deployment(image="devbench:cpu", image_id="abc")
     assert deployment(tmp_path / "none", {}) == Deployment()
 
 
-def test_in_an_image_too_what_has_nothing_to_do_with_rights_is_not_blamed_on_the_owner(
+def test_an_output_error_unrelated_to_permissions_does_not_mention_the_owner(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(IMAGE_VARIABLE, "devbench:cpu")
@@ -77,7 +77,7 @@ ROOTLESS = "         0       1000          1\n         1     100000      65536\n
         ((1000, 1000), HOSTS, ["SELinux", "…:/results:z"]),
     ],
 )
-def test_who_may_not_write_a_mounted_folder_is_told_whose_it_is_and_how_to_start_the_container(
+def test_a_mounted_folder_that_is_not_writable_gets_its_owner_and_the_right_container_options(
     owner: tuple[int, int], user_ids: str, said: list[str]
 ) -> None:
     hint = mount_hint.how(Path("/results"), owner, 1000, user_ids)
@@ -86,7 +86,7 @@ def test_who_may_not_write_a_mounted_folder_is_told_whose_it_is_and_how_to_start
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/containers.md", "bench/cli/run.py"])
-def test_whoever_is_told_to_mount_a_folder_for_results_is_told_to_make_it_first(page: str) -> None:
+def test_instructions_to_mount_a_results_folder_say_to_create_it_first(page: str) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")
     mount = text.index('-v "$PWD/results:/results"')
     assert "mkdir -p results" in text[mount - 200 : mount]
