@@ -30,7 +30,7 @@ PLATFORMS = "Windows and WSL2, with Python 3.10"
 CAPABILITIES = Capabilities(hide={"DML_VISIBLE_DEVICES": "-1"})
 
 PLUGIN = "tensorflow-directml-plugin"
-INSTALL = install(EXTRA) if system.image() else f"Python 3.10: {install(EXTRA)}"
+INSTALL = install(EXTRA) if system.image() else f"With Python 3.10: {install(EXTRA)}"
 CONTAINER = "--device=/dev/dxg -v /usr/lib/wsl:/usr/lib/wsl -e LD_LIBRARY_PATH=/usr/lib/wsl/lib"
 _LIBRARIES = ("libd3d12.so", "libdxcore.so")
 _SECONDS = 8.0

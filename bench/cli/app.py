@@ -15,8 +15,8 @@ import typer
 from typer.core import TyperGroup
 
 COMMANDS = {
-    "list": ("bench.cli.list", "Show the workloads and the backends, and what each is for."),
-    "doctor": ("bench.cli.doctor", "Check what this machine has and lacks, with causes and fixes."),
+    "list": ("bench.cli.list", "Show all workloads and backends, or the parameters of one workload."),
+    "doctor": ("bench.cli.doctor", "Check whether this machine can run and measure workloads."),
     "run": ("bench.cli.run", "Measure workloads on one backend or more."),
     "compare": ("bench.cli.compare", "Say which result is faster, by how much, and from which step on."),
     "explain": (

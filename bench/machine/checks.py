@@ -88,9 +88,9 @@ def _load() -> Iterator[Check]:
         yield Check("load", "SKIP", "this system does not report a load average")
     elif now > _MAX_LOAD * cpus:
         fix = "Close other programs, or wait for them to end. The average falls within a minute."
-        yield Check("load", "WARN", f"{now:.2f} on {cpus} CPUs: other programs are running", fix)
+        yield Check("load", "WARN", f"load average {now:.2f} on {cpus} CPUs: other programs are running", fix)
     else:
-        yield Check("load", "PASS", f"{now:.2f} on {cpus} CPUs")
+        yield Check("load", "PASS", f"load average {now:.2f} on {cpus} CPUs")
 
 
 def _clock(root: Path) -> Iterator[Check]:
@@ -166,7 +166,7 @@ def _output(output: Path) -> Iterator[Check]:
         yield Check(
             "output folder",
             "PASS",
-            str(output) if output.exists() else f"{output} does not exist yet and can be created",
+            str(output) if output.exists() else f"{output} (will be created)",
         )
 
 

@@ -87,7 +87,9 @@ class Worker:
         from bench.worker.tracing import Tracing
 
         reader = Reader(tf, rig.ctx.device)
-        kind = "reduced" if self.spec.dtype.startswith("mixed") else getattr(rig.module, "ANSWER", "exact")
+        kind = "reduced" if self.spec.dtype.startswith("mixed") else "exact"
+        if not getattr(rig.module, "SAME_ANSWER", True):
+            kind = "changed"
         make = Counter if self.start.full else Conductor
         conductor = make(self.channel, reader.sync, reader.answer, kind)
 

@@ -140,8 +140,8 @@ def test_a_driver_that_gke_mounts_is_found_and_named_for_what_it_is(cuda: str, t
     ended = run(cuda, "doctor", "--backend", "cuda", "--json", options=(*RESTRICTED, mount))
     checks = {each["name"]: each for each in ended.document["cuda"]}
     assert checks["driver library"]["status"] == "FAIL"
-    assert "/usr/local/nvidia/lib64/libcuda.so.1" in checks["driver library"]["found"]
-    assert "stub" in checks["driver library"]["found"]
+    assert "/usr/local/nvidia/lib64/libcuda.so.1" in checks["driver library"]["detail"]
+    assert "stub" in checks["driver library"]["detail"]
     assert shell(cuda, "nvidia-smi", mount) == "found\n"
 
 
@@ -151,8 +151,8 @@ def test_a_gpu_that_cdi_gives_is_found_with_its_driver_by_the_flag_that_it_names
     assert {name: checks[name]["status"] for name in ("driver library", "driver version", "GPU")} == dict.fromkeys(
         ("driver library", "driver version", "GPU"), "PASS"
     )
-    assert "/usr/lib/x86_64-linux-gnu/libcuda.so.1" in checks["driver library"]["found"]
-    assert checks["GPU"]["found"].startswith("Tesla T4, compute capability 7.5, 16.0 GiB")
+    assert "/usr/lib/x86_64-linux-gnu/libcuda.so.1" in checks["driver library"]["detail"]
+    assert checks["GPU"]["detail"].startswith("Tesla T4, compute capability 7.5, 16.0 GiB")
     assert not {"device nodes", "container"} & checks.keys()
 
 

@@ -18,7 +18,7 @@ WSL2 = "--device=/dev/dxg -v /usr/lib/wsl:/usr/lib/wsl -e LD_LIBRARY_PATH=/usr/l
 def test_without_an_adapter_it_ends_with_3_and_the_command_line_that_gives_it_one(directml: str) -> None:
     ended = run(directml, "run", "cifar")
     assert ended.code == 3
-    for part in ("/dev/dxg is not there", WSL2):
+    for part in ("/dev/dxg does not exist", WSL2):
         assert part in ended.said()
 
 

@@ -64,6 +64,6 @@ def test_a_worker_that_is_about_to_reach_the_memory_limit_is_ended_with_the_reas
 def test_doctor_tells_the_containers_memory_and_cpus(cpu: str) -> None:
     ended = run(cpu, "doctor", "--backend", "cpu", "--json", options=(*RESTRICTED, "--memory=3g", "--cpus=1"))
     checks = {each["name"]: each for each in ended.document["machine"]}
-    assert "of a limit of 3.0 GiB" in checks["memory"]["found"]
-    assert "a quota of 1 on" in checks["CPUs"]["found"]
+    assert "of a limit of 3.0 GiB" in checks["memory"]["detail"]
+    assert "CPU quota of 1 on" in checks["CPUs"]["detail"]
     assert ended.code == 0, ended.out

@@ -85,7 +85,7 @@ def test_a_users_own_file_is_mounted_and_run(cpu: str, tmp_path: Path) -> None:
     ("words", "code", "said"),
     [
         (("run", "cifa"), 2, "Did you mean cifar?"),
-        (("run", "cifar", "--backend", "cuda"), 3, "use the image devbench:cuda"),
+        (("run", "cifar", "--backend", "cuda"), 3, "Use the image devbench:cuda"),
         (("compare", "/opt", "/opt"), 2, "there is no result in /opt"),
     ],
 )

@@ -97,19 +97,19 @@ def test_a_truncated_data_file_is_named_with_the_fix(tmp_path: Path) -> None:
     file.write_bytes(file.read_bytes()[:-100])
     said = refused(devbench(tmp_path, "run", "mnist", "--data", "full", "--data-dir", "data", *BRIEF))
     assert "data/mnist.npz is truncated or damaged" in said
-    assert "Replace or delete it" in said
+    assert "Replace or delete the file" in said
 
 
 def test_a_data_file_that_can_not_be_read_is_named_with_the_fix(tmp_path: Path) -> None:
     (tmp_path / "data/cifar10.npz").mkdir(parents=True)
     said = refused(devbench(tmp_path, "run", "cifar", "--data", "full", "--data-dir", "data", *BRIEF))
-    assert "data/cifar10.npz can't be read" in said
-    assert "Replace or delete it" in said
+    assert "data/cifar10.npz cannot be read" in said
+    assert "Replace or delete the file" in said
 
 
 def test_a_data_folder_that_is_not_there_is_named_with_its_option(tmp_path: Path) -> None:
     said = refused(devbench(tmp_path, "run", "mnist", "--data-dir", "nowhere", *BRIEF))
-    assert "the data folder nowhere is not there" in said
+    assert "the data folder nowhere does not exist" in said
     assert "--data-dir" in said
 
 
@@ -124,7 +124,7 @@ def test_damage_that_only_reading_shows_fails_the_result_with_the_fix(tmp_path: 
     assert failure is not None
     assert (failure.kind, failure.phase) == ("data", "data")
     assert "data/mnist.npz is truncated or damaged" in ended.said()
-    assert "Replace or delete it" in ended.said()
+    assert "Replace or delete the file" in ended.said()
     assert "Traceback" not in ended.err
 
 
@@ -136,12 +136,12 @@ BAD_FILES: dict[str, tuple[str, tuple[str, ...]]] = {
     ),
     "an error at its top": ("x = 1\ny = x / 0\n", ("ZeroDivisionError", "mine.py, line 2: y = x / 0")),
     "a script that ends": ("import sys\nsys.exit('done')\n", ("SystemExit: done", "mine.py, line 2", "__main__")),
-    "nothing to run": ("x = 1\n", ("mine.py offers nothing to run", "A workload needs one of: `as_written`")),
+    "nothing to run": ("x = 1\n", ("mine.py defines nothing to run", "Define one of these: `as_written`")),
     "a strange argument": (
         "\ndef as_written(gpu):\n    yield 1\n",
-        ("mine.py, line 2: `as_written` asks for `gpu`", "may ask for ctx, data, inputs, model, p"),
+        ("mine.py, line 2: `as_written` has an argument `gpu`", "can take ctx, data, inputs, model, p"),
     ),
-    "a crash": ("import os\nos.abort()\n", ("mine.py ended its process with exit code",)),
+    "a crash": ("import os\nos.abort()\n", ("mine.py ended the process with exit code",)),
 }
 
 
@@ -158,5 +158,5 @@ def test_a_users_file_that_is_wrong_is_told_by_its_own_line(name: str, tmp_path:
 def test_a_users_file_that_never_finishes_importing_is_given_up_after_the_workers_time_out(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text("while True:\n    pass\n")
     said = refused(devbench(tmp_path, "run", "./mine.py", "--worker-timeout", "3s"))
-    assert "mine.py did not finish importing within 3 s" in said
+    assert "mine.py took longer than 3 s" in said
     assert "--worker-timeout" in said

@@ -1,4 +1,4 @@
-"""No silent fallback: a backend whose device is absent measures nothing, and says what is missing."""
+"""There is no silent fallback: a backend whose device is absent measures nothing and reports what is missing."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ pytestmark = pytest.mark.once
 
 @pytest.mark.essential
 @pytest.mark.needs("no-nvidia-gpu", "linux", "no-directml-adapter")
-def test_cuda_without_a_gpu_ends_with_all_that_is_missing(tmp_path: Path) -> None:
+def test_cuda_without_a_gpu_reports_everything_that_is_missing(tmp_path: Path) -> None:
     ended = devbench(tmp_path, "run", "cifar", "--backend", "cuda", *ONCE)
     assert ended.code == 3
     engine = system.container()
-    way = "nvidia.com/gpu" if engine == "kubernetes" else "--gpus all" if engine else "install NVIDIA's driver"
+    way = "nvidia.com/gpu" if engine == "kubernetes" else "--gpus all" if engine else "Install NVIDIA driver"
     for missing in ("libcuda.so.1", "libcudart.so.12", "driver", way):
         assert missing in ended.said()
     assert "Traceback" not in ended.said()
@@ -31,7 +31,7 @@ def test_cuda_without_a_gpu_ends_with_all_that_is_missing(tmp_path: Path) -> Non
 
 
 @pytest.mark.needs("nvidia-gpu", "linux")
-def test_a_gpu_takes_turns_with_the_cpu_and_each_is_proven(tmp_path: Path) -> None:
+def test_a_gpu_and_the_cpu_run_interleaved_and_pass_the_placement_check(tmp_path: Path) -> None:
     words = ("run", "cifar", "mnist", "matmul", "--backend", "cpu,cuda", "--data", "sample", "--max-processes", "2")
     ended = devbench(tmp_path, *words)
     assert ended.code == 0, ended.said()
@@ -51,7 +51,7 @@ def test_copies_to_a_gpu_have_a_bandwidth_in_both_directions(tmp_path: Path) -> 
 
 
 @pytest.mark.needs("no-nvidia-gpu")
-def test_one_absent_device_stops_the_run_before_the_other_is_measured(tmp_path: Path) -> None:
+def test_one_absent_device_stops_the_run_before_anything_is_measured(tmp_path: Path) -> None:
     ended = devbench(tmp_path, "run", "cifar", "--backend", "cpu,cuda", "--json", *ONCE)
     assert ended.code == 3
     assert json.loads(ended.out)["error"]["exit_code"] == 3
@@ -59,7 +59,7 @@ def test_one_absent_device_stops_the_run_before_the_other_is_measured(tmp_path: 
 
 
 @pytest.mark.needs("no-directml-adapter")
-def test_directml_without_an_adapter_ends_with_cause_and_fix(directml_python: Path, tmp_path: Path) -> None:
+def test_directml_without_an_adapter_reports_cause_and_fix(directml_python: Path, tmp_path: Path) -> None:
     words = [str(directml_python), "-m", "bench", "run", "cifar", "--backend", "directml", *ONCE]
     environ = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(words, cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=120, check=False)

@@ -212,16 +212,14 @@ def test_list_of_a_workload_shows_each_parameter_with_its_meaning_default_and_ra
     assert (done.returncode, done.stderr) == (0, "")
     told = " ".join(done.stdout.split())
     assert "--param batch=32" in told
-    assert (
-        "hidden1 units of the first dense layer; default 3000; a whole number, at least 1 and at most 1,000,0" in told
-    )
+    assert "hidden1 units of the first dense layer (default: 3000; a whole number from 1 to 1,000,000)" in told
     (tmp_path / "mine.py").write_text(
         "from pydantic import BaseModel\nclass Params(BaseModel):\n    rows: int\ndef step(p): ...\n", encoding="utf-8"
     )
     found = document(devbench("list", "./mine.py", "--json", cwd=tmp_path))["workload"]["params"]["rows"]
     assert (found["required"], found["default"], found["allowed"]) == (True, None, "a whole number")
     refused = devbench("run", "cifar", "--param", "batches=1", cwd=tmp_path)
-    assert "`devbench list cifar` says what it has" in refused.stderr
+    assert "`devbench list cifar` shows all of them" in refused.stderr
 
 
 def test_list_obeys_the_variable_for_json_as_every_command_does(tmp_path: Path) -> None:
