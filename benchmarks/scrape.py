@@ -17,7 +17,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from bench.model.result import Result
-from bench.model.run_state import Measured, Progress
+from bench.model.run_state import LiveProgress, LiveResult
 from bench.publish.prometheus.collector import Metrics
 from bench.publish.prometheus.exporter import served
 from bench.session.worker_sample import WorkerSample
@@ -70,7 +70,7 @@ class Scraper:
         return len(rest)
 
 
-def stretch(worker: WorkerSample, metrics: Metrics | None, moment: Progress) -> float:
+def stretch(worker: WorkerSample, metrics: Metrics | None, moment: LiveProgress) -> float:
     """Seconds of a step, over blocks of at least `STRETCH_SECONDS`."""
     blocks = worker.sample.series[0].blocks
     first = len(blocks)
@@ -90,7 +90,7 @@ def measure(workload: str, case: str, rounds: int) -> tuple[list[float], int]:
     result = Result(
         id="scrape", created=now, devbench=__version__, spec=spec, key=spec.key, group="scrape", samples=[worker.sample]
     )
-    moment = Progress(spec.label, "steady state", measured=(Measured(result, 32),))
+    moment = LiveProgress(title=spec.label, phase="steady state", results=(LiveResult(result, 32),))
     metrics = Metrics()
     metrics(moment)
     with served(metrics, "127.0.0.1", 0) as url:

@@ -1,6 +1,7 @@
-"""How far a run is, as whoever conducts it tells whoever shows it.
+"""The state of a run: its progress, which listeners receive, and the message that a hub receives.
 
-It stands apart from both, a floor below, so that measuring knows nothing of terminals.
+Both use the same models. They are below the code that measures and the code that shows progress, so that neither knows
+the other.
 """
 
 from __future__ import annotations
@@ -10,128 +11,75 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, SkipValidation
 
 from bench.model.record import Record
 from bench.model.result import Result
 
+MESSAGE_VERSION = 2
+
+State = Literal["running", "finished", "failed", "interrupted"]
+
+
+class Estimate(Record):
+    """The current estimate of one spec's step time."""
+
+    title: str = Field(description="The spec, such as `cifar on cpu, fit`.")
+    step_seconds: float = Field(description="Typical step time in seconds.")
+    relative_error: float | None = Field(
+        None, description="Half the confidence interval, relative to the step time; null after one process."
+    )
+
+
+class Progress(Record):
+    """What a run is doing."""
+
+    title: str = Field(description="The spec that is measured, such as `cifar on cpu, as-written`.")
+    phase: str = Field(description="What its worker does, such as `import`, `warm-up` or `steady state`.")
+    note: str = Field("", description="Why the phase takes long, if it does.")
+    trial: int = Field(1, description="Number of the current trial, from 1.")
+    planned: int | None = Field(None, description="Planned number of trials; null before the pilot has ended.")
+    elapsed: float = Field(0.0, description="Seconds since the workload's first worker started.")
+    budget: float = Field(0.0, description="Time limit of the workload in seconds.")
+    estimates: list[Estimate] = Field(default_factory=list)
+
 
 @dataclass(frozen=True)
-class Estimate:
-    """What is known so far of one spec's step.
+class LiveResult:
+    """A result that is being measured.
 
     Args:
-        title: the spec, such as "cifar on cpu, fit".
-        step_seconds: typical step, in seconds.
-        relative_error: half its confidence interval over its value; none while one process is all there is.
-    """
-
-    title: str
-    step_seconds: float
-    relative_error: float | None = None
-
-
-@dataclass(frozen=True)
-class Measured:
-    """One of the specs under way.
-
-    Args:
-        result: what is known of it so far; it goes on to grow.
-        examples: examples of a step, where a step has any.
+        result: The result so far. It grows.
+        examples: Examples per step, or None if steps have no examples.
     """
 
     result: Result
     examples: int | None = None
 
 
-@dataclass(frozen=True)
-class Progress:
-    """One moment of a run.
+class LiveProgress(Progress):
+    """Progress as listeners in the same process receive it: with the results so far. Messages leave them out."""
 
-    Args:
-        title: what is measured, such as "cifar on cpu, as-written".
-        phase: what the worker does, such as "import", "warm-up" or "steady state".
-        note: why that takes long, where it does.
-        trial: which trial of processes it is, from 1.
-        planned: how many trials it will take, once the pilot has told.
-        elapsed: seconds since this workload's first worker was started.
-        budget: seconds that it may take (`--max-time`).
-        estimates: what is known so far, one a spec.
-        measured: the specs whose workers take turns.
-    """
-
-    title: str
-    phase: str
-    note: str = ""
-    trial: int = 1
-    planned: int | None = None
-    elapsed: float = 0.0
-    budget: float = 0.0
-    estimates: tuple[Estimate, ...] = ()
-    measured: tuple[Measured, ...] = ()
+    results: SkipValidation[tuple[LiveResult, ...]] = ()
 
 
-Listener = Callable[[Progress], None]
-
-
-MESSAGE_VERSION = 1
-
-
-State = Literal["running", "finished", "failed", "interrupted"]
-
-
-class Known(Record):
-    """What is known so far of one spec's step."""
-
-    title: str
-    step_seconds: float
-    relative_error: float | None = None
-
-
-class Now(Record):
-    """One moment of a run."""
-
-    title: str = Field(description="what is measured, such as cifar on cpu, as-written")
-    phase: str
-    note: str = ""
-    trial: int = Field(1, description="which trial of processes it is, from 1")
-    planned: int | None = Field(None, description="trials that it will take, once that is known")
-    elapsed: float = Field(0.0, description="seconds since this workload's first worker was started")
-    budget: float = Field(0.0, description="seconds that it may take")
-    known: list[Known] = Field(default_factory=list)
-
-    @classmethod
-    def of(cls, progress: Progress) -> Now:
-        """A moment as it is told to whoever draws progress."""
-        return cls(
-            title=progress.title,
-            phase=progress.phase,
-            note=progress.note,
-            trial=progress.trial,
-            planned=progress.planned,
-            elapsed=progress.elapsed,
-            budget=progress.budget,
-            known=[
-                Known(title=each.title, step_seconds=each.step_seconds, relative_error=each.relative_error)
-                for each in progress.estimates
-            ],
-        )
+Listener = Callable[[LiveProgress], None]
 
 
 class RunState(Record):
-    """The whole state of a run: its start, each heartbeat and its end are such a document."""
+    """The complete state of a run. Its start, each heartbeat and its end are such a message."""
 
     schema_version: int = MESSAGE_VERSION
     id: str
-    attempt: int = Field(1, ge=1, le=2**31 - 1, description="which attempt at this id; a later one supersedes it")
+    attempt: int = Field(1, ge=1, le=2**31 - 1, description="Number of the attempt. A later one replaces it.")
     state: State
-    title: str = Field(description="what was asked for, such as cifar, mnist")
+    title: str = Field(description="What was asked for, such as `cifar, mnist`.")
     started: datetime
-    devbench: str = Field(description="version of devbench")
+    devbench: str = Field(description="Version of devbench.")
     pool: str | None = None
     node: str | None = None
-    heartbeat_seconds: float = Field(15.0, gt=0, le=3600, description="how often the hub will hear of it")
-    now: Now | None = None
-    results: list[str] = Field(default_factory=list, description="ids of what it has measured")
-    reason: str = Field("", description="why it failed or was interrupted")
-    observed: bool = Field(False, description="said of it by a watcher, who saw its end from outside, not by itself")
+    heartbeat_seconds: float = Field(15.0, gt=0, le=3600, description="Time between two heartbeats in seconds.")
+    progress: Progress | None = None
+    results: list[str] = Field(default_factory=list, description="Ids of the results.")
+    reason: str = Field("", description="Why the run failed or was interrupted.")
+    observed: bool = Field(False, description="Whether a watcher reported this state, not the run itself.")

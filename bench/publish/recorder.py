@@ -13,7 +13,7 @@ from pathlib import Path
 from bench.config.settings import RunSettings
 from bench.model.explanation import Explanation
 from bench.model.result import Result
-from bench.model.run_state import Listener, Progress
+from bench.model.run_state import Listener, LiveProgress
 from bench.publish.hub.reporter import Reporter, reporting
 from bench.publish.prometheus.serving import RunMetrics, serving
 from bench.store import files
@@ -51,7 +51,7 @@ class Recorder:
         """Whether others follow this run, at a hub or by its metrics, and see nothing of this command's messages."""
         return self._metrics is not None or self.settings.hub is not None
 
-    def progress(self, progress: Progress) -> None:
+    def progress(self, progress: LiveProgress) -> None:
         """Pass progress on."""
         if self._metrics is not None:
             self._metrics.progress(progress)

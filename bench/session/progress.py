@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from bench.analyse import summary
 from bench.model.plan import Planned
 from bench.model.result import Result
-from bench.model.run_state import Estimate, Listener, Measured, Progress
+from bench.model.run_state import Estimate, Listener, LiveProgress, LiveResult
 
 
 class ProgressReporter:
@@ -42,12 +42,12 @@ class ProgressReporter:
     def report(self, result: Result, phase: str, note: str = "") -> None:
         """Report that a worker of `result` entered a phase; `note` says why the phase takes long."""
         estimates = [
-            Estimate(each.spec.label, step.value, step.relative_error)
+            Estimate(title=each.spec.label, step_seconds=step.value, relative_error=step.relative_error)
             for each in self._results
             if (step := each.summary.step_seconds) is not None
         ]
         self._listener(
-            Progress(
+            LiveProgress(
                 title=result.spec.label,
                 phase=phase,
                 note=note,
@@ -55,9 +55,9 @@ class ProgressReporter:
                 planned=self.planned,
                 elapsed=self.elapsed,
                 budget=self.budget,
-                estimates=tuple(estimates),
-                measured=tuple(
-                    Measured(each, summary.examples_of_a_step(self._plan[each.key].examples, each.samples))
+                estimates=estimates,
+                results=tuple(
+                    LiveResult(each, summary.examples_of_a_step(self._plan[each.key].examples, each.samples))
                     for each in self._results
                 ),
             )

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from datetime import datetime, timezone
 
 from bench.errors import DevbenchError
-from bench.model.run_state import Now, RunState
+from bench.model.run_state import Progress, RunState
 from bench.publish.hub.client import BRIEF, Client, Refused
 from bench.version import __version__
 from bench.watcher.api import Change, Kind, Object, Server, follow
@@ -142,7 +142,7 @@ def state(word: Word) -> RunState:
         pool=word.pool,
         node=word.node,
         heartbeat_seconds=HEARTBEAT,
-        now=Now(title=word.workload, phase="waiting", note=word.reason) if waits else None,
+        progress=Progress(title=word.workload, phase="waiting", note=word.reason) if waits else None,
         reason="" if waits else word.reason,
         observed=True,
     )
@@ -157,7 +157,7 @@ def sayer(client: Client) -> Say:
         except Refused as error:
             log(f"{error.message}. {error.hint}")
             return
-        log(f"{word.id} {word.state} {word.reason or (word.now.note if word.now else '')} ({outcome})")
+        log(f"{word.id} {word.state} {word.reason or (word.progress.note if word.progress else '')} ({outcome})")
 
     return say
 

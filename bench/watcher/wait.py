@@ -145,8 +145,10 @@ def _outcome(name: str, told: Any, ask: Ask) -> Outcome:
         return Outcome(name, False, False, "missing: the hub has not heard of it")
     run, state = told["run"], told["state"]
     if state == "running":
-        now = run.get("now") or {}
-        return Outcome(name, False, False, f"not done: {now.get('phase', 'running')} {now.get('note', '')}".strip())
+        progress = run.get("progress") or {}
+        return Outcome(
+            name, False, False, f"not done: {progress.get('phase', 'running')} {progress.get('note', '')}".strip()
+        )
     if state != "finished":
         again = state in ("interrupted", "lost")  # another attempt may come
         return Outcome(name, not again, False, f"{state}: {run.get('reason') or 'no reason is known'}")

@@ -148,7 +148,7 @@ def test_the_page_of_runs_follows_them_without_being_loaded_again(browser: Brows
     shown.on("console", lambda message: told.append(message.text))
     shown.goto(f"{hub.url}/runs")
     shown.evaluate("window.loadedOnce = true")
-    send(hub, run("followed", title="a run to follow", now={"title": "<b>bold</b>", "phase": "first_step"}))
+    send(hub, run("followed", title="a run to follow", progress={"title": "<b>bold</b>", "phase": "first_step"}))
     shown.get_by_text("<b>bold</b>: first step").wait_for()
     assert shown.get_by_text("Kept up to date").is_visible()
     send(hub, run("followed", title="a run to follow", state="failed", reason="it broke"))

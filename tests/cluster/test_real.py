@@ -167,7 +167,7 @@ def under_way(release: Release, values: Object, pool: str) -> None:
     def begun() -> bool:
         told = release.told("/api/v1/runs?limit=200")["runs"]
         ours = [each for each in told if each["run"]["id"] not in before and each["run"]["pool"] == pool]
-        return any(each["state"] == "running" and (each["run"].get("now") or {}).get("note") for each in ours)
+        return any(each["state"] == "running" and (each["run"].get("progress") or {}).get("note") for each in ours)
 
     until(f"a new run of pool {pool} measures", begun, RUN)
 

@@ -65,7 +65,7 @@ class Stage:
 
     def waits(self, pool: str, reason: str, workload: str = "cifar") -> Object:
         """The run of a pool that waits for a reason."""
-        return self.run(pool, lambda told: reason in ((told["run"].get("now") or {}).get("note") or ""), workload)
+        return self.run(pool, lambda told: reason in ((told["run"].get("progress") or {}).get("note") or ""), workload)
 
     def ended(self, pool: str, state: str, reason: str, workload: str = "cifar") -> Object:
         """The run of a pool that ended."""
@@ -110,7 +110,7 @@ def stage(plane: Plane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[St
 
 def test_a_pool_without_nodes_waits_with_the_schedulers_reason(stage: Stage) -> None:
     run = stage.waits("nowhere", "Unschedulable: 0/")
-    assert run["now"]["phase"] == "waiting"
+    assert run["progress"]["phase"] == "waiting"
     assert run["node"] is None
 
 

@@ -62,13 +62,13 @@ def filled(hub: Served) -> None:
             )
         )  # fmt: skip
     hub.put("/api/v1/explanations/why", explanation(ladder_results()).model_dump_json().encode())
-    now = {
+    progress = {
         "title": "cifar on cpu",
         "phase": "steady_state",
         "trial": 3,
-        "known": [{"title": "x", "step_seconds": 0.1}],
+        "estimates": [{"title": "x", "step_seconds": 0.1}],
     }
-    send(hub, run("going", now=now))
+    send(hub, run("going", progress=progress))
     send(hub, run("over", state="interrupted", reason="a signal", results=["10"]))
 
 
@@ -303,7 +303,7 @@ def test_whatever_a_document_says_is_shown_as_text(hub: Served) -> None:
         series.append(hub.get(f"/api/v1/results?limit=1&workload={MARKUP}")["results"][0]["series"])
     said = explanation(ladder_results()).model_copy(update={"label": MARKUP})
     hub.put("/api/v1/explanations/why", said.model_dump_json().encode())
-    send(hub, run("r", title=MARKUP, pool=MARKUP, now={"title": MARKUP, "phase": MARKUP, "note": MARKUP}))
+    send(hub, run("r", title=MARKUP, pool=MARKUP, progress={"title": MARKUP, "phase": MARKUP, "note": MARKUP}))
     paths = ["/", "/results", "/results/1", "/compare?baseline=0&other=1", f"/history/{series[0]}", "/explanations"]
     paths += ["/runs", "/explanations/why", "/runs/r", "/nowhere/<script>", f"/results?workload={MARKUP}"]
     for path in paths:

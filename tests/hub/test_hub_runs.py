@@ -11,7 +11,7 @@ from hubs import Served
 from bench.hub.db import documents, queries, records, writes
 from bench.hub.db.database import Database
 from bench.hub.problems import Problem
-from bench.model.run_state import RunState
+from bench.model.run_state import MESSAGE_VERSION, RunState
 
 pytestmark = pytest.mark.once
 
@@ -37,9 +37,9 @@ def told(hub: Served, name: str = "r") -> tuple[str, int]:
 
 def test_a_run_reports_its_start_its_progress_and_its_end(hub: Served) -> None:
     assert send(hub, run()) == "created"
-    now = {"title": "cifar on cpu, fit", "phase": "steady state", "trial": 3, "elapsed": 12.5, "budget": 90.0}
-    assert send(hub, run(now=now)) == "updated"
-    assert hub.get("/api/v1/runs")["runs"][0]["run"]["now"]["trial"] == 3
+    progress = {"title": "cifar on cpu, fit", "phase": "steady state", "trial": 3, "elapsed": 12.5, "budget": 90.0}
+    assert send(hub, run(progress=progress)) == "updated"
+    assert hub.get("/api/v1/runs")["runs"][0]["run"]["progress"]["trial"] == 3
     assert told(hub) == ("running", 1)
     assert send(hub, run(state="finished", results=["a", "b"])) == "updated"
     assert told(hub) == ("finished", 1)
@@ -129,11 +129,13 @@ def test_a_run_is_lost_after_three_missed_heartbeats_until_the_next_one(database
     assert state(5 * beat) == "running"
 
 
-def test_a_message_of_a_newer_version_is_distinguished_from_an_invalid_one() -> None:
+def test_a_message_of_another_version_is_distinguished_from_an_invalid_one() -> None:
     body = run().model_dump_json()
-    with pytest.raises(Problem) as caught:
-        documents.run(body.replace('"schema_version":1', '"schema_version":2').encode())
-    assert caught.value.kind == "newer-schema"
+    current = f'"schema_version":{MESSAGE_VERSION}'
+    for version, kind in ((MESSAGE_VERSION + 1, "newer-schema"), (MESSAGE_VERSION - 1, "older-schema")):
+        with pytest.raises(Problem) as caught:
+            documents.run(body.replace(current, f'"schema_version":{version}').encode())
+        assert caught.value.kind == kind
     with pytest.raises(Problem) as caught:
         documents.run(body.replace('"running"', '"walking"').encode())
     assert (caught.value.kind, caught.value.status) == ("invalid-document", 422)

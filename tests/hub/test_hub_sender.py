@@ -198,10 +198,11 @@ def test_the_heartbeat_carries_progress(hub: Served, tmp_path: Path) -> None:
     run = RunState(id="r", state="running", title="cifar", started=STARTED, devbench="0.1.0")
     sender = Reporter(client, Spool(tmp_path, hub.url), run, lambda _: None, every=0.05)
     sender.start()
-    sender.progress(Progress("cifar on cpu", "steady state", trial=4, estimates=(Estimate("cifar", 0.1, 0.02),)))
-    while (now := hub.get("/api/v1/runs/r")["run"]["now"]) is None:
+    estimate = Estimate(title="cifar", step_seconds=0.1, relative_error=0.02)
+    sender.progress(Progress(title="cifar on cpu", phase="steady state", trial=4, estimates=[estimate]))
+    while (now := hub.get("/api/v1/runs/r")["run"]["progress"]) is None:
         pass
-    assert (now["phase"], now["trial"], now["known"][0]["step_seconds"]) == ("steady state", 4, 0.1)
+    assert (now["phase"], now["trial"], now["estimates"][0]["step_seconds"]) == ("steady state", 4, 0.1)
     sender.end("finished")
 
 
@@ -312,7 +313,7 @@ def test_an_interruption_and_a_failure_are_told_as_such(hub: Served, tmp_path: P
         raise ZeroDivisionError
     told = {each["run"]["id"]: (each["state"], each["run"]["reason"]) for each in hub.get("/api/v1/runs")["runs"]}
     assert told["a"][0] == "interrupted"
-    assert told["b"] == ("failed", "a fault of devbench itself")
+    assert told["b"] == ("failed", "internal error of devbench")
 
 
 def test_what_the_hub_refuses_is_told_and_kept(hub: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -320,7 +321,7 @@ def test_what_the_hub_refuses_is_told_and_kept(hub: Served, tmp_path: Path, monk
     told: list[str] = []
     with linked(tmp_path, hub.url, told) as link:
         link.save(measured("1", [0.1], stop=DONE))
-    assert any("this token is not known" in each for each in told)
+    assert any("the token is not valid" in each for each in told)
     assert "wait" in told[-1]
     assert len(Spool(tmp_path, hub.url).waiting()) == 2
 
@@ -343,7 +344,7 @@ def test_a_token_that_is_rotated_while_a_run_goes_on_is_read_again(
     assert ids(hub) == ["1", "2"]
     assert hub.get("/api/v1/runs/r")["state"] == "finished"
     assert Spool(folder, hub.url).waiting() == []
-    assert any("this token is not known" in each for each in told)
+    assert any("the token is not valid" in each for each in told)
 
 
 def test_a_token_that_another_thread_has_renewed_meanwhile_is_used_too(
@@ -367,7 +368,7 @@ def test_what_the_hub_will_never_take_is_told_once_and_not_sent_by_every_later_r
     told: list[str] = []
     with linked(tmp_path, hub.url, told) as link:
         path = link.save(measured("1", [0.1], stop=DONE))
-    assert len([each for each in told if "is complete and differs" in each]) == 1
+    assert len([each for each in told if "that differs from this one" in each]) == 1
     assert path.exists()
     later: list[str] = []
     with linked(tmp_path, hub.url, later, run_id="second"):

@@ -19,7 +19,7 @@ from synthetic import MOMENT, killed, measured, result
 from bench.machine import limits
 from bench.model.environment import Framework
 from bench.model.result import PHASES, Block, Interval, ProcessSample, Result, Series, Stop, Telemetry
-from bench.model.run_state import Measured, Progress
+from bench.model.run_state import LiveProgress, LiveResult
 from bench.publish.prometheus.collector import MOST_RUNS, Metrics
 from bench.publish.prometheus.counters import BUCKETS, INFO, STATES
 from bench.publish.prometheus.exporter import registry_of
@@ -31,8 +31,10 @@ pytestmark = pytest.mark.once
 TEXT = DOCS["metrics"]
 
 
-def moment(*results: Result, examples: int | None = 32) -> Progress:
-    return Progress("cifar on cpu", "steady state", measured=tuple(Measured(each, examples) for each in results))
+def moment(*results: Result, examples: int | None = 32) -> LiveProgress:
+    return LiveProgress(
+        title="cifar on cpu", phase="steady state", results=tuple(LiveResult(each, examples) for each in results)
+    )
 
 
 def process(number: int, steps: int = 0, latency: tuple[float, ...] = ()) -> ProcessSample:

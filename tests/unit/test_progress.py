@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from bench.model.run_state import Estimate, Progress
+from bench.model.run_state import Estimate, LiveProgress
 from bench.render.terminal.progress import ProgressDisplay, line
 
 PHASES = ("starting", "import", "device_init", "data", "build", "first step", "warm-up", "steady state", "latency")
@@ -21,7 +21,7 @@ class Clock:
         return self.now
 
 
-def moment(**changes: object) -> Progress:
+def moment(**changes: object) -> LiveProgress:
     given: dict[str, object] = {
         "title": "cifar on cpu, fit",
         "phase": "steady state",
@@ -29,9 +29,9 @@ def moment(**changes: object) -> Progress:
         "planned": 7,
         "elapsed": 30.0,
         "budget": 120.0,
-        "estimates": (Estimate("cifar on cpu, fit", 0.0184, 0.021),),
+        "estimates": [Estimate(title="cifar on cpu, fit", step_seconds=0.0184, relative_error=0.021)],
     }
-    return Progress(**{**given, **changes})  # type: ignore[arg-type]
+    return LiveProgress(**{**given, **changes})
 
 
 def test_a_plain_line_has_the_phase_the_process_the_estimate_and_the_time_left() -> None:
@@ -135,5 +135,8 @@ def test_the_live_view_disappears_at_the_end_and_the_cursor_is_back_even_after_a
 
 
 def test_each_of_several_specs_has_its_estimate() -> None:
-    both = (Estimate("a on cpu, fit", 0.001), Estimate("a on cuda, fit", 0.0005, 0.5))
+    both = [
+        Estimate(title="a on cpu, fit", step_seconds=0.001),
+        Estimate(title="a on cuda, fit", step_seconds=0.0005, relative_error=0.5),
+    ]
     assert "a on cpu, fit: step 1.00 ms, a on cuda, fit: step 500 µs ± 50%" in line(moment(estimates=both))

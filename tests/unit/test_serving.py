@@ -26,7 +26,7 @@ from synthetic import measured, result
 from bench.config.settings import RunSettings, load
 from bench.errors import SettingsError
 from bench.model.result import Result, Stop
-from bench.model.run_state import Measured, Progress
+from bench.model.run_state import LiveProgress, LiveResult
 from bench.publish.prometheus.collector import Metrics
 from bench.publish.prometheus.exporter import push, served
 from bench.publish.prometheus.serving import linger_seconds, serving
@@ -47,8 +47,10 @@ def get(url: str, **headers: str) -> tuple[Any, bytes]:
         return answer.headers, answer.read()
 
 
-def moment(*results: Result) -> Progress:
-    return Progress("cifar on cpu", "steady state", measured=tuple(Measured(each, 32) for each in results))
+def moment(*results: Result) -> LiveProgress:
+    return LiveProgress(
+        title="cifar on cpu", phase="steady state", results=tuple(LiveResult(each, 32) for each in results)
+    )
 
 
 def heard(*results: Result) -> Metrics:
@@ -138,7 +140,7 @@ def here() -> dict[str, str]:
 
 
 def test_a_recorder_passes_progress_and_results_to_the_metrics_the_disk_and_its_listeners(tmp_path: Path) -> None:
-    one, moments = result(samples=[], stop=None), list[Progress]()
+    one, moments = result(samples=[], stop=None), list[LiveProgress]()
     settings = load(metrics_port="0", metrics_host="127.0.0.1", linger="0", output=tmp_path)
     with serving(settings, lambda line: None) as metrics:
         assert metrics is not None

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.once
 
 def run(name: str, state: str = "finished", results: tuple[str, ...] = ("good",), **more: Any) -> dict[str, Any]:
     """A run as a hub lists it."""
-    about = {"id": name, "started": "2026-11-22T05:00:00Z", "results": list(results), "reason": "", "now": None}
+    about = {"id": name, "started": "2026-11-22T05:00:00Z", "results": list(results), "reason": "", "progress": None}
     return {"run": {**about, **more}, "state": state}
 
 
@@ -55,7 +55,7 @@ def test_jobs_are_named_with_their_workloads() -> None:
         (run("a.u.0", state="failed", reason="OOMKilled"), True, False, "failed: OOMKilled"),
         (run("a.u.0", state="interrupted", reason="Evicted"), False, False, "interrupted: Evicted"),
         (run("a.u.0", state="lost"), False, False, "lost: no reason is known"),
-        (run("a.u.0", state="running", now={"phase": "waiting", "note": "0/3 nodes"}), False, False, "0/3 nodes"),
+        (run("a.u.0", state="running", progress={"phase": "waiting", "note": "0/3 nodes"}), False, False, "0/3 nodes"),
         (run("b.u.0"), False, False, "missing: the hub has not heard of it"),
     ],
 )

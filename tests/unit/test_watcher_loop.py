@@ -37,8 +37,8 @@ def test_what_waits_is_said_at_once_and_again_with_each_heartbeat_only() -> None
     made = watcher(Change("Pod", "ALL", (WAITING,)))
     (first,) = heard(made)
     assert (first.state, first.pool, first.title) == ("running", "t4", "cifar")
-    assert first.now is not None
-    assert (first.now.phase, first.now.note) == ("waiting", "Unschedulable: 0/3 nodes fit.")
+    assert first.progress is not None
+    assert (first.progress.phase, first.progress.note) == ("waiting", "Unschedulable: 0/3 nodes fit.")
     assert heard(made, NOW + 1) == []
     assert len(heard(made, NOW + HEARTBEAT)) == 1
 

@@ -131,7 +131,9 @@ def _end_observed(connection: Connection, row: dict[str, Any], run: RunState) ->
     last_message = RunState.model_validate_json(stored.document)
     if last_message.observed:  # the run itself has sent nothing
         return False
-    ended = last_message.model_copy(update={"state": run.state, "reason": run.reason, "now": None, "observed": True})
+    ended = last_message.model_copy(
+        update={"state": run.state, "reason": run.reason, "progress": None, "observed": True}
+    )
     number = max(stored.precedence + 1, row["precedence"])
     values = {**row, "started": stored.started, "precedence": number, "document": ended.model_dump_json()}
     connection.execute(update(RUNS).where(same_id).values(values))

@@ -56,14 +56,14 @@ def _sections(found: Sequence[StoredRun]) -> tuple[Section, ...]:
 
 
 def _going(found: StoredRun) -> Row:
-    run, now = found.run, found.run.now
+    run, now = found.run, found.run.progress
     doing = process = known = "–"
     elapsed = (found.last_seen - records.microseconds(run.started)) / 1e6
     if now is not None:
         doing = f"{now.title}: {progress.activity(now.phase, now.note)}"
         process = progress.process(now.trial, now.planned)
         known = "; ".join(
-            f"{each.title} {progress.estimate(each.step_seconds, each.relative_error)}" for each in now.known
+            f"{each.title} {progress.estimate(each.step_seconds, each.relative_error)}" for each in now.estimates
         )
     cells = (
         "running",

@@ -18,7 +18,7 @@ from pathlib import Path
 from bench.config.settings import RunSettings
 from bench.errors import DevbenchError, Interrupted, OutputError
 from bench.model.result import Result
-from bench.model.run_state import Now, Progress, RunState, State
+from bench.model.run_state import Progress, RunState, State
 from bench.publish.hub.client import BRIEF, LAST, PATIENT, Away, Busy, Client, Refused, Unknown, connected
 from bench.publish.hub.delivery import deliveries
 from bench.publish.hub.outbox import RUNS, Spool
@@ -78,7 +78,7 @@ class Reporter:
     def progress(self, progress: Progress) -> None:
         """Keep progress for the next heartbeat; send nothing."""
         with self.lock:
-            self.run.now = Now.of(progress)
+            self.run.progress = progress
 
     def writing(self, path: Path) -> AbstractContextManager[None]:
         """Note in the outbox, around the writing of a file, that the hub has not received it."""
@@ -110,7 +110,7 @@ class Reporter:
         The heartbeat goes on until then; the hub takes none that comes after the run's end, which goes last.
         """
         with self.lock:
-            self.run.now = None
+            self.run.progress = None
             ended = self.run.model_copy(update={"state": state, "reason": reason})
         if state == "interrupted":
             self.client.hurry()  # and it is not tried again, if it has just been away

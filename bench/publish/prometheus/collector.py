@@ -14,7 +14,7 @@ from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
 from bench.model.result import Result
-from bench.model.run_state import Progress
+from bench.model.run_state import LiveProgress
 from bench.publish.prometheus.counters import Run
 from bench.publish.prometheus.metrics import METRICS
 
@@ -34,11 +34,11 @@ class Metrics(Collector):
         self.runs: dict[str, Run] = {}
         self._lock = threading.Lock()
 
-    def __call__(self, progress: Progress) -> None:
+    def __call__(self, progress: LiveProgress) -> None:
         """Takes in what is new of all runs under way."""
         with self._lock:
-            under_way = {each.result.id for each in progress.measured}
-            for each in progress.measured:
+            under_way = {each.result.id for each in progress.results}
+            for each in progress.results:
                 if self._has_place(each.result, under_way):
                     run = self.runs.setdefault(each.result.id, Run(each.result))
                     run.per_step = each.examples

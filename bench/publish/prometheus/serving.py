@@ -13,7 +13,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from bench.config.settings import RunSettings
 from bench.errors import DeviceAbsent, Interrupted
 from bench.model.result import Result
-from bench.model.run_state import Progress
+from bench.model.run_state import LiveProgress
 from bench.signals import interruptible
 
 Say = Callable[[str], None]
@@ -34,7 +34,7 @@ class RunMetrics:
         self.collector = Metrics()
         self._say = say
 
-    def progress(self, progress: Progress) -> None:
+    def progress(self, progress: LiveProgress) -> None:
         """Count what is new of all results under way."""
         self.collector(progress)
 
