@@ -1,40 +1,33 @@
-"""`devbench await`: waits for the results of a cluster's Jobs at the hub, as `helm test` does."""
+"""`devbench await`: wait until a hub has the results of a cluster's Jobs. `helm test` runs it."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from bench.cli.command import build
-from bench.cli.watch import HUB, TOKEN_FILE
-from bench.config import syntax
-from bench.errors import SettingsError
+from bench.cli.watch import HubOption, TokenFileOption, parse_wait, required_hub
 
 
-def awaited(
-    jobs: Annotated[list[str], typer.Argument(metavar="JOB=WORKLOAD,…", help="Jobs with what they measure.")],
-    wait: Annotated[str, typer.Option(metavar="TIME", help="How long to wait at most.")] = "30m",
-    hub: Annotated[str | None, typer.Option(metavar="URL", help="The hub's address.", envvar=HUB)] = None,
-    hub_token_file: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="File that holds the hub's token.", envvar=TOKEN_FILE)
-    ] = None,
+def await_results(
+    jobs: Annotated[
+        list[str], typer.Argument(metavar="JOB=WORKLOAD,…", help="A Job and the workloads that it measures.")
+    ],
+    wait: Annotated[str, typer.Option(metavar="TIME", help="Maximum time to wait.")] = "30m",
+    hub: HubOption = None,
+    hub_token_file: TokenFileOption = None,
 ) -> None:
     """Wait until a hub has the results of a cluster's Jobs.
 
-    It fails on failed or missing ones, never on slow ones.
+    It fails if a result failed or is missing. It does not judge how fast the results are.
     """
     from bench.publish.hub.client import token
-    from bench.watcher import wait as awaiting
+    from bench.watcher.wait import hub_getter, parse_jobs
+    from bench.watcher.wait import wait as wait_for
 
-    if not hub:
-        raise SettingsError("there is no hub to ask", f"Name one: --hub URL, or {HUB}.")
-    try:
-        seconds = syntax.seconds(wait)
-    except ValueError as error:
-        raise SettingsError(f"option --wait can't be '{wait}'", str(error)) from None
-    awaiting.wait(awaiting.expected(jobs), awaiting.asker(hub, token(hub_token_file)), seconds, typer.echo)
+    address, seconds = required_hub(hub), parse_wait(wait)
+    wait_for(parse_jobs(jobs), hub_getter(address, token(hub_token_file)), seconds, typer.echo)
 
 
-command = build(awaited, "await")
+command = build(await_results, "await")

@@ -1,7 +1,7 @@
-"""The API server, as much of it as is needed: a list of objects, and then each change of them, for ever.
+"""A minimal client of the Kubernetes API server: list objects, then follow their changes.
 
-The rules are those of Kubernetes' own clients: a watch goes on from the last version seen, a list is made again when
-that is too old (410), and the token is read anew for each request, since it changes every hour.
+It follows the rules of Kubernetes' own clients: a watch continues from the last version, the list is read again if
+that version is too old (410), and the token is read again for each request, because it changes every hour.
 """
 
 from __future__ import annotations
@@ -23,12 +23,15 @@ from bench.errors import DevbenchError, SettingsError
 
 ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 PAGE = 500
-"""Objects in one answer."""
+"""Objects per response."""
 
 WATCH_SECONDS = 300
-"""After so long the server ends a watch, and the next goes on where it ended."""
+"""Seconds after which the server ends a watch. The next one continues where it ended."""
 
-ALIVE = [
+MAX_PAUSE = 10.0
+"""Maximum pause before a failed request is repeated, in seconds."""
+
+SOCKET_OPTIONS = [
     *HTTPConnection.default_socket_options,
     (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
     *(
@@ -37,7 +40,7 @@ ALIVE = [
         if hasattr(socket, name)
     ),
 ]
-"""Notices within half a minute that the other end of a watch is gone."""
+"""TCP keep-alive that detects a dead peer of a watch within half a minute."""
 
 Kind = Literal["Job", "Pod", "Event"]
 PATHS: dict[Kind, str] = {"Job": "/apis/batch/v1/namespaces/{}/jobs", "Pod": "/api/v1/namespaces/{}/pods",
@@ -45,170 +48,174 @@ PATHS: dict[Kind, str] = {"Job": "/apis/batch/v1/namespaces/{}/jobs", "Pod": "/a
 Object = dict[str, Any]
 
 
-class Gone(Exception):
-    """The version that a watch was to go on from is no longer kept."""
+class Expired(Exception):
+    """The server no longer has the version from which a watch should continue."""
+
+
+class Unavailable(DevbenchError):
+    """The API server does not respond or refuses a request."""
 
 
 @dataclass(frozen=True)
 class Change:
-    """What became of objects of one kind.
+    """A change of objects of one kind.
 
     Attributes:
         kind: of the objects.
-        what: "ALL" for a new list in place of everything known, "DELETED", or "SET" for added and modified ones.
-        objects: all of them, or the one that changed.
+        action: "LIST" replaces all known objects, "SET" adds or modifies one, "DELETED" removes one.
+        objects: all objects, or the one that changed.
     """
 
     kind: Kind
-    what: Literal["ALL", "SET", "DELETED"]
+    action: Literal["LIST", "SET", "DELETED"]
     objects: tuple[Object, ...]
 
 
 class Server:
-    """The API server of the cluster that this runs in, or one that is named.
+    """The API server of a cluster.
 
     Args:
-        namespace: whose objects are read; without it the pod's own.
-        url: address; without it the cluster's own.
-        account: folder with `token`, `ca.crt` and `namespace`, as a pod has it.
+        namespace: of the objects. Default: the pod's own.
+        url: of the API server. Default: that of the pod's own cluster.
+        account: folder with `token`, `ca.crt` and `namespace`, as pods have it.
 
     Raises:
-        SettingsError: no cluster is here and none was named.
+        SettingsError: no URL is given, and this is not a pod.
     """
 
     def __init__(self, namespace: str | None = None, url: str | None = None, account: Path = ACCOUNT) -> None:
         self.account = account
-        self.url = (url or _own()).rstrip("/")
-        self.namespace = namespace or _text(account / "namespace") or "default"
+        self.url = (url or _own_cluster()).rstrip("/")
+        self.namespace = namespace or _read(account / "namespace") or "default"
         authority = account / "ca.crt"
         context = ssl.create_default_context(cafile=str(authority) if authority.exists() else None)
-        # Certificates of some clusters lack what RFC 5280 asks for, and Python 3.13 insists on; Kubernetes' own don't.
+        # Some clusters' certificates lack fields that RFC 5280 requires. Python 3.13 rejects them, Kubernetes does not.
         context.verify_flags &= ~ssl.VERIFY_X509_STRICT
         self._pool = urllib3.PoolManager(
-            maxsize=4, block=False, ssl_context=context, retries=False, socket_options=ALIVE
+            maxsize=4, block=False, ssl_context=context, retries=False, socket_options=SOCKET_OPTIONS
         )
 
-    def all(self, kind: Kind, selector: str) -> tuple[tuple[Object, ...], str]:
-        """All objects of a kind, and the version of the list.
+    def list(self, kind: Kind, selector: str) -> tuple[tuple[Object, ...], str]:
+        """Return all objects of a kind, and the version of the list.
 
         Raises:
-            Unreachable: the server did not answer, or refused.
+            Unavailable: the server does not respond or refuses.
         """
-        found: list[Object] = []
-        following = ""
+        objects: list[Object] = []
+        token = ""
         while True:
-            answer = self._get(kind, {"labelSelector": selector, "limit": str(PAGE), "continue": following})
+            response = self._get(kind, {"labelSelector": selector, "limit": str(PAGE), "continue": token})
             try:
-                with answer:
-                    body = json.loads(answer.read())
+                with response:
+                    body = json.loads(response.read())
             except (urllib3.exceptions.HTTPError, OSError, json.JSONDecodeError) as error:
-                raise Unreachable(f"the list of {kind}s was cut off: {error}", "") from None
-            found += body.get("items") or []
-            following = body["metadata"].get("continue", "")
-            if not following:
-                return tuple(found), body["metadata"]["resourceVersion"]
+                raise Unavailable(f"the list of {kind}s ended early: {error}", "") from None
+            objects += body.get("items") or []
+            token = body["metadata"].get("continue", "")
+            if not token:
+                return tuple(objects), body["metadata"]["resourceVersion"]
 
     def watch(self, kind: Kind, selector: str, version: str) -> Iterator[tuple[str, Object]]:
-        """Changes since a version, as they come; ends when the server ends it.
+        """Yield the type and the object of each event since a version, until the server ends the watch.
 
         Raises:
-            Gone: the version is too old.
-            Unreachable: the server did not answer, or refused.
+            Expired: the version is too old.
+            Unavailable: the server does not respond or refuses.
         """
-        asked = {"labelSelector": selector, "watch": "1", "allowWatchBookmarks": "true", "resourceVersion": version,
+        query = {"labelSelector": selector, "watch": "1", "allowWatchBookmarks": "true", "resourceVersion": version,
                  "timeoutSeconds": str(WATCH_SECONDS)}  # fmt: skip
-        answer = self._get(kind, asked, read=WATCH_SECONDS + 30)
+        response = self._get(kind, query, read=WATCH_SECONDS + 30)
         try:
-            for line in _lines(answer):
+            for line in _lines(response):
                 event = json.loads(line)
                 if event["type"] == "ERROR":
                     if event["object"].get("code") == 410:
-                        raise Gone
-                    raise Unreachable(str(event["object"].get("message")), "")
+                        raise Expired
+                    raise Unavailable(str(event["object"].get("message")), "")
                 yield event["type"], event["object"]
         except (urllib3.exceptions.HTTPError, OSError, json.JSONDecodeError) as error:
-            raise Unreachable(f"the watch of {kind}s was cut off: {error}", "") from None
+            raise Unavailable(f"the watch of {kind}s ended early: {error}", "") from None
         finally:
-            answer.close()
+            response.close()
 
-    def _get(self, kind: Kind, asked: Mapping[str, str], read: float = 30) -> urllib3.BaseHTTPResponse:
-        token = _text(self.account / "token")
+    def _get(self, kind: Kind, query: Mapping[str, str], read: float = 30) -> urllib3.BaseHTTPResponse:
+        token = _read(self.account / "token")
         try:
-            answer = self._pool.request(
+            response = self._pool.request(
                 "GET",
                 self.url + PATHS[kind].format(self.namespace),
-                fields={name: value for name, value in asked.items() if value},
+                fields={name: value for name, value in query.items() if value},
                 headers={"Authorization": f"Bearer {token}"} if token else {},
                 timeout=urllib3.Timeout(connect=10, read=read),
                 preload_content=False,
             )
         except (urllib3.exceptions.HTTPError, OSError) as error:
-            raise Unreachable(f"the API server does not answer: {error}", "A NetworkPolicy may forbid it.") from None
-        if answer.status == 410:
-            answer.close()
-            raise Gone
-        if answer.status != 200:
-            with answer:
-                text = answer.read(2000).decode(errors="replace")
-            raise Unreachable(
-                f"the API server refused to list {kind}s ({answer.status}): {_message(text)}",
-                "Its service account needs get, list and watch on jobs, pods and events.",
+            raise Unavailable(
+                f"the API server does not respond: {error}", "Check whether a NetworkPolicy forbids the connection."
+            ) from None
+        if response.status == 410:
+            response.close()
+            raise Expired
+        if response.status != 200:
+            with response:
+                text = response.read(2000).decode(errors="replace")
+            raise Unavailable(
+                f"the API server refused to list {kind}s ({response.status}): {_message(text)}",
+                "The service account needs get, list and watch on jobs, pods and events.",
             )
-        return answer
-
-
-class Unreachable(DevbenchError):
-    """The API server does not answer, or refuses."""
+        return response
 
 
 def follow(
-    server: Server, kind: Kind, selector: str, tell: Callable[[Change], None], failed: Callable[[str], None]
+    server: Server, kind: Kind, selector: str, on_change: Callable[[Change], None], log: Callable[[str], None]
 ) -> None:
-    """Tells a list and then every change of it, for ever; meant for a thread of its own.
+    """Pass on the list of objects and then every change, forever. Run it in its own thread.
 
     Args:
-        server: where to ask.
-        kind: of objects.
+        server: the API server.
+        kind: of the objects.
         selector: of their labels.
-        tell: called with each change.
-        failed: called with what went wrong, before it is tried again.
+        on_change: receives each change.
+        log: receives the message of each error, before the next attempt.
     """
     pause = 1.0
     version = ""
     while True:
         try:
             if not version:
-                objects, version = server.all(kind, selector)
-                tell(Change(kind, "ALL", objects))
-            for what, found in server.watch(kind, selector, version):
-                pause, version = 1.0, found["metadata"]["resourceVersion"]
-                if what != "BOOKMARK":
-                    tell(Change(kind, "DELETED" if what == "DELETED" else "SET", (found,)))
-        except Gone:
+                objects, version = server.list(kind, selector)
+                on_change(Change(kind, "LIST", objects))
+            for event, changed in server.watch(kind, selector, version):
+                pause, version = 1.0, changed["metadata"]["resourceVersion"]
+                if event != "BOOKMARK":
+                    on_change(Change(kind, "DELETED" if event == "DELETED" else "SET", (changed,)))
+        except Expired:
             version = ""
-        except Unreachable as error:
-            failed(error.message)
+        except Unavailable as error:
+            log(error.message)
             version = ""
             time.sleep(pause)
-            pause = min(2 * pause, 10.0)
+            pause = min(2 * pause, MAX_PAUSE)
 
 
-def _lines(answer: urllib3.BaseHTTPResponse) -> Iterator[bytes]:
-    """Lines as they come, however the server cuts them into pieces."""
+def _lines(response: urllib3.BaseHTTPResponse) -> Iterator[bytes]:
+    """Yield complete lines, however the server splits them into chunks."""
     rest = b""
-    for piece in answer.stream(amt=None):
-        *whole, rest = (rest + piece).split(b"\n")
-        yield from filter(None, whole)
+    for chunk in response.stream(amt=None):
+        *lines, rest = (rest + chunk).split(b"\n")
+        yield from filter(None, lines)
 
 
-def _own() -> str:
+def _own_cluster() -> str:
     host, port = os.environ.get("KUBERNETES_SERVICE_HOST"), os.environ.get("KUBERNETES_SERVICE_PORT", "443")
     if not host:
-        raise SettingsError("this is no pod of a cluster", "Name the API server: --server http://127.0.0.1:8001")
+        raise SettingsError(
+            "not running in a pod of a cluster", "Set --server to the API server, such as http://127.0.0.1:8001."
+        )
     return f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
 
 
-def _text(path: Path) -> str:
+def _read(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8").strip()
     except OSError:

@@ -1,7 +1,7 @@
-"""Keeps the hub informed: every change of the cluster's objects becomes words at once, what waits is said again.
+"""The loop of the watcher: it reports changes of the cluster to the hub at once, and what waits periodically.
 
-Nothing is kept that can't be read again. A watcher that starts anew lists everything and says it once more, and the
-hub, which knows states by their attempt, takes what is new; so a restart on either side loses nothing.
+The watcher keeps nothing that it cannot read again. After a restart it lists everything and reports it once more. The
+hub orders states by their attempt and takes what is new. So a restart on either side loses nothing.
 """
 
 from __future__ import annotations
@@ -18,110 +18,115 @@ from bench.model.run_state import Progress, RunState
 from bench.publish.hub.client import BRIEF, Client, Refused
 from bench.version import __version__
 from bench.watcher.api import Change, Kind, Object, Server, follow
-from bench.watcher.pod_status import JOB, Word, gone, when, words
+from bench.watcher.pod_status import JOB, Report, deleted_job_reports, event_time, job_reports
 
 HEARTBEAT = 60.0
-"""Seconds after which a run that waits is said to wait still."""
+"""Seconds after which a waiting run is reported again."""
 
 REVIEW = 5.0
-"""Seconds between two looks at what waits, since patience ends without any change."""
+"""Maximum seconds between two reviews of waiting runs, because a run can wait too long without any change."""
 
-Say = Callable[[RunState], None]
+MAX_PAUSE = 30.0
+"""Maximum pause before unsent states are sent again, in seconds."""
+
+Send = Callable[[RunState], None]
+"""Sends a state to the hub. Raises DevbenchError if the hub is unavailable."""
 
 
 class Watcher:
-    """What is known of the cluster, and what has been said of it.
+    """What is known about the cluster, and what has been reported.
 
     Args:
-        wait: seconds that a run may wait for a node.
+        patience: seconds that a run may wait for a node before it counts as failed.
     """
 
-    def __init__(self, wait: float) -> None:
-        self.wait = wait
+    def __init__(self, patience: float) -> None:
+        self.patience = patience
         self.jobs: dict[str, Object] = {}
         self.pods: dict[str, dict[str, Object]] = {}
         self.warnings: dict[str, Object] = {}
-        self.said: dict[str, dict[str, tuple[Word, float]]] = {}
-        self.unsaid: dict[str, Word] = {}
+        self.reported: dict[str, dict[str, tuple[Report, float]]] = {}
+        self.unsent: dict[str, Report] = {}
         self._changed: set[str] = set()
 
-    def take(self, change: Change) -> None:
-        """Learns of a change."""
-        {"Job": self._job, "Pod": self._pod, "Event": self._event}[change.kind](change)
+    def update(self, change: Change) -> None:
+        """Take note of a change."""
+        {"Job": self._update_jobs, "Pod": self._update_pods, "Event": self._update_events}[change.kind](change)
 
     def review(self, now: float) -> None:
-        """Finds what is to be said: of what has changed, and again of what still waits.
+        """Find what to report: about what has changed, and again about what still waits.
 
         Args:
             now: seconds since 1970.
         """
-        waiting = {uid for uid, said in self.said.items() if any(word.state == "waiting" for word, _ in said.values())}
+        waiting = {
+            uid
+            for uid, reports in self.reported.items()
+            if any(report.state == "waiting" for report, _ in reports.values())
+        }
         for uid in (self._changed | waiting) & self.jobs.keys():
-            self._words(uid, now)
+            self._review_job(uid, now)
         self._changed = set()
 
-    def speak(self, say: Say) -> None:
-        """Says what is to be said; what the hub does not take now stays.
+    def send(self, send: Send) -> None:
+        """Send all unsent reports. What the hub does not accept stays unsent.
 
         Raises:
-            DevbenchError: the hub does not answer.
+            DevbenchError: the hub is unavailable.
         """
-        for run, word in list(self.unsaid.items()):
-            say(state(word))
-            del self.unsaid[run]
+        for run, report in list(self.unsent.items()):
+            send(run_state(report))
+            del self.unsent[run]
 
-    def _words(self, uid: str, now: float) -> None:
-        before, self.said[uid] = self.said.get(uid, {}), {}
-        moment = datetime.fromtimestamp(now, timezone.utc)
-        for word in words(self.jobs[uid], self.pods.get(uid, {}).values(), self.warnings, moment, self.wait):
-            known, at = before.get(word.id, (None, 0.0))
-            same = known is not None and (known.attempt, known.state, known.node) == (
-                word.attempt,
-                word.state,
-                word.node,
-            )
-            old = same and known is not None and (word.state != "waiting" or known.reason == word.reason)
-            if old and (word.state != "waiting" or now - at < HEARTBEAT):
-                self.said[uid][word.id] = (known or word, at)
+    def _review_job(self, uid: str, now: float) -> None:
+        before, self.reported[uid] = self.reported.get(uid, {}), {}
+        time_ = datetime.fromtimestamp(now, timezone.utc)
+        for report in job_reports(self.jobs[uid], self.pods.get(uid, {}).values(), self.warnings, time_, self.patience):
+            last, sent_at = before.get(report.id, (None, 0.0))
+            waits = report.state == "waiting"
+            if last is not None and _is_repeated(last, report) and not (waits and now - sent_at >= HEARTBEAT):
+                self.reported[uid][report.id] = (last, sent_at)
             else:
-                self.said[uid][word.id] = (word, now)
-                self.unsaid[word.id] = word
+                self.reported[uid][report.id] = (report, now)
+                self.unsent[report.id] = report
 
-    def _job(self, change: Change) -> None:
-        found = {each["metadata"]["uid"]: each for each in change.objects}
-        lost = (
-            set(found) if change.what == "DELETED" else set(self.jobs) - set(found) if change.what == "ALL" else set()
-        )
-        for uid in lost & self.jobs.keys():
-            for word in gone(self.jobs.pop(uid), self.pods.pop(uid, {}).values()):
-                self.unsaid[word.id] = word
-            self.said.pop(uid, None)
-        if change.what != "DELETED":
-            self.jobs.update(found)
-            self._changed |= found.keys()
+    def _update_jobs(self, change: Change) -> None:
+        jobs = {job["metadata"]["uid"]: job for job in change.objects}
+        if change.action == "DELETED":
+            removed = set(jobs)
+        else:
+            removed = set(self.jobs) - set(jobs) if change.action == "LIST" else set()
+        for uid in removed & self.jobs.keys():
+            for report in deleted_job_reports(self.jobs.pop(uid), self.pods.pop(uid, {}).values()):
+                self.unsent[report.id] = report
+            self.reported.pop(uid, None)
+        if change.action != "DELETED":
+            self.jobs.update(jobs)
+            self._changed |= jobs.keys()
 
-    def _pod(self, change: Change) -> None:
-        if change.what == "ALL":
+    def _update_pods(self, change: Change) -> None:
+        if change.action == "LIST":
             self._changed |= self.pods.keys()
             self.pods = {}
         for pod in change.objects:
             job = pod["metadata"].get("labels", {}).get(JOB, "")
             self._changed.add(job)
-            if change.what == "DELETED":
+            if change.action == "DELETED":
                 self.pods.get(job, {}).pop(pod["metadata"]["uid"], None)
                 self.warnings.pop(pod["metadata"]["uid"], None)
             else:
                 self.pods.setdefault(job, {})[pod["metadata"]["uid"]] = pod
 
-    def _event(self, change: Change) -> None:
-        if change.what == "ALL":
+    def _update_events(self, change: Change) -> None:
+        if change.action == "LIST":
             self.warnings = {}
         for event in change.objects:
-            about = event["involvedObject"]
-            if change.what == "DELETED" or event.get("type") != "Warning" or about.get("kind") not in ("Job", "Pod"):
+            subject = event["involvedObject"]
+            is_warning = event.get("type") == "Warning" and subject.get("kind") in ("Job", "Pod")
+            if change.action == "DELETED" or not is_warning:
                 continue
-            uid = about.get("uid", "")
-            if uid not in self.warnings or when(self.warnings[uid]) <= when(event):
+            uid = subject.get("uid", "")
+            if uid not in self.warnings or event_time(self.warnings[uid]) <= event_time(event):
                 self.warnings[uid] = event
             self._changed.add(uid if uid in self.jobs else self._job_of(uid))
 
@@ -129,88 +134,95 @@ class Watcher:
         return next((job for job, pods in self.pods.items() if pod in pods), "")
 
 
-def state(word: Word) -> RunState:
-    """A word as the hub takes it: what waits goes on, with the reason in place of progress."""
-    waits = word.state == "waiting"
+def run_state(report: Report) -> RunState:
+    """Return a report as the hub takes it. A waiting run is running, and the reason is in its progress."""
+    waits = report.state == "waiting"
     return RunState(
-        id=word.id,
-        attempt=word.attempt,
-        state="running" if word.state == "waiting" else word.state,
-        title=word.workload,
-        started=word.since,
+        id=report.id,
+        attempt=report.attempt,
+        state="running" if report.state == "waiting" else report.state,
+        title=report.workload,
+        started=report.since,
         devbench=__version__,
-        pool=word.pool,
-        node=word.node,
+        pool=report.pool,
+        node=report.node,
         heartbeat_seconds=HEARTBEAT,
-        progress=Progress(title=word.workload, phase="waiting", note=word.reason) if waits else None,
-        reason="" if waits else word.reason,
+        progress=Progress(title=report.workload, phase="waiting", note=report.reason) if waits else None,
+        reason="" if waits else report.reason,
         observed=True,
     )
 
 
-def sayer(client: Client) -> Say:
-    """Sends states to a hub, without waiting for one that is away."""
+def sender(client: Client) -> Send:
+    """Return a function that sends states to a hub, without retries."""
 
-    def say(word: RunState) -> None:
+    def send(state: RunState) -> None:
         try:
-            outcome = client.put("runs", word.id, word.model_dump_json().encode(), BRIEF)
+            outcome = client.put("runs", state.id, state.model_dump_json().encode(), BRIEF)
         except Refused as error:
             log(f"{error.message}. {error.hint}")
             return
-        log(f"{word.id} {word.state} {word.reason or (word.progress.note if word.progress else '')} ({outcome})")
+        reason = state.reason or (state.progress.note if state.progress else "")
+        log(f"{state.id} {state.state} {reason} ({outcome})")
 
-    return say
+    return send
 
 
-def run(server: Server, selector: str, wait: float, say: Say) -> None:
-    """Watches for ever.
+def run(server: Server, selector: str, patience: float, send: Send) -> None:
+    """Watch forever.
 
     Args:
         server: the API server.
-        selector: labels of the Jobs and pods that count.
-        wait: seconds that a run may wait for a node.
-        say: sends a state to the hub; raises DevbenchError where it does not answer.
+        selector: labels of the Jobs and pods.
+        patience: seconds that a run may wait for a node before it counts as failed.
+        send: sends a state to the hub.
     """
     changes: queue.Queue[Change | BaseException] = queue.Queue()
     kinds: dict[Kind, str] = {"Job": selector, "Pod": selector, "Event": ""}
     for kind, labels in kinds.items():
-        threading.Thread(target=_thread, args=(server, kind, labels, changes), name=kind, daemon=True).start()
-    watcher, later, pause = Watcher(wait), 0.0, 1.0
+        threading.Thread(target=_follow, args=(server, kind, labels, changes), name=kind, daemon=True).start()
+    watcher, next_attempt, pause = Watcher(patience), 0.0, 1.0
     while True:
-        for change in _waiting(changes):
-            watcher.take(change)
+        for change in _queued(changes):
+            watcher.update(change)
         watcher.review(time.time())
-        if not watcher.unsaid or time.monotonic() < later:
+        if not watcher.unsent or time.monotonic() < next_attempt:
             continue
         try:
-            watcher.speak(say)
+            watcher.send(send)
             pause = 1.0
         except DevbenchError as error:
-            log(f"{error.message}; {len(watcher.unsaid)} states wait, again in {pause:.0f} s")
-            later, pause = time.monotonic() + pause, min(2 * pause, 30.0)
+            log(f"{error.message}. Trying again in {pause:.0f} s; {len(watcher.unsent)} states are unsent.")
+            next_attempt, pause = time.monotonic() + pause, min(2 * pause, MAX_PAUSE)
 
 
 def log(text: str) -> None:
-    """A line for whoever reads the pod's log."""
+    """Write a line to the pod's log."""
     print(text, file=sys.stderr, flush=True)
 
 
-def _thread(server: Server, kind: Kind, selector: str, changes: queue.Queue[Change | BaseException]) -> None:
+def _is_repeated(last: Report, report: Report) -> bool:
+    """Return whether a report says the same as the last one. The reason of an ended run does not matter."""
+    same = (last.attempt, last.state, last.node) == (report.attempt, report.state, report.node)
+    return same and (report.state != "waiting" or last.reason == report.reason)
+
+
+def _follow(server: Server, kind: Kind, selector: str, changes: queue.Queue[Change | BaseException]) -> None:
     try:
         follow(server, kind, selector, changes.put, log)
-    except BaseException as error:  # the main thread ends with it, and Kubernetes starts the watcher anew
+    except BaseException as error:  # ends the main thread too, and Kubernetes restarts the watcher
         changes.put(error)
 
 
-def _waiting(changes: queue.Queue[Change | BaseException]) -> Iterable[Change]:
-    """Everything that has come in, after waiting some seconds for the first."""
-    limit = REVIEW
+def _queued(changes: queue.Queue[Change | BaseException]) -> Iterable[Change]:
+    """Yield all queued changes; wait up to `REVIEW` for the first one."""
+    timeout = REVIEW
     while True:
         try:
-            change = changes.get(timeout=limit) if limit else changes.get_nowait()
+            change = changes.get(timeout=timeout) if timeout else changes.get_nowait()
         except queue.Empty:
             return
         if isinstance(change, BaseException):
             raise change
-        limit = 0
+        timeout = 0
         yield change

@@ -1,7 +1,7 @@
-"""What the objects of the API server say of runs: pure functions from Jobs, pods and events to states.
+"""The states of runs, from the objects of the API server. Pure functions.
 
-A run is one index of a Job, and each pod of that index an attempt. Words about a pod that has not begun count as an
-attempt of their own, just before the pod's: so what the pod says itself always wins, whatever arrives first.
+A run is one index of a Job, and each pod of that index is an attempt. A report about a pod that has not started counts
+as an attempt of its own, just before the pod's. So the pod's own reports always win, in whatever order they arrive.
 """
 
 from __future__ import annotations
@@ -23,26 +23,25 @@ JOB = "batch.kubernetes.io/controller-uid"
 QUEUE = "kueue.x-k8s.io/queue-name"
 
 STARTING = frozenset({"ContainerCreating", "PodInitializing"})
-"""Reasons of a container that waits, which say nothing yet; an event may say more."""
-
+"""Reasons of waiting containers that explain nothing. An event may explain more."""
 
 SLOW_START = 30.0
-"""Seconds after which it is said of a pod that has a node, and nothing to complain of, that it starts still."""
+"""Seconds after which a pod that has a node and no problem is reported as starting."""
 
 
 @dataclass(frozen=True)
-class Word:
-    """What is to be said of one run.
+class Report:
+    """A report about one run.
 
     Attributes:
-        id: the run's, as the chart gives it to the pod in DEVBENCH_RUN_ID.
-        attempt: as DEVBENCH_ATTEMPT, or the one before it for a pod that has not begun.
-        state: that it waits, has failed for good, or was interrupted and may start again.
-        reason: Kubernetes' own word, such as Unschedulable, and the message that goes with it.
-        workload: what it measures.
-        pool: where.
-        node: the node that its pod was given, if any.
-        since: when that began.
+        id: of the run, as the chart passes it to the pod in DEVBENCH_RUN_ID.
+        attempt: as in DEVBENCH_ATTEMPT, or the one before it if the pod has not started.
+        state: the run waits, has failed for good, or was interrupted and may start again.
+        reason: Kubernetes' reason, such as Unschedulable, and its message.
+        workload: what the run measures.
+        pool: where it runs.
+        node: of its pod, or None if it has none.
+        since: when its pod or its Job was created.
     """
 
     id: str
@@ -55,211 +54,220 @@ class Word:
     since: datetime
 
 
-def words(job: Object, pods: Iterable[Object], told: Mapping[str, Object], now: datetime, wait: float) -> list[Word]:
-    """What is to be said of a Job's runs, at most one word a run.
+def job_reports(
+    job: Object, pods: Iterable[Object], warnings: Mapping[str, Object], now: datetime, patience: float
+) -> list[Report]:
+    """Return the reports about a Job's runs, at most one per run.
 
     Args:
         job: the Job.
-        pods: those that it made.
-        told: the newest warning about each object, by the object's UID.
-        now: the time.
-        wait: seconds that a run may wait for a node before it counts as failed.
+        pods: of the Job.
+        warnings: the newest warning event about each object, by the object's UID.
+        now: the current time.
+        patience: seconds that a run may wait for a node before it counts as failed.
     """
     latest: dict[int, Object] = {}
     for pod in pods:
         index = _index(pod)
         if index not in latest or _order(pod) > _order(latest[index]):
             latest[index] = pod
-    found = [word for pod in latest.values() if (word := _of_pod(job, pod, told, now))]
-    spoken = {word.id for word in found}
-    found += [word for word in _of_job(job, latest, told) if word.id not in spoken]
-    return [_patience(word, now, wait) for word in found]
+    reports = [report for pod in latest.values() if (report := _pod_report(job, pod, warnings, now))]
+    reported = {report.id for report in reports}
+    reports += [report for report in _podless_reports(job, latest, warnings) if report.id not in reported]
+    return [_with_patience(report, now, patience) for report in reports]
 
 
-def gone(job: Object, pods: Iterable[Object]) -> list[Word]:
-    """What is to be said of a Job's runs that had not ended when the Job was deleted."""
-    ended = _numbers(job.get("status", {}).get("completedIndexes", "")) | _numbers(
-        job.get("status", {}).get("failedIndexes", "")
-    )
+def deleted_job_reports(job: Object, pods: Iterable[Object]) -> list[Report]:
+    """Return the reports about runs that had not ended when their Job was deleted."""
+    ended = _ended_indexes(job)
     latest = {_index(pod): pod for pod in sorted(pods, key=_order)}
+    reason = "JobDeleted: the Job was deleted or replaced"
     return [
-        _word(job, index, attempt(pod, begun=True), "interrupted", "JobDeleted: the Job was removed or replaced", pod)
+        _report(job, index, attempt(pod, started=True), "interrupted", reason, pod)
         for index, pod in latest.items()
         if index not in ended and pod.get("status", {}).get("phase") in ("Pending", "Running")
     ]
 
 
 def run_id(job: Object, index: int) -> str:
-    """The run's id: the Job's name, so that it can be found, its UID, so that it is one, and the index."""
+    """Return the id of a run: the Job's name to find it by, its UID to make it unique, and the index."""
     return f"{job['metadata']['name']}.{job['metadata']['uid']}.{index}"
 
 
-def attempt(pod: Object, begun: bool) -> int:
-    """The number of a pod's attempt: 11, 111, 121, … as DEVBENCH_ATTEMPT has it, and one less before it begins."""
+def attempt(pod: Object, started: bool) -> int:
+    """Return the number of a pod's attempt: 11, 111, 121, … as in DEVBENCH_ATTEMPT, or one less before it starts."""
     evictions = pod.get("metadata", {}).get("annotations", {}).get(EVICTIONS, "")
-    return int(f"1{evictions}{int(begun)}")
+    return int(f"1{evictions}{int(started)}")
 
 
 def workloads(job: Object) -> list[str]:
-    """The names of what its indexes measure."""
-    named = job["metadata"].get("annotations", {}).get(WORKLOADS, "[]")
-    return [str(name) for name in json.loads(named)]
+    """Return what the indexes of a Job measure."""
+    annotation = job["metadata"].get("annotations", {}).get(WORKLOADS, "[]")
+    return [str(name) for name in json.loads(annotation)]
 
 
-def _of_pod(job: Object, pod: Object, told: Mapping[str, Object], now: datetime) -> Word | None:
-    """The word on a pod, or none where all is well or it can speak for itself."""
+def _pod_report(job: Object, pod: Object, warnings: Mapping[str, Object], now: datetime) -> Report | None:
+    """Return the report about a pod, or None if it has no problem or can report itself."""
     status, index = pod.get("status", {}), _index(pod)
     phase = status.get("phase")
     if phase == "Failed":
-        return _word(job, index, attempt(pod, begun=True), *_ended(pod), pod)
+        return _report(job, index, attempt(pod, started=True), *_end(pod), pod)
     if phase == "Pending":
-        word = _word(job, index, attempt(pod, begun=False), "waiting", _held(status) or _mounting(pod, told), pod)
-        if not word.reason and word.node and (now - word.since).total_seconds() > SLOW_START:
-            word = replace(word, reason="Starting: the node pulls the image or makes the container")
-        return word if word.reason else None
+        reason = _pending_reason(status) or _warning_reason(pod, warnings)
+        report = _report(job, index, attempt(pod, started=False), "waiting", reason, pod)
+        if not reason and report.node and (now - report.since).total_seconds() > SLOW_START:
+            report = replace(report, reason="Starting: the node is pulling the image or creating the container")
+        return report if report.reason else None
     return None
 
 
-def _ended(pod: Object) -> tuple[State, str]:
-    """How a pod ended that failed: the most telling of its conditions, its own status, and its container's."""
+def _end(pod: Object) -> tuple[State, str]:
+    """Return how a failed pod ended: by its most specific condition, its own status, or its container's."""
     status = pod["status"]
-    disrupted = _condition(status, "DisruptionTarget")
-    if disrupted:
-        return "interrupted", _said(disrupted)
+    disruption = _condition(status, "DisruptionTarget")
+    if disruption:
+        return "interrupted", _text(disruption)
     if status.get("reason"):  # Evicted, DeadlineExceeded, UnexpectedAdmissionError, …
-        return "failed", _said(status)
+        return "failed", _text(status)
     for container in status.get("containerStatuses", []):
-        ended = container.get("state", {}).get("terminated")
-        if ended:
-            return "failed", _terminated(ended, pod)
-    return "failed", "Failed: the pod says no reason"
+        terminated = container.get("state", {}).get("terminated")
+        if terminated:
+            return "failed", _termination(terminated, pod)
+    return "failed", "Failed: the pod gives no reason"
 
 
-def _terminated(ended: Object, pod: Object) -> str:
-    if ended.get("reason") == "OOMKilled":
+def _termination(terminated: Object, pod: Object) -> str:
+    if terminated.get("reason") == "OOMKilled":
         limit = pod["spec"]["containers"][0].get("resources", {}).get("limits", {}).get("memory", "its limit")
-        return f"OOMKilled: it needed more memory than {limit} (pools.{_pool(pod)}.memory)"
-    if ended.get("reason") in (None, "Error", "Completed"):
-        said = _complaint(ended.get("message") or "")
-        return f"Error: exit code {ended.get('exitCode')}" + (f": {said}" if said else "")
-    return _said(ended)
+        return f"OOMKilled: the run needed more memory than {limit} (pools.{_pool(pod)}.memory)"
+    if terminated.get("reason") in (None, "Error", "Completed"):
+        error = _error_message(terminated.get("message") or "")
+        return f"Error: exit code {terminated.get('exitCode')}" + (f": {error}" if error else "")
+    return _text(terminated)
 
 
-def _complaint(text: str) -> str:
-    """What devbench complained of last, with its hint; else the last line of what the container wrote."""
+def _error_message(text: str) -> str:
+    """Return devbench's last error with its hint, or the container's last line if there is no error."""
     lines = [" ".join(line.split()) for line in text.splitlines() if line.strip()]
-    last = max((place for place, line in enumerate(lines) if line.startswith("error: ")), default=len(lines) - 1)
+    last = max((number for number, line in enumerate(lines) if line.startswith("error: ")), default=len(lines) - 1)
     return " ".join(lines[max(last, 0) :]).removeprefix("error: ")
 
 
-def _held(status: Object) -> str:
-    """Why a pod is pending, by its conditions and its containers; "" where they don't say."""
-    scheduled = _condition(status, "PodScheduled", "False")
-    if scheduled:
-        return _said(scheduled)
+def _pending_reason(status: Object) -> str:
+    """Return why a pod is pending, by its conditions and its containers; "" if they do not say."""
+    unscheduled = _condition(status, "PodScheduled", "False")
+    if unscheduled:
+        return _text(unscheduled)
     for container in status.get("containerStatuses", []):
         waiting = container.get("state", {}).get("waiting", {})
         if waiting.get("reason") and waiting["reason"] not in STARTING:
-            return _said(waiting)
+            return _text(waiting)
     return ""
 
 
-def _mounting(pod: Object, told: Mapping[str, Object]) -> str:
-    """A volume or a sandbox that can't be had: only events tell it."""
-    event = told.get(pod["metadata"]["uid"])
+def _warning_reason(pod: Object, warnings: Mapping[str, Object]) -> str:
+    """Return the warning about a pod: only events report a missing volume or sandbox. "" if there is none."""
+    event = warnings.get(pod["metadata"]["uid"])
     if event is None or (event.get("reason") == "FailedScheduling" and pod["spec"].get("nodeName")):
-        return ""  # that is over
-    return _said(event)
+        return ""  # it has been scheduled since
+    return _text(event)
 
 
-def _of_job(job: Object, latest: Mapping[int, Object], told: Mapping[str, Object]) -> list[Word]:
-    """Words on indexes that have no pod, or whose pods the Job took away when it failed as a whole."""
+def _podless_reports(job: Object, latest: Mapping[int, Object], warnings: Mapping[str, Object]) -> list[Report]:
+    """Return reports about indexes that have no pod, or whose pods were removed when the Job failed as a whole."""
     status = job.get("status", {})
-    ended = _numbers(status.get("completedIndexes", "")) | _numbers(status.get("failedIndexes", ""))
-    left = [index for index in range(len(workloads(job))) if index not in ended]
+    ended = _ended_indexes(job)
+    remaining = [index for index in range(len(workloads(job))) if index not in ended]
     failed = _condition(status, "Failed") or _condition(status, "FailureTarget")
     if failed:
+        last_pods = {index: latest.get(index) for index in remaining}
         return [
-            _word(job, index, attempt(latest.get(index, {}), begun=True), "failed", _said(failed), latest.get(index))
-            for index in left
-            if not _finished(latest.get(index))
+            _report(job, index, attempt(pod or {}, started=True), "failed", _text(failed), pod)
+            for index, pod in last_pods.items()
+            if not _has_ended(pod)
         ]
-    absent = [index for index in left if index not in latest]
+    without_pod = [index for index in remaining if index not in latest]
     reason = ""
     if job["spec"].get("suspend"):
         queue = job["metadata"].get("labels", {}).get(QUEUE)
         reason = f"Suspended: held by queue {queue}" if queue else "Suspended: spec.suspend is true"
-    elif all(_finished(pod) for pod in latest.values()):
-        event = told.get(job["metadata"]["uid"])
+    elif all(_has_ended(pod) for pod in latest.values()):
+        event = warnings.get(job["metadata"]["uid"])
         newest = max((str(pod["metadata"].get("creationTimestamp") or "") for pod in latest.values()), default="")
-        refused = event is not None and event.get("reason") == "FailedCreate" and when(event) >= newest
-        reason = _said(event) if event is not None and refused else ""
-    return [_word(job, index, 10, "waiting", reason, None) for index in absent] if reason else []
+        refused = event is not None and event.get("reason") == "FailedCreate" and event_time(event) >= newest
+        reason = _text(event) if event is not None and refused else ""
+    return [_report(job, index, 10, "waiting", reason, None) for index in without_pod] if reason else []
 
 
-def _patience(word: Word, now: datetime, wait: float) -> Word:
-    """A word on a run that waited too long for a node becomes its failure; a pod that begins later still counts."""
-    waited = (now - word.since).total_seconds()
-    if word.state == "waiting" and word.node is None and waited > wait and not word.reason.startswith("Suspended"):
-        return replace(word, state="failed", reason=f"{word.reason} (waited {waited:.0f} s for a node)")
-    return word
+def _with_patience(report: Report, now: datetime, patience: float) -> Report:
+    """Report a run that waited too long for a node as failed. If its pod starts later, the pod's reports win."""
+    waited = (now - report.since).total_seconds()
+    suspended = report.reason.startswith("Suspended")
+    if report.state == "waiting" and report.node is None and waited > patience and not suspended:
+        return replace(report, state="failed", reason=f"{report.reason} (waited {waited:.0f} s for a node)")
+    return report
 
 
-def _word(job: Object, index: int, number: int, state: State, reason: str, pod: Object | None) -> Word:
-    named = workloads(job)
-    born = (pod or job)["metadata"].get("creationTimestamp")
-    return Word(
+def _report(job: Object, index: int, number: int, state: State, reason: str, pod: Object | None) -> Report:
+    names = workloads(job)
+    created = (pod or job)["metadata"].get("creationTimestamp")
+    return Report(
         id=run_id(job, index),
         attempt=number,
         state=state,
         reason=reason,
-        workload=named[index] if index < len(named) else str(index),
+        workload=names[index] if index < len(names) else str(index),
         pool=_pool(job),
         node=(pod or {}).get("spec", {}).get("nodeName"),
-        since=datetime.fromisoformat(born.replace("Z", "+00:00")) if born else datetime.now(timezone.utc),
+        since=datetime.fromisoformat(created.replace("Z", "+00:00")) if created else datetime.now(timezone.utc),
     )
 
 
-def _said(thing: Object) -> str:
-    """Reason and message of a condition, a container's state, an event or a status, as one line."""
-    reason, message = thing.get("reason") or "Unknown", " ".join((thing.get("message") or "").split())
+def _text(source: Object) -> str:
+    """Return reason and message of a condition, a container's state, an event or a status, as one line."""
+    reason, message = source.get("reason") or "Unknown", " ".join((source.get("message") or "").split())
     return f"{reason}: {message}" if message and message != reason else reason
 
 
 def _condition(status: Object, kind: str, value: str = "True") -> Object | None:
-    for each in status.get("conditions") or []:
-        if each["type"] == kind and each["status"] == value:
-            return dict(each)
+    for condition in status.get("conditions") or []:
+        if condition["type"] == kind and condition["status"] == value:
+            return dict(condition)
     return None
 
 
-def _finished(pod: Object | None) -> bool:
+def _has_ended(pod: Object | None) -> bool:
     return pod is not None and pod.get("status", {}).get("phase") in ("Succeeded", "Failed")
 
 
 def _order(pod: Object) -> tuple[int, str]:
-    return attempt(pod, begun=True), pod["metadata"].get("creationTimestamp") or ""
+    return attempt(pod, started=True), pod["metadata"].get("creationTimestamp") or ""
 
 
 def _index(pod: Object) -> int:
     return int(pod["metadata"].get("annotations", {}).get(INDEX, 0))
 
 
-def _pool(thing: Object) -> str:
-    return str(thing["metadata"].get("labels", {}).get(POOL, ""))
+def _pool(source: Object) -> str:
+    return str(source["metadata"].get("labels", {}).get(POOL, ""))
 
 
-def _numbers(text: str) -> set[int]:
-    """The indexes of "0,2-4"."""
-    found: set[int] = set()
+def _ended_indexes(job: Object) -> set[int]:
+    status = job.get("status", {})
+    return _indexes(status.get("completedIndexes", "")) | _indexes(status.get("failedIndexes", ""))
+
+
+def _indexes(text: str) -> set[int]:
+    """Parse indexes such as "0,2-4"."""
+    indexes: set[int] = set()
     for part in filter(None, text.split(",")):
         low, _, high = part.partition("-")
-        found |= set(range(int(low), int(high or low) + 1))
-    return found
+        indexes |= set(range(int(low), int(high or low) + 1))
+    return indexes
 
 
-def when(event: Object) -> str:
-    """The moment of an event, as text that sorts."""
+def event_time(event: Object) -> str:
+    """Return the time of an event as text that sorts."""
     series = event.get("series") or {}
     return str(
         series.get("lastObservedTime")

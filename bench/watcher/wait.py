@@ -1,7 +1,6 @@
-"""Waits until every run of some Jobs has ended at the hub, and says which of them have no good result.
+"""Waiting for the results of Jobs: until every run has ended at the hub, then which runs have no good result.
 
-A run is found by its id, which begins with its Job's name; of several Jobs of one name, made one after another, the
-runs of the youngest count.
+A run is found by its id, which starts with its Job's name. If several Jobs had this name, the latest one counts.
 """
 
 from __future__ import annotations
@@ -16,145 +15,162 @@ import urllib3
 
 from bench.errors import DevbenchError, RunFailed, SettingsError
 
-LISTED = 500
-"""Runs that the hub is asked for at a time."""
+PAGE = 500
+"""Runs per request."""
 
 PAUSE = 2.0
-"""Seconds between two looks."""
+"""Seconds between two queries."""
 
-Ask = Callable[[str], Any]
-"""What the hub answers to the path of a GET."""
+Get = Callable[[str], Any]
+"""Returns the hub's JSON response to GET for a path."""
+
+
+class HubUnavailable(DevbenchError):
+    """The hub does not respond at the moment."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one run.
+    """The outcome of one run so far.
 
     Attributes:
         name: the Job and the workload.
-        done: whether it has ended.
+        ended: whether the run has ended.
         good: whether it ended with results, none of which failed.
-        said: in words.
+        text: a description.
     """
 
     name: str
-    done: bool
+    ended: bool
     good: bool
-    said: str
+    text: str
 
 
-def expected(words: Iterable[str]) -> dict[str, list[str]]:
-    """Job: its workloads, from words such as "devbench-t4-1a2b3c4d=cifar,mnist".
+def parse_jobs(arguments: Iterable[str]) -> dict[str, list[str]]:
+    """Return the workloads by Job, from arguments such as "devbench-t4-1a2b3c4d=cifar,mnist".
 
     Raises:
-        SettingsError: a word is none.
+        SettingsError: an argument is invalid.
     """
-    found = {}
-    for word in words:
-        job, _, named = word.partition("=")
-        if not job or not named:
-            raise SettingsError(f"'{word}' names no Job", "Write it as NAME=WORKLOAD,WORKLOAD.")
-        found[job] = named.split(",")
-    return found
+    jobs = {}
+    for argument in arguments:
+        job, _, names = argument.partition("=")
+        if not job or not names:
+            raise SettingsError(f"invalid argument '{argument}'", "Write it as JOB=WORKLOAD,WORKLOAD.")
+        jobs[job] = names.split(",")
+    return jobs
 
 
-def outcomes(jobs: Mapping[str, Sequence[str]], ask: Ask) -> list[Outcome]:
-    """What became of each run, by what the hub knows now."""
-    found = []
-    for job, workloads in jobs.items():
-        own = _runs(f"{job}.", ask)
-        youngest = max(own, key=lambda each: str(each["run"]["started"]), default=None)
-        uid = youngest["run"]["id"].split(".")[-2] if youngest else ""
-        by_id = {each["run"]["id"]: each for each in own}
-        for index, workload in enumerate(workloads):
-            found.append(_outcome(f"{job} {workload}", by_id.get(f"{job}.{uid}.{index}"), ask))
-    return found
-
-
-def _runs(prefix: str, ask: Ask) -> list[Any]:
-    """All runs whose ids begin so, page by page."""
-    address = f"/api/v1/runs?limit={LISTED}&prefix={prefix}"
-    told = ask(address)
-    found = list(told["runs"])
-    while told["next"] is not None:
-        told = ask(f"{address}&cursor={told['next']}")
-        found += told["runs"]
-    return found
-
-
-def wait(jobs: Mapping[str, Sequence[str]], ask: Ask, seconds: float, tell: Callable[[str], None]) -> None:
-    """Waits until all runs have ended.
+def outcomes(jobs: Mapping[str, Sequence[str]], get: Get) -> list[Outcome]:
+    """Return the current outcome of each run.
 
     Args:
-        jobs: Job: its workloads.
-        ask: asks the hub.
-        seconds: to wait at most.
-        tell: told each outcome, once.
+        jobs: workloads by Job.
+        get: queries the hub.
+    """
+    found = []
+    for job, workloads in jobs.items():
+        runs = {run["run"]["id"]: run for run in _runs(f"{job}.", get)}
+        latest = max(runs.values(), key=lambda run: str(run["run"]["started"]), default=None)
+        uid = latest["run"]["id"].split(".")[-2] if latest else ""
+        for index, workload in enumerate(workloads):
+            found.append(_outcome(f"{job} {workload}", runs.get(f"{job}.{uid}.{index}"), get))
+    return found
+
+
+def wait(jobs: Mapping[str, Sequence[str]], get: Get, seconds: float, log: Callable[[str], None]) -> None:
+    """Wait until all runs have ended.
+
+    Args:
+        jobs: workloads by Job.
+        get: queries the hub.
+        seconds: maximum time to wait.
+        log: receives each outcome, once.
 
     Raises:
-        RunFailed: a run failed, or there is no good result of it in that time.
+        RunFailed: a run failed, or has no good result after that time.
     """
-    end = time.monotonic() + seconds
-    seen: set[Outcome] = set()
+    deadline = time.monotonic() + seconds
+    logged: set[Outcome] = set()
     while True:
         try:
-            now = outcomes(jobs, ask)
-        except Silent as error:
-            now = [Outcome(job, False, False, error.message) for job in jobs]
-        for each in now:
-            if each.done and each not in seen:
-                seen.add(each)
-                tell(f"{each.name}: {each.said}")
-        if all(each.done for each in now) or time.monotonic() > end:
+            current = outcomes(jobs, get)
+        except HubUnavailable as error:
+            current = [Outcome(job, False, False, error.message) for job in jobs]
+        for outcome in current:
+            if outcome.ended and outcome not in logged:
+                logged.add(outcome)
+                log(f"{outcome.name}: {outcome.text}")
+        if all(outcome.ended for outcome in current) or time.monotonic() > deadline:
             break
         time.sleep(PAUSE)
-    bad = [each for each in now if not each.good]
+    bad = [outcome for outcome in current if not outcome.good]
     if bad:
-        many = "runs have" if len(bad) > 1 else "run has"
         raise RunFailed(
-            f"{len(bad)} of {len(now)} {many} no good result", "\n".join(f"{b.name}: {b.said}" for b in bad)
+            f"{len(bad)} of {len(current)} runs without a good result",
+            "\n".join(f"{outcome.name}: {outcome.text}" for outcome in bad),
         )
 
 
-class Silent(DevbenchError):
-    """The hub does not answer now."""
+def hub_getter(hub: str, token: str | None) -> Get:
+    """Return a function that queries a hub.
 
-
-def asker(hub: str, token: str | None) -> Ask:
-    """Asks a hub."""
+    Args:
+        hub: its address.
+        token: a token, or None if the hub needs none.
+    """
     pool = urllib3.PoolManager(
         headers={"Authorization": f"Bearer {token}"} if token else {}, timeout=urllib3.Timeout(connect=5, read=30)
     )
 
-    def ask(path: str) -> Any:
+    def get(path: str) -> Any:
         try:
-            answer = pool.request("GET", hub.rstrip("/") + path, retries=False)
+            response = pool.request("GET", hub.rstrip("/") + path, retries=False)
         except urllib3.exceptions.HTTPError as error:
-            raise Silent(f"the hub {hub} does not answer: {error}") from None
-        if answer.status >= 500:
-            raise Silent(f"the hub {hub} answered {answer.status}")
-        if answer.status != 200:
-            raise DevbenchError(f"the hub {hub} answered {answer.status} to {path}", "Its token may be another one.")
-        return json.loads(answer.data)
+            raise HubUnavailable(f"the hub {hub} does not respond: {error}") from None
+        if response.status >= 500:
+            raise HubUnavailable(f"the hub {hub} responded with status {response.status}")
+        if response.status != 200:
+            raise DevbenchError(f"the hub {hub} responded to {path} with status {response.status}", "Check the token.")
+        return json.loads(response.data)
 
-    return ask
+    return get
 
 
-def _outcome(name: str, told: Any, ask: Ask) -> Outcome:
-    if told is None:
-        return Outcome(name, False, False, "missing: the hub has not heard of it")
-    run, state = told["run"], told["state"]
+def _runs(prefix: str, get: Get) -> list[Any]:
+    """Return all runs whose ids have a prefix, page by page."""
+    path = f"/api/v1/runs?limit={PAGE}&prefix={prefix}"
+    page = get(path)
+    runs = list(page["runs"])
+    while page["next"] is not None:
+        page = get(f"{path}&cursor={page['next']}")
+        runs += page["runs"]
+    return runs
+
+
+def _outcome(name: str, status: Any, get: Get) -> Outcome:
+    """Return the outcome of a run.
+
+    Args:
+        name: the Job and the workload.
+        status: of the run, or None if the hub does not know it.
+        get: queries the hub.
+    """
+    if status is None:
+        return Outcome(name, False, False, "missing: the hub has no such run")
+    run, state = status["run"], status["state"]
     if state == "running":
         progress = run.get("progress") or {}
-        return Outcome(
-            name, False, False, f"not done: {progress.get('phase', 'running')} {progress.get('note', '')}".strip()
-        )
+        text = f"running: {progress.get('phase', '')} {progress.get('note', '')}".strip(" :")
+        return Outcome(name, False, False, text)
     if state != "finished":
-        again = state in ("interrupted", "lost")  # another attempt may come
-        return Outcome(name, not again, False, f"{state}: {run.get('reason') or 'no reason is known'}")
-    results = [ask(f"/api/v1/results/{each}") for each in run["results"]]
-    failed = [each for each in results if each["status"] != "complete"]
-    if failed or not results:
-        said = "; ".join(f"{(each.get('failure') or {}).get('message', each['status'])}" for each in failed)
-        return Outcome(name, True, False, f"failed: {said}" if said else "missing: it ended without a result")
+        may_retry = state in ("interrupted", "lost")
+        return Outcome(name, not may_retry, False, f"{state}: {run.get('reason') or 'unknown reason'}")
+    results = [get(f"/api/v1/results/{id_}") for id_ in run["results"]]
+    if not results:
+        return Outcome(name, True, False, "missing: the run ended without a result")
+    failed = [result for result in results if result["status"] != "complete"]
+    if failed:
+        causes = "; ".join((result.get("failure") or {}).get("message", result["status"]) for result in failed)
+        return Outcome(name, True, False, f"failed: {causes}")
     return Outcome(name, True, True, f"{len(results)} good result{'s' if len(results) > 1 else ''}")

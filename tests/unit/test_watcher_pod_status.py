@@ -1,4 +1,4 @@
-"""What the watcher says of Jobs, pods and events, as the API server gives them."""
+"""The watcher's reports about Jobs, pods and events of the API server."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from bench.watcher.pod_status import Object, Word, attempt, gone, words
+from bench.watcher.pod_status import Object, Report, attempt, deleted_job_reports, job_reports
 
 pytestmark = pytest.mark.once
 
-BORN = datetime(2026, 11, 22, 5, 0, tzinfo=timezone.utc)
+CREATED = datetime(2026, 11, 22, 5, 0, tzinfo=timezone.utc)
 UID = "0f8fad5b-d9cb-469f-a165-70867728950e"
 
 
 def job(**more: Any) -> Object:
-    """A Job of a pool t4 with two workloads."""
+    """Return a Job of a pool t4 with two workloads."""
     return {
         "metadata": {
             "name": "devbench-t4-1a2b3c4d",
@@ -31,7 +31,7 @@ def job(**more: Any) -> Object:
 
 
 def pod(index: int = 0, evictions: int = 0, **status: Any) -> Object:
-    """A pod of that Job."""
+    """Return a pod of that Job."""
     counted = {"batch.kubernetes.io/job-index-ignored-failure-count": str(evictions)} if evictions else {}
     return {
         "metadata": {
@@ -52,33 +52,35 @@ def container(**state: Any) -> list[Object]:
     return [{"name": "devbench", "state": state}]
 
 
-def said(
-    *pods: Object, of: Object | None = None, told: dict[str, Object] | None = None, after: float = 1
-) -> list[Word]:
-    return words(of or job(), pods, told or {}, BORN + timedelta(seconds=after), wait=60)
+def reports(
+    *pods: Object, of: Object | None = None, warnings: dict[str, Object] | None = None, after: float = 1
+) -> list[Report]:
+    return job_reports(of or job(), pods, warnings or {}, CREATED + timedelta(seconds=after), patience=60)
 
 
 def event(reason: str, at: str = "2026-11-22T05:00:30Z") -> Object:
     return {"metadata": {}, "type": "Warning", "reason": reason, "message": "no.", "lastTimestamp": at}
 
 
-def test_a_pod_that_the_cluster_refuses_after_others_ended_is_told() -> None:
+def test_a_pod_that_the_cluster_refuses_after_others_ended_is_reported() -> None:
     ended = pod(phase="Succeeded", node="n")
-    told = {UID: event("FailedCreate")}
-    (word,) = said(ended, told=told, after=31)
-    assert (word.id.rpartition(".")[2], word.reason) == ("1", "FailedCreate: no.")
-    assert said(ended, told={UID: event("FailedCreate", "2026-11-22T04:59:00Z")}, after=31) == []  # of before that pod
-    assert said(pod(phase="Running", node="n"), told=told, after=31) == []
+    warnings = {UID: event("FailedCreate")}
+    (report,) = reports(ended, warnings=warnings, after=31)
+    assert (report.id.rpartition(".")[2], report.reason) == ("1", "FailedCreate: no.")
+    assert (
+        reports(ended, warnings={UID: event("FailedCreate", "2026-11-22T04:59:00Z")}, after=31) == []
+    )  # from before that pod
+    assert reports(pod(phase="Running", node="n"), warnings=warnings, after=31) == []
 
 
-def test_what_kept_a_pod_from_a_node_is_over_once_it_has_one_and_a_long_start_is_told_as_that() -> None:
+def test_a_scheduled_pod_is_no_longer_unschedulable_and_a_slow_start_is_reported() -> None:
     pulls = pod(phase="Pending", node="n", containerStatuses=container(waiting={"reason": "ContainerCreating"}))
-    told = {"pod-0-0": event("FailedScheduling")}
-    assert said(pulls, told=told, after=10) == []
-    (word,) = said(pulls, told=told, after=40)
-    assert word.reason == "Starting: the node pulls the image or makes the container"
-    (word,) = said(pulls, told={"pod-0-0": event("FailedMount")}, after=10)
-    assert word.reason == "FailedMount: no."
+    warnings = {"pod-0-0": event("FailedScheduling")}
+    assert reports(pulls, warnings=warnings, after=10) == []
+    (report,) = reports(pulls, warnings=warnings, after=40)
+    assert report.reason == "Starting: the node is pulling the image or creating the container"
+    (report,) = reports(pulls, warnings={"pod-0-0": event("FailedMount")}, after=10)
+    assert report.reason == "FailedMount: no."
 
 
 UNSCHEDULABLE = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/3 nodes fit."}
@@ -109,7 +111,7 @@ UNSCHEDULABLE = {"type": "PodScheduled", "status": "False", "reason": "Unschedul
                 containerStatuses=container(terminated={"reason": "OOMKilled", "exitCode": 137}),
             ),
             "failed",
-            "OOMKilled: it needed more memory than 8Gi (pools.t4.memory)",
+            "OOMKilled: the run needed more memory than 8Gi (pools.t4.memory)",
         ),
         (
             pod(phase="Failed", node="n", reason="Evicted", message="The node was low on memory."),
@@ -145,75 +147,75 @@ UNSCHEDULABLE = {"type": "PodScheduled", "status": "False", "reason": "Unschedul
     ],
     ids=lambda each: each.split(":")[0] if isinstance(each, str) and each[0].isupper() else "",
 )
-def test_a_pod_that_can_not_speak_is_spoken_for(found: Object, state: str, reason: str) -> None:
-    (word,) = said(found)
-    assert (word.state, word.reason) == (state, reason)
-    assert (word.workload, word.pool, word.id) == ("cifar", "t4", f"devbench-t4-1a2b3c4d.{UID}.0")
+def test_a_pod_that_cannot_report_itself_is_reported(found: Object, state: str, reason: str) -> None:
+    (report,) = reports(found)
+    assert (report.state, report.reason) == (state, reason)
+    assert (report.workload, report.pool, report.id) == ("cifar", "t4", f"devbench-t4-1a2b3c4d.{UID}.0")
 
 
 @pytest.mark.parametrize("phase", ["Running", "Succeeded"])
-def test_a_pod_that_runs_or_has_done_well_speaks_for_itself(phase: str) -> None:
-    assert said(pod(phase=phase, node="n")) == []
+def test_a_running_or_succeeded_pod_is_not_reported(phase: str) -> None:
+    assert reports(pod(phase=phase, node="n")) == []
 
 
-def test_a_pod_that_is_being_started_is_no_news() -> None:
+def test_a_starting_pod_is_not_reported_without_a_warning() -> None:
     starting = pod(phase="Pending", node="n", containerStatuses=container(waiting={"reason": "ContainerCreating"}))
-    assert said(starting) == []
+    assert reports(starting) == []
     warned = {"reason": "FailedMount", "message": 'configmap "our-workloads" not found', "type": "Warning"}
-    (word,) = said(starting, told={"pod-0-0": warned})
-    assert word.reason == 'FailedMount: configmap "our-workloads" not found'
+    (report,) = reports(starting, warnings={"pod-0-0": warned})
+    assert report.reason == 'FailedMount: configmap "our-workloads" not found'
 
 
-def test_who_waits_too_long_for_a_node_has_failed_and_may_still_begin() -> None:
+def test_a_run_that_waits_too_long_for_a_node_has_failed_and_may_still_start() -> None:
     waiting = pod(phase="Pending", conditions=[UNSCHEDULABLE])
-    (patient,), (late,) = said(waiting, after=59), said(waiting, after=61)
+    (patient,), (late,) = reports(waiting, after=59), reports(waiting, after=61)
     assert (patient.state, late.state) == ("waiting", "failed")
     assert late.reason == "Unschedulable: 0/3 nodes fit. (waited 61 s for a node)"
-    assert late.attempt < attempt(waiting, begun=True), "what the pod says itself must win"
+    assert late.attempt < attempt(waiting, started=True), "the pod's own reports must win"
 
 
-def test_one_that_has_a_node_may_pull_its_image_for_long() -> None:
+def test_a_pod_with_a_node_may_pull_its_image_for_long() -> None:
     pulling = pod(phase="Pending", node="n", containerStatuses=container(waiting={"reason": "ErrImagePull"}))
-    (word,) = said(pulling, after=600)
-    assert word.state == "waiting"
+    (report,) = reports(pulling, after=600)
+    assert report.state == "waiting"
 
 
-def test_attempts_grow_with_each_eviction_and_with_each_beginning() -> None:
-    numbers = [attempt(pod(evictions=count), begun) for count in range(120) for begun in (False, True)]
+def test_attempts_grow_with_each_eviction_and_each_start() -> None:
+    numbers = [attempt(pod(evictions=count), started) for count in range(120) for started in (False, True)]
     assert numbers == sorted(set(numbers))
 
 
 def test_the_latest_pod_of_an_index_counts() -> None:
     evicted = pod(phase="Failed", conditions=[{"type": "DisruptionTarget", "status": "True", "reason": "Evicted"}])
-    assert said(evicted, pod(evictions=1, phase="Running", node="n")) == []
-    assert said(pod(evictions=1, phase="Running", node="n"), evicted) == []
+    assert reports(evicted, pod(evictions=1, phase="Running", node="n")) == []
+    assert reports(pod(evictions=1, phase="Running", node="n"), evicted) == []
 
 
-def test_a_job_held_by_a_queue_says_so_of_every_run() -> None:
+def test_a_job_held_by_a_queue_is_reported_for_every_run() -> None:
     held = job(spec={"suspend": True}, labels={"kueue.x-k8s.io/queue-name": "benchmarks"})
-    found = said(of=held, after=3600)
-    assert [(word.workload, word.state, word.reason) for word in found] == [
+    found = reports(of=held, after=3600)
+    assert [(report.workload, report.state, report.reason) for report in found] == [
         ("cifar", "waiting", "Suspended: held by queue benchmarks"),
         ("mnist", "waiting", "Suspended: held by queue benchmarks"),
     ]
 
 
-def test_pods_that_can_not_even_be_made_are_told_by_the_jobs_event() -> None:
+def test_pods_that_cannot_be_created_are_reported_by_the_jobs_event() -> None:
     refused = {"reason": "FailedCreate", "message": "exceeded quota", "type": "Warning"}
-    assert {word.reason for word in said(told={UID: refused})} == {"FailedCreate: exceeded quota"}
+    assert {report.reason for report in reports(warnings={UID: refused})} == {"FailedCreate: exceeded quota"}
 
 
-def test_a_job_that_ended_as_a_whole_speaks_for_the_runs_that_never_were() -> None:
+def test_a_job_that_failed_as_a_whole_is_reported_for_runs_without_a_pod() -> None:
     failed = {"type": "Failed", "status": "True", "reason": "PodFailurePolicy", "message": "exit code 3 at index 0"}
     own = pod(phase="Failed", node="n", containerStatuses=container(terminated={"reason": "Error", "exitCode": 3}))
-    found = said(own, of=job(status={"failedIndexes": "0", "conditions": [failed]}))
-    assert [(word.workload, word.reason) for word in found] == [
+    found = reports(own, of=job(status={"failedIndexes": "0", "conditions": [failed]}))
+    assert [(report.workload, report.reason) for report in found] == [
         ("cifar", "Error: exit code 3"),
         ("mnist", "PodFailurePolicy: exit code 3 at index 0"),
     ]
 
 
-def test_runs_that_had_ended_are_left_alone_when_their_job_goes() -> None:
+def test_deleting_a_job_does_not_affect_its_ended_runs() -> None:
     done = job(status={"completedIndexes": "0"})
-    found = gone(done, [pod(0, phase="Succeeded"), pod(1, phase="Running", node="n")])
-    assert [(word.workload, word.state) for word in found] == [("mnist", "interrupted")]
+    found = deleted_job_reports(done, [pod(0, phase="Succeeded"), pod(1, phase="Running", node="n")])
+    assert [(report.workload, report.state) for report in found] == [("mnist", "interrupted")]
