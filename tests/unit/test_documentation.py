@@ -201,3 +201,18 @@ def test_every_alert_is_documented() -> None:
     alerts = set(re.findall(r"- alert: (\w+)", rules))
     assert alerts
     assert first_column(section(DOCS["metrics"], "Dashboards and alerts")) == alerts
+
+
+def test_the_walk_of_the_settings_has_at_most_20_stops_and_never_climbs() -> None:
+    floors = {
+        name: int(row[0])
+        for row in rows(section(DOCS["architecture"], "What may import what"))
+        for name in spans(row[1])
+    }
+    stops = rows(section(DOCS["architecture"], "The walk of a run's settings"))
+    assert 10 <= len(stops) <= 20
+    for stop in stops:
+        (folder,), (link,) = spans(stop[1]), links(stop[2])
+        assert folder in link
+    path = [floors[folder] for stop in stops for folder in spans(stop[1])]
+    assert path == sorted(path)
