@@ -15,7 +15,7 @@ from bench.model.facts import Facts
 from bench.model.record import Record
 from bench.model.spec import Spec
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 PHASES = (
     "interpreter", "import", "device_init", "data", "build", "prepare", "trace", "first_step", "warm_up",

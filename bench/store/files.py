@@ -125,8 +125,9 @@ def explanations(folder: Path) -> dict[str, Explanation]:
             raise DataError(f"{path} can't be read: {error.strerror or error}") from None
         try:
             found[path.stem] = Explanation.model_validate_json(written)
+            _check_version(path, {"schema_version": found[path.stem].schema_version})
         except ValidationError as error:
-            _not_newer(path, _document(path, written))
+            _check_version(path, _document(path, written))
             raise DataError(f"{path} is no valid explanation: {error.errors()[0]['msg']}", ALTERED) from None
     return found
 
@@ -150,7 +151,7 @@ def read(path: Path) -> Result:
     """The result in a file.
 
     Raises:
-        DataError: it can't be read, is cut short, comes from a newer devbench, or is no result.
+        DataError: it can't be read, is cut short, has another schema version, or is no result.
     """
     try:
         written = path.read_bytes()
@@ -167,7 +168,7 @@ def _judged(path: Path, written: bytes) -> Result:
     document = _document(path, written)
     if not isinstance(document, dict) or not isinstance(document.get("schema_version"), int):
         raise DataError(f"{path} is no result of devbench", "Results are the files that `devbench run` writes.")
-    _not_newer(path, document)
+    _check_version(path, document)
     try:
         return Result.model_validate(document)
     except ValidationError as error:
@@ -183,14 +184,17 @@ def _document(path: Path, written: bytes) -> Any:
         raise DataError(f"{path} is no whole JSON document: {error}", ALTERED) from None
 
 
-def _not_newer(path: Path, document: Any) -> None:
+def _check_version(path: Path, document: Any) -> None:
+    """Raise `DataError` if a document has another schema version than this devbench reads."""
     version = document.get("schema_version") if isinstance(document, dict) else None
-    if isinstance(version, int) and version > SCHEMA_VERSION:
-        whose = f"{document['devbench']}, " if "devbench" in document else ""
-        raise DataError(
-            f"{path} was written by a newer devbench ({whose}schema {version})",
-            f"This one reads schemas up to {SCHEMA_VERSION}: upgrade devbench.",
-        )
+    if not isinstance(version, int) or version == SCHEMA_VERSION:
+        return
+    age, advice = ("newer", "Upgrade devbench.") if version > SCHEMA_VERSION else ("older", "Measure again.")
+    release = f"{document['devbench']}, " if "devbench" in document else ""
+    raise DataError(
+        f"{path} was written by {'a' if age == 'newer' else 'an'} {age} devbench ({release}schema {version})",
+        f"This version reads schema {SCHEMA_VERSION}. {advice}",
+    )
 
 
 def results(folder: Path) -> list[Result]:

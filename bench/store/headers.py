@@ -53,7 +53,7 @@ def entry(path: Path) -> Entry:
     with contextlib.suppress(OSError, ValueError, TypeError, LookupError), path.open("rb", buffering=0) as file:
         begun = from_json(file.read(FIRST_LINES).partition(REST)[0], allow_partial=True)
         known = isinstance(begun, dict) and {"id", "created", "key", "fingerprint", "purpose"} <= begun.keys()
-        if known and _is_whole(file) and begun["schema_version"] <= SCHEMA_VERSION:
+        if known and _is_whole(file) and begun["schema_version"] == SCHEMA_VERSION:
             created = datetime.fromisoformat(begun["created"].replace("Z", "+00:00")).astimezone(timezone.utc)
             return Entry(path, begun["id"], created, begun["key"], begun["fingerprint"], begun["purpose"])
     found = files.read(path)
@@ -71,7 +71,7 @@ def head(path: Path) -> Result:
         cut = begun.find(SAMPLES)
         if cut > 0 and _is_whole(file):
             found = Result.model_validate_json(begun[:cut].rstrip(b",") + b"}")
-            if found.schema_version <= SCHEMA_VERSION:
+            if found.schema_version == SCHEMA_VERSION:
                 return found
     return files.read(path)
 

@@ -26,7 +26,7 @@ from bench.errors import DataError, UsageError
 from bench.hub.db import comparisons, exchange, queries, records, retention, writes
 from bench.hub.db.database import Database, database_url
 from bench.hub.db.tables import METADATA
-from bench.model.result import Result
+from bench.model.result import SCHEMA_VERSION, Result
 
 pytestmark = pytest.mark.once
 
@@ -284,6 +284,23 @@ def test_an_import_skips_a_result_that_differs_from_the_stored_one(database: Dat
     assert exchange.import_from(database, tmp_path / "all.jsonl") == 2
     with database.read() as connection:
         assert queries.result(connection, "1").samples[0].pid == 4001
+
+
+def test_importing_a_result_of_an_older_devbench_says_that_it_is_too_old(database: Database, tmp_path: Path) -> None:
+    for n in range(2):
+        put(database, measured(str(n), [0.1]))
+    file = tmp_path / "all.jsonl"
+    exchange.export_to(database, file)
+    current, older = f'\\"schema_version\\":{SCHEMA_VERSION}', '\\"schema_version\\":1'
+    lines = file.read_text(encoding="utf-8").splitlines(keepends=True)
+    file.write_text("".join([*lines[:2], lines[2].replace(current, older), *lines[3:]]), encoding="utf-8")
+    other = Database(str(tmp_path / "other.db"))
+    other.upgrade()
+    with pytest.raises(DataError, match="line 3: the result is too old: it has schema version 1") as caught:
+        exchange.import_from(other, file)
+    assert "measure again" in caught.value.hint
+    assert names(other) == ["0"]
+    other.close()
 
 
 def test_importing_a_damaged_file_fails_and_keeps_what_came_before(database: Database, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from bench.analyse.outcome import Outcome
 from bench.cli import run
 from bench.cli.app import app
 from bench.config.settings import load
-from bench.model.result import Failure
+from bench.model.result import SCHEMA_VERSION, Failure
 from bench.store import files
 
 
@@ -255,10 +255,11 @@ def test_what_names_no_result_is_told_with_what_to_do(
     assert said in " ".join(done.stderr.split())
 
 
-def test_a_newer_truncated_or_edited_document_is_named_as_what_it_is(two: tuple[str, str], tmp_path: Path) -> None:
-    text = Path(two[0]).read_text()
+def test_a_document_of_another_version_and_a_damaged_one_are_told_apart(two: tuple[str, str], tmp_path: Path) -> None:
+    text, version = Path(two[0]).read_text(), f'"schema_version": {SCHEMA_VERSION}'
     wrong = {
-        "newer": (text.replace('"schema_version": 1', '"schema_version": 99', 1), "newer devbench"),
+        "newer": (text.replace(version, '"schema_version": 99', 1), "newer devbench (0.1.0, schema 99)"),
+        "older": (text.replace(version, '"schema_version": 1', 1), "older devbench (0.1.0, schema 1)"),
         "cut": (text[: len(text) // 2], "no whole JSON document"),
         "edited": (text.replace('"trial": 1', '"trial": "one"', 1), "no valid result: samples.0.trial"),
     }
@@ -267,7 +268,7 @@ def test_a_newer_truncated_or_edited_document_is_named_as_what_it_is(two: tuple[
         path.write_text(content)
         done = devbench(str(path), two[1])
         assert done.exit_code == 2
-        assert said in done.stderr
+        assert said in " ".join(done.stderr.split())
 
 
 def test_an_empty_folder_says_how_results_come_there(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 from synthetic import result
 
 from bench.errors import DataError
+from bench.model.result import SCHEMA_VERSION
 from bench.store import files, headers
 
 
@@ -20,10 +21,13 @@ def test_a_head_is_the_result_without_its_samples(tmp_path: Path) -> None:
     assert headers.head(path) == whole.model_copy(update={"samples": []})
 
 
+VERSION = b'"schema_version": %d' % SCHEMA_VERSION
+
 UNREADABLE: list[tuple[Callable[[bytes], bytes], str]] = [
     (lambda text: text[:-100], "no whole JSON document"),
     (lambda text: text.replace(b'"cifar"', b'"cifar"x'), "no whole JSON document"),
-    (lambda text: text.replace(b'"schema_version": 1', b'"schema_version": 99'), "newer devbench"),
+    (lambda text: text.replace(VERSION, b'"schema_version": 99'), "newer devbench"),
+    (lambda text: text.replace(VERSION, b'"schema_version": 1'), "older devbench"),
 ]
 
 
@@ -39,10 +43,10 @@ UNREADABLE: list[tuple[Callable[[bytes], bytes], str]] = [
         (headers.entry, lambda text: text.replace(b'"key"', b'"kee"'), "no valid result: key"),
         (
             headers.entry,
-            lambda text: text.replace(b'"schema_version": 1', b'"schema_version": "1"'),
+            lambda text: text.replace(VERSION, b'"schema_version": "1"'),
             "no result of devbench",
         ),
-        (headers.entry, lambda text: text.replace(b'"schema_version": 1,', b""), "no result of devbench"),
+        (headers.entry, lambda text: text.replace(VERSION + b",", b""), "no result of devbench"),
     ],
 )
 def test_a_head_or_an_entry_of_a_file_that_is_no_result_is_refused_as_the_whole_is(

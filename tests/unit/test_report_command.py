@@ -94,6 +94,7 @@ def test_the_threshold_decides_what_is_the_same(results: Path, monkeypatch: pyte
         (["empty"], "no results in empty"),
         (["cut"], "is no whole JSON document"),
         (["newer"], "was written by a newer devbench"),
+        (["older"], "was written by an older devbench (schema 1)"),
         (["results", "--output", "none/it"], "can't be written"),
     ],
 )
@@ -101,7 +102,11 @@ def test_what_can_not_be_is_exit_2_and_leaves_an_older_report_as_it_was(
     results: Path, monkeypatch: pytest.MonkeyPatch, form: str, words: list[str], message: str
 ) -> None:
     Path("empty").mkdir()
-    for name, text in (("cut", '{"schema_version": 1, '), ("newer", '{"schema_version": 99}')):
+    for name, text in (
+        ("cut", '{"schema_version": 1, '),
+        ("newer", '{"schema_version": 99}'),
+        ("older", '{"schema_version": 1}'),
+    ):
         Path(name).mkdir()
         (Path(name) / "x.json").write_text(text, encoding="utf-8")
     old = results.parent / "report.html"

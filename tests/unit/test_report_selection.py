@@ -8,6 +8,7 @@ import pytest
 from synthetic import explanation, folder, ladder_results, measured, swept
 
 from bench.errors import DataError
+from bench.model.result import SCHEMA_VERSION
 from bench.render.report import selection
 from bench.render.report.selection import ChapterEntries, select
 from bench.store import files
@@ -83,7 +84,8 @@ def test_a_chapter_and_a_report_have_a_limited_size_and_count_the_rest(
     [
         ('{"schema_version": 1, "id": "x', "is no whole JSON document"),
         ('{"schema_version": 99, "devbench": "9.0"}', "was written by a newer devbench"),
-        ('{"schema_version": 1}', "is no valid result"),
+        ('{"schema_version": 1, "devbench": "0.1"}', "was written by an older devbench"),
+        (f'{{"schema_version": {SCHEMA_VERSION}}}', "is no valid result"),
         ("[]", "is no result of devbench"),
     ],
 )
@@ -123,13 +125,19 @@ def test_levels_without_an_explanation_are_ordinary_results(tmp_path: Path) -> N
     assert [each.explanation for each in selected.chapters] == [None]
 
 
-def test_an_explanation_by_a_newer_devbench_asks_for_an_upgrade(tmp_path: Path) -> None:
+@pytest.mark.parametrize("more", ["", ', "more": 1'])
+@pytest.mark.parametrize(
+    ("version", "age", "advice"), [(SCHEMA_VERSION + 1, "newer", "Upgrade devbench."), (1, "older", "Measure again.")]
+)
+def test_an_explanation_of_another_schema_version_is_refused(
+    tmp_path: Path, version: int, age: str, advice: str, more: str
+) -> None:
     written = files.write_explanation(explanation(ladder_results()), folder(tmp_path, *ladder_results()))
-    text = written.read_text(encoding="utf-8").replace('"schema_version": 1', '"schema_version": 2, "more": 1')
-    written.write_text(text, encoding="utf-8")
-    with pytest.raises(DataError, match=r"newer devbench \(schema 2\)") as caught:
+    current, other = f'"schema_version": {SCHEMA_VERSION}', f'"schema_version": {version}{more}'
+    written.write_text(written.read_text(encoding="utf-8").replace(current, other), encoding="utf-8")
+    with pytest.raises(DataError, match=rf"{age} devbench \(schema {version}\)") as caught:
         select(tmp_path)
-    assert "upgrade devbench" in caught.value.hint
+    assert caught.value.hint == f"This version reads schema {SCHEMA_VERSION}. {advice}"
 
 
 def test_an_invalid_explanation_is_an_error_with_its_name(tmp_path: Path) -> None:

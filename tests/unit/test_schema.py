@@ -32,7 +32,7 @@ def test_a_written_result_keeps_to_the_schema() -> None:
 
 
 @pytest.mark.parametrize(
-    "change", [{"extra": 1}, {"schema_version": 2}, {"status": "fine"}, {"created": 5}, {"samples": [{"trial": 1}]}]
+    "change", [{"extra": 1}, {"schema_version": 1}, {"status": "fine"}, {"created": 5}, {"samples": [{"trial": 1}]}]
 )
 def test_a_document_that_is_no_result_does_not(change: dict[str, Any]) -> None:
     document = {**json.loads(result().model_dump_json()), **change}

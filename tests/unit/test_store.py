@@ -81,14 +81,18 @@ def test_a_truncated_file_is_named_with_the_fix(tmp_path: Path) -> None:
     assert "run it again" in caught.value.hint
 
 
-def test_a_newer_schema_asks_for_an_upgrade(tmp_path: Path) -> None:
-    path = tmp_path / "new.json"
-    path.write_text(
-        json.dumps({"schema_version": SCHEMA_VERSION + 1, "devbench": "9.0", "shape": "new"}), encoding="utf-8"
-    )
-    with pytest.raises(DataError, match=r"newer devbench \(9\.0") as caught:
-        files.read(path)
-    assert "upgrade devbench" in caught.value.hint
+@pytest.mark.parametrize(
+    ("version", "who", "advice"),
+    [(SCHEMA_VERSION + 1, "a newer devbench", "Upgrade devbench."), (1, "an older devbench", "Measure again.")],
+)
+def test_a_result_of_another_schema_version_is_refused(tmp_path: Path, version: int, who: str, advice: str) -> None:
+    for document in ({"shape": "other"}, json.loads(result().model_dump_json())):
+        path = tmp_path / "other.json"
+        path.write_text(json.dumps({**document, "schema_version": version, "devbench": "9.0"}), encoding="utf-8")
+        with pytest.raises(DataError) as caught:
+            files.read(path)
+        assert caught.value.message == f"{path} was written by {who} (9.0, schema {version})"
+        assert caught.value.hint == f"This version reads schema {SCHEMA_VERSION}. {advice}"
 
 
 @pytest.mark.parametrize("document", ["[]", "{}", '"text"', '{"schema_version": "1"}'])
