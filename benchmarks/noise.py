@@ -2,7 +2,7 @@
 
 `python -m benchmarks.noise [TRIALS] [WORKLOAD CASE LOOP]`. Trials of two workers of one and the same spec take
 turns; whatever their ratio differs from 1 is noise. The estimator that varies least within trials is what
-comparisons use (`bench.analyse.stats.within`).
+comparisons use (`bench.analyse.samples.paired_contrast`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import statistics
 import sys
 from collections.abc import Callable, Sequence
 
-from bench.analyse.stats import faster_half, mean, median, turns_ratio
+from bench.analyse.samples import faster_half, mean_step, typical_ratio, typical_step
 from bench.model.result import Block
 from benchmarks.turns import interval, spec_of, variation, worker_of
 
@@ -27,8 +27,8 @@ def minimum(blocks: Sequence[Block]) -> float:
 
 
 ESTIMATORS: dict[str, Callable[[Sequence[Block]], float]] = {
-    "mean": mean,
-    "median": median,
+    "mean": mean_step,
+    "median": typical_step,
     "faster half": faster_half,
     "minimum": minimum,
 }
@@ -65,7 +65,7 @@ def main() -> None:
         ratios = [v[1] / v[0] for v in values]
         near = statistics.correlation(level, [v[1] for v in values]) if count > 2 else float("nan")
         print(f"{name:12} {variation(level):18.2%} {near:21.2f} {variation(ratios):18.2%}  {interval(ratios)}")
-    ratios = [math.exp(turns_ratio(*each)) for each in trials]
+    ratios = [math.exp(typical_ratio(*each)) for each in trials]
     print(f"{'by rounds':12} {'':18} {'':21} {variation(ratios):18.2%}  {interval(ratios)}")
 
 

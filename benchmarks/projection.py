@@ -27,7 +27,8 @@ from datetime import datetime, timezone
 from itertools import pairwise
 
 import bench
-from bench.analyse import stats, summary
+from bench.analyse.samples import mean_step
+from bench.analyse.summary import summarize
 from bench.config.settings import load
 from bench.model.plan import Planned
 from bench.model.result import FullTraining, ProcessSample, Result
@@ -122,7 +123,7 @@ def tell_all(
         id="projection", created=datetime.now(timezone.utc), devbench=bench.__version__, spec=planned.spec,
         key=planned.spec.key, group="projection", samples=samples,
     )  # fmt: skip
-    summary.summarise(result, planned.total_steps, planned.examples)
+    summarize(result, planned.total_steps, planned.examples)
     projection = result.projection
     if projection is None:
         raise SystemExit("nothing was projected")
@@ -139,7 +140,7 @@ def tell_all(
     text = f"projected over {'its neighbours':20} {interval(ratios)} processes"
     print(f"{text}   one process varies {statistics.stdev(ratios):.1%}")
     print(f"being suspended {len(samples)} times cost the training {cost:.0f} s, waiting at epochs' ends {waits:.0f} s")
-    typical = statistics.median(stats.mean(sample.series[0].blocks) for sample in samples)
+    typical = statistics.median(mean_step(sample.series[0].blocks) for sample in samples)
     for name, step in steps_by_when(marks, went_on).items():
         print(f"the training's own step, {name:28} {step * 1e3:7.2f} ms, {step / typical:.3f} of the processes'")
 
@@ -222,7 +223,7 @@ def each_projected(result: Result, planned: Planned) -> list[float]:
     found = []
     for sample in result.samples:
         alone = result.model_copy(update={"samples": [sample], "projection": None})
-        summary.summarise(alone, planned.total_steps, planned.examples)
+        summarize(alone, planned.total_steps, planned.examples)
         if alone.projection is not None:
             found.append(alone.projection.build_and_fit_seconds.value - alone.projection.epoch_end_wait_seconds)
     return found

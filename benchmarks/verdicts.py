@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.analyse import stats
+from bench.analyse.samples import faster_half, typical_ratio
 from bench.analyse.verdict import verdict
 from bench.config.settings import load
 from bench.machine import system
@@ -98,7 +99,7 @@ def blocks(trial: dict[str, Any], name: str) -> list[Block]:
 
 def ratios(trials: Sequence[dict[str, Any]], other: str) -> list[float]:
     """Logarithms of the other's time over the base's in each trial."""
-    return [stats.turns_ratio(blocks(each, "base"), blocks(each, other)) for each in trials]
+    return [typical_ratio(blocks(each, "base"), blocks(each, other)) for each in trials]
 
 
 def contrast(values: Sequence[float]) -> stats.Contrast:
@@ -178,8 +179,8 @@ def apart(pool: Sequence[dict[str, Any]], count: int = PILOT) -> None:
     """
     words: Counter[str] = Counter()
     for start in range(len(pool) - 2 * count + 1):
-        first = [stats.faster_half(blocks(each, "base")) for each in pool[start : start + count]]
-        then = [stats.faster_half(blocks(each, "again")) for each in pool[start + count : start + 2 * count]]
+        first = [faster_half(blocks(each, "base")) for each in pool[start : start + count]]
+        then = [faster_half(blocks(each, "again")) for each in pool[start + count : start + 2 * count]]
         words[verdict(stats.independent_ratio(first, then), load().threshold)] += 1
     print(f"identical, one run after the other, {count} processes each: {dict(words)}")
 

@@ -8,6 +8,7 @@ from typing import Any
 from grafana_foundation_sdk.builders.dashboard import Dashboard, DashboardLink
 from grafana_foundation_sdk.models.dashboard import DashboardLinkType, DynamicConfigValue
 
+from bench.model.result import START_PHASES
 from dashboards.panels import BAD, GOOD, PLAIN, WHOLE, Cells, bars, listing, matrix, stacked, steps
 from dashboards.parts import CHOSEN, Query, board, now, rows
 
@@ -29,10 +30,7 @@ CPU = 'workload=~"$workload", pool=~"$pool", backend="cpu"'
 CURRENCIES = ("USD", "EUR", "GBP", "CHF", "JPY", "KRW", "INR")
 """Those that Grafana knows as units; others stand in the legend alone."""
 
-START = ("interpreter", "import", "device_init", "data", "build", "prepare", "trace", "first_step")
-"""The phases before the second step; the break-even's start."""
-
-ALL_PHASES = (*START, "warm_up")
+ALL_PHASES = (*START_PHASES, "warm_up")
 
 
 def one(metric: str, *labels: str, where: str = "") -> str:
@@ -74,7 +72,7 @@ def own(value: str) -> str:
 
 STEP = one("step_seconds")
 SPREAD = f"({one('step_seconds_high')} - {one('step_seconds_low')})"
-STARTED = f"sum by (key) ({one('phase_seconds', 'phase', where=of_phases(START))})"
+STARTED = f"sum by (key) ({one('phase_seconds', 'phase', where=of_phases(START_PHASES))})"
 
 
 def against_cpu(value: str, operator: str) -> str:

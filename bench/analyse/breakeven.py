@@ -10,13 +10,12 @@ import math
 import statistics
 from collections.abc import Mapping, Sequence
 
-from bench.analyse import epochs, stats
+from bench.analyse import stats
+from bench.analyse.epoch_waits import steps_per_epoch
+from bench.analyse.samples import cold_starts, mean_step, process_values, usable_samples, warm_up_excess
 from bench.analyse.stats import Contrast
 from bench.model.comparison import BreakEven
-from bench.model.result import Interval, Result
-
-START = ("interpreter", "import", "device_init", "data", "build", "prepare", "trace", "first_step")
-"""The phases that a program goes through before its second step."""
+from bench.model.result import START_PHASES, Interval, Result
 
 ByTrial = Mapping[int, float]
 
@@ -36,7 +35,7 @@ def break_even(
     """
     worth = examples[0] / examples[1] if examples else 1.0  # the other's steps for as many examples as a base's step
     starts = [_starts(r) for r in (base, other)]
-    steps = [stats.process_values(r, stats.mean) for r in (base, other)]
+    steps = [process_values(r, mean_step) for r in (base, other)]
     if not (all(starts) and all(steps)):
         return None
     equal = [steps[0], {trial: worth * seconds for trial, seconds in steps[1].items()}]
@@ -58,7 +57,7 @@ def break_even(
         found.examples = stats.scaled(after, examples[0])
     else:
         found.steps = after
-    length = epochs.steps(stats.usable(base)) or worth * epochs.steps(stats.usable(other))
+    length = steps_per_epoch(usable_samples(base)) or worth * steps_per_epoch(usable_samples(other))
     found.epochs = stats.scaled(after, 1 / length) if length else None
     return found
 
@@ -110,11 +109,11 @@ def fieller(above: Contrast, below: Contrast, covariance: float) -> Interval:
 
 def _starts(result: Result) -> dict[int, float]:
     """Trial: seconds from the interpreter's start to the first step's end, and what warm-up took beyond its steps."""
-    means = stats.process_values(result, stats.mean)
+    means = process_values(result, mean_step)
     return {
-        sample.trial: sum(sample.phases.get(name, 0.0) for name in START)
-        + stats.warm_up_extra(sample, means[sample.trial])
-        for sample in stats.started_alone(stats.usable(result))
+        sample.trial: sum(sample.phases.get(name, 0.0) for name in START_PHASES)
+        + warm_up_excess(sample, means[sample.trial])
+        for sample in cold_starts(usable_samples(result))
         if sample.trial in means
     }
 

@@ -134,7 +134,7 @@ def _answers(base: Result, other: Result) -> Iterator[Difference]:
 
     Those of one group were held against each other when they were measured.
     """
-    found = [next(iter(same_answer.answered(each)), None) for each in (base, other)]
+    found = [next(iter(same_answer.with_losses(each)), None) for each in (base, other)]
     first, second = found
     if first is None or second is None:
         return

@@ -8,6 +8,18 @@ from collections.abc import Sequence
 from bench.analyse import stats
 from bench.analyse.breakeven import break_even
 from bench.analyse.comparable import axis, differences
+from bench.analyse.samples import (
+    RatioEstimator,
+    StepEstimator,
+    mean_ratio,
+    mean_step,
+    paired_contrast,
+    phase_values,
+    process_values,
+    typical_ratio,
+    typical_step,
+    usable_samples,
+)
 from bench.analyse.verdict import needed, verdict
 from bench.model.comparison import THRESHOLD, Comparison, Difference, PhaseDifference, Side, Unit
 from bench.model.result import Interval, Result
@@ -35,7 +47,7 @@ def compare(base: Result, other: Result, threshold: float = THRESHOLD) -> Compar
         paired=paired,
         ratio=ratio,
         verdict=word,
-        mean_ratio=_scaled(_ratio(base, other, stats.mean_ratio, stats.mean)[0], factor),
+        mean_ratio=_scaled(_ratio(base, other, mean_ratio, mean_step)[0], factor),
         threshold=threshold,
         needed_units=needed(ratio, threshold) if ratio is not None and word == "undecided" else None,
         phases=_phases(base, other, paired),
@@ -50,14 +62,14 @@ def step_ratio(base: Result, other: Result) -> tuple[Interval | None, bool]:
     Paired where the two took turns in two trials or more, which takes out the noise that both met; else from each
     side's processes on their own.
     """
-    return _ratio(base, other, stats.turns_ratio, stats.median)
+    return _ratio(base, other, typical_ratio, typical_step)
 
 
-def _ratio(base: Result, other: Result, of_turns: stats.Ratio, of_one: stats.Estimator) -> tuple[Interval | None, bool]:
-    within = stats.within(base, other, of_turns)
-    if within is not None:
-        return within.ratio(), True
-    first, second = (list(stats.process_values(r, of_one).values()) for r in (base, other))
+def _ratio(base: Result, other: Result, paired: RatioEstimator, single: StepEstimator) -> tuple[Interval | None, bool]:
+    contrast = paired_contrast(base, other, paired)
+    if contrast is not None:
+        return contrast.ratio(), True
+    first, second = (list(process_values(r, single).values()) for r in (base, other))
     return stats.independent_ratio(first, second), False
 
 
@@ -66,7 +78,7 @@ def _scaled(ratio: Interval | None, factor: float) -> Interval | None:
 
 
 def _side(result: Result, label: str) -> Side:
-    processes = len(stats.usable(result))
+    processes = len(usable_samples(result))
     return Side(id=result.id, label=label, processes=processes, step_seconds=result.summary.step_seconds)
 
 
@@ -109,7 +121,7 @@ def examples_a_step(result: Result) -> float | None:
 
 
 def _phases(base: Result, other: Result, paired: bool) -> list[PhaseDifference]:
-    first, second = (stats.phase_values(stats.usable(r)) for r in (base, other))
+    first, second = (phase_values(usable_samples(r)) for r in (base, other))
     return [
         PhaseDifference(
             phase=phase,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 
-from bench.analyse import stats
+from bench.analyse.samples import faster_half, usable_samples
 from bench.model.facts import Facts
 from bench.model.result import Result
 from bench.model.roofline import Peaks, Roofline
@@ -24,10 +24,10 @@ def peaks_of(result: Result) -> Peaks | None:
     """
     seconds: dict[str, float] = {}
     moved: dict[str, int] = {}
-    for sample in stats.usable(result):
+    for sample in usable_samples(result):
         for series in sample.series:
             if series.blocks:
-                seconds[series.name] = min(seconds.get(series.name, math.inf), stats.faster_half(series.blocks))
+                seconds[series.name] = min(seconds.get(series.name, math.inf), faster_half(series.blocks))
                 moved[series.name] = series.bytes or 0
     operations = 2.0 * float(result.spec.params.get("n", 0)) ** 3
     products = {name.partition("/")[2]: operations / s for name, s in seconds.items() if name.startswith("matmul/")}

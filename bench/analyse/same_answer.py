@@ -1,29 +1,60 @@
-"""Whether results computed the same: the answers of their first steps, held against each other."""
+"""The same-answer check: whether specs compute the same, by the losses of their first steps."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 
-from bench.analyse import stats
-from bench.model.result import ProcessSample, Result
+from bench.analyse.samples import usable_samples
+from bench.analyse.warnings import add_warning
+from bench.model.result import Failure, ProcessSample, Result
 from bench.model.spec import IGNORED, ROLES
 
 TOLERANCES = {"exact": 2e-3, "reduced": 5e-2}
-"""Relative difference of the first steps' answers that their class allows: sums in another order; fewer bits."""
-
+"""Relative difference of first losses that is allowed: for sums in another order, and for fewer bits."""
 
 COMPUTATION = {name for name, role in ROLES.items() if role.computation}
-"""Fields of a spec that decide what is computed, beside the loop."""
+"""Fields of a spec that decide what is computed, besides the loop."""
 
 
-def answered(result: Result) -> list[ProcessSample]:
-    """Its processes that told the answers of their first steps."""
-    return [sample for sample in stats.usable(result) if sample.first_losses]
+def check_same_answer(results: Sequence[Result]) -> None:
+    """Compare first losses within each result, and among the specs of a group that compute the same.
+
+    A result whose processes differ gets a warning. A result that differs from another spec fails.
+    """
+    bases: list[tuple[Result, ProcessSample]] = []
+    for result in results:
+        samples = with_losses(result)
+        if not samples:
+            continue
+        sample = samples[0]
+        if not all(agree(sample, other) for other in samples[1:]):
+            message = "processes with the same seed computed different first losses"
+            add_warning(result, "same-answer", message, "Check whether they agree with --deterministic.")
+        base = next(((r, s) for r, s in bases if same_computation(r, result)), None)
+        if base is None:
+            bases.append((result, sample))
+        elif not agree(base[1], sample):
+            own, others = (", ".join(f"{loss:.6g}" for loss in s.first_losses) for s in (sample, base[1]))
+            result.failure = Failure(
+                kind="same-answer",
+                message=f"its first losses ({own}) differ from those of {base[0].spec.backend}, {base[0].spec.loop} "
+                f"({others})",
+                hint="The two specs do not compute the same, so their times cannot be compared.",
+            )
+            result.status = "failed"
+
+
+def with_losses(result: Result) -> list[ProcessSample]:
+    """Return the usable samples that have first losses."""
+    return [sample for sample in usable_samples(result) if sample.first_losses]
 
 
 def same_computation(a: Result, b: Result) -> bool:
-    """Whether two specs should give the same first answers: a program as written may shuffle or reuse inputs."""
+    """Return whether two specs must give the same first losses.
+
+    A program as written may shuffle or reuse its inputs, so `as-written` is only compared with itself.
+    """
     left, right = (each.spec.model_dump(include=COMPUTATION, exclude=IGNORED) for each in (a, b))
     if left != right:
         return False
@@ -31,7 +62,7 @@ def same_computation(a: Result, b: Result) -> bool:
 
 
 def agree(a: ProcessSample, b: ProcessSample) -> bool:
-    """Whether two first answers agree within what their classes allow; a GPU's products may use fewer bits (TF32)."""
+    """Return whether first losses agree within the tolerance. On a GPU, products may use fewer bits (TF32)."""
     classes = {a.loss_precision, b.loss_precision}
     if "changed" in classes:
         return True
@@ -44,5 +75,5 @@ def agree(a: ProcessSample, b: ProcessSample) -> bool:
 
 
 def alike(a: Sequence[float], b: Sequence[float]) -> bool:
-    """Whether the answers of two programs, which need not compute the same, are those of one."""
+    """Return whether the first losses of two different programs are equal within the exact tolerance."""
     return all(math.isclose(x, y, rel_tol=TOLERANCES["exact"], abs_tol=1e-8) for x, y in zip(a, b, strict=False))

@@ -17,11 +17,19 @@ from bench.model.spec import Spec
 
 SCHEMA_VERSION = 2
 
+LAUNCH_PHASES = ("interpreter", "import", "device_init", "data")
+"""Phases before a program builds its model."""
+
+BUILD_PHASES = ("build", "prepare", "trace", "first_step")
+"""Phases from building the model to the end of the first step."""
+
+START_PHASES = (*LAUNCH_PHASES, *BUILD_PHASES)
+"""Phases of a cold start."""
+
 PHASES = (
-    "interpreter", "import", "device_init", "data", "build", "prepare", "trace", "first_step", "warm_up",
-    "batch_copy", "input_wait", "partial_batch", "partial_batch_again", "epoch_end",
+    *START_PHASES, "warm_up", "batch_copy", "input_wait", "partial_batch", "partial_batch_again", "epoch_end",
 )  # fmt: skip
-"""In the order that a training meets them."""
+"""All phases, in the order in which a training meets them."""
 
 
 Purpose = Literal["run", "sweep", "level", "what-if", "peaks"]

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from bench.analyse import stats
-from bench.analyse.breakeven import START
-from bench.model.result import Interval, Placement, Profile, Result, Stop
+from bench.analyse.samples import merged_facts, phase_values, usable_samples
+from bench.model.result import START_PHASES, Interval, Placement, Profile, Result, Stop
 from bench.render import numbers
 from bench.render.field import Cell, Field
 
@@ -44,7 +44,7 @@ def _data(result: Result) -> str:
 
 
 def _xla(result: Result) -> str | None:
-    actual, asked = stats.facts(result.samples).jit_compile, result.spec.xla
+    actual, asked = merged_facts(result.samples).jit_compile, result.spec.xla
     value = asked if actual is None else bool(actual)
     if value is None:
         return None
@@ -74,9 +74,9 @@ def _stop(stop: Stop) -> str:
 
 def _cold_start(result: Result) -> Interval | None:
     """Return the seconds from the start of a process to the end of its first step."""
-    phases = stats.phase_values(stats.usable(result))
+    phases = phase_values(usable_samples(result))
     totals: dict[int, float] = {}
-    for phase in START:
+    for phase in START_PHASES:
         for trial, seconds in phases.get(phase, {}).items():
             totals[trial] = totals.get(trial, 0.0) + seconds
     return stats.arithmetic(list(totals.values())) if totals else None

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from bench.analyse import summary
+from bench.analyse.projection import add_full_training
+from bench.analyse.warnings import add_warning
 from bench.model.result import Result
 from bench.session.launch import Launcher
 from bench.session.worker_process import WorkerEnded
@@ -22,7 +23,7 @@ def train(launcher: Launcher, result: Result) -> None:
         worker.train()
     result.samples.remove(worker.sample)
     if worker.sample.full_training is not None:
-        summary.truth(result, worker.sample.full_training)
+        add_full_training(result, worker.sample.full_training)
 
 
 def profile(launcher: Launcher, result: Result, folder: Path) -> None:
@@ -41,5 +42,5 @@ def profile(launcher: Launcher, result: Result, folder: Path) -> None:
         result.profile = worker.profile(folder / f"{name}-{result.id}", steps)
     except WorkerEnded as ended:
         worker.fail(ended.failure)
-        summary.add_warning(result, "profile", f"no profile: {ended.failure.message}", ended.failure.hint)
+        add_warning(result, "profile", f"no profile: {ended.failure.message}", ended.failure.hint)
     result.samples.remove(worker.sample)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 
-from bench.analyse import summary
+from bench.analyse.samples import examples_per_step
 from bench.model.plan import Planned
 from bench.model.result import Result
 from bench.model.run_state import Estimate, Listener, LiveProgress, LiveResult
@@ -57,7 +57,7 @@ class ProgressReporter:
                 budget=self.budget,
                 estimates=estimates,
                 results=tuple(
-                    LiveResult(each, summary.examples_of_a_step(self._plan[each.key].examples, each.samples))
+                    LiveResult(each, examples_per_step(self._plan[each.key].examples, each.samples))
                     for each in self._results
                 ),
             )

@@ -13,7 +13,7 @@ import math
 import statistics
 from collections.abc import Iterable
 
-from bench.analyse import stats
+from bench.analyse.samples import process_blocks, typical_ratio
 from bench.model.result import Block, Result
 
 SUBSETS = 4
@@ -42,7 +42,7 @@ def wanted(
 
 def _best(base: Result, other: Result, start: float) -> float:
     """Return the best number of rounds for one comparison if the start takes as long as `start` rounds."""
-    first, second = map(stats.process_blocks, (base, other))
+    first, second = map(process_blocks, (base, other))
     both = [(first[n], second[n]) for n in first if n in second]
     both = [pair for pair in both if min(map(len, pair)) >= 2 * SUBSETS]
     if not both:
@@ -51,11 +51,11 @@ def _best(base: Result, other: Result, start: float) -> float:
     of_a_round = statistics.fmean(_subsets(*pair) * n / SUBSETS for pair, n in zip(both, lengths, strict=True))
     between = 0.0
     if len(both) > 2:
-        between = statistics.variance(stats.turns_ratio(*pair) for pair in both)
+        between = statistics.variance(typical_ratio(*pair) for pair in both)
         between -= statistics.fmean(of_a_round / n for n in lengths)
     return math.sqrt(start * of_a_round / max(between, LEAST_BETWEEN**2))
 
 
 def _subsets(base: list[Block], other: list[Block]) -> float:
     """The variance of the ratios of interleaved parts of the rounds."""
-    return statistics.variance(stats.turns_ratio(base[n::SUBSETS], other[n::SUBSETS]) for n in range(SUBSETS))
+    return statistics.variance(typical_ratio(base[n::SUBSETS], other[n::SUBSETS]) for n in range(SUBSETS))

@@ -11,7 +11,9 @@ import secrets
 import time
 from datetime import datetime, timezone
 
-from bench.analyse import summary
+from bench.analyse.same_answer import check_same_answer
+from bench.analyse.summary import summarize
+from bench.analyse.warnings import add_warnings
 from bench.config.settings import RunSettings
 from bench.errors import Interrupted
 from bench.machine.environment import host
@@ -90,7 +92,7 @@ class Session:
             self._progress.budget = self._limits().max_time
             self._run_trial()
             for result in self.results:
-                self._summarise(result)
+                self._summarize(result)
                 self.recorder.save(result)
             seconds = time.monotonic() - self._trial_start
             self._first_trial_seconds = self._first_trial_seconds or seconds
@@ -211,14 +213,14 @@ class Session:
             if self.settings.profile is not None and result.failure is None:
                 one_off.profile(self._launcher, result, self.settings.profile)
 
-    def _summarise(self, result: Result) -> None:
+    def _summarize(self, result: Result) -> None:
         planned: Planned = self._plan[result.key]
-        summary.summarise(result, planned.total_steps, planned.examples)
+        summarize(result, planned.total_steps, planned.examples)
 
     def _conclude(self, reason: StopReason) -> None:
         accuracy = self._accuracy(self._open() or self.results)
         for result in self.results:
-            self._summarise(result)
+            self._summarize(result)
             result.stop = Stop(
                 reason=reason if result.failure is None else "failed",
                 trials=self._progress.trial,
@@ -230,9 +232,9 @@ class Session:
                 seconds=self._answer_seconds or self._progress.elapsed,
             )
             result.status = "failed" if result.failure else "partial" if reason == "interrupted" else "complete"
-        summary.compare_answers(self.results)
+        check_same_answer(self.results)
         for result in self.results:
-            summary.warn(result)
+            add_warnings(result)
             self.recorder.save(result)
 
 

@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from bench.analyse import stats, summary
+from bench.analyse import stats
 from bench.analyse.explain.gains import gain_of
+from bench.analyse.samples import process_totals
 from bench.analyse.verdict import needed, verdict
 from bench.config.settings import RunSettings
 from bench.model.result import Projection, Result, StopReason
@@ -76,7 +77,7 @@ def accuracy(
     """
     if len(results) > 1:
         return accuracy_of_contrasts([gain_of(a, b)[1] for a, b in pairs(results)], target, confidence)
-    columns = [summary.level_values(result) for result in results]
+    columns = [process_totals(result) for result in results]
     if not columns or min(map(len, columns)) < 2:
         return None
     error = max(stats.interval(values).relative_error or 0.0 for values in columns)

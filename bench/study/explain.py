@@ -18,6 +18,7 @@ from bench.analyse.explain.ladder import caveats, ladder, simultaneous
 from bench.analyse.explain.profile_check import disagreements
 from bench.analyse.explain.utilization import bound
 from bench.analyse.roofline import roofline
+from bench.analyse.samples import merged_facts, process_values
 from bench.config.settings import RunSettings
 from bench.errors import Interrupted, NotApplicable, RunFailed, SettingsError
 from bench.model.explanation import Explanation, Gain
@@ -189,7 +190,7 @@ class ExplainStudy:
             parts, rest, trials = ladder(measured)
         except ValueError:
             raise RunFailed(f"no trial of {program.spec.label} holds all levels", "Their results say why.") from None
-        typical = [stats.interval(list(stats.process_values(each).values())).value for each in measured]
+        typical = [stats.interval(list(process_values(each).values())).value for each in measured]
         explanation = Explanation(
             id=self.id,
             label=program.spec.label,
@@ -234,7 +235,7 @@ class ExplainStudy:
         loop = baseline.spec.loop
         level = next((result for result in measured if result.spec.loop == loop), measured[0])
         own = loop == "as-written" and "as_written" in resolved.offers
-        facts = stats.facts(level.samples)
+        facts = merged_facts(level.samples)
         self.what_ifs = candidates(Program(baseline.spec, facts, compiled, resolved.not_dtypes, own))
         explanation.what_if_loop = loop
         for start in range(0, len(self.what_ifs), TOGETHER):

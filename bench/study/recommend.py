@@ -10,6 +10,7 @@ from typing import NamedTuple
 from bench.analyse import stats
 from bench.analyse.explain.gains import gain_of
 from bench.analyse.explain.ladder import simultaneous
+from bench.analyse.samples import paired_contrast
 from bench.analyse.verdict import verdict
 from bench.config.settings import RunSettings, arguments
 from bench.model.explanation import Fastest
@@ -44,7 +45,7 @@ def fastest(workload: str, settings: RunSettings, measured: Sequence[Result], tr
     options: list[tuple[stats.Contrast, str, str, str, Spec]] = []
     ratios = {base.spec.loop: stats.Contrast(0.0, 0.0, math.inf, base.stop.trials if base.stop else 2)}
     for level in measured[1:]:
-        contrast = stats.within(base, level)
+        contrast = paired_contrast(base, level)
         if contrast is not None:
             ratios[level.spec.loop] = contrast
             options.append((contrast, f"loop {level.spec.loop}", "step", "", level.spec))

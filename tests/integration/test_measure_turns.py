@@ -146,5 +146,5 @@ def test_threads_follow_the_cpu_quota_and_being_held_back_is_recorded(quota: Pat
     assert telemetry.throttled_seconds is not None
     assert telemetry.throttled_seconds > 0
     assert "throttled" in [each.key for each in found.warnings]
-    assert "the CPU quota held the program's threads back" in done.stdout
+    assert "the CPU quota throttled the program's threads" in done.stdout
     assert "CPU quota" in [each.cause for each in findings([found])]

@@ -22,8 +22,9 @@ from bench.analyse.comparable import differences
 from bench.analyse.compare import compare
 from bench.analyse.outcome import comparisons_of
 from bench.analyse.pairing import pair
+from bench.analyse.samples import process_values
 from bench.analyse.stats import Contrast
-from bench.analyse.summary import summarise
+from bench.analyse.summary import summarize
 from bench.analyse.verdict import needed, verdict
 from bench.model.result import Block, Failure, Interval, Placement, ProcessSample, Result, Series
 from bench.model.spec import Data, Threads
@@ -154,7 +155,7 @@ def test_other_batches_are_compared_by_the_example() -> None:
     base, other = measured([0.01 * n for n in NOISE]), measured([0.015 * n for n in NOISE], name="b")
     other.spec.params["batch"] = 64
     for each, batch in ((base, 32), (other, 64)):
-        each.summary.step_seconds = stats.interval(list(stats.process_values(each).values()))
+        each.summary.step_seconds = stats.interval(list(process_values(each).values()))
         each.summary.examples_per_second = batch / each.summary.step_seconds.value
     found = compare(base, other)
     assert (found.axis, found.unit, found.verdict) == ("batch", "example", "faster")
@@ -213,7 +214,7 @@ def test_unequal_batches_meet_after_so_many_examples_and_epochs() -> None:
         for name, batch, step, start in (("a", 32, 0.010, 3.0), ("b", 64, 0.010, 13.0))
     )  # fmt: skip
     for each, examples in ((few, 32), (many, 64)):
-        summarise(each, 1000 * 32 // examples, examples)
+        summarize(each, 1000 * 32 // examples, examples)
     found = compare(few, many)
     even = found.break_even
     assert found.unit == "example"
@@ -488,7 +489,7 @@ def test_what_is_fair_with_none_of_its_group_is_not_left_out() -> None:
 def test_one_negative_block_makes_a_process_no_witness() -> None:
     spoiled = measured([0.01, 0.011, 0.0105], name="b", loop="fit")
     spoiled.samples[0].series[0].blocks[0].seconds *= -1
-    assert set(stats.process_values(spoiled)) == {2, 3}
+    assert set(process_values(spoiled)) == {2, 3}
 
 
 @pytest.mark.parametrize("steps", [[0.0, 0.0], [-1.0, 1.0], [math.nan, 1.0], [math.inf, 1.0]])

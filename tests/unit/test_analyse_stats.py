@@ -15,6 +15,15 @@ from scipy import stats as scipy_stats
 from synthetic import MOMENT, result
 
 from bench.analyse import stats
+from bench.analyse.samples import (
+    faster_half,
+    mean_step,
+    paired_contrast,
+    process_values,
+    typical_ratio,
+    typical_step,
+    usable_samples,
+)
 from bench.model.result import Block, Failure, ProcessSample, Result, Series
 
 pytestmark = pytest.mark.once
@@ -100,7 +109,7 @@ def test_the_inverse_of_a_ratio_has_the_inverse_interval(values: list[float]) ->
 def test_the_order_of_processes_does_not_matter(values: list[float], order: random.Random) -> None:
     shuffled = order.sample(values, len(values))
     assert stats.interval(shuffled).value == pytest.approx(stats.interval(values).value, rel=1e-12)
-    assert stats.faster_half(blocks(shuffled)) == pytest.approx(stats.faster_half(blocks(values)), rel=1e-12)
+    assert faster_half(blocks(shuffled)) == pytest.approx(faster_half(blocks(values)), rel=1e-12)
 
 
 @given(SAMPLES)
@@ -161,22 +170,22 @@ def test_as_many_as_were_needed_mostly_reach_the_target() -> None:
 
 def test_the_three_estimators_of_a_process() -> None:
     uneven = [*blocks([4.0], 4), *blocks([4.0], 2), *blocks([12.0], 4)]  # 1, 2 and 3 seconds a step
-    assert stats.median(uneven) == 2.0
-    assert stats.mean(uneven) == 20.0 / 10
-    assert stats.faster_half(uneven) == 1.5
+    assert typical_step(uneven) == 2.0
+    assert mean_step(uneven) == 20.0 / 10
+    assert faster_half(uneven) == 1.5
 
 
 def test_a_disturbed_slower_half_does_not_move_the_faster_half() -> None:
     quiet = [1.0, 1.1, 1.2, 1.3]
-    assert stats.faster_half(blocks([*quiet, 1.4, 1.5, 1.6, 1.7])) == pytest.approx(
-        stats.faster_half(blocks([*quiet, 14.0, 15.0, 16.0, 17.0]))
+    assert faster_half(blocks([*quiet, 1.4, 1.5, 1.6, 1.7])) == pytest.approx(
+        faster_half(blocks([*quiet, 14.0, 15.0, 16.0, 17.0]))
     )
 
 
 def test_ratios_are_taken_within_trials_only() -> None:
     first = measured({1: [1.0], 2: [10.0], 3: [5.0]})
     other = measured({2: [20.0], 1: [3.0], 4: [7.0]})
-    found = stats.within(first, other)
+    found = paired_contrast(first, other)
     assert found is not None
     assert found.n == 2
     assert found.ratio().value == pytest.approx(math.sqrt(6.0))
@@ -186,7 +195,7 @@ def test_noise_that_both_met_leaves_their_ratio_alone() -> None:
     noise = {1: 1.0, 2: 1.7, 3: 0.6}
     first = measured({trial: [0.1 * level, 0.11 * level] for trial, level in noise.items()})
     other = measured({trial: [0.2 * level, 0.22 * level] for trial, level in noise.items()})
-    found = stats.within(first, other)
+    found = paired_contrast(first, other)
     assert found is not None
     assert (found.ratio().low, found.ratio().high) == pytest.approx((2.0, 2.0))
 
@@ -206,10 +215,10 @@ def test_what_disturbs_a_whole_round_and_what_disturbs_one_block_leave_the_ratio
     other = [0.105 * level for level in disturbed]
     other[3] *= 1.7
     base, changed = in_turns(first, other)
-    assert math.exp(stats.turns_ratio(base, changed)) == pytest.approx(1.05)
-    assert math.exp(stats.turns_ratio(changed, base)) == pytest.approx(1 / 1.05)
-    assert stats.turns_ratio(base, changed[:-1]) == pytest.approx(math.log(1.05))  # the last was cut off
-    assert stats.faster_half(changed) / stats.faster_half(base) != pytest.approx(1.05, rel=0.05)
+    assert math.exp(typical_ratio(base, changed)) == pytest.approx(1.05)
+    assert math.exp(typical_ratio(changed, base)) == pytest.approx(1 / 1.05)
+    assert typical_ratio(base, changed[:-1]) == pytest.approx(math.log(1.05))  # the last was cut off
+    assert faster_half(changed) / faster_half(base) != pytest.approx(1.05, rel=0.05)
 
 
 def test_processes_that_came_one_after_the_other_have_the_ratio_of_their_faster_halves() -> None:
@@ -217,12 +226,12 @@ def test_processes_that_came_one_after_the_other_have_the_ratio_of_their_faster_
     for both in (base, other):
         for number, block in enumerate(both):
             block.position = number
-    assert math.exp(stats.turns_ratio(base, other)) == pytest.approx(2.0)
+    assert math.exp(typical_ratio(base, other)) == pytest.approx(2.0)
 
 
 def test_results_of_different_groups_never_interleaved_and_have_no_ratio() -> None:
     times = {1: [1.0], 2: [1.1]}
-    assert stats.within(measured(times), measured(times, group="another")) is None
+    assert paired_contrast(measured(times), measured(times, group="another")) is None
 
 
 def started(
@@ -243,8 +252,8 @@ def test_what_being_started_first_costs_is_told_apart_from_what_is_compared() ->
     turns = [(0, 1), (1, 0)] * 3
     first = [0.010 * n * (1.05 if a == 0 else 1) for n, (a, _) in zip(noise, turns, strict=True)]
     other = [0.0102 * (1.05 if b == 0 else 1) for _, b in turns]
-    found = stats.within(*started(first, other, turns))
-    plain = stats.within(*started(first, other, [(0, 0)] * 6))
+    found = paired_contrast(*started(first, other, turns))
+    plain = paired_contrast(*started(first, other, [(0, 0)] * 6))
     assert found is not None
     assert plain is not None
     assert found.ratio().value == pytest.approx(1.02, rel=0.001)
@@ -255,14 +264,14 @@ def test_what_being_started_first_costs_is_told_apart_from_what_is_compared() ->
 def test_the_places_of_starts_are_taken_out_though_later_trials_started_at_once() -> None:
     first, other = [0.01] * 5, [0.011, 0.0112, 0.0111, 0.0109, 0.011]
     places: list[tuple[int | None, int | None]] = [(0, 1), (1, 0), (0, 1), (None, None), (None, None)]
-    found = stats.within(*started(first, other, places))
+    found = paired_contrast(*started(first, other, places))
     assert found is not None
     assert found.freedom == 3
 
 
 def test_the_places_of_starts_are_left_alone_where_there_are_too_few_to_tell() -> None:
     first, other = [0.01] * 5, [0.011, 0.0112, 0.0111, 0.0109, 0.011]
-    mostly = stats.within(*started(first, other, [(0, 1)] * 4 + [(1, 0)]))
+    mostly = paired_contrast(*started(first, other, [(0, 1)] * 4 + [(1, 0)]))
     assert mostly is not None
     assert mostly.freedom == 4
 
@@ -276,7 +285,7 @@ def test_intervals_that_leave_out_the_places_hold_the_truth_as_often_as_they_say
             [0.01 * rng.lognormvariate(0, 0.01) * (1.04 if place[side] == 0 else 1) for place in turns]
             for side in (0, 1)
         )
-        found = stats.within(*started(first, other, turns))
+        found = paired_contrast(*started(first, other, turns))
         assert found is not None
         interval = found.ratio()
         held += (interval.low or 0) <= 1.0 <= (interval.high or 0)
@@ -284,21 +293,21 @@ def test_intervals_that_leave_out_the_places_hold_the_truth_as_often_as_they_say
 
 
 def test_without_a_common_trial_there_is_no_ratio() -> None:
-    assert stats.within(measured({1: [1.0]}), measured({2: [1.0]})) is None
+    assert paired_contrast(measured({1: [1.0]}), measured({2: [1.0]})) is None
 
 
 def test_a_sample_that_failed_or_has_no_blocks_counts_for_nothing() -> None:
     one = measured({1: [1.0], 2: [2.0], 3: [3.0]})
     one.samples[0].failure = Failure(kind="killed", message="…")
     one.samples[1].series[0].blocks = []
-    assert stats.process_values(one) == {3: 3.0}
+    assert process_values(one) == {3: 3.0}
 
 
 def test_probes_are_no_steps() -> None:
     one = measured({1: [1.0]})
     one.samples[0].series[0].name = "h2d/4"
-    assert stats.process_values(one) == {}
-    assert stats.usable(one) == one.samples
+    assert process_values(one) == {}
+    assert usable_samples(one) == one.samples
 
 
 def test_a_sum_of_contrasts_has_satterthwaites_freedom_and_no_bounds_where_one_has_none() -> None:

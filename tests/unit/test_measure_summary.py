@@ -7,7 +7,12 @@ from typing import Any
 import pytest
 from synthetic import MOMENT, misplaced, result
 
-from bench.analyse import epochs, summary
+from bench.analyse import epoch_waits
+from bench.analyse.projection import add_full_training
+from bench.analyse.same_answer import check_same_answer
+from bench.analyse.samples import process_totals
+from bench.analyse.summary import summarize
+from bench.analyse.warnings import add_warnings
 from bench.model.environment import Framework
 from bench.model.result import (
     Block,
@@ -53,7 +58,7 @@ def blank(*samples: ProcessSample, **changes: Any) -> Result:
 
 def summarised(*samples: ProcessSample, total: int | None = None, examples: int | None = None) -> Result:
     found = blank(*samples)
-    summary.summarise(found, total, examples)
+    summarize(found, total, examples)
     return found
 
 
@@ -158,7 +163,7 @@ def test_a_program_without_an_end_has_no_projection() -> None:
 
 def test_steps_and_trainings_cost_what_the_machine_costs_an_hour() -> None:
     found = blank(sample(), price=Price(per_hour=3.6, currency="EUR"))
-    summary.summarise(found, 1000, None)
+    summarize(found, 1000, None)
     assert found.summary.cost_per_1000_steps == pytest.approx(0.01)  # 10 s of 0.001 EUR each
     assert found.projection is not None
     assert found.projection.cost == pytest.approx(found.projection.total_seconds.value / 1000)
@@ -170,7 +175,7 @@ def test_a_gpu_that_others_may_use_is_warned_of_and_the_cpu_beside_it_is_not(bac
     found = blank(sample())
     found.spec = found.spec.model_copy(update={"backend": backend})
     found.environment.host.deployment.shared_gpu = "allowed"
-    summary.warn(found)
+    add_warnings(found)
     assert keys(found) == warned
 
 
@@ -178,15 +183,15 @@ def test_a_gpu_that_others_may_use_is_warned_of_and_the_cpu_beside_it_is_not(bac
 def test_xla_that_was_asked_for_in_vain_is_warned_of(asked: bool, became: bool, warned: bool) -> None:
     found = blank(sample(facts={"jit_compile": became}))
     found.spec = found.spec.model_copy(update={"xla": asked})
-    summary.warn(found)
+    add_warnings(found)
     assert ("xla" in keys(found)) is warned
 
 
 def test_the_truth_stands_beside_the_projection_and_stays_there() -> None:
     found = summarised(sample(), total=1000)
     full = FullTraining(build_and_fit_seconds=15.0, total_seconds=19.0, steps=1000, metrics={"loss": 0.5})
-    summary.truth(found, full)
-    summary.summarise(found, 1000, None)
+    add_full_training(found, full)
+    summarize(found, 1000, None)
     assert found.projection is not None
     assert found.projection.full_training == full
     assert found.projection.build_and_fit_seconds.value == pytest.approx(5.4 + 999 * 0.01)
@@ -197,10 +202,10 @@ def test_what_a_training_waited_for_at_its_epochs_ends_is_told_apart_from_what_t
     full = FullTraining(
         build_and_fit_seconds=15.4 + 30, total_seconds=50, steps=1000, epoch_ends=[0.2, 20.1, 0.1, 10.1]
     )
-    summary.truth(found, full)
+    add_full_training(found, full)
     (warned,) = found.warnings
     assert warned.key == "epoch-end"
-    assert "stood still for 30.0 s at 2 of its 4 epochs' ends, where 0.0 s were projected" in warned.message
+    assert "waited 30.0 s at 2 of 4 ends of epochs, where 0.0 s were projected" in warned.message
     assert "it took 15 s (projected -0.1%)" in warned.message
     assert "autotune" in warned.fix
 
@@ -214,10 +219,10 @@ def test_a_projection_says_what_its_epochs_ends_may_add(tensorflow: str, loop: s
     found = blank(sample(facts={"epoch": epoch}))
     found.spec = found.spec.model_copy(update={"loop": loop})
     found.environment.framework = Framework(tensorflow=tensorflow)
-    summary.summarise(found, 3000, None)
-    summary.warn(found)
-    assert epochs.most(found, found.samples) == pytest.approx(seconds)
-    told = [each for each in found.notes if "may stand still for up to 21 s more" in each]
+    summarize(found, 3000, None)
+    add_warnings(found)
+    assert epoch_waits.longest_wait(found, found.samples) == pytest.approx(seconds)
+    told = [each for each in found.notes if "may take up to 21 s longer than projected" in each]
     assert len(told) == bool(seconds)
 
 
@@ -230,8 +235,8 @@ def test_what_short_epochs_wait_for_is_projected_for_the_real_ones(ends: list[An
     facts = {"epoch": {"batches": 300, "remainder": 0}}  # 3 s an epoch; turns after 2.55 and 5.11 s
     plain = summarised(sample(facts=facts), sample(trial=2, facts=facts), total=3000).projection
     found = blank(*(sample(trial=n, facts={**facts, "iterator_ends": ends[n - 1 :: 2]}) for n in (1, 2)))
-    summary.summarise(found, 3000, None)
-    summary.warn(found)
+    summarize(found, 3000, None)
+    add_warnings(found)
     assert plain is not None
     assert found.projection is not None
     assert found.projection.epoch_end_wait_seconds == pytest.approx(10 * share * 2.11)
@@ -241,18 +246,18 @@ def test_what_short_epochs_wait_for_is_projected_for_the_real_ones(ends: list[An
         assert more.high - more.low > less.high - less.low
     told = [note for note in found.notes if f"{round(8 * share)} of 8 short epochs waited" in note]
     assert len(told) == bool(share)
-    assert not any("may stand still" in note for note in found.notes)
+    assert not any("longer than projected" in note for note in found.notes)
 
 
 def test_a_short_epoch_that_ended_right_before_a_turn_tells_nothing() -> None:
     ends = [{"age": age, "gap": gap} for age, gap in ((0.3, 0.01), (0.31, 0.0), (0.2, 0.11))]
-    assert epochs.seen([sample(facts={"iterator_ends": ends})]) == (1, 1)
+    assert epoch_waits.observed_waits([sample(facts={"iterator_ends": ends})]) == (1, 1)
 
 
 @pytest.mark.parametrize(("usual", "ends"), [(0.1, [0.9, 0.5]), (6.0, [7.0, 20.0]), (0.1, [])])
 def test_ends_of_epochs_of_usual_length_are_no_waits(usual: float, ends: list[float]) -> None:
     found = summarised(sample(phases={**PHASES, "epoch_end": usual}), total=1000)
-    summary.truth(found, FullTraining(build_and_fit_seconds=45, total_seconds=50, steps=1000, epoch_ends=ends))
+    add_full_training(found, FullTraining(build_and_fit_seconds=45, total_seconds=50, steps=1000, epoch_ends=ends))
     assert found.warnings == []
 
 
@@ -263,11 +268,11 @@ def test_a_failed_process_gives_no_figures() -> None:
     assert [found.summary.step_seconds.value, found.summary.step_seconds.n] == pytest.approx([0.01, 1])
     assert found.summary.step_seconds_p50 is None
     assert found.summary.phases["import"].n == 1
-    assert summary.level_values(found) == [pytest.approx(0.01)]
+    assert process_totals(found) == [pytest.approx(0.01)]
 
 
 def test_the_level_of_probes_is_all_of_them_together() -> None:
-    assert summary.level_values(blank(sample(series=[series(0.1, "a"), series(0.3, "b")]))) == [pytest.approx(0.4)]
+    assert process_totals(blank(sample(series=[series(0.1, "a"), series(0.3, "b")]))) == [pytest.approx(0.4)]
 
 
 def answering(*answers: float, kind: str = "exact", loop: str = "step", backend: str = "cpu", **changes: Any) -> Result:
@@ -288,7 +293,7 @@ def answering(*answers: float, kind: str = "exact", loop: str = "step", backend:
 )
 def test_answers_agree_within_the_tolerance_of_their_class(kind: str, off: float, agree: bool) -> None:
     one, other = answering(2.0, 1.5, kind=kind), answering(2.0, 1.5 * (1 + off), kind=kind, loop="fit")
-    summary.compare_answers([one, other])
+    check_same_answer([one, other])
     assert one.failure is None
     assert (other.failure is None) is agree
     if other.failure is not None:
@@ -299,44 +304,44 @@ def test_answers_agree_within_the_tolerance_of_their_class(kind: str, off: float
 
 def test_the_looser_class_of_the_two_decides() -> None:
     exact, reduced = answering(1.0), answering(1.01, kind="reduced", loop="fit")
-    summary.compare_answers([exact, reduced])
+    check_same_answer([exact, reduced])
     assert reduced.failure is None
 
 
 def test_a_gpu_may_use_fewer_bits_than_the_cpu() -> None:
     cpu, gpu = answering(1.0), answering(1.01, backend="cuda")
-    summary.compare_answers([cpu, gpu])
+    check_same_answer([cpu, gpu])
     assert gpu.failure is None
 
 
 def test_a_program_as_written_may_shuffle_so_its_answers_are_not_set_against_other_loops() -> None:
     written, step = answering(1.0, loop="as-written"), answering(5.0)
-    summary.compare_answers([written, step])
+    check_same_answer([written, step])
     assert step.failure is None
 
 
 def test_as_written_first_does_not_hide_that_the_others_disagree() -> None:
     three = [answering(9.0, loop="as-written"), answering(1.0), answering(5.0, loop="fit")]
-    summary.compare_answers(three)
+    check_same_answer(three)
     assert [each.failure is not None for each in three] == [False, False, True]
 
 
 def test_other_parameters_may_give_other_answers() -> None:
     small, large = answering(1.0, params={"rows": 1}), answering(5.0, params={"rows": 2})
-    summary.compare_answers([small, large])
+    check_same_answer([small, large])
     assert large.failure is None
 
 
 def test_processes_of_one_spec_that_disagree_are_warned_of() -> None:
     found = blank(sample(first_losses=[1.0, 2.0]), sample(trial=2, first_losses=[1.0, 2.2]))
-    summary.compare_answers([found])
+    check_same_answer([found])
     assert keys(found) == ["same-answer"]
     assert "--deterministic" in found.warnings[0].fix
 
 
 def told(**telemetry: Any) -> Result:
     found = blank(sample(telemetry=Telemetry(wall_seconds=10.0, **telemetry)))
-    summary.warn(found)
+    add_warnings(found)
     return found
 
 
@@ -364,32 +369,36 @@ def test_a_quiet_machine_is_not_warned_of() -> None:
 
 def test_a_process_that_never_settled_is_counted() -> None:
     found = blank(sample(series=[series(0.1, settled=False)]), sample(trial=2))
-    summary.warn(found)
+    add_warnings(found)
     assert keys(found) == ["unsettled"]
     assert found.warnings[0].message.startswith("1 of 2 processes")
 
 
 def test_processes_are_counted_and_not_their_series() -> None:
     found = blank(sample(series=[series(0.1, name, settled=False) for name in ("a", "b", "c")]), sample(trial=2))
-    summary.warn(found)
+    add_warnings(found)
     assert found.warnings[0].message.startswith("1 of 2 processes")
 
 
 @pytest.mark.parametrize(
     ("stop", "said", "option"),
     [
-        (Stop(reason="max-time", trials=3, error=0.05, target=0.03), "to 5.0%, not to 3%", "--max-time"),
+        (
+            Stop(reason="max-time", trials=3, error=0.05, target=0.03),
+            "before its target of ±3%: the step time is known to ±5.0%",
+            "--max-time",
+        ),
         (Stop(reason="max-processes", trials=1, target=0.03), "from one process only", "--max-processes"),
         (
             Stop(reason="max-time", trials=6, error=0.031, target=0.02, error_of="ratio"),
-            "a verdict is not settled: a ratio is known to 3.1%",
+            "before every verdict settled: the ratio is known to ±3.1%",
             "--max-time",
         ),
     ],
 )
 def test_a_run_that_a_cap_ended_before_its_target_says_so(stop: Stop, said: str, option: str) -> None:
     found = blank(sample(), stop=stop)
-    summary.warn(found)
+    add_warnings(found)
     assert keys(found) == ["target"]
     assert said in found.warnings[0].message
     assert option in found.warnings[0].fix
@@ -407,7 +416,7 @@ def test_a_run_that_a_cap_ended_before_its_target_says_so(stop: Stop, said: str,
 )
 def test_who_ended_before_the_target_is_told_what_would_reach_it(stop: Stop, option: str) -> None:
     found = blank(sample(), stop=stop)
-    summary.warn(found)
+    add_warnings(found)
     assert [each.fix for each in found.warnings] == [f"Use {option}, or a larger --target-error."]
 
 
@@ -415,33 +424,33 @@ def test_who_ended_before_the_target_is_told_what_would_reach_it(stop: Stop, opt
 def test_what_a_day_would_not_settle_is_not_said_to_be_settled_by_more_of_it(reason: Any) -> None:
     known: dict[str, Any] = {"trials": 2, "needed_trials": 300_000, "error": 7.7, "target": 0.02, "seconds": 53.7}
     found = blank(sample(), stop=Stop(reason=reason, error_of="ratio", **known))
-    summary.warn(found)
-    fixes = ["It would take more than a day: use a quieter machine, or a larger --threshold."]
+    add_warnings(found)
+    fixes = ["Reaching it would take more than a day. Use a quieter machine, or a larger --threshold."]
     assert [each.fix for each in found.warnings] == fixes
 
 
 @pytest.mark.parametrize("reason", ["target", "max-processes"])
 def test_a_run_that_reached_its_target_is_not_warned_of(reason: Any) -> None:
     found = blank(sample(), stop=Stop(reason=reason, trials=4, error=0.02, target=0.03, settled=True))
-    summary.warn(found)
+    add_warnings(found)
     assert keys(found) == []
 
 
 def test_misplaced_operations_are_named_in_a_warning() -> None:
     found = blank(sample(), placement=misplaced())
-    summary.warn(found)
+    add_warnings(found)
     assert keys(found) == ["misplaced"]
     assert "MatMul 'x/MatMul' on CPU:1" in found.warnings[0].message
 
 
 def test_what_a_process_notes_is_told_once() -> None:
     found = blank(sample(notes=["the program is 3 steps long"]), sample(trial=2, notes=["the program is 3 steps long"]))
-    summary.warn(found)
+    add_warnings(found)
     assert found.notes == ["the program is 3 steps long"]
 
 
 @pytest.mark.parametrize(("counted", "told"), [(2.1e6, 0), (3e6, 1)])
 def test_a_count_of_operations_far_from_the_formula_is_noted(counted: float, told: int) -> None:
     found = blank(sample(facts={"flops_per_step": counted, "flops_formula": 2e6}))
-    summary.warn(found)
+    add_warnings(found)
     assert len(found.notes) == told

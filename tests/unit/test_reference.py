@@ -15,7 +15,8 @@ from pages import DOCS, ROOT, command_lines, first_column, rows, section, spans
 from synthetic import result
 
 from bench import errors, workloads
-from bench.analyse import same_answer, summary
+from bench.analyse import same_answer
+from bench.analyse.warnings import add_warnings
 from bench.cli.app import COMMANDS, app
 from bench.config.settings import FILE_VARIABLE, RunSettings, default, option, variable
 from bench.datasets import download
@@ -184,7 +185,7 @@ def test_a_warning_appears_above_the_limit_that_is_documented(key: str, field: s
     def warned(value: float) -> bool:
         found = result()  # on two CPUs
         found.samples[0].telemetry = Telemetry.model_validate({"wall_seconds": 10.0, field: value})
-        summary.warn(found)
+        add_warnings(found)
         return key in {each.key for each in found.warnings}
 
     assert (warned(limit * 0.99), warned(limit * 1.01)) == (False, True)

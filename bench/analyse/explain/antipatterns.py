@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from bench.analyse import stats
+from bench.analyse.samples import merged_facts, usable_samples
 from bench.backends import capabilities
 from bench.model.explanation import Finding
 from bench.model.facts import Facts
@@ -18,7 +18,7 @@ Reader = Callable[[Result, list[ProcessSample]], Iterator[Finding]]
 
 def host_reads(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
     """Yield a finding if Python reads numbers back after each step."""
-    reads = stats.facts(samples).host_reads
+    reads = merged_facts(samples).host_reads
     if reads and reads.per_step >= 0.5:
         count = f"{reads.per_step:.3g} number{'' if reads.per_step == 1 else 's'}"
         yield Finding(
@@ -31,7 +31,7 @@ def host_reads(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
 
 def eager_execution(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
     """Yield a finding if operations run one by one from Python."""
-    eager, placement = stats.facts(samples).eager, base.placement
+    eager, placement = merged_facts(samples).eager, base.placement
     if eager and eager.per_step >= 3:
         names = ", ".join(eager.operations)
         yield Finding(
@@ -75,7 +75,7 @@ def retracing(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
 
 def float64(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
     """Yield a finding if operations or batches use float64 although the spec asks for fewer bits."""
-    found = stats.facts(samples).float64
+    found = merged_facts(samples).float64
     if not found or base.spec.dtype == "float64":
         return
     if found.operations:
@@ -96,7 +96,7 @@ def float64(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
 
 def int32(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
     """Yield a finding if a step computes in int32 on an accelerator. The placement check cannot see this."""
-    found = stats.facts(samples).int32
+    found = merged_facts(samples).int32
     if found and found.operations and capabilities(base.spec.backend).gpu:
         yield Finding(
             cause=ON_HOST,
@@ -112,7 +112,7 @@ def host_operations(base: Result, samples: list[ProcessSample]) -> Iterator[Find
     placement = base.placement
     if placement is None:
         return
-    calls = stats.facts(samples).python
+    calls = merged_facts(samples).python
     lines = calls.lines if calls is not None else []
     python = [operation for operation in placement.host_by_design if "PyFunc" in operation]
     misplaced = {each.op: each.device for each in placement.misplaced}
@@ -143,8 +143,8 @@ READERS: Sequence[Reader] = (host_reads, eager_execution, retracing, float64, in
 
 def causes(level: Result) -> set[str] | None:
     """Return which of the causes above a level has; None if its steps could not be inspected."""
-    samples = stats.usable(level)
-    facts = stats.facts(samples)
+    samples = usable_samples(level)
+    facts = merged_facts(samples)
     if facts.retraced is None or level.placement is None:
         return None
     found = {finding.cause for reader in READERS for finding in reader(level, samples)}

@@ -5,8 +5,8 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterator, Sequence
 
-from bench.analyse import stats
 from bench.analyse.explain import antipatterns, pipeline, shares, utilization
+from bench.analyse.samples import cold_starts, merged_facts, process_values, usable_samples
 from bench.model.explanation import Finding, Part
 from bench.model.result import ProcessSample, Result
 
@@ -22,7 +22,7 @@ def findings(levels: list[Result], parts: Sequence[Part] = ()) -> list[Finding]:
         parts: the parts of the step between these levels.
     """
     base = levels[0]
-    samples = stats.usable(base)
+    samples = usable_samples(base)
     if not samples:
         return []
     readers: list[antipatterns.Reader] = [
@@ -45,7 +45,7 @@ def findings(levels: list[Result], parts: Sequence[Part] = ()) -> list[Finding]:
 
 def _fit(samples: list[ProcessSample], parts: Sequence[Part]) -> Iterator[Finding]:
     """Yield what the program's own call of `fit` costs beyond a bare call, and what a bare call costs."""
-    facts = stats.facts(samples)
+    facts = merged_facts(samples)
     call = facts.fit
     if not call:
         return
@@ -82,8 +82,8 @@ def _fit(samples: list[ProcessSample], parts: Sequence[Part]) -> Iterator[Findin
 
 def _first_steps(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
     """Yield a finding if tracing and the first step take much of a short training."""
-    step = statistics.median(stats.process_values(base).values())
-    alone = stats.started_alone(samples) or samples
+    step = statistics.median(process_values(base).values())
+    alone = cold_starts(samples) or samples
     first = statistics.median(s.phases.get("first_step", 0.0) + s.phases.get("trace", 0.0) for s in alone)
     total = base.projection.steps if base.projection else None
     if total and first > 0.1 * total * step:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from bench.analyse import stats
+from bench.analyse.samples import faster_half, process_values
 from bench.model.explanation import Finding
 from bench.model.result import Result
 
@@ -28,7 +29,7 @@ def fixed_cost(base: Result, larger: Sequence[Result]) -> Iterator[Finding]:
     if len(results) < 3 or not all(isinstance(size, int) and size > 0 for size in batches):
         return
     sizes = [float(size) for size in batches if size]
-    seconds = [stats.process_values(result, stats.faster_half) for result in results]
+    seconds = [process_values(result, faster_half) for result in results]
     trials = sorted(set.intersection(*(set(each) for each in seconds)))
     if len(trials) < 2:
         return

@@ -6,9 +6,9 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from bench.analyse import stats
 from bench.analyse.compare import unit_of
 from bench.analyse.explain.ladder import simultaneous
+from bench.analyse.samples import paired_contrast
 from bench.analyse.stats import Contrast
 from bench.analyse.verdict import verdict
 from bench.model.explanation import Gain
@@ -54,5 +54,5 @@ def largest_first(gains: Sequence[Gain]) -> list[Gain]:
 def gain_of(base: Result, result: Result) -> tuple[str, Contrast | None]:
     """Return the unit of the ratio (a step, or an example if the batches differ) and the logarithm of the ratio."""
     unit, factor = unit_of(base, result)
-    found = stats.within(base, result)
+    found = paired_contrast(base, result)
     return unit, replace(found, mean=found.mean + math.log(factor)) if found else None

@@ -13,6 +13,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from bench.analyse import stats
+from bench.analyse.samples import faster_half, merged_facts, process_blocks, typical_ratio
 from bench.analyse.stats import Contrast
 from bench.model.explanation import Part
 from bench.model.result import Interval, Result
@@ -96,7 +97,7 @@ def simultaneous(count: int) -> float:
 def difference(upper: Result, lower: Result) -> Difference:
     """Return what lies between two levels, even if levels between them are missing."""
     pair = upper.spec.loop, lower.spec.loop
-    if stats.facts(upper.samples).run_eagerly and not stats.facts(lower.samples).run_eagerly:
+    if merged_facts(upper.samples).run_eagerly and not merged_facts(lower.samples).run_eagerly:
         what = f"running operations one by one from Python, where {lower.spec.loop} runs a graph"
         return Difference("eager execution", what, "Compile the model without run_eagerly.")
     if pair in DIFFERENCES:
@@ -118,12 +119,12 @@ def ladder(levels: Sequence[Result]) -> tuple[list[Part], Interval, int]:
     Raises:
         ValueError: no trial has all levels.
     """
-    blocks = [stats.process_blocks(level) for level in levels]
+    blocks = [process_blocks(level) for level in levels]
     trials = sorted(set.intersection(*(set(b) for b in blocks)))
     if not trials:
         raise ValueError("no trial has all levels")
-    steps = [stats.faster_half(blocks[0][trial]) for trial in trials]
-    ratios = [[math.exp(stats.turns_ratio(blocks[0][t], b[t])) for t in trials] for b in blocks]  # to the whole step
+    steps = [faster_half(blocks[0][trial]) for trial in trials]
+    ratios = [[math.exp(typical_ratio(blocks[0][t], b[t])) for t in trials] for b in blocks]  # to the whole step
     confidence = simultaneous(len(levels) - 1)
     parts = []
     for (upper, above), (lower, below) in pairwise(zip(levels, ratios, strict=True)):

@@ -6,7 +6,8 @@ import statistics
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from bench.analyse import epochs, stats
+from bench.analyse.epoch_waits import steps_per_epoch
+from bench.analyse.samples import merged_facts, process_values, usable_samples
 from bench.model.explanation import Finding, Part
 from bench.model.facts import PipelineStage
 from bench.model.result import ProcessSample, Result
@@ -21,7 +22,7 @@ MANY = 10
 def slow_input(levels: list[Result], parts: Sequence[Part]) -> Iterator[Finding]:
     """Yield the slowest stage of the pipeline if the ladder shows that input costs something."""
     slow = [p for p in parts if p.measurable and p.share.value > SMALL and "input" in p.name]
-    stages = stats.facts([sample for level in levels for sample in stats.usable(level)]).pipeline
+    stages = merged_facts([sample for level in levels for sample in usable_samples(level)]).pipeline
     times = _stage_times(stages or [])
     if not slow or not times:
         return
@@ -61,9 +62,9 @@ def stage_name(stage: PipelineStage) -> str:
 
 def shuffle_buffer(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
     """Yield a finding for each shuffle buffer that delays the first batch of an epoch."""
-    step = statistics.median(stats.process_values(base).values())
-    length = epochs.steps(samples)
-    for stage in stats.facts(samples).pipeline or []:
+    step = statistics.median(process_values(base).values())
+    length = steps_per_epoch(samples)
+    for stage in merged_facts(samples).pipeline or []:
         seconds = stage.filling_seconds or 0.0
         if seconds <= max(MANY * step, 0.1):
             continue
@@ -88,7 +89,7 @@ def partial_batch(levels: list[Result]) -> Iterator[Finding]:
     for level in levels:
         pairs = [
             (s.phases["partial_batch"], s.phases["partial_batch_again"])
-            for s in stats.usable(level)
+            for s in usable_samples(level)
             if "partial_batch" in s.phases and "partial_batch_again" in s.phases
         ]
         if pairs:
@@ -96,10 +97,10 @@ def partial_batch(levels: list[Result]) -> Iterator[Finding]:
     else:
         return
     first, again = (statistics.median(times) for times in zip(*pairs, strict=True))
-    step = statistics.median(stats.process_values(level).values())
+    step = statistics.median(process_values(level).values())
     if first - again <= MANY * step:
         return
-    full_batches = max(0, epochs.steps(stats.usable(level)) - 1)
+    full_batches = max(0, steps_per_epoch(usable_samples(level)) - 1)
     share = (first - again) / (full_batches * step + first) if full_batches else None
     yield Finding(
         cause="partial last batch",

@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from bench.analyse import stats
+from bench.analyse.samples import merged_facts
 from bench.backends import capabilities
 from bench.model.explanation import Finding
 from bench.model.result import ProcessSample, Result
@@ -76,7 +76,7 @@ def parallelism(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]
 
 def shapes(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
     """Yield a finding if matrix products have shapes that leave tensor cores partly idle."""
-    products, spec = stats.facts(samples).products, base.spec
+    products, spec = merged_facts(samples).products, base.spec
     tensor_cores = capabilities(spec.backend).tensor_cores and (
         spec.dtype.startswith("mixed") or (spec.dtype == "float32" and spec.tf32)
     )

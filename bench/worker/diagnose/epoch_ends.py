@@ -8,7 +8,7 @@ import time
 from itertools import pairwise
 from typing import Any
 
-from bench.analyse.epochs import may_wait
+from bench.analyse.epoch_waits import can_wait
 from bench.model.facts import IteratorEnd
 from bench.worker.fit_hook import Watch
 from bench.worker.protocol import PhaseDone
@@ -65,7 +65,7 @@ def short_epochs(rig: Rig, watch: Watch, reader: Reader, more: bool = True) -> N
     if rest:
         rig.send(PhaseDone(phase="partial_batch", seconds=gaps[per_epoch - 2]))
         rig.send(PhaseDone(phase="partial_batch_again", seconds=gaps[2 * per_epoch - 2]))
-    if more and may_wait(rig.tf.__version__):
+    if more and can_wait(rig.tf.__version__):
         waits(rig, watch, call, usual, max(0.0, statistics.median(ends)))
 
 

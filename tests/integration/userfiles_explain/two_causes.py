@@ -1,7 +1,7 @@
 """A small training by fit that waits for its pipeline and then for a callback.
 
 By default `tf.data` maps ahead of the step. That would hide the callback, and each cause alone would cost little, so it
-is switched off. Autotuning is off too, because its cost at the end of an epoch is random (`bench.analyse.epochs`).
+is switched off. Autotuning is off too, because its cost at the end of an epoch is random (`bench.analyse.epoch_waits`).
 """
 
 from __future__ import annotations

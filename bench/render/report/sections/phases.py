@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from functools import partial
 
-from bench.analyse.breakeven import START
-from bench.model.result import Interval, Result
+from bench.model.result import START_PHASES, Interval, Result
 from bench.render import numbers
 from bench.render.charts import phases
 from bench.render.report.document import Figure, Row, Section, Table
 from bench.render.report.result_set import ResultSet
 
-STACKED = (*START, "warm_up")
+STACKED = (*START_PHASES, "warm_up")
 """The phases that follow each other. The others happen after the steps or within a training."""
 
 

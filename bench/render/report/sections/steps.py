@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from bench.analyse import stats
+from bench.analyse.samples import main_series, usable_samples
 from bench.model.result import Result
 from bench.render import numbers
 from bench.render.charts import steps
@@ -42,7 +42,7 @@ def section(results: ResultSet) -> Section | None:
 
 def _block_times(result: Result) -> list[float]:
     """Return the step time of every block of every usable process, in seconds, sorted."""
-    series = [stats.main_series(sample) for sample in stats.usable(result)]
+    series = [main_series(sample) for sample in usable_samples(result)]
     times = [block.step_seconds for each in series if each for block in each.blocks]
     return sorted(value for value in times if math.isfinite(value) and value > 0)
 
@@ -58,4 +58,4 @@ def _row(label: str, result: Result, times: list[float]) -> Row:
     single = (summary.step_seconds_p50, summary.step_seconds_p90, summary.step_seconds_p99)
     quantiles = [float(v) for v in np.quantile(times, QUANTILES)] if times else [None] * len(QUANTILES)
     cells = ["–" if value is None else numbers.time(value) for value in (*quantiles, *single)]
-    return Row(label, (str(len(stats.usable(result))), str(len(times)), *cells))
+    return Row(label, (str(len(usable_samples(result))), str(len(times)), *cells))

@@ -1,0 +1,157 @@
+"""Reading a result's samples: usable processes, blocks, step times, phases and facts.
+
+A process gives one number: the median of its blocks is the typical step, their mean is the mean step. A ratio is taken
+within each trial, round by round, where both specs were interleaved and met the same noise. `benchmarks/noise.py` shows
+which estimator varies least.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Any
+
+from bench.analyse.stats import Contrast
+from bench.model.facts import Facts
+from bench.model.result import PHASES, Block, ProcessSample, Result, Series
+
+StepEstimator = Callable[[Sequence[Block]], float]
+"""From the blocks of a process to seconds per step."""
+
+RatioEstimator = Callable[[Sequence[Block], Sequence[Block]], float]
+"""From the blocks of two processes of a trial to the logarithm of the second's seconds per step over the first's."""
+
+
+def typical_step(blocks: Sequence[Block]) -> float:
+    """Return the seconds of the typical step: the median over blocks."""
+    return statistics.median(b.step_seconds for b in blocks)
+
+
+def mean_step(blocks: Sequence[Block]) -> float:
+    """Return the seconds of the mean step: all time over all steps."""
+    return sum(b.seconds for b in blocks) / sum(b.steps for b in blocks)
+
+
+def faster_half(blocks: Sequence[Block]) -> float:
+    """Return the mean seconds of a step over the faster half of the blocks, which other guests disturb least."""
+    times = sorted(b.step_seconds for b in blocks)
+    return statistics.fmean(times[: (len(times) + 1) // 2])
+
+
+def typical_ratio(base: Sequence[Block], other: Sequence[Block]) -> float:
+    """Return the logarithm of the other's seconds per step over the base's.
+
+    If the two were interleaved, it is the median over rounds of the ratio of the two blocks of a round: a disturbance
+    that lasts hits both blocks, and one that hits a single block is an outlier to the median. If one process ran after
+    the other, it is the ratio of the faster halves.
+    """
+    rounds = list(zip(base, other, strict=False))
+    positions = [position for a, b in rounds for position in sorted((a.position, b.position))]
+    if all(one < following for one, following in pairwise(positions)):
+        return statistics.median(math.log(b.step_seconds / a.step_seconds) for a, b in rounds)
+    return math.log(faster_half(other) / faster_half(base))
+
+
+def mean_ratio(base: Sequence[Block], other: Sequence[Block]) -> float:
+    """Return the logarithm of the ratio of the mean steps. It includes rare slow steps, which the median ignores."""
+    return math.log(mean_step(other) / mean_step(base))
+
+
+def usable_samples(result: Result) -> list[ProcessSample]:
+    """Return the samples that timed something and did not fail; if there is none, those of interrupted processes."""
+    timed = [s for s in result.samples if any(x.blocks for x in s.series)]
+    whole = [s for s in timed if s.failure is None]
+    return whole or [s for s in timed if s.failure is not None and s.failure.kind == "interrupted"]
+
+
+def main_series(sample: ProcessSample) -> Series | None:
+    """Return the series of steps. None if the workload only times other things."""
+    return next((x for x in sample.series if x.name == "step" and x.blocks), None)
+
+
+def process_blocks(result: Result) -> dict[int, list[Block]]:
+    """Return trial to the blocks of steps of this result's process. A process with a time that is NaN is left out."""
+    return {
+        sample.trial: series.blocks
+        for sample in usable_samples(result)
+        if (series := main_series(sample)) and all(0 < b.seconds < math.inf for b in series.blocks)
+    }
+
+
+def process_values(result: Result, estimator: StepEstimator = typical_step) -> dict[int, float]:
+    """Return trial to the seconds per step of this result's process."""
+    values = {trial: estimator(blocks) for trial, blocks in process_blocks(result).items()}
+    return {trial: seconds for trial, seconds in values.items() if 0 < seconds < math.inf}
+
+
+def process_totals(result: Result) -> list[float]:
+    """Return one time per process, whose spread decides when to stop: its typical step, or the sum of its series."""
+    values = list(process_values(result).values())
+    if values:
+        return values
+    return [sum(typical_step(x.blocks) for x in s.series if x.blocks) for s in usable_samples(result)]
+
+
+def paired_contrast(first: Result, other: Result, ratio: RatioEstimator = typical_ratio) -> Contrast | None:
+    """Return the logarithm of the other's step time over the first's, within trials.
+
+    Returns:
+        None if the two share no trial.
+    """
+    if first.group != other.group:
+        return None
+    a, b = process_blocks(first), process_blocks(other)
+    trials = sorted(a.keys() & b.keys())
+    if not trials:
+        return None
+    firsts = [{s.trial for s in usable_samples(each) if s.start_position == 0} for each in (first, other)]
+    return Contrast.adjusted(
+        [ratio(a[trial], b[trial]) for trial in trials],
+        [(trial in firsts[1]) - (trial in firsts[0]) for trial in trials],
+    )
+
+
+def cold_starts(samples: Sequence[ProcessSample]) -> list[ProcessSample]:
+    """Return the samples whose cold start was measured: they took a step, and no other worker started meanwhile."""
+    return [s for s in samples if "first_step" in s.phases and s.start_position is not None]
+
+
+def phase_values(samples: Sequence[ProcessSample]) -> dict[str, dict[int, float]]:
+    """Return phase to trial to seconds, of measured cold starts, warm-up included, in the order of the phases."""
+    measured: dict[str, dict[int, float]] = {}
+    for sample in cold_starts(samples):
+        warm_up = sum(b.seconds for x in sample.series for b in x.warmup)
+        for name, seconds in {**sample.phases, "warm_up": warm_up}.items():
+            measured.setdefault(name, {})[sample.trial] = seconds
+    ordered = sorted(measured, key=lambda name: PHASES.index(name) if name in PHASES else len(PHASES))
+    return {name: measured[name] for name in ordered}
+
+
+def warm_up_excess(sample: ProcessSample, step_seconds: float) -> float:
+    """Return the seconds that the steps of the warm-up took beyond `step_seconds` each."""
+    blocks = [b for series in sample.series for b in series.warmup]
+    return sum(b.seconds for b in blocks) - sum(b.steps for b in blocks) * step_seconds
+
+
+def merged_facts(samples: Sequence[ProcessSample]) -> Facts:
+    """Return the facts of all processes together. The first process that read a fact counts."""
+    read: dict[str, Any] = {}
+    for sample in samples:
+        for name, value in sample.facts:
+            if value is not None:
+                read.setdefault(name, value)
+    return Facts.model_construct(**read)
+
+
+def examples_per_step(examples: int | None, samples: Sequence[ProcessSample]) -> int | None:
+    """Return the examples of a step: those of a batch, or all examples if a batch asks for more.
+
+    Returns:
+        None if a step has no examples.
+    """
+    if not examples:
+        return None
+    epoch = merged_facts(samples).epoch
+    return min(examples, epoch.remainder) if epoch and epoch.batches == 0 and epoch.remainder else examples

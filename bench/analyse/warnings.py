@@ -1,0 +1,150 @@
+"""Warnings and notes: what makes a result doubtful, and what to do about it.
+
+A warning's message is shown after "warning:", so it starts in lower case and has no full stop. Its fix is a sentence.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from bench.analyse import epoch_waits
+from bench.analyse.samples import merged_facts, usable_samples
+from bench.backends import capabilities
+from bench.config.syntax import written_seconds
+from bench.model.result import Placement, ProcessSample, Result, ResultWarning, Stop, Telemetry
+
+DAY_SECONDS = 86_400
+"""Longest run that a fix suggests."""
+
+NAMED_OPERATIONS = 5
+"""Most misplaced operations that a warning names."""
+
+
+def add_warning(result: Result, key: str, message: str, fix: str = "") -> None:
+    """Add a warning, unless the result has one with this key."""
+    if all(each.key != key for each in result.warnings):
+        result.warnings.append(ResultWarning(key=key, message=message, fix=fix))
+
+
+def add_warnings(result: Result) -> None:
+    """Add all warnings and notes to a result that is otherwise final."""
+    samples = usable_samples(result)
+    for note in dict.fromkeys(each for sample in samples for each in sample.notes):
+        if note not in result.notes:
+            result.notes.append(note)
+    if result.placement is not None and result.placement.misplaced:
+        _misplaced(result, result.placement)
+    _options_without_effect(result, samples)
+    _unsteady(result, samples)
+    _disturbed(result, [each.telemetry for each in samples if each.telemetry])
+    if capabilities(result.spec.backend).gpu and result.environment.host.deployment.shared_gpu:
+        message = "timings may include other tenants' work, because the pool allows a shared GPU (allowSharedGpu)"
+        add_warning(result, "shared-gpu", message, "Use a dedicated GPU.")
+    if result.stop is not None:
+        _target_missed(result, result.stop)
+    epoch_waits.add_note(result, samples)
+    _add_flops_note(result, samples)
+
+
+def _misplaced(result: Result, placement: Placement) -> None:
+    names = ", ".join(f"{each.op} '{each.name}' on {each.device}" for each in placement.misplaced[:NAMED_OPERATIONS])
+    fix = "Look for tf.device, strings, py_function or int32 in the step."
+    add_warning(result, "misplaced", f"{placement.reason}: {names}", fix)
+
+
+def _options_without_effect(result: Result, samples: Sequence[ProcessSample]) -> None:
+    asked, compiled = result.spec.xla, merged_facts(samples).jit_compile
+    if asked is None or compiled is None or compiled == asked:
+        return
+    option, how = ("on", "without") if asked else ("off", "with")
+    message = f"--xla {option} had no effect: the program's own loop runs its steps {how} XLA"
+    add_warning(result, "xla", message, "Set jit_compile in the program's @tf.function, or use --loop step.")
+
+
+def _unsteady(result: Result, samples: Sequence[ProcessSample]) -> None:
+    if not result.interleaved:
+        message = "memory does not hold all workers at once, so whole processes alternated instead of blocks"
+        add_warning(result, "not-interleaved", message, "Compare fewer specs at a time, or use a smaller data set.")
+    unsettled = sum(any(not series.settled for series in sample.series) for sample in samples)
+    if unsettled:
+        message = f"{unsettled} of {len(samples)} processes never settled: their steps kept getting faster or slower"
+        add_warning(result, "unsettled", message, "Close other programs, or fix the CPU's clock.")
+
+
+def _disturbed(result: Result, telemetry: Sequence[Telemetry]) -> None:
+    wall = sum(t.wall_seconds for t in telemetry)
+    if not wall:
+        return
+    cpus = result.spec.threads.intra
+    available = wall * cpus  # throttled time is summed over CPUs
+    throttled = min(available, sum(t.throttled_seconds or 0.0 for t in telemetry))
+    stolen = sum(t.stolen_seconds or 0.0 for t in telemetry)
+    if throttled > 0.01 * available:
+        message = f"the CPU quota throttled the program's threads for {throttled / available:.0%} of the time"
+        fix = "Give it whole CPUs: --cpus=4 with Docker or Podman, requests equal to limits in Kubernetes."
+        add_warning(result, "throttled", message, fix)
+    if stolen > 0.02 * wall:
+        message = f"the hypervisor gave {stolen / wall:.0%} of a CPU's time to other virtual machines"
+        add_warning(result, "stolen", message, "Use a dedicated machine, or compare within one run.")
+    loads = [t.load_before for t in telemetry if t.load_before is not None]
+    if loads and loads[0] > 0.5 * cpus:
+        message = f"the machine was busy before the run: load average {loads[0]:.1f} on {cpus} CPUs"
+        add_warning(result, "load", message, "Close other programs and run again.")
+    clocks = [t.gpu_sm_clock_spread for t in telemetry if t.gpu_sm_clock_spread is not None]
+    if clocks and max(clocks) > 0.1:
+        message = f"the GPU's clock varied by {max(clocks):.0%} during the measurement"
+        add_warning(result, "clocks", message, "Let the GPU warm up, or lock its clocks with `nvidia-smi -lgc`.")
+    rises = [t.gpu_temperature_rise_celsius for t in telemetry if t.gpu_temperature_rise_celsius is not None]
+    if rises and max(rises) > 5:
+        message = f"the GPU became {max(rises):.0f} °C warmer during the measurement"
+        add_warning(result, "temperature", message, "Let the GPU warm up, or measure for longer: --max-time 10m.")
+
+
+def _target_missed(result: Result, stop: Stop) -> None:
+    if stop.target is None or stop.settled or stop.reason not in ("max-time", "max-processes"):
+        return
+    known = f"is known to ±{stop.error:.1%}" if stop.error is not None else "comes from one process only"
+    if stop.error_of == "ratio":
+        option, message = (
+            "--threshold",
+            f"--{stop.reason} ended the run before every verdict settled: the ratio {known}",
+        )
+    else:
+        option = "--target-error"
+        message = f"--{stop.reason} ended the run before its target of ±{stop.target:.0%}: the step time {known}"
+    cap = _sufficient_cap(stop)
+    fix = f"Use {cap}, or a larger {option}."
+    if cap is None:
+        fix = f"Reaching it would take more than a day. Use a quieter machine, or a larger {option}."
+    add_warning(result, "target", message, fix)
+
+
+def _sufficient_cap(stop: Stop) -> str | None:
+    """Return the option with which the target can be reached.
+
+    It allows as many trials as the pilot says are needed, and at least twice as many as there were. If the cap on
+    processes ended the run, intervals shrink with the square root of the number of trials.
+
+    Returns:
+        None if it would take more than a day.
+    """
+    timed = stop.reason == "max-time"
+    missed = stop.error / stop.target if stop.error and stop.target else 1.0
+    times = max(2.0, 1.1 * (stop.needed_trials or 0) / stop.trials if timed else missed**2)
+    seconds = (stop.seconds or 0.0) * times
+    if seconds > DAY_SECONDS:
+        return None
+    if timed:
+        return f"--max-time {written_seconds(60 * max(10, math.ceil(seconds / 60)))}"
+    return f"--max-processes {max(5, math.ceil(stop.trials * times))}"
+
+
+def _add_flops_note(result: Result, samples: Sequence[ProcessSample]) -> None:
+    facts = merged_facts(samples)
+    counted, formula = facts.flops_per_step, facts.flops_formula
+    if counted and formula and not 0.8 <= counted / formula <= 1.25:
+        result.notes.append(
+            f"FLOP/s is computed from the workload's formula: {formula:.3g} operations per step. "
+            f"TensorFlow counts {counted:.3g} in the unoptimized graph."
+        )
