@@ -1,4 +1,4 @@
-"""`devbench push`: sends a folder's results to a hub, whoever measured them and whenever."""
+"""`devbench push`: sends a folder of results to a hub."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ def push(
 
     What it has already is not sent twice, or taken as the same; what a run could not send goes with it.
     """
-    from bench.publish.hub.client import Busy, connected
+    from bench.publish.hub.client import HubBusy, connected
     from bench.publish.hub.delivery import deliveries
-    from bench.publish.hub.outbox import Spool, Waiting
+    from bench.publish.hub.outbox import Outbox, Pending
     from bench.store import files
 
     if settings.hub is None:
         raise UsageError("there is no hub to send to", "Name its address: --hub http://…")
-    spool = Spool(folder, settings.hub)
+    outbox = Outbox(folder, settings.hub)
     paths = [*files.files(folder), *sorted((folder / files.EXPLANATIONS).glob(f"*{files.SUFFIX}"))]
-    noted = {each.path: each for each in spool.waiting()}
-    everything = [noted.pop(path, Waiting(path, ())) for path in paths] + list(noted.values())
+    noted = {each.path: each for each in outbox.pending()}
+    everything = [noted.pop(path, Pending(path, ())) for path in paths] + list(noted.values())
     client = connected(settings.hub, settings.hub_token_file)
     outcomes: Counter[str] = Counter()
     wrong: DevbenchError | None = None
-    for _, outcome in deliveries(client, spool, everything):
+    for _, outcome in deliveries(client, outbox, everything):
         if isinstance(outcome, str):
             outcomes[outcome] += 1
             continue
-        outcomes["busy" if isinstance(outcome, Busy) else "refused"] += 1
+        outcomes["busy" if isinstance(outcome, HubBusy) else "refused"] += 1
         say(" ".join(filter(None, (f"{outcome.message}.", outcome.hint))))
     client.close()
     if missed := outcomes["refused"] + outcomes["busy"]:

@@ -1,7 +1,7 @@
-"""Results on disk: one JSON file each, written whole or not at all, by any number of runs at once.
+"""Results on disk: one JSON file each, written completely or not at all, by any number of runs at once.
 
-A file is written beside its place and then put there in one move, so a reader meets the old document or
-the new one, and a run that is cut off leaves what it had.
+A file is written under a temporary name and then moved into place. So a reader sees the old document or the new one,
+and a run that is cut off leaves what it had.
 """
 
 from __future__ import annotations
@@ -28,25 +28,25 @@ from bench.store import mount_hint
 
 SUFFIX = ".json"
 FIRST = b'{\n "schema_version": %d,' % SCHEMA_VERSION
-"""Begins a file that `write` made."""
+"""Start of a file that `write` made."""
 
 EXPLANATIONS = "explanations"
-"""Folder of what `devbench explain` found, beside its results."""
+"""Folder of explanations, beside their results."""
 
-ALTERED = "It was cut short or altered; run it again."
+ALTERED = "It was cut short or changed. Measure again."
 
 
 def new_id() -> str:
-    """An id that no other run makes: the time in UTC to the millisecond, so that ids sort, and 8 random digits."""
+    """Return a unique id: the time in UTC to the millisecond, so that ids sort, and 8 random digits."""
     now = datetime.now(timezone.utc)
     return f"{now:%Y%m%dT%H%M%S}{now.microsecond // 1000:03d}-{secrets.token_hex(4)}"
 
 
 def namer(run_id: str | None) -> Callable[[], str]:
-    """What makes a run's ids: by chance, or after what asked for the run, the same ones at each attempt.
+    """Return a function that makes the ids of a run: random, or derived from `run_id` and equal at each attempt.
 
     Args:
-        run_id: what asked for it, such as a Job's UID and index.
+        run_id: What requested the run, such as a Job's UID and index.
     """
     if run_id is None:
         return new_id
@@ -55,14 +55,14 @@ def namer(run_id: str | None) -> Callable[[], str]:
 
 
 def prepare(folder: Path, option: str = "--output") -> None:
-    """Makes the folder and proves that it can be written, before anything is measured.
+    """Make a folder and check that it can be written, before anything is measured.
 
     Args:
-        folder: for results, or for what else a run writes.
-        option: that names it.
+        folder: The folder.
+        option: The option that names it.
 
     Raises:
-        OutputError: it can't.
+        OutputError: It cannot be made or written.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -74,22 +74,22 @@ def prepare(folder: Path, option: str = "--output") -> None:
 
 
 def file_name(result: Result) -> str:
-    """The name of a result's file: what was run, where, how, and its id."""
+    """Return the name of a result's file: workload, backend, loop and id."""
     spec = result.spec
     words = "-".join([spec.title, spec.backend, spec.loop])
     return f"{re.sub(r'[^A-Za-z0-9._-]+', '-', words).strip('.-')}-{result.id}{SUFFIX}"
 
 
 def write(result: Result, folder: Path) -> Path:
-    """Puts a result into the folder, in place of an earlier state of the same one.
+    """Write a result into the folder, replacing an earlier state of it.
 
-    `heads` relies on how it looks: an indent of one, the fields in the model's order.
+    `headers` relies on the layout: an indent of one, the fields in the model's order.
 
     Returns:
-        Its file.
+        The file.
 
     Raises:
-        OutputError: the folder is gone, full or can't be written.
+        OutputError: The folder is gone, full or cannot be written.
     """
     return _put(result, folder / file_name(result))
 
@@ -99,37 +99,37 @@ def explanation_file(explanation: Explanation, folder: Path) -> Path:
     return folder / EXPLANATIONS / f"{explanation.id}{SUFFIX}"
 
 
-def write_explanation(found: Explanation, folder: Path) -> Path:
-    """Puts an explanation into the folder `explanations` beside the results that it was read from.
+def write_explanation(explanation: Explanation, folder: Path) -> Path:
+    """Write an explanation into the folder `explanations` beside its results.
 
     Returns:
-        Its file.
+        The file.
 
     Raises:
-        OutputError: the folder is gone, full or can't be written.
+        OutputError: The folder is gone, full or cannot be written.
     """
-    return _put(found, explanation_file(found, folder))
+    return _put(explanation, explanation_file(explanation, folder))
 
 
 def explanations(folder: Path) -> dict[str, Explanation]:
-    """The explanations beside a folder's results, by id.
+    """Return the explanations beside a folder's results, by id.
 
     Raises:
-        DataError: a file among them is none.
+        DataError: A file among them is not an explanation.
     """
-    found = {}
+    by_id = {}
     for path in sorted((folder / EXPLANATIONS).glob(f"*{SUFFIX}")):
         try:
             written = path.read_bytes()
         except OSError as error:
-            raise DataError(f"{path} can't be read: {error.strerror or error}") from None
+            raise DataError(f"cannot read {path}: {error.strerror or error}") from None
         try:
-            found[path.stem] = Explanation.model_validate_json(written)
-            _check_version(path, {"schema_version": found[path.stem].schema_version})
+            by_id[path.stem] = Explanation.model_validate_json(written)
+            _check_version(path, {"schema_version": by_id[path.stem].schema_version})
         except ValidationError as error:
             _check_version(path, _document(path, written))
-            raise DataError(f"{path} is no valid explanation: {error.errors()[0]['msg']}", ALTERED) from None
-    return found
+            raise DataError(f"{path} is not a valid explanation: {error.errors()[0]['msg']}", ALTERED) from None
+    return by_id
 
 
 def _put(document: Result | Explanation, path: Path) -> Path:
@@ -148,40 +148,40 @@ def _put(document: Result | Explanation, path: Path) -> Path:
 
 
 def read(path: Path) -> Result:
-    """The result in a file.
+    """Return the result in a file.
 
     Raises:
-        DataError: it can't be read, is cut short, has another schema version, or is no result.
+        DataError: It cannot be read, is cut short, has another schema version, or is not a result.
     """
     try:
         written = path.read_bytes()
     except OSError as error:
-        raise DataError(f"{path} can't be read: {error.strerror or error}") from None
+        raise DataError(f"cannot read {path}: {error.strerror or error}") from None
     if written.startswith(FIRST):
         with contextlib.suppress(ValidationError):
-            return Result.model_validate_json(written)  # in one go, which takes half as long
+            return Result.model_validate_json(written)  # twice as fast as parsing the JSON first
     return _judged(path, written)
 
 
 def _judged(path: Path, written: bytes) -> Result:
-    """The result in a file that is not quite as it should be, or what is wrong with it."""
+    """Return the result in a file with an unusual layout, or say what is wrong with it."""
     document = _document(path, written)
     if not isinstance(document, dict) or not isinstance(document.get("schema_version"), int):
-        raise DataError(f"{path} is no result of devbench", "Results are the files that `devbench run` writes.")
+        raise DataError(f"{path} is not a result of devbench", "`devbench run` writes results.")
     _check_version(path, document)
     try:
         return Result.model_validate(document)
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))
-        raise DataError(f"{path} is no valid result: {where}: {first['msg']}", ALTERED) from None
+        raise DataError(f"{path} is not a valid result: {where}: {first['msg']}", ALTERED) from None
 
 
 def _document(path: Path, written: bytes) -> Any:
     try:
         return json.loads(written)
     except ValueError as error:
-        raise DataError(f"{path} is no whole JSON document: {error}", ALTERED) from None
+        raise DataError(f"{path} is not a complete JSON document: {error}", ALTERED) from None
 
 
 def _check_version(path: Path, document: Any) -> None:
@@ -198,39 +198,39 @@ def _check_version(path: Path, document: Any) -> None:
 
 
 def results(folder: Path) -> list[Result]:
-    """Every result in a folder, oldest first.
+    """Return every result in a folder, oldest first.
 
     Raises:
-        DataError: the folder is not there, or one of its JSON files is no result.
+        DataError: The folder does not exist, or one of its JSON files is not a result.
     """
     return sorted(map(read, files(folder)), key=lambda each: (each.created.astimezone(timezone.utc), each.id))
 
 
 def files(folder: Path) -> list[Path]:
-    """The files that should be results, by name: for a folder that holds more than should be read at once.
+    """Return the files in a folder that should be results, by name.
 
     Raises:
-        DataError: the folder is not there.
+        DataError: The folder does not exist.
     """
     if not folder.is_dir():
-        raise DataError(f"there is no folder {folder}", "`devbench run` writes results there with --output.")
-    with os.scandir(folder) as found:  # which knows what is a file without asking again for each
-        names = [each.name for each in found if each.name.endswith(SUFFIX) and each.is_file()]
+        raise DataError(f"folder {folder} does not exist", "`devbench run --output` writes results to a folder.")
+    with os.scandir(folder) as entries:  # knows what is a file without another system call each
+        names = [entry.name for entry in entries if entry.name.endswith(SUFFIX) and entry.is_file()]
     return [folder / name for name in sorted(names)]
 
 
 def write_text(path: Path, pieces: Iterable[str]) -> int:
-    """Puts a text into a file in one move, so that an error on the way leaves what was there.
+    """Write a text to a file. An error leaves the old file unchanged.
 
     Args:
-        path: the file.
-        pieces: the text, in order.
+        path: The file.
+        pieces: The text, in order.
 
     Returns:
-        Its bytes.
+        The number of bytes.
 
     Raises:
-        OutputError: the file can't be written.
+        OutputError: The file cannot be written.
     """
     temporary = path.parent / f".{path.name}.{secrets.token_hex(4)}.tmp"
     size = 0
@@ -245,43 +245,43 @@ def write_text(path: Path, pieces: Iterable[str]) -> int:
                 temporary.unlink(missing_ok=True)
     except OSError as error:
         raise OutputError(
-            f"{path} can't be written: {error.strerror or error}", "Choose another file with --output."
+            f"cannot write {path}: {error.strerror or error}", "Choose another file with --output."
         ) from None
     return size
 
 
-def find(named: str, folder: Path) -> list[Path]:
-    """The files of the results that an argument names: a file, a folder's all, or the one whose id this is.
+def find(argument: str, folder: Path) -> list[Path]:
+    """Return the files of the results that an argument names: a file, all of a folder, or the one with an id.
 
     Args:
-        named: a path, or an id or a part of it that only one result in `folder` has.
-        folder: where ids are looked up.
+        argument: A path, or an id or a unique part of one.
+        folder: Where ids are looked up.
 
     Raises:
-        DataError: nothing is there.
+        DataError: There is no such result.
     """
-    path = Path(named)
+    path = Path(argument)
     if path.is_dir():
-        found = files(path)
-        if not found:
-            raise DataError(f"there is no result in {path}", "`devbench run` writes results there with --output.")
-        return found
-    if path.is_file() or path.suffix == SUFFIX or os.sep in named:
+        paths = files(path)
+        if not paths:
+            raise DataError(f"folder {path} holds no result", "`devbench run --output` writes results to a folder.")
+        return paths
+    if path.is_file() or path.suffix == SUFFIX or os.sep in argument:
         return [path]
-    known = [each for each in folder.glob(f"*{SUFFIX}") if named in each.stem] if folder.is_dir() else []
-    if len(known) == 1:
-        return known
-    if known:
-        names = ", ".join(sorted(each.stem for each in known)[:3])
-        raise DataError(f"{len(known)} results in {folder} are called '{named}'", f"Write more of the id: {names}, …")
+    matches = [each for each in folder.glob(f"*{SUFFIX}") if argument in each.stem] if folder.is_dir() else []
+    if len(matches) == 1:
+        return matches
+    if matches:
+        names = ", ".join(sorted(each.stem for each in matches)[:3])
+        raise DataError(f"'{argument}' matches {len(matches)} results in {folder}", f"Write more of the id: {names}, …")
     raise DataError(
-        f"'{named}' is no file, no folder and no result in {folder}",
-        "--output names the folder that ids are looked up in.",
+        f"'{argument}' is not a file, a folder or the id of a result in {folder}",
+        "--output names the folder in which ids are looked up.",
     )
 
 
 def _write(path: Path, data: bytes) -> None:
-    """Writes a new file and waits until the disk has it; the file's rights are the usual ones."""
+    """Write a new file with the usual permissions, and wait until the disk has it."""
     with path.open("xb") as file:
         file.write(data)
         file.flush()
@@ -289,7 +289,7 @@ def _write(path: Path, data: bytes) -> None:
 
 
 def _replace(temporary: Path, path: Path) -> None:
-    """Moves a file onto another. Windows refuses while somebody reads the other, which passes."""
+    """Move a file onto another. Windows refuses while somebody reads the other, so it is tried again."""
     for pause in (0.01, 0.05, 0.2, 1.0) if sys.platform == "win32" else ():
         try:
             temporary.replace(path)
@@ -305,4 +305,4 @@ def _unwritable(folder: Path, error: OSError, option: str = "--output") -> Outpu
     hint = f"Choose another folder with {option} (or DEVBENCH_{option.lstrip('-').upper()})."
     if isinstance(error, PermissionError) and (more := mount_hint.hint(folder)):
         hint += f"\n{more}"
-    return OutputError(f"{what} can't be written to {folder}: {error.strerror or error}", hint)
+    return OutputError(f"cannot write {what} to {folder}: {error.strerror or error}", hint)

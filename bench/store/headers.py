@@ -1,6 +1,6 @@
-"""The first part of a result's file, for folders that hold more results than are looked at closely.
+"""Reads the first part of a result's file, for folders that hold many results.
 
-Both readings rely on how `store.write` puts a file down, and read it whole where it is not so.
+Both functions rely on the layout that `files.write` produces, and read the whole file if the layout differs.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from bench.model.result import SCHEMA_VERSION, Purpose, Result
 from bench.store import files
 
 SAMPLES = b'\n "samples": ['
-"""Begins the samples in a file that `write` made; within a text of it a line never breaks."""
+"""Start of the samples in a file that `write` made. JSON strings hold no line breaks."""
 
 HEAD = 2**16
-"""Bytes that hold everything before them, mostly."""
+"""Bytes that usually hold everything before the samples."""
 
 FIRST_LINES = 2**13
-"""Bytes that hold what tells a result from its repetitions, mostly."""
+"""Bytes that usually hold what tells a result from its repetitions."""
 
 REST = b'\n "environment": {'
-"""Begins what comes after that, in a file that `write` made."""
+"""Start of what comes after that, in a file that `write` made."""
 
 
 @dataclass(frozen=True)
@@ -45,38 +45,38 @@ class Entry:
 
 
 def entry(path: Path) -> Entry:
-    """A result's entry, at some twentieth of what `store.read` costs, for folders that hold years of them.
+    """Return the entry of a result, at about a twentieth of the cost of `files.read`.
 
     Raises:
-        DataError: as for `store.read`.
+        DataError: As for `files.read`.
     """
     with contextlib.suppress(OSError, ValueError, TypeError, LookupError), path.open("rb", buffering=0) as file:
-        begun = from_json(file.read(FIRST_LINES).partition(REST)[0], allow_partial=True)
-        known = isinstance(begun, dict) and {"id", "created", "key", "fingerprint", "purpose"} <= begun.keys()
-        if known and _is_whole(file) and begun["schema_version"] == SCHEMA_VERSION:
-            created = datetime.fromisoformat(begun["created"].replace("Z", "+00:00")).astimezone(timezone.utc)
-            return Entry(path, begun["id"], created, begun["key"], begun["fingerprint"], begun["purpose"])
+        start = from_json(file.read(FIRST_LINES).partition(REST)[0], allow_partial=True)
+        is_complete = isinstance(start, dict) and {"id", "created", "key", "fingerprint", "purpose"} <= start.keys()
+        if is_complete and _is_whole(file) and start["schema_version"] == SCHEMA_VERSION:
+            created = datetime.fromisoformat(start["created"].replace("Z", "+00:00")).astimezone(timezone.utc)
+            return Entry(path, start["id"], created, start["key"], start["fingerprint"], start["purpose"])
     found = files.read(path)
     return Entry(path, found.id, found.created, found.key, found.fingerprint, found.purpose)
 
 
 def head(path: Path) -> Result:
-    """The result in a file without its samples, which are most of it: for a folder that holds more than is looked at.
+    """Return the result in a file without its samples, which are most of the file.
 
     Raises:
-        DataError: as for `store.read`.
+        DataError: As for `files.read`.
     """
     with contextlib.suppress(OSError, ValidationError), path.open("rb") as file:
-        begun = file.read(HEAD)
-        cut = begun.find(SAMPLES)
+        start = file.read(HEAD)
+        cut = start.find(SAMPLES)
         if cut > 0 and _is_whole(file):
-            found = Result.model_validate_json(begun[:cut].rstrip(b",") + b"}")
+            found = Result.model_validate_json(start[:cut].rstrip(b",") + b"}")
             if found.schema_version == SCHEMA_VERSION:
                 return found
     return files.read(path)
 
 
 def _is_whole(file: BinaryIO | FileIO) -> bool:
-    """Whether a file ends as one that `write` made."""
+    """Return whether a file ends like one that `write` made."""
     file.seek(-2, os.SEEK_END)
     return file.read() == b"}\n"

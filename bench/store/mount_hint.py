@@ -1,4 +1,4 @@
-"""How a container of ours gets a folder of the host that it may write: whose it is, and how user ids are mapped."""
+"""The hint for a mounted folder that a container may not write: who owns it, and how user ids are mapped."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ def hint(folder: Path) -> str:
 
 
 def how(folder: Path, owner: tuple[int, int], me: int, user_ids: str) -> str:
-    """How to start a container so that it may write a folder that is mounted there.
+    """Return how to start a container so that it may write a mounted folder.
 
     Args:
-        folder: that it may not write.
-        owner: its user and group, as they are seen there.
-        me: the user that the container runs as.
-        user_ids: the kernel's map of user ids, from there to the host; empty where the kernel has none.
+        folder: The folder.
+        owner: Its user and group, as the container sees them.
+        me: The user that the container runs as.
+        user_ids: The kernel's map of user ids from the container to the host. Empty if the kernel has none.
     """
     user, group = owner
     if user == me:
-        return f"Its owner is who the container runs as: where the host has SELinux, mount it as …:{folder}:z."
+        return f"The container runs as its owner. If the host has SELinux, mount it as …:{folder}:z."
     if user_ids.split() not in ([], ["0", "0", str(2**32 - 1)]):
         return (
-            "User ids of this container are not the host's, as with rootless podman: "
-            "podman run --userns=keep-id --user $(id -u):$(id -g) … (with rootless docker --user 0:0)"
+            "User ids of this container differ from the host's, as with rootless podman. Use "
+            "podman run --userns=keep-id --user $(id -u):$(id -g) … (rootless docker: --user 0:0)."
         )
     if user == 0:
         return (
-            "root owns it, as where the engine had to make it. On the host, chown it to you, or remove it and `mkdir` "
-            "it first; then run the container as you: docker run --user $(id -u):$(id -g) …"
+            "root owns it, probably because the container engine made it. On the host, chown it to yourself, or "
+            "remove it and make it with `mkdir`. Then run docker run --user $(id -u):$(id -g) …"
         )
-    return f"User {user} owns it; run the container as that user: docker run --user {user}:{group} …"
+    return f"User {user} owns it. Run the container as that user: docker run --user {user}:{group} …"

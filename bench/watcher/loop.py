@@ -15,7 +15,7 @@ from datetime import datetime, timezone
 
 from bench.errors import DevbenchError
 from bench.model.run_state import Progress, RunState
-from bench.publish.hub.client import BRIEF, Client, Refused
+from bench.publish.hub.client import BRIEF, Client, HubRefused
 from bench.version import __version__
 from bench.watcher.api import Change, Kind, Object, Server, follow
 from bench.watcher.pod_status import JOB, Report, deleted_job_reports, event_time, job_reports
@@ -159,7 +159,7 @@ def sender(client: Client) -> Send:
     def send(state: RunState) -> None:
         try:
             outcome = client.put("runs", state.id, state.model_dump_json().encode(), BRIEF)
-        except Refused as error:
+        except HubRefused as error:
             log(f"{error.message}. {error.hint}")
             return
         reason = state.reason or (state.progress.note if state.progress else "")

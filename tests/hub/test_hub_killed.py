@@ -14,7 +14,7 @@ import urllib3
 from bench.hub.db import exchange, queries, records
 from bench.hub.db.database import Database
 from bench.model.run_state import RunState
-from bench.publish.hub.outbox import Spool
+from bench.publish.hub.outbox import Outbox
 from bench.store import files as store
 from bench.store import headers
 
@@ -115,7 +115,7 @@ def test_killing_either_side_at_any_point_loses_and_duplicates_nothing(database_
     sender.join()
     wait_until_ready(url)
     files = written(folder)
-    waiting = {each.path for each in Spool(folder, url).waiting()}
+    waiting = {each.path for each in Outbox(folder, url).pending()}
     there = stored(database_url)
     # What is not in the outbox is stored as it is in its file.
     settled = {name: path for name, path in files.items() if path not in waiting}
@@ -130,7 +130,7 @@ def test_killing_either_side_at_any_point_loses_and_duplicates_nothing(database_
     assert runs
     assert {name for run in runs for name in run.results} <= there.keys()
     assert sum(len(run.results) == killing.EACH for run in runs) == len(runs) - 1  # the last run measured nothing
-    assert Spool(folder, url).waiting() == []
+    assert Outbox(folder, url).pending() == []
     assert min(killed.values()) > 0
     assert len(there) > KILLS / 5
     hub.kill()

@@ -108,4 +108,4 @@ def test_a_run_sends_what_it_measures_and_its_worker_sees_no_secret(tmp_path: Pa
     assert there.data == file.read_bytes()
     told = urllib3.request("GET", f"{standing.url}/api/v1/runs/job-0").json()
     assert (told["state"], told["run"]["results"]) == ("finished", [measured["id"]])
-    assert list((tmp_path / "results" / "spool").glob("*.note")) == []
+    assert list((tmp_path / "results" / "outbox").glob("*.note")) == []

@@ -68,7 +68,7 @@ def test_a_mounted_folder_that_can_not_be_written_is_an_error_that_says_as_whom_
     tmp_path.chmod(0o700)
     ended = run(cpu, "run", "matmul", options=(*RESTRICTED, f"--volume={tmp_path}:/results"))
     assert ended.code == 2
-    assert "results can't be written to /results" in ended.err
+    assert "cannot write results to /results" in ended.err
     assert "--user $(id -u):$(id -g)" in ended.err
 
 
@@ -86,7 +86,7 @@ def test_a_users_own_file_is_mounted_and_run(cpu: str, tmp_path: Path) -> None:
     [
         (("run", "cifa"), 2, "Did you mean cifar?"),
         (("run", "cifar", "--backend", "cuda"), 3, "Use the image devbench:cuda"),
-        (("compare", "/opt", "/opt"), 2, "there is no result in /opt"),
+        (("compare", "/opt", "/opt"), 2, "folder /opt holds no result"),
     ],
 )
 def test_exit_codes_pass_through(cpu: str, words: tuple[str, ...], code: int, said: str) -> None:

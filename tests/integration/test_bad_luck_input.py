@@ -70,7 +70,7 @@ def test_an_unknown_key_in_the_settings_file_is_told_by_file_and_key(tmp_path: P
 def test_an_output_folder_that_can_not_be_is_found_before_anything_is_measured(place: str, tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("a file")
     said = refused(devbench(tmp_path, "run", "matmul", "--output", place, *BRIEF))
-    assert f"results can't be written to {place}" in said
+    assert f"cannot write results to {place}" in said
     assert "Choose another folder with --output" in said
     assert (tmp_path / "taken").read_text() == "a file"
 

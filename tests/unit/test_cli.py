@@ -106,7 +106,7 @@ def test_a_command_that_is_nearly_one_is_offered(tmp_path: Path) -> None:
         (["cifer"], "no workload named 'cifer'", "Did you mean cifar?"),
         (["cifar", "--xla", "maybe"], "option --xla can't be 'maybe'", "Allowed: auto, on or off."),
         (["cifar", "--config", "none.toml"], "there is no settings file none.toml", "--config"),
-        (["cifar", "--output", "file/results"], "results can't be written to file", "--output"),
+        (["cifar", "--output", "file/results"], "cannot write results to file", "--output"),
     ],
 )
 def test_what_a_user_got_wrong_is_two_lines_on_stderr_and_exit_2(

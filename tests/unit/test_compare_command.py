@@ -241,9 +241,9 @@ def test_a_folder_is_compared_within_itself(two: tuple[str, str], tmp_path: Path
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
-        (("aaaaaaaa", "nowhere"), 2, "'nowhere' is no file, no folder and no result in"),
+        (("aaaaaaaa", "nowhere"), 2, "'nowhere' is not a file, a folder or the id of a result in"),
         (("20260102", "aaaaaaaa"), 2, "2 results in"),
-        (("aaaaaaaa", "missing/a.json"), 2, "missing/a.json can't be read"),
+        (("aaaaaaaa", "missing/a.json"), 2, "cannot read missing/a.json"),
         (("aaaaaaaa",), 2, "there is only one result"),
     ],
 )
@@ -260,8 +260,8 @@ def test_a_document_of_another_version_and_a_damaged_one_are_told_apart(two: tup
     wrong = {
         "newer": (text.replace(version, '"schema_version": 99', 1), "newer devbench (0.1.0, schema 99)"),
         "older": (text.replace(version, '"schema_version": 1', 1), "older devbench (0.1.0, schema 1)"),
-        "cut": (text[: len(text) // 2], "no whole JSON document"),
-        "edited": (text.replace('"trial": 1', '"trial": "one"', 1), "no valid result: samples.0.trial"),
+        "cut": (text[: len(text) // 2], "not a complete JSON document"),
+        "edited": (text.replace('"trial": 1', '"trial": "one"', 1), "not a valid result: samples.0.trial"),
     }
     for name, (content, said) in wrong.items():
         path = tmp_path / f"{name}.json"
@@ -274,7 +274,7 @@ def test_a_document_of_another_version_and_a_damaged_one_are_told_apart(two: tup
 def test_an_empty_folder_says_how_results_come_there(tmp_path: Path) -> None:
     done = devbench(str(tmp_path))
     assert done.exit_code == 2
-    assert "there is no result in" in done.stderr
+    assert "holds no result" in done.stderr
     assert "devbench run" in done.stderr
 
 

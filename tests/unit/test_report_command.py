@@ -90,9 +90,9 @@ def test_the_threshold_decides_what_is_the_same(results: Path, monkeypatch: pyte
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["none"], "there is no folder none"),
+        (["none"], "folder none does not exist"),
         (["empty"], "no results in empty"),
-        (["cut"], "is no whole JSON document"),
+        (["cut"], "is not a complete JSON document"),
         (["newer"], "was written by a newer devbench"),
         (["older"], "was written by an older devbench (schema 1)"),
         (["results", "--output", "none/it"], "can't be written"),

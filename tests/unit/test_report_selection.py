@@ -82,11 +82,11 @@ def test_a_chapter_and_a_report_have_a_limited_size_and_count_the_rest(
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('{"schema_version": 1, "id": "x', "is no whole JSON document"),
+        ('{"schema_version": 1, "id": "x', "is not a complete JSON document"),
         ('{"schema_version": 99, "devbench": "9.0"}', "was written by a newer devbench"),
         ('{"schema_version": 1, "devbench": "0.1"}', "was written by an older devbench"),
-        (f'{{"schema_version": {SCHEMA_VERSION}}}', "is no valid result"),
-        ("[]", "is no result of devbench"),
+        (f'{{"schema_version": {SCHEMA_VERSION}}}', "is not a valid result"),
+        ("[]", "is not a result of devbench"),
     ],
 )
 def test_a_file_that_is_not_a_result_is_an_error_with_its_name(tmp_path: Path, text: str, message: str) -> None:
@@ -99,7 +99,7 @@ def test_a_file_that_is_not_a_result_is_an_error_with_its_name(tmp_path: Path, t
 def test_a_folder_without_results_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no results in"):
         select(tmp_path)
-    with pytest.raises(DataError, match="there is no folder"):
+    with pytest.raises(DataError, match="does not exist"):
         select(tmp_path / "none")
 
 
@@ -144,5 +144,5 @@ def test_an_invalid_explanation_is_an_error_with_its_name(tmp_path: Path) -> Non
     files.write_explanation(explanation(ladder_results()), folder(tmp_path, *ladder_results()))
     (path,) = (tmp_path / "explanations").iterdir()
     path.write_text(path.read_text(encoding="utf-8").replace('"parts"', '"pants"'), encoding="utf-8")
-    with pytest.raises(DataError, match=r"why\.json is no valid explanation"):
+    with pytest.raises(DataError, match=r"why\.json is not a valid explanation"):
         select(tmp_path)

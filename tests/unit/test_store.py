@@ -75,10 +75,10 @@ def test_results_come_oldest_first_and_a_half_written_one_is_not_seen(tmp_path: 
 def test_a_truncated_file_is_named_with_the_fix(tmp_path: Path) -> None:
     path = files.write(result(), tmp_path)
     path.write_bytes(path.read_bytes()[:-100])
-    with pytest.raises(DataError, match="no whole JSON document") as caught:
+    with pytest.raises(DataError, match="not a complete JSON document") as caught:
         files.results(tmp_path)
     assert str(path) in caught.value.message
-    assert "run it again" in caught.value.hint
+    assert "Measure again" in caught.value.hint
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_a_result_of_another_schema_version_is_refused(tmp_path: Path, version: 
 def test_another_programs_json_is_no_result(tmp_path: Path, document: str) -> None:
     path = tmp_path / "other.json"
     path.write_text(document, encoding="utf-8")
-    with pytest.raises(DataError, match="is no result of devbench"):
+    with pytest.raises(DataError, match="is not a result of devbench"):
         files.read(path)
 
 
@@ -108,7 +108,7 @@ def test_an_altered_result_names_the_field(tmp_path: Path) -> None:
     document = json.loads(path.read_text(encoding="utf-8"))
     document["spec"]["loop"] = "sideways"
     path.write_text(json.dumps(document), encoding="utf-8")
-    with pytest.raises(DataError, match=r"is no valid result: spec\.loop"):
+    with pytest.raises(DataError, match=r"is not a valid result: spec\.loop"):
         files.read(path)
 
 
@@ -124,14 +124,14 @@ def test_what_no_run_can_have_measured_is_no_valid_result(tmp_path: Path, text: 
     written = re.sub(r"(?<=[:,])\s+", "", path.read_text(encoding="utf-8"))
     assert text in written
     path.write_text(written.replace(text, altered), encoding="utf-8")
-    with pytest.raises(DataError, match=rf"is no valid result: {re.escape(field)}"):
+    with pytest.raises(DataError, match=rf"is not a valid result: {re.escape(field)}"):
         files.read(path)
 
 
 def test_an_absent_file_and_an_absent_folder_are_named(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"absent\.json can't be read: No such file"):
+    with pytest.raises(DataError, match=r"cannot read .*absent\.json: No such file"):
         files.read(tmp_path / "absent.json")
-    with pytest.raises(DataError, match="there is no folder"):
+    with pytest.raises(DataError, match="does not exist"):
         files.results(tmp_path / "absent")
 
 
@@ -151,7 +151,7 @@ def test_a_folder_that_cannot_be_written_is_told_with_the_option(tmp_path: Path,
     folder = tmp_path / place
     with pytest.raises(OutputError) as caught:
         files.prepare(folder)
-    assert caught.value.message.startswith(f"results can't be written to {folder}: ")
+    assert caught.value.message.startswith(f"cannot write results to {folder}: ")
     assert "--output" in caught.value.hint
     with pytest.raises(OutputError):
         files.write(result(), folder)

@@ -1,4 +1,4 @@
-"""Speaking to a hub: one document at a time, with retries and back-off while it is away or busy."""
+"""The client of a hub: sends one document at a time, with retries and back-off while the hub is unavailable."""
 
 from __future__ import annotations
 
@@ -19,97 +19,97 @@ if TYPE_CHECKING:
     import urllib3
 
 PATIENT, BRIEF = 6, 0
-"""Retries: when there is nothing else to do, and while something is measured."""
+"""Number of retries when nothing else is to be done, and while something is measured."""
 
 BACKOFF = 0.5
-"""Seconds before the second retry; each further one waits twice as long."""
+"""Seconds before the second retry. Each further retry waits twice as long."""
 
 CONNECT, READ = 5.0, 30.0
-"""Seconds that a hub has to be reached, and to answer."""
+"""Timeouts in seconds: to connect, and to get an answer."""
 
 LAST = 1.0
-"""Seconds for both once a run is interrupted: who stops a container waits for 2 s, and what is not sent is kept."""
+"""Timeout in seconds once a run is interrupted. A container has 2 s to stop; what is not sent stays in the outbox."""
 
 BUSY = (429, 500, 502, 503, 504)
 
 
-class Away(DevbenchError):
-    """The hub can't be reached, or can't answer now; sending it later may do."""
+class HubUnavailable(DevbenchError):
+    """The hub cannot be reached, or cannot answer now. Sending again later may work."""
 
 
-class Busy(Away):
-    """The hub answers, but can't take this now; another document it may."""
+class HubBusy(HubUnavailable):
+    """The hub answers, but cannot take this document now. It may take another one."""
 
 
-class Refused(DevbenchError):
-    """The hub won't take this as things are."""
+class HubRefused(DevbenchError):
+    """The hub refuses this document."""
 
 
-class Unknown(Refused):
-    """The hub does not know the token: a wrong one, or one that is just being rotated."""
+class UnknownToken(HubRefused):
+    """The hub does not know the token. It is wrong, or it is being rotated."""
 
 
-class Final(Refused):
-    """The hub will never take this, whatever changes."""
+class RefusedForever(HubRefused):
+    """The hub will never accept this document."""
 
 
 FINAL = (409, 413)
 
 
 class Client:
-    """A hub, as whoever sends sees it.
+    """Sends documents to a hub.
 
     Args:
-        hub: its address, perhaps with a path.
-        token: that may write there; none where the hub asks for none.
-        renewed: the token that counts now, asked for where the hub does not know the one before.
+        hub: The hub's address, which may have a path.
+        token: The token for writing. None if the hub needs none.
+        read_token: Reads the current token. It is called when the hub does not know the last one.
     """
 
-    def __init__(self, hub: str, token: str | None, renewed: Callable[[], str | None] | None = None) -> None:
+    def __init__(self, hub: str, token: str | None, read_token: Callable[[], str | None] | None = None) -> None:
         import urllib3
 
-        logging.getLogger("urllib3").setLevel(logging.ERROR)  # what it retries is told in our words
+        logging.getLogger("urllib3").setLevel(logging.ERROR)  # devbench reports failures itself
         self.hub = hub.rstrip("/")
         self.token = token
-        self.renewed = renewed or (lambda: token)
+        self.read_token = read_token or (lambda: token)
         self.timeout = urllib3.Timeout(connect=CONNECT, read=READ)
         proxy = _proxy(self.hub)
         self.pool: urllib3.PoolManager = urllib3.ProxyManager(proxy) if proxy else urllib3.PoolManager()
 
-    def hurry(self) -> None:
-        """From now on has little patience with the hub."""
+    def shorten_timeouts(self) -> None:
+        """Wait for at most a second from now on."""
         import urllib3
 
         self.timeout = urllib3.Timeout(total=LAST)
 
     def put(self, kind: str, name: str, body: bytes, retries: int = PATIENT) -> str:
-        """Sends a document; the same twice is one, so it is repeated wherever the answer did not come.
+        """Send a document. Sending it twice has no effect, so it is repeated if no answer comes.
 
         Args:
             kind: results, runs or explanations.
-            name: the document's id.
-            body: the document.
-            retries: how often at most it is sent again, after longer and longer pauses.
+            name: The document's id.
+            body: The document.
+            retries: Maximum number of retries.
 
         Returns:
-            What became of it at the hub: created, updated, same or superseded.
+            The outcome at the hub: created, updated, same or superseded.
 
         Raises:
-            Away: it was not taken, and may be later; Busy where the hub said so itself.
-            Refused: it is not taken: Unknown where the hub does not know the token, Final where nothing helps.
+            HubUnavailable: The hub did not take it, but may later. HubBusy if the hub said so itself.
+            HubRefused: The hub refused it. UnknownToken if the token is unknown, RefusedForever if retrying is useless.
         """
-        sent = self.token
+        token = self.token
         answer = self._put(kind, name, body, retries)
-        if answer.status == 401 and self._renewed_since(sent):
+        if answer.status == 401 and self._has_new_token(token):
             answer = self._put(kind, name, body, retries)
+        document = _document(answer.data)
         if answer.status == 200:
-            return str(_said(answer.data).get("outcome", ""))
-        said = _said(answer.data)
-        detail = str(said.get("detail") or f"it answered {answer.status}")
+            return str(document.get("outcome", ""))
+        detail = str(document.get("detail") or f"it answered {answer.status}")
         if answer.status in BUSY:
-            raise Busy(f"the hub {self.hub} does not take {name} now: {detail}")
-        refused = Unknown if answer.status == 401 else Final if answer.status in FINAL else Refused
-        raise refused(f"the hub {self.hub} refused {name}: {detail}", str(said.get("hint") or _hint(answer.status)))
+            raise HubBusy(f"the hub {self.hub} cannot take {name} now: {detail}")
+        refused = UnknownToken if answer.status == 401 else RefusedForever if answer.status in FINAL else HubRefused
+        raise refused(f"the hub {self.hub} refused {name}: {detail}", str(document.get("hint") or _hint(answer.status)))
 
     def _put(self, kind: str, name: str, body: bytes, retries: int) -> urllib3.BaseHTTPResponse:
         import urllib3
@@ -125,47 +125,47 @@ class Client:
         try:
             return self.pool.request("PUT", address, body=body, headers=headers, retries=again, timeout=self.timeout)
         except urllib3.exceptions.HTTPError as error:
-            raise Away(f"the hub {self.hub} can't be reached: {_cause(error)}") from None
+            raise HubUnavailable(f"cannot reach the hub {self.hub}: {_cause(error)}") from None
 
-    def _renewed_since(self, sent: str | None) -> bool:
-        """Takes the token that counts now; returns whether it is another than what was sent.
+    def _has_new_token(self, sent: str | None) -> bool:
+        """Read the current token, and return whether it differs from the one that was sent.
 
-        The heartbeat's thread may have taken it already.
+        The thread of the heartbeat may have read it already.
         """
-        with contextlib.suppress(SettingsError):  # its file is gone, or just being written
-            self.token = self.renewed()
+        with contextlib.suppress(SettingsError):  # its file is gone or is being written
+            self.token = self.read_token()
         return self.token != sent
 
     def close(self) -> None:
-        """Closes all connections."""
+        """Close all connections."""
         self.pool.clear()
 
 
 def connected(hub: str, token_file: Path | None) -> Client:
-    """A hub, written to with a file's or the variable's token, which is read again when it is rotated.
+    """Return a client whose token comes from a file or the variable, and is read again when it is rotated.
 
     Raises:
-        SettingsError: the token can't be read.
+        SettingsError: The token cannot be read.
     """
     return Client(hub, token(token_file), lambda: token(token_file))
 
 
 def token(file: Path | None) -> str | None:
-    """The token that a file or the variable holds; none where neither is given.
+    """Return the token in a file or in the variable. None if there is neither.
 
     Raises:
-        SettingsError: the file can't be read or holds none.
+        SettingsError: The file cannot be read or holds no token.
     """
     if file is None:
         return os.environ.get(TOKEN_VARIABLE, "").strip() or None
     try:
         lines = [line.strip() for line in file.read_text(encoding="utf-8").splitlines()]
     except (OSError, UnicodeDecodeError) as error:
-        raise SettingsError(f"the hub's token can't be read: {error}", "Named by --hub-token-file.") from None
-    found = [line for line in lines if line and not line.startswith("#")]
-    if not found:
-        raise SettingsError(f"there is no token in {file}", "It holds one, on a line of its own.")
-    return found[0]
+        raise SettingsError(f"cannot read the hub's token: {error}", "--hub-token-file names the file.") from None
+    tokens = [line for line in lines if line and not line.startswith("#")]
+    if not tokens:
+        raise SettingsError(f"no token in {file}", "Put the token on a line of its own.")
+    return tokens[0]
 
 
 def _proxy(hub: str) -> str | None:
@@ -175,16 +175,16 @@ def _proxy(hub: str) -> str | None:
     return urllib.request.getproxies().get(parts.scheme)
 
 
-def _said(body: bytes) -> dict[str, Any]:
+def _document(body: bytes) -> dict[str, Any]:
     try:
-        found = json.loads(body)
+        document = json.loads(body)
     except ValueError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return document if isinstance(document, dict) else {}
 
 
 def _cause(error: Exception) -> str:
-    """The innermost reason, without objects' addresses."""
+    """Return the innermost reason, without the addresses of objects."""
     reason: Any = getattr(error, "reason", None)
     text = str(reason if isinstance(reason, Exception) else error)
     return text.rpartition(": ")[2] or type(error).__name__

@@ -1,66 +1,66 @@
-"""Delivering files to a hub, one by one: what became of each, and when to leave the hub alone."""
+"""Delivers files from the outbox to a hub, one by one."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
 from bench.errors import DataError, DevbenchError
-from bench.publish.hub.client import BRIEF, PATIENT, Busy, Client, Final, Refused
-from bench.publish.hub.outbox import RUNS, Spool, Waiting
+from bench.publish.hub.client import BRIEF, PATIENT, Client, HubBusy, HubRefused, RefusedForever
+from bench.publish.hub.outbox import RUNS, Outbox, Pending
 from bench.store import files, headers
 
 BUSY_IN_A_ROW = 10
-"""Documents that a hub may put off one after another before it is left alone: fewer may be what is wrong themselves."""
+"""Documents in a row that a busy hub may put off before delivery stops. Fewer may be faulty themselves."""
 
 
 def deliveries(
-    client: Client, spool: Spool, every: Iterable[Waiting], retries: int = PATIENT
-) -> Iterator[tuple[Waiting, str | DevbenchError]]:
-    """Delivers files one by one: what became of each at the hub, or why it was not taken.
+    client: Client, outbox: Outbox, queue: Iterable[Pending], retries: int = PATIENT
+) -> Iterator[tuple[Pending, str | DevbenchError]]:
+    """Deliver files one by one, and yield each with its outcome at the hub, or why it was not taken.
 
-    What the hub puts off holds up no other, and is asked for patiently once only.
+    A file that the hub puts off does not hold up others. Only the first one is retried patiently.
 
     Raises:
-        Away: the hub can't be reached, or has put off `BUSY_IN_A_ROW` files.
+        HubUnavailable: The hub cannot be reached, or has put off `BUSY_IN_A_ROW` files.
     """
     put_off = 0
-    for waiting in every:
+    for pending in queue:
         try:
-            yield waiting, deliver(client, spool, waiting, BRIEF if put_off else retries)
+            yield pending, deliver(client, outbox, pending, BRIEF if put_off else retries)
             put_off = 0
-        except Busy as error:
+        except HubBusy as error:
             put_off += 1
             if put_off == BUSY_IN_A_ROW:
                 raise
-            yield waiting, error
-        except (Refused, DataError) as error:
-            yield waiting, error
+            yield pending, error
+        except (HubRefused, DataError) as error:
+            yield pending, error
 
 
-def deliver(client: Client, spool: Spool, waiting: Waiting, retries: int = PATIENT) -> str:
-    """Delivers one file in the state that it has now; returns what became of it at the hub.
+def deliver(client: Client, outbox: Outbox, pending: Pending, retries: int = PATIENT) -> str:
+    """Deliver one file in its current state, and return the outcome at the hub.
 
     Raises:
-        Away: the hub can't take it now.
-        Refused: the hub won't take it.
-        DataError: the file is no longer there or can't be read.
+        HubUnavailable: The hub cannot take it now.
+        HubRefused: The hub refuses it.
+        DataError: The file is gone or cannot be read.
     """
-    path = waiting.path
-    folders = {spool.folder / files.EXPLANATIONS: "explanations", spool.notes / RUNS: RUNS}
+    path = pending.path
+    folders = {outbox.folder / files.EXPLANATIONS: "explanations", outbox.notes / RUNS: RUNS}
     kind = folders.get(path.parent, "results")
     try:
         body = path.read_bytes()
     except FileNotFoundError:
-        if waiting.notes and not any(note.exists() for note in waiting.notes):
-            return "same"  # another process has delivered it meanwhile
-        spool.done(waiting)
-        raise DataError(f"{path} is gone, so the hub won't get it") from None
+        if pending.notes and not any(note.exists() for note in pending.notes):
+            return "same"  # another process has delivered it
+        outbox.done(pending)
+        raise DataError(f"{path} is gone, so it cannot be sent to the hub") from None
     except OSError as error:
-        raise DataError(f"{path} can't be read: {error.strerror or error}") from None
+        raise DataError(f"cannot read {path}: {error.strerror or error}") from None
     try:
         outcome = client.put(kind, path.stem if kind != "results" else headers.entry(path).id, body, retries)
-    except Final:
-        spool.done(waiting)  # it stays where it is, but no later run need try
+    except RefusedForever:
+        outbox.done(pending)  # the file stays, but no later run tries again
         raise
-    spool.done(waiting)
+    outbox.done(pending)
     return outcome

@@ -1,10 +1,11 @@
-"""What a hub has not got yet: a folder of small notes beside the results, each naming a file and the hub it is for.
+"""The outbox: what a hub has not received yet, kept as small notes beside the results.
 
-A note is made before each change of a file, in case its writer is killed in between, and another after it, each under a
-name of its own; the first says whether the file was there, which tells one that was never written from one that is
-gone. Whoever delivers a file takes away the notes that were there before it was read, but for those of a writer that
-lives, so a change that comes meanwhile keeps a note. Nothing is locked: any number of processes may note and deliver,
-and be killed at any point; at worst a file is sent twice, which at the hub is once.
+Each note names a file and the hub it is for. One note is written before a file changes, in case the writer is killed
+while it writes, and another one after it, each under its own name. The first note says whether the file existed. This
+tells a file that was never written from one that was deleted. Whoever delivers a file removes the notes that existed
+before the file was read, except those of a writer that is still alive. So a file that changes in the meantime keeps a
+note. There are no locks. Any number of processes may write and deliver, and may be killed at any point. At worst a file
+is sent twice, which the hub treats as once.
 """
 
 from __future__ import annotations
@@ -24,33 +25,33 @@ from typing import Any
 from bench.model.run_state import RunState
 from bench.store import files
 
-FOLDER = "spool"
+FOLDER = "outbox"
 RUNS = "runs"
 SUFFIX = ".note"
 
-CHANGING = 600.0
-"""Seconds for which a writer in another container, whose life can't be seen from here, may be changing a file."""
+WRITING = 600.0
+"""Seconds that a writer in another container, which cannot be seen from here, may take to write a file."""
 
 
 @dataclass(frozen=True)
-class Waiting:
-    """A file that a hub has not got in its present state.
+class Pending:
+    """A file that a hub has not received in its current state.
 
-    Args:
-        path: of a result, an explanation or a run's state.
-        notes: what goes once it is delivered.
+    Attributes:
+        path: The file of a result, an explanation or a run's state.
+        notes: The notes to remove once it is delivered.
     """
 
     path: Path
     notes: tuple[Path, ...]
 
 
-class Spool:
-    """The notes of one hub in one folder of results.
+class Outbox:
+    """The notes for one hub in one folder of results.
 
     Args:
-        folder: of results, as `run` writes them.
-        hub: the hub's address.
+        folder: The folder of results.
+        hub: The hub's address.
     """
 
     def __init__(self, folder: Path, hub: str) -> None:
@@ -59,14 +60,14 @@ class Spool:
         self.hub = hub.rstrip("/")
 
     @contextmanager
-    def changing(self, path: Path) -> Iterator[None]:
-        """Notes that a file changes, within, and that it has changed.
+    def writing(self, path: Path) -> Iterator[None]:
+        """Note that a file is being written within, and that it was written.
 
         Raises:
-            OutputError: the folder is full or can't be written.
+            OutputError: The folder is full or cannot be written.
         """
-        writer = {"writer": os.getpid(), "since": _since(os.getpid()), "space": _space()}
-        self._note(path, {**writer, "there": path.exists()})
+        writer = {"writer": os.getpid(), "since": _start_time(os.getpid()), "space": _pid_namespace()}
+        self._note(path, {**writer, "existed": path.exists()})
         yield
         older = self._of(self._name(path))
         self._note(path, {})
@@ -79,84 +80,84 @@ class Spool:
     def _name(self, path: Path) -> str:
         return path.relative_to(self.folder).as_posix()
 
-    def keep_run(self, run: RunState) -> None:
-        """Keeps the last state of a run until it is delivered."""
+    def keep_run_state(self, run: RunState) -> None:
+        """Keep the last state of a run until it is delivered."""
         path = self.notes / RUNS / f"{run.id}{files.SUFFIX}"
-        with self.changing(path):
+        with self.writing(path):
             files.write_text(path, [run.model_dump_json(indent=1), "\n"])
 
-    def waiting(self) -> list[Waiting]:
-        """What this hub has not got, by name; runs last, which say which results there are.
+    def pending(self) -> list[Pending]:
+        """Return the files that this hub has not received, by name. Runs come last, since they list their results.
 
-        Takes away the notes of files whose writer was killed before there was a file to deliver.
+        Notes of files whose writer was killed before it wrote anything are removed.
         """
-        found: dict[Path, list[Path]] = {}
-        was_there: set[Path] = set()
-        for note, said in self._read():
-            path = self.folder / said["file"]
-            if not _writes(note, said):
-                found.setdefault(path, []).append(note)
-                if said.get("there", True):
-                    was_there.add(path)
+        notes: dict[Path, list[Path]] = {}
+        existed: set[Path] = set()
+        for note, content in self._read():
+            path = self.folder / content["file"]
+            if not _is_being_written(note, content):
+                notes.setdefault(path, []).append(note)
+                if content.get("existed", True):
+                    existed.add(path)
             elif path.exists():
-                found.setdefault(path, [])  # sent as it is now; the note is its writer's
-        for path in [path for path in found if path not in was_there and not path.exists()]:
-            _remove(found.pop(path))
-        order = sorted(found, key=lambda path: (path.parent == self.notes / RUNS, path.name))
-        return [Waiting(path, tuple(found[path])) for path in order]
+                notes.setdefault(path, [])  # the file is sent as it is now; its writer owns the note
+        for path in [path for path in notes if path not in existed and not path.exists()]:
+            _remove(notes.pop(path))
+        order = sorted(notes, key=lambda path: (path.parent == self.notes / RUNS, path.name))
+        return [Pending(path, tuple(notes[path])) for path in order]
 
-    def done(self, waiting: Waiting) -> None:
-        """Takes the notes of what was delivered away, and a run's state, which nothing else needs."""
+    def done(self, waiting: Pending) -> None:
+        """Remove the notes of a delivered file, and a run's state, which nothing else needs."""
         _remove(waiting.notes)
         if waiting.path.parent == self.notes / RUNS and not self._of(self._name(waiting.path)):
             _remove([waiting.path])
 
     def prepare(self) -> None:
-        """Makes the folders, before anything is measured.
+        """Make the folders, before anything is measured.
 
         Raises:
-            OutputError: they can't be made or written.
+            OutputError: They cannot be made or written.
         """
         files.prepare(self.notes)
         files.prepare(self.notes / RUNS)
 
     def _of(self, name: str) -> list[Path]:
-        return [note for note, said in self._read() if said["file"] == name]
+        return [note for note, content in self._read() if content["file"] == name]
 
     def _read(self) -> Iterator[tuple[Path, dict[str, Any]]]:
         for note in sorted(self.notes.glob(f"*{SUFFIX}")):
             with contextlib.suppress(OSError, ValueError, LookupError, TypeError):
-                said = json.loads(note.read_text(encoding="utf-8"))
-                if said["hub"] == self.hub and isinstance(said["file"], str):
-                    yield note, said
+                content = json.loads(note.read_text(encoding="utf-8"))
+                if content["hub"] == self.hub and isinstance(content["file"], str):
+                    yield note, content
 
 
-def _writes(note: Path, said: dict[str, Any]) -> bool:
-    """Whether a note is of another process that is about to change the file."""
-    writer, since = said.get("writer"), said.get("since")
+def _is_being_written(note: Path, content: dict[str, Any]) -> bool:
+    """Return whether a note belongs to another process that is about to write the file."""
+    writer, since = content.get("writer"), content.get("since")
     if not isinstance(writer, int):
         return False
-    if said.get("space", _space()) != _space():
+    if content.get("space", _pid_namespace()) != _pid_namespace():
         with contextlib.suppress(OSError):
-            return time.time() - note.stat().st_mtime < CHANGING
+            return time.time() - note.stat().st_mtime < WRITING
         return False
     if writer == os.getpid():
         return False
-    now = _since(writer)
+    now = _start_time(writer)
     return now is not None and (since is None or now == since)
 
 
 @cache
-def _space() -> str:
-    """Where a process's number means this process: each container counts its own, and each machine since it started."""
+def _pid_namespace() -> str:
+    """Return what makes a process id unique: the machine's boot and the container's namespace."""
     with contextlib.suppress(OSError):
         booted = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
         return f"{booted} {Path('/proc/self/ns/pid').readlink()}"
     return ""
 
 
-def _since(pid: int) -> int | None:
-    """When a process was started, in seconds since 1970: another one of the same number was at another time."""
+def _start_time(pid: int) -> int | None:
+    """Return when a process started, in seconds since 1970. It tells two processes with the same id apart."""
     import psutil
 
     try:

@@ -1,8 +1,8 @@
-"""A run's side of a hub: it tells of its start, how far it is and its end, and delivers each result once it is done.
+"""Reports a run to a hub: its start, its progress and its end. Delivers each result once it is done.
 
-A thread does nothing but the heartbeat, which must come while a block is timed too, or a long compilation would look
-like a lost run; it sends some hundred bytes. Results go from the thread that measures, between the groups, when no
-worker is alive. If the hub is away nothing waits for it: what it has not got is in the spool.
+A thread sends the heartbeat, a few hundred bytes. It must do so while a block is timed too, or a long compilation would
+look like a lost run. Results are sent by the thread that measures, between groups, when no worker is alive. If the hub
+is unavailable the run does not wait for it: the outbox keeps what the hub has not received.
 """
 
 from __future__ import annotations
@@ -19,49 +19,62 @@ from bench.config.settings import RunSettings
 from bench.errors import DevbenchError, Interrupted, OutputError
 from bench.model.result import Result
 from bench.model.run_state import Progress, RunState, State
-from bench.publish.hub.client import BRIEF, LAST, PATIENT, Away, Busy, Client, Refused, Unknown, connected
+from bench.publish.hub.client import (
+    BRIEF,
+    LAST,
+    PATIENT,
+    Client,
+    HubBusy,
+    HubRefused,
+    HubUnavailable,
+    UnknownToken,
+    connected,
+)
 from bench.publish.hub.delivery import deliveries
-from bench.publish.hub.outbox import RUNS, Spool
+from bench.publish.hub.outbox import RUNS, Outbox
 from bench.version import __version__
 
 HEARTBEAT = 15.0
 """Seconds."""
 
 LONGEST = 1000
-"""Characters of a reason."""
+"""Maximum length of a reason, in characters."""
 
 AGAIN = 5.0
-"""Seconds between two tries to deliver the last to a hub that is away."""
+"""Seconds between two attempts at the end of a run while the hub is unavailable."""
 
 POOL, NODE = "DEVBENCH_POOL", "DEVBENCH_NODE"
-"""Variables that tell of where the chart put us."""
+"""Variables that the chart sets."""
 
 Warn = Callable[[str], None]
 
 
 class Reporter:
-    """Sends what a run measures.
+    """Reports one run to a hub.
 
     Args:
-        client: the hub.
-        spool: what it has not got.
-        run: the run's first state.
-        warn: told, once each, what the user should know, at the end where the run is to be seen.
-        every: seconds between heartbeats.
-        wait: seconds for which it goes on sending at the end, while the hub is away.
+        client: Sends documents to the hub.
+        outbox: Keeps what the hub has not received.
+        run: The run's first state.
+        warn: Tells the user each warning once, and at the end where to see the run.
+        every: Seconds between heartbeats.
+        wait: Seconds to keep trying at the end while the hub is unavailable.
+
+    Attributes:
+        conclusion: How the run ended, unless an error ended it: the state and the reason.
     """
 
     def __init__(
-        self, client: Client, spool: Spool, run: RunState, warn: Warn, every: float, wait: float = 0.0
+        self, client: Client, outbox: Outbox, run: RunState, warn: Warn, every: float, wait: float = 0.0
     ) -> None:
         self.client = client
-        self.spool = spool
+        self.outbox = outbox
         self.run = run.model_copy(update={"heartbeat_seconds": every})
         self.warn = warn
         self.every = every
         self.wait = wait
-        self.away = False
-        self.told: set[str] = set()
+        self.unavailable = False
+        self.warned: set[str] = set()
         self.refused: set[Path] = set()
         self.stop = threading.Event()
         self.lock = threading.Lock()
@@ -69,9 +82,9 @@ class Reporter:
         self.thread = threading.Thread(target=self._beat, daemon=True)
 
     def start(self) -> None:
-        """Tells of the start, begins the heartbeat, and delivers what earlier runs left, which may take long."""
-        self.spool.prepare()
-        self._tell()
+        """Report the start, begin the heartbeat, and deliver what earlier runs left, which may take long."""
+        self.outbox.prepare()
+        self._send_state()
         self.thread.start()
         self.deliver(BRIEF)
 
@@ -82,14 +95,14 @@ class Reporter:
 
     def writing(self, path: Path) -> AbstractContextManager[None]:
         """Note in the outbox, around the writing of a file, that the hub has not received it."""
-        return self.spool.changing(path)
+        return self.outbox.writing(path)
 
     def saved(self, result: Result) -> None:
         """Deliver a result that was saved, if it is done."""
         if result.stop is None:
             return
         if result.stop.reason == "interrupted":
-            self.client.hurry()
+            self.client.shorten_timeouts()
         with self.lock:
             if result.id not in self.run.results:
                 self.run.results.append(result.id)
@@ -105,94 +118,95 @@ class Reporter:
         self.conclusion = ("failed", f"{len(failed)} of {len(results)} failed; {cause}"[:LONGEST])
 
     def end(self, state: State, reason: str = "") -> None:
-        """Tells how the run ended, and delivers what can be delivered; the rest stays in the spool.
+        """Deliver what can be delivered and report how the run ended. The rest stays in the outbox.
 
-        The heartbeat goes on until then; the hub takes none that comes after the run's end, which goes last.
+        The end is sent last, because the hub ignores a heartbeat that comes after it.
         """
         with self.lock:
             self.run.progress = None
             ended = self.run.model_copy(update={"state": state, "reason": reason})
         if state == "interrupted":
-            self.client.hurry()  # and it is not tried again, if it has just been away
+            self.client.shorten_timeouts()
         else:
-            self.away = False
+            self.unavailable = False
         limit = time.monotonic() + self.wait
         try:
-            kept = self._kept(ended)
+            is_kept = self._keep_end(ended)
             later = self.deliver(BRIEF if state == "interrupted" else PATIENT)
             while later and state != "interrupted" and (rest := limit - time.monotonic()) > 0:
                 time.sleep(min(AGAIN, rest))
-                self.away = False
+                self.unavailable = False
                 later = self.deliver(BRIEF)
-            if not kept:
-                self._tell(ended)
+            if not is_kept:
+                self._send_state(ended)
         finally:
             self.stop.set()
             if self.thread.is_alive():
                 self.thread.join(LAST if state == "interrupted" else None)
-        self._warn_of_what_is_left()
+        self._warn_about_rest()
         self.client.close()
 
-    def _kept(self, ended: RunState) -> bool:
-        """Whether the run's end is in the spool, where it waits as long as it must; not on a disk that is full."""
+    def _keep_end(self, ended: RunState) -> bool:
+        """Put the end of the run into the outbox. Return whether it is there; a full disk prevents it."""
         try:
-            self.spool.keep_run(ended)
-        except OutputError:  # has been told by whoever wrote the results
+            self.outbox.keep_run_state(ended)
+        except OutputError:  # whoever wrote the results has told the user
             return False
         return True
 
-    def _warn_of_what_is_left(self) -> None:
-        left = [each.path for each in self.spool.waiting()]
+    def _warn_about_rest(self) -> None:
+        left = [each.path for each in self.outbox.pending()]
         refused = sum(path in self.refused for path in left)
         if waiting := len(left) - refused:
-            wait = "documents wait" if waiting > 1 else "document waits"
-            self.warn(f"{waiting} {wait} in {self.spool.notes}; the next run with --hub sends them, or `devbench push`")
+            documents = "1 document has" if waiting == 1 else f"{waiting} documents have"
+            later = f"the next run with --hub, or `devbench push`, sends what {self.outbox.notes} lists"
+            self.warn(f"{documents} not been sent; {later}.")
         if refused:
-            what = f"{refused} document{'s' if refused > 1 else ''}"
-            self.warn(f"the hub refused {what}; what it can take later is noted in {self.spool.notes} and sent again")
+            documents = "1 document" if refused == 1 else f"{refused} documents"
+            self.warn(f"The hub refused {documents}. {self.outbox.notes} keeps what it may accept later.")
         if not left:
-            self.warn(f"at the hub: {self.client.hub}/runs/{self.run.id}")
+            self.warn(f"This run at the hub: {self.client.hub}/runs/{self.run.id}")
 
     def deliver(self, retries: int) -> bool:
-        """Delivers what waits, until the hub is away; a refused document stays, and is told.
+        """Deliver what is pending, until the hub is unavailable. Warn about documents that it refuses.
 
         Returns:
-            Whether something is left that may be taken later.
+            Whether something is left that the hub may take later.
         """
-        later = self.away
+        later = self.unavailable
         try:
-            every = () if self.away else deliveries(self.client, self.spool, self.spool.waiting(), retries)
+            every = () if self.unavailable else deliveries(self.client, self.outbox, self.outbox.pending(), retries)
             for waiting, outcome in every:
                 if isinstance(outcome, DevbenchError):
-                    later = later or isinstance(outcome, Busy | Unknown)
+                    later = later or isinstance(outcome, HubBusy | UnknownToken)
                     self._warn(outcome)
-                if isinstance(outcome, Refused) and not isinstance(outcome, Unknown):
+                if isinstance(outcome, HubRefused) and not isinstance(outcome, UnknownToken):
                     self.refused.add(waiting.path)
-        except Away as error:
-            later = self.away = True
+        except HubUnavailable as error:
+            later = self.unavailable = True
             self._warn(error)
         return later
 
     def _beat(self) -> None:
         while not self.stop.wait(self.every):
-            self.away = False
-            self._tell()
+            self.unavailable = False
+            self._send_state()
 
-    def _tell(self, state: RunState | None = None) -> None:
+    def _send_state(self, state: RunState | None = None) -> None:
         with self.lock:
             body, name = (state or self.run).model_dump_json().encode(), self.run.id
         try:
             self.client.put(RUNS, name, body, BRIEF)
-        except Away as error:
-            self.away = True
+        except HubUnavailable as error:
+            self.unavailable = True
             self._warn(error)
-        except Refused as error:
+        except HubRefused as error:
             self._warn(error)
 
     def _warn(self, error: DevbenchError) -> None:
         text = " ".join(filter(None, (error.message + ".", error.hint)))
-        if text not in self.told:
-            self.told.add(text)
+        if text not in self.warned:
+            self.warned.add(text)
             self.warn(text)
 
 
@@ -245,4 +259,4 @@ def _reporter(settings: RunSettings, title: str, new_id: Callable[[], str], warn
         node=os.environ.get(NODE) or None,
     )
     client = connected(settings.hub, settings.hub_token_file)
-    return Reporter(client, Spool(settings.output, settings.hub), run, warn, HEARTBEAT, settings.hub_wait or 0.0)
+    return Reporter(client, Outbox(settings.output, settings.hub), run, warn, HEARTBEAT, settings.hub_wait or 0.0)

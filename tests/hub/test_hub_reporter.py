@@ -24,9 +24,9 @@ from bench.config.settings import load
 from bench.errors import Interrupted, OutputError, SettingsError
 from bench.model.result import Result, Stop
 from bench.model.run_state import Estimate, Progress, RunState
-from bench.publish.hub.client import BRIEF, PATIENT, Away, Busy, Client, Refused, token
+from bench.publish.hub.client import BRIEF, PATIENT, Client, HubBusy, HubRefused, HubUnavailable, token
 from bench.publish.hub.delivery import deliveries
-from bench.publish.hub.outbox import Spool
+from bench.publish.hub.outbox import Outbox
 from bench.publish.hub.reporter import Reporter
 from bench.publish.recorder import Recorder
 from bench.store import files
@@ -60,9 +60,9 @@ def linked(folder: Path, hub: str, told: list[str], **given: Any) -> Iterator[Re
         yield recorder
 
 
-def change(spool: Spool, result: Result) -> None:
-    with spool.changing(spool.folder / files.file_name(result)):
-        files.write(result, spool.folder)
+def change(outbox: Outbox, result: Result) -> None:
+    with outbox.writing(outbox.folder / files.file_name(result)):
+        files.write(result, outbox.folder)
 
 
 def ids(hub: Served) -> list[str]:
@@ -81,9 +81,9 @@ def test_a_run_tells_of_its_start_its_results_and_its_end(hub: Served, tmp_path:
         assert ids(hub) == ["1"]
     ended = hub.get("/api/v1/runs/job-0")
     assert (ended["state"], ended["run"]["results"]) == ("finished", ["1"])
-    assert told == [f"at the hub: {hub.url}/runs/{hub.get('/api/v1/runs')['runs'][0]['run']['id']}"]
-    assert Spool(tmp_path, hub.url).waiting() == []
-    assert list((tmp_path / "spool" / "runs").iterdir()) == []
+    assert told == [f"This run at the hub: {hub.url}/runs/{hub.get('/api/v1/runs')['runs'][0]['run']['id']}"]
+    assert Outbox(tmp_path, hub.url).pending() == []
+    assert list((tmp_path / "outbox" / "runs").iterdir()) == []
 
 
 @pytest.mark.usefixtures("known")
@@ -94,7 +94,7 @@ def test_a_folder_of_results_may_have_any_name(hub: Served, tmp_path: Path, name
         link.save_explanation(explanation(ladder_results()))
     assert ids(hub) == ["1"]
     assert len(hub.get("/api/v1/explanations")["explanations"]) == 1
-    assert Spool(tmp_path / name, hub.url).waiting() == []
+    assert Outbox(tmp_path / name, hub.url).pending() == []
 
 
 @pytest.mark.usefixtures("known")
@@ -112,7 +112,7 @@ def test_a_signal_while_the_last_is_sent_ends_the_run_and_what_was_not_sent_wait
     away, saved = nowhere(), list[Path]()
     with pytest.raises(Interrupted):
         run()
-    assert saved[0] in [each.path for each in Spool(tmp_path, away).waiting()]
+    assert saved[0] in [each.path for each in Outbox(tmp_path, away).pending()]
 
 
 @pytest.mark.usefixtures("known")
@@ -145,7 +145,7 @@ def test_a_run_that_is_interrupted_waits_for_no_hub_that_never_answers(
             thread.join(60)
             assert not thread.is_alive()
     kept[0].close()
-    assert told[-1].startswith("2 documents wait")
+    assert told[-1].startswith("2 documents have not been sent")
 
 
 @pytest.mark.usefixtures("known")
@@ -158,16 +158,16 @@ def test_an_interrupted_run_is_reported_as_interrupted(hub: Served, tmp_path: Pa
 
 
 def test_a_note_of_a_process_that_is_gone_is_not_taken_for_anothers_of_its_number(tmp_path: Path) -> None:
-    spool = Spool(tmp_path, "http://127.0.0.1:1")
-    spool.prepare()
+    outbox = Outbox(tmp_path, "http://127.0.0.1:1")
+    outbox.prepare()
     path = tmp_path / files.file_name(result := measured("1", [0.1], stop=DONE))
     files.write(result, tmp_path)
-    note = {"file": path.name, "hub": spool.hub, "writer": os.getppid()}
-    (tmp_path / "spool" / "1-a.note").write_text(json.dumps({**note, "since": 1}), encoding="utf-8")
-    (waiting,) = spool.waiting()
+    note = {"file": path.name, "hub": outbox.hub, "writer": os.getppid()}
+    (tmp_path / "outbox" / "1-a.note").write_text(json.dumps({**note, "since": 1}), encoding="utf-8")
+    (waiting,) = outbox.pending()
     assert [each.name for each in waiting.notes] == ["1-a.note"]
-    (tmp_path / "spool" / "1-a.note").write_text(json.dumps(note), encoding="utf-8")  # of one that may live
-    (waiting,) = spool.waiting()
+    (tmp_path / "outbox" / "1-a.note").write_text(json.dumps(note), encoding="utf-8")  # of one that may live
+    (waiting,) = outbox.pending()
     assert waiting.notes == ()
 
 
@@ -175,28 +175,28 @@ def test_a_note_of_a_process_that_is_gone_is_not_taken_for_anothers_of_its_numbe
 def test_a_file_that_its_writer_was_killed_before_writing_is_not_missed_and_one_that_was_removed_is(
     hub: Served, tmp_path: Path
 ) -> None:
-    spool = Spool(tmp_path, hub.url)
-    spool.prepare()
-    change(spool, removed := measured("1", [0.1], stop=DONE))
+    outbox = Outbox(tmp_path, hub.url)
+    outbox.prepare()
+    change(outbox, removed := measured("1", [0.1], stop=DONE))
     for result in (removed, measured("2", [0.1], stop=DONE)):
-        with pytest.raises(KeyboardInterrupt), spool.changing(tmp_path / files.file_name(result)):
+        with pytest.raises(KeyboardInterrupt), outbox.writing(tmp_path / files.file_name(result)):
             raise KeyboardInterrupt
     (tmp_path / files.file_name(removed)).unlink()
     told: list[str] = []
     with linked(tmp_path, hub.url, told):
         pass
     assert [each for each in told if "is gone" in each] == [
-        f"{tmp_path / files.file_name(removed)} is gone, so the hub won't get it."
+        f"{tmp_path / files.file_name(removed)} is gone, so it cannot be sent to the hub."
     ]
-    assert spool.waiting() == []
-    assert list((tmp_path / "spool").glob("*.note")) == []
+    assert outbox.pending() == []
+    assert list((tmp_path / "outbox").glob("*.note")) == []
 
 
 @pytest.mark.usefixtures("known")
 def test_the_heartbeat_carries_progress(hub: Served, tmp_path: Path) -> None:
     client = Client(hub.url, TOKEN)
     run = RunState(id="r", state="running", title="cifar", started=STARTED, devbench="0.1.0")
-    sender = Reporter(client, Spool(tmp_path, hub.url), run, lambda _: None, every=0.05)
+    sender = Reporter(client, Outbox(tmp_path, hub.url), run, lambda _: None, every=0.05)
     sender.start()
     estimate = Estimate(title="cifar", step_seconds=0.1, relative_error=0.02)
     sender.progress(Progress(title="cifar on cpu", phase="steady state", trial=4, estimates=[estimate]))
@@ -212,15 +212,15 @@ def test_while_the_hub_is_away_results_wait_and_go_with_the_next_run(hub: Served
     with linked(tmp_path, away := nowhere(), told, run_id="first") as link:
         link.save(measured("1", [0.1], stop=DONE))
         link.save(measured("2", [0.1], stop=DONE))
-    assert any("can't be reached" in each and "refused" in each for each in told)
-    assert told[-1].startswith("3 documents wait in ")
-    for note in (tmp_path / "spool").glob("*.note"):  # the hub comes back, here under another address
+    assert any("cannot reach the hub" in each and "refused" in each for each in told)
+    assert told[-1].startswith("3 documents have not been sent")
+    for note in (tmp_path / "outbox").glob("*.note"):  # the hub comes back, here under another address
         note.write_text(note.read_text(encoding="utf-8").replace(away, hub.url), encoding="utf-8")
     with linked(tmp_path, hub.url, told, run_id="second"):
         assert ids(hub) == ["1", "2"]
     states = {each["run"]["id"]: each["state"] for each in hub.get("/api/v1/runs")["runs"]}
     assert states == {"first": "finished", "second": "finished"}
-    assert [each.name for each in (tmp_path / "spool").iterdir()] == ["runs"]
+    assert [each.name for each in (tmp_path / "outbox").iterdir()] == ["runs"]
 
 
 @pytest.mark.usefixtures("known")
@@ -232,77 +232,77 @@ def test_at_its_end_a_run_waits_for_a_hub_that_comes_back_as_long_as_it_is_told(
 
     def away_at_first(self: Client, kind: str, name: str, body: bytes, retries: int = 0) -> str:
         if next(tries) < 10:
-            raise Away("the hub can't be reached")
+            raise HubUnavailable("cannot reach the hub")
         return put(self, kind, name, body, retries)
 
     monkeypatch.setattr(Client, "put", away_at_first)
     with linked(tmp_path, hub.url, [], hub_wait="1h") as link:
         link.save(measured("1", [0.1], stop=DONE))
     assert ids(hub) == ["1"]
-    assert Spool(tmp_path, hub.url).waiting() == []
+    assert Outbox(tmp_path, hub.url).pending() == []
 
 
 @pytest.mark.usefixtures("known")
 def test_a_run_that_was_killed_leaves_its_last_state_to_the_next(hub: Served, tmp_path: Path) -> None:
-    spool = Spool(tmp_path, hub.url)
-    spool.prepare()
-    change(spool, measured("1", [0.1, 0.2], status="partial"))
+    outbox = Outbox(tmp_path, hub.url)
+    outbox.prepare()
+    change(outbox, measured("1", [0.1, 0.2], status="partial"))
     with linked(tmp_path, hub.url, []):
         assert hub.get("/api/v1/results/1")["status"] == "partial"
 
 
 @pytest.mark.usefixtures("known")
 def test_a_change_that_comes_while_a_file_is_sent_is_sent_too(hub: Served, tmp_path: Path) -> None:
-    spool = Spool(tmp_path, hub.url)
-    spool.prepare()
-    change(spool, measured("1", [0.1], status="partial"))
-    (before,) = spool.waiting()
-    change(spool, measured("1", [0.1, 0.2], status="partial"))
-    spool.done(before)
-    (after,) = spool.waiting()
+    outbox = Outbox(tmp_path, hub.url)
+    outbox.prepare()
+    change(outbox, measured("1", [0.1], status="partial"))
+    (before,) = outbox.pending()
+    change(outbox, measured("1", [0.1, 0.2], status="partial"))
+    outbox.done(before)
+    (after,) = outbox.pending()
     assert after.path == before.path
 
 
 def test_a_file_whose_writer_was_killed_before_it_noted_the_change_waits_too(tmp_path: Path) -> None:
-    spool = Spool(tmp_path, "http://hub")
-    spool.prepare()
-    killed = spool.changing(tmp_path / files.file_name(measured("1", [0.1])))
+    outbox = Outbox(tmp_path, "http://hub")
+    outbox.prepare()
+    killed = outbox.writing(tmp_path / files.file_name(measured("1", [0.1])))
     killed.__enter__()
     path = files.write(measured("1", [0.1]), tmp_path)
-    (waiting,) = spool.waiting()
+    (waiting,) = outbox.pending()
     assert waiting.path == path
 
 
 def test_a_writers_note_is_left_to_it_as_long_as_it_lives(tmp_path: Path) -> None:
-    spool = Spool(tmp_path, "http://hub")
-    spool.prepare()
+    outbox = Outbox(tmp_path, "http://hub")
+    outbox.prepare()
     path = files.write(measured("1", [0.1]), tmp_path)
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as writer:
-        note = tmp_path / "spool" / "1-00000000.note"
+        note = tmp_path / "outbox" / "1-00000000.note"
         note.write_text(json.dumps({"file": path.name, "hub": "http://hub", "writer": writer.pid}), encoding="utf-8")
-        (waiting,) = spool.waiting()
-        spool.done(waiting)
+        (waiting,) = outbox.pending()
+        outbox.done(waiting)
         assert (waiting.path, note.exists()) == (path, True)
         writer.communicate(b"\n")
-    (waiting,) = spool.waiting()
-    spool.done(waiting)
-    assert spool.waiting() == []
+    (waiting,) = outbox.pending()
+    outbox.done(waiting)
+    assert outbox.pending() == []
 
 
 def test_a_writer_in_another_container_may_have_this_ones_number_and_lives_for_some_minutes(tmp_path: Path) -> None:
-    spool = Spool(tmp_path, "http://hub")
-    spool.prepare()
+    outbox = Outbox(tmp_path, "http://hub")
+    outbox.prepare()
     path = files.write(measured("1", [0.1]), tmp_path)
-    note = tmp_path / "spool" / "1-00000000.note"
+    note = tmp_path / "outbox" / "1-00000000.note"
     said = {"file": path.name, "hub": "http://hub", "writer": os.getpid(), "space": "another"}
     note.write_text(json.dumps(said), encoding="utf-8")
-    (waiting,) = spool.waiting()
-    spool.done(waiting)
+    (waiting,) = outbox.pending()
+    outbox.done(waiting)
     assert (waiting.path, note.exists()) == (path, True)  # it is sent as it is, and once more if it changes
     os.utime(note, (0, 0))
-    (waiting,) = spool.waiting()
-    spool.done(waiting)
-    assert spool.waiting() == []
+    (waiting,) = outbox.pending()
+    outbox.done(waiting)
+    assert outbox.pending() == []
 
 
 @pytest.mark.usefixtures("known")
@@ -322,8 +322,8 @@ def test_what_the_hub_refuses_is_told_and_kept(hub: Served, tmp_path: Path, monk
     with linked(tmp_path, hub.url, told) as link:
         link.save(measured("1", [0.1], stop=DONE))
     assert any("the token is not valid" in each for each in told)
-    assert "wait" in told[-1]
-    assert len(Spool(tmp_path, hub.url).waiting()) == 2
+    assert "have not been sent" in told[-1]
+    assert len(Outbox(tmp_path, hub.url).pending()) == 2
 
 
 def test_a_token_that_is_rotated_while_a_run_goes_on_is_read_again(
@@ -343,7 +343,7 @@ def test_a_token_that_is_rotated_while_a_run_goes_on_is_read_again(
         threading.Timer(0.1, file.write_text, [OTHER_TOKEN]).start()  # a cluster takes its time to mount it
     assert ids(hub) == ["1", "2"]
     assert hub.get("/api/v1/runs/r")["state"] == "finished"
-    assert Spool(folder, hub.url).waiting() == []
+    assert Outbox(folder, hub.url).pending() == []
     assert any("the token is not valid" in each for each in told)
 
 
@@ -373,7 +373,7 @@ def test_what_the_hub_will_never_take_is_told_once_and_not_sent_by_every_later_r
     later: list[str] = []
     with linked(tmp_path, hub.url, later, run_id="second"):
         pass
-    assert later == [f"at the hub: {hub.url}/runs/second"]
+    assert later == [f"This run at the hub: {hub.url}/runs/second"]
 
 
 @pytest.mark.usefixtures("known")
@@ -385,7 +385,7 @@ def test_a_disk_that_is_full_at_the_end_keeps_neither_the_end_nor_what_waits_fro
 
     def run() -> None:
         with linked(tmp_path, hub.url, [], run_id="r") as link:
-            change(Spool(tmp_path, hub.url), measured("1", [0.1], stop=DONE))
+            change(Outbox(tmp_path, hub.url), measured("1", [0.1], stop=DONE))
             monkeypatch.setattr(files, "write_text", full)
             link.save(measured("2", [0.1], stop=DONE))
 
@@ -399,12 +399,12 @@ def test_a_disk_that_is_full_at_the_end_keeps_neither_the_end_nor_what_waits_fro
 
 @pytest.mark.usefixtures("known")
 def test_what_another_process_delivered_meanwhile_is_no_fault(hub: Served, tmp_path: Path) -> None:
-    spool = Spool(tmp_path, hub.url)
-    spool.prepare()
-    spool.keep_run(RunState(id="r", state="finished", title="x", started=STARTED, devbench="0"))
-    client, listed = Client(hub.url, TOKEN), spool.waiting()
-    assert [outcome for _, outcome in deliveries(client, spool, spool.waiting())] == ["created"]
-    assert [outcome for _, outcome in deliveries(client, spool, listed)] == ["same"]
+    outbox = Outbox(tmp_path, hub.url)
+    outbox.prepare()
+    outbox.keep_run_state(RunState(id="r", state="finished", title="x", started=STARTED, devbench="0"))
+    client, listed = Client(hub.url, TOKEN), outbox.pending()
+    assert [outcome for _, outcome in deliveries(client, outbox, outbox.pending())] == ["created"]
+    assert [outcome for _, outcome in deliveries(client, outbox, listed)] == ["same"]
 
 
 @pytest.mark.usefixtures("known")
@@ -415,7 +415,7 @@ def test_one_document_that_the_hub_always_puts_off_holds_up_no_other(
 
     def but_one(self: Client, kind: str, name: str, body: bytes, retries: int = 0) -> str:
         if name == "1":
-            raise Busy("the hub does not take 1 now: it answered 500")
+            raise HubBusy("the hub cannot take 1 now: it answered 500")
         return put(self, kind, name, body, retries)
 
     monkeypatch.setattr(Client, "put", but_one)
@@ -424,8 +424,8 @@ def test_one_document_that_the_hub_always_puts_off_holds_up_no_other(
             link.save(measured(name, [0.1], stop=DONE))
     assert ids(hub) == ["2", "3"]
     assert hub.get("/api/v1/runs/r")["state"] == "finished"
-    assert [each for each in told if "does not take 1" in each] == ["the hub does not take 1 now: it answered 500."]
-    assert [each.path.stem.rsplit("-", 1)[1] for each in Spool(tmp_path, hub.url).waiting()] == ["1"]
+    assert [each for each in told if "cannot take 1" in each] == ["the hub cannot take 1 now: it answered 500."]
+    assert [each.path.stem.rsplit("-", 1)[1] for each in Outbox(tmp_path, hub.url).pending()] == ["1"]
 
 
 @pytest.mark.usefixtures("known")
@@ -436,17 +436,17 @@ def test_a_hub_that_puts_off_everything_is_left_alone_after_some(
 
     def never(self: Client, kind: str, name: str, body: bytes, retries: int = 0) -> str:
         asked.append((name, retries))
-        raise Busy("the hub does not answer now")
+        raise HubBusy("the hub does not answer now")
 
-    spool = Spool(tmp_path, hub.url)
-    spool.prepare()
+    outbox = Outbox(tmp_path, hub.url)
+    outbox.prepare()
     for number in range(30):
-        change(spool, measured(str(number), [0.1], stop=DONE))
+        change(outbox, measured(str(number), [0.1], stop=DONE))
     monkeypatch.setattr(Client, "put", never)
-    with pytest.raises(Busy):
-        list(deliveries(Client(hub.url, TOKEN), spool, spool.waiting()))
+    with pytest.raises(HubBusy):
+        list(deliveries(Client(hub.url, TOKEN), outbox, outbox.pending()))
     assert [retries for _, retries in asked] == [PATIENT] + [BRIEF] * 9
-    assert len(spool.waiting()) == 30
+    assert len(outbox.pending()) == 30
 
 
 @pytest.mark.usefixtures("known")
@@ -464,14 +464,14 @@ def test_the_heartbeat_goes_on_while_what_waits_is_delivered(
             beats.release()
         return put(self, kind, name, body, retries)
 
-    spool = Spool(tmp_path, hub.url)
-    spool.prepare()
+    outbox = Outbox(tmp_path, hub.url)
+    outbox.prepare()
     run = RunState(id="r", state="running", title="cifar", started=STARTED, devbench="0.1.0")
-    sender = Reporter(Client(hub.url, TOKEN), spool, run, lambda _: None, every=0.02)
+    sender = Reporter(Client(hub.url, TOKEN), outbox, run, lambda _: None, every=0.02)
     monkeypatch.setattr(Client, "put", slow)
     if late:
         sender.start()
-    change(spool, measured("1", [0.1], stop=DONE))
+    change(outbox, measured("1", [0.1], stop=DONE))
     if not late:
         sender.start()
     sender.end("finished")
@@ -482,7 +482,7 @@ def test_the_heartbeat_goes_on_while_what_waits_is_delivered(
 @pytest.mark.usefixtures("known")
 def test_a_hub_that_is_busy_is_asked_again(tmp_path: Path) -> None:
     """A server of our own that answers 503 twice, then breaks off, then takes it."""
-    answers = [b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n"] * 2 + [b""]
+    answers = [b"HTTP/1.1 503 HubBusy\r\nContent-Length: 0\r\n\r\n"] * 2 + [b""]
     answers.append(b'HTTP/1.1 200 OK\r\nContent-Length: 21\r\n\r\n{"outcome":"created"}')
     bound = socket.socket()
     bound.bind(("127.0.0.1", 0))
@@ -502,13 +502,13 @@ def test_a_hub_that_is_busy_is_asked_again(tmp_path: Path) -> None:
     assert client.put("results", "a", b"{}") == "created"
     thread.join()
     bound.close()
-    with pytest.raises(Away):
+    with pytest.raises(HubUnavailable):
         client.put("results", "a", b"{}", retries=0)
 
 
 @pytest.mark.usefixtures("known")
 def test_an_address_that_is_no_hub_is_told(hub: Served) -> None:
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(HubRefused) as caught:
         Client(hub.url + "/elsewhere", TOKEN).put("results", "a", b"{}")
     assert caught.value.message.startswith("the hub ")
 
@@ -537,9 +537,9 @@ def test_push_sends_a_folder_with_its_explanations_once(hub: Served, tmp_path: P
     for each in results:
         files.write(each, tmp_path)
     files.write_explanation(explanation(results), tmp_path)
-    spool = Spool(tmp_path, hub.url)
-    spool.prepare()
-    spool.keep_run(RunState(id="r", state="finished", title="x", started=STARTED, devbench="0"))
+    outbox = Outbox(tmp_path, hub.url)
+    outbox.prepare()
+    outbox.keep_run_state(RunState(id="r", state="finished", title="x", started=STARTED, devbench="0"))
     first = push(tmp_path, hub.url)
     assert first.returncode == 0, first.stderr
     assert json.loads(first.stdout)["push"]["created"] == len(results) + 2
@@ -547,7 +547,7 @@ def test_push_sends_a_folder_with_its_explanations_once(hub: Served, tmp_path: P
     assert hub.get("/api/v1/explanations/why")["label"] == "cifar on cpu, as-written"
     assert hub.get("/api/v1/runs/r")["state"] == "finished"
     assert json.loads(push(tmp_path, hub.url).stdout)["push"]["same"] == len(results) + 1
-    assert spool.waiting() == []
+    assert outbox.pending() == []
 
 
 @pytest.mark.usefixtures("known")

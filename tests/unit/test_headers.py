@@ -24,8 +24,8 @@ def test_a_head_is_the_result_without_its_samples(tmp_path: Path) -> None:
 VERSION = b'"schema_version": %d' % SCHEMA_VERSION
 
 UNREADABLE: list[tuple[Callable[[bytes], bytes], str]] = [
-    (lambda text: text[:-100], "no whole JSON document"),
-    (lambda text: text.replace(b'"cifar"', b'"cifar"x'), "no whole JSON document"),
+    (lambda text: text[:-100], "not a complete JSON document"),
+    (lambda text: text.replace(b'"cifar"', b'"cifar"x'), "not a complete JSON document"),
     (lambda text: text.replace(VERSION, b'"schema_version": 99'), "newer devbench"),
     (lambda text: text.replace(VERSION, b'"schema_version": 1'), "older devbench"),
 ]
@@ -38,15 +38,15 @@ UNREADABLE: list[tuple[Callable[[bytes], bytes], str]] = [
         (
             headers.head,
             lambda text: text.replace(b'"loop": "as-written"', b'"loop": "sideways"'),
-            "no valid result: spec.loop",
+            "not a valid result: spec.loop",
         ),
-        (headers.entry, lambda text: text.replace(b'"key"', b'"kee"'), "no valid result: key"),
+        (headers.entry, lambda text: text.replace(b'"key"', b'"kee"'), "not a valid result: key"),
         (
             headers.entry,
             lambda text: text.replace(VERSION, b'"schema_version": "1"'),
-            "no result of devbench",
+            "not a result of devbench",
         ),
-        (headers.entry, lambda text: text.replace(VERSION + b",", b""), "no result of devbench"),
+        (headers.entry, lambda text: text.replace(VERSION + b",", b""), "not a result of devbench"),
     ],
 )
 def test_a_head_or_an_entry_of_a_file_that_is_no_result_is_refused_as_the_whole_is(
