@@ -8,6 +8,7 @@ from bench.model.comparison import Verdict
 from bench.model.record import Record
 from bench.model.result import SCHEMA_VERSION, Interval, Profile
 from bench.model.roofline import Roofline
+from bench.model.spec import Loop
 
 
 class Part(Record):
@@ -84,7 +85,7 @@ class Explanation(Record):
     disagreements: list[str] = Field(default_factory=list, description="differences between that trace and the ladder")
     what_if_loop: str = Field("", description="loop that the what-ifs were tried on; empty if none was tried")
     fastest: Fastest | None = Field(None, description="None if nothing was faster than the program as written")
-    missing_levels: list[str] = Field(
-        default_factory=list, description="levels that do not apply or failed, with the reason"
+    missing_levels: dict[Loop, str] = Field(
+        default_factory=dict, description="loops that do not apply or failed, with the reason"
     )
     caveats: list[str] = Field(default_factory=list, description="warnings of the levels, and what is incomplete")

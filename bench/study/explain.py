@@ -24,7 +24,7 @@ from bench.errors import Interrupted, NotApplicable, RunFailed, SettingsError
 from bench.model.explanation import Explanation, Gain
 from bench.model.plan import Group, Planned
 from bench.model.result import Result
-from bench.model.spec import LOOPS
+from bench.model.spec import LOOPS, Loop
 from bench.publish.recorder import Recorder
 from bench.registry.description import Resolved
 from bench.session.design import Design, neighbours, with_first
@@ -142,15 +142,16 @@ class ExplainStudy:
         (result,) = self._measure([program], WHAT_IF, {"max_processes": 1})
         return any(sample.facts.jit_compile for sample in result.samples)
 
-    def _levels(self, program: Planned, resolved: Resolved, compiled: bool) -> tuple[list[Planned], list[str]]:
+    def _levels(self, program: Planned, resolved: Resolved, compiled: bool) -> tuple[list[Planned], dict[Loop, str]]:
         """Return the levels from the program's own loop downwards, and why other loops do not apply."""
-        levels, missing = [program], []
+        levels: list[Planned] = [program]
+        missing: dict[Loop, str] = {}
         for loop in LOOPS[LOOPS.index(program.spec.loop) + 1 :]:
             reason = registry.obstacle(resolved.offers, resolved.not_loops, loop)
             if loop == "fit" and "step" in resolved.offers:
                 reason = "the program brings its own step"
             if reason:
-                missing.append(f"{loop}: {reason}")
+                missing[loop] = reason
             else:
                 spec = program.spec.model_copy(update={"loop": loop, "xla": compiled})
                 levels.append(replace(program, spec=spec))
@@ -175,7 +176,7 @@ class ExplainStudy:
         return session.results
 
     def _read_ladder(
-        self, program: Planned, results: Sequence[Result], missing: Sequence[str]
+        self, program: Planned, results: Sequence[Result], missing: Mapping[Loop, str]
     ) -> tuple[Explanation, list[Result]]:
         """Read the ladder into an explanation. Return it with the levels that were measured.
 
@@ -183,7 +184,7 @@ class ExplainStudy:
             RunFailed: The program as written was not measured, or no trial holds all levels.
         """
         measured = [result for result in results if result.failure is None]
-        failed = [f"{result.spec.loop}: failed: {result.failure.message}" for result in results[1:] if result.failure]
+        failed = {result.spec.loop: f"failed: {result.failure.message}" for result in results[1:] if result.failure}
         if not measured or measured[0] is not results[0]:
             raise RunFailed(f"cannot measure {program.spec.label}", "Its result says why.")
         try:
@@ -202,7 +203,7 @@ class ExplainStudy:
             lowest_level=measured[-1].spec.loop,
             gains=[],
             findings=findings(measured, parts),
-            missing_levels=[*missing, *failed],
+            missing_levels={**missing, **failed},
             profile=measured[0].profile,
             caveats=caveats(measured),
         )

@@ -1,4 +1,4 @@
-"""The what-if `batch`: 4 and 16 times as many examples in a step."""
+"""The what-if `batch`: Put 4 and 16 times as many examples into a step."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The what-if `cache`: keep the batches of the input pipeline in memory."""
+"""The what-if `cache`: Keep the batches of the input pipeline in memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The what-if `dtype`: a dtype policy with fewer bits."""
+"""The what-if `dtype`: Use a dtype policy with fewer bits."""
 
 from __future__ import annotations
 

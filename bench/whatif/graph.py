@@ -1,4 +1,4 @@
-"""The what-if `graph`: run the model's train step as a graph, where it is compiled with `run_eagerly`."""
+"""The what-if `graph`: Run the model's train step as a graph, if it was compiled with `run_eagerly`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The what-if `onednn`: oneDNN's kernels off, or on if they are off."""
+"""The what-if `onednn`: Turn oneDNN's kernels off, or on if they are off."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The what-if `parallel-map`: run the maps of the input pipeline in parallel."""
+"""The what-if `parallel-map`: Run the maps of the input pipeline in parallel."""
 
 from __future__ import annotations
 

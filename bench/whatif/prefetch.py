@@ -1,4 +1,4 @@
-"""The what-if `prefetch`: prepare batches while the step computes."""
+"""The what-if `prefetch`: Prepare batches while the step computes."""
 
 from __future__ import annotations
 

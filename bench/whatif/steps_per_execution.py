@@ -1,4 +1,4 @@
-"""The what-if `steps-per-execution`: let `fit` run 32 steps in each call of TensorFlow."""
+"""The what-if `steps-per-execution`: Let `fit` run 32 steps in each call of TensorFlow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The what-if `tf32`: TF32 in float32 products, if it is off."""
+"""The what-if `tf32`: Use TF32 in float32 products, if it is off."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The what-if `threads`: fewer or more threads for TensorFlow."""
+"""The what-if `threads`: Give TensorFlow fewer or more threads."""
 
 from __future__ import annotations
 

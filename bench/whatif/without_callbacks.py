@@ -1,4 +1,4 @@
-"""The what-if `without-callbacks`: call `fit` without callbacks and without its progress bar."""
+"""The what-if `without-callbacks`: Call `fit` without callbacks and without its progress bar."""
 
 from __future__ import annotations
 

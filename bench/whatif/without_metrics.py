@@ -1,4 +1,4 @@
-"""The what-if `without-metrics`: train a compiled model without its metrics, except for the loss."""
+"""The what-if `without-metrics`: Train a compiled model without its metrics, except for the loss."""
 
 from __future__ import annotations
 

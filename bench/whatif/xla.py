@@ -1,4 +1,4 @@
-"""The what-if `xla`: XLA on, or off where it is on."""
+"""The what-if `xla`: Turn XLA on, or off if it is on."""
 
 from __future__ import annotations
 

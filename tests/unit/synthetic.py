@@ -211,7 +211,7 @@ def explanation(results: Sequence[Result]) -> Explanation:
         fastest=Fastest(
             words="with XLA", unit="step", speedup=interval(2.0), command="devbench run cifar --xla on",
         ),
-        missing_levels=["fit: the program brings its own step"],
+        missing_levels={"fit": "the program brings its own step"},
     )  # fmt: skip
 
 

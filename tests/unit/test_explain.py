@@ -302,7 +302,17 @@ def test_a_program_without_a_barer_loop_is_not_called_computing() -> None:
     told = explanation.text(found)
     assert "computing" not in told
     first = " ".join(told.split("\n\n")[0].split())
-    assert first.endswith("100% of it is not divided: no barer loop was measured. No finding names a cause.")
+    assert first.endswith(
+        "100% of it is not divided into parts, because no barer loop was measured. No finding names a cause."
+    )
+
+
+def test_loops_that_are_missing_for_the_same_reason_share_a_line() -> None:
+    reason = "there is no step to call"
+    missing = {"fit": "there is no model", "step": reason, "resident": reason}
+    shown = explanation.text(explained(missing_levels=missing))
+    assert "  not on the ladder: fit: there is no model\n" in shown
+    assert "  not on the ladder: step, resident: there is no step to call\n" in shown
 
 
 def test_an_eager_fit_minus_a_graph_is_eager_execution() -> None:
@@ -355,7 +365,7 @@ def test_the_headline_says_that_no_known_bottleneck_was_found() -> None:
     assert untried.endswith("The ladder shows no bottleneck.")
     seen = [Finding(cause="CPU quota", sentence="held back", evidence="x")]
     found = sentences.headline(explained(parts=parts, rest_share=rest, fastest=None, findings=seen, gains=same))
-    assert found.endswith("See the findings for other causes.")
+    assert found.endswith("of it is computing. See the findings.")
 
 
 def test_the_headline_names_the_largest_gain_if_no_configuration_is_surely_the_fastest() -> None:

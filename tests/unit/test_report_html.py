@@ -214,7 +214,7 @@ def test_an_explanation_shows_waterfall_findings_what_ifs_roofline_and_trace(ana
     for title in (
         "Where the time of a step goes",
         "Findings",
-        "What would make it faster",
+        "What-ifs",
         "Roofline",
         "Profiler trace",
     ):

@@ -156,4 +156,5 @@ def causes(level: Result) -> set[str] | None:
 def _lines(base: Result, lines: Sequence[int]) -> str:
     """Return the lines of the program's own file, in parentheses."""
     name = Path(base.spec.file).name if base.spec.file else f"{base.spec.workload}'s source"
-    return f" ({name} line {', '.join(map(str, lines))})" if lines else ""
+    noun = "line" if len(lines) == 1 else "lines"
+    return f" ({name} {noun} {', '.join(map(str, lines))})" if lines else ""

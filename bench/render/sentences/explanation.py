@@ -36,7 +36,7 @@ def headline(explanation: Explanation) -> str:
     elif fastest:
         sentences = [_rest_sentence(explanation), fastest]
     elif explanation.findings:
-        sentences = [_rest_sentence(explanation), "See the findings for other causes."]
+        sentences = [_rest_sentence(explanation), "See the findings."]
     else:
         sentences = [_rest_sentence(explanation), _nothing_found(explanation)]
     return " ".join(filter(None, [step, *sentences]))
@@ -52,7 +52,17 @@ def rest(explanation: Explanation) -> tuple[str, str]:
 def _rest_sentence(explanation: Explanation) -> str:
     share = f"{min(1.0, explanation.rest_share.value):.0%}"
     name, reason = rest(explanation)
-    return f"{share} of it is computing." if name == "computing" else f"{share} of it is not divided: {reason}."
+    if name == "computing":
+        return f"{share} of it is computing."
+    return f"{share} of it is not divided into parts, because {reason}."
+
+
+def missing_levels(explanation: Explanation) -> list[str]:
+    """Return the loops that are not on the ladder, grouped by the reason."""
+    loops: dict[str, list[str]] = {}
+    for loop, reason in explanation.missing_levels.items():
+        loops.setdefault(reason, []).append(loop)
+    return [f"not on the ladder: {', '.join(names)}: {plain(reason)}" for reason, names in loops.items()]
 
 
 def _nothing_found(explanation: Explanation) -> str:

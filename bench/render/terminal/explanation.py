@@ -40,8 +40,8 @@ def _ladder(explanation: Explanation) -> Lines:
     name, what = sentences.rest(explanation)
     level = f"{explanation.lowest_level}, {numbers.time(explanation.rest_seconds)}"
     yield 2, f"{_bar(explanation.rest_share.value)} {sentences.share(explanation.rest_share)}  {name}: {what} ({level})"
-    for missing in explanation.missing_levels:
-        yield 2, f"not on the ladder: {plain(missing)}"
+    for missing in sentences.missing_levels(explanation):
+        yield 2, missing
 
 
 def _bar(share: float) -> str:

@@ -68,11 +68,11 @@ def _ladder(explanation: Explanation) -> Section:
     )
     figure = Figure(
         "The parts of a step, from the program as written down to the barest loop, with 95% intervals. "
-        "A pale bar is too small to be measured.",
+        "A pale bar is not measurable.",
         "Waterfall of the parts of a step: " + "; ".join(f"{bar.label} {bar.text}" for bar in bars) + ".",
         partial(waterfall.draw, bars),
     )
-    notes = [Message("note", f"not on the ladder: {plain(each)}") for each in explanation.missing_levels]
+    notes = [Message("note", each) for each in wording.missing_levels(explanation)]
     warnings = [Message("warning", plain(each)) for each in explanation.caveats]
     table = Table(caption, head, tuple(rows))
     return Section("Where the time of a step goes", (figure, table, *notes, *warnings), brief=True)
@@ -99,7 +99,7 @@ def _what_ifs(explanation: Explanation, threshold: float) -> Section:
     caption = f"What-ifs, each compared with the loop {explanation.what_if_loop} without it"
     table = Table(caption, head, tuple(_gain(name, gain) for name, gain in gains))
     if not points:
-        return Section("What would make it faster", (table,), brief=True)
+        return Section("What-ifs", (table,), brief=True)
     values = "; ".join(f"{point.label} {point.value:.3g}, {point.verdict}" for point in points)
     figure = Figure(
         "Time with each what-if divided by time without it, with 95% intervals. Below 1 is faster. The band is the "
@@ -107,7 +107,7 @@ def _what_ifs(explanation: Explanation, threshold: float) -> Section:
         f"Points with intervals: {values}.",
         partial(ratios.draw, points, threshold),
     )
-    return Section("What would make it faster", (figure, table), brief=True)
+    return Section("What-ifs", (figure, table), brief=True)
 
 
 def _gain(name: str, gain: Gain) -> Row:
