@@ -8,15 +8,15 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
-import typer
-from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from bench import errors, whatif
-from bench.cli.app import COMMANDS, app
-from bench.config import hub_settings, settings
+from bench.cli.app import COMMANDS, load
+from bench.cli.command import record
+from bench.config.base import Settings
+from bench.config.forms import default, option
 from bench.config.hub_settings import HubSettings
-from bench.config.settings import RunSettings
+from bench.config.settings import RunSettings, groups
 from bench.publish.prometheus.counters import INFO
 from bench.publish.prometheus.metrics import METRICS, Declared
 from docs.result_fields import result_fields
@@ -33,8 +33,9 @@ def commands() -> str:
 def settings_table() -> str:
     """Return every setting of a run: option, variable, key in `devbench.toml`, default and meaning."""
     rows = (
-        (_options(name, field), f"`{settings.variable(name)}`", f"`{name}`", _default(field), _meaning(field))
-        for name, field in RunSettings.model_fields.items()
+        (_options(name, field), f"`{RunSettings.variable(name)}`", f"`{name}`", _default(field), _meaning(field))
+        for names in groups().values()
+        for name, field in ((name, RunSettings.model_fields[name]) for name in names)
     )
     return table(("option", "variable", "key", "default", "meaning"), rows)
 
@@ -42,7 +43,7 @@ def settings_table() -> str:
 def hub_settings_table() -> str:
     """Return every setting of the hub: option, variable, default and meaning."""
     rows = (
-        (_options(name, field), f"`{hub_settings.variable(name)}`", _default(field), _meaning(field))
+        (_options(name, field), f"`{HubSettings.variable(name)}`", _default(field), _meaning(field))
         for name, field in HubSettings.model_fields.items()
     )
     return table(("option", "variable", "default", "meaning"), rows)
@@ -93,11 +94,10 @@ PARTS: dict[str, Callable[[], str]] = {
 
 
 def _command(name: str) -> str:
-    group: Any = typer.main.get_command(app)
-    command = group.get_command(None, name)
+    command = load(name)
     context = command.make_context(name, [], resilient_parsing=True)
-    settings_taken = [each.name for each in command.params if _names(each, RunSettings, settings.variable)]
-    hub_settings_taken = [each.name for each in command.params if _names(each, HubSettings, hub_settings.variable)]
+    settings_taken = [each.name for each in command.params if _is_setting(each, RunSettings)]
+    hub_settings_taken = [each.name for each in command.params if _is_setting(each, HubSettings)]
     own = [each for each in command.params if each.name not in {*settings_taken, *hub_settings_taken}]
     parts = [
         f"### devbench {name}",
@@ -105,36 +105,34 @@ def _command(name: str) -> str:
         f"```text\ndevbench {name} {' '.join(command.collect_usage_pieces(context))}\n```",
         table(("argument or option", "meaning"), (_record(each, context) for each in own)).rstrip(),
     ]
-    if settings_taken == list(RunSettings.model_fields):
+    if set(settings_taken) == set(RunSettings.model_fields):
         parts.append("It also takes every [setting](#settings).")
     elif settings_taken:
-        options = ", ".join(f"`{settings.option(each)}`" for each in settings_taken)
+        options = ", ".join(f"`{option(each)}`" for each in settings_taken)
         parts.append(f"It also takes these [settings](#settings): {options}.")
     elif hub_settings_taken:
         parts.append("It also takes the [settings of the hub](hub.md#settings).")
     return "\n\n".join(parts) + "\n"
 
 
-def _names(parameter: Any, kind: type[BaseModel], variable: Callable[[str], str]) -> bool:
+def _is_setting(parameter: Any, kind: type[Settings]) -> bool:
     """Return whether an option was made from a setting: its help then ends with the setting's variable."""
-    return parameter.name in kind.model_fields and (parameter.help or "").endswith(f"{variable(parameter.name)}]")
+    return parameter.name in kind.model_fields and (parameter.help or "").endswith(f"{kind.variable(parameter.name)}]")
 
 
 def _record(parameter: Any, context: Any) -> tuple[str, str]:
     """Return an argument's or option's names and help."""
-    names, text = parameter.get_help_record(context)
-    if parameter.param_type_name == "argument":
-        names = parameter.metavar
+    names, text = record(parameter, context)
     return f"`{names}`", " ".join(text.split())
 
 
 def _options(name: str, field: FieldInfo) -> str:
     names = [name, f"no_{name}"] if field.annotation is bool else [name]
-    return ", ".join(f"`{settings.option(each)}`" for each in names)
+    return ", ".join(f"`{option(each)}`" for each in names)
 
 
 def _default(field: FieldInfo) -> str:
-    return settings.default(field) or NONE
+    return default(field) or NONE
 
 
 def _meaning(field: FieldInfo) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from bench.analyse import epoch_waits
 from bench.analyse.samples import merged_facts, usable_samples
 from bench.backends import capabilities
-from bench.config.syntax import written_seconds
+from bench.config.syntax import write_seconds
 from bench.model.result import Placement, ProcessSample, Result, ResultWarning, Stop, Telemetry
 
 DAY_SECONDS = 86_400
@@ -136,7 +136,7 @@ def _sufficient_cap(stop: Stop) -> str | None:
     if seconds > DAY_SECONDS:
         return None
     if timed:
-        return f"--max-time {written_seconds(60 * max(10, math.ceil(seconds / 60)))}"
+        return f"--max-time {write_seconds(60 * max(10, math.ceil(seconds / 60)))}"
     return f"--max-processes {max(5, math.ceil(stop.trials * times))}"
 
 

@@ -1,6 +1,6 @@
-"""The command line: a table of commands, each loaded only when it is asked for, so that help comes at once.
+"""The command line: a table of commands. A command is loaded only when it runs, so that help and completion are fast.
 
-A command is a module of `bench.cli.command` that holds `command`.
+A command is a module that holds `command`, made by `bench.cli.command.build`.
 """
 
 from __future__ import annotations
@@ -12,86 +12,87 @@ from contextlib import contextmanager
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 COMMANDS = {
-    "list": ("bench.cli.list", "Show all workloads and backends, or the parameters of one workload."),
-    "doctor": ("bench.cli.doctor", "Check whether this machine can run and measure workloads."),
-    "run": ("bench.cli.run", "Measure workloads on one backend or more."),
-    "compare": ("bench.cli.compare", "Say which result is faster, by how much, and from which step on."),
-    "explain": (
-        "bench.cli.explain",
-        "Find by experiment where the time goes and what makes it faster.",
-    ),
+    "run": ("bench.cli.run", "Measure workloads on one or more backends."),
+    "compare": ("bench.cli.compare", "Compare results: which is faster, and by how much."),
+    "explain": ("bench.cli.explain", "Find out where the time goes and what makes a workload faster."),
     "sweep": ("bench.cli.sweep", "Measure a workload over a range of a parameter."),
-    "watch": ("bench.cli.watch", "Tell a hub of a cluster's runs that can't speak for themselves."),
-    "await": ("bench.cli.await_", "Wait until a hub has the results of a cluster's Jobs."),
-    "report": ("bench.cli.report", "Write results up as one HTML page, as Markdown or as CSV."),
-    "push": ("bench.cli.push", "Send a folder's results to a hub."),
-    "hub": ("bench.cli.hub", "Serve results: take what runs send, and show it."),
+    "report": ("bench.cli.report", "Write a report on results as HTML, Markdown or CSV."),
+    "list": ("bench.cli.list", "List workloads and backends, or the parameters of a workload."),
+    "doctor": ("bench.cli.doctor", "Check whether this machine can run and measure workloads."),
+    "hub": ("bench.cli.hub", "Run a results server, or export or import its results."),
+    "push": ("bench.cli.push", "Send a folder of results to a hub."),
+    "watch": ("bench.cli.watch", "Report runs that failed before they could report themselves."),
+    "await": ("bench.cli.await_", "Wait until a hub has the results of Kubernetes Jobs."),
 }
-"""Command: (module, one line of help)."""
+"""Command: (module, first line of its help)."""
 
-HELP = "-h or --help shows what there is."
+HINT = "Use -h or --help to see the commands and options."
+
+ClickUsageError: Any = typer.BadParameter.__mro__[1]
+"""Click's UsageError. Some versions of Typer contain their own copy of Click."""
 
 
-Misused: Any = typer.BadParameter.__mro__[1]
-"""Click's UsageError; some versions of Typer bring a Click of their own."""
+def load(name: str) -> Any:
+    """Import a command's module and return the command."""
+    return importlib.import_module(COMMANDS[name][0]).command
 
 
-class Lazy(TyperGroup):
-    """A group that knows its commands by name and line of help before it has loaded any."""
+class LazyGroup(TyperGroup):
+    """A group that knows the name and the summary of each command before it loads any."""
 
-    def make_context(self, *args: Any, **given: Any) -> Any:
-        """Reads the words before the command's name."""
-        with _told():
-            return super().make_context(*args, **given)
+    def make_context(self, *args: Any, **options: Any) -> Any:
+        """Parse the arguments before the command's name."""
+        with _usage_errors_as_json():
+            return super().make_context(*args, **options)
 
     def invoke(self, ctx: Any) -> Any:
-        """Reads the command's own words, and runs it."""
-        with _told():
+        """Parse the command's own arguments, and run it."""
+        with _usage_errors_as_json():
             return super().invoke(ctx)
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """The names, in the order of the table."""
+        """Return the names of the commands, in the order of the table."""
         return list(COMMANDS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Loads a command's module, or returns None for a name that is not in the table."""
+        """Return a command's name and summary, which is what help and completion need. None if it does not exist."""
         if cmd_name not in COMMANDS:
             return None
-        return importlib.import_module(COMMANDS[cmd_name][0]).command
+        return TyperCommand(cmd_name, help=COMMANDS[cmd_name][1])
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Finds the command, or ends with exit code 2 and the nearest names."""
+        """Load the command that the arguments name, or exit with code 2 and the nearest names."""
         near = difflib.get_close_matches(args[0], COMMANDS, cutoff=0.5) if args[0] not in COMMANDS else []
-        if near:
+        if near and not ctx.resilient_parsing:
             ctx.fail(f"No such command '{args[0]}'. Did you mean {' or '.join(near)}?")
-        return super().resolve_command(ctx, args)
+        name, command, rest = super().resolve_command(ctx, args)
+        return name, load(name) if name in COMMANDS else command, rest
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Writes the table into the help, loading nothing."""
+        """Write the table of commands into the help."""
         with formatter.section("Commands"):
-            formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
+            formatter.write_dl([(name, summary) for name, (_, summary) in COMMANDS.items()])
 
 
 @contextmanager
-def _told() -> Iterator[None]:
-    """A line that can't be understood is, under `--json`, told as a document too."""
+def _usage_errors_as_json() -> Iterator[None]:
+    """Under `--json`, write an error in the command line to stdout as a document too."""
     try:
         yield
-    except Misused as error:
+    except ClickUsageError as error:
         from bench.cli.command import json_asked, print_json
 
         if json_asked():
-            print_json({"error": {"message": error.format_message(), "hint": HELP, "exit_code": error.exit_code}})
+            print_json({"error": {"message": error.format_message(), "hint": HINT, "exit_code": error.exit_code}})
         raise
 
 
 app = typer.Typer(
     name="devbench",
-    cls=Lazy,
-    add_completion=False,
+    cls=LazyGroup,
     invoke_without_command=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -102,7 +103,7 @@ app = typer.Typer(
 @app.callback()
 def devbench(
     context: typer.Context,
-    version: Annotated[bool, typer.Option("--version", help="Show the version and end.")] = False,
+    version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False,
 ) -> None:
     """Which device runs my TensorFlow program faster, and why."""
     if version:

@@ -7,26 +7,29 @@ from typing import Annotated
 import typer
 
 from bench.cli.command import build
-from bench.cli.watch import HubOption, TokenFileOption, parse_wait, required_hub
+from bench.cli.options import HubUrl, TokenFile, duration, required_hub
 
 
 def await_results(
     jobs: Annotated[
-        list[str], typer.Argument(metavar="JOB=WORKLOAD,…", help="A Job and the workloads that it measures.")
+        list[str],
+        typer.Argument(
+            metavar="JOB=WORKLOADS", help="A Job and the workloads that it measures, such as cpu=cifar,mnist."
+        ),
     ],
-    wait: Annotated[str, typer.Option(metavar="TIME", help="Maximum time to wait.")] = "30m",
-    hub: HubOption = None,
-    hub_token_file: TokenFileOption = None,
+    hub: HubUrl = None,
+    hub_token_file: TokenFile = None,
+    wait: Annotated[str, typer.Option(metavar="TIME", help="Maximum time to wait. Default: 30m.")] = "30m",
 ) -> None:
-    """Wait until a hub has the results of a cluster's Jobs.
+    """Wait until a hub has the results of Kubernetes Jobs.
 
-    It fails if a result failed or is missing. It does not judge how fast the results are.
+    Fails if a result failed or is missing. How fast the results are does not matter.
     """
     from bench.publish.hub.client import token
     from bench.watcher.wait import hub_getter, parse_jobs
     from bench.watcher.wait import wait as wait_for
 
-    address, seconds = required_hub(hub), parse_wait(wait)
+    address, seconds = required_hub(hub), duration(wait, "--wait")
     wait_for(parse_jobs(jobs), hub_getter(address, token(hub_token_file)), seconds, typer.echo)
 
 

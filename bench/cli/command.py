@@ -1,7 +1,7 @@
-"""The commands of `devbench`, one module each, and what they have in common: how they end.
+"""What the commands of `devbench` have in common: their help, and how they end.
 
-An error of ours or the user's becomes two lines on stderr and its exit code, and under `--json` a
-document as well. Whatever else escapes is a fault of devbench and says how to see where.
+An error of devbench or of the user becomes two lines on stderr and an exit code, and under `--json` a document as well.
+Any other exception is a bug in devbench. The message says how to get a traceback.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ import os
 import signal
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from bench.errors import DevbenchError, Interrupted
 
@@ -23,38 +24,79 @@ if TYPE_CHECKING:
 
 TRACEBACK_VARIABLE = "DEVBENCH_TRACEBACK"
 
+Json = Annotated[bool, typer.Option("--json", help="Write one JSON document to stdout, and nothing else.")]
+
+
+class Command(TyperCommand):
+    """A command whose help lists the arguments, then the options by group (`rich_help_panel`)."""
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """Return the parts of the usage line after the command's name."""
+        return ["[OPTIONS]", *(_usage(each) for each in self.params if each.param_type_name == "argument")]
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the arguments and the groups of options. Options without a group come last."""
+        sections: dict[str, list[tuple[str, str]]] = {}
+        for parameter in sorted(self.get_params(ctx), key=lambda each: _title(each) == OPTIONS):
+            sections.setdefault(_title(parameter), []).append(record(parameter, ctx))
+        for title, records in sections.items():
+            with formatter.section(title):
+                formatter.write_dl(records)
+
+
+OPTIONS = "Options"
+"""Title of the options without a group."""
+
+
+def _title(parameter: Any) -> str:
+    if parameter.param_type_name == "argument":
+        return "Arguments"
+    return getattr(parameter, "rich_help_panel", None) or OPTIONS
+
+
+def _usage(argument: Any) -> str:
+    name = argument.metavar if argument.required else f"[{argument.metavar}]"
+    return f"{name}..." if argument.nargs == -1 else name
+
+
+def record(parameter: Any, ctx: Any) -> tuple[str, str]:
+    """Return what the help says about an argument or option: how it is written, and what it does."""
+    if parameter.param_type_name == "argument":
+        return _usage(parameter), parameter.help
+    return parameter.get_help_record(ctx)[0], parameter.help
+
 
 def build(function: Callable[..., None], name: str) -> Any:
-    """Makes the command that calls a function, whose errors end as this module says."""
+    """Return the command that calls a function and handles its errors."""
     app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
-    app.command(name, context_settings={"help_option_names": ["-h", "--help"]})(_guarded(function))
+    app.command(name, cls=Command, context_settings={"help_option_names": ["-h", "--help"]})(_guarded(function))
     return typer.main.get_command(app)
 
 
 def print_json(document: Any) -> None:
-    """Writes the one document of `--json` to stdout."""
+    """Write the document of `--json` to stdout."""
     typer.echo(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False))
 
 
 def as_json(document: BaseModel) -> Any:
-    """A document as its file holds it, where a value that is no number is null."""
+    """Return a document as its file holds it. NaN and infinity are null."""
     return json.loads(document.model_dump_json())
 
 
 def announce(line: str) -> None:
-    """Writes a line to stderr."""
+    """Write a line to stderr."""
     typer.echo(line, err=True)
 
 
 def end(document: dict[str, Any] | None, error: DevbenchError | None) -> None:
-    """Ends a command that has something to show although it failed: one document with the error in it, and its code.
+    """End a command that may have results to show although it failed.
 
     Args:
-        document: for stdout under `--json`; none without that.
-        error: what went wrong; none where nothing did.
+        document: What `--json` writes to stdout, together with the error. None without `--json`.
+        error: What went wrong. None if nothing did.
 
     Raises:
-        typer.Exit: with the error's code.
+        typer.Exit: With the exit code of the error.
     """
     if document is not None:
         print_json(document | ({"error": describe(error)} if error else {}))
@@ -64,27 +106,27 @@ def end(document: dict[str, Any] | None, error: DevbenchError | None) -> None:
 
 
 def describe(error: DevbenchError) -> dict[str, Any]:
-    """An error as `--json` shows it."""
+    """Return an error as `--json` shows it."""
     return {"message": error.message, "hint": error.hint, "exit_code": error.exit_code}
 
 
 def complain(error: DevbenchError) -> None:
-    """Writes what happened and what to do about it to stderr."""
+    """Write an error and its hint to stderr."""
     typer.echo(f"error: {error.message}", err=True)
     for line in error.hint.splitlines():
         typer.echo(f"  {line}", err=True)
 
 
 def say(text: str) -> None:
-    """Writes what is worth knowing to stderr."""
+    """Write a note to stderr."""
     typer.echo(f"note: {text}", err=True)
 
 
 def _guarded(function: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(function)
-    def run(*args: Any, **given: Any) -> None:
+    def run(*args: Any, **options: Any) -> None:
         try:
-            function(*args, **given)
+            function(*args, **options)
         except DevbenchError as error:
             _end(error)
         except KeyboardInterrupt:
@@ -94,17 +136,17 @@ def _guarded(function: Callable[..., None]) -> Callable[..., None]:
         except Exception as error:
             if os.environ.get(TRACEBACK_VARIABLE):
                 raise
-            fault = f"a fault of devbench itself: {type(error).__name__}: {error}"
-            _end(DevbenchError(fault, f"{TRACEBACK_VARIABLE}=1 shows where; please report it."))
+            bug = f"bug in devbench: {type(error).__name__}: {error}"
+            _end(DevbenchError(bug, f"Set {TRACEBACK_VARIABLE}=1 to get a traceback, and report it."))
 
     return run
 
 
 def json_asked() -> bool:
-    """Whether a document is due; asked of the line itself, for the settings may be what is wrong."""
-    given = [word for word in sys.argv if word in ("--json", "--no-json")]
-    environ = os.environ.get("DEVBENCH_JSON", "").lower() in ("1", "true", "t", "yes", "y", "on")
-    return given[-1] == "--json" if given else environ
+    """Return whether `--json` applies. Read from the command line itself, because the settings may be invalid."""
+    flags = [word for word in sys.argv if word in ("--json", "--no-json")]
+    variable = os.environ.get("DEVBENCH_JSON", "").lower() in ("1", "true", "t", "yes", "y", "on")
+    return flags[-1] == "--json" if flags else variable
 
 
 def _end(error: DevbenchError) -> None:

@@ -1,4 +1,4 @@
-"""`devbench compare`: which of results is faster, from when on, and whether the comparison is fair."""
+"""`devbench compare`: which result is faster, from which step on, and whether the comparison is fair."""
 
 from __future__ import annotations
 
@@ -21,23 +21,26 @@ if TYPE_CHECKING:
 
 def compare(
     results: Annotated[
-        list[str], typer.Argument(metavar="A B…", help="Result files, folders of results, or ids of results.")
+        list[str], typer.Argument(metavar="RESULT", help="Result files, ids of results, or folders of results.")
     ],
     settings: RunSettings,
     fail_on: Annotated[
         Literal["slower"] | None,
         typer.Option(
             "--fail-on",
-            help="End with exit code 5 where a verdict is this, with 4 where something can't be compared.",
-            show_default=False,
+            metavar="slower",
+            help="Exit with code 5 if a result is slower than its baseline, and with 4 if one cannot be compared.",
         ),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Compare what is not fair to compare, and say so.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Compare results even if the comparison is unfair. The output says so.")
+    ] = False,
 ) -> None:
-    """Say which result is faster, by how much, and from which step on.
+    """Compare results: which is faster, and by how much.
 
-    The ratio is that of B's time to A's. With one folder, whatever can be compared in it is. --fail-on asks of two
-    folders that whatever A measured has its counterpart in B.
+    The first result is the baseline: a ratio is the other's time divided by the baseline's time. With two folders, each
+    result of the second is compared with the matching result of the first, and --fail-on also fails if one of them has
+    no match. With one folder, all results in it that can be compared are compared.
     """
     from bench.analyse.compare import compare as of
     from bench.analyse.outcome import matrices_of, matrix_of

@@ -1,4 +1,4 @@
-"""`devbench explain`: where a step's time goes, and what makes it faster."""
+"""`devbench explain`: where the time of a step goes, and what makes it shorter."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from bench.cli import completion
 from bench.cli.command import announce, as_json, build, end, say
 from bench.cli.options import with_settings
-from bench.config.settings import RunSettings
+from bench.config.settings import RunSettings, Selection, title
 from bench.errors import Interrupted
 
 if TYPE_CHECKING:
@@ -17,15 +18,26 @@ if TYPE_CHECKING:
 
 
 def explain(
-    workload: Annotated[str, typer.Argument(metavar="WORKLOAD", help="A name, or the path of a .py file.")],
+    workload: Annotated[
+        str,
+        typer.Argument(
+            metavar="WORKLOAD", help="Name of a workload, or path of a .py file.", autocompletion=completion.workloads
+        ),
+    ],
     settings: RunSettings,
     changes: Annotated[
-        bool, typer.Option("--changes/--no-changes", help="Try single changes too, which takes most of the time.")
+        bool,
+        typer.Option(
+            "--changes/--no-changes",
+            help="Try what-ifs. They take most of the time. Default: on.",
+            rich_help_panel=title(Selection),
+        ),
     ] = True,
 ) -> None:
-    """Find by experiment where the time goes and what makes it faster.
+    """Find out where the time goes and what makes a workload faster.
 
-    It runs the program against barer and barer loops, then against single changes; --max-time is for each of these.
+    Measures the workload in loops that each leave out one more thing, such as the input. Then tries single changes to
+    it (what-ifs). --max-time limits each of these measurements.
     """
     from bench import api
     from bench.publish.recorder import recording

@@ -1,4 +1,4 @@
-"""`devbench hub`: the results server; `export` and `import` move everything that one holds."""
+"""`devbench hub`: the results server. `export` and `import` copy everything that it holds."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from bench.cli.command import build, print_json
-from bench.cli.options import parameter
-from bench.config.settings import FILE, FILE_VARIABLE
+from bench.cli.command import Json, build, print_json
+from bench.cli.options import config_parameter, parameter, with_parameters
 from bench.errors import UsageError
 
 NEEDED = (
@@ -28,18 +27,23 @@ NEEDED = (
     "uvicorn",
     "vl_convert",
 )
+"""Packages of the extra `hub`."""
 
 
 def hub(
     settings: Any,
-    action: Literal["serve", "export", "import"],
-    file: Path | None,
-    json: bool,
+    action: Annotated[
+        Literal["serve", "export", "import"],
+        typer.Argument(metavar="serve|export|import", help="What to do. Default: serve."),
+    ] = "serve",
+    file: Annotated[
+        Path | None, typer.Argument(metavar="FILE", help="File to export to or import from, such as hub.jsonl.gz.")
+    ] = None,
+    json: Json = False,
 ) -> None:
-    """Serve results: take what runs send, and show it.
+    """Run a results server, or export or import its results.
 
-    `devbench hub export FILE` writes everything that the database holds, also while a hub serves from it;
-    `devbench hub import FILE` takes it in.
+    A hub receives results from runs, stores them, and shows them on web pages. Export works while a hub is running.
     """
     from bench.hub.db import exchange
     from bench.hub.db.database import Database
@@ -47,11 +51,11 @@ def hub(
 
     if action == "serve":
         if file is not None or json:
-            raise UsageError("serving takes neither a file nor --json", "`devbench hub export FILE` writes one.")
+            raise UsageError("serve takes no file and no --json", "To write a file: devbench hub export FILE")
         serve(settings)
         return
     if file is None:
-        raise UsageError(f"there is no file to {action}", f"Name one: devbench hub {action} hub.jsonl.gz")
+        raise UsageError(f"no file to {action}", f"Add one: devbench hub {action} hub.jsonl.gz")
     database = Database(settings.database)
     try:
         database.upgrade()
@@ -65,47 +69,23 @@ def hub(
 
 
 def _with_settings(function: Callable[..., None]) -> Callable[..., None]:
-    """Gives a function the options of the hub's settings, gathered as one argument."""
+    """Give a function the options of the hub's settings, as one argument `settings`."""
+    own = [each for each in inspect.signature(function, eval_str=True).parameters.values() if each.name != "settings"]
     missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
-    fields: dict[str, Any] = {}
+    options: list[inspect.Parameter] = []
     if not missing:
-        from bench.config.hub_settings import HubSettings, load, variable
+        from bench.config.hub_settings import HubSettings, load
 
-        fields = dict(HubSettings.model_fields)
+        options = [parameter(HubSettings, name) for name in HubSettings.model_fields]
 
     @functools.wraps(function)
-    def call(**given: Any) -> None:
+    def call(**values: Any) -> None:
         if missing:
-            raise UsageError(
-                f"the hub needs {' and '.join(missing)}, which devbench without its extra has not",
-                "Install it: pip install devbench[hub].",
-            )
-        asked = {name: given.pop(name) for name in fields}
-        function(settings=load(given.pop("config"), **asked), **given)
+            raise UsageError(f"the hub needs {' and '.join(missing)}", "Install them: pip install devbench[hub]")
+        settings = {each.name: values.pop(each.name) for each in options}
+        function(settings=load(values.pop("config"), **settings), **values)
 
-    options = [parameter(name, field, variable(name)) for name, field in fields.items()]
-    call.__signature__ = inspect.Signature([*_own(), *options])  # type: ignore[attr-defined]
-    call.__annotations__ = {each.name: each.annotation for each in [*_own(), *options]}
-    return call
-
-
-def _own() -> list[inspect.Parameter]:
-    """What is no setting."""
-    text = f"Settings file. [default: {FILE}, if there; {FILE_VARIABLE}]"
-    actions = Annotated[
-        Literal["serve", "export", "import"],
-        typer.Argument(metavar="[export|import]", help="What to do; without it, serve.", show_default=False),
-    ]
-    file = Annotated[Path | None, typer.Argument(metavar="[FILE]", help="To write or to read.", show_default=False)]
-    config = Annotated[str | None, typer.Option("--config", metavar="FILE", help=text, show_default=False)]
-    json = Annotated[bool, typer.Option("--json", help="One JSON document on stdout, and nothing else there.")]
-    kind = inspect.Parameter.KEYWORD_ONLY
-    return [
-        inspect.Parameter("action", kind, default="serve", annotation=actions),
-        inspect.Parameter("file", kind, default=None, annotation=file),
-        inspect.Parameter("config", kind, default=None, annotation=config),
-        inspect.Parameter("json", kind, default=False, annotation=json),
-    ]
+    return with_parameters(call, [*own, *options, config_parameter()])
 
 
 command = build(_with_settings(hub), "hub")

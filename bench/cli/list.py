@@ -8,7 +8,8 @@ from typing import Annotated, Any
 import typer
 
 from bench import backends, registry
-from bench.cli.command import build, json_asked, print_json
+from bench.cli import completion
+from bench.cli.command import Json, build, json_asked, print_json
 from bench.model.spec import LOOPS
 from bench.registry.params import allowed_values
 from bench.render.text import entry
@@ -20,12 +21,14 @@ def show(
     name: Annotated[
         str | None,
         typer.Argument(
-            metavar="[WORKLOAD]", help="Name or .py file of a workload: show its parameters.", show_default=False
+            metavar="WORKLOAD",
+            help="Name or .py file of a workload. Lists its parameters.",
+            autocompletion=completion.workloads,
         ),
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON document to stdout.")] = False,
+    json: Json = False,
 ) -> None:
-    """Show all workloads and backends, or the parameters of one workload."""
+    """List workloads and backends, or the parameters of a workload."""
     json = json or json_asked()
     if name is not None:
         document = {**workload(name), "params": params(name)}

@@ -1,4 +1,4 @@
-"""Options made from the settings: each field's name, description, default and variable, never written twice."""
+"""Options that are made from settings, and options that several commands share."""
 
 from __future__ import annotations
 
@@ -12,80 +12,131 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 import typer
 from pydantic.fields import FieldInfo
 
-from bench.config.settings import FILE, FILE_VARIABLE, RunSettings, default, form, load, mistyped, option, variable
+from bench.cli.completion import completer
+from bench.config import settings_errors, syntax
+from bench.config.base import FILE, FILE_VARIABLE, Settings
+from bench.config.forms import default, form, is_list, option
+from bench.config.settings import RunSettings, groups, load, misspelled_variables
+from bench.errors import SettingsError
+
+HUB = RunSettings.variable("hub")
+TOKEN_FILE = RunSettings.variable("hub_token_file")
+
+HubUrl = Annotated[str | None, typer.Option(metavar="URL", help=f"URL of the hub. [env: {HUB}]", envvar=HUB)]
+TokenFile = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help=f"File with the token for the hub. [env: {TOKEN_FILE}]", envvar=TOKEN_FILE),
+]
 
 
 def with_settings(function: Callable[..., None], names: Iterable[str] | None = None) -> Callable[..., None]:
-    """Gives a function the options of the named settings (or all) and `--config`, gathered as one argument.
+    """Give a function the options of settings and `--config`, as one argument `settings`.
 
     Args:
-        function: takes `settings: RunSettings` by name, beside parameters of its own.
-        names: fields of RunSettings; all of them without it.
+        function: Takes `settings: RunSettings` by name, beside parameters of its own.
+        names: Fields of RunSettings. Default: all of them, by group.
     """
     own = [each for each in inspect.signature(function, eval_str=True).parameters.values() if each.name != "settings"]
     chosen = list(names if names is not None else RunSettings.model_fields)
 
     @functools.wraps(function)
-    def call(**given: Any) -> None:
-        asked = {name: given.pop(name) for name in chosen}
-        config = given.pop("config")
-        # A list option that was not given is empty, not None, in some versions of Typer.
-        settings = load(config, **{name: value for name, value in asked.items() if value not in (None, [], ())})
-        _warn()
-        function(settings=settings, **given)
+    def call(**values: Any) -> None:
+        options = {name: values.pop(name) for name in chosen}
+        config = values.pop("config")
+        # A list option that was not used is empty, not None, in some versions of Typer.
+        settings = load(config, **{name: value for name, value in options.items() if value not in (None, [], ())})
+        _warn_of_misspelled_variables()
+        function(settings=settings, **values)
 
-    options = [parameter(name, RunSettings.model_fields[name], variable(name)) for name in chosen]
-    parameters = [*own, *options, _config()]
-    call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    if names is not None:
+        parameters = [*own, *(parameter(RunSettings, name) for name in chosen)]
+    else:
+        arguments = [each for each in own if each.default is inspect.Parameter.empty]
+        grouped = [parameter(RunSettings, name, title) for title, names in groups().items() for name in names]
+        parameters = [*arguments, *grouped, *(each for each in own if each not in arguments)]
+    return with_parameters(call, [*parameters, config_parameter()])
+
+
+def with_parameters(call: Callable[..., None], parameters: list[inspect.Parameter]) -> Callable[..., None]:
+    """Give a function the signature that Typer reads."""
+    call.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in parameters]
+    )
     call.__annotations__ = {each.name: each.annotation for each in parameters}
     return call
 
 
-def _warn() -> None:
-    for wrong, right in mistyped(os.environ).items():
-        typer.echo(f"warning: {wrong} is no setting and is not read; did you mean {right}?", err=True)
+def _warn_of_misspelled_variables() -> None:
+    for name, meant in misspelled_variables(os.environ).items():
+        typer.echo(f"warning: {name} is not a devbench variable and is ignored. Did you mean {meant}?", err=True)
 
 
-def parameter(name: str, field: FieldInfo, origin: str) -> inspect.Parameter:
-    """One option. Its value stays text, for the settings to read, so that every place teaches the same syntax.
+def parameter(kind: type[Settings], name: str, title: str | None = None) -> inspect.Parameter:
+    """Return the option of a setting. Its value stays text, so that every source has the same syntax.
 
     Args:
-        name: of the setting.
-        field: the setting.
-        origin: the variable that gives it too.
+        kind: The settings that declare it.
+        name: The setting.
+        title: Title of its group in the help.
     """
-    kind: Any = str
-    if field.annotation is bool:
-        kind = bool
-    elif get_origin(field.annotation) in (tuple, dict):
-        kind = list[str]
-    declared = f"{option(name)}/{option('no_' + name)}" if kind is bool else option(name)
-    metavar = None if kind is bool else "FILE" if name.endswith("_file") else _metavar(field)
-    made = typer.Option(declared, metavar=metavar, help=_help(field, origin), show_default=False)
-    return _keyword(name, Annotated[kind | None, made])
+    field = kind.model_fields[name]
+    value: Any = bool if field.annotation is bool else list[str] if is_list(field) else str
+    declared = f"{option(name)}/{option(f'no_{name}')}" if value is bool else option(name)
+    made = typer.Option(
+        declared,
+        metavar=None if value is bool else _metavar(name, field),
+        help=describe(field, kind.variable(name)),
+        autocompletion=completer(name, field),
+        rich_help_panel=title,
+    )
+    return _keyword(name, Annotated[value | None, made])
 
 
-def _config() -> inspect.Parameter:
-    text = f"Settings file. [default: {FILE}, if there; {FILE_VARIABLE}]"
-    made = typer.Option("--config", metavar="FILE", help=text, show_default=False)
-    return _keyword("config", Annotated[str | None, made])
+def describe(field: FieldInfo, variable: str) -> str:
+    """Return the help of a setting: its description, its default, and the variable that sets it too."""
+    value = default(field)
+    return " ".join([field.description or "", *([f"Default: {value}."] if value else []), f"[env: {variable}]"])
+
+
+def config_parameter() -> inspect.Parameter:
+    """Return the option `--config`."""
+    text = f"Settings file. Default: {FILE}, if it exists. [env: {FILE_VARIABLE}]"
+    return _keyword("config", Annotated[str | None, typer.Option("--config", metavar="FILE", help=text)])
+
+
+def required_hub(hub: str | None) -> str:
+    """Return the URL of the hub.
+
+    Raises:
+        SettingsError: It is not set.
+    """
+    if not hub:
+        raise SettingsError("no hub is set", f"Use --hub URL or {HUB}.")
+    return hub
+
+
+def duration(text: str, option: str) -> float:
+    """Read the value of an option that takes a time. Return seconds.
+
+    Raises:
+        SettingsError: It is no time.
+    """
+    try:
+        return syntax.seconds(text)
+    except ValueError as error:
+        raise settings_errors.invalid(text, option, str(error)) from None
 
 
 def _keyword(name: str, annotation: Any) -> inspect.Parameter:
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
 
 
-def _metavar(field: FieldInfo) -> str:
-    shape = form(field)
-    if shape:
+def _metavar(name: str, field: FieldInfo) -> str:
+    if name.endswith("_file"):
+        return "FILE"
+    if shape := form(field):
         return shape.metavar
-    kinds = [field.annotation, *get_args(field.annotation)]
     if get_origin(field.annotation) is Literal:
         return "[" + "|".join(get_args(field.annotation)) + "]"
+    kinds = [field.annotation, *get_args(field.annotation)]
     return "N" if int in kinds else "DIR" if Path in kinds else "TEXT"
-
-
-def _help(field: FieldInfo, origin: str) -> str:
-    """The description with what applies if nothing is given, and the variable that could give it."""
-    written = default(field)
-    return f"{field.description} [{f'default: {written}; ' if written else ''}{origin}]"

@@ -1,4 +1,4 @@
-"""`devbench push`: sends a folder of results to a hub."""
+"""`devbench push`: send a folder of results to a hub."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from typing import Annotated
 import typer
 
 from bench.cli.command import build, end, say
-from bench.cli.options import with_settings
+from bench.cli.options import HUB, with_settings
 from bench.config.settings import RunSettings
 from bench.errors import DevbenchError, RunFailed, UsageError
 
 
 def push(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder of results, as `run` writes them.")],
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of results.")],
     settings: RunSettings,
 ) -> None:
-    """Send a folder's results to a hub.
+    """Send a folder of results to a hub.
 
-    What it has already is not sent twice, or taken as the same; what a run could not send goes with it.
+    This includes what earlier runs could not send. Results that the hub already has do not change.
     """
     from bench.publish.hub.client import HubBusy, connected
     from bench.publish.hub.delivery import deliveries
@@ -28,7 +28,7 @@ def push(
     from bench.store import files
 
     if settings.hub is None:
-        raise UsageError("there is no hub to send to", "Name its address: --hub http://…")
+        raise UsageError("no hub is set", f"Use --hub URL or {HUB}.")
     outbox = Outbox(folder, settings.hub)
     paths = [*files.files(folder), *sorted((folder / files.EXPLANATIONS).glob(f"*{files.SUFFIX}"))]
     noted = {each.path: each for each in outbox.pending()}

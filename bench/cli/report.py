@@ -1,4 +1,4 @@
-"""`devbench report`: a folder of results as an HTML page, as text for a pull request, or as raw times."""
+"""`devbench report`: a folder of results as an HTML page, as Markdown, or as raw times in CSV."""
 
 from __future__ import annotations
 
@@ -20,20 +20,27 @@ PAGE = Path("report.html")
 
 
 def report(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder of results, as `run` writes them.")],
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of results.")],
     settings: RunSettings,
     output: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help=f"Where to write it. [default: {PAGE}; others: stdout]", show_default=False),
+        typer.Option(metavar="FILE", help=f"File to write. Default: {PAGE} for HTML, stdout for the others."),
     ] = None,
-    form: Annotated[Format, typer.Option("--format", help="A page, text for a pull request, or raw times.")] = "html",
+    form: Annotated[
+        Format,
+        typer.Option(
+            "--format",
+            metavar="[html|markdown|csv]",
+            help="html: a page with charts. markdown: text for a pull request. csv: raw times. Default: html.",
+        ),
+    ] = "html",
 ) -> None:
-    """Write results up as one HTML page, as Markdown or as CSV."""
+    """Write a report on results as HTML, Markdown or CSV."""
     from bench.store import files
 
     path = output or (PAGE if form == "html" else None)
     if path is None and settings.json:
-        raise UsageError(f"--json and the {form} can't both go to stdout", "Name a file for it with --output.")
+        raise UsageError(f"--json and {form} cannot both go to stdout", "Set a file with --output.")
     made = _made(folder, form, settings.threshold)
     if path is None:
         _print(made)
@@ -46,7 +53,7 @@ def report(
 
 
 def _made(folder: Path, form: Format, threshold: float) -> Iterable[str]:
-    """The report in pieces, so that raw times need not be held all at once."""
+    """Return the report in pieces, so that raw times never have to be in memory at once."""
     if form == "csv":
         from bench.render.report import csv
 
@@ -56,13 +63,13 @@ def _made(folder: Path, form: Format, threshold: float) -> Iterable[str]:
     from bench.render.report.compose import compose
 
     if form == "html":
-        vega.require()  # before a large folder is read for nothing
+        vega.require()  # before a large folder is read in vain
     found = compose(folder, threshold)
     return [html.render(found, __version__) if form == "html" else markdown.render(found, __version__)]
 
 
 def _print(pieces: Iterable[str]) -> None:
-    """Writes to stdout as UTF-8, whatever the terminal says of itself: it mostly goes into a file."""
+    """Write to stdout as UTF-8, whatever the terminal's encoding is: it usually goes into a file."""
     stream: Any = sys.stdout
     if hasattr(stream, "reconfigure"):
         stream.reconfigure(encoding="utf-8", newline="\n")

@@ -1,4 +1,4 @@
-"""`devbench run`: measures, draws progress on stderr, and ends with the table or its JSON on stdout."""
+"""`devbench run`: measure, draw progress on stderr, and write the table or the JSON document to stdout."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from bench.cli import completion
 from bench.cli.command import announce, as_json, build, complain, describe, print_json, say
 from bench.cli.options import with_settings
 from bench.config.settings import RunSettings
@@ -19,24 +20,29 @@ if TYPE_CHECKING:
     from bench.analyse.outcome import Outcome
 
 KEEP = 'mkdir -p results && docker run -v "$PWD/results:/results" --user "$(id -u):$(id -g)" …'
-"""A container whose results stay; without the folder an engine makes it, as root's, or refuses."""
+"""How to run a container whose results stay. If the folder did not exist, the engine would create it as root's."""
 
 
 def run(
-    workloads: Annotated[list[str], typer.Argument(metavar="WORKLOAD…", help="A name, or the path of a .py file.")],
+    workloads: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="WORKLOAD", help="Name of a workload, or path of a .py file.", autocompletion=completion.workloads
+        ),
+    ],
     settings: RunSettings,
     only: Annotated[
         int | None,
         typer.Option(
-            min=0,
-            metavar="N",
-            help="Of the workloads, measure the one at this place, counted from 0; a cluster's Indexed Job says so.",
-            show_default=False,
+            min=0, metavar="N", help="Measure only workload number N, counted from 0. For indexed Kubernetes Jobs."
         ),
     ] = None,
     verbose: Annotated[bool, typer.Option("--verbose", help="Show every phase, every figure and the notes.")] = False,
 ) -> None:
-    """Measure workloads on one backend or more, and write a result file for each."""
+    """Measure workloads on one or more backends.
+
+    Each measurement runs in a new process. The results are shown and written to a folder.
+    """
     if only is not None:
         workloads = [_at(workloads, only)]
     from bench import api
@@ -65,7 +71,7 @@ def _show(outcome: Outcome, interruption: Interrupted | None, settings: RunSetti
     if outcome.results:
         typer.echo(f"results: {settings.output}", err=True)
         if system.image() and system.is_ephemeral(settings.output):
-            typer.echo(f"  They end with the container. To keep them: {KEEP}", err=True)
+            typer.echo(f"  They are deleted with the container. To keep them: {KEEP}", err=True)
     if interruption:
         complain(interruption)
     code = interruption.exit_code if interruption else exit_code(outcome.results)
@@ -84,12 +90,12 @@ def document(outcome: Outcome) -> dict[str, Any]:
 
 def _at(workloads: Sequence[str], place: int) -> str:
     if place >= len(workloads):
-        raise UsageError(f"option --only can't be {place}", f"{len(workloads)} are named, and the first one is 0.")
+        raise UsageError(f"invalid value '{place}' for --only", f"Use a number from 0 to {len(workloads) - 1}.")
     return workloads[place]
 
 
 def exit_code(results: Sequence[Result]) -> int:
-    """The exit code that results ask for: 0 without a failure, 3 for an absent device, 2 for the user's part."""
+    """Return the exit code for results: 3 if a device is absent, 2 for the user's own errors, 1 for other failures."""
     kinds = {each.failure.kind if each.failure else "error" for each in results if each.status == "failed"}
     if "device" in kinds:
         return 3

@@ -7,35 +7,44 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from bench.cli import completion
 from bench.cli.command import announce, as_json, build, end, say
-from bench.cli.options import with_settings
-from bench.config.settings import RunSettings
-from bench.config.syntax import seconds
-from bench.errors import DevbenchError, Interrupted, RunFailed, SettingsError
+from bench.cli.options import duration, with_settings
+from bench.config.settings import Measurement, RunSettings, title
+from bench.errors import DevbenchError, Interrupted, RunFailed
 
 if TYPE_CHECKING:
     from bench.model.sweep import Sweep
 
 
 def sweep(
-    workload: Annotated[str, typer.Argument(metavar="WORKLOAD", help="A name, or the path of a .py file.")],
+    workload: Annotated[
+        str,
+        typer.Argument(
+            metavar="WORKLOAD", help="Name of a workload, or path of a .py file.", autocompletion=completion.workloads
+        ),
+    ],
     settings: RunSettings,
     point_time: Annotated[
-        str, typer.Option("--point-time", metavar="TIME", help="Start no more processes for a point after this.")
+        str,
+        typer.Option(
+            "--point-time",
+            metavar="TIME",
+            help="Time limit per point. Default: 45s.",
+            rich_help_panel=title(Measurement),
+        ),
     ] = "45s",
 ) -> None:
     """Measure a workload over a range of a parameter.
 
-    --param batch=1..4096 doubles; --max-time is for the whole sweep; two ranges make a grid.
+    --param batch=1..4096 doubles the batch from point to point. Two ranges make a grid. --max-time limits the whole
+    sweep.
     """
     from bench import api
     from bench.publish.recorder import recording
     from bench.render.terminal.progress import ProgressDisplay
 
-    try:
-        limit = seconds(point_time)
-    except ValueError as error:
-        raise SettingsError(f"invalid value '{point_time}' for --point-time", f"{str(error).capitalize()}.") from None
+    limit = duration(point_time, "--point-time")
     interruption: Interrupted | None = None
     with recording(settings, announce, say) as recorder:
         with ProgressDisplay(sys.stderr) as display:

@@ -1,4 +1,4 @@
-"""Wrong settings in words: where each was given, what was written there, and what is allowed."""
+"""Errors about settings: the value, where it was set, and what is allowed."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from bench.config import syntax
 from bench.errors import SettingsError
 
 
-def of_all(error: ValidationError, origin: Callable[[str], str]) -> SettingsError:
-    """What is wrong with settings, as a user meets it.
+def from_validation(error: ValidationError, origin: Callable[[str], str]) -> SettingsError:
+    """Return the error that a user sees for pydantic's error.
 
     Args:
-        error: pydantic's.
-        origin: says of a setting where its value was given.
+        error: Pydantic's.
+        origin: Names the place where a setting was set: "--threads", "DEVBENCH_THREADS", "'threads' in devbench.toml".
     """
     messages = [_message(each["input"], origin(str(each["loc"][0]))) for each in error.errors()]
     return SettingsError("; ".join(messages), "\n".join(_sentence(syntax.allowed(each)) for each in error.errors()))
 
 
-def of_value(value: object, origin: str, allowed: str) -> SettingsError:
-    """That one value can't be.
+def invalid(value: object, origin: str, allowed: str) -> SettingsError:
+    """Return the error for one value.
 
     Args:
-        value: as it was given.
-        origin: where, such as "option --param".
-        allowed: how to write it.
+        value: As it was set.
+        origin: Where, such as "--param".
+        allowed: How to write it.
     """
     return SettingsError(_message(value, origin), _sentence(allowed))
 
@@ -35,7 +35,7 @@ def of_value(value: object, origin: str, allowed: str) -> SettingsError:
 def _message(value: object, origin: str) -> str:
     if isinstance(value, list | tuple) and all(isinstance(each, str) for each in value):
         value = ",".join(value)
-    return f"{origin} can't be '{value}'"
+    return f"invalid value '{value}' for {origin}"
 
 
 def _sentence(text: str) -> str:

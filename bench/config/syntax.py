@@ -1,7 +1,7 @@
-"""How settings are written by hand: shares, times, lists of names, and parameters.
+"""The syntax of settings: shares, times, lists of names, and parameters.
 
-Each reader takes what an option, an environment variable or a settings file can hold, and either returns
-the plain value or raises a ValueError whose text says how to write it; `shown` writes a value back.
+Each reader takes what an option, an environment variable or a settings file can hold. It returns the plain value, or
+raises a ValueError whose text says how to write it. `write_share` and `write_seconds` write a value back.
 """
 
 from __future__ import annotations
@@ -12,32 +12,36 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
-SHARE = "write a share as 3% or 0.03, more than 0% and less than 100%"
-TIME = "write a time as 90s, 2m, 1h30m, or a number of seconds, more than 0"
-PAUSE = "write a time as 90s, 2m, 1h30m, or a number of seconds; 0 for none"
-URL = "write a URL such as http://pushgateway:9091"
-NAMES = "write names with commas between them, such as cpu,cuda"
-AXIS = "write a range as 1..4096 (doubling), 1..4096*4, 0..100+10, or values as 16,64,256; at most 200 values"
-PAIRS = "write parameters as batch=64, or several as batch=64,epochs=2"
+SHARE = "use a share such as 3% or 0.03, above 0% and below 100%"
+TIME = "use a time above 0, such as 90s, 2m or 1h30m, or a number of seconds"
+PAUSE = "use a time such as 90s, 2m or 1h30m, a number of seconds, or 0 for none"
+DAYS = "use a number of days such as 90, or a time such as 12h"
+URL = "use a URL such as http://pushgateway:9091"
+URL_PATH = "use a path such as /devbench"
+NAMES = "use names separated by commas, such as cpu,cuda"
+AXIS = "use a range such as 1..4096 (doubling), 1..4096*4 or 0..100+10, or values such as 16,64,256; at most 200 values"
+PAIRS = "use NAME=VALUE such as batch=64, or several such as batch=64,epochs=2"
 
+_DAY = 86_400
 _SECONDS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
+_URL_PATH = re.compile(r"(/[A-Za-z0-9._~-]+)+")
 _PART = re.compile(r"(\d+(?:\.\d+)?|\.\d+)\s*(h|ms|m|s)", re.ASCII)
 
 
-def _number(value: object, teach: str) -> float:
-    """The plain number that a value is, or a ValueError that teaches; a bool is not a number here."""
+def _number(value: object, syntax: str) -> float:
+    """Return the number that a value is. A bool is no number."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
-        raise ValueError(teach)
+        raise ValueError(syntax)
     try:
         return float(value)
     except (ValueError, OverflowError):
-        raise ValueError(teach) from None
+        raise ValueError(syntax) from None
 
 
 def share(value: object) -> float:
-    """Reads a share: "3%", "0.03" or 0.03 are all 0.03.
+    """Read a share: "3%", "0.03" and 0.03 are all 0.03.
 
-    A bare 3 is refused, for nobody can tell whether it is 3% or 300%.
+    A plain 3 is an error, because it could mean 3% or 300%.
     """
     text = value.strip() if isinstance(value, str) else value
     percent = isinstance(text, str) and text.endswith("%")
@@ -49,7 +53,7 @@ def share(value: object) -> float:
 
 
 def seconds(value: object) -> float:
-    """Reads a time in seconds: "90s", "1.5m", "1h30m", "90" and 90 are all times."""
+    """Read a time in seconds, such as "90s", "1.5m", "1h30m", "90" or 90."""
     number = _time(value, TIME)
     if not number:
         raise ValueError(TIME)
@@ -57,31 +61,41 @@ def seconds(value: object) -> float:
 
 
 def pause(value: object) -> float:
-    """Reads a time as `seconds` does, or 0."""
+    """Read a time in seconds as `seconds` does, or 0."""
     return _time(value, PAUSE)
 
 
-def _time(value: object, teach: str) -> float:
-    """A time of 0 or more, or a ValueError that teaches."""
+def days(value: object) -> float:
+    """Read a number of days, such as 90 or "90d", or a time as `seconds` does. Return days."""
+    text = str(value).strip().lower()
+    try:
+        number = _number(text.removesuffix("d"), DAYS)
+    except ValueError:
+        return _time(text, DAYS) / _DAY
+    return _bounded(number, DAYS)
+
+
+def _time(value: object, syntax: str) -> float:
+    """Read a time of 0 or more, in seconds."""
     if isinstance(value, str):
         text = value.strip().lower()
         parts = _PART.findall(text)
         if parts and not _PART.sub("", text).strip():
             units = [unit for _, unit in parts]
             if len(set(units)) < len(units):
-                raise ValueError(teach)
-            return _bounded(sum(float(number) * _SECONDS[unit] for number, unit in parts), teach)
-    return _bounded(_number(value, teach), teach)
+                raise ValueError(syntax)
+            return _bounded(sum(float(number) * _SECONDS[unit] for number, unit in parts), syntax)
+    return _bounded(_number(value, syntax), syntax)
 
 
-def _bounded(number: float, teach: str) -> float:
+def _bounded(number: float, syntax: str) -> float:
     if not (0 <= number < math.inf):
-        raise ValueError(teach)
+        raise ValueError(syntax)
     return number
 
 
 def url(value: object) -> str:
-    """Reads the URL of something that speaks HTTP, without a slash at its end."""
+    """Read an HTTP URL. A slash at its end is removed."""
     text = value.strip().rstrip("/") if isinstance(value, str) else ""
     try:
         parts = urlsplit(text)
@@ -93,19 +107,27 @@ def url(value: object) -> str:
     return text
 
 
+def url_path(value: object) -> str:
+    """Read a path of a URL. A slash at its end is removed, so that "/" is ""."""
+    text = str(value).strip().rstrip("/")
+    if text and not _URL_PATH.fullmatch(text):
+        raise ValueError(URL_PATH)
+    return text
+
+
 def names(value: object) -> tuple[str, ...]:
-    """Reads names: "cpu,cuda", ["cpu", "cuda"] and ["cpu,cuda"] are the same; a repeated name counts once."""
+    """Read names: "cpu,cuda", ["cpu", "cuda"] and ["cpu,cuda"] are the same. A repeated name counts once."""
     parts: Iterable[object] = [value] if isinstance(value, str) else value if isinstance(value, Iterable) else [None]
-    found: dict[str, None] = {}
+    unique: dict[str, None] = {}
     for part in parts:
         if not isinstance(part, str):
             raise ValueError(NAMES)
-        found.update((name.strip(), None) for name in part.split(",") if name.strip())
-    return tuple(found)
+        unique.update((name.strip(), None) for name in part.split(",") if name.strip())
+    return tuple(unique)
 
 
 def pairs(value: object) -> dict[str, str]:
-    """Reads parameters: "batch=64,epochs=2", ["batch=64"] or a table; a value may hold commas, as in sizes=1,2."""
+    """Read parameters: "batch=64,epochs=2", ["batch=64"] or a table. A value may hold commas, as in sizes=1,2."""
     if isinstance(value, Mapping):
         return {str(key): _scalar(item) for key, item in value.items()}
     texts: Iterable[object] = [value] if isinstance(value, str) else value if isinstance(value, Iterable) else [None]
@@ -131,23 +153,23 @@ def pairs(value: object) -> dict[str, str]:
 _RANGE = re.compile(r"(?P<low>[^.*+]+(?:\.\d+)?)\.\.(?P<high>[^*+]+)(?:(?P<how>[*+])(?P<by>.+))?", re.ASCII)
 MOST_VALUES = 200
 
-_ONE = re.compile(r"""[\[\](){}"']""")
-"""What a list, a tuple, a table or a text in quotes has: a value whose commas and dots are its own."""
+_SINGLE = re.compile(r"""[\[\](){}"']""")
+"""Brackets or quotes. In a value that has them, commas and dots are part of the value."""
 
 _PATH = re.compile(r"[/\\]|^\s*\.\.")
-"""What a path has, such as ../data: its dots lie between no two values."""
+"""A path, such as ../data. Its dots are no range."""
 
 
 def axis(text: str) -> list[str] | None:
-    """The values that a swept parameter takes, or none for a single value.
+    """Return the values of a swept parameter, or None for a single value.
 
-    "1..4096" doubles, "1..4096*4" takes every fourth power, "0..100+10" goes by tens, "16,64,256" is itself. The end of
-    a range is always one of its values. "[4,8]" and "../data" are single values.
+    "1..4096" doubles, "1..4096*4" multiplies by 4, "0..100+10" adds 10, "16,64,256" is a list. The end of a range is
+    always one of its values. "[4,8]" and "../data" are single values.
 
     Raises:
-        ValueError: a range that is none.
+        ValueError: The range is invalid.
     """
-    if _ONE.search(text):
+    if _SINGLE.search(text):
         return None
     if ".." not in text or _PATH.search(text):
         return [each.strip() for each in text.split(",") if each.strip()] if "," in text else None
@@ -171,7 +193,7 @@ def axis(text: str) -> list[str] | None:
 
 
 def _scalar(value: object) -> str:
-    """A parameter's value as its text, whichever form a table or a caller gave it in."""
+    """Return a parameter's value as text."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str | int | float):
@@ -181,13 +203,13 @@ def _scalar(value: object) -> str:
     raise ValueError(PAIRS)
 
 
-def written_share(value: float) -> str:
-    """A share as a person writes it: 0.03 is "3%"."""
+def write_share(value: float) -> str:
+    """Write a share: 0.03 is "3%"."""
     return f"{value * 100:.6g}%"
 
 
-def written_seconds(value: float) -> str:
-    """A time as a person writes it: 5400 is "1h30m", 0.5 is "500ms"."""
+def write_seconds(value: float) -> str:
+    """Write a time in seconds: 5400 is "1h30m", 0.5 is "500ms"."""
     if value < 1:
         return f"{value * 1000:.6g}ms"
     hours, rest = divmod(value, 3600)
@@ -201,31 +223,36 @@ NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
 CURRENCY = "^[A-Z]{3}$"
 
 _PATTERNS = {
-    ADDRESS: "write an address, such as http://hub:8080",
-    NAME: "write letters, digits, '.', '_' and '-', a hundred at most",
-    CURRENCY: "write three capital letters, such as EUR",
+    ADDRESS: "use a URL such as http://hub:8080",
+    NAME: "use letters, digits, '.', '_' and '-', starting with a letter or digit; at most 100 characters",
+    CURRENCY: "use three capital letters, such as EUR",
 }
 
 _BOUNDS = {
-    "greater_than_equal": ("ge", "write {} or more"),
-    "greater_than": ("gt", "write more than {:g}"),
-    "less_than_equal": ("le", "write {} or less"),
-    "less_than": ("lt", "write less than {}"),
+    "greater_than_equal": ("ge", "use a {kind} of {bound} or more"),
+    "greater_than": ("gt", "use a {kind} above {bound}"),
+    "less_than_equal": ("le", "use a {kind} of {bound} or less"),
+    "less_than": ("lt", "use a {kind} below {bound}"),
 }
 
-_KINDS = {"bool": "write on or off", "int": "write a whole number", "float": "write a number"}
+_KINDS = {"bool": "use on or off", "int": "use a whole number", "float": "use a number"}
 
 
 def allowed(error: Mapping[str, Any]) -> str:
-    """What pydantic would have taken where it found this error, in words."""
+    """Return what is allowed where pydantic found an error.
+
+    Args:
+        error: One of the errors of a `ValidationError`.
+    """
     kind, context = error["type"], error.get("ctx", {})
     if kind in _BOUNDS:
         name, words = _BOUNDS[kind]
-        return words.format(context[name])
+        bound = context[name]
+        return words.format(kind="whole number" if isinstance(bound, int) else "number", bound=f"{bound:.10g}")
     if kind == "value_error":
         return str(context["error"])
     if kind == "literal_error":
-        return f"allowed: {context['expected']}".replace("'", "")
+        return f"use {context['expected']}".replace("'", "")
     if kind == "string_pattern_mismatch":
         return _PATTERNS[context["pattern"]]
     for start, words in _KINDS.items():

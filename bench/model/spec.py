@@ -81,7 +81,7 @@ class Data(Frozen):
     sha256: str | None = Field(None, description="checksum of the shipped sample or of the file found")
 
 
-class Program(Frozen):
+class WorkloadSpec(Frozen):
     """What runs: a workload with its parameters, on a backend, driven by a loop."""
 
     workload: Annotated[str, Role("rule", computation=True, label=str)] = Field(
@@ -121,23 +121,23 @@ class Execution(Frozen):
     """
 
     dtype: Annotated[Dtype, Role("axis", options=("dtype",), several="vary", label=str)] = Field(
-        "float32", description="Dtype policy."
+        "float32", description="Keras dtype policy."
     )
     tf32: Annotated[bool, Role("axis", options=("tf32",), several="vary", label=_switch("TF32"))] = Field(
-        True, description="TF32 in float32 products, on a GPU from Ampere on."
+        True, description="Use TF32 for float32 products on GPUs that support it (Ampere and newer)."
     )
     onednn: Annotated[bool, Role("axis", options=("onednn",), several="vary", label=_switch("oneDNN"))] = Field(
-        True, description="oneDNN's kernels on the CPU."
+        True, description="Use oneDNN kernels on the CPU."
     )
     deterministic: Annotated[
         bool, Role("axis", options=("deterministic",), several="vary", label=_switch("determinism"))
-    ] = Field(False, description="Only operations that give the same bits each time.")
+    ] = Field(False, description="Use only deterministic operations, so that runs repeat bit for bit.")
     seed: Annotated[int, Role("secondary", options=("seed",), computation=True, label=lambda seed: f"seed {seed}")] = (
-        Field(1, ge=0, lt=2**32, description="Seed of weights, batch order and made-up data.")
+        Field(1, ge=0, lt=2**32, description="Seed for weights, batch order and synthetic data.")
     )
 
 
-class Spec(Execution, Program):
+class Spec(Execution, WorkloadSpec):
     """Everything that defines a run."""
 
     xla: Annotated[bool | None, Role("axis", options=("xla",), several="vary", label=_switch("XLA"))] = Field(

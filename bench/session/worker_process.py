@@ -20,7 +20,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from bench.config.settings import SECRETS
+from bench.config.secret_variables import SECRETS
 from bench.machine import system
 from bench.machine.limits import Room
 from bench.model.result import Failure

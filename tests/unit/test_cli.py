@@ -19,7 +19,9 @@ from bench import api, backends, registry
 from bench.analyse.outcome import Outcome
 from bench.cli import doctor, run
 from bench.cli.app import COMMANDS, app
-from bench.config.settings import RunSettings, option, variable
+from bench.cli.options import describe
+from bench.config.forms import option
+from bench.config.settings import RunSettings
 from bench.errors import DevbenchError, Interrupted
 from bench.model.check import Check
 from bench.model.result import Failure, Result, Summary
@@ -77,11 +79,12 @@ def test_every_setting_is_an_option_of_run_with_its_variable_default_and_descrip
     shown = " ".join(help_of("run").split())
     field = RunSettings.model_fields[name]
     assert f" {option(name)} " in shown
-    assert variable(name) in shown
     # A terminal's lines may break a word at its hyphen.
-    assert "".join((field.description or "").split()) in "".join(shown.split())
+    text = describe(field, RunSettings.variable(name))
+    assert "".join(text.split()) in "".join(shown.split())
     if name == "target_error":
-        assert "[default: 3%; DEVBENCH_TARGET_ERROR]" in shown
+        assert "Default: 3%. [env: DEVBENCH_TARGET_ERROR]" in shown
+    assert shown.count("default") == 0, "the default stands in the text"
 
 
 def test_help_keeps_to_80_columns() -> None:
@@ -104,8 +107,8 @@ def test_a_command_that_is_nearly_one_is_offered(tmp_path: Path) -> None:
     ("words", "message", "hint"),
     [
         (["cifer"], "no workload named 'cifer'", "Did you mean cifar?"),
-        (["cifar", "--xla", "maybe"], "option --xla can't be 'maybe'", "Allowed: auto, on or off."),
-        (["cifar", "--config", "none.toml"], "there is no settings file none.toml", "--config"),
+        (["cifar", "--xla", "maybe"], "invalid value 'maybe' for --xla", "Use auto, on or off."),
+        (["cifar", "--config", "none.toml"], "no settings file at none.toml", "--config"),
         (["cifar", "--output", "file/results"], "cannot write results to file", "--output"),
     ],
 )
@@ -126,7 +129,7 @@ def test_an_error_under_json_is_one_document_and_the_same_exit_code(how: str, tm
     done = devbench("run", "cifar", "--threads", "none", *words, cwd=tmp_path, **environ)
     assert done.returncode == 2
     assert document(done) == {
-        "error": {"message": "option --threads can't be 'none'", "hint": "Write a whole number.", "exit_code": 2}
+        "error": {"message": "invalid value 'none' for --threads", "hint": "Use a whole number.", "exit_code": 2}
     }
 
 
@@ -140,7 +143,7 @@ def test_a_settings_file_with_an_unknown_key_is_told_by_file_and_key(tmp_path: P
 
 def test_a_variable_that_is_nearly_a_setting_is_warned_of(tmp_path: Path) -> None:
     done = devbench("run", "cifer", cwd=tmp_path, DEVBENCH_BACKEN="cuda")
-    assert "warning: DEVBENCH_BACKEN is no setting" in done.stderr
+    assert "warning: DEVBENCH_BACKEN is not a devbench variable" in done.stderr
 
 
 def test_a_fault_of_our_own_is_one_sentence_and_says_how_to_see_where(tmp_path: Path) -> None:
@@ -150,7 +153,7 @@ def test_a_fault_of_our_own_is_one_sentence_and_says_how_to_see_where(tmp_path: 
     path = os.pathsep.join([str(tmp_path), str(ROOT)])
     done = devbench("run", "cifar", cwd=tmp_path, PYTHONPATH=path)
     assert (done.returncode, done.stdout) == (1, "")
-    assert "a fault of devbench itself: RuntimeError: planted" in done.stderr
+    assert "bug in devbench: RuntimeError: planted" in done.stderr
     assert "DEVBENCH_TRACEBACK=1" in done.stderr
     assert "Traceback" not in done.stderr
     shown = devbench("run", "cifar", cwd=tmp_path, PYTHONPATH=path, DEVBENCH_TRACEBACK="1")

@@ -25,7 +25,9 @@ from pages import (
 
 from bench import backends, registry
 from bench.cli.app import COMMANDS, app
-from bench.config.settings import FILE_VARIABLE, RunSettings, load, variable
+from bench.cli.app import load as load_command
+from bench.config.base import FILE_VARIABLE
+from bench.config.settings import RunSettings, load
 from bench.errors import DevbenchError
 
 pytestmark = pytest.mark.once
@@ -46,14 +48,14 @@ def parse(line: str) -> None:
     variables, rest = words(line)
     for name in variables:
         if name.startswith("DEVBENCH_") and name != FILE_VARIABLE:
-            assert name in map(variable, RunSettings.model_fields), f"{name} is not a setting"
+            assert name in map(RunSettings.variable, RunSettings.model_fields), f"{name} is not a setting"
     group: Any = typer.main.get_command(app)
     if rest[0].startswith("-"):
         group.make_context("devbench", list(rest))
         return
     assert rest[0] in COMMANDS, f"there is no command {rest[0]}"
     if rest[1:]:  # a command by itself is a mention, not a call
-        given = group.get_command(None, rest[0]).make_context(rest[0], rest[1:]).params
+        given = load_command(rest[0]).make_context(rest[0], rest[1:]).params
         if not str(given.get("name") or "X").isupper() and given.get("name") != "./mine.py":  # of `devbench list`
             registry.describe(given["name"])
         if "config" in given:

@@ -17,8 +17,10 @@ from synthetic import result
 from bench import errors, workloads
 from bench.analyse import same_answer
 from bench.analyse.warnings import add_warnings
-from bench.cli.app import COMMANDS, app
-from bench.config.settings import FILE_VARIABLE, RunSettings, default, option, variable
+from bench.cli.app import COMMANDS, app, load
+from bench.config.base import FILE_VARIABLE
+from bench.config.forms import default, option
+from bench.config.settings import RunSettings
 from bench.datasets import download
 from bench.datasets.files import SETS
 from bench.model.result import PHASES, Failure, Result, Stop, Telemetry
@@ -106,19 +108,19 @@ def test_the_row_of_a_setting_has_its_option_variable_key_default_and_meaning(na
     field = RunSettings.model_fields[name]
     (row,) = (row for row in rows(section(REFERENCE, "Settings")) if len(row) == 5 and spans(row[2]) == [name])
     assert option(name) in spans(row[0])
-    assert spans(row[1]) == [variable(name)]
+    assert spans(row[1]) == [RunSettings.variable(name)]
     assert field.description is not None
     assert row[4].startswith(field.description)
-    (shown,) = (each.help for each in COMMAND.get_command(None, "run").params if each.name == name)
-    assert (f"default: {row[3]};" if row[3] != "–" else "") in shown
-    assert ("default:" in shown) == (row[3] != "–")
+    (shown,) = (each.help for each in load("run").params if each.name == name)
+    assert (f"Default: {row[3]}." if row[3] != "–" else "") in shown
+    assert ("Default:" in shown) == (row[3] != "–" or "Default:" in row[4])
     assert row[3] == (default(field) or "–")
 
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_has_a_section_with_all_its_options(name: str) -> None:
     (text,) = re.findall(rf"^### devbench {name}\n(.*?)(?=^#|\Z)", section(REFERENCE, "Commands"), re.M | re.S)
-    taken = {each for each in options(COMMAND.get_command(None, name)) if not each.startswith("--no-")}
+    taken = {each for each in options(load(name)) if not each.startswith("--no-")}
     settings = {option(field) for field in RunSettings.model_fields}
     if "every [setting](#settings)" in text:
         assert settings <= taken

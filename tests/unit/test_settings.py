@@ -1,4 +1,4 @@
-"""Settings: the same declaration by option, variable and file, in that order, and errors that say which was wrong."""
+"""Settings: one declaration for option, variable and file, which one wins, and errors that name the source."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.config import syntax
-from bench.config.settings import RunSettings, load, mistyped, variable
+from bench.config.base import Settings
+from bench.config.hub_settings import HubSettings
+from bench.config.settings import RunSettings, groups, load, misspelled_variables
 from bench.errors import SettingsError
 
-# Field: three ways to write a value, with what each is read as.
 EXAMPLES: dict[str, list[tuple[str, Any]]] = {
     "backend": [("cuda", ("cuda",)), ("cpu,cuda", ("cpu", "cuda")), ("directml", ("directml",))],
     "loop": [("fit", ("fit",)), ("step,fit", ("step", "fit")), ("fused", ("fused",))],
@@ -58,6 +59,7 @@ EXAMPLES: dict[str, list[tuple[str, Any]]] = {
     "attempt": [("2", 2), ("3", 3), ("4", 4)],
     "json": [("on", True), ("off", False), ("on", True)],
 }
+"""Field: three values as text, with what each is read as."""
 
 
 @pytest.fixture(autouse=True)
@@ -87,7 +89,7 @@ def test_an_option_wins_over_the_environment_over_the_file_over_the_default(
     assert getattr(load(), name) == default
     Path("devbench.toml").write_text(toml(name, by_file), encoding="utf-8")
     assert getattr(load(), name) == filed != default
-    monkeypatch.setenv(variable(name), by_variable)
+    monkeypatch.setenv(RunSettings.variable(name), by_variable)
     assert getattr(load(), name) == put
     assert getattr(load(**{name: by_option}), name) == asked
 
@@ -140,14 +142,14 @@ def refused(**given: Any) -> SettingsError:
     return caught.value
 
 
-def test_an_unknown_key_is_told_with_its_file_and_the_nearest_key() -> None:
+def test_an_unknown_key_is_an_error_with_the_file_and_the_nearest_key() -> None:
     Path("devbench.toml").write_text("target_eror = 0.05\n", encoding="utf-8")
     error = refused()
     assert error.message == "unknown key 'target_eror' in devbench.toml"
     assert error.hint == "Did you mean target_error?"
 
 
-def test_a_file_that_is_no_toml_is_told_with_the_line() -> None:
+def test_a_file_that_is_not_toml_is_an_error_with_the_line() -> None:
     Path("devbench.toml").write_text("seed = 1\nbackend = cpu\n", encoding="utf-8")
     assert "devbench.toml is not valid TOML" in refused().message
     assert "line 2" in refused().message
@@ -157,9 +159,9 @@ def test_a_named_file_that_is_not_there_is_an_error() -> None:
     assert "nowhere.toml" in refused(config="nowhere.toml").message
 
 
-def test_an_unknown_option_offers_the_nearest() -> None:
+def test_an_unknown_setting_is_an_error_with_the_nearest_setting() -> None:
     error = refused(max_tme="2m")
-    assert (error.message, error.hint) == ("there is no option --max-tme", "Did you mean --max-time?")
+    assert (error.message, error.hint) == ("unknown setting 'max_tme'", "Did you mean max_time?")
 
 
 @pytest.mark.parametrize(
@@ -171,20 +173,20 @@ def test_an_unknown_option_offers_the_nearest() -> None:
         ("dtype", "float16", "mixed_float16"),
         ("xla", "maybe", "auto, on or off"),
         ("tf32", "perhaps", "on or off"),
-        ("threads", "0", "1 or more"),
+        ("threads", "0", "Use a whole number of 1 or more."),
         ("seed", "-1", "0 or more"),
         ("seed", "many", "whole number"),
-        ("seed", "4294967296", "less than 4294967296"),
+        ("seed", "4294967296", "below 4294967296"),
         ("target_error", "3", "3% or 0.03"),
-        ("max_time", "2 minutes", "90s, 2m, 1h30m"),
+        ("max_time", "2 minutes", "90s, 2m or 1h30m"),
         ("max_processes", "1.5", "whole number"),
-        ("worker_timeout", "-1", "more than 0"),
-        ("hourly_price", "0", "more than 0"),
+        ("worker_timeout", "-1", "above 0"),
+        ("hourly_price", "0", "Use a number above 0."),
         ("hourly_price", "cheap", "a number"),
         ("currency", "euro", "three capital letters"),
         ("metrics_port", "65536", "65535 or less"),
         ("metrics_port", "http", "whole number"),
-        ("scrape_interval", "0", "more than 0"),
+        ("scrape_interval", "0", "above 0"),
         ("linger", "-1s", "0 for none"),
         ("linger", "a while", "0 for none"),
         ("pushgateway", "pushgateway:9091", "http://pushgateway:9091"),
@@ -192,38 +194,46 @@ def test_an_unknown_option_offers_the_nearest() -> None:
         ("pushgateway", "http://a b", "http://pushgateway:9091"),
     ],
 )
-def test_a_wrong_value_is_told_with_where_it_came_from_and_what_is_allowed(
+def test_an_error_names_the_value_where_it_was_set_and_what_is_allowed(
     name: str, value: str, allowed: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     by_option = refused(**{name: value})
-    assert by_option.message.startswith(f"option --{name.replace('_', '-')} can't be '")
+    value_shown = value.strip(",")
+    assert by_option.message == f"invalid value '{value_shown}' for --{name.replace('_', '-')}"
     assert allowed in by_option.hint
     if name != "param":
         Path("devbench.toml").write_text(f'{name} = "{value}"\n', encoding="utf-8")
         by_file = refused()
-        assert by_file.message.startswith(f"key '{name}' in devbench.toml can't be '")
+        assert by_file.message == f"invalid value '{value_shown}' for '{name}' in devbench.toml"
         assert allowed in by_file.hint
-    monkeypatch.setenv(variable(name), value)
+    monkeypatch.setenv(RunSettings.variable(name), value)
     by_variable = refused()
-    assert by_variable.message.startswith(f"variable {variable(name)} can't be '")
+    assert by_variable.message == f"invalid value '{value_shown}' for {RunSettings.variable(name)}"
     assert allowed in by_variable.hint
 
 
-def test_several_wrong_values_are_told_at_once() -> None:
+def test_one_error_names_all_invalid_values() -> None:
     error = refused(xla="maybe", threads="0")
     assert "--xla" in error.message
     assert "--threads" in error.message
 
 
-def test_a_variable_that_is_nearly_a_setting_is_noticed_but_one_of_kubernetes_is_not() -> None:
+def test_a_variable_that_is_almost_a_settings_is_noticed_but_one_of_kubernetes_is_not() -> None:
     environ = {"DEVBENCH_BACKEN": "cuda", "DEVBENCH_PORT_8080_TCP": "x", "DEVBENCH_SEED": "1", "DEVBENCH_CONFIG": "f"}
-    assert mistyped(environ) == {"DEVBENCH_BACKEN": "DEVBENCH_BACKEND"}
+    assert misspelled_variables(environ) == {"DEVBENCH_BACKEN": "DEVBENCH_BACKEND"}
 
 
-def test_every_setting_says_what_it_is_for() -> None:
-    assert [
-        name for name, field in RunSettings.model_fields.items() if not (field.description or "").endswith(".")
-    ] == []
+@pytest.mark.parametrize("kind", [RunSettings, HubSettings])
+def test_every_setting_has_a_description_of_whole_sentences(kind: type[Settings]) -> None:
+    descriptions = {name: field.description or "" for name, field in kind.model_fields.items()}
+    assert [name for name, text in descriptions.items() if not text[:1].isupper() and ":" not in text[:10]] == []
+    assert [name for name, text in descriptions.items() if not text.endswith(".")] == []
+
+
+def test_every_setting_belongs_to_one_group_of_the_help() -> None:
+    names = [name for names in groups().values() for name in names]
+    assert sorted(names) == sorted(RunSettings.model_fields)
+    assert all(groups())
 
 
 def test_settings_have_a_json_schema_for_the_charts_values() -> None:
@@ -236,17 +246,17 @@ def test_settings_have_a_json_schema_for_the_charts_values() -> None:
 
 @given(st.floats(min_value=0.001, max_value=359_999, allow_nan=False).map(lambda value: round(value, 3)))
 def test_a_time_that_was_written_is_read_back(value: float) -> None:
-    assert syntax.seconds(syntax.written_seconds(value)) == pytest.approx(value, rel=1e-5)
+    assert syntax.seconds(syntax.write_seconds(value)) == pytest.approx(value, rel=1e-5)
 
 
 @given(st.just(0.0) | st.floats(min_value=0.001, max_value=359_999).map(lambda value: round(value, 3)))
 def test_a_pause_that_was_written_is_read_back(value: float) -> None:
-    assert syntax.pause(syntax.written_seconds(value)) == pytest.approx(value, rel=1e-5)
+    assert syntax.pause(syntax.write_seconds(value)) == pytest.approx(value, rel=1e-5)
 
 
 @given(st.floats(min_value=1e-4, max_value=0.999))
 def test_a_share_that_was_written_is_read_back(value: float) -> None:
-    assert syntax.share(syntax.written_share(value)) == pytest.approx(value, rel=1e-5)
+    assert syntax.share(syntax.write_share(value)) == pytest.approx(value, rel=1e-5)
 
 
 @given(st.integers(0, 99), st.integers(0, 59), st.integers(0, 59))
@@ -265,11 +275,12 @@ def test_parameters_survive_being_joined_even_with_commas_in_their_values(wanted
 
 
 @given(st.one_of(st.text(), st.floats(), st.integers(), st.booleans(), st.none(), st.lists(st.none() | st.text())))
-def test_whatever_is_given_is_read_or_refused_with_the_syntax(value: object) -> None:
-    for read, teach in (
+def test_any_value_is_read_or_refused_with_the_syntax(value: object) -> None:
+    for read, words in (
         (syntax.share, syntax.SHARE),
         (syntax.seconds, syntax.TIME),
         (syntax.pause, syntax.PAUSE),
+        (syntax.days, syntax.DAYS),
         (syntax.url, syntax.URL),
         (syntax.names, syntax.NAMES),
         (syntax.pairs, syntax.PAIRS),
@@ -277,10 +288,10 @@ def test_whatever_is_given_is_read_or_refused_with_the_syntax(value: object) -> 
         try:
             read(value)
         except ValueError as error:
-            assert str(error) == teach  # noqa: PT017 - refusing is one of two right answers
+            assert str(error) == words  # noqa: PT017 - refusing is one of two right answers
 
 
 @pytest.mark.parametrize("text", ["1m1m", "m", "", "s", "1d", "nan", "inf", "0", "0s", "1h-3m", "1 2", "-5s"])
-def test_what_is_no_time_is_refused(text: str) -> None:
+def test_an_invalid_time_is_an_error(text: str) -> None:
     with pytest.raises(ValueError, match="90s, 2m"):
         syntax.seconds(text)

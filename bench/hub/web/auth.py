@@ -14,7 +14,8 @@ import logging
 import os
 from pathlib import Path
 
-from bench.config.hub_settings import READERS, TOKENS, HubSettings
+from bench.config.hub_settings import HubSettings
+from bench.config.secret_variables import READERS, TOKENS
 from bench.errors import SettingsError
 from bench.hub.problems import Problem
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
-from bench.config.settings import TOKEN_VARIABLE
+from bench.config.secret_variables import TOKEN as TOKEN_VARIABLE
 from bench.errors import DevbenchError, SettingsError
 
 if TYPE_CHECKING:

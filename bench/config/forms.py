@@ -1,0 +1,74 @@
+"""The kinds of values that settings have: how each is read, named in the help, and written back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Any, get_origin
+
+from pydantic import BeforeValidator, WithJsonSchema
+from pydantic.fields import FieldInfo
+from pydantic_settings import NoDecode
+
+from bench.config import syntax
+
+
+@dataclass(frozen=True)
+class Form:
+    """How a setting's value is written.
+
+    Args:
+        metavar: Its name in the help.
+        write: Turn a value into the text that its reader takes.
+    """
+
+    metavar: str
+    write: Callable[[Any], str] = str
+
+
+def _optional(read: Callable[[Any], Any]) -> BeforeValidator:
+    return BeforeValidator(lambda value: None if value is None else read(value))
+
+
+NAMES = Form("NAME,…", ",".join)
+STRINGS = WithJsonSchema({"type": "array", "items": {"type": "string"}})
+_NUMBER = WithJsonSchema({"type": ["string", "number"]})
+
+Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(syntax.names), STRINGS, NAMES]
+Pairs = Annotated[dict[str, str], NoDecode, BeforeValidator(syntax.pairs), Form("NAME=VALUE")]
+Share = Annotated[float, BeforeValidator(syntax.share), _NUMBER, Form("SHARE", syntax.write_share)]
+Seconds = Annotated[float, BeforeValidator(syntax.seconds), _NUMBER, Form("TIME", syntax.write_seconds)]
+Pause = Annotated[float | None, _optional(syntax.pause), _NUMBER, Form("TIME", syntax.write_seconds)]
+Days = Annotated[float | None, _optional(syntax.days), _NUMBER, Form("DAYS")]
+Url = Annotated[str | None, _optional(syntax.url), Form("URL")]
+UrlPath = Annotated[str, BeforeValidator(syntax.url_path), Form("PATH")]
+
+
+def form(field: FieldInfo) -> Form | None:
+    """Return how a field's values are written. None for plain text, numbers and choices."""
+    return next((each for each in field.metadata if isinstance(each, Form)), None)
+
+
+def write(field: FieldInfo, value: Any) -> str:
+    """Return a value as a person writes it: "on", "3%", "1m30s", "cpu,cuda"."""
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    shape = form(field)
+    return shape.write(value) if shape else str(value)
+
+
+def default(field: FieldInfo) -> str:
+    """Return a field's default as a person writes it, or "" if it has none or its description explains it."""
+    if field.default in (None, "", (), {}) or "Default:" in (field.description or ""):
+        return ""
+    return write(field, field.default)
+
+
+def option(name: str) -> str:
+    """Return the option of a setting: "--data-dir" for data_dir."""
+    return "--" + name.replace("_", "-")
+
+
+def is_list(field: FieldInfo) -> bool:
+    """Return whether a setting holds several values, so that its option can be repeated."""
+    return get_origin(field.annotation) in (tuple, dict)
