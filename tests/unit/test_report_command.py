@@ -75,7 +75,7 @@ def test_json_says_where_the_file_is(results: Path, monkeypatch: pytest.MonkeyPa
 def test_json_and_a_report_do_not_both_go_to_stdout(results: Path, monkeypatch: pytest.MonkeyPatch, form: str) -> None:
     done = report(monkeypatch, "results", "--json", "--format", form)
     assert done.exit_code == 2
-    assert json.loads(done.stdout)["error"]["hint"] == "Name a file for it with --output."
+    assert json.loads(done.stdout)["error"]["hint"] == "Set a file with --output."
     assert results.is_dir()
 
 
