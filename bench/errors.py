@@ -1,21 +1,20 @@
-"""Every error that a user can cause or meet, and the exit code each ends with.
+"""All errors that a user can meet, and the exit code of each.
 
-    DevbenchError                1   something we promised did not happen
-    ├── RunFailed                1   a worker failed; the result on disk says how
-    ├── UsageError               2   the request itself can't be met
-    │   ├── SettingsError        2   an option, variable or file key is wrong
+    DevbenchError                1   any other failure
+    ├── RunFailed                1   a worker failed; its result says why
+    ├── UsageError               2   the request is invalid
+    │   ├── SettingsError        2   an option, variable or file key is invalid
     │   ├── UnknownName          2   no such workload, parameter, backend or loop
-    │   ├── WorkloadError        2   a user's file does not import or lacks the protocol
-    │   ├── NotApplicable        2   this workload can't be driven by that loop
-    │   ├── DataError            2   a data file is absent, unreadable or wrong
-    │   └── OutputError          2   results can't be written there
-    ├── DeviceAbsent             3   the backend's device is not there
-    ├── NotComparable            4   results differ in more than what is compared
-    ├── SlowerThanAllowed        5   `--fail-on slower`, and it is
-    └── Interrupted        130/143   SIGINT or SIGTERM; what was measured is kept
+    │   ├── WorkloadError        2   a user's file cannot be imported or lacks the protocol
+    │   ├── NotApplicable        2   the workload does not support the loop
+    │   ├── DataError            2   a data file is missing, unreadable or wrong
+    │   └── OutputError          2   the output folder cannot be written
+    ├── DeviceAbsent             3   the backend's device is not available
+    ├── NotComparable            4   the comparison would be unfair
+    ├── SlowerThanAllowed        5   `--fail-on slower`, and a result is slower
+    └── Interrupted        130/143   SIGINT or SIGTERM; results so far are kept
 
-A message says what happened and to what; `hint` says what to do about it. The command line prints
-both and never a traceback.
+A message says what happened, and to what. The hint says what to do. The command line prints both, and no traceback.
 """
 
 from __future__ import annotations
@@ -26,18 +25,18 @@ from typing import Any
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """The sentence that offers the known names nearest to one that is not known, or else all of them."""
+    """Return a sentence that offers the known names nearest to an unknown one, or all of them if none is near."""
     names = list(known)
     near = difflib.get_close_matches(name, names, n=2, cutoff=0.6)
-    return f"Did you mean {' or '.join(near)}?" if near else f"Known: {', '.join(names)}."
+    return f"Did you mean {' or '.join(near)}?" if near else f"Use one of {', '.join(names)}."
 
 
 class DevbenchError(Exception):
-    """Base of all errors above.
+    """Failure that has no exit code of its own.
 
     Args:
-        message: what happened, to what, in one sentence.
-        hint: what the user can do about it; may be several lines.
+        message: What happened, and to what, in one sentence.
+        hint: What the user can do about it, in one or more lines.
     """
 
     exit_code = 1
@@ -49,56 +48,56 @@ class DevbenchError(Exception):
 
 
 class RunFailed(DevbenchError):
-    """At least one spec has no usable measurement."""
+    """At least one measurement failed."""
 
 
 class UsageError(DevbenchError):
-    """The request can't be met as it stands."""
+    """The request is invalid."""
 
     exit_code = 2
 
 
 class SettingsError(UsageError):
-    """A setting has a wrong name or value."""
+    """A setting has an invalid name or value."""
 
 
 class UnknownName(UsageError):
-    """A name that nothing answers to; the nearest ones are offered."""
+    """A name does not exist. The hint offers the nearest ones."""
 
     def __init__(self, kind: str, name: str, known: Iterable[str], hint: str = "") -> None:
         super().__init__(f"no {kind} named '{name}'", f"{nearest(name, sorted(known))} {hint}".strip())
 
 
 class WorkloadError(UsageError):
-    """A workload's file can't be used; the message carries its own line."""
+    """A workload's file cannot be used. The message names the line."""
 
 
 class NotApplicable(UsageError):
-    """A workload has nothing that the asked loop could drive."""
+    """A workload does not support a loop, backend or dtype."""
 
 
 class DataError(UsageError):
-    """Input data is absent, unreadable or of the wrong shape."""
+    """Input data is missing, unreadable or of the wrong shape."""
 
 
 class OutputError(UsageError):
-    """The output folder can't be written."""
+    """The output folder cannot be written."""
 
 
 class DeviceAbsent(DevbenchError):
-    """The backend's device is not there; the hint says how to get it."""
+    """The backend's device is not available. The hint says how to make it available."""
 
     exit_code = 3
 
 
 class NotComparable(DevbenchError):
-    """Results that it would be unfair to compare; the hint says what differs."""
+    """Comparing the results would be unfair. The hint says what differs."""
 
     exit_code = 4
 
 
 class SlowerThanAllowed(DevbenchError):
-    """A comparison that was asked to fail when something became slower."""
+    """A result is slower, and `--fail-on slower` is set."""
 
     exit_code = 5
 
@@ -107,8 +106,8 @@ class Interrupted(DevbenchError):
     """A signal ended the run early.
 
     Args:
-        signum: the signal's number; the exit code is 128 + signum, as shells have it.
-        results: What was measured until then.
+        signum: Number of the signal. The exit code is 128 + signum, as in a shell.
+        results: The results so far.
         document: The explanation or sweep so far. None if there is none.
     """
 
@@ -117,5 +116,5 @@ class Interrupted(DevbenchError):
         self.signum = signum
         self.exit_code = 128 + signum
         self.results: Sequence[Any] = tuple(results)
-        kept = "interrupted: what was measured is kept and marked partial"
-        super().__init__(kept if self.results else "interrupted before anything was measured")
+        kept = "interrupted: the results so far were kept and marked as partial"
+        super().__init__(kept if self.results else "interrupted before the first result")

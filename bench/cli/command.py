@@ -1,7 +1,7 @@
 """What the commands of `devbench` have in common: their help, and how they end.
 
 An error of devbench or of the user becomes two lines on stderr and an exit code, and under `--json` a document as well.
-Any other exception is a bug in devbench. The message says how to get a traceback.
+Any other exception is an internal error of devbench. The hint says how to get a traceback.
 """
 
 from __future__ import annotations
@@ -136,8 +136,8 @@ def _guarded(function: Callable[..., None]) -> Callable[..., None]:
         except Exception as error:
             if os.environ.get(TRACEBACK_VARIABLE):
                 raise
-            bug = f"bug in devbench: {type(error).__name__}: {error}"
-            _end(DevbenchError(bug, f"Set {TRACEBACK_VARIABLE}=1 to get a traceback, and report it."))
+            message = f"internal error of devbench: {type(error).__name__}: {error}"
+            _end(DevbenchError(message, f"Set {TRACEBACK_VARIABLE}=1 to get a traceback, and report it."))
 
     return run
 

@@ -70,7 +70,7 @@ def kept(ended: Ended, signum: int) -> None:
         assert result.summary.step_seconds is not None
     assert "PARTIAL: interrupted" in ended.out
     assert "step" in ended.out
-    assert "error: interrupted: what was measured is kept and marked partial" in ended.err
+    assert "error: interrupted: the results so far were kept and marked as partial" in ended.err
     assert "Traceback" not in ended.err
 
 
@@ -150,7 +150,7 @@ def test_an_interruption_before_anything_is_measured_ends_without_a_traceback(tm
         ended = run.end()
         assert not survivors(looking)
     assert ended.code == 130
-    assert ended.err == "error: interrupted before anything was measured\n"
+    assert ended.err == "error: interrupted before the first result\n"
     assert "Traceback" not in ended.err
 
 

@@ -63,7 +63,7 @@ def test_a_failed_worker_is_exit_1_without_a_traceback_of_ours(ended: dict[str, 
     for name in ("ended", "wrong", "hung", "unloaded", "turns"):
         assert ended[name].code == 1, ended[name].said()
         assert "Traceback" not in ended[name].err
-        assert "fault of devbench" not in ended[name].err
+        assert "internal error" not in ended[name].err
         assert "bench/worker" not in ended[name].out
 
 

@@ -153,7 +153,7 @@ def test_a_fault_of_our_own_is_one_sentence_and_says_how_to_see_where(tmp_path: 
     path = os.pathsep.join([str(tmp_path), str(ROOT)])
     done = devbench("run", "cifar", cwd=tmp_path, PYTHONPATH=path)
     assert (done.returncode, done.stdout) == (1, "")
-    assert "bug in devbench: RuntimeError: planted" in done.stderr
+    assert "internal error of devbench: RuntimeError: planted" in done.stderr
     assert "DEVBENCH_TRACEBACK=1" in done.stderr
     assert "Traceback" not in done.stderr
     shown = devbench("run", "cifar", cwd=tmp_path, PYTHONPATH=path, DEVBENCH_TRACEBACK="1")

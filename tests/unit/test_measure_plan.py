@@ -156,7 +156,7 @@ def test_values_of_a_parameter_interleave_in_each_loop_and_choose_instead_of_the
 @pytest.mark.parametrize(
     ("vary", "message"),
     [
-        ("dtype=float32,float31", "--dtype can't be 'float31'"),
+        ("dtype=float32,float31", "invalid value 'float31' for --dtype"),
         ("dtype=float32", "needs at least two values"),
         ("dtype=float32,", "needs at least two values"),
         ("seed=1,2", "--vary cannot vary seed"),
