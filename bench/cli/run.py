@@ -11,7 +11,7 @@ import typer
 from bench.cli import completion
 from bench.cli.command import announce, as_json, build, complain, describe, print_json, say
 from bench.cli.options import with_settings
-from bench.config.settings import RunSettings
+from bench.config.settings import Output, RunSettings, title
 from bench.errors import Interrupted, UsageError
 from bench.machine import system
 from bench.model.result import Result
@@ -37,7 +37,10 @@ def run(
             min=0, metavar="N", help="Measure only workload number N, counted from 0. For indexed Kubernetes Jobs."
         ),
     ] = None,
-    verbose: Annotated[bool, typer.Option("--verbose", help="Show every phase, every figure and the notes.")] = False,
+    verbose: Annotated[
+        bool,
+        typer.Option("--verbose", help="Show every phase, every figure and the notes.", rich_help_panel=title(Output)),
+    ] = False,
 ) -> None:
     """Measure workloads on one or more backends.
 
