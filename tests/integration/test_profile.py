@@ -11,7 +11,9 @@ import pytest
 from commandline import BRIEF, ROOT, Ended, devbench
 from measuring import SECONDS
 
+from bench.analyse.outcome import Outcome
 from bench.model.result import Profile
+from bench.render.terminal import table
 
 pytestmark = pytest.mark.timeout(SECONDS)
 
@@ -60,8 +62,9 @@ def test_a_trace_divides_a_step_of_each_loop_and_names_its_operations(run: Ended
 
 
 def test_the_table_shows_the_shares_and_the_measured_steps_are_as_if_there_were_no_trace(run: Ended) -> None:
-    assert "of a step, traced" in run.out
-    assert "operations running" in run.out
+    shown = table.text(Outcome.of(run.every), verbose=True)
+    assert "share of a traced step" in shown
+    assert "operations running" in shown
     assert all(len(each.samples) == 1 for each in run.every)
 
 

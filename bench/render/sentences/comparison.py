@@ -91,10 +91,9 @@ def cold_start(comparison: Comparison, even: BreakEven, labels: Labels = {}) -> 
         unsure = ", although it may start more slowly" if even.start_uncertain else ""
         sentences.append(f"From a cold start, {winner} is ahead from the first step{unsure}.")
     if even.training_seconds:
-        seconds = dict(zip((base, other), map(numbers.time, even.training_seconds), strict=True))
+        first, second = map(numbers.time, even.training_seconds)
         steps = f" of {even.training_steps:,} steps" if even.training_steps else ""
-        times = ", ".join(f"{label} {time}" for label, time in seconds.items())
-        sentences.append(f"Whole training{steps} from a cold start: {times}.")
+        sentences.append(f"Whole training{steps} from a cold start: {second} for {other}, {first} for {base}.")
     return " ".join(sentences)
 
 
