@@ -6,13 +6,15 @@ apply, so this module returns every group from the process's own up to the top o
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from bench.machine.system import ROOT, read
+from bench.machine.system import ROOT, Mount, mounts, read
+
+VERSIONS: Mapping[str, Literal[1, 2]] = {"cgroup": 1, "cgroup2": 2}
+"""Version of the control groups by the kind of their file system."""
 
 
 @dataclass(frozen=True)
@@ -45,33 +47,6 @@ class ControlGroup:
         return {row[0]: int(row[1]) for row in rows if len(row) == 2 and row[1].isdigit()}
 
 
-@dataclass(frozen=True)
-class _Mount:
-    version: Literal[1, 2]
-    controllers: frozenset[str]
-    top: str
-    point: str
-
-
-def _mounts(root: Path) -> Iterator[_Mount]:
-    """Yield all mounted cgroup file systems (proc_pid_mountinfo(5))."""
-    for line in (read(root / "proc/self/mountinfo") or "").splitlines():
-        left, _, right = line.partition(" - ")
-        fields, kind = left.split(), right.split()
-        if len(fields) < 5 or len(kind) < 3 or kind[0] not in ("cgroup", "cgroup2"):
-            continue
-        top, point = (_unescape(field) for field in fields[3:5])
-        if kind[0] == "cgroup2":
-            yield _Mount(2, frozenset(), top, point)
-        else:
-            yield _Mount(1, frozenset(kind[2].split(",")), top, point)
-
-
-def _unescape(field: str) -> str:
-    """Decode a mount path, in which blanks and similar characters are three octal digits."""
-    return re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), field)
-
-
 def _membership(root: Path) -> Iterator[tuple[frozenset[str], str]]:
     """Yield controllers and path of each group of this process; version 2 lists no controllers (cgroups(7))."""
     for line in (read(root / "proc/self/cgroup") or "").splitlines():
@@ -88,17 +63,24 @@ def control_groups(controller: str, root: Path = ROOT) -> list[ControlGroup]:
     """
     groups: dict[Path, ControlGroup] = {}
     memberships = list(_membership(root))
-    for mount in _mounts(root):
+    for mount in mounts(root):
         for controllers, path in memberships:
-            if controller in controllers & mount.controllers or (mount.version == 2 and not controllers):
+            if _holds(mount, controller, controllers):
                 point = root / mount.point.lstrip("/")
                 folder = point / _below(mount.top, path)
                 for parent in [folder, *folder.parents]:
                     if parent.is_dir():
-                        groups.setdefault(parent, ControlGroup(mount.version, parent))
+                        groups.setdefault(parent, ControlGroup(VERSIONS[mount.kind], parent))
                     if parent == point:
                         break
     return list(groups.values())
+
+
+def _holds(mount: Mount, controller: str, controllers: frozenset[str]) -> bool:
+    """Return whether a mount shows the group of a membership that has these controllers."""
+    if mount.kind == "cgroup":
+        return controller in controllers & set(mount.options)
+    return mount.kind == "cgroup2" and not controllers
 
 
 def _below(top: str, path: str) -> str:
@@ -118,5 +100,5 @@ def _below(top: str, path: str) -> str:
 
 def version(root: Path = ROOT) -> str | None:
     """Return the mounted versions: "v1", "v2" or "v1+v2"; None if there are no control groups."""
-    versions = sorted({mount.version for mount in _mounts(root)})
+    versions = sorted({VERSIONS[mount.kind] for mount in mounts(root) if mount.kind in VERSIONS})
     return "+".join(f"v{number}" for number in versions) or None

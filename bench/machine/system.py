@@ -11,7 +11,8 @@ import platform
 import re
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path("/")
@@ -148,6 +149,38 @@ def image(environ: Mapping[str, str] = os.environ) -> str | None:
     return environ.get(IMAGE_VARIABLE) or None
 
 
+@dataclass(frozen=True)
+class Mount:
+    """A mounted file system.
+
+    Attributes:
+        top: the folder of the file system that the mount shows.
+        point: where it is mounted.
+        kind: the kind of file system, such as "tmpfs".
+        options: options of the file system.
+    """
+
+    top: str
+    point: str
+    kind: str
+    options: tuple[str, ...]
+
+
+def mounts(root: Path = ROOT) -> Iterator[Mount]:
+    """Yield all mounts in order (proc_pid_mountinfo(5))."""
+    for line in (read(root / "proc/self/mountinfo") or "").splitlines():
+        left, _, right = line.partition(" - ")
+        fields, kind = left.split(), right.split()
+        if len(fields) > 4 and len(kind) > 2:
+            top, point = (_unescape(field) for field in fields[3:5])
+            yield Mount(top, point, kind[0], tuple(kind[2].split(",")))
+
+
+def _unescape(field: str) -> str:
+    """Decode a path in which blanks and similar characters are three octal digits."""
+    return re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), field)
+
+
 def is_mounted(path: Path) -> bool:
     """Return whether a path, or a folder above it other than `/`, is a mount point."""
     absolute = path.absolute()
@@ -162,11 +195,6 @@ def is_ephemeral(folder: Path, root: Path = ROOT) -> bool:
         root: folder to use as `/` when reading the mounts.
     """
     absolute = folder.resolve()
-    kinds: dict[Path, str] = {}
-    for line in (read(root / "proc/self/mountinfo") or "").splitlines():
-        left, _, right = line.partition(" - ")
-        fields, kind = left.split(), right.split()
-        if len(fields) > 4 and kind:
-            kinds[Path(fields[4])] = kind[0]
+    kinds = {Path(mount.point): mount.kind for mount in mounts(root)}
     point = next((parent for parent in [absolute, *absolute.parents] if parent in kinds), Path("/"))
     return point == Path("/") or kinds[point] in ("tmpfs", "ramfs")

@@ -1,4 +1,4 @@
-"""What a result says of where it ran, on this machine and on laid-out ones."""
+"""The description of the machine in a result, on this machine and on prepared trees of system files."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ def lay(root: Path, files: dict[str, str]) -> Path:
     return root
 
 
-def test_the_host_is_plain_json_and_names_what_a_reader_needs() -> None:
-    told = json.loads(host(environ={}).model_dump_json())
-    assert told["cpu"]["logical_cores"] >= told["cpu"]["affinity"] >= 1
-    assert told["cpu"]["model"]
-    assert told["memory"]["total"] >= told["memory"]["available"] > 0
-    assert told["system"]["kernel"]
-    assert told["python"]["version"].startswith(f"{sys.version_info.major}.{sys.version_info.minor}.")
-    assert told["python"]["implementation"] == "CPython"
+def test_the_description_of_the_host_is_complete_and_is_json() -> None:
+    description = json.loads(host(environ={}).model_dump_json())
+    assert description["cpu"]["logical_cores"] >= description["cpu"]["affinity"] >= 1
+    assert description["cpu"]["model"]
+    assert description["memory"]["total"] >= description["memory"]["available"] > 0
+    assert description["system"]["kernel"]
+    assert description["python"]["version"].startswith(f"{sys.version_info.major}.{sys.version_info.minor}.")
+    assert description["python"]["implementation"] == "CPython"
 
 
-def test_reading_the_host_imports_no_tensorflow() -> None:
+def test_describing_the_host_does_not_import_tensorflow() -> None:
     code = (
         "import sys; from bench.machine.environment import host; host();"
         "print([name for name in sys.modules if name.split('.')[0] in ('tensorflow', 'keras', 'numpy')])"
@@ -43,11 +43,11 @@ def test_reading_the_host_imports_no_tensorflow() -> None:
     assert done.stdout.strip() == "[]"
 
 
-def test_a_machine_without_any_of_the_files_is_told_without_an_error(tmp_path: Path) -> None:
-    told = host(tmp_path, {})
-    assert told.cpu.governor is None
-    assert told.system.container is None
-    assert told.system.cgroup is None
+def test_a_machine_without_system_files_is_described_without_an_error(tmp_path: Path) -> None:
+    description = host(tmp_path, {})
+    assert description.cpu.governor is None
+    assert description.system.container is None
+    assert description.system.cgroup is None
 
 
 def test_the_deployment_comes_from_devbench_variables_that_are_set() -> None:
@@ -55,7 +55,7 @@ def test_the_deployment_comes_from_devbench_variables_that_are_set() -> None:
     assert host(environ=environ).deployment == Deployment(image="devbench-cpu:1", pool="t4")
 
 
-def test_only_variables_that_matter_are_kept_and_never_a_secret() -> None:
+def test_relevant_variables_are_kept_and_secrets_never() -> None:
     environ = {
         "TF_XLA_FLAGS": "--tf_xla_auto_jit=2",
         "XLA_FLAGS": "--xla_dump_to=x",
@@ -78,7 +78,7 @@ def test_only_variables_that_matter_are_kept_and_never_a_secret() -> None:
     assert kept["TF_CPP_PROXY"] == "http://proxy:80/x"
 
 
-def test_the_cpu_is_named_with_the_extensions_that_choose_code_paths(tmp_path: Path) -> None:
+def test_the_cpu_has_a_name_and_the_extensions_that_decide_code_paths(tmp_path: Path) -> None:
     root = lay(tmp_path, {"proc/cpuinfo": INTEL.format("")})
     assert system.cpu_features(root) == ["avx2", "sse4_2"]
     if sys.platform == "linux":
@@ -102,7 +102,7 @@ def test_an_arm_cpu_lists_its_features_too(tmp_path: Path) -> None:
         ("", "", " hypervisor", "unknown"),
     ],
 )
-def test_the_hypervisor_is_told_by_the_firmware_and_the_cpu(
+def test_the_hypervisor_is_known_from_the_firmware_and_the_cpu(
     tmp_path: Path, vendor: str, product: str, flag: str, expected: str | None
 ) -> None:
     files = {
@@ -138,11 +138,11 @@ def test_a_container_is_named_by_its_engine(
         ("6.1.0-18-amd64", None),
     ],
 )
-def test_wsl_is_told_by_the_kernels_release(tmp_path: Path, release: str, expected: str | None) -> None:
+def test_wsl_is_known_from_the_kernels_release(tmp_path: Path, release: str, expected: str | None) -> None:
     assert system.wsl(lay(tmp_path, {"proc/sys/kernel/osrelease": release})) == expected
 
 
-def test_governors_that_differ_between_cpus_are_all_named(tmp_path: Path) -> None:
+def test_all_governors_are_named_if_cpus_differ(tmp_path: Path) -> None:
     folder = "sys/devices/system/cpu/cpu{}/cpufreq/scaling_governor"
     root = lay(tmp_path, {folder.format(0): "powersave\n", folder.format(1): "performance\n"})
     assert governor(root) == "performance+powersave"
@@ -153,12 +153,12 @@ def test_numa_nodes_and_frequency_are_read_from_the_kernels_lists(tmp_path: Path
         "sys/devices/system/node/online": "0-1,4\n",
         "sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq": "3500000\n",
     }
-    told = host(lay(tmp_path, files), {})
-    assert told.cpu.numa_nodes == 3
-    assert told.cpu.max_frequency_hz == 3.5e9
+    description = host(lay(tmp_path, files), {})
+    assert description.cpu.numa_nodes == 3
+    assert description.cpu.max_frequency_hz == 3.5e9
 
 
-def test_the_installed_tensorflow_and_its_build_are_told_without_importing_it() -> None:
+def test_the_installed_tensorflow_and_its_build_are_read_without_importing_it() -> None:
     code = (
         "import sys; from bench.machine import installed; print(installed.tensorflow(), installed.build());"
         "assert 'tensorflow' not in sys.modules"
@@ -168,7 +168,7 @@ def test_the_installed_tensorflow_and_its_build_are_told_without_importing_it() 
     assert "'is_cuda_build'" in done.stdout
 
 
-def test_an_extras_distributions_are_listed_by_name() -> None:
+def test_the_packages_of_an_extra_are_listed() -> None:
     found = installed.tensorflow()
     assert found is not None
     if found[1].startswith("2.21."):

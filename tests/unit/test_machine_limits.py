@@ -1,4 +1,4 @@
-"""CPU and memory limits, read from laid-out trees of control groups of both versions."""
+"""CPU and memory limits, read from prepared trees of control groups of both versions."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def lay(root: Path, files: dict[str, str]) -> Path:
 
 
 def version_2(root: Path, files: dict[str, str], group: str = "/", top: str = "/") -> Path:
-    """A machine with version 2 only."""
+    """Write the files of a machine with version 2 only."""
     mount = f"30 23 0:26 {top} /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw,nsdelegate"
     inside = {f"sys/fs/cgroup/{name}": text for name, text in files.items()}
     return lay(root, {"proc/self/mountinfo": mount, "proc/self/cgroup": f"0::{group}", **inside})
 
 
 def version_1(root: Path, files: dict[str, str], group: str = "/", top: str = "/") -> Path:
-    """A machine with version 1 only, its CPU controllers mounted together as distributions do it."""
+    """Write the files of a machine with version 1 only, with the CPU controllers mounted together, as is usual."""
     mounts = (
         "22 1 254:1 / / rw,relatime - ext4 /dev/vda rw\n"
         f"33 30 0:28 {top} /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct\n"
@@ -58,17 +58,17 @@ def test_a_quota_of_version_1_limits_the_cpus(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("quota", ["max 100000", "max", "6400000 100000"])
-def test_without_a_quota_or_with_a_wide_one_the_affinity_is_the_limit(tmp_path: Path, quota: str) -> None:
+def test_without_a_tight_quota_the_affinity_is_the_limit(tmp_path: Path, quota: str) -> None:
     assert cpu_limit(version_2(tmp_path, {"cpu.max": quota})) == HOST
 
 
-def test_a_quota_of_minus_one_is_none_in_version_1(tmp_path: Path) -> None:
+def test_a_quota_of_minus_one_means_no_quota_in_version_1(tmp_path: Path) -> None:
     files = {"cpu,cpuacct/cpu.cfs_quota_us": "-1", "cpu,cpuacct/cpu.cfs_period_us": "100000"}
     assert cpu_limit(version_1(tmp_path, files)) == HOST
 
 
 @pytest.mark.parametrize(("own", "above", "tightest"), [("80000", "40000", 0.4), ("40000", "80000", 0.4)])
-def test_the_tightest_quota_from_the_own_group_to_the_top_wins(
+def test_the_tightest_quota_of_the_own_group_and_its_parents_applies(
     tmp_path: Path, own: str, above: str, tightest: float
 ) -> None:
     files = {
@@ -79,18 +79,18 @@ def test_the_tightest_quota_from_the_own_group_to_the_top_wins(
     assert cpu_limit(version_2(tmp_path, files, group="/kubepods/pod1/c1")) == tightest
 
 
-def test_a_group_beside_the_own_one_does_not_count(tmp_path: Path) -> None:
+def test_the_quota_of_a_sibling_group_does_not_apply(tmp_path: Path) -> None:
     files = {"mine/cpu.max": "90000 100000", "other/cpu.max": "10000 100000"}
     assert cpu_limit(version_2(tmp_path, files, group="/mine")) == 0.9
 
 
-def test_a_container_without_a_namespace_finds_its_group_at_the_mounts_top(tmp_path: Path) -> None:
+def test_a_container_without_a_cgroup_namespace_reads_the_group_at_the_top_of_the_mount(tmp_path: Path) -> None:
     files = {"cpu,cpuacct/cpu.cfs_quota_us": "60000", "cpu,cpuacct/cpu.cfs_period_us": "100000"}
     root = version_1(tmp_path, files, group="/docker/abc", top="/docker/abc")
     assert cpu_limit(root) == 0.6
 
 
-def test_a_mount_made_outside_the_namespace_is_read_at_its_top(tmp_path: Path) -> None:
+def test_a_mount_from_outside_the_namespace_is_read_at_its_top(tmp_path: Path) -> None:
     root = version_2(tmp_path, {"cpu.max": "70000 100000", "../cpu.max": "10000 100000"}, "/../../x", top="/..")
     assert cpu_limit(root) == 0.7
 
@@ -101,7 +101,7 @@ def test_a_mount_point_with_a_blank_is_found(tmp_path: Path) -> None:
     assert cpu_limit(lay(tmp_path, files)) == 0.2
 
 
-def test_both_versions_at_once_are_both_read(tmp_path: Path) -> None:
+def test_both_versions_are_read_if_both_are_mounted(tmp_path: Path) -> None:
     mounts = (
         "32 31 0:29 / /sys/fs/cgroup/cpu rw,relatime - cgroup cgroup rw,cpu\n"
         "38 31 0:38 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw"
@@ -122,7 +122,7 @@ def test_both_versions_at_once_are_both_read(tmp_path: Path) -> None:
 
 
 @given(micros=st.integers(min_value=1000, max_value=100_000_000))
-def test_threads_never_exceed_the_limit_and_are_at_least_one(
+def test_threads_do_not_exceed_the_limit_and_are_at_least_one(
     tmp_path_factory: pytest.TempPathFactory, micros: int
 ) -> None:
     root = version_2(tmp_path_factory.mktemp("root"), {"cpu.max": f"{micros} 100000"})
@@ -131,12 +131,12 @@ def test_threads_never_exceed_the_limit_and_are_at_least_one(
     assert threads + 1 > limit
 
 
-def test_the_memory_limit_is_the_tightest_above(tmp_path: Path) -> None:
+def test_the_tightest_memory_limit_of_the_group_and_its_parents_applies(tmp_path: Path) -> None:
     files = {"pod/memory.max": str(2 * GIB), "pod/c/memory.max": "max", "memory.max": str(4 * GIB)}
     assert memory_limit(version_2(tmp_path, files, group="/pod/c")) == 2 * GIB
 
 
-def test_a_version_1_limit_hidden_above_the_container_is_told_by_its_statistics(tmp_path: Path) -> None:
+def test_a_version_1_limit_of_a_hidden_parent_is_read_from_the_statistics(tmp_path: Path) -> None:
     files = {
         "memory/memory.limit_in_bytes": "9223372036854771712",
         "memory/memory.stat": f"cache 1\nhierarchical_memory_limit {3 * GIB}\ntotal_inactive_file 0",
@@ -145,11 +145,11 @@ def test_a_version_1_limit_hidden_above_the_container_is_told_by_its_statistics(
     assert memory_limit(root) == 3 * GIB
 
 
-def test_no_limit_of_version_1_is_none(tmp_path: Path) -> None:
+def test_version_1_without_a_limit_has_none(tmp_path: Path) -> None:
     assert memory_limit(version_1(tmp_path, {"memory/memory.limit_in_bytes": "9223372036854771712"})) is None
 
 
-def test_memory_available_is_what_the_limit_leaves_and_counts_droppable_files_as_free(tmp_path: Path) -> None:
+def test_available_memory_is_the_rest_of_the_limit_with_cached_files_as_free(tmp_path: Path) -> None:
     mib = 2**20
     files = {
         "memory.max": str(100 * mib),
@@ -159,7 +159,7 @@ def test_memory_available_is_what_the_limit_leaves_and_counts_droppable_files_as
     assert memory_available(version_2(tmp_path, files)) == 50 * mib
 
 
-def test_memory_available_in_version_1(tmp_path: Path) -> None:
+def test_available_memory_in_version_1(tmp_path: Path) -> None:
     mib = 2**20
     files = {
         "memory/memory.limit_in_bytes": str(100 * mib),
@@ -169,11 +169,11 @@ def test_memory_available_in_version_1(tmp_path: Path) -> None:
     assert memory_available(version_1(tmp_path, files)) == 15 * mib
 
 
-def test_without_a_limit_the_systems_available_memory_is_told(tmp_path: Path) -> None:
+def test_without_a_limit_the_available_memory_is_the_systems(tmp_path: Path) -> None:
     assert 0 < memory_available(tmp_path) <= psutil.virtual_memory().total
 
 
-def test_throttling_is_read_in_each_versions_unit_and_added_over_the_levels(tmp_path: Path) -> None:
+def test_throttling_is_read_in_the_unit_of_each_version_and_summed_over_nested_groups(tmp_path: Path) -> None:
     two = {
         "pod/cpu.stat": "usage_usec 7\nnr_periods 9\nnr_throttled 3\nthrottled_usec 1500000",
         "pod/c/cpu.stat": "usage_usec 7\nnr_periods 9\nnr_throttled 1\nthrottled_usec 250000",
@@ -184,14 +184,14 @@ def test_throttling_is_read_in_each_versions_unit_and_added_over_the_levels(tmp_
     assert throttling(version_1(tmp_path / "1", one)) == Throttling(2, 3.0)
 
 
-def test_a_system_without_control_groups_gives_the_plain_answers(tmp_path: Path) -> None:
+def test_a_system_without_control_groups_has_no_limits(tmp_path: Path) -> None:
     assert cgroup.version(tmp_path) is None
     assert cpu_limit(tmp_path) == HOST
     assert memory_limit(tmp_path) is None
     assert throttling(tmp_path) is None
 
 
-def test_unreadable_numbers_are_left_out(tmp_path: Path) -> None:
+def test_invalid_numbers_are_ignored(tmp_path: Path) -> None:
     files = {"cpu.max": "what 100000", "memory.max": "", "cpu.stat": "nr_throttled many", "memory.current": "x"}
     root = version_2(tmp_path, files)
     assert cpu_limit(root) == HOST
@@ -200,7 +200,7 @@ def test_unreadable_numbers_are_left_out(tmp_path: Path) -> None:
 
 
 @pytest.mark.needs("linux")
-def test_this_very_machine_is_read_as_the_kernel_tells_it() -> None:
+def test_the_limits_of_this_machine_are_plausible() -> None:
     limit = cpu_limit()
     assert 0 < limit <= HOST
     assert cgroup.version() in ("v1", "v2", "v1+v2", None)
@@ -209,11 +209,11 @@ def test_this_very_machine_is_read_as_the_kernel_tells_it() -> None:
 
 
 @pytest.mark.parametrize(("ids", "written"), [({0}, "0"), ({3, 0, 1, 2}, "0-3"), ({0, 1, 2, 5, 7, 8}, "0-2,5,7-8")])
-def test_cpus_are_written_as_linux_does(ids: set[int], written: str) -> None:
+def test_cpus_are_written_in_the_notation_of_linux(ids: set[int], written: str) -> None:
     assert limits.ranges(ids) == written
 
 
 @pytest.mark.needs("linux")
-def test_the_cpus_that_this_may_run_on_are_told() -> None:
+def test_the_cpu_set_is_the_affinity_of_the_process() -> None:
     code = "import os; from bench.machine import limits; os.sched_setaffinity(0, {0}); print(limits.cpuset())"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "0\n"

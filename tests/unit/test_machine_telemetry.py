@@ -1,7 +1,7 @@
 """The meter, on real processes.
 
-There is no GPU where these run, so NVML is a small stand-in for its Python module, with the functions, units and
-errors of the real one; everything else is real.
+These tests need no GPU: a small stand-in replaces NVML's Python module, with the functions, units and errors of the
+real one. Everything else is real.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ for line in sys.stdin:
 
 
 class Worker:
-    """A real process that works when told to."""
+    """A real process that works on command."""
 
     def __init__(self) -> None:
         self.process = subprocess.Popen(
@@ -48,7 +48,7 @@ class Worker:
         self._out.readline()
 
     def do(self, what: str) -> float:
-        """Does it; returns the CPU seconds that the worker itself counts."""
+        """Run a command and return the CPU seconds that the worker itself counts."""
         self._in.write(f"{what}\n")
         self._in.flush()
         return float(self._out.readline())
@@ -60,9 +60,9 @@ class Worker:
 
 @pytest.fixture
 def worker() -> Iterator[Worker]:
-    one = Worker()
-    yield one
-    one.end()
+    process = Worker()
+    yield process
+    process.end()
 
 
 def test_the_meter_counts_the_workers_cpu_time_between_start_and_stop(worker: Worker) -> None:
@@ -70,12 +70,14 @@ def test_the_meter_counts_the_workers_cpu_time_between_start_and_stop(worker: Wo
     meter = Meter(worker.process.pid)
     meter.start()
     after = worker.do("work")
-    told = meter.stop()
-    assert told.cpu_seconds == pytest.approx(after - before, abs=0.05)
-    assert told.wall_seconds >= (told.cpu_seconds or 0.0) - 0.05  # the CPU clock ticks in hundredths of a second
+    telemetry = meter.stop()
+    assert telemetry.cpu_seconds == pytest.approx(after - before, abs=0.05)
+    assert (
+        telemetry.wall_seconds >= (telemetry.cpu_seconds or 0.0) - 0.05
+    )  # the CPU clock ticks in hundredths of a second
 
 
-def test_what_a_worker_does_while_paused_is_left_out(worker: Worker) -> None:
+def test_work_during_a_pause_is_not_counted(worker: Worker) -> None:
     meter = Meter(worker.process.pid)
     meter.start()
     worker.do("work")
@@ -86,7 +88,7 @@ def test_what_a_worker_does_while_paused_is_left_out(worker: Worker) -> None:
     assert meter.stop().cpu_seconds == pytest.approx(0.6, abs=0.1)
 
 
-def test_a_meter_stopped_while_paused_adds_nothing(worker: Worker) -> None:
+def test_stopping_a_paused_meter_adds_nothing(worker: Worker) -> None:
     meter = Meter(worker.process.pid)
     meter.start()
     meter.pause()
@@ -105,50 +107,50 @@ def test_a_meter_that_is_started_again_counts_from_zero(worker: Worker) -> None:
 
 
 @pytest.mark.needs("linux")
-def test_a_process_that_has_used_no_tick_yet_counts_zero_and_is_not_taken_for_gone() -> None:
-    told = []
+def test_a_process_that_has_used_no_cpu_time_yet_counts_zero() -> None:
+    telemetry = []
     for _ in range(20):  # its start alone takes a tick now and then
         with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as idle:
-            told.append(cpu_seconds(idle.pid))
-    assert None not in told
-    assert 0.0 in told
+            telemetry.append(cpu_seconds(idle.pid))
+    assert None not in telemetry
+    assert 0.0 in telemetry
 
 
 def test_a_child_of_the_worker_counts_too(worker: Worker) -> None:
     meter = Meter(worker.process.pid)
     meter.start()
     worker.do("child")
-    told = meter.stop()
-    assert told.cpu_seconds is not None
-    assert told.cpu_seconds >= 0.25
+    telemetry = meter.stop()
+    assert telemetry.cpu_seconds is not None
+    assert telemetry.cpu_seconds >= 0.25
 
 
 @pytest.mark.needs("linux")
-def test_the_peak_of_memory_is_told_although_it_was_freed(worker: Worker) -> None:
+def test_peak_memory_includes_memory_that_was_freed(worker: Worker) -> None:
     meter = Meter(worker.process.pid)
     meter.start()
     worker.do("memory")
-    told = meter.stop()
-    assert told.peak_rss_bytes is not None
-    assert told.peak_rss_bytes >= 200 * 2**20
+    telemetry = meter.stop()
+    assert telemetry.peak_rss_bytes is not None
+    assert telemetry.peak_rss_bytes >= 200 * 2**20
 
 
-def test_a_worker_that_dies_leaves_its_own_figures_out_and_raises_nothing(worker: Worker) -> None:
+def test_the_figures_of_a_dead_worker_are_none(worker: Worker) -> None:
     meter = Meter(worker.process.pid)
     meter.start()
     worker.end()
-    told = meter.stop()
-    assert told.cpu_seconds is None
-    assert told.wall_seconds > 0
+    telemetry = meter.stop()
+    assert telemetry.cpu_seconds is None
+    assert telemetry.wall_seconds > 0
     assert cpu_seconds(worker.process.pid) is None
     assert peak_rss(worker.process.pid) is None
 
 
-def test_a_meter_that_was_never_started_tells_an_empty_window() -> None:
+def test_a_meter_that_was_never_started_counts_nothing() -> None:
     assert Meter(1).stop().wall_seconds == 0
 
 
-def test_the_load_before_the_worker_is_kept_where_it_is_given(worker: Worker) -> None:
+def test_a_given_load_before_the_worker_is_kept(worker: Worker) -> None:
     assert Meter(worker.process.pid, load_before=0.25).stop().load_before == 0.25
 
 
@@ -160,7 +162,7 @@ def lay(root: Path, files: dict[str, object]) -> Path:
     return root
 
 
-def test_throttling_within_the_window_is_the_difference(tmp_path: Path, worker: Worker) -> None:
+def test_throttling_is_the_difference_of_two_readings(tmp_path: Path, worker: Worker) -> None:
     stat = "sys/fs/cgroup/cpu.stat"
     mount = "30 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw"
     files = {"proc/self/mountinfo": mount, "proc/self/cgroup": "0::/"}
@@ -168,8 +170,8 @@ def test_throttling_within_the_window_is_the_difference(tmp_path: Path, worker: 
     meter = Meter(worker.process.pid, root=tmp_path)
     meter.start()
     lay(tmp_path, {stat: "nr_throttled 13\nthrottled_usec 4500000"})
-    told = meter.stop()
-    assert (told.throttled_periods, told.throttled_seconds) == (3, 0.5)
+    telemetry = meter.stop()
+    assert (telemetry.throttled_periods, telemetry.throttled_seconds) == (3, 0.5)
 
 
 RAPL = "sys/class/powercap/intel-rapl:{}"
@@ -181,13 +183,13 @@ def rapl(root: Path, zone: str, name: str, energy: int) -> Path:
     return lay(root, {f"{folder}/name": name, f"{folder}/energy_uj": energy, f"{folder}/max_energy_range_uj": TOP})
 
 
-def test_packages_alone_are_counted_once_each(tmp_path: Path) -> None:
+def test_only_whole_packages_are_counted(tmp_path: Path) -> None:
     for zone, name in (("0", "package-0"), ("1", "package-1"), ("2", "psys"), ("0:0", "core")):
         rapl(tmp_path, zone, name, 5)
     assert [path.name for path in rapl_zones(tmp_path)] == ["intel-rapl:0", "intel-rapl:1"]
 
 
-def test_energy_is_added_over_packages_and_a_counter_may_go_round(tmp_path: Path, worker: Worker) -> None:
+def test_energy_is_summed_over_packages_and_a_counter_may_wrap(tmp_path: Path, worker: Worker) -> None:
     rapl(tmp_path, "0", "package-0", 1_000_000)
     rapl(tmp_path, "1", "package-1", TOP - 500_000)
     meter = Meter(worker.process.pid, root=tmp_path)
@@ -197,13 +199,13 @@ def test_energy_is_added_over_packages_and_a_counter_may_go_round(tmp_path: Path
     assert meter.stop().package_joules == pytest.approx(5.0)
 
 
-def test_energy_is_not_told_where_a_counter_may_have_gone_round_twice(tmp_path: Path) -> None:
+def test_energy_is_unknown_if_a_counter_may_have_wrapped_twice(tmp_path: Path) -> None:
     zone = tmp_path / "zone"
     assert package_joules({zone: 0}, {zone: 9_000_000}, {zone: TOP}, wall=60.0) == 9.0
     assert package_joules({zone: 0}, {zone: 9_000_000}, {zone: TOP}, wall=3600.0) is None
 
 
-def test_without_counters_of_energy_none_is_told(tmp_path: Path, worker: Worker) -> None:
+def test_without_energy_counters_the_energy_is_none(tmp_path: Path, worker: Worker) -> None:
     meter = Meter(worker.process.pid, root=tmp_path)
     meter.start()
     assert meter.stop().package_joules is None
@@ -214,7 +216,7 @@ class NVMLError(Exception):
 
 
 class Nvml(ModuleType):
-    """A stand-in for `pynvml` with GPUs whose figures move at each reading."""
+    """A stand-in for `pynvml`. Its figures change with each reading."""
 
     NVMLError = NVMLError
     NVML_CLOCK_SM = 1
@@ -279,35 +281,37 @@ def metered(monkeypatch: pytest.MonkeyPatch, worker: Worker, nvml: ModuleType | 
     return meter.stop()
 
 
-def test_a_gpus_samples_become_means_peaks_and_differences(monkeypatch: pytest.MonkeyPatch, worker: Worker) -> None:
+def test_samples_of_a_gpu_become_means_maxima_and_differences(monkeypatch: pytest.MonkeyPatch, worker: Worker) -> None:
     nvml = Nvml(["GPU-aaaa"])
-    told = metered(monkeypatch, worker, nvml)
-    assert told.gpu_utilization_ratio == pytest.approx(0.8)
-    assert told.gpu_memory_bytes == 3 * 2**30
-    assert told.gpu_power_watts == pytest.approx(65.0)
-    assert told.gpu_joules == pytest.approx(2.5)
-    assert told.gpu_sm_clock_hz == pytest.approx(1.4e9)
-    assert told.gpu_sm_clock_spread == pytest.approx(0.2 / 1.4)
-    assert told.gpu_temperature_celsius == 71
-    assert told.gpu_throttle_reasons == ["hardware-thermal-slowdown", "software-power-cap"]
+    telemetry = metered(monkeypatch, worker, nvml)
+    assert telemetry.gpu_utilization_ratio == pytest.approx(0.8)
+    assert telemetry.gpu_memory_bytes == 3 * 2**30
+    assert telemetry.gpu_power_watts == pytest.approx(65.0)
+    assert telemetry.gpu_joules == pytest.approx(2.5)
+    assert telemetry.gpu_sm_clock_hz == pytest.approx(1.4e9)
+    assert telemetry.gpu_sm_clock_spread == pytest.approx(0.2 / 1.4)
+    assert telemetry.gpu_temperature_celsius == 71
+    assert telemetry.gpu_throttle_reasons == ["hardware-thermal-slowdown", "software-power-cap"]
     assert nvml.open == 0
 
 
-def test_a_gpu_without_an_energy_counter_still_tells_the_rest(monkeypatch: pytest.MonkeyPatch, worker: Worker) -> None:
+def test_a_gpu_without_an_energy_counter_reports_the_other_figures(
+    monkeypatch: pytest.MonkeyPatch, worker: Worker
+) -> None:
     missing = ("nvmlDeviceGetTotalEnergyConsumption", "nvmlDeviceGetCurrentClocksThrottleReasons")
-    told = metered(monkeypatch, worker, Nvml(["GPU-aaaa"], missing))
-    assert told.gpu_joules is None
-    assert told.gpu_throttle_reasons == []
-    assert told.gpu_power_watts == pytest.approx(65.0)
+    telemetry = metered(monkeypatch, worker, Nvml(["GPU-aaaa"], missing))
+    assert telemetry.gpu_joules is None
+    assert telemetry.gpu_throttle_reasons == []
+    assert telemetry.gpu_power_watts == pytest.approx(65.0)
 
 
-def test_without_nvml_the_rest_is_told(monkeypatch: pytest.MonkeyPatch, worker: Worker) -> None:
-    told = metered(monkeypatch, worker, None)
-    assert told.gpu_utilization_ratio is None
-    assert told.cpu_seconds is not None
+def test_without_nvml_the_other_figures_are_reported(monkeypatch: pytest.MonkeyPatch, worker: Worker) -> None:
+    telemetry = metered(monkeypatch, worker, None)
+    assert telemetry.gpu_utilization_ratio is None
+    assert telemetry.cpu_seconds is not None
 
 
-def test_a_driver_that_does_not_answer_nvml_is_no_error(monkeypatch: pytest.MonkeyPatch, worker: Worker) -> None:
+def test_a_driver_that_does_not_match_nvml_is_no_error(monkeypatch: pytest.MonkeyPatch, worker: Worker) -> None:
     nvml = Nvml(["GPU-aaaa"])
 
     def broken() -> None:
@@ -317,7 +321,7 @@ def test_a_driver_that_does_not_answer_nvml_is_no_error(monkeypatch: pytest.Monk
     assert metered(monkeypatch, worker, nvml).gpu_utilization_ratio is None
 
 
-def test_no_thread_samples_for_a_worker_on_the_cpu(monkeypatch: pytest.MonkeyPatch, worker: Worker) -> None:
+def test_the_gpu_is_not_sampled_for_a_worker_on_the_cpu(monkeypatch: pytest.MonkeyPatch, worker: Worker) -> None:
     nvml = Nvml(["GPU-aaaa"])
     monkeypatch.setitem(sys.modules, "pynvml", nvml)
     meter = Meter(worker.process.pid, capabilities("cpu").telemetry)
@@ -339,9 +343,9 @@ def test_no_thread_samples_for_a_worker_on_the_cpu(monkeypatch: pytest.MonkeyPat
         ({"CUDA_VISIBLE_DEVICES": ""}, None),
     ],
 )
-def test_the_gpu_sampled_is_the_one_that_cuda_calls_number_0(environ: dict[str, str], expected: int | None) -> None:
+def test_the_sampled_gpu_is_the_one_that_cuda_calls_number_0(environ: dict[str, str], expected: int | None) -> None:
     assert _nvml.choose(Nvml(["GPU-aaaa", "GPU-bbbb"]), environ) == expected
 
 
-def test_a_lone_gpu_is_known_in_any_order() -> None:
+def test_a_single_gpu_is_found_in_any_order() -> None:
     assert _nvml.choose(Nvml(["GPU-aaaa"]), {}) == 0
