@@ -94,10 +94,10 @@ class WhatIf:
 
 def names() -> list[str]:
     """Return the names of all what-ifs, in the order in which they are tried."""
-    found = (
+    stems = (
         file.stem.replace("_", "-") for file in Path(__file__).parent.glob("*.py") if not file.stem.startswith("_")
     )
-    return sorted(found, key=lambda name: (ORDER.index(name) if name in ORDER else len(ORDER), name))
+    return sorted(stems, key=lambda name: (ORDER.index(name) if name in ORDER else len(ORDER), name))
 
 
 def load(name: str) -> ModuleType:
@@ -113,23 +113,23 @@ def program_changes() -> tuple[str, ...]:
 
 def candidates(program: Program) -> list[WhatIf]:
     """Return the what-ifs that make sense for a program, in the order in which they are tried."""
-    found: list[WhatIf] = []
+    what_ifs: list[WhatIf] = []
     for name in names():
         module = load(name)
         if name not in program_changes():
-            found += [replace(each, name=name) for each in module.candidates(program)]
+            what_ifs += [replace(what_if, name=name) for what_if in module.candidates(program)]
         elif module.applies(program):
-            found.append(WhatIf(module.WORDS, f"--change {name}", module.FIXES, {"what_ifs": (name,)}, name=name))
-    return found
+            what_ifs.append(WhatIf(module.WORDS, f"--change {name}", module.FIXES, {"what_ifs": (name,)}, name=name))
+    return what_ifs
 
 
 def combined(what_ifs: Sequence[WhatIf]) -> WhatIf:
     """Return several what-ifs as one."""
     update: dict[str, Any] = {}
     examples = 1.0
-    for each in what_ifs:
-        outside = (*update.get("what_ifs", ()), *each.update.get("what_ifs", ()))
-        update |= {**each.update, **({"what_ifs": outside} if outside else {})}
-        examples *= each.examples
-    words, options = " and ".join(each.words for each in what_ifs), " ".join(each.option for each in what_ifs)
+    for what_if in what_ifs:
+        outside = (*update.get("what_ifs", ()), *what_if.update.get("what_ifs", ()))
+        update |= {**what_if.update, **({"what_ifs": outside} if outside else {})}
+        examples *= what_if.examples
+    words, options = " and ".join(w.words for w in what_ifs), " ".join(w.option for w in what_ifs)
     return WhatIf(words, options, update=update, examples=examples)

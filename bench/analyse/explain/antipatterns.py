@@ -75,33 +75,33 @@ def retracing(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
 
 def float64(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
     """Yield a finding if operations or batches use float64 although the spec asks for fewer bits."""
-    found = merged_facts(samples).float64
-    if not found or base.spec.dtype == "float64":
+    double = merged_facts(samples).float64
+    if not double or base.spec.dtype == "float64":
         return
-    if found.operations:
+    if double.operations:
         yield Finding(
             cause="float64",
-            sentence=f"{found.operations} operations of the step compute in float64{_lines(base, found.lines)}.",
+            sentence=f"{double.operations} operations of the step compute in float64{_lines(base, double.lines)}.",
             evidence="dtypes in the traced graphs",
             fix="Convert the data to float32 once. float32 is twice as fast on a CPU and up to 64 times on a GPU.",
         )
-    elif found.arguments:
+    elif double.arguments:
         yield Finding(
             cause="float64",
             sentence="Batches arrive as float64 and are converted in each step.",
-            evidence=f"{found.arguments} float64 arguments in the traced graphs",
+            evidence=f"{double.arguments} float64 arguments in the traced graphs",
             fix='Convert the data once: rows.astype("float32").',
         )
 
 
 def int32(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
     """Yield a finding if a step computes in int32 on an accelerator. The placement check cannot see this."""
-    found = merged_facts(samples).int32
-    if found and found.operations and capabilities(base.spec.backend).gpu:
+    integers = merged_facts(samples).int32
+    if integers and integers.operations and capabilities(base.spec.backend).gpu:
         yield Finding(
             cause=ON_HOST,
-            sentence=f"{found.operations} operations of the step compute in int32, which TensorFlow does on the host"
-            f"{_lines(base, found.lines)}.",
+            sentence=f"{integers.operations} operations of the step compute in int32, which TensorFlow does on the host"
+            f"{_lines(base, integers.lines)}.",
             evidence="dtypes and shapes in the traced graphs; TensorFlow keeps int32 in host memory",
             fix="Compute in float32 or int64, or move the computation from the step into the input pipeline.",
         )
@@ -115,7 +115,7 @@ def host_operations(base: Result, samples: list[ProcessSample]) -> Iterator[Find
     calls = merged_facts(samples).python
     lines = calls.lines if calls is not None else []
     python = [operation for operation in placement.host_by_design if "PyFunc" in operation]
-    misplaced = {each.op: each.device for each in placement.misplaced}
+    misplaced = {operation.op: operation.device for operation in placement.misplaced}
     if calls is not None and calls.operations and not python:
         yield Finding(
             cause=PYTHON_IN_GRAPH,
@@ -147,10 +147,10 @@ def causes(level: Result) -> set[str] | None:
     facts = merged_facts(samples)
     if facts.retraced is None or level.placement is None:
         return None
-    found = {finding.cause for reader in READERS for finding in reader(level, samples)}
+    names = {finding.cause for reader in READERS for finding in reader(level, samples)}
     if facts.python is not None and facts.python.operations:
-        found |= {PYTHON_IN_GRAPH, ON_HOST}  # the evidence that a loop gives decides which of the two is named
-    return found
+        names |= {PYTHON_IN_GRAPH, ON_HOST}  # the evidence that a loop gives decides which of the two is named
+    return names
 
 
 def _lines(base: Result, lines: Sequence[int]) -> str:

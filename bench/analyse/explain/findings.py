@@ -33,13 +33,13 @@ def findings(levels: list[Result], parts: Sequence[Part] = ()) -> list[Finding]:
         pipeline.shuffle_buffer,
         _first_steps,
     ]
-    found = [finding for reader in readers for finding in reader(base, samples)]
-    shares.from_levels(found, levels, parts)
+    base_findings = [finding for reader in readers for finding in reader(base, samples)]
+    shares.from_levels(base_findings, levels, parts)
     return [
         *_fit(samples, parts),
         *pipeline.slow_input(levels, parts),
         *pipeline.partial_batch(levels),
-        *found,
+        *base_findings,
     ]
 
 

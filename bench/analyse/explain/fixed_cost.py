@@ -30,10 +30,10 @@ def fixed_cost(base: Result, larger: Sequence[Result]) -> Iterator[Finding]:
         return
     sizes = [float(size) for size in batches if size]
     seconds = [process_values(result, faster_half) for result in results]
-    trials = sorted(set.intersection(*(set(each) for each in seconds)))
+    trials = sorted(set.intersection(*(set(times) for times in seconds)))
     if len(trials) < 2:
         return
-    lines = [_line(sizes, [each[trial] for each in seconds]) for trial in trials]
+    lines = [_line(sizes, [times[trial] for times in seconds]) for trial in trials]
     share = stats.arithmetic([fixed / (fixed + sizes[0] * slope) for fixed, slope in lines])
     if share.low is None or share.low < SMALL or min(min(line) for line in lines) <= 0:
         return

@@ -27,23 +27,22 @@ def gains(base: Result, results: Mapping[WhatIf, Result], threshold: float, tota
             are all.
     """
     confidence = simultaneous(total or len(results))
-    found = []
-    for what_if, result in results.items():
-        unit, contrast = gain_of(base, result)
-        ratio = contrast.ratio(confidence) if contrast is not None and result.failure is None else None
-        word = verdict(ratio, threshold)
-        found.append(
-            Gain(
-                what_if=what_if.words,
-                option=what_if.option,
-                unit=unit,
-                ratio=ratio,
-                verdict=word,
-                fixes=what_if.fixes if word == "faster" else "",
-                failure=result.failure.message if result.failure else None,
-            )
-        )
-    return largest_first(found)
+    return largest_first([_gain(base, what_if, result, threshold, confidence) for what_if, result in results.items()])
+
+
+def _gain(base: Result, what_if: WhatIf, result: Result, threshold: float, confidence: float) -> Gain:
+    unit, contrast = gain_of(base, result)
+    ratio = contrast.ratio(confidence) if contrast is not None and result.failure is None else None
+    word = verdict(ratio, threshold)
+    return Gain(
+        what_if=what_if.words,
+        option=what_if.option,
+        unit=unit,
+        ratio=ratio,
+        verdict=word,
+        fixes=what_if.fixes if word == "faster" else "",
+        failure=result.failure.message if result.failure else None,
+    )
 
 
 def largest_first(gains: Sequence[Gain]) -> list[Gain]:
@@ -54,5 +53,5 @@ def largest_first(gains: Sequence[Gain]) -> list[Gain]:
 def gain_of(base: Result, result: Result) -> tuple[str, Contrast | None]:
     """Return the unit of the ratio (a step, or an example if the batches differ) and the logarithm of the ratio."""
     unit, factor = unit_of(base, result)
-    found = paired_contrast(base, result)
-    return unit, replace(found, mean=found.mean + math.log(factor)) if found else None
+    contrast = paired_contrast(base, result)
+    return unit, replace(contrast, mean=contrast.mean + math.log(factor)) if contrast else None

@@ -103,7 +103,9 @@ def difference(upper: Result, lower: Result) -> Difference:
     if pair in DIFFERENCES:
         return DIFFERENCES[pair]
     loops = LOOPS[LOOPS.index(pair[0]) : LOOPS.index(pair[1]) + 1]
-    names, whats, fixes = zip(*(DIFFERENCES[each] for each in pairwise(loops) if each in DIFFERENCES), strict=True)
+    names, whats, fixes = zip(
+        *(DIFFERENCES[levels] for levels in pairwise(loops) if levels in DIFFERENCES), strict=True
+    )
     return Difference(" and ".join(names), "; ".join(whats), " ".join(fixes))
 
 

@@ -34,7 +34,7 @@ def slow_input(levels: list[Result], parts: Sequence[Part]) -> Iterator[Finding]
     yield Finding(
         cause="slow input",
         sentence=f"Input takes {share:.0%} of the step. Slowest stage: {name}.",
-        evidence=f"time per batch by stage: {', '.join(f'{each} {seconds * 1e3:.3g} ms' for each, seconds in times)}",
+        evidence=f"time per batch by stage: {', '.join(f'{stage} {seconds * 1e3:.3g} ms' for stage, seconds in times)}",
         fix=fix,
         share=share,
     )

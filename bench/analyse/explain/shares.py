@@ -17,19 +17,19 @@ FIXED_BY = {utilization.TOO_LITTLE_PARALLELISM: batch.FIXES}
 def from_levels(findings: Sequence[Finding], levels: Sequence[Result], parts: Sequence[Part]) -> None:
     """Set the share of each finding to what a level without its cause saves. The cause takes at most that."""
     level_causes = [antipatterns.causes(level) for level in levels]
-    spans = {id(each): _span(each.cause, levels, level_causes) for each in findings}
-    for each in findings:
-        span = spans[id(each)]
+    spans = {id(finding): _span(finding.cause, levels, level_causes) for finding in findings}
+    for finding in findings:
+        span = spans[id(finding)]
         if span is None:
             continue
         upper, lower = span
         intervals = [part.share for part in parts[upper:lower]]
         if not intervals or sum(-1.0 if share.low is None else share.low for share in intervals) <= 0:
             continue
-        each.share = min(1.0, sum(share.value for share in intervals))
+        finding.share = min(1.0, sum(share.value for share in intervals))
         shared = list(spans.values()).count(span) > 1
-        each.evidence += (
-            f"; {levels[upper].spec.loop} minus {levels[lower].spec.loop} is {each.share:.0%} of the step"
+        finding.evidence += (
+            f"; {levels[upper].spec.loop} minus {levels[lower].spec.loop} is {finding.share:.0%} of the step"
             + (", shared with other findings" if shared else "")
         )
 

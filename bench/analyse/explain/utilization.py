@@ -46,8 +46,8 @@ BOUNDS = {
 def quota(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
     """Yield a finding if a CPU quota holds the program back."""
     telemetry = [s.telemetry for s in samples if s.telemetry and s.telemetry.throttled_seconds is not None]
-    available = sum(each.wall_seconds for each in telemetry) * base.spec.threads.intra
-    throttled = min(available, sum(each.throttled_seconds or 0.0 for each in telemetry))  # summed over CPUs
+    available = sum(process.wall_seconds for process in telemetry) * base.spec.threads.intra
+    throttled = min(available, sum(process.throttled_seconds or 0.0 for process in telemetry))  # summed over CPUs
     if available and throttled > 0.01 * available:
         yield Finding(
             cause="CPU quota",

@@ -80,7 +80,7 @@ def _fastest(explanation: Explanation) -> str:
     faster = [(gain.ratio, gain) for gain in gains if gain.ratio is not None and gain.verdict == "faster"]
     if not faster:
         return ""
-    ratio, gain = min(faster, key=lambda each: each[0].value)
+    ratio, gain = min(faster, key=lambda pair: pair[0].value)
     return (
         f"Largest gain: {gain.what_if}, {numbers.times(stats.inverse(ratio))} as fast per {gain.unit} as the loop "
         f"{explanation.what_if_loop} without it."
@@ -110,15 +110,15 @@ def failure(gain: Gain) -> str:
     return gain.failure or "nothing was measured"
 
 
-def roofline(found: Roofline, loop: str) -> str:
+def roofline(step: Roofline, loop: str) -> str:
     """Return where the barest loop stands in the roofline model."""
-    peak = found.compute_peak if found.bound == "compute" else found.memory_peak
-    cached = " This is more than memory allows, so its working set is in a cache." if found.exceeds_memory_peak else ""
+    peak = step.compute_peak if step.bound == "compute" else step.memory_peak
+    cached = " This is more than memory allows, so its working set is in a cache." if step.exceeds_memory_peak else ""
     return (
-        f"Roofline of the loop {loop}: {numbers.quantity(found.flops, 'FLOP')} ({found.flops_method}) and at least "
-        f"{numbers.size(int(found.bytes))} per step, so {found.intensity:.3g} FLOP per byte. It attains "
-        f"{numbers.quantity(found.flops_per_second, 'FLOP/s')}, {found.share:.0%} of the "
-        f"{numbers.quantity(peak, 'FLOP/s')} that the {found.bound} peak allows in {found.dtype}.{cached}"
+        f"Roofline of the loop {loop}: {numbers.quantity(step.flops, 'FLOP')} ({step.flops_method}) and at least "
+        f"{numbers.size(int(step.bytes))} per step, so {step.intensity:.3g} FLOP per byte. It attains "
+        f"{numbers.quantity(step.flops_per_second, 'FLOP/s')}, {step.share:.0%} of the "
+        f"{numbers.quantity(peak, 'FLOP/s')} that the {step.bound} peak allows in {step.dtype}.{cached}"
     )
 
 

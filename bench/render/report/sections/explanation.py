@@ -36,16 +36,16 @@ def sections(explanation: Explanation, threshold: float) -> list[Section]:
         explanation: what to show.
         threshold: the smallest relative difference that matters.
     """
-    made = [_ladder(explanation)]
+    shown = [_ladder(explanation)]
     if explanation.findings:
-        made.append(_findings(explanation))
+        shown.append(_findings(explanation))
     if explanation.gains:
-        made.append(_what_ifs(explanation, threshold))
+        shown.append(_what_ifs(explanation, threshold))
     if explanation.roofline is not None:
-        made.append(_roofline(explanation.roofline, explanation.lowest_level))
+        shown.append(_roofline(explanation.roofline, explanation.lowest_level))
     if explanation.profile is not None:
-        made.append(_trace(explanation, explanation.profile))
-    return made
+        shown.append(_trace(explanation, explanation.profile))
+    return shown
 
 
 def _ladder(explanation: Explanation) -> Section:
@@ -72,16 +72,18 @@ def _ladder(explanation: Explanation) -> Section:
         "Waterfall of the parts of a step: " + "; ".join(f"{bar.label} {bar.text}" for bar in bars) + ".",
         partial(waterfall.draw, bars),
     )
-    notes = [Message("note", each) for each in wording.missing_levels(explanation)]
-    warnings = [Message("warning", plain(each)) for each in explanation.caveats]
+    notes = [Message("note", text) for text in wording.missing_levels(explanation)]
+    warnings = [Message("warning", plain(caveat)) for caveat in explanation.caveats]
     table = Table(caption, head, tuple(rows))
     return Section("Where the time of a step goes", (figure, table, *notes, *warnings), brief=True)
 
 
 def _findings(explanation: Explanation) -> Section:
     findings = tuple(
-        Message("cause", plain(wording.cause(each)), tuple(map(plain, filter(None, (each.evidence, each.fix)))))
-        for each in explanation.findings
+        Message(
+            "cause", plain(wording.cause(finding)), tuple(map(plain, filter(None, (finding.evidence, finding.fix))))
+        )
+        for finding in explanation.findings
     )
     return Section("Findings", findings, brief=True)
 
@@ -116,29 +118,29 @@ def _gain(name: str, gain: Gain) -> Row:
     return Row(name, (gain.verdict, numbers.factor(gain.ratio), gain.unit, gain.fixes or "–", gain.option))
 
 
-def _roofline(found: Roofline, loop: str) -> Section:
-    memory = found.memory_peak / found.intensity
+def _roofline(step: Roofline, loop: str) -> Section:
+    memory = step.memory_peak / step.intensity
     peaks = [("memory", memory)]
     rows = [
-        Row("operations per step", (numbers.quantity(found.flops, "FLOP"), found.flops_method)),
-        Row("bytes per step, at least", (numbers.size(int(found.bytes)), "arguments, results and variables")),
-        Row("intensity, at most", (f"{found.intensity:.3g} FLOP per byte", "")),
+        Row("operations per step", (numbers.quantity(step.flops, "FLOP"), step.flops_method)),
+        Row("bytes per step, at least", (numbers.size(int(step.bytes)), "arguments, results and variables")),
+        Row("intensity, at most", (f"{step.intensity:.3g} FLOP per byte", "")),
         Row(
             "attained",
-            (numbers.quantity(found.flops_per_second, "FLOP/s"), f"{found.share:.0%} of the {found.bound} peak"),
+            (numbers.quantity(step.flops_per_second, "FLOP/s"), f"{step.share:.0%} of the {step.bound} peak"),
         ),
-        Row("compute peak", (numbers.quantity(found.compute_peak, "FLOP/s"), f"matrix product in {found.dtype}")),
-        Row("memory peak", (numbers.quantity(found.memory_peak, "FLOP/s"), numbers.quantity(memory, "B/s"))),
+        Row("compute peak", (numbers.quantity(step.compute_peak, "FLOP/s"), f"matrix product in {step.dtype}")),
+        Row("memory peak", (numbers.quantity(step.memory_peak, "FLOP/s"), numbers.quantity(memory, "B/s"))),
     ]
-    if found.cache_peak:
-        cache = found.cache_peak / found.intensity
+    if step.cache_peak:
+        cache = step.cache_peak / step.intensity
         peaks.append(("cache of a core", cache))
-        rows.append(Row("cache peak", (numbers.quantity(found.cache_peak, "FLOP/s"), numbers.quantity(cache, "B/s"))))
+        rows.append(Row("cache peak", (numbers.quantity(step.cache_peak, "FLOP/s"), numbers.quantity(cache, "B/s"))))
     figure = Figure(
         f"Operations per second over operations per byte, for the loop {loop}. The lines are the peaks of this "
         "machine.",
-        wording.roofline(found, loop),
-        partial(roofline.draw, found.intensity, found.flops_per_second, peaks, found.compute_peak),
+        wording.roofline(step, loop),
+        partial(roofline.draw, step.intensity, step.flops_per_second, peaks, step.compute_peak),
     )
     return Section("Roofline", (figure, Table("The step and the peaks of the machine", ("", "", "how"), tuple(rows))))
 
@@ -149,4 +151,4 @@ def _trace(explanation: Explanation, profile: Profile) -> Section:
     caption = f"Profiler trace of {profile.steps} steps, {numbers.time(profile.step_seconds)} each"
     table = Table(caption, ("", "share"), tuple(rows))
     notes = [*wording.trace_check(explanation), f"Trace: {profile.folder}"]
-    return Section("Profiler trace", (table, *(Message("note", plain(each)) for each in notes)))
+    return Section("Profiler trace", (table, *(Message("note", plain(note)) for note in notes)))
