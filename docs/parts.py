@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
@@ -30,14 +30,9 @@ def commands() -> str:
     return "\n".join(_command(name) for name in COMMANDS)
 
 
-def settings_table() -> str:
-    """Return every setting of a run: option, variable, key in `devbench.toml`, default and meaning."""
-    rows = (
-        (_options(name, field), f"`{RunSettings.variable(name)}`", f"`{name}`", _default(field), _meaning(field))
-        for names in groups().values()
-        for name, field in ((name, RunSettings.model_fields[name]) for name in names)
-    )
-    return table(("option", "variable", "key", "default", "meaning"), rows)
+def settings_tables() -> str:
+    """Return every setting of a run by group: option, variable, key in `devbench.toml`, default and meaning."""
+    return "\n".join(f"### {title}\n{_settings_table(names)}" for title, names in groups().items())
 
 
 def hub_settings_table() -> str:
@@ -83,7 +78,7 @@ def floors() -> str:
 
 PARTS: dict[str, Callable[[], str]] = {
     "commands": commands,
-    "settings": settings_table,
+    "settings": settings_tables,
     "hub-settings": hub_settings_table,
     "exit-codes": exit_codes,
     "metrics": metrics_table,
@@ -91,6 +86,14 @@ PARTS: dict[str, Callable[[], str]] = {
     "result-fields": result_fields,
     "floors": floors,
 }
+
+
+def _settings_table(names: Iterable[str]) -> str:
+    rows = (
+        (_options(name, field), f"`{RunSettings.variable(name)}`", f"`{name}`", _default(field), _meaning(field))
+        for name, field in ((name, RunSettings.model_fields[name]) for name in names)
+    )
+    return table(("option", "variable", "key", "default", "meaning"), rows)
 
 
 def _command(name: str) -> str:

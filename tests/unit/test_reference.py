@@ -32,7 +32,7 @@ from bench.session import design, interleave, steady_state, stopping, worker_sam
 from bench.worker import loops, protocol, rig, timed_loop
 from bench.worker.diagnose import step_costs
 from docs.__main__ import main
-from docs.parts import PARTS, settings_table
+from docs.parts import PARTS, settings_tables
 from docs.result_fields import meaning, models
 from docs.tables import NONE
 
@@ -97,7 +97,7 @@ def test_an_outdated_part_is_reported_or_rewritten_and_the_rest_of_the_page_stay
     assert "Run: python -m docs" in capsys.readouterr().err
     assert page.read_text(encoding="utf-8") == old
     assert main(pages=[page]) == 0
-    settings = f"<!-- generated: settings -->\n{settings_table()}<!-- end -->\n"
+    settings = f"<!-- generated: settings -->\n{settings_tables()}<!-- end -->\n"
     code = "<!-- generated: shown.py -->\n```python\nx = 1\n```\n<!-- end -->\n"
     assert page.read_text(encoding="utf-8") == f"Before\n{settings}{code}After\n"
     assert main(check=True, pages=[page]) == 0
