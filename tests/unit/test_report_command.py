@@ -95,7 +95,7 @@ def test_the_threshold_decides_what_is_the_same(results: Path, monkeypatch: pyte
         (["cut"], "is not a complete JSON document"),
         (["newer"], "was written by a newer devbench"),
         (["older"], "was written by an older devbench (schema 1)"),
-        (["results", "--output", "none/it"], "can't be written"),
+        (["results", "--output", "none/it"], "cannot write"),
     ],
 )
 def test_what_can_not_be_is_exit_2_and_leaves_an_older_report_as_it_was(
