@@ -1,4 +1,4 @@
-"""What every part of the values is made of: camelCase keys, no unknown ones, and the plain Kubernetes shapes."""
+"""The base of every part of the values: camelCase keys, no unknown keys, and common Kubernetes types."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from pydantic.alias_generators import to_camel
 
 
 class Part(BaseModel):
-    """A part of the values: an unknown key is an error, so a misspelt one does not pass in silence."""
+    """A part of the values. An unknown key is an error, so a misspelt one is noticed."""
 
     model_config = ConfigDict(extra="forbid", alias_generator=to_camel, populate_by_name=True)
 
 
 NAME = "^[a-z]([-a-z0-9]{0,18}[a-z0-9])?$"
-"""A DNS label that begins with a letter (RFC 1035), of 20 characters at most: a Job's name has two more parts."""
+"""A DNS label that starts with a letter (RFC 1035), at most 20 characters long: a Job's name has two more parts."""
 
 QUANTITY = "^[0-9]+(\\.[0-9]+)?(m|k|Ki|M|Mi|G|Gi|T|Ti)?$"
-"""A Kubernetes resource quantity, in the forms that people write."""
+"""A Kubernetes resource quantity, in the common forms."""
 
 Quantity = Annotated[
     str, WithJsonSchema({"anyOf": [{"type": "string", "pattern": QUANTITY}, {"type": "number", "minimum": 0}]})
@@ -33,11 +33,11 @@ Objects = list[dict[str, Any]]
 
 
 def settings_schema(settings: type[BaseModel], without: frozenset[str]) -> dict[str, Any]:
-    """The schema of settings as values: by their names in the settings file, none of them needed.
+    """Return the schema of settings as values, under their names in the settings file. All are optional.
 
     Args:
-        settings: their declaration.
-        without: names that may not be given.
+        settings: The declaration of the settings.
+        without: Names that are not allowed.
     """
     known = {}
     for name, schema in settings.model_json_schema()["properties"].items():
@@ -53,25 +53,25 @@ def settings_schema(settings: type[BaseModel], without: frozenset[str]) -> dict[
 
 
 class ImageOverride(Part):
-    """Another image for one part; what is empty comes from `image`."""
+    """Another image for one part. Empty fields come from `image`."""
 
-    repository: str = Field("", description="Where it is, without a tag.")
-    tag: str = Field("", description="Its tag.")
-    digest: str = Field("", pattern="^(sha256:[0-9a-f]{64})?$", description="Its digest, which wins over the tag.")
+    repository: str = Field("", description="Repository, without a tag.")
+    tag: str = Field("", description="Tag.")
+    digest: str = Field("", pattern="^(sha256:[0-9a-f]{64})?$", description="Digest. Overrides the tag.")
 
 
 class Resources(Part):
-    """What a container asks for and may use at most."""
+    """Resource requests and limits of a container."""
 
-    requests: dict[str, Quantity] = Field({}, description="What is kept for it.")
-    limits: dict[str, Quantity] = Field({}, description="What it may use.")
+    requests: dict[str, Quantity] = Field({}, description="Resource requests.")
+    limits: dict[str, Quantity] = Field({}, description="Resource limits.")
 
 
 class Placing(Part):
-    """Where a pod that measures nothing may run."""
+    """Where a pod that does not measure may run."""
 
-    node_selector: Strings = Field({}, description="Labels that its node must have.")
-    tolerations: Objects = Field([], description="Taints that it may run beside.")
-    affinity: Object = Field({}, description="Kubernetes affinity, as it stands.")
-    pod_annotations: Strings = Field({}, description="Further annotations of its pod.")
-    pod_labels: Strings = Field({}, description="Further labels of its pod.")
+    node_selector: Strings = Field({}, description="Node labels that the pod requires.")
+    tolerations: Objects = Field([], description="Tolerations of the pod.")
+    affinity: Object = Field({}, description="Affinity of the pod.")
+    pod_annotations: Strings = Field({}, description="Extra annotations of the pod.")
+    pod_labels: Strings = Field({}, description="Extra labels of the pod.")

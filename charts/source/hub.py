@@ -1,4 +1,4 @@
-"""The hub and the watcher beside it."""
+"""The hub and the watcher."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from bench.config.hub_settings import HubSettings
 from charts.source.base import ImageOverride, Objects, Part, Placing, Quantity, Resources, Strings, settings_schema
 
 DECIDED_BY_THE_CHART = frozenset({"database", "host", "port", "tokens_file", "readers_file"})
-"""Settings of the hub that other values or the chart itself say."""
+"""Settings of the hub that other values or the chart set."""
 
 HubOptions = Annotated[dict[str, Any], WithJsonSchema(settings_schema(HubSettings, DECIDED_BY_THE_CHART))]
 
@@ -20,65 +20,69 @@ class Auth(Part):
 
     existing_secret: str = Field(
         "",
-        description="Secret with the token for writes; empty: one is made and kept over upgrades. Needed where "
-        "templates are rendered without a cluster (helm template, Argo CD).",
+        description="Existing Secret with the token for writing. Default: the chart makes one and keeps it. "
+        "Required if templates are rendered without a cluster, as by helm template and Argo CD.",
     )
-    token_key: str = Field("token", min_length=1, description="Its key; several tokens stand on a line each.")
-    readers_secret: str = Field("", description="Secret with NAME:PASSWORD for reads; empty: reads are open.")
-    readers_key: str = Field("readers", min_length=1, description="Its key; several readers stand on a line each.")
+    token_key: str = Field("token", min_length=1, description="Key of the token. Several tokens are on one line each.")
+    readers_secret: str = Field(
+        "", description="Secret with NAME:PASSWORD lines for reading. Default: anyone may read."
+    )
+    readers_key: str = Field(
+        "readers", min_length=1, description="Key of the readers. Several readers are on one line each."
+    )
     scraper_secret: str = Field(
         "",
-        description="Secret with the keys username and password, one of these readers, for Prometheus. Needed where "
-        "reads are closed and there is a ServiceMonitor.",
+        description="Secret with the keys username and password of a reader, for Prometheus. Required if reading is "
+        "restricted and there is a ServiceMonitor.",
     )
 
 
 class Persistence(Part):
-    """The volume of the results, on SQLite."""
+    """The volume of the SQLite database."""
 
-    enabled: bool = Field(True, description="Off: results go with the pod.")
-    size: Quantity = Field("8Gi", description="Its size.")
-    storage_class: str = Field("", description="Storage class of a block volume; empty: the cluster's default.")
-    existing_claim: str = Field("", description="A claim that is there already.")
-    annotations: Strings = Field({}, description="Further annotations of the claim.")
+    enabled: bool = Field(True, description="Keep results on a volume. If false, they are lost with the pod.")
+    size: Quantity = Field("8Gi", description="Size of the volume.")
+    storage_class: str = Field("", description="Storage class of a block volume. Default: the cluster's default.")
+    existing_claim: str = Field("", description="Existing claim to use.")
+    annotations: Strings = Field({}, description="Extra annotations of the claim.")
 
 
 class Database(Part):
-    """PostgreSQL in place of SQLite."""
+    """PostgreSQL instead of SQLite."""
 
-    existing_secret: str = Field("", description="Secret with the database's URL; empty: SQLite on the volume.")
-    key: str = Field("url", min_length=1, description="Its key.")
+    existing_secret: str = Field("", description="Secret with the URL of the database. Default: SQLite on the volume.")
+    key: str = Field("url", min_length=1, description="Key of the URL.")
 
 
 class Service(Part):
-    """How the hub is reached inside the cluster."""
+    """The hub's Service."""
 
-    type: Literal["ClusterIP", "NodePort", "LoadBalancer"] = Field("ClusterIP", description="Kind of Service.")
-    port: int = Field(80, ge=1, le=65535, description="Its port.")
-    annotations: Strings = Field({}, description="Its annotations.")
+    type: Literal["ClusterIP", "NodePort", "LoadBalancer"] = Field("ClusterIP", description="Type of the Service.")
+    port: int = Field(80, ge=1, le=65535, description="Port of the Service.")
+    annotations: Strings = Field({}, description="Annotations.")
 
 
 class Ingress(Part):
-    """A way in through an ingress controller, under `settings.root_path` where it is set."""
+    """An Ingress, under `settings.root_path` if that is set."""
 
-    enabled: bool = Field(False, description="Whether there is one.")
-    class_name: str = Field("", description="Ingress class; empty: the cluster's default.")
-    annotations: Strings = Field({}, description="Its annotations.")
-    hosts: list[str] = Field([], description="Host names; empty: any.")
-    tls: Objects = Field([], description="TLS, as Kubernetes has it.")
+    enabled: bool = Field(False, description="Create it.")
+    class_name: str = Field("", description="Ingress class. Default: the cluster's default.")
+    annotations: Strings = Field({}, description="Annotations.")
+    hosts: list[str] = Field([], description="Host names. Default: any.")
+    tls: Objects = Field([], description="TLS section of the Ingress.")
 
 
 class HttpRoute(Part):
-    """A way in through the Gateway API, under `settings.root_path` where it is set."""
+    """An HTTPRoute of the Gateway API, under `settings.root_path` if that is set."""
 
-    enabled: bool = Field(False, description="Whether there is one.")
-    annotations: Strings = Field({}, description="Its annotations.")
-    parent_refs: Objects = Field([], description="Gateways that it belongs to.")
-    hostnames: list[str] = Field([], description="Host names; empty: any.")
+    enabled: bool = Field(False, description="Create it.")
+    annotations: Strings = Field({}, description="Annotations.")
+    parent_refs: Objects = Field([], description="Gateways to attach to.")
+    hostnames: list[str] = Field([], description="Host names. Default: any.")
 
 
 def _filled(*path: str) -> dict[str, Any]:
-    """A schema that asks for a text that is not empty at a place."""
+    """Return a schema that requires a non-empty text at a path."""
     schema: dict[str, Any] = {"type": "string", "minLength": 1}
     for name in reversed(path):
         schema = {"type": "object", "properties": {name: schema}, "required": [name]}
@@ -86,7 +90,7 @@ def _filled(*path: str) -> dict[str, Any]:
 
 
 class Hub(Placing):
-    """The server that keeps and shows the results."""
+    """The results server."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -103,40 +107,44 @@ class Hub(Placing):
         }
     )
 
-    enabled: bool = Field(True, description="Off: `hub.url` names one outside.")
-    url: str = Field("", pattern="^(https?://.+)?$", description="An outside hub, where the chart's own is off.")
-    replicas: int = Field(1, ge=1, description="More than one needs PostgreSQL (`hub.database`).")
-    image: ImageOverride = Field(ImageOverride(), description="Another image.")
-    settings: HubOptions = Field({}, description="Settings of `devbench hub`, as in devbench.toml.")
+    enabled: bool = Field(True, description="Install a hub. If false, `hub.url` names another one.")
+    url: str = Field(
+        "", pattern="^(https?://.+)?$", description="Address of another hub. Used if `hub.enabled` is false."
+    )
+    replicas: int = Field(1, ge=1, description="Number of pods. More than one needs PostgreSQL (`hub.database`).")
+    image: ImageOverride = Field(ImageOverride(), description="Another image for this part.")
+    settings: HubOptions = Field({}, description="Settings of `devbench hub`, under their names in devbench.toml.")
     auth: Auth = Field(Auth(), description="Who may write and read.")
-    persistence: Persistence = Field(Persistence(), description="The volume of the results.")
-    database: Database = Field(Database(), description="PostgreSQL in place of SQLite.")
-    service: Service = Field(Service(), description="How it is reached inside the cluster.")
-    ingress: Ingress = Field(Ingress(), description="A way in through an ingress controller.")
-    http_route: HttpRoute = Field(HttpRoute(), description="A way in through the Gateway API.")
+    persistence: Persistence = Field(Persistence(), description="The volume of the SQLite database.")
+    database: Database = Field(Database(), description="PostgreSQL instead of SQLite.")
+    service: Service = Field(Service(), description="The hub's Service.")
+    ingress: Ingress = Field(Ingress(), description="Ingress.")
+    http_route: HttpRoute = Field(HttpRoute(), description="HTTPRoute of the Gateway API.")
     resources: Resources = Field(
         Resources(
             requests={"cpu": "100m", "memory": "256Mi", "ephemeral-storage": "256Mi"},
             limits={"memory": "512Mi", "ephemeral-storage": "1Gi"},
         ),
-        description="What it asks for and may use.",
+        description="Resources of the container.",
     )
-    env: Strings = Field({}, description="Further variables.")
+    env: Strings = Field({}, description="Extra environment variables.")
 
 
 class Watcher(Placing):
-    """What tells the hub of runs that can't tell it themselves: no node, no image, no memory, no time."""
+    """Reports runs that failed before they could report themselves: no node, no image, out of memory, over time."""
 
-    enabled: bool = Field(True, description="Whether it runs.")
+    enabled: bool = Field(True, description="Install the watcher.")
     wait_seconds: int = Field(
-        1800, ge=1, description="A run that waits longer for a node is recorded as failed; it may still start later."
+        1800,
+        ge=1,
+        description="Seconds after which a run that waits for a node is reported as failed. It may still start later.",
     )
-    image: ImageOverride = Field(ImageOverride(), description="Another image.")
+    image: ImageOverride = Field(ImageOverride(), description="Another image for this part.")
     resources: Resources = Field(
         Resources(
             requests={"cpu": "50m", "memory": "128Mi", "ephemeral-storage": "64Mi"},
             limits={"memory": "256Mi", "ephemeral-storage": "256Mi"},
         ),
-        description="What it asks for and may use.",
+        description="Resources of the container.",
     )
-    env: Strings = Field({}, description="Further variables.")
+    env: Strings = Field({}, description="Extra environment variables.")

@@ -13,56 +13,65 @@ from charts.source.pools import Pool, PoolName, RunOptions, Seconds, Workload
 
 
 class Image(Part):
-    """Where the images are."""
+    """The container images."""
 
-    registry: str = Field("", description="Registry, put before the repository.")
+    registry: str = Field("", description="Registry. It is put before the repository.")
     repository: str = Field("devbench", min_length=1, description="Repository of all devbench images.")
-    tag: str = Field("", description="Version; the backend's name follows it (1.0-cuda). Empty: the backend's alone.")
-    pull_policy: Literal["Always", "IfNotPresent", "Never"] = Field("IfNotPresent", description="When to pull.")
-    pull_secrets: list[str] = Field([], description="Names of Secrets for pulling.")
+    tag: str = Field(
+        "", description="Version. The backend's name is appended, as in 1.0-cuda. Default: the backend's name alone."
+    )
+    pull_policy: Literal["Always", "IfNotPresent", "Never"] = Field(
+        "IfNotPresent", description="Pull policy of all images."
+    )
+    pull_secrets: list[str] = Field([], description="Names of image pull Secrets.")
 
 
 class ConfigMapFile(Part):
-    """A file in a ConfigMap that is there already."""
+    """A file in an existing ConfigMap."""
 
-    name: str = Field(min_length=1, description="The ConfigMap. Its content is not seen here: name a new one anew.")
-    key: str = Field("", description="Its key; empty: the workload's name with .py.")
+    name: str = Field(
+        min_length=1,
+        description="Name of the ConfigMap. The chart does not see its content: to run a changed file, use a new name.",
+    )
+    key: str = Field("", description="Key in the ConfigMap. Default: the workload's name with .py.")
 
 
 class CustomWorkload(Part):
-    """A workload of your own: the text of a file, or the ConfigMap that holds it."""
+    """Your own workload: the text of a file, or the ConfigMap that holds it."""
 
     model_config = ConfigDict(json_schema_extra={"minProperties": 1, "maxProperties": 1})
 
-    inline: str | None = Field(None, min_length=1, description="The file's text.")
-    config_map: ConfigMapFile | None = Field(None, description="The ConfigMap that holds the file.")
+    inline: str | None = Field(None, min_length=1, description="Text of the file.")
+    config_map: ConfigMapFile | None = Field(None, description="ConfigMap that holds the file.")
 
 
 class Schedule(Part):
-    """Runs again and again, for finding regressions."""
+    """Repeated runs, to find regressions."""
 
-    cron: str = Field("", description="When, as cron has it: '0 3 * * 1'; empty: once for each change.")
-    time_zone: str = Field("Etc/UTC", description="Of that time.")
-    suspend: bool = Field(False, description="Hold it.")
-    history_limit: int = Field(3, ge=0, description="Finished Jobs kept of each pool; results stay in the hub.")
+    cron: str = Field("", description="Cron schedule, such as '0 3 * * 1'. Default: no schedule.")
+    time_zone: str = Field("Etc/UTC", description="Time zone of the schedule.")
+    suspend: bool = Field(False, description="Suspend the schedule.")
+    history_limit: int = Field(
+        3, ge=0, description="Number of finished Jobs to keep per pool. Results stay in the hub."
+    )
 
 
 class Test(Placing):
-    """`helm test`: fails on failed or missing results, never because one pool is slower."""
+    """`helm test`. It fails if a result failed or is missing, never because a pool is slower."""
 
-    enabled: bool = Field(True, description="Whether there is one.")
-    wait_seconds: Seconds = Field(1800, description="How long it waits for results; give helm test a longer --timeout.")
+    enabled: bool = Field(True, description="Create the test.")
+    wait_seconds: Seconds = Field(1800, description="Seconds to wait for results. Give `helm test` a longer --timeout.")
     resources: Resources = Field(
         Resources(
             requests={"cpu": "50m", "memory": "128Mi", "ephemeral-storage": "64Mi"},
             limits={"memory": "256Mi", "ephemeral-storage": "256Mi"},
         ),
-        description="What it asks for and may use.",
+        description="Resources of the test.",
     )
 
 
 class PodSecurity(Part):
-    """Ids that all pods run as; everything else of the restricted level is fixed."""
+    """User and group of all pods. Everything else of the restricted Pod Security level is fixed."""
 
     run_as_user: int = Field(10001, ge=1, description="User id.")
     run_as_group: int = Field(10001, ge=1, description="Group id.")
@@ -75,27 +84,29 @@ Global = Annotated[dict[str, Any], WithJsonSchema({"type": "object"})]
 class Values(Part):
     """Values of the devbench chart."""
 
-    name_override: str = Field("", max_length=40, description="In place of the chart's name.")
-    fullname_override: str = Field("", max_length=25, description="In place of release and chart name.")
-    global_: Global = Field({}, alias="global", description="Of a parent chart; not read.")
-    image: Image = Field(Image(), description="Where the images are.")
+    name_override: str = Field("", max_length=40, description="Replaces the chart's name.")
+    fullname_override: str = Field("", max_length=25, description="Replaces the release's and the chart's name.")
+    global_: Global = Field({}, alias="global", description="Values of a parent chart. Not used.")
+    image: Image = Field(Image(), description="The container images.")
     workloads: list[Workload] = Field(
-        ["cifar", "mnist"], min_length=1, description="What to measure: built-in names and those of customWorkloads."
+        ["cifar", "mnist"],
+        min_length=1,
+        description="Workloads to measure: built-in names, or names in customWorkloads.",
     )
-    custom_workloads: dict[Workload, CustomWorkload] = Field({}, description="Workloads of your own, by name.")
-    settings: RunOptions = Field({}, description="Settings of all runs, as in devbench.toml.")
-    pool_defaults: Pool = Field(Pool(), description="What every pool is unless it says otherwise.")
+    custom_workloads: dict[Workload, CustomWorkload] = Field({}, description="Your own workloads, by name.")
+    settings: RunOptions = Field({}, description="Settings of all runs, under their names in devbench.toml.")
+    pool_defaults: Pool = Field(Pool(), description="Defaults of every pool.")
     pools: dict[PoolName, Pool] = Field(
         {"cpu": Pool(backend="cpu"), "t4": Pool(backend="cuda", accelerator="t4")},
-        description="Kinds of nodes to measure on, by name; one is left out by null or enabled: false.",
+        description="Pools of nodes to measure on, by name. To leave one out, set it to null.",
     )
-    run_now: bool = Field(True, description="Run once for each change; off: only on schedule.")
-    schedule: Schedule = Field(Schedule(), description="Runs again and again.")
-    security: PodSecurity = Field(PodSecurity(), description="Ids that pods run as.")
-    hub: Hub = Field(Hub(), description="The server that keeps and shows the results.")
-    watcher: Watcher = Field(Watcher(), description="Tells the hub of runs that can't tell it themselves.")
-    metrics: Metrics = Field(Metrics(), description="What Prometheus reads.")
-    network_policy: NetworkPolicy = Field(NetworkPolicy(), description="Which flows are let through.")
-    test: Test = Field(Test(), description="What `helm test` does.")
-    common_labels: Strings = Field({}, description="Further labels of every object but pods.")
-    extra_objects: list[Object] = Field([], description="Further manifests, as they stand.")
+    run_now: bool = Field(True, description="Run once for each change. If false, run only on the schedule.")
+    schedule: Schedule = Field(Schedule(), description="Repeated runs.")
+    security: PodSecurity = Field(PodSecurity(), description="User and group of all pods.")
+    hub: Hub = Field(Hub(), description="The results server.")
+    watcher: Watcher = Field(Watcher(), description="Reports runs that failed before they could report themselves.")
+    metrics: Metrics = Field(Metrics(), description="Prometheus metrics, rules and dashboards.")
+    network_policy: NetworkPolicy = Field(NetworkPolicy(), description="Network policies.")
+    test: Test = Field(Test(), description="`helm test`.")
+    common_labels: Strings = Field({}, description="Extra labels of every object except pods.")
+    extra_objects: list[Object] = Field([], description="Extra manifests.")
