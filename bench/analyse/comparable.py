@@ -1,19 +1,19 @@
-"""Whether two results may be compared, what is being compared, and what else differs.
+"""Whether two results can be compared fairly, along which axis, and what else differs.
 
-Two specs may differ in one thing, which is the axis of the comparison: backend, loop, a parameter, the user's
-file. What comes with the machine (TensorFlow's version, threads, the CPU) is named beside the verdict. Anything
-else makes the comparison unfair.
+Two specs may differ in one thing, which is the axis of the comparison: the backend, the loop, a parameter, or the
+user's file. What comes with the machine, such as the version of TensorFlow, is the context. Any other difference makes
+the comparison unfair.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from bench.analyse import same_answer
 from bench.model.comparison import Difference
 from bench.model.environment import ROWS
-from bench.model.result import Result
+from bench.model.result import Placement, Result
 from bench.model.spec import ROLES
 
 AXES = tuple(name for name, role in ROLES.items() if role.compare == "axis")
@@ -24,133 +24,136 @@ SECONDARY = tuple(name for name, role in ROLES.items() if role.compare == "secon
 
 
 def differences(base: Result, other: Result) -> list[Difference]:
-    """All differences of two results, the axis first, then what makes them unfair, then what is named."""
-    a, b = base.spec, other.spec
-    files = a.file is not None and b.file is not None
-    found: list[Difference] = []
-    if files and a.file_sha256 != b.file_sha256:
-        found.append(Difference(name="file", base=_source(base), other=_source(other), kind="axis"))
-    elif a.workload != b.workload:
-        why = "they are different programs; two files of your own may be compared"
-        found.append(Difference(name="workload", base=a.workload, other=b.workload, kind="unfair", reason=why))
-    elif a.file_sha256 != b.file_sha256:
-        short = [(sha or "")[:12] for sha in (a.file_sha256, b.file_sha256)]
-        found.append(Difference(name="workload's source", base=short[0], other=short[1], kind="context"))
-    elif a.case and b.case and a.case != b.case:
-        found.append(Difference(name="case", base=a.case, other=b.case, kind="axis"))
-    whole = any(d.kind == "axis" for d in found)  # a file or a case brings its own parameters
-    for name in AXES:
-        left, right = getattr(a, name), getattr(b, name)
-        follows = (name == "xla" and a.loop != b.loop and None in (left, right)) or (name == "loop" and whole)
-        if left != right:
-            found.append(
-                Difference(name=name, base=_plain(left), other=_plain(right), kind="context" if follows else "axis")
-            )
-    found += [
-        Difference(name=name, base=left, other=right, kind="context" if whole else "axis")
-        for name, left, right in _unequal(a.params, b.params)
-    ]
-    found += _data(base, other)
-    _one_axis(found)
+    """Return all differences of two results: first the axis, then what makes them unfair, then the context."""
+    program = list(_program(base, other))
+    whole = any(each.kind == "axis" for each in program)  # a file or a case brings its own loop and parameters
+    found = [*program, *_execution(base, other, whole), *_params(base, other, whole), *_data(base, other)]
+    _refuse_several_axes(found)
     if base.group != other.group:
         times = [f"{each.created:%Y-%m-%d %H:%M} UTC" for each in (base, other)]
         found.append(Difference(name="when", base=times[0], other=times[1], kind="context"))
-    found += _named(base, other, alone=not any(d.kind in ("axis", "unfair") for d in found))
-    found += _doubts(base, other)
-    return sorted(found, key=lambda d: ("axis", "unfair", "context").index(d.kind))
+    found += _secondary(base, other, alone=not any(each.kind in ("axis", "unfair") for each in found))
+    found += _environment(base, other)
+    found += _checks(base, other)
+    return sorted(found, key=lambda each: ("axis", "unfair", "context").index(each.kind))
 
 
-def axis(found: list[Difference]) -> str | None:
-    """The name of what is compared; none where two specs are the same."""
-    return next((d.name for d in found if d.kind == "axis"), None)
+def axis(found: Iterable[Difference]) -> str | None:
+    """Return the name of the axis; None if the specs are the same."""
+    return next((each.name for each in found if each.kind == "axis"), None)
 
 
-def _source(result: Result) -> str:
-    return result.spec.file or result.spec.workload
+def _program(base: Result, other: Result) -> Iterator[Difference]:
+    """Yield the difference of the programs, or of the cases of one program."""
+    a, b = base.spec, other.spec
+    if a.file is not None and b.file is not None and a.file_sha256 != b.file_sha256:
+        yield Difference(name="file", base=a.file, other=b.file, kind="axis")
+    elif a.workload != b.workload:
+        reason = "they are different programs; only two files of your own can be compared"
+        yield Difference(name="workload", base=a.workload, other=b.workload, kind="unfair", reason=reason)
+    elif a.file_sha256 != b.file_sha256:
+        short = [(digest or "")[:12] for digest in (a.file_sha256, b.file_sha256)]
+        yield Difference(name="workload's source", base=short[0], other=short[1], kind="context")
+    elif a.case and b.case and a.case != b.case:
+        yield Difference(name="case", base=a.case, other=b.case, kind="axis")
 
 
-def _unequal(a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:
+def _execution(base: Result, other: Result, whole: bool) -> Iterator[Difference]:
+    """Yield differences in how the work is done. XLA that a loop decides itself comes with the loop."""
+    a, b = base.spec, other.spec
+    for name in AXES:
+        left, right = getattr(a, name), getattr(b, name)
+        implied = (name == "xla" and a.loop != b.loop and None in (left, right)) or (name == "loop" and whole)
+        if left != right:
+            kind = "context" if implied else "axis"
+            yield Difference(name=name, base=_plain(left), other=_plain(right), kind=kind)
+
+
+def _params(base: Result, other: Result, whole: bool) -> Iterator[Difference]:
+    a, b = base.spec.params, other.spec.params
     for name in dict.fromkeys([*a, *b]):
         if a.get(name) != b.get(name):
-            yield name, a.get(name), b.get(name)
-
-
-def _one_axis(found: list[Difference]) -> None:
-    """Where several things could be the axis there is none, and each makes the comparison unfair."""
-    axes = [d for d in found if d.kind == "axis"]
-    if len(axes) > 1:
-        names = " and ".join(d.name for d in axes)
-        for each in axes:
-            each.kind, each.reason = (
-                "unfair",
-                f"{names} differ at the same time, so the difference cannot be attributed to one of them",
-            )
+            yield Difference(name=name, base=a.get(name), other=b.get(name), kind="context" if whole else "axis")
 
 
 def _data(base: Result, other: Result) -> Iterator[Difference]:
     a, b = base.spec.data, other.spec.data
     if a.kind != b.kind or (a.name == b.name and a.sha256 != b.sha256):
-        left, right = (f"{d.kind} {d.name or ''} {(d.sha256 or '')[:12]}".strip() for d in (a, b))
+        left, right = (f"{each.kind} {each.name or ''} {(each.sha256 or '')[:12]}".strip() for each in (a, b))
         yield Difference(name="data", base=left, other=right, kind="unfair", reason="they read different data")
 
 
-def _named(base: Result, other: Result, alone: bool) -> Iterator[Difference]:
-    unequal = [name for name in SECONDARY if getattr(base.spec, name) != getattr(other.spec, name)]
-    for name in unequal:
-        left, right = (_plain(getattr(r.spec, name)) for r in (base, other))
-        yield Difference(name=name, base=left, other=right, kind="axis" if alone and len(unequal) == 1 else "context")
+def _refuse_several_axes(found: Iterable[Difference]) -> None:
+    """Turn several axes into unfair differences: the ratio could not be attributed to one of them."""
+    axes = [each for each in found if each.kind == "axis"]
+    if len(axes) > 1:
+        names = " and ".join(each.name for each in axes)
+        for each in axes:
+            each.kind, each.reason = "unfair", f"{names} differ, so the ratio cannot be attributed to one of them"
+
+
+def _secondary(base: Result, other: Result, alone: bool) -> Iterator[Difference]:
+    names = [name for name in SECONDARY if getattr(base.spec, name) != getattr(other.spec, name)]
+    for name in names:
+        left, right = (_plain(getattr(each.spec, name)) for each in (base, other))
+        yield Difference(name=name, base=left, other=right, kind="axis" if alone and len(names) == 1 else "context")
+
+
+def _environment(base: Result, other: Result) -> Iterator[Difference]:
+    """Yield differences of the machines. What a backend brings along is left out if the backends differ."""
     left, right = (each.environment.rows() for each in (base, other))
     for name, trait in ROWS.items():
         if left[name] != right[name] and not (trait.from_backend and base.spec.backend != other.spec.backend):
             yield Difference(name=name, base=left[name], other=right[name], kind="context")
 
 
-def _doubts(base: Result, other: Result) -> Iterator[Difference]:
-    """What happened to either that makes its time no answer."""
-    statuses = [r.status for r in (base, other)]
+def _checks(base: Result, other: Result) -> Iterator[Difference]:
+    """Yield what makes the times of a result meaningless: a failed same-answer or placement check."""
+    left, right = base.status, other.status
     for result in (base, other):
-        if result.failure is not None and result.failure.kind in ("same-answer", "nan"):
-            yield Difference(
-                name="same-answer check",
-                base=statuses[0],
-                other=statuses[1],
-                kind="unfair",
-                reason=result.failure.message,
-            )
+        failure = result.failure
+        if failure is not None and failure.kind in ("same-answer", "nan"):
+            yield Difference(name="same-answer check", base=left, other=right, kind="unfair", reason=failure.message)
             break
-    yield from _answers(base, other)
-    proofs = ["–" if r.placement is None else "proven" if r.placement.verified else "not proven" for r in (base, other)]
-    if "not proven" in proofs:
-        result = base if proofs[0] == "not proven" else other
-        reason = result.placement.reason if result.placement else None
-        why = f"{result.spec.label} did not run where it claims" + (f": {reason}" if reason else "")
-        yield Difference(name="placement", base=proofs[0], other=proofs[1], kind="unfair", reason=why)
-    if statuses[0] != statuses[1]:
-        yield Difference(name="status", base=statuses[0], other=statuses[1], kind="context")
+    yield from _first_losses(base, other)
+    for result in (base, other):
+        placement = result.placement
+        if placement is not None and not placement.verified:
+            reason = f"{result.spec.label} did not run where it was asked to"
+            reason += f": {placement.reason}" if placement.reason else ""
+            checks = [_check(each.placement) for each in (base, other)]
+            yield Difference(name="placement", base=checks[0], other=checks[1], kind="unfair", reason=reason)
+            break
+    if left != right:
+        yield Difference(name="status", base=left, other=right, kind="context")
 
 
-def _answers(base: Result, other: Result) -> Iterator[Difference]:
-    """First answers that differ: of two files to be known; of one computation measured apart, the end of comparing.
+def _check(placement: Placement | None) -> str:
+    return "not checked" if placement is None else "verified" if placement.verified else "not verified"
 
-    Those of one group were held against each other when they were measured.
+
+def _first_losses(base: Result, other: Result) -> Iterator[Difference]:
+    """Yield first losses that differ.
+
+    Two files may compute different things, so their losses are context. The same computation must have the same losses;
+    within a group that was checked when it was measured.
     """
-    found = [next(iter(same_answer.with_losses(each)), None) for each in (base, other)]
-    first, second = found
+    first, second = (next(iter(same_answer.with_losses(each)), None) for each in (base, other))
     if first is None or second is None:
         return
-    shown = [", ".join(f"{value:.6g}" for value in each.first_losses) for each in (first, second)]
+    left, right = (", ".join(f"{loss:.6g}" for loss in each.first_losses) for each in (first, second))
     if base.spec.file_sha256 != other.spec.file_sha256:
         if not same_answer.alike(first.first_losses, second.first_losses):
-            yield Difference(name="first losses", base=shown[0], other=shown[1], kind="context")
+            yield Difference(name="first losses", base=left, other=right, kind="context")
         return
-    tensorflow = [each.environment.tensorflow for each in (base, other)]
-    apart = base.group != other.group and tensorflow[0] == tensorflow[1]
+    apart = base.group != other.group and base.environment.tensorflow == other.environment.tensorflow
     if apart and same_answer.same_computation(base, other) and not same_answer.agree(first, second):
-        why = "the same computation gave different answers, so they do not compute the same"
-        yield Difference(name="first losses", base=shown[0], other=shown[1], kind="unfair", reason=why)
+        reason = "they compute different first losses, so they do not compute the same"
+        yield Difference(name="first losses", base=left, other=right, kind="unfair", reason=reason)
 
 
 def _plain(value: Any) -> Any:
+    """Return a value of a spec as a text or as JSON types."""
     if isinstance(value, tuple):
         return ", ".join(value) or "none"
     return value.model_dump() if hasattr(value, "model_dump") else value

@@ -1,4 +1,4 @@
-"""Two results side by side: which is faster, by how much, from which step on, and what else differs."""
+"""The comparison of two results: which is faster, by how much, from which step on, and what else differs."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from bench.model.result import Interval, Result
 
 
 def compare(base: Result, other: Result, threshold: float = THRESHOLD) -> Comparison:
-    """Compares two results, fair or not: whoever shows it asks `unfair` first.
+    """Compare two results, fair or not. Check `Comparison.unfair` before you show the verdict.
 
     Args:
-        base: what the ratio is taken to.
-        other: the one that is called faster or slower.
-        threshold: relative difference that matters.
+        base: the baseline.
+        other: the result that is called faster or slower.
+        threshold: smallest relative difference that matters.
     """
     found = differences(base, other)
     unit, factor = unit_of(base, other)
@@ -57,10 +57,10 @@ def compare(base: Result, other: Result, threshold: float = THRESHOLD) -> Compar
 
 
 def step_ratio(base: Result, other: Result) -> tuple[Interval | None, bool]:
-    """The other's step time over the base's, and whether it is paired within trials.
+    """Return the other's step time over the base's, and whether it is paired within trials.
 
-    Paired where the two took turns in two trials or more, which takes out the noise that both met; else from each
-    side's processes on their own.
+    It is paired if the two were interleaved, which cancels the noise that both met. Otherwise it is computed from each
+    side's processes on their own. The ratio is None if a side has no step times.
     """
     return _ratio(base, other, typical_ratio, typical_step)
 
@@ -69,7 +69,7 @@ def _ratio(base: Result, other: Result, paired: RatioEstimator, single: StepEsti
     contrast = paired_contrast(base, other, paired)
     if contrast is not None:
         return contrast.ratio(), True
-    first, second = (list(process_values(r, single).values()) for r in (base, other))
+    first, second = (list(process_values(each, single).values()) for each in (base, other))
     return stats.independent_ratio(first, second), False
 
 
@@ -83,18 +83,19 @@ def _side(result: Result, label: str) -> Side:
 
 
 def _labels(base: Result, other: Result, found: Sequence[Difference]) -> tuple[str, str]:
-    """What the two are called: where that is the same, with what tells them apart, which of one spec are their ids."""
+    """Return the labels of the two results. If they are equal, the value of the axis or the id is appended."""
     first, second = base.spec.label, other.spec.label
     if first != second:
         return first, second
-    axis = next((each for each in found if each.kind == "axis"), None)
-    if axis is None:
+    difference = next((each for each in found if each.kind == "axis"), None)
+    if difference is None:
         return f"{first} ({base.id[-8:]})", f"{second} ({other.id[-8:]})"
-    return tuple(f"{first}, {axis.name} {_short(value)}" for value in (axis.base, axis.other))  # type: ignore[return-value]
+    name = difference.name
+    return f"{first}, {name} {_short(difference.base)}", f"{second}, {name} {_short(difference.other)}"
 
 
 def _short(value: object) -> str:
-    """A value of a spec as a name holds it."""
+    """Return a value of a spec as part of a label."""
     if isinstance(value, bool):
         return "on" if value else "off"
     if isinstance(value, dict):
@@ -103,25 +104,28 @@ def _short(value: object) -> str:
 
 
 def unit_of(base: Result, other: Result) -> tuple[Unit, float]:
-    """What a ratio of two results is of, an example where their steps hold unequal numbers of them; and its factor."""
+    """Return the unit of a ratio, and the factor from a ratio per step to it.
+
+    The unit is an example if steps of the two hold different numbers of examples, else a step.
+    """
     examples = _unequal_examples(base, other)
     return ("example", examples[0] / examples[1]) if examples else ("step", 1.0)
 
 
 def _unequal_examples(base: Result, other: Result) -> tuple[float, float] | None:
-    """Examples of a step of each, where they differ; none where they are the same or a step has none."""
-    first, second = examples_a_step(base), examples_a_step(other)
+    """Return the examples of a step of each; None if they are equal or a step has none."""
+    first, second = examples_of_step(base), examples_of_step(other)
     return (first, second) if first and second and first != second else None
 
 
-def examples_a_step(result: Result) -> float | None:
-    """Examples of one step, where the workload has any."""
+def examples_of_step(result: Result) -> float | None:
+    """Return the examples of one step; None if the workload has none."""
     step, rate = result.summary.step_seconds, result.summary.examples_per_second
     return round(rate * step.value, 6) if rate and step else None
 
 
 def _phases(base: Result, other: Result, paired: bool) -> list[PhaseDifference]:
-    first, second = (phase_values(usable_samples(r)) for r in (base, other))
+    first, second = (phase_values(usable_samples(each)) for each in (base, other))
     return [
         PhaseDifference(
             phase=phase,

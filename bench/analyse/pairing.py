@@ -1,4 +1,4 @@
-"""Which results of what was named are compared with which."""
+"""Which results are compared with which."""
 
 from __future__ import annotations
 
@@ -12,158 +12,163 @@ from bench.model.comparison import Difference
 from bench.model.environment import ROWS
 from bench.model.result import Purpose, Result
 
+MATRIX = range(3, 13)
+"""Numbers of results that make a matrix."""
+
+Pair = tuple[Result, Result]
+"""Baseline and other."""
+
 
 @dataclass(frozen=True)
 class Pairing:
-    """Pairs of base and other, and what has no partner.
+    """Pairs of results to compare, and results that are left over.
 
     Args:
-        pairs: (base, other), in the order of the others.
-        alone: results that nothing comparable was found for.
-        asked: whether each pair was named in so many words, so that it is refused where it is unfair, not left out.
-        groups: those that took turns, and those of a workload that were measured alone, where they are few enough for a
-            matrix; none where each pair was named.
-        unchecked: of two sets, those without a partner of which nobody can tell whether they became slower: what the
-            second lacks, and what it has of a workload of the first that is not fair to compare. A workload that
-            the first lacks is new.
+        pairs: baseline and other, in the order of the others.
+        alone: results with which nothing can be compared.
+        explicit: whether each pair was named by the user. An unfair one is then an error; otherwise it is skipped.
+        groups: groups that can have a matrix: interleaved results, and results of one workload that were measured
+            apart. Empty if the pairs are explicit.
+        unchecked: of two sets, results without a partner that may have become slower: those that the second set lacks,
+            and those whose workload is in the first set but that cannot be compared fairly. A workload that the first
+            set lacks is new, so it is not unchecked.
     """
 
-    pairs: list[tuple[Result, Result]]
+    pairs: list[Pair]
     alone: list[Result]
-    asked: bool = False
+    explicit: bool = False
     groups: list[list[Result]] = field(default_factory=list)
     unchecked: list[Result] = field(default_factory=list)
 
 
 def pair(sets: Sequence[Sequence[Result]]) -> Pairing:
-    """Pairs the results of one argument or several.
+    """Pair the results of the arguments of a comparison.
 
-    One result each of two or more arguments: every pair of them, as asked. Two sets: each of the second with the one
-    of the first that does the same work, or differs in one thing only. Else: those of each group as they
-    took turns (`within_group`), then what was measured alone with the first that is comparable.
+    - Two or more sets of one result each: every pair of them, explicitly.
+    - Two sets: each result of the second with its counterpart in the first, which does the same work or differs in one
+      thing only.
+    - Otherwise: the results of each group (`within_group`), then results that were measured alone with the first one
+      that is comparable.
     """
-    chosen = [counting(each) for each in sets]
+    chosen = [latest(each) for each in sets]
     if len(sets) > 1 and all(len(each) == 1 for each in chosen):
         single = [each[0] for each in chosen]
-        return Pairing(all_pairs(single), [], asked=True)
+        return Pairing(all_pairs(single), [], explicit=True)
     if len(sets) == 2:
         return _across(chosen[0], chosen[1])
     return _within([each for one in chosen for each in one])
 
 
-MATRIX = range(3, 13)
-"""Results that all_pairs is compared with all_pairs of."""
-
-
-def all_pairs(members: Sequence[Result]) -> list[tuple[Result, Result]]:
-    """Each with all that come after it."""
-    return [(base, other) for place, base in enumerate(members) for other in members[place + 1 :]]
+def all_pairs(members: Sequence[Result]) -> list[Pair]:
+    """Return each result paired with all that come after it."""
+    return [(base, other) for index, base in enumerate(members) for other in members[index + 1 :]]
 
 
 def grouped(results: Iterable[Result]) -> list[list[Result]]:
-    """The results of each group, in their order."""
-    found: dict[str, list[Result]] = {}
+    """Return the results of each group, in their order."""
+    groups: dict[str, list[Result]] = {}
     for each in results:
-        found.setdefault(each.group, []).append(each)
-    return list(found.values())
+        groups.setdefault(each.group, []).append(each)
+    return list(groups.values())
 
 
 def matrix_groups(groups: Iterable[list[Result]]) -> list[list[Result]]:
-    """The groups that are more than a pair and small enough for a matrix."""
+    """Return the groups that are larger than a pair and small enough for a matrix."""
     return [members for members in groups if len(members) in MATRIX]
 
 
-def within_group(members: Sequence[Result]) -> list[tuple[Result, Result]]:
-    """Base and other of those that took turns: each with the one before it that is nearest, on another backend if any.
+def within_group(members: Sequence[Result]) -> list[Pair]:
+    """Pair each member of a group except the first with the nearest one before it, on another backend if possible.
 
-    So of two cases on two backends, each case on the second backend is compared with the same case on the first; of two
-    cases in two loops likewise, and of two files in two loops each loop with the same loop of the first file. What
-    differs from all before it in more than one thing stands against the first of them, which is not fair and says so.
+    So with two cases on two backends, each case on the second backend is compared with the same case on the first. With
+    two files in two loops, each loop is compared with the same loop of the first file. A member that cannot be compared
+    fairly with any before it is paired with the first; that comparison says why it is unfair.
     """
-    found = []
-    for place, other in enumerate(members[1:], 1):
-        told = [(_distance(apart), base) for base in members[:place] if fair(apart := differences(base, other))]
-        found.append((min(told, key=lambda each: each[0])[1] if told else members[0], other))
-    return found
+    pairs = []
+    for index, other in enumerate(members[1:], 1):
+        candidates = [(_distance(found), base) for base in members[:index] if fair(found := differences(base, other))]
+        base = min(candidates, key=lambda each: each[0])[1] if candidates else members[0]
+        pairs.append((base, other))
+    return pairs
 
 
 def _distance(found: list[Difference]) -> tuple[bool, int, bool]:
-    """How far apart two of a group are that can be compared; a case is what is compared last, of what is as near."""
-    what = axis(found)
-    return what != "backend", sum(d.name not in ROWS for d in found), what == "case"
+    """Return how far apart two comparable results of a group are. Among equals, another case is the farthest."""
+    name = axis(found)
+    return name != "backend", sum(each.name not in ROWS for each in found), name == "case"
 
 
 def fair(found: Iterable[Difference]) -> bool:
-    """Whether nothing among the differences makes the comparison unfair."""
-    return all(d.kind != "unfair" for d in found)
+    """Return whether no difference makes the comparison unfair."""
+    return all(each.kind != "unfair" for each in found)
 
 
-class Named(Protocol):
+class Repeatable(Protocol):
     """What tells a result from its repetitions: a result itself, or its entry in a folder."""
 
     @property
     def id(self) -> str:
-        """Its own name."""
+        """Its id."""
 
     @property
     def key(self) -> str:
-        """Its spec's."""
+        """The key of its spec."""
 
     @property
     def fingerprint(self) -> str:
-        """Its machine's."""
+        """The fingerprint of its machine and TensorFlow."""
 
     @property
     def created(self) -> datetime:
-        """When it was made."""
+        """When it was created."""
 
     @property
     def purpose(self) -> Purpose:
-        """What for."""
+        """What it was measured for."""
 
 
-T = TypeVar("T", bound=Named)
+T = TypeVar("T", bound=Repeatable)
 
 
-def counting(results: Sequence[T]) -> list[T]:
-    """Those of one argument that count: of each key and machine the newest run, or what there is where that is one."""
-    latest: dict[tuple[str, str], T] = {}
+def latest(results: Sequence[T]) -> list[T]:
+    """Return the newest run of each key and machine, in their order. A single result counts whatever its purpose."""
+    newest: dict[tuple[str, str], T] = {}
     for each in sorted(results, key=lambda r: r.created):
         if each.purpose == "run" or len(results) == 1:
-            latest[each.key, each.fingerprint] = each
-    chosen = {each.id for each in latest.values()}
-    return [each for each in results if each.id in chosen]
+            newest[each.key, each.fingerprint] = each
+    ids = {each.id for each in newest.values()}
+    return [each for each in results if each.id in ids]
 
 
 def _across(bases: Sequence[Result], others: Sequence[Result]) -> Pairing:
-    pairs, taken = [], set()
+    pairs, paired = [], set()
     same = {each.key: each for each in bases} | {(each.key, each.fingerprint): each for each in bases}
     for other in others:
         base = same.get((other.key, other.fingerprint)) or same.get(other.key) or _nearest(bases, other)
         if base is not None:
             pairs.append((base, other))
-            taken |= {base.id, other.id}
-    alone = [each for each in [*bases, *others] if each.id not in taken]
-    known = {each.spec.workload for each in bases}
-    return Pairing(pairs, alone, unchecked=[each for each in alone if each.spec.workload in known])
+            paired |= {base.id, other.id}
+    alone = [each for each in [*bases, *others] if each.id not in paired]
+    workloads = {each.spec.workload for each in bases}
+    return Pairing(pairs, alone, unchecked=[each for each in alone if each.spec.workload in workloads])
 
 
 def _nearest(bases: Sequence[Result], other: Result) -> Result | None:
-    """The one base that does the same work, but for what comes with the machine, or that differs in one thing only.
+    """Return the result that does the same work on any machine, or that differs in one thing only.
 
-    Of several it is the one whose file has the same name, the one on the same machine, the one on another backend, the
-    one in the same loop where file or case bring their own; none where these are still several.
+    Among several, prefer one whose file has the same name, then one on the same machine, then one on another backend,
+    then one in the same loop if file or case bring their own. None if several are left.
     """
     ranked: dict[tuple[bool, ...], list[Result]] = {}
     for base in bases:
         if fair(found := differences(base, other)):
-            what = axis(found)
+            name = axis(found)
             rank = (
-                what not in (None, *SECONDARY),
+                name not in (None, *SECONDARY),
                 base.spec.workload != other.spec.workload,
                 base.fingerprint != other.fingerprint,
-                what != "backend",
-                what in ("file", "case") and base.spec.loop != other.spec.loop,
+                name != "backend",
+                name in ("file", "case") and base.spec.loop != other.spec.loop,
             )
             ranked.setdefault(rank, []).append(base)
     nearest = ranked[min(ranked)] if ranked else []
@@ -173,19 +178,19 @@ def _nearest(bases: Sequence[Result], other: Result) -> Result | None:
 def _within(results: Sequence[Result]) -> Pairing:
     groups = grouped(results)
     pairs = [pair for members in groups for pair in within_group(members)]
-    single = [members[0] for members in groups if len(members) == 1]
-    of_workload: dict[str, list[Result]] = {}
-    for each in single:
-        of_workload.setdefault(each.spec.workload, []).append(each)
+    by_workload: dict[str, list[Result]] = {}
+    for members in groups:
+        if len(members) == 1:
+            by_workload.setdefault(members[0].spec.workload, []).append(members[0])
     alone: list[Result] = []
-    leaders: dict[str, list[Result]] = {}
-    for each in single:
-        before = leaders.setdefault(each.spec.workload, [])
+    bases: dict[str, list[Result]] = {}
+    for each in (members[0] for members in groups if len(members) == 1):
+        before = bases.setdefault(each.spec.workload, [])
         base = next((b for b in before if fair(differences(b, each))), None)
         if base is None:
             before.append(each)
             alone.append(each)
         else:
             pairs.append((base, each))
-            alone = [a for a in alone if a is not base]
-    return Pairing(pairs, alone, groups=matrix_groups([*groups, *of_workload.values()]))
+            alone = [left for left in alone if left is not base]
+    return Pairing(pairs, alone, groups=matrix_groups([*groups, *by_workload.values()]))

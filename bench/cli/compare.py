@@ -42,37 +42,43 @@ def compare(
     result of the second is compared with the matching result of the first, and --fail-on also fails if one of them has
     no match. With one folder, all results in it that can be compared are compared.
     """
-    from bench.analyse.compare import compare as of
+    from bench.analyse.compare import compare as compare_pair
     from bench.analyse.outcome import matrices_of, matrix_of
-    from bench.analyse.pairing import counting, pair
+    from bench.analyse.pairing import latest, pair
     from bench.render.terminal import comparison
     from bench.store import files, headers
 
     named = [files.find(each, settings.output) for each in results]
     if sum(map(len, named)) < 2:
         raise UsageError("there is only one result", "Name two results, or a folder that holds several.")
-    chosen = [counting([headers.entry(path) for path in paths]) for paths in named]
-    lists = [[(headers.head(each.path), each.path) for each in entries] for entries in chosen]
-    path_of = {id(head): path for each in lists for head, path in each}
-    pairing = pair([sorted((head for head, _ in each), key=lambda r: r.id) for each in lists])
-    read = lru_cache(maxsize=5)(files.read)  # a base is followed by all that are compared with it
-    found = [of(read(path_of[id(base)]), read(path_of[id(other)]), settings.threshold) for base, other in pairing.pairs]
-    if not found:
+    entries = [latest([headers.entry(path) for path in each]) for each in named]
+    heads = [[(headers.head(entry.path), entry.path) for entry in each] for each in entries]
+    path_of = {id(head): path for each in heads for head, path in each}
+    pairing = pair([sorted((head for head, _ in each), key=lambda head: head.id) for each in heads])
+    read_path = lru_cache(maxsize=5)(files.read)  # a baseline is followed by all results that are compared with it
+
+    def read(head: Result) -> Result:
+        return read_path(path_of[id(head)])
+
+    compared = [compare_pair(read(base), read(other), settings.threshold) for base, other in pairing.pairs]
+    if not compared:
         raise NotComparable(
             "none of these results can be compared with another",
             "Results are comparable when they differ in one thing only: backend, loop, a parameter, a user's file.",
         )
-    refused = [] if force else [each for each in found if each.unfair]
-    shown = [each for each in found if each not in refused]
-    if refused and (pairing.asked or not shown):
+    refused = [] if force else [each for each in compared if each.unfair]
+    shown = [each for each in compared if each not in refused]
+    if refused and (pairing.explicit or not shown):
         _refuse(refused[0])
     unchecked = pairing.unchecked
     if not Path(results[-1]).is_dir():  # one result is asked about, not whether it has replaced a whole folder
-        asked = {each.id for each in chosen[-1]}
-        unchecked = [each for each in unchecked if each.id in asked]
+        named_ids = {each.id for each in entries[-1]}
+        unchecked = [each for each in unchecked if each.id in named_ids]
     error = _gate(shown, refused, unchecked, settings.threshold) if fail_on else None
-    groups = ([read(path_of[id(each)]) for each in members] for members in pairing.groups)
-    matrices = [*filter(None, [matrix_of(shown)])] if pairing.asked else matrices_of(groups, settings.threshold)
+    if pairing.explicit:
+        matrices = list(filter(None, [matrix_of(shown)]))
+    else:
+        matrices = matrices_of((list(map(read, members)) for members in pairing.groups), settings.threshold)
     document = None
     if settings.json:
         document = {
