@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.analyse.outcome import Outcome
-from bench.analyse.sweep import memory_ended
+from bench.analyse.sweep import ran_out_of_memory
 from bench.config.settings import RunSettings, load
 from bench.errors import DeviceAbsent, Interrupted
 from bench.model.explanation import Explanation
@@ -134,7 +134,7 @@ def sweep(workload: str, settings: RunSettings, point_time: float, recorder: Rec
         except Interrupted as error:
             study.cut_short("it was interrupted")
             raise Interrupted(error.signum, study.results, study.read() if study.results else None) from None
-        record.judge([result for result in study.results if not memory_ended(result)])
+        record.judge([result for result in study.results if not ran_out_of_memory(result)])
     return curves
 
 

@@ -1,9 +1,10 @@
-"""Where a history changes its level: change points of a series, by optimal segmentation.
+"""Change points of a history: where the level of a series of step times changes, by optimal segmentation.
 
 The algorithm is PELT (R. Killick, P. Fearnhead and I. A. Eckley, Optimal detection of changepoints with a linear
-computational cost, 2012), in the library ruptures (C. Truong, L. Oudre and N. Vayatis, 2020), over the logarithms of
-step times, since those vary by factors. Of the library's two it is the one in C, whose linear kernel costs a level what
-the squares about its mean do: 500 values without a change took it 1 ms, and the one in Python 1.6 s.
+computational cost, 2012) in the library ruptures (C. Truong, L. Oudre and N. Vayatis, 2020), on the logarithms of
+step times, since those vary by factors. `KernelCPD` is the library's implementation in C. With its linear kernel, the
+cost of a level is the sum of squares about its mean. It takes 1 ms for 500 values without a change; the
+implementation in Python takes 1.6 s.
 """
 
 from __future__ import annotations
@@ -13,53 +14,53 @@ import statistics
 from collections.abc import Sequence
 from itertools import pairwise
 
-SMALLEST = 2
-"""Points of a level: a single one may be an outlier."""
+SHORTEST_LEVEL = 2
+"""Fewest points of a level. A single point may be an outlier."""
 
-FEWEST = 6
-"""Points of a history below which no level can be told from noise."""
+SHORTEST_HISTORY = 6
+"""Fewest points of a history. With fewer, no level can be told from noise."""
 
 STRICTNESS = 3.0
-"""Of the penalty, in variances times the logarithm of the length; 2 is the information criterion of G. Schwarz."""
+"""Penalty, in variances times the logarithm of the length. 2 is the information criterion of G. Schwarz."""
 
 
-def change_points(values: Sequence[float], floor: float) -> list[int]:
-    """Where a new level begins.
+def change_points(values: Sequence[float], threshold: float) -> list[int]:
+    """Return where new levels begin.
 
     Args:
         values: positive numbers in the order of time.
-        floor: relative difference below which a change does not matter.
+        threshold: smallest relative difference between levels that matters.
 
     Returns:
-        Places of the first values of new levels, in order.
+        Indices of the first values of new levels, in order.
     """
-    if len(values) < FEWEST:
+    if len(values) < SHORTEST_HISTORY:
         return []
     import numpy as np
     import ruptures
     from scipy.ndimage import median_filter
 
     logs = np.log(np.asarray(values, dtype=float))
-    calm = median_filter(logs, size=3)  # keeps edges, but no level of a single point
-    calm[0], calm[-1] = calm[1], calm[-2]
-    penalty = STRICTNESS * _variance(logs.tolist(), floor) * math.log(len(values))
-    search = ruptures.KernelCPD(kernel="linear", min_size=SMALLEST).fit(calm.reshape(-1, 1))
+    smoothed = median_filter(logs, size=3)  # keeps edges, but removes levels of a single point
+    smoothed[0], smoothed[-1] = smoothed[1], smoothed[-2]
+    penalty = STRICTNESS * _noise_variance(logs.tolist(), threshold) * math.log(len(values))
+    search = ruptures.KernelCPD(kernel="linear", min_size=SHORTEST_LEVEL).fit(smoothed.reshape(-1, 1))
     ends: list[int] = search.predict(pen=penalty)
-    return _mattering(logs.tolist(), ends[:-1], math.log1p(floor))
+    return _relevant(logs.tolist(), ends[:-1], math.log1p(threshold))
 
 
-def _variance(logs: Sequence[float], floor: float) -> float:
-    """Of the noise, from the differences of neighbours, which a few changes of level hardly touch; never nothing."""
+def _noise_variance(logs: Sequence[float], threshold: float) -> float:
+    """Return the variance of the noise, never 0, by the differences of neighbours, which few level changes affect."""
     steps = [abs(b - a) for a, b in pairwise(logs)]
-    spread = statistics.median(steps) / 0.9539  # the median of |difference| of two normal values, in their deviations
-    return max(spread, math.log1p(floor) / 4) ** 2
+    spread = statistics.median(steps) / 0.9539  # median of |difference| of two normal values, in standard deviations
+    return max(spread, math.log1p(threshold) / 4) ** 2
 
 
-def _mattering(logs: Sequence[float], places: Sequence[int], least: float) -> list[int]:
-    """The changes between whose levels there is a difference that matters."""
-    kept: list[int] = []
-    for place, end in pairwise([*places, len(logs)]):
-        before = statistics.median(logs[kept[-1] if kept else 0 : place])
-        if abs(statistics.median(logs[place:end]) - before) > least:
-            kept.append(place)
-    return kept
+def _relevant(logs: Sequence[float], points: Sequence[int], least: float) -> list[int]:
+    """Return the change points whose levels differ by more than `least`."""
+    relevant: list[int] = []
+    for point, end in pairwise([*points, len(logs)]):
+        before = statistics.median(logs[relevant[-1] if relevant else 0 : point])
+        if abs(statistics.median(logs[point:end]) - before) > least:
+            relevant.append(point)
+    return relevant

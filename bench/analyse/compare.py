@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Sequence
 
 from bench.analyse import stats
-from bench.analyse.breakeven import break_even
+from bench.analyse.break_even import break_even
 from bench.analyse.comparable import axis, differences
 from bench.analyse.samples import (
     RatioEstimator,

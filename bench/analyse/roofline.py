@@ -1,8 +1,8 @@
-"""Which roof a step is under: what the machine can compute, or what its memory or cache can bring.
+"""The roofline: how close a step comes to what the machine can compute, or to what its memory can move.
 
-S. Williams, A. Waterman, D. Patterson: "Roofline: an insightful visual performance model", 2009. Operations are known
-by formula or counted by TensorFlow; the bytes are the least that must move, so the intensity is the most it can be and
-the memory roof the highest it can be.
+S. Williams, A. Waterman, D. Patterson: "Roofline: an insightful visual performance model", 2009. The operations of a
+step come from the workload's formula or from TensorFlow's count. The bytes are the least that must move, so the
+intensity and the memory's limit are upper bounds.
 """
 
 from __future__ import annotations
@@ -14,13 +14,14 @@ from bench.model.facts import Facts
 from bench.model.result import Result
 from bench.model.roofline import Peaks, Roofline
 
-DTYPE_OF = {"mixed_float16": "float16", "mixed_bfloat16": "bfloat16"}
+COMPUTE_DTYPE = {"mixed_float16": "float16", "mixed_bfloat16": "bfloat16"}
+"""Dtype of the matrix products, for specs whose dtype is a Keras policy."""
 
 
 def peaks_of(result: Result) -> Peaks | None:
-    """The peaks that a run of the workload `peaks` measured; none where it has none.
+    """Return the peaks that a run of the workload `peaks` measured; None if it measured none.
 
-    Of each the fastest process counts: a peak is what can be attained, and noise only takes away from it.
+    The fastest process counts: a peak is what the machine can attain, and noise only lowers it.
     """
     seconds: dict[str, float] = {}
     moved: dict[str, int] = {}
@@ -44,7 +45,7 @@ def peaks_of(result: Result) -> Peaks | None:
 
 
 def fingerprint(result: Result) -> str:
-    """What peaks depend on: CPU, its limit, device, driver, threads, backend, TensorFlow, oneDNN, TF32."""
+    """Return 16 digits for everything that peaks depend on: machine, device, TensorFlow, backend and its settings."""
     import hashlib
     import json
 
@@ -56,18 +57,17 @@ def fingerprint(result: Result) -> str:
 
 
 def roofline(result: Result, peaks: Peaks) -> Roofline | None:
-    """Where a result's step stands; none where its operations or its bytes are not known."""
+    """Return a result's step under the roofline; None if its operations, its bytes or the peak is not known."""
     step = result.summary.step_seconds
     facts = next((s.facts for s in result.samples if s.facts.bytes_per_step), Facts())
     flops, moved = facts.flops_formula or facts.flops_per_step, facts.bytes_per_step
-    dtype = DTYPE_OF.get(result.spec.dtype, result.spec.dtype)
-    top = peaks.flops_per_second.get(dtype)
-    if step is None or not flops or not moved or not top:
+    dtype = COMPUTE_DTYPE.get(result.spec.dtype, result.spec.dtype)
+    compute = peaks.flops_per_second.get(dtype)
+    if step is None or not flops or not moved or not compute:
         return None
     intensity = flops / moved
     memory = intensity * peaks.memory_bytes_per_second
     attained = flops / step.value
-    roof = min(top, memory)
     return Roofline(
         flops=flops,
         flops_method="formula" if facts.flops_formula else "counted",
@@ -75,10 +75,10 @@ def roofline(result: Result, peaks: Peaks) -> Roofline | None:
         intensity=intensity,
         flops_per_second=attained,
         dtype=dtype,
-        compute_peak=top,
+        compute_peak=compute,
         memory_peak=memory,
         cache_peak=intensity * peaks.cache_bytes_per_second if peaks.cache_bytes_per_second else None,
-        bound="compute" if top <= memory else "memory",
-        share=attained / roof,
+        bound="compute" if compute <= memory else "memory",
+        share=attained / min(compute, memory),
         exceeds_memory_peak=attained > memory,
     )

@@ -1,4 +1,4 @@
-"""What a sweep shows: a curve for each backend or loop, where one overtakes another, and where memory ends."""
+"""What a sweep shows: a curve per backend or loop, where one overtakes another, and where memory ran out."""
 
 from __future__ import annotations
 
@@ -15,33 +15,33 @@ from bench.model.sweep import Crossing, Curve, CurveRatio, Point, Sweep
 
 
 def sweep_of(results: Sequence[Result], threshold: float) -> Sweep:
-    """Reads a sweep from its points' results.
+    """Return the curves of a sweep, with their ratios and crossings.
 
     Args:
-        results: of all points of one sweep, at least one.
-        threshold: relative difference that matters.
+        results: those of all points of one sweep, at least one.
+        threshold: smallest relative difference that matters.
     """
     axes = swept_axes(results)
     by_curve: dict[str, list[Result]] = {}
-    for each in sorted(results, key=lambda r: _place(r, axes)):
+    for each in sorted(results, key=lambda r: _values(r, axes)):
         by_curve.setdefault(curve_label(each), []).append(each)
-    names = list(dict.fromkeys(curve_label(r) for r in results))
-    curves = [Curve(label=name, points=[_point(r, axes) for r in by_curve[name]]) for name in names]
-    bases = {curve_label(other): curve_label(base) for base, other in within_group(firsts(results))}
+    names = list(dict.fromkeys(curve_label(each) for each in results))
+    curves = [Curve(label=name, points=[_point(each, axes) for each in by_curve[name]]) for name in names]
+    bases = {curve_label(other): curve_label(base) for base, other in within_group(first_points(results))}
     for curve in curves:
-        _best(curve)
+        curve.best_values = _best_values(curve)
         curve.base = bases.get(curve.label)
         if curve.base is None:
             continue
-        base = {_place(r, axes): r for r in by_curve[curve.base]}
+        base = {_values(each, axes): each for each in by_curve[curve.base]}
         curve.ratios = _ratios(base, by_curve[curve.label], axes, threshold)
-        if len(axes) == 1 and ordered(curve, axes[0]):
+        if len(axes) == 1 and is_ordered(curve, axes[0]):
             curve.crossings = crossings(axes[0], curve)
     reasons = (each.sweep.incomplete_reason for each in reversed(results) if each.sweep is not None)
     return Sweep(
         id=results[0].parent or "",
         workload=results[0].spec.workload,
-        axes={name: sorted({r.spec.params[name] for r in results}) for name in axes},
+        axes={name: sorted({each.spec.params[name] for each in results}) for name in axes},
         threshold=threshold,
         curves=curves,
         incomplete_reason=next(filter(None, reasons), None),
@@ -49,43 +49,43 @@ def sweep_of(results: Sequence[Result], threshold: float) -> Sweep:
 
 
 def swept_axes(results: Sequence[Result]) -> list[str]:
-    """The swept parameters; of results that do not name them, those that differ."""
+    """Return the swept parameters. If the results do not name them, return those that differ."""
     if results[0].sweep is not None:
         return results[0].sweep.axes
     names = dict.fromkeys(name for each in results for name in each.spec.params)
     return [name for name in names if len({str(each.spec.params.get(name)) for each in results}) > 1]
 
 
-def firsts(results: Sequence[Result]) -> list[Result]:
-    """The first point of each curve: where and how it ran is the same along it."""
-    found: dict[str, Result] = {}
+def first_points(results: Sequence[Result]) -> list[Result]:
+    """Return the first point of each curve. Where and how it ran is the same for the whole curve."""
+    points: dict[str, Result] = {}
     for each in results:
-        found.setdefault(curve_label(each), each)
-    return list(found.values())
+        points.setdefault(curve_label(each), each)
+    return list(points.values())
 
 
 def curve_label(result: Result) -> str:
-    """What stays the same along a curve."""
+    """Return what is the same for all points of a curve."""
     spec = result.spec
     return ", ".join([*([spec.case] if spec.case else []), spec.backend, spec.loop])
 
 
 def crossings(axis: str, curve: Curve) -> list[Crossing]:
-    """Where the ratio to the base passes 1, interpolated between neighbours (`way`) on the ratio's logarithm.
+    """Return where the ratio to the base passes 1.
 
-    Its interval reaches to where the bounds of the ratio's own interval pass 1: it is as wide as the data leave it.
+    The value is interpolated between neighbouring points, on logarithmic scales of the parameter and of the ratio. Its
+    interval reaches to where the bounds of the ratio's own interval pass 1.
     """
     ratios = curve.ratios
-    places = [float(r.values[axis]) for r in ratios]
+    values = [float(each.values[axis]) for each in ratios]
     found = []
     for left, falling in _overtakings(ratios):
-        (value,) = _passing([(places[n], ratios[n].ratio.value) for n in (left, left + 1)], falling)
+        (value,) = _passages([(values[index], ratios[index].ratio.value) for index in (left, left + 1)], falling)
+        early = [each.ratio.low if falling else each.ratio.high for each in ratios]
+        late = [each.ratio.high if falling else each.ratio.low for each in ratios]
         low, high = (
-            _passing([(x, y) for x, y in zip(places, side, strict=True) if y is not None], falling)
-            for side in (
-                [r.ratio.low if falling else r.ratio.high for r in ratios],
-                [r.ratio.high if falling else r.ratio.low for r in ratios],
-            )
+            _passages([(x, y) for x, y in zip(values, bounds, strict=True) if y is not None], falling)
+            for bounds in (early, late)
         )
         found.append(
             Crossing(
@@ -99,52 +99,64 @@ def crossings(axis: str, curve: Curve) -> list[Crossing]:
 
 
 def _overtakings(ratios: Sequence[CurveRatio]) -> list[tuple[int, bool]]:
-    """Where a curve and its base change places: the neighbour to the left, and whether the ratio falls below 1.
+    """Return where a curve and its base change places: the index to the left, and whether the ratio falls below 1.
 
-    Between two points where it is settled who is ahead, or such a point and the curve's end, there is one such place at
-    most, however often noise passes 1 there; where nothing is settled there is none.
+    There is at most one such place between two neighbouring settled points, or between a settled point and the end of
+    the curve, however often noise passes 1 there. If no point is settled there is none.
     """
-    settled = [n for n, r in enumerate(ratios) if r.verdict in ("faster", "slower")]
+    settled = [index for index, each in enumerate(ratios) if each.verdict in ("faster", "slower")]
     if not settled:
         return []
+    slower = [each.ratio.value > 1 for each in ratios]
     found = []
     for left, right in pairwise(sorted({0, *settled, len(ratios) - 1})):
-        behind, ahead = ((ratios[n].ratio.value > 1) for n in (left, right))
-        if behind != ahead:
-            between = range(left, right)
-            passes = [
-                n for n in between if (ratios[n].ratio.value > 1, ratios[n + 1].ratio.value > 1) == (behind, ahead)
-            ]
-            found.append((passes[len(passes) // 2], behind))
+        change = (slower[left], slower[right])
+        if change[0] != change[1]:
+            passages = [index for index in range(left, right) if (slower[index], slower[index + 1]) == change]
+            found.append((passages[len(passages) // 2], change[0]))
     return found
 
 
-def ordered(curve: Curve, axis: str) -> bool:
-    """Whether an axis has an order in which one curve can overtake another: words have none, nor have yes and no."""
-    values = [r.values[axis] for r in curve.ratios]
+def is_ordered(curve: Curve, axis: str) -> bool:
+    """Return whether a parameter has an order in which curves can overtake: words and booleans have none."""
+    values = [each.values[axis] for each in curve.ratios]
     return all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in values)
 
 
-def way(left: float, right: float, share: float) -> float:
-    """What lies this share of the way from one value to a larger one: on a logarithmic scale, which 0 is not on."""
+def interpolate(left: float, right: float, share: float) -> float:
+    """Return the value at a share of the way from `left` to a larger `right`.
+
+    The scale is logarithmic, or linear if `left` is 0 or less.
+    """
     if left <= 0:
         return left + share * (right - left)
     return math.exp(math.log(left) + share * (math.log(right) - math.log(left)))
 
 
-def _passing(points: Sequence[tuple[float, float]], falling: bool) -> list[float]:
-    """Where lines between these points pass 1 in one direction, straight on the second's logarithm."""
+def _passages(points: Sequence[tuple[float, float]], falling: bool) -> list[float]:
+    """Return where lines between these points pass 1 in one direction, straight on the logarithm of the ratio."""
     found = []
     for (left, a), (right, b) in pairwise(points):
         if (a > 1 >= b) if falling else (a <= 1 < b):
-            found.append(way(left, right, math.log(a) / (math.log(a) - math.log(b))))
+            found.append(interpolate(left, right, math.log(a) / (math.log(a) - math.log(b))))
     return found
 
 
-def memory_ended(result: Result) -> bool:
-    """Whether a point failed for want of memory, as it said itself or as the system's killing tells."""
+def ran_out_of_memory(result: Result) -> bool:
+    """Return whether a point failed for lack of memory: it said so, or the system killed it."""
     failure = result.failure
     return failure is not None and (failure.kind == "memory" or failure.signal == "SIGKILL")
+
+
+def open_brackets(sweep: Sweep) -> list[tuple[float, float]]:
+    """Return neighbouring values between which a curve overtakes another: another point there tells most."""
+    (axis,) = sweep.axes
+    found = [
+        (float(curve.ratios[left].values[axis]), float(curve.ratios[left + 1].values[axis]))
+        for curve in sweep.curves[1:]
+        for left, _ in (_overtakings(curve.ratios) if is_ordered(curve, axis) else [])
+    ]
+    return list(dict.fromkeys(found))
 
 
 def _point(result: Result, axes: Sequence[str]) -> Point:
@@ -155,7 +167,7 @@ def _point(result: Result, axes: Sequence[str]) -> Point:
         step_seconds=None if failure else result.summary.step_seconds,
         examples_per_second=None if failure else result.summary.examples_per_second,
         failure=failure.message if failure else None,
-        out_of_memory=memory_ended(result),
+        out_of_memory=ran_out_of_memory(result),
     )
 
 
@@ -164,7 +176,7 @@ def _ratios(
 ) -> list[CurveRatio]:
     found = []
     for other in others:
-        base = bases.get(_place(other, axes))
+        base = bases.get(_values(other, axes))
         if base is None or base.failure or other.failure:
             continue
         ratio, _ = step_ratio(base, other)
@@ -174,22 +186,10 @@ def _ratios(
     return found
 
 
-def _best(curve: Curve) -> None:
-    rated = [p for p in curve.points if p.examples_per_second]
-    if rated:
-        curve.best_values = max(rated, key=lambda p: p.examples_per_second or 0.0).values
+def _best_values(curve: Curve) -> dict[str, Any] | None:
+    rated = [each for each in curve.points if each.examples_per_second]
+    return max(rated, key=lambda point: point.examples_per_second or 0.0).values if rated else None
 
 
-def _place(result: Result, axes: Sequence[str]) -> tuple[Any, ...]:
+def _values(result: Result, axes: Sequence[str]) -> tuple[Any, ...]:
     return tuple(result.spec.params[name] for name in axes)
-
-
-def open_brackets(sweep: Sweep) -> list[tuple[float, float]]:
-    """Neighbouring values between which a curve overtakes another: where another point would tell most."""
-    (axis,) = sweep.axes
-    found = [
-        (float(curve.ratios[left].values[axis]), float(curve.ratios[left + 1].values[axis]))
-        for curve in sweep.curves[1:]
-        for left, _ in (_overtakings(curve.ratios) if ordered(curve, axis) else [])
-    ]
-    return list(dict.fromkeys(found))

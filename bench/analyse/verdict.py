@@ -1,4 +1,4 @@
-"""Faster, Same, Slower or Undecided: what a ratio's interval says against a difference that matters."""
+"""The verdict: what the interval of a ratio says against the threshold."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from bench.model.comparison import Verdict
 from bench.model.result import Interval
 
 MOST_UNITS = 10_000
-"""More trials than this settle nothing that anybody would wait for."""
+"""Most trials that are suggested. Nobody would wait for more."""
 
 
 def verdict(ratio: Interval | None, threshold: float) -> Verdict:
-    """What the interval of a ratio of times decides.
+    """Return what the interval of a ratio of times decides.
 
-    The interval stands wholly beyond the threshold, or wholly within it, or neither: the test of equivalence and
-    of difference in one (D. J. Schuirmann, 1987, for the equivalence). The threshold is taken on logarithms, so
-    that swapping the two sides swaps the words.
+    The interval lies beyond the threshold, within it, or across it: the tests of difference and of equivalence in one
+    (D. J. Schuirmann, 1987, for the equivalence). The threshold is taken on logarithms, so that exchanging the two
+    sides exchanges faster and slower.
 
     Args:
-        ratio: time of the one in question over the base's; none where there is nothing to compare.
-        threshold: relative difference that matters, such as 0.02.
+        ratio: time of the result in question over that of the baseline. None if there is nothing to compare.
+        threshold: smallest relative difference that matters, such as 0.02.
     """
     if ratio is None or ratio.low is None or ratio.high is None:
         return "not enough data"
@@ -36,14 +36,15 @@ def verdict(ratio: Interval | None, threshold: float) -> Verdict:
 
 
 def needed(ratio: Interval, threshold: float) -> int | None:
-    """Units (trials, or processes a side) that would settle an undecided verdict, if the ratio stays where it is.
+    """Return how many units would settle an undecided verdict, if the ratio stays where it is.
 
-    The interval has to shrink until it holds no bound of the threshold: its half-width to the distance of the
-    nearest bound. Stein's second stage (C. Stein, 1945) with that distance as the width wanted.
+    Units are trials, or processes on each side. The interval must shrink until it contains no bound of the threshold:
+    its half-width must not exceed the distance to the nearest bound. This is Stein's second stage (C. Stein, 1945) with
+    that distance as the width wanted.
 
     Returns:
-        None where there are too few units to tell, as where a bound is beyond any number, or where more than
-        `MOST_UNITS` would be needed: the ratio is as good as the threshold itself.
+        None if there are too few units to tell, if a bound is infinite, or if more than `MOST_UNITS` would be needed
+        because the ratio is too close to the threshold.
     """
     if ratio.low is None or ratio.high is None or ratio.low <= 0 or ratio.high == math.inf:
         return None
@@ -55,10 +56,10 @@ def needed(ratio: Interval, threshold: float) -> int | None:
     if distance <= 0:
         return None
     spread = half / t_quantile(ratio.n, ratio.confidence) * math.sqrt(ratio.n)
-    found = ratio.n
-    while found <= MOST_UNITS:  # Student's quantile falls with the number that it decides
-        enough = (t_quantile(found, ratio.confidence) * spread / distance) ** 2
-        if enough <= found:
-            return found
-        found = max(found + 1, min(math.ceil(enough), 2 * found))
+    units = ratio.n
+    while units <= MOST_UNITS:  # Student's quantile decreases with the number of units that it determines
+        enough = (t_quantile(units, ratio.confidence) * spread / distance) ** 2
+        if enough <= units:
+            return units
+        units = max(units + 1, min(math.ceil(enough), 2 * units))
     return None

@@ -1,4 +1,4 @@
-"""A comparison: two results side by side, and the matrix of a group."""
+"""A comparison: the verdict on one result against another, and the matrix of a group."""
 
 from __future__ import annotations
 
@@ -11,103 +11,108 @@ from bench.model.result import Interval
 
 Verdict = Literal["faster", "same", "slower", "undecided", "not enough data"]
 
-
-class BreakEven(Record):
-    """Where two cold starts meet."""
-
-    winner: Literal["base", "other", "none"] = Field(
-        description="who is ahead in the long run; none where their steps are not known to differ"
-    )
-    immediate: bool = Field(False, description="the winner in the long run starts no slower either")
-    start_uncertain: bool = Field(False, description="that may be noise: the starts are not known to differ")
-    steps: Interval | None = Field(
-        None, description="steps after which the winner is ahead; high is none where it may never be"
-    )
-    examples: Interval | None = Field(
-        None, description="the same in examples, where steps of the two hold unequal numbers"
-    )
-    epochs: Interval | None = Field(None, description="the same in passes over the data, where their length is known")
-    training_steps: int | None = Field(None, description="steps of the whole training, where both take as many")
-    start_seconds: Interval | None = Field(None, description="the other's start less the base's")
-    training_seconds: list[float] = Field(default_factory=list, description="whole cold training of base and other")
-
+Unit = Literal["step", "example"]
+"""What a ratio of times is per."""
 
 DifferenceKind = Literal["axis", "context", "unfair"]
-
-
-class Difference(Record):
-    """One thing in which two results differ."""
-
-    name: str
-    base: Any = Field(description="the base's value; none where it has none")
-    other: Any = Field(description="the other's value")
-    kind: DifferenceKind = Field(description="what is compared, what is to be known, or what makes it unfair")
-    reason: str = Field("", description="why it is unfair")
-
 
 THRESHOLD = 0.02
 """Default of the smallest relative difference that matters."""
 
 
-Unit = Literal["step", "example"]
-"""What a ratio is of."""
+class BreakEven(Record):
+    """From when on the side with the faster steps is ahead, from a cold start."""
+
+    winner: Literal["base", "other", "none"] = Field(
+        description="the side with the faster steps; none if they are not known to differ"
+    )
+    immediate: bool = Field(False, description="whether the winner is ahead from the first step")
+    start_uncertain: bool = Field(
+        False, description="whether an immediate winner may start more slowly after all, since the starts may differ"
+    )
+    steps: Interval | None = Field(
+        None, description="steps after which the winner is ahead; high is null if that may never be"
+    )
+    examples: Interval | None = Field(
+        None, description="the same in examples, if steps of the two hold different numbers of them"
+    )
+    epochs: Interval | None = Field(None, description="the same in epochs, if their length is known")
+    training_steps: int | None = Field(None, description="steps of the whole training, if they are equal")
+    start_seconds: Interval | None = Field(None, description="the other's start minus the baseline's")
+    training_seconds: list[float] = Field(
+        default_factory=list, description="whole training from a cold start, of the baseline and of the other"
+    )
+
+
+class Difference(Record):
+    """One thing in which two results differ."""
+
+    name: str = Field(description="what differs")
+    base: Any = Field(description="the baseline's value; null if it has none")
+    other: Any = Field(description="the other's value; null if it has none")
+    kind: DifferenceKind = Field(
+        description="axis: what is compared; context: good to know; unfair: makes the comparison unfair"
+    )
+    reason: str = Field("", description="why it makes the comparison unfair")
 
 
 class Side(Record):
-    """What identifies a result in a comparison."""
+    """A result in a comparison."""
 
-    id: str
-    label: str
-    processes: int = Field(description="processes that measured something")
-    step_seconds: Interval | None = None
+    id: str = Field(description="id of the result")
+    label: str = Field(description="its label, unique within the comparison")
+    processes: int = Field(description="number of processes that measured something")
+    step_seconds: Interval | None = Field(None, description="typical step")
 
 
 class PhaseDifference(Record):
-    """One phase of a cold start on both sides."""
+    """One phase of a cold start, on both sides."""
 
-    phase: str
-    base: float = Field(description="mean seconds")
-    other: float
-    difference: Interval = Field(description="the other's seconds less the base's")
+    phase: str = Field(description="name of the phase")
+    base: float = Field(description="mean seconds of the baseline")
+    other: float = Field(description="mean seconds of the other")
+    difference: Interval = Field(description="seconds of the other minus those of the baseline")
 
 
 class Comparison(Record):
-    """A verdict on `other` as against `base`, with what it stands on."""
+    """The verdict on `other` against `base`, with its evidence."""
 
-    base: Side
-    other: Side
-    axis: str | None = Field(description="what is compared; none where the specs are the same")
-    unit: Unit = Field("step", description="what the ratio is of: of examples where the two differ in examples a step")
-    paired: bool = Field(description="whether the two took turns in trials; else they were measured apart")
-    ratio: Interval | None = Field(None, description="the other's time over the base's")
-    verdict: Verdict
-    mean_ratio: Interval | None = Field(
-        None, description="the same of the mean step, in which steps count that are slow but seldom"
+    base: Side = Field(description="the baseline")
+    other: Side = Field(description="the result that the verdict is on")
+    axis: str | None = Field(description="what is compared; null if the specs are equal")
+    unit: Unit = Field(
+        "step", description="what the ratio is per: an example if steps of the two hold different numbers of them"
     )
-    threshold: float
+    paired: bool = Field(description="whether the two were interleaved, so that trials form pairs")
+    ratio: Interval | None = Field(None, description="the other's time over the baseline's")
+    verdict: Verdict = Field(description="what the interval of the ratio says against the threshold")
+    mean_ratio: Interval | None = Field(None, description="the same for the mean step, which includes rare slow steps")
+    threshold: float = Field(description="smallest relative difference that matters")
     needed_units: int | None = Field(
-        None, description="trials (or processes a side) that would settle it, where it is undecided"
+        None, description="trials, or processes on each side, that would settle an undecided verdict"
     )
-    phases: list[PhaseDifference] = Field(default_factory=list)
+    phases: list[PhaseDifference] = Field(default_factory=list, description="phases that both sides have")
     break_even: BreakEven | None = None
-    differences: list[Difference] = Field(default_factory=list)
+    differences: list[Difference] = Field(
+        default_factory=list, description="first the axis, then what is unfair, then the context"
+    )
 
     @property
     def unfair(self) -> list[Difference]:
-        """What makes this comparison unfair."""
-        return [d for d in self.differences if d.kind == "unfair"]
+        """The differences that make this comparison unfair."""
+        return [each for each in self.differences if each.kind == "unfair"]
 
 
 class Cell(Record):
-    """How the result of a row stands to that of a column."""
+    """The result of a row against that of a column."""
 
-    ratio: Interval = Field(description="the row's time over the column's")
-    unit: Unit = Field(description="what the ratio is of")
-    verdict: Verdict = Field(description="on the row's result as against the column's")
+    ratio: Interval = Field(description="time of the row over that of the column")
+    unit: Unit = Field(description="what the ratio is per")
+    verdict: Verdict = Field(description="verdict on the result of the row")
 
 
 class Matrix(Record):
-    """Everyone's time over everyone's."""
+    """All results of a group against one another."""
 
-    results: list[Side] = Field(description="of the rows, and in the same order of the columns")
-    rows: list[list[Cell | None]] = Field(description="a cell for each column; none where two were not compared")
+    results: list[Side] = Field(description="results of the rows and, in the same order, of the columns")
+    rows: list[list[Cell | None]] = Field(description="a cell per column; null if the two were not compared")

@@ -1,4 +1,4 @@
-"""A sweep: a curve for each backend or loop, and where one overtakes another."""
+"""A sweep: a curve per backend or loop, and where one overtakes another."""
 
 from __future__ import annotations
 
@@ -14,51 +14,51 @@ from bench.model.result import Interval
 class Point(Record):
     """One value of the swept parameters, on one curve."""
 
-    values: dict[str, Any]
-    id: str = Field(description="the result's id")
-    step_seconds: Interval | None = None
-    examples_per_second: float | None = None
-    failure: str | None = Field(None, description="why there is no time, such as memory that ended")
-    out_of_memory: bool = Field(False, description="whether it was memory that ended")
+    values: dict[str, Any] = Field(description="swept parameter to its value")
+    id: str = Field(description="id of the result")
+    step_seconds: Interval | None = Field(None, description="typical step; null if the point failed")
+    examples_per_second: float | None = Field(None, description="throughput at the typical step")
+    failure: str | None = Field(None, description="why it failed")
+    out_of_memory: bool = Field(False, description="whether it failed for lack of memory")
 
 
 class CurveRatio(Record):
-    """How two curves stand to each other at one value."""
+    """A curve against its base, at one value."""
 
-    values: dict[str, Any]
-    ratio: Interval = Field(description="time of the curve over that of its base, per step")
-    verdict: Verdict
+    values: dict[str, Any] = Field(description="swept parameter to its value")
+    ratio: Interval = Field(description="time per step of the curve over that of its base")
+    verdict: Verdict = Field(description="verdict on the curve")
 
 
 class Crossing(Record):
-    """Where a curve overtakes its base, or that one it."""
+    """Where one of a curve and its base overtakes the other."""
 
     value: float = Field(
-        description="of the swept parameter, between two measured values on a logarithmic scale, or on a linear one "
-        "where the lower one is 0 or less"
+        description="value of the swept parameter, interpolated between measured values on a logarithmic scale, or on "
+        "a linear one if the lower value is 0 or less"
     )
-    low: float | None = Field(description="from here on it may be ahead; none where that is left of what was measured")
-    high: float | None = Field(description="from here on it is ahead for sure; none where that was not measured")
-    leader: str = Field(description="label of who is ahead to the right of it")
+    low: float | None = Field(description="lower bound of the value; null if it is below what was measured")
+    high: float | None = Field(description="upper bound of the value; null if it is above what was measured")
+    leader: str = Field(description="label of the curve that is ahead at larger values")
 
 
 class Curve(Record):
     """One backend or loop along the sweep."""
 
-    label: str
-    points: list[Point]
-    base: str | None = Field(None, description="label of the curve before it that is nearest, which its ratios are to")
-    ratios: list[CurveRatio] = Field(default_factory=list)
-    crossings: list[Crossing] = Field(default_factory=list)
-    best_values: dict[str, Any] | None = Field(None, description="values with the most examples a second")
+    label: str = Field(description="case, backend and loop")
+    points: list[Point] = Field(description="its points, by rising values")
+    base: str | None = Field(None, description="label of the curve that its ratios are against")
+    ratios: list[CurveRatio] = Field(default_factory=list, description="ratios where both curves have a step time")
+    crossings: list[Crossing] = Field(default_factory=list, description="where the two overtake each other")
+    best_values: dict[str, Any] | None = Field(None, description="values with the highest throughput")
 
 
 class Sweep(Record):
-    """All of a sweep."""
+    """All points of a sweep."""
 
-    id: str
-    workload: str
-    axes: dict[str, list[Any]] = Field(description="swept parameter: the values measured, rising")
-    threshold: float
-    curves: list[Curve]
+    id: str = Field(description="id that its results have as their parent")
+    workload: str = Field(description="name of the workload")
+    axes: dict[str, list[Any]] = Field(description="swept parameter to the values measured, rising")
+    threshold: float = Field(description="smallest relative difference that matters")
+    curves: list[Curve] = Field(description="one per case, backend and loop")
     incomplete_reason: str | None = Field(None, description="why not all values were measured")

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
-from bench.analyse.sweep import memory_ended, open_brackets, sweep_of, way
+from bench.analyse.sweep import interpolate, open_brackets, ran_out_of_memory, sweep_of
 from bench.config.settings import RunSettings
 from bench.config.syntax import axis
 from bench.errors import DataError, NotApplicable, SettingsError, UsageError
@@ -152,7 +152,7 @@ class SweepStudy:
             result.sweep = SweepMembership(axes=list(self.axes))
         self.results += session.results
         session.run()
-        backends = [result.spec.backend for result in session.results if memory_ended(result)]
+        backends = [result.spec.backend for result in session.results if ran_out_of_memory(result)]
         if backends:
             self._out_of_memory.append((point, ", ".join(backends)))
         return True
@@ -171,7 +171,7 @@ class SweepStudy:
                 ends = pairwise([low, *failed, high])
                 gaps += [(_width(left, right, tried[-1] - tried[0]), left, right) for left, right in ends]
         for width, low, high in sorted(gaps, key=lambda gap: gap[0], reverse=True):
-            middle = way(low, high, 0.5)
+            middle = interpolate(low, high, 0.5)
             value = round(middle) if self._integral else float(f"{middle:.4g}")
             point = {name: str(value)}
             beyond = any(_is_beyond(point, ended) for ended, _ in self._out_of_memory)

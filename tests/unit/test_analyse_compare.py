@@ -17,7 +17,7 @@ from scipy import stats as scipy_stats
 from synthetic import MOMENT, result
 
 from bench.analyse import stats
-from bench.analyse.breakeven import fieller
+from bench.analyse.break_even import fieller
 from bench.analyse.comparable import differences
 from bench.analyse.compare import compare
 from bench.analyse.outcome import comparisons_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from bench.analyse.sweep import firsts, sweep_of
+from bench.analyse.sweep import first_points, sweep_of
 from bench.model.explanation import Explanation
 from bench.model.result import Result
 from bench.render import numbers
@@ -72,7 +72,7 @@ def chapter_content(
     """
     sections: list[Section | None]
     if swept:  # only the first point of each curve is compared: there may be many
-        curves, first = sweep_of(results, threshold), ResultSet.of(firsts(results), threshold)
+        curves, first = sweep_of(results, threshold), ResultSet.of(first_points(results), threshold)
         title, sentences = sweep.title(curves), sweep.sentences(curves)
         every = messages.section(ResultSet(results, short_labels(results), []))
         sections = [*sweep.sections(curves), environments.section(first, curves.axes), every]

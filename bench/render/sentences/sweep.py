@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from bench.analyse.sweep import ordered
+from bench.analyse.sweep import is_ordered
 from bench.model.comparison import Verdict
 from bench.model.sweep import Crossing, Curve, Sweep
 from bench.render import numbers
@@ -53,7 +53,7 @@ def _against_baseline(curve: Curve, axis: str) -> Iterator[str]:
         yield _crossing(axis, each, curve.label, curve.base)
     if curve.ratios and not curve.crossings:
         decided = {ratio.verdict for ratio in curve.ratios} & {"faster", "slower"}
-        throughout = ordered(curve, axis) and len(decided) < 2
+        throughout = is_ordered(curve, axis) and len(decided) < 2
         yield (_throughout if throughout else _by_value)(curve, axis, curve.base)
 
 
