@@ -1,4 +1,4 @@
-"""The hub in a real browser: every page in both themes and narrow, by keyboard, and as axe-core judges it."""
+"""The hub in a real browser: every page in both themes and narrow, by keyboard, and checked with axe-core."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NARROW: ViewportSize = {"width": 400, "height": 800}
 
 @pytest.fixture(scope="module")
 def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """A hub with everything in it, which the tests share."""
+    """A hub with documents of every kind, which the tests share."""
     from bench.config.hub_settings import load
     from bench.hub.db.database import Database
 
@@ -41,7 +41,7 @@ def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 @pytest.fixture(scope="module")
 def paths(hub: Served) -> list[str]:
-    """One page of each kind, and the charts of all kinds."""
+    """A page of each kind, with charts of each kind."""
     series = hub.get("/api/v1/results?workload=along&limit=1")["results"][0]["series"]
     return [
         "/", "/results", "/results/10", "/results/13", "/compare?baseline=10&other=11", f"/history/{series}",
@@ -67,10 +67,10 @@ def opened(browser: Browser, **given: Any) -> Page:
 
 @pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
 @pytest.mark.parametrize("theme", [pytest.param("light", marks=pytest.mark.essential), "dark"])
-def test_every_page_is_whole_and_axe_finds_nothing(
+def test_every_page_loads_completely_and_is_accessible(
     browser: Browser, hub: Served, paths: list[str], theme: str, size: ViewportSize, tmp_path: Path
 ) -> None:
-    """Loaded without an error or a request to elsewhere, charts drawn, and accessible as far as axe-core can tell."""
+    """No error, no request to another site, all charts drawn, and no finding of axe-core."""
     from axe_playwright_python.sync_playwright import Axe
 
     shown = opened(browser, color_scheme=theme, viewport=size, bypass_csp=False)
@@ -90,14 +90,12 @@ def test_every_page_is_whole_and_axe_finds_nothing(
     assert {path: each for path, each in found.items() if each} == {}
     assert charts >= 5
     assert [url for url in asked if not url.startswith((hub.url, "data:"))] == []
-    # The browser itself speaks of the page that is not there.
+    # The browser itself reports the missing page.
     assert [line for line in told if "status of 404" not in line] == []
     shown.context.close()
 
 
-def test_at_400_pixels_only_regions_scroll_sideways_never_the_page(
-    browser: Browser, hub: Served, paths: list[str]
-) -> None:
+def test_at_400_pixels_only_tables_scroll_sideways(browser: Browser, hub: Served, paths: list[str]) -> None:
     shown = opened(browser, viewport=NARROW)
     for path in paths:
         shown.goto(hub.url + path)
@@ -110,9 +108,7 @@ def test_at_400_pixels_only_regions_scroll_sideways_never_the_page(
     shown.context.close()
 
 
-def test_the_keys_lead_from_the_overview_to_how_the_steps_of_one_result_are_spread(
-    browser: Browser, hub: Served
-) -> None:
+def test_the_keyboard_leads_from_the_overview_to_the_steps_chart_of_a_result(browser: Browser, hub: Served) -> None:
     shown = opened(browser)
     shown.goto(hub.url)
     for _ in range(40):
@@ -132,7 +128,7 @@ def test_the_keys_lead_from_the_overview_to_how_the_steps_of_one_result_are_spre
     shown.context.close()
 
 
-def test_the_first_tab_offers_to_skip_what_every_page_has(browser: Browser, hub: Served) -> None:
+def test_the_first_tab_stop_skips_the_navigation(browser: Browser, hub: Served) -> None:
     shown = opened(browser)
     shown.goto(hub.url)
     shown.keyboard.press("Tab")
@@ -142,7 +138,7 @@ def test_the_first_tab_offers_to_skip_what_every_page_has(browser: Browser, hub:
     shown.context.close()
 
 
-def test_the_page_of_runs_follows_them_without_being_loaded_again(browser: Browser, hub: Served) -> None:
+def test_the_page_of_runs_updates_itself_without_a_reload(browser: Browser, hub: Served) -> None:
     shown = opened(browser)
     told: list[str] = []
     shown.on("console", lambda message: told.append(message.text))
@@ -150,7 +146,7 @@ def test_the_page_of_runs_follows_them_without_being_loaded_again(browser: Brows
     shown.evaluate("window.loadedOnce = true")
     send(hub, run("followed", title="a run to follow", progress={"title": "<b>bold</b>", "phase": "first_step"}))
     shown.get_by_text("<b>bold</b>: first step").wait_for()
-    assert shown.get_by_text("Kept up to date").is_visible()
+    assert shown.get_by_text("This page updates itself").is_visible()
     send(hub, run("followed", title="a run to follow", state="failed", reason="it broke"))
     shown.get_by_text("it broke").wait_for()
     assert shown.evaluate("window.loadedOnce")
@@ -158,16 +154,16 @@ def test_the_page_of_runs_follows_them_without_being_loaded_again(browser: Brows
     shown.context.close()
 
 
-def test_without_a_script_the_page_of_runs_loads_itself_again(browser: Browser, hub: Served) -> None:
+def test_the_page_of_runs_reloads_itself_without_scripts(browser: Browser, hub: Served) -> None:
     shown = opened(browser, java_script_enabled=False)
     shown.goto(f"{hub.url}/runs")
-    assert shown.get_by_role("heading", name="Going on").is_visible()
+    assert shown.get_by_role("heading", name="In progress").is_visible()
     assert re.search(r'<noscript><meta http-equiv="refresh" content="\d+"></noscript>', page(hub, "/runs"))
     assert "/runs" in links(page(hub, "/runs"))
     shown.context.close()
 
 
-def test_results_are_filtered_by_a_form(browser: Browser, hub: Served) -> None:
+def test_the_form_filters_results(browser: Browser, hub: Served) -> None:
     shown = opened(browser)
     shown.goto(f"{hub.url}/results")
     shown.get_by_label("pool").select_option("arm")

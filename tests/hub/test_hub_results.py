@@ -216,7 +216,7 @@ def test_another_schema_version_is_distinguished_from_an_invalid_document(hub: S
     for older in ({**document, "schema_version": current - 1}, {**document, "schema_version": current - 1, "more": 1}):
         rejected = problem(hub.put("/api/v1/results/a", older), 422, "older-schema")
         assert f"too old: it has schema version {current - 1}" in rejected["detail"]
-        assert "measure again" in rejected["hint"]
+        assert "Measure again" in rejected["hint"]
     wrong = problem(hub.put("/api/v1/results/a", {**document, "more": 1}), 422, "invalid-document")
     assert "more" in wrong["detail"]
     found = {**json.loads(explanation(ladder_results()).model_dump_json()), "more": 1}

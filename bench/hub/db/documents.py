@@ -179,7 +179,7 @@ def _check_version(given: Any, model: type[BaseModel]) -> None:
             422,
             "older-schema",
             f"the {kind} is too old: it has schema version {given}, but this hub supports version {version}",
-            "Upgrade the sender and measure again.",
+            "Measure again with this version of devbench.",
         )
 
 

@@ -1,5 +1,5 @@
-"""The hub's pages: the report's parts with links between them, made anew from the database for each request.
+"""The hub's pages: the report's tables and charts with links between them, rendered from the database.
 
-A page is a `layout.Page`, which is plain data; `layout.render` writes it down. There is no script but the one that
-keeps the page of runs up to date, and without it that page loads itself again.
+Each module returns a `layout.Page`, which is plain data, and `layout.render` makes HTML of it. The only script updates
+the page of runs. Without it, that page reloads itself.
 """

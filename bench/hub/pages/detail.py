@@ -1,4 +1,4 @@
-"""Pages of results: one, two compared, a sweep, an explanation."""
+"""The pages of results: one, a comparison of two, an explanation, a sweep."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from bench.hub.db import queries, records
-from bench.hub.pages.layout import Page, address, careful, drawn
+from bench.hub.pages.layout import Page, address, guarded, with_charts
 from bench.hub.problems import Problem, not_found
 from bench.model.explanation import Explanation
 from bench.model.result import Result
@@ -15,102 +15,116 @@ from bench.render import numbers
 from bench.render.messages import Message
 from bench.render.report.compose import Content, chapter_content
 from bench.render.report.document import Section
-from bench.render.report.sections import explanation as explained
+from bench.render.report.sections import explanation as explanation_section
 from bench.render.text import plain
 
 MEMBERS = 60
-"""Results that belong together, at most, that are read whole for one page."""
+"""Maximum number of results of a sweep that a page reads."""
 
 LEVELS = 24
+"""Maximum number of levels of an explanation that a page reads."""
+
 PARTNERS = 12
+"""Links to comparisons with results of the same group."""
 
 
-def result(connection: Connection, name: str, threshold: float) -> Page:
-    """One result: its figures, phases, steps, environment and warnings.
+def result(connection: Connection, id_: str, threshold: float) -> Page:
+    """Return the page of a result: its figures, phases, steps, environment and messages.
 
     Raises:
-        Problem: there is none.
+        Problem: there is no such result, or it has another schema version.
     """
-    row = queries.result_row(connection, name)
-    told = _told([queries.result(connection, name)], threshold)
-    links = [("JSON", address("api", "v1", "results", name))]
+    row = queries.result_row(connection, id_)
+    content = _content([queries.result(connection, id_)], threshold)
+    links = [_parent(connection, row)] if row.parent else []
     if row.purpose == "run":
-        links.insert(0, ("History", address("history", row.series)))
-    if row.parent:
-        links.insert(0, _whole(connection, row))
-    partners = [each for each in queries.related(connection, "group", row.group, PARTNERS) if each.id != name]
-    for each in partners:
-        links.append((f"Compare with {each.label}", address("compare", baseline=each.id, other=name)))
-    started = numbers.timestamp(records.to_datetime(row.created))
-    about = f"Started {started} UTC in {row.pool}, with devbench {row.devbench}. Attempt {row.attempt}."
-    return Page(told.title, drawn(told.sections), told.sentences, (about,), tuple(links), "/results")
+        links.append(("History", address("history", row.series)))
+    links.append(("JSON", address("api", "v1", "results", id_)))
+    for other in queries.related(connection, "group", row.group, PARTNERS):
+        if other.id != id_:
+            links.append((f"Compare with {other.label}", address("compare", baseline=other.id, other=id_)))
+    about = f"Started {_time(row)} UTC. Pool: {row.pool}. Attempt: {row.attempt}. devbench {row.devbench}."
+    return _page(content, about, links, "/results")
 
 
-def comparison(connection: Connection, base: str, other: str, threshold: float) -> Page:
-    """Two results compared, fair or not: verdict, break-even, phases, steps, what else differs.
+def comparison(connection: Connection, baseline: str, other: str, threshold: float) -> Page:
+    """Return the page that compares two results: verdict, break-even, phases, steps and differences.
 
     Raises:
-        Problem: one is not there.
+        Problem: one of them does not exist or has another schema version.
     """
-    rows = [queries.result_row(connection, name) for name in (base, other)]
-    told = _told([queries.result(connection, name) for name in (base, other)], threshold)
+    ids = (baseline, other)
+    rows = [queries.result_row(connection, id_) for id_ in ids]
+    content = _content([queries.result(connection, id_) for id_ in ids], threshold)
     links = [(f"{row.label}, {row.id}", address("results", row.id)) for row in rows]
-    links.append(("The other way round", address("compare", baseline=other, other=base)))
-    links.append(("JSON", address("api", "v1", "comparisons", baseline=base, other=other)))
-    first, second = (numbers.timestamp(records.to_datetime(row.created)) for row in rows)
-    about = f"Started {first} and {second} UTC in {' and '.join(dict.fromkeys(row.pool for row in rows))}."
-    return Page(told.title, drawn(told.sections), told.sentences, (about,), tuple(links), "/results")
+    links.append(("Swap the sides", address("compare", baseline=other, other=baseline)))
+    links.append(("JSON", address("api", "v1", "comparisons", baseline=baseline, other=other)))
+    pools = list(dict.fromkeys(row.pool for row in rows))
+    label = "Pool" if len(pools) == 1 else "Pools"
+    about = f"Started {_time(rows[0])} and {_time(rows[1])} UTC. {label}: {', '.join(pools)}."
+    return _page(content, about, links, "/results")
 
 
-def explanation(connection: Connection, name: str, threshold: float) -> Page:
-    """Where a step's time goes: the ladder, causes, changes, the roofline, and its levels.
-
-    Raises:
-        Problem: there is none.
-    """
-    found = queries.explanation(connection, name)
-    rows = [row for row in queries.related(connection, "parent", name, MEMBERS) if row.purpose == "level"][:LEVELS]
-    told = _told([queries.result(connection, row.id) for row in rows], threshold, found)
-    links = [(row.label, address("results", row.id)) for row in rows]
-    links.append(("JSON", address("api", "v1", "explanations", name)))
-    return Page(told.title, drawn(told.sections), told.sentences, (), tuple(links), "/explanations")
-
-
-def sweep(connection: Connection, name: str, threshold: float) -> Page:
-    """A sweep: its curves and where they cross.
+def explanation(connection: Connection, id_: str, threshold: float) -> Page:
+    """Return the page of an explanation: the ladder, findings, what-ifs, the roofline, and the levels.
 
     Raises:
-        Problem: there is none.
+        Problem: there is no such explanation, or it has another schema version.
     """
-    every = [row for row in queries.related(connection, "parent", name, MEMBERS + 1) if row.purpose == "sweep"]
-    if not every:
-        raise not_found("sweep", name)
-    rows = every[:MEMBERS]
-    told = _told([queries.result(connection, row.id) for row in rows], threshold, sweep=True)
-    about = f"Started {numbers.timestamp(records.to_datetime(rows[0].created))} UTC in {rows[0].pool}."
-    if len(every) > MEMBERS:
-        about += f" Of its points the first {MEMBERS} results are shown; `devbench report` shows all of a folder."
-    links = (("Its points", address("results", parent=name)),)
-    return Page(told.title, drawn(told.sections), told.sentences, (about,), links, "/results")
+    found = queries.explanation(connection, id_)
+    members = queries.related(connection, "parent", id_, MEMBERS)
+    levels = [row for row in members if row.purpose == "level"][:LEVELS]
+    content = _content([queries.result(connection, row.id) for row in levels], threshold, found)
+    links = [(row.label, address("results", row.id)) for row in levels]
+    links.append(("JSON", address("api", "v1", "explanations", id_)))
+    return _page(content, "", links, "/explanations")
 
 
-def _told(results: list[Result], threshold: float, found: Explanation | None = None, sweep: bool = False) -> Content:
-    nothing = Message("warning", "the figures of these documents can't be shown; their JSON has them")
-    title = plain(found.label if found else results[0].spec.label)
-    if not results:  # of an explanation whose results are gone
-        assert found is not None
-        sections = careful(lambda: explained.sections(found, threshold), [Section("Figures", (nothing,))])
-        return Content(explained.title(found), tuple(explained.sentences(found)), tuple(sections))
-    fallback = Content(title, (), (Section("Figures", (nothing,)),))
-    return careful(lambda: chapter_content(results, threshold, found, sweep), fallback)
+def sweep(connection: Connection, id_: str, threshold: float) -> Page:
+    """Return the page of a sweep: its curves and where they cross.
+
+    Raises:
+        Problem: there is no such sweep, or its results have another schema version.
+    """
+    members = queries.related(connection, "parent", id_, MEMBERS + 1)
+    points = [row for row in members if row.purpose == "sweep"]
+    if not points:
+        raise not_found("sweep", id_)
+    shown = points[:MEMBERS]
+    content = _content([queries.result(connection, row.id) for row in shown], threshold, swept=True)
+    about = f"Started {_time(shown[0])} UTC. Pool: {shown[0].pool}."
+    if len(points) > MEMBERS:
+        about += f" Only the first {MEMBERS} results are shown. `devbench report` shows all results of a folder."
+    return _page(content, about, [("Results of the sweep", address("results", parent=id_))], "/results")
 
 
-def _whole(connection: Connection, row: Any) -> tuple[str, str]:
-    """The sweep or the explanation that a result is a part of."""
+def _content(results: list[Result], threshold: float, of: Explanation | None = None, swept: bool = False) -> Content:
+    """Return a chapter of the report, or a message if a document has figures that no run can have."""
+    message = Message("warning", "The figures of these documents cannot be shown. See their JSON.")
+    fallback = Section("Figures", (message,))
+    if not results:  # retention has removed the results of the explanation
+        assert of is not None
+        sections = guarded(lambda: explanation_section.sections(of, threshold), [fallback])
+        return Content(explanation_section.title(of), tuple(explanation_section.sentences(of)), tuple(sections))
+    title = plain(of.label if of else results[0].spec.label)
+    return guarded(lambda: chapter_content(results, threshold, of, swept), Content(title, (), (fallback,)))
+
+
+def _page(content: Content, about: str, links: list[tuple[str, str]], current: str) -> Page:
+    lines = (about,) if about else ()
+    return Page(content.title, with_charts(content.sections), content.sentences, lines, tuple(links), current)
+
+
+def _parent(connection: Connection, row: Any) -> tuple[str, str]:
+    """Return the link to the sweep or explanation that a result belongs to."""
     if row.purpose == "sweep":
-        return "Its sweep", address("sweeps", row.parent)
+        return "Sweep", address("sweeps", row.parent)
     try:
         queries.explanation(connection, row.parent)
     except Problem:
-        return "What it is part of", address("results", parent=row.parent)
-    return "Its explanation", address("explanations", row.parent)
+        return "Results of the same explanation", address("results", parent=row.parent)
+    return "Explanation", address("explanations", row.parent)
+
+
+def _time(row: Any) -> str:
+    return numbers.timestamp(records.to_datetime(row.created))

@@ -1,4 +1,4 @@
-"""The history of one comparison key: steps over time, with where their level changed."""
+"""The page of a history: the step time of one comparison key over time, and where it changed."""
 
 from __future__ import annotations
 
@@ -10,63 +10,72 @@ from typing import Any
 from sqlalchemy import Connection
 
 from bench.hub.db import queries, records
-from bench.hub.pages.layout import Page, address, drawn
+from bench.hub.pages.layout import NONE, Page, address, with_charts
 from bench.render import numbers
 from bench.render.charts import timeline
 from bench.render.report.document import Figure, Row, Section, Table
 
 LISTED = 200
-HEAD = ("begun (UTC)", "step", "to the one before", "processes", "status", "TensorFlow", "devbench", "id")
+"""Runs in the table."""
+
+HEAD = ("started (UTC)", "step", "vs. previous run", "processes", "status", "TensorFlow", "devbench", "id")
 
 
 def page(connection: Connection, series: str, threshold: float) -> Page:
-    """The page.
+    """Return the page of a comparison key.
+
+    Args:
+        connection: to the database.
+        series: the comparison key.
+        threshold: smallest relative difference that matters.
 
     Raises:
-        Problem: there are no such runs.
+        Problem: there are no runs of this key.
     """
-    rows, more = queries.history(connection, series)
+    rows, truncated = queries.history(connection, series)
     changes = queries.change_points(rows, threshold)
+    timed = [index for index, row in enumerate(rows) if row.step is not None and row.step > 0]
     last = rows[-1]
     sections = [Section("Runs", (_table(rows, set(changes)),))]
-    timed = [place for place, row in enumerate(rows) if row.step is not None and row.step > 0]
     if timed:
         sections.insert(0, Section("Step time", (_figure(rows, timed, changes),)))
-    pieces = dict.fromkeys(row.tensorflow for row in rows if row.tensorflow)
-    count = f"The newest {len(rows):,} of more" if more else f"{len(rows)}"
-    oldest, newest = (numbers.timestamp(records.to_datetime(row.created)) for row in (rows[0], last))
-    about = [f"{count} runs in {last.pool}, started {oldest} to {newest} UTC."]
-    if pieces:
-        about.append(f"TensorFlow {', '.join(pieces)}.")
+    count = f"The newest {len(rows):,} runs" if truncated else numbers.count(len(rows), "run")
+    about = [f"{count}, started {_time(rows[0])} to {_time(last)} UTC. Pool: {last.pool}."]
+    versions = dict.fromkeys(row.tensorflow for row in rows if row.tensorflow)
+    if versions:
+        about.append(f"TensorFlow {', '.join(versions)}.")
     links = (("Results", address("results", series=series)), ("JSON", address("api", "v1", "history", series)))
     sentences = _sentences(rows, timed, changes)
-    return Page(f"History of {last.label}", drawn(sections), sentences, tuple(about), links, "/results")
+    return Page(f"History of {last.label}", with_charts(sections), sentences, tuple(about), links, "/results")
 
 
 def _sentences(rows: Sequence[Any], timed: list[int], changes: list[int]) -> tuple[str, ...]:
+    """Return a sentence for each change point, which compares the medians after and before it."""
     if not changes:
         return ("The step time has not changed.",) if len(timed) > 1 else ()
-    told = []
-    for place, end in zip(changes, [*changes[1:], len(rows)], strict=True):
-        start = max((each for each in [0, *changes] if each < place), default=0)
-        before = statistics.median(rows[n].step for n in timed if start <= n < place)
-        after = statistics.median(rows[n].step for n in timed if place <= n < end)
-        change = numbers.signed_percent(after / before - 1)
-        since = numbers.timestamp(records.to_datetime(rows[place].created))
-        told.append(f"Step time since {since}: {numbers.time(after)}, {change} to the level before.")
-    return tuple(told)
+    sentences = []
+    starts, ends = [0, *changes[:-1]], [*changes[1:], len(rows)]
+    for start, change, end in zip(starts, changes, ends, strict=True):
+        before = statistics.median(rows[index].step for index in timed if start <= index < change)
+        after = statistics.median(rows[index].step for index in timed if change <= index < end)
+        difference = numbers.signed_percent(after / before - 1)
+        since = _time(rows[change])
+        sentences.append(f"Step time since {since} UTC: {numbers.time(after)}, {difference} compared with before.")
+    return tuple(sentences)
 
 
 def _figure(rows: Sequence[Any], timed: list[int], changes: list[int]) -> Figure:
-    points = [
+    runs = [
         timeline.Run(records.to_datetime(row.created), row.step, _positive(row.step_low), _positive(row.step_high))
-        for row in (rows[place] for place in timed)
+        for row in (rows[index] for index in timed)
     ]
-    places = [timed.index(place) for place in changes]
-    first, last = numbers.time(points[0].value), numbers.time(points[-1].value)
-    alt = f"Step time over {len(points)} runs, from {first} to {last}; its level changed {len(changes)} times."
-    caption = "Seconds a step, with 95% intervals; a dashed line marks where a new level begins."
-    return Figure(caption, alt, partial(timeline.draw, points, places))
+    first, last = numbers.time(runs[0].value), numbers.time(runs[-1].value)
+    points = numbers.count(len(changes), "change point")
+    return Figure(
+        "Step time in seconds with 95% intervals. A dashed line marks a change point.",
+        f"Step time of {numbers.count(len(runs), 'run')}, from {first} to {last}, with {points}.",
+        partial(timeline.draw, runs, [timed.index(index) for index in changes]),
+    )
 
 
 def _positive(bound: float | None) -> float | None:
@@ -74,24 +83,30 @@ def _positive(bound: float | None) -> float | None:
 
 
 def _table(rows: Sequence[Any], changes: set[int]) -> Table:
-    found = []
-    for place in range(len(rows) - 1, max(-1, len(rows) - 1 - LISTED), -1):
-        row, before = rows[place], rows[place - 1] if place else None
-        step = records.step_interval(row)
-        apart = "–"
-        if before is not None and before.step and row.step:
-            apart = numbers.signed_percent(row.step / before.step - 1)
-        cells = (
-            numbers.interval(step) if step else "–",
-            apart + (", a new level" if place in changes else ""),
-            str(row.processes),
-            row.status,
-            row.tensorflow or "–",
-            row.devbench,
-            row.id,
-        )
-        links = (address("results", row.id), "", address("compare", baseline=before.id, other=row.id) if before else "")
-        started = numbers.timestamp(records.to_datetime(row.created))
-        found.append(Row(started, cells, "differs" if place in changes else "", links=links))
-    shown = f", the newest {LISTED}" if len(rows) > LISTED else ""
-    return Table(f"Runs, newest first{shown}", HEAD, tuple(found))
+    newest = range(len(rows) - 1, max(-1, len(rows) - 1 - LISTED), -1)
+    caption = f"The newest {LISTED} runs, newest first" if len(rows) > LISTED else "Runs, newest first"
+    table_rows = [_row(rows[index], rows[index - 1] if index else None, index in changes) for index in newest]
+    return Table(caption, HEAD, tuple(table_rows))
+
+
+def _row(row: Any, previous: Any, changed: bool) -> Row:
+    step = records.step_interval(row)
+    difference = NONE
+    if previous is not None and previous.step and row.step:
+        difference = numbers.signed_percent(row.step / previous.step - 1)
+    cells = (
+        numbers.interval(step) if step else NONE,
+        difference + (" (change point)" if changed else ""),
+        str(row.processes),
+        row.status,
+        row.tensorflow or NONE,
+        row.devbench,
+        row.id,
+    )
+    comparison = address("compare", baseline=previous.id, other=row.id) if previous is not None else ""
+    links = (address("results", row.id), "", comparison)
+    return Row(_time(row), cells, "differs" if changed else "", links=links)
+
+
+def _time(row: Any) -> str:
+    return numbers.timestamp(records.to_datetime(row.created))

@@ -1,11 +1,11 @@
-"""What a page is made of, and how it is written down: by the report's templates and style."""
+"""What a page consists of, and its rendering with the report's templates and style."""
 
 from __future__ import annotations
 
 import hashlib
 import logging
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -19,25 +19,28 @@ from bench.render.report.document import Figure, Section, Table
 from bench.version import __version__
 
 STATIC = Path(__file__).parent / "static"
-PAGES = {"Overview": "/", "Results": "/results", "Explanations": "/explanations", "Runs": "/runs"}
-"""In the head of every page."""
+NAVIGATION = {"Overview": "/", "Results": "/results", "Explanations": "/explanations", "Runs": "/runs"}
+"""The links at the top of every page."""
+
+NONE = "–"
+"""A table's cell without a value."""
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Choice:
-    """A filter of a form: its name, what it is called, what can be chosen and what is."""
+    """A filter in a form: parameter, label, the values it offers, and the selected value or ""."""
 
     name: str
     label: str
-    choices: tuple[str, ...]
-    chosen: str = ""
+    values: tuple[str, ...]
+    selected: str = ""
 
 
 @dataclass(frozen=True)
 class Form:
-    """Filters, and the page that they lead to."""
+    """Filters, and the address that they are sent to."""
 
     action: str
     fields: tuple[Choice, ...]
@@ -48,14 +51,14 @@ class Page:
     """A page.
 
     Args:
-        title: its heading.
-        sections: what it shows.
-        sentences: what came out, in so many words.
-        about: how and when.
-        links: where one can go from here: name and address.
-        within: address of the page in the head that this one is, or belongs to.
-        form: filters, where it has any.
-        live: address of the events that keep its sections up to date; empty where nothing does.
+        title: the heading.
+        sections: tables, charts and messages.
+        sentences: the outcome, in complete sentences.
+        about: how and when it was measured.
+        links: names and addresses of related pages.
+        current: address of the navigation link that the page belongs to.
+        form: filters, or None.
+        events: address of the events that update the sections; empty if nothing updates them.
     """
 
     title: str
@@ -63,23 +66,34 @@ class Page:
     sentences: tuple[str, ...] = ()
     about: tuple[str, ...] = ()
     links: tuple[tuple[str, str], ...] = ()
-    within: str = ""
-    form: Form | None = field(default=None)
-    live: str = ""
+    current: str = ""
+    form: Form | None = None
+    events: str = ""
 
 
 def render(page: Page, root: str) -> str:
-    """A page as HTML.
+    """Return a page as HTML.
 
     Args:
-        page: what it shows; its addresses begin at the hub's own root.
-        root: path under which a proxy shows the hub, which is put before all of them; empty where it has none.
+        page: the page. Its addresses start at the hub's own root.
+        root: path under which a proxy serves the hub. It is put before all addresses.
     """
     return str(
         _templates(root)
         .get_template("hub.html")
-        .render(page=page, pages=PAGES, version=__version__, stylesheet=_named("hub.css"), script=_named("live.js"))
+        .render(
+            page=page,
+            navigation=NAVIGATION,
+            version=__version__,
+            stylesheet=_hashed_name("hub.css"),
+            script=_hashed_name("live.js"),
+        )
     )
+
+
+def fragment(sections: tuple[Section, ...], root: str) -> str:
+    """Return sections as HTML, to be inserted into a page."""
+    return str(_templates(root).get_template("fragment.html").render(sections=sections))
 
 
 def problem_page(problem: Problem) -> Page:
@@ -88,65 +102,62 @@ def problem_page(problem: Problem) -> Page:
     return Page(problem.title, (Section("What happened", (message,)),))
 
 
-def fragment(sections: tuple[Section, ...], root: str) -> str:
-    """Sections alone, to be put into a page."""
-    return str(_templates(root).get_template("fragment.html").render(sections=sections))
-
-
 def address(*parts: str, **query: str) -> str:
-    """An address below the hub's own root, whatever characters its parts have."""
+    """Return an address below the hub's root, from path segments with any characters and a query."""
     path = "/" + "/".join(quote(part, safe="") for part in parts)
     return f"{path}?{urlencode(query)}" if query else path
 
 
-def careful(make: Callable[[], T], otherwise: T) -> T:
-    """What is made of a document, or the other where its figures are of a kind that no run has."""
+def guarded(make: Callable[[], T], fallback: T) -> T:
+    """Return what `make` returns, or the fallback if a document has figures that no run can have."""
     try:
         return make()
     except FIGURE_ERRORS as error:
-        logging.getLogger("devbench.hub").warning("a document's figures can't be shown: %s", error)
-        return otherwise
+        logging.getLogger("devbench.hub").warning("cannot show the figures of a document: %s", error)
+        return fallback
 
 
-def drawn(sections: Iterable[Section]) -> tuple[Section, ...]:
-    """Sections with their charts drawn, or with a remark in place of one that can't be."""
-    return tuple(replace(each, content=tuple(map(_drawn, each.content))) for each in sections)
+def with_charts(sections: Iterable[Section]) -> tuple[Section, ...]:
+    """Return sections with their charts drawn. A message replaces a chart that cannot be drawn."""
+    return tuple(replace(section, content=tuple(map(_draw, section.content))) for section in sections)
 
 
-def _drawn(part: Table | Figure | Message) -> Table | Figure | Message:
+def _draw(part: Table | Figure | Message) -> Table | Figure | Message:
     if not isinstance(part, Figure):
         return part
-    figure, nothing = part, Message("warning", "these figures can't be drawn; the table has them")
-    text = careful(figure.draw, "")
-    return replace(figure, draw=lambda: text) if text else nothing
+    svg = guarded(part.draw, "")
+    if not svg:
+        return Message("warning", "These figures cannot be drawn. See the table.")
+    return replace(part, draw=lambda: svg)
 
 
 @cache
 def asset(name: str) -> tuple[bytes, str] | None:
-    """A file that pages load, and its media type; none where there is no such file."""
-    texts = {
-        _named("hub.css"): (_style(), "text/css; charset=utf-8"),
-        _named("live.js"): ((STATIC / "live.js").read_text(encoding="utf-8"), "text/javascript; charset=utf-8"),
+    """Return a file that pages load, and its media type; None if there is no such file."""
+    files = {
+        _hashed_name("hub.css"): (_text("hub.css"), "text/css; charset=utf-8"),
+        _hashed_name("live.js"): (_text("live.js"), "text/javascript; charset=utf-8"),
     }
-    found = texts.get(name)
+    found = files.get(name)
     return (found[0].encode(), found[1]) if found else None
 
 
 @cache
-def _named(name: str) -> str:
-    """A file's name with a part of its hash, so that a browser may keep it for ever."""
-    text = _style() if name.endswith(".css") else (STATIC / name).read_text(encoding="utf-8")
+def _hashed_name(name: str) -> str:
+    """Return a file's name with a part of its hash, so that browsers may cache it forever."""
     stem, _, suffix = name.rpartition(".")
-    return f"{stem}-{hashlib.sha256(text.encode()).hexdigest()[:12]}.{suffix}"
+    return f"{stem}-{hashlib.sha256(_text(name).encode()).hexdigest()[:12]}.{suffix}"
 
 
 @cache
-def _style() -> str:
-    return html.style() + "\n" + (STATIC / "hub.css").read_text(encoding="utf-8")
+def _text(name: str) -> str:
+    """Return a file's content. The stylesheet extends the report's."""
+    own = (STATIC / name).read_text(encoding="utf-8")
+    return f"{html.style()}\n{own}" if name == "hub.css" else own
 
 
 @cache
 def _templates(root: str) -> Any:
-    found = html.environment(Path(__file__).parent)
-    found.globals["root"] = root
-    return found
+    environment = html.environment(Path(__file__).parent)
+    environment.globals["root"] = root
+    return environment

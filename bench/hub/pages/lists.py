@@ -1,4 +1,4 @@
-"""Lists: results by filters, page by page, and explanations."""
+"""The pages of lists: results by filter, and explanations."""
 
 from __future__ import annotations
 
@@ -9,73 +9,80 @@ from sqlalchemy import Connection
 
 from bench.hub.db import queries, records
 from bench.hub.db.queries import Filters
-from bench.hub.pages.layout import Choice, Form, Page, address
+from bench.hub.pages.layout import NONE, Choice, Form, Page, address
 from bench.render import numbers
 from bench.render.messages import Message
 from bench.render.report.document import Row, Section, Table
 
-HEAD = ("result", "status", "step", "processes", "pool", "begun (UTC)", "TensorFlow", "id")
+HEAD = ("result", "status", "step", "processes", "pool", "started (UTC)", "TensorFlow", "id")
+FILTERS = {"title": "workload", "backend": "backend", "pool": "pool", "status": "status"}
+"""The filters of the form, and their labels."""
+
 EXPLANATIONS = 200
+"""Explanations per page."""
 
 
-def results(connection: Connection, asked: Filters, choices: Mapping[str, Sequence[str]]) -> Page:
-    """The list of results that a reader asked for.
+def results(connection: Connection, filters: Filters, choices: Mapping[str, Sequence[str]]) -> Page:
+    """Return a page of results, newest first.
 
     Args:
-        connection: of the database.
-        asked: filters, and which page.
-        choices: values that a filter can have.
+        connection: to the database.
+        filters: of the results.
+        choices: the values that each filter of the form offers.
+
+    Raises:
+        Problem: the cursor is invalid.
     """
-    chosen = asked.columns()
-    found = queries.results(connection, chosen, asked.limit, asked.cursor)
-    fields = tuple(
-        Choice(name, label, tuple(choices[name]), chosen.get(name, ""))
-        for name, label in {"title": "workload", "backend": "backend", "pool": "pool", "status": "status"}.items()
-    )
+    columns = filters.columns()
+    found = queries.results(connection, columns, filters.limit, filters.cursor)
+    fields = tuple(Choice(name, label, tuple(choices[name]), columns.get(name, "")) for name, label in FILTERS.items())
     links = []
+    if filters.cursor:
+        links.append(("Newest results", address("results", **columns, limit=str(filters.limit))))
     if found.next:
-        links.append(("Older results", address("results", **chosen, limit=str(asked.limit), cursor=found.next)))
-    if asked.cursor:
-        links.insert(0, ("Newest results", address("results", **chosen, limit=str(asked.limit))))
+        links.append(("Older results", address("results", **columns, limit=str(filters.limit), cursor=found.next)))
     return Page(
         "Results",
-        (Section("Newest first", (table(found.items),)),),
+        (Section("Newest first", (result_table(found.items),)),),
         links=tuple(links),
-        within="/results",
+        current="/results",
         form=Form("/results", fields),
     )
 
 
-def table(rows: Any, caption: str = "Results") -> Table | Message:
-    """Results in a line each, with links to them."""
+def result_table(rows: Sequence[Any]) -> Table | Message:
+    """Return a table of results with links to their pages, or a message if there are none."""
     if not rows:
-        return Message("note", "there are no such results")
-    return Table(caption, HEAD, tuple(map(_row, rows)))
+        return Message("note", "No results match.")
+    return Table("Results", HEAD, tuple(map(_result_row, rows)))
 
 
-def _row(row: Any) -> Row:
-    status = row.status + (f": {row.failure}" if row.failure else "")
+def _result_row(row: Any) -> Row:
     step = records.step_interval(row)
     cells = (
-        status,
-        numbers.interval(step) if step else "–",
+        row.status + (f": {row.failure}" if row.failure else ""),
+        numbers.interval(step) if step else NONE,
         str(row.processes),
         row.pool,
         numbers.timestamp(records.to_datetime(row.created)),
-        row.tensorflow or "–",
+        row.tensorflow or NONE,
         row.id,
     )
-    link = address("results", row.id)
     label = row.label if row.purpose == "run" else f"{row.label} ({row.purpose})"
-    return Row(label, cells, "" if row.status == "complete" else "alarm", wrong=(0,), links=(link,))
+    return Row(
+        label, cells, "" if row.status == "complete" else "alarm", wrong=(0,), links=(address("results", row.id),)
+    )
 
 
 def explanations(connection: Connection, cursor: str | None = None) -> Page:
-    """The explanations, newest first.
+    """Return a page of explanations, newest first.
 
     Args:
-        connection: of the database.
-        cursor: where the page before ended.
+        connection: to the database.
+        cursor: `next` of the previous page.
+
+    Raises:
+        Problem: the cursor is invalid.
     """
     found = queries.explanations(connection, EXPLANATIONS, cursor)
     rows = [
@@ -86,8 +93,9 @@ def explanations(connection: Connection, cursor: str | None = None) -> Page:
         )
         for row in found.items
     ]
-    told: Table | Message = Table("Explanations", ("of", "received (UTC)", "id"), tuple(rows))
+    content: Table | Message = Table("Explanations", ("explanation of", "received (UTC)", "id"), tuple(rows))
     if not rows:
-        told = Message("note", "nobody has sent one yet; `devbench explain WORKLOAD --hub …` does")
+        hint = "`devbench explain WORKLOAD --hub URL` sends one."
+        content = Message("note", "The hub has no explanations yet.", (hint,))
     links = (("Older explanations", address("explanations", cursor=found.next)),) if found.next else ()
-    return Page("Explanations", (Section("Newest first", (told,)),), links=links, within="/explanations")
+    return Page("Explanations", (Section("Newest first", (content,)),), links=links, current="/explanations")

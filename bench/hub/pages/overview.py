@@ -1,9 +1,14 @@
-"""The overview: what was run, by pool and backend, all beside one of them, and each beside its own pool's CPU."""
+"""The overview: the latest result of each program, side by side by pool and backend.
+
+Each pool has a table that compares its backends with its reference backend. If there are several pools, the first table
+compares all pools and backends with one of them.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -11,10 +16,11 @@ from sqlalchemy import Connection, select
 
 from bench.analyse import stats
 from bench.backends import reference
-from bench.hub.db import comparisons, queries, records
+from bench.hub.db import comparisons, documents, queries, records
 from bench.hub.db.database import Database
 from bench.hub.db.tables import RESULTS
-from bench.hub.pages.layout import Page, address
+from bench.hub.pages.layout import NONE, Page, address
+from bench.hub.problems import Problem
 from bench.model.comparison import Comparison
 from bench.model.result import Result
 from bench.render import numbers
@@ -23,11 +29,17 @@ from bench.render.messages import Message
 from bench.render.report.document import Row, Section, Table
 from bench.render.text import plain
 
-MOST = 2_000
-"""Comparison keys that are looked at, the newest."""
+KEYS = 2_000
+"""Maximum number of comparison keys, the newest."""
 
-ROWS = 150
-"""Programs in the table, those that ran last."""
+PROGRAMS = 150
+"""Maximum number of programs in a table, those that ran last."""
+
+COLUMNS = 12
+"""Maximum number of pools and backends side by side in one table."""
+
+BATCH = 500
+"""Values in one query."""
 
 NEEDED = [
     RESULTS.c[name]
@@ -36,205 +48,235 @@ NEEDED = [
         "step", "step_low", "step_high", "processes",
     )
 ]  # fmt: skip
-BATCH = 500
-MOST_COLUMNS = 12
-"""Pools and backends that stand side by side in one table."""
 
 Column = tuple[str, str]
 """Pool and backend."""
 
-Cells = Mapping[str, Mapping[Column, Any]]
-"""The newest result of each program in each column."""
+Pair = tuple[Any, Any]
+"""The rows of a baseline and of the result that is compared with it."""
 
-Verdicts = Mapping[str, tuple[str, Comparison]]
-"""By a result's id, the id of what it stands beside, and what came of it."""
+Compared = Mapping[str, tuple[str, Comparison]]
+"""The id of the baseline of a result, and their comparison, by the result's id."""
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The latest result of each program in each pool and backend.
+
+    Args:
+        cells: the results, by program and column.
+        labels: a label of each program.
+        columns: all pools and backends. The others are compared with the first one.
+    """
+
+    cells: Mapping[str, Mapping[Column, Any]]
+    labels: Mapping[str, str]
+    columns: Sequence[Column]
+
+    @property
+    def pools(self) -> list[str]:
+        """The names of the pools, sorted."""
+        return sorted({pool for pool, _ in self.columns})
 
 
 def page(database: Database, threshold: float) -> Page:
-    """The page."""
-    with database.read() as connection:
-        found = queries.latest(connection, *NEEDED, limit=MOST)
-        if not found:
-            hint = "devbench run WORKLOAD --hub … sends its results here; devbench push DIR those of a folder"
-            return Page(
-                "Overview", (Section("Side by side", (Message("note", f"nothing is here yet. {hint}"),)),), within="/"
-            )
-        bases = _group_bases(connection, found)
-    cells: dict[str, dict[Column, Any]] = {}
-    for each in found:  # newest first
-        cells.setdefault(each.program, {}).setdefault((each.pool, each.backend), each)
-    shown = list(cells)[:ROWS]
-    pairs = {
-        other.id: base
-        for work in shown
-        for column, other in cells[work].items()
-        if (base := _base(cells[work], column, other, bases)) is not None
-    }
-    columns = _columns(shown, cells)
-    rows_of = {row.id: row for work in shown for row in cells[work].values()}
-    across = {
-        cells[work][column].id: base
-        for work in shown
-        if (base := cells[work].get(columns[0])) is not None
-        for column in columns[1:MOST_COLUMNS]
-        if column in cells[work]
-    }
-    both = [pairs, across] if len({pool for pool, _ in columns}) > 1 else [pairs]
-    asked = {
-        (base.id, name): (base.digest, rows_of[name].digest) for each in both for name, base in each.items()
-    }  # fmt: skip
-    verdicts = comparisons.comparisons(database, list(asked.items()), threshold)
-    told = [
-        {name: (base.id, verdicts[pair]) for name, base in each.items() if (pair := asked[base.id, name]) in verdicts}
-        for each in both
-    ]
-    labels = _labels(database, {work: next(iter(cells[work].values())) for work in shown})
-    sections = [_pool(pool, shown, cells, labels, told[0]) for pool in sorted({pool for pool, _ in columns})]
-    if len(told) > 1:
-        sections.insert(0, _across(columns, shown, cells, labels, told[1]))
-    about = [f"{numbers.count(len(cells), 'program')}, whatever ran last first."]
-    if len(cells) > len(shown):
-        about.append(f"The table has the {len(shown)} that ran last; the list of results has all.")
-    return Page("Overview", tuple(sections), about=tuple(about), within="/")
-
-
-def _columns(shown: Sequence[str], cells: Cells) -> list[Column]:
-    """All pools and backends; first the one that the others stand beside: the CPU that most programs ran on."""
-    often = Counter(column for work in shown for column in cells[work])
-    base = min(often, key=lambda column: (column[1] != reference(), -often[column], column))
-    return [base, *sorted(set(often) - {base}, key=lambda column: (column[0], column[1] != reference(), column[1]))]
-
-
-def _across(
-    columns: Sequence[Column], shown: Sequence[str], cells: Cells, labels: Mapping[str, str], compared: Verdicts
-) -> Section:
-    """All pools and backends side by side, each as against the first."""
-    base, *others = [f"{pool}, {backend}" for pool, backend in columns[:MOST_COLUMNS]]
-    head = ["program", base, *(part for name in others for part in (name, f"as against {base}"))]
-    rows = [
-        _row(labels[work], [(cells[work].get(c), c != columns[0]) for c in columns[:MOST_COLUMNS]], compared)
-        for work in shown
-    ]
-    caption = f"Newest result of each program, pool and backend: time of a step, and beside {base}"
-    parts: list[Table | Message] = [Table(plain(caption), tuple(map(plain, head)), tuple(rows))]
-    parts.append(Message("note", "what ran in different pools took no turns: a machine's bad day is in its figure"))
-    if len(columns) > MOST_COLUMNS:
-        parts.append(Message("note", f"{len(columns) - MOST_COLUMNS} more stand in the tables of their pools only"))
-    return Section("Side by side", tuple(parts))
-
-
-def _pool(pool: str, shown: Sequence[str], cells: Cells, labels: Mapping[str, str], compared: Verdicts) -> Section:
-    """One pool: its CPU, and beside it what else it has."""
-    backends = sorted(
-        {backend for work in shown for where, backend in cells[work] if where == pool},
-        key=lambda name: (name != reference(), name),
-    )
-    rows = [
-        _row(labels[work], [(cells[work].get((pool, name)), name != reference()) for name in backends], compared)
-        for work in shown
-        if any((pool, name) in cells[work] for name in backends)
-    ]
-    head = ["program", *(part for name in backends for part in _head(name))]
-    caption = f"Newest result of each program in {pool}: time of a step, and beside its CPU"
-    return Section(plain(pool), (Table(plain(caption), tuple(head), tuple(rows)),))
-
-
-def _head(backend: str) -> list[str]:
-    return [backend] if backend == reference() else [backend, f"{backend} as against {reference()}"]
-
-
-def _row(label: str, columns: Sequence[tuple[Any, bool]], compared: Verdicts) -> Row:
-    """A program's row.
+    """Return the overview.
 
     Args:
-        label: what it is called.
-        columns: results, or none, and whether a verdict stands beside each.
-        compared: by a result's id, what it stands beside and the verdict.
+        database: of the results.
+        threshold: smallest relative difference that matters.
     """
-    texts: list[str] = []
-    links = [""]
-    wrong: list[int] = []
-    for found, judged in columns:
-        if found is not None and found.status != "complete":
-            wrong.append(len(texts))
-        texts.append(_time(found) if found is not None else "–")
-        links.append(address("results", found.id) if found is not None else "")
-        if judged:
-            base, comparison = compared.get(found.id, ("", None)) if found is not None else ("", None)
-            texts.append(_verdict(comparison))
-            links.append(address("compare", baseline=base, other=found.id) if comparison else "")
-    return Row(label, tuple(texts), "alarm" if wrong else "", wrong=tuple(wrong), links=tuple(links))
+    with database.read() as connection:
+        latest = queries.latest(connection, *NEEDED, limit=KEYS)
+        if not latest:
+            return _empty()
+        group_baselines = _group_baselines(connection, latest)
+    programs = list(dict.fromkeys(row.program for row in latest))
+    grid = _grid(database, latest, programs[:PROGRAMS])
+    within_pools = _compare(database, _pairs_within_pools(grid, group_baselines), threshold)
+    sections = [_pool(pool, grid, within_pools) for pool in grid.pools]
+    if len(grid.pools) > 1:
+        across_pools = _compare(database, _pairs_across_pools(grid), threshold)
+        sections.insert(0, _side_by_side(grid, across_pools))
+    about = [f"{numbers.count(len(programs), 'program')}, the most recent first."]
+    if len(programs) > PROGRAMS:
+        about.append(f"The tables show the {PROGRAMS} most recent ones. The list of results shows all.")
+    return Page("Overview", tuple(sections), about=tuple(about), current="/")
 
 
-def _time(found: Any) -> str:
-    step = records.step_interval(found)
-    told = [] if found.status == "complete" else [found.status + (f" ({found.failure})" if found.failure else "")]
-    if step:
-        told.append(numbers.interval(step))
-    return ": ".join(told) or "no step"
+def _empty() -> Page:
+    hint = "Use `devbench run WORKLOAD --hub URL`, or `devbench push DIR --hub URL` for the results of a folder."
+    message = Message("note", "The hub has no results yet.", (hint,))
+    return Page("Overview", (Section("Side by side", (message,)),), current="/")
 
 
-def _verdict(found: Comparison | None) -> str:
-    if found is None or found.ratio is None:
-        return "–"
-    if found.unfair:
-        return f"not comparable: {found.unfair[0].name}"
-    if found.ratio.value <= 0:
-        return "–"
-    return f"{found.verdict}, {numbers.times(stats.inverse(found.ratio))} as fast"
+def _grid(database: Database, latest: Iterable[Any], programs: Sequence[str]) -> Grid:
+    """Arrange results, which come newest first, by program and column."""
+    cells: dict[str, dict[Column, Any]] = {program: {} for program in programs}
+    for row in latest:
+        if row.program in cells:
+            cells[row.program].setdefault((row.pool, row.backend), row)
+    labels = _labels(database, {program: next(iter(row.values())) for program, row in cells.items()})
+    return Grid(cells, labels, _columns(cells))
 
 
-def _base(row: Mapping[Column, Any], column: Column, other: Any, bases: Mapping[tuple[str, str], Any]) -> Any:
-    """The CPU's result that another backend's stands beside: that of its own group, else the pool's newest."""
-    pool, backend = column
-    if backend == reference():
-        return None
-    return bases.get((other.group, other.program)) or row.get((pool, reference()))
+def _columns(cells: Mapping[str, Mapping[Column, Any]]) -> list[Column]:
+    """Return all pools and backends, first the reference backend of the pool where it ran most programs."""
+    counts = Counter(column for row in cells.values() for column in row)
+    first = min(counts, key=lambda column: (column[1] != reference(), -counts[column], column))
+    others = set(counts) - {first}
+    return [first, *sorted(others, key=lambda column: (column[0], column[1] != reference(), column[1]))]
 
 
-def _group_bases(connection: Connection, found: Iterable[Any]) -> dict[tuple[str, str], Any]:
-    """Group and program: the CPU's result of the group in which another backend's newest took turns."""
-    groups = sorted({each.group for each in found if each.backend != reference()})
-    bases = {}
+def _group_baselines(connection: Connection, latest: Iterable[Any]) -> dict[tuple[str, str], Any]:
+    """Return the reference backend's results, by group and program, that were interleaved with the latest ones."""
+    groups = sorted({row.group for row in latest if row.backend != reference()})
+    baselines = {}
     for start in range(0, len(groups), BATCH):
-        chosen = select(RESULTS.c.id, *NEEDED).where(
+        query = select(RESULTS.c.id, *NEEDED).where(
             RESULTS.c.group.in_(groups[start : start + BATCH]),
             RESULTS.c.backend == reference(),
             RESULTS.c.purpose == "run",
         )
-        for each in connection.execute(chosen):
-            bases[each.group, each.program] = each
-    return bases
+        for row in connection.execute(query):
+            baselines[row.group, row.program] = row
+    return baselines
+
+
+def _pairs_within_pools(grid: Grid, group_baselines: Mapping[tuple[str, str], Any]) -> list[Pair]:
+    """Pair each result with a baseline: the one it was interleaved with, otherwise the latest one of its pool."""
+    pairs = []
+    for program, row in grid.cells.items():
+        for (pool, backend), result in row.items():
+            baseline = group_baselines.get((result.group, program)) or row.get((pool, reference()))
+            if backend != reference() and baseline is not None:
+                pairs.append((baseline, result))
+    return pairs
+
+
+def _pairs_across_pools(grid: Grid) -> list[Pair]:
+    """Pair each result with the result of the same program in the first column."""
+    first, *others = grid.columns[:COLUMNS]
+    return [
+        (row[first], row[column]) for row in grid.cells.values() if first in row for column in others if column in row
+    ]
+
+
+def _compare(database: Database, pairs: Sequence[Pair], threshold: float) -> Compared:
+    wanted = {(base.id, other.id): (base.digest, other.digest) for base, other in pairs}
+    found = comparisons.comparisons(database, list(wanted.items()), threshold)
+    return {other: (base, found[digests]) for (base, other), digests in wanted.items() if digests in found}
+
+
+def _side_by_side(grid: Grid, compared: Compared) -> Section:
+    """Return the table of all pools and backends, each compared with the first one."""
+    columns = grid.columns[:COLUMNS]
+    first, *others = [f"{pool}, {backend}" for pool, backend in columns]
+    head = ["program", first, *(cell for name in others for cell in (name, f"vs. {first}"))]
+    rows = [
+        _row(grid.labels[program], [(row.get(column), column != columns[0]) for column in columns], compared)
+        for program, row in grid.cells.items()
+    ]
+    caption = f"Latest result of each program, pool and backend: step time, and speed compared with {first}"
+    content: list[Table | Message] = [Table(plain(caption), tuple(map(plain, head)), tuple(rows))]
+    note = "Results of different pools are not interleaved. Changes of a machine in between affect their ratios."
+    content.append(Message("note", note))
+    if len(grid.columns) > COLUMNS:
+        more = numbers.count(len(grid.columns) - COLUMNS, "more column is", "more columns are")
+        content.append(Message("note", f"{more} only in the tables of the pools."))
+    return Section("Side by side", tuple(content))
+
+
+def _pool(pool: str, grid: Grid, compared: Compared) -> Section:
+    """Return the table of one pool: its backends, each compared with the reference backend."""
+    backends = [backend for name, backend in grid.columns if name == pool]
+    backends.sort(key=lambda name: (name != reference(), name))
+    rows = [
+        _row(grid.labels[program], [(row.get((pool, name)), name != reference()) for name in backends], compared)
+        for program, row in grid.cells.items()
+        if any((pool, name) in row for name in backends)
+    ]
+    head = ["program"]
+    for name in backends:
+        head += [name] if name == reference() else [name, f"vs. {reference()}"]
+    compares = f", and speed compared with {reference()}" if head[1:] != [reference()] else ""
+    caption = f"Latest result of each program in {pool}: step time{compares}"
+    return Section(plain(pool), (Table(plain(caption), tuple(head), tuple(rows)),))
+
+
+def _row(label: str, cells: Sequence[tuple[Any, bool]], compared: Compared) -> Row:
+    """Return the row of a program.
+
+    Args:
+        label: of the program.
+        cells: a result or None, and whether its comparison follows.
+        compared: all comparisons.
+    """
+    texts: list[str] = []
+    links = [""]
+    wrong: list[int] = []
+    for result, has_comparison in cells:
+        if result is not None and result.status != "complete":
+            wrong.append(len(texts))
+        texts.append(_step(result) if result is not None else NONE)
+        links.append(address("results", result.id) if result is not None else "")
+        if has_comparison:
+            baseline, comparison = compared.get(result.id, ("", None)) if result is not None else ("", None)
+            texts.append(_speed(comparison))
+            links.append(address("compare", baseline=baseline, other=result.id) if texts[-1] != NONE else "")
+    return Row(label, tuple(texts), "alarm" if wrong else "", wrong=tuple(wrong), links=tuple(links))
+
+
+def _step(result: Any) -> str:
+    """Return the step time, after the status if the result is not complete."""
+    step = records.step_interval(result)
+    texts = [] if result.status == "complete" else [result.status + (f" ({result.failure})" if result.failure else "")]
+    if step:
+        texts.append(numbers.interval(step))
+    return ": ".join(texts) or "no step"
+
+
+def _speed(comparison: Comparison | None) -> str:
+    """Return verdict and speed, such as "faster: 5.02 times [4.97, 5.07] as fast"."""
+    if comparison is None or comparison.ratio is None:
+        return NONE
+    if comparison.unfair:
+        return f"not comparable: {comparison.unfair[0].name}"
+    if comparison.ratio.value <= 0:
+        return NONE
+    return f"{comparison.verdict}: {numbers.times(stats.inverse(comparison.ratio))} as fast"
 
 
 def _labels(database: Database, rows: Mapping[str, Any]) -> dict[str, str]:
-    """What each program is called: title and loop, and where several share these, what tells them apart."""
-    usual = {work: f"{row.title}, {row.loop}" for work, row in rows.items()}
-    often = Counter(usual.values())
-    found = dict(usual)
-    for text in [text for text, count in often.items() if count > 1]:
-        same = [work for work in rows if usual[work] == text]
-        apart = _apart(database, tuple(rows[work].id for work in same))
-        found |= {work: f"{text}, {more}" for work, more in zip(same, apart, strict=True)}
-    return found
+    """Return a label for each program: title and loop, and what distinguishes programs with the same ones.
+
+    Args:
+        database: of the results.
+        rows: any result of each program.
+    """
+    labels = {program: f"{row.title}, {row.loop}" for program, row in rows.items()}
+    ambiguous = [label for label, count in Counter(labels.values()).items() if count > 1]
+    for label in ambiguous:
+        programs = [program for program in rows if labels[program] == label]
+        details = _distinguishing_labels(database, tuple(rows[program].id for program in programs))
+        labels |= {program: f"{label}, {detail}" for program, detail in zip(programs, details, strict=True)}
+    return labels
 
 
 @lru_cache(maxsize=64)
-def _apart(database: Database, ids: tuple[str, ...]) -> list[str]:
-    """What tells results apart, whatever their backend; results do not change in that."""
-    heads: dict[str, str] = {}
+def _distinguishing_labels(database: Database, ids: tuple[str, ...]) -> list[str]:
+    """Return what distinguishes the specs of results, apart from their backends. It does not change with time."""
+    headers: dict[str, str] = {}
     with database.read() as connection:
         for start in range(0, len(ids), BATCH):
-            chosen = select(RESULTS.c.id, RESULTS.c.header).where(RESULTS.c.id.in_(ids[start : start + BATCH]))
-            heads |= {row.id: row.header for row in connection.execute(chosen)}
-    found = [Result.model_validate_json(heads[name]) for name in ids if name in heads]
-    if len(found) < len(ids):  # removed meanwhile
+            query = select(RESULTS.c.id, RESULTS.c.header).where(RESULTS.c.id.in_(ids[start : start + BATCH]))
+            headers |= {row.id: row.header for row in connection.execute(query)}
+    try:
+        results = [documents.stored(headers[id_], Result) for id_ in ids]
+    except (KeyError, Problem):  # removed in the meantime, or of another schema version
         return list(ids)
-    first = found[0].spec
-    alike = [
-        each.model_copy(
-            update={"spec": each.spec.model_copy(update={"backend": first.backend, "threads": first.threads})}
-        )
-        for each in found
-    ]
-    return short_labels(alike)
+    first = results[0].spec
+    same_device = {"backend": first.backend, "threads": first.threads}
+    return short_labels(
+        [result.model_copy(update={"spec": result.spec.model_copy(update=same_device)}) for result in results]
+    )

@@ -1,4 +1,4 @@
-"""Runs that go on, and the last that ended or were lost."""
+"""The pages of runs: those in progress, the latest that ended or were lost, and a single one."""
 
 from __future__ import annotations
 
@@ -10,122 +10,133 @@ from sqlalchemy import Connection
 from bench.hub.db import queries, records
 from bench.hub.db.queries import StoredRun
 from bench.hub.pages import lists
-from bench.hub.pages.layout import Page, address
+from bench.hub.pages.layout import NONE, Page, address
 from bench.render import numbers
 from bench.render.messages import Message
 from bench.render.report.document import Row, Section, Table
-from bench.render.sentences import progress
+from bench.render.sentences import progress as phrases
 from bench.render.text import plain
 
-GOING = ("run", "state", "doing", "process", "known so far", "since its start", "heard of (UTC)", "pool")
-ENDED = ("run", "state", "why", "results", "begun (UTC)", "heard of (UTC)", "pool")
+RUNNING = ("run", "state", "activity", "process", "step so far", "elapsed", "last seen (UTC)", "pool")
+ENDED = ("run", "state", "reason", "results", "started (UTC)", "last seen (UTC)", "pool")
 SHOWN = 100
-LINKED = 12
+"""Runs per page, and results of one run."""
+
+COMPARISONS = 12
+"""Links to comparisons on the page of one run."""
 
 
 def page(connection: Connection, cursor: str | None = None) -> Page:
-    """The page, which keeps itself up to date; from a cursor on older runs, which stay as they are.
+    """Return a page of runs. The first page updates itself; the pages of older runs do not.
+
+    Args:
+        connection: to the database.
+        cursor: `next` of the previous page.
 
     Raises:
-        Problem: the cursor is none of ours.
+        Problem: the cursor is invalid.
     """
     found = queries.runs(connection, records.now(), SHOWN, cursor)
-    about = ("A run that is silent for three of its heartbeats is lost.",)
+    about = ("A run that misses three heartbeats is lost.",)
     links = (("Older runs", address("runs", cursor=found.next)),) if found.next else ()
-    made = _sections(found.items)
+    content = _sections(found.items)
     if cursor is not None:
-        return Page("Runs", made, about=about, links=(("Newest runs", address("runs")), *links), within="/runs")
-    return Page("Runs", made, about=about, links=links, within="/runs", live="/runs/events")
+        links = (("Newest runs", address("runs")), *links)
+    events = "/runs/events" if cursor is None else ""
+    return Page("Runs", content, about=about, links=links, current="/runs", events=events)
 
 
 def sections(connection: Connection) -> tuple[Section, ...]:
-    """What is kept up to date."""
+    """Return the part of the first page that changes."""
     return _sections(queries.runs(connection, records.now(), SHOWN).items)
 
 
-def _sections(found: Sequence[StoredRun]) -> tuple[Section, ...]:
-    going = [each for each in found if each.state == "running"]
-    ended = [each for each in found if each.state != "running"]
-    now: Table | Message = Message("note", "no run goes on")
-    if going:
-        now = Table("Runs that go on", GOING, tuple(map(_going, going)))
-    made = [Section("Going on", (now,))]
+def run(connection: Connection, id_: str) -> Page:
+    """Return the page of one run, with its results.
+
+    Raises:
+        Problem: there is no such run.
+    """
+    stored = queries.run(connection, id_, records.now())
+    message = stored.run
+    head, row = (RUNNING, _running(stored)) if stored.state == "running" else (ENDED, _ended(stored))
+    content = [Section("Status", (Table("The run", head, (row,)),))]
+    links: list[tuple[str, str]] = []
+    if message.results:
+        rows = queries.results_by_id(connection, message.results[:SHOWN])
+        links = [
+            (f"Compare {baseline.label} and {other.label}", address("compare", baseline=baseline.id, other=other.id))
+            for baseline, other in _pairs(rows)
+        ]
+        content.append(Section("Results", (lists.result_table(rows),)))
+    about = (
+        f"Started {_time(records.microseconds(message.started))} UTC with devbench {plain(message.devbench)}. "
+        f"Id: {message.id}. Attempt: {message.attempt}."
+    )
+    return Page(plain(message.title) or message.id, tuple(content), (), (about,), tuple(links), "/runs")
+
+
+def _sections(runs: Sequence[StoredRun]) -> tuple[Section, ...]:
+    running = [each for each in runs if each.state == "running"]
+    ended = [each for each in runs if each.state != "running"]
+    in_progress: Table | Message = Message("note", "No run is in progress.")
+    if running:
+        in_progress = Table("Runs in progress", RUNNING, tuple(map(_running, running)))
+    content = [Section("In progress", (in_progress,))]
     if ended:
-        made.append(Section("Ended or lost", (Table("The last runs", ENDED, tuple(map(_ended, ended))),)))
-    return tuple(made)
+        table = Table("Runs that ended or were lost, last seen first", ENDED, tuple(map(_ended, ended)))
+        content.append(Section("Ended or lost", (table,)))
+    return tuple(content)
 
 
-def _going(found: StoredRun) -> Row:
-    run, now = found.run, found.run.progress
-    doing = process = known = "–"
-    elapsed = (found.last_seen - records.microseconds(run.started)) / 1e6
-    if now is not None:
-        doing = f"{now.title}: {progress.activity(now.phase, now.note)}"
-        process = progress.process(now.trial, now.planned)
-        known = "; ".join(
-            f"{each.title} {progress.estimate(each.step_seconds, each.relative_error)}" for each in now.estimates
+def _running(stored: StoredRun) -> Row:
+    message, progress = stored.run, stored.run.progress
+    activity = process = estimates = ""
+    elapsed = (stored.last_seen - records.microseconds(message.started)) / 1e6
+    if progress is not None:
+        activity = f"{progress.title}: {phrases.activity(progress.phase, progress.note)}"
+        process = phrases.process(progress.trial, progress.planned)
+        estimates = "; ".join(
+            f"{each.title} {phrases.estimate(each.step_seconds, each.relative_error)}" for each in progress.estimates
         )
     cells = (
         "running",
-        doing,
-        process,
-        known or "–",
+        activity or NONE,
+        process or NONE,
+        estimates or NONE,
         numbers.time(max(0.0, elapsed)),
-        _timestamp(found.last_seen),
-        run.pool or "–",
+        _time(stored.last_seen),
+        message.pool or NONE,
     )
-    return Row(plain(run.title), tuple(map(plain, cells)), links=_links(found))
+    return Row(plain(message.title), tuple(map(plain, cells)), links=(address("runs", message.id),))
 
 
-def _ended(found: StoredRun) -> Row:
-    run = found.run
+def _ended(stored: StoredRun) -> Row:
+    message = stored.run
     cells = (
-        found.state,
-        run.reason or "–",
-        str(len(run.results)),
-        _timestamp(records.microseconds(run.started)),
-        _timestamp(found.last_seen),
-        run.pool or "–",
+        stored.state,
+        message.reason or NONE,
+        str(len(message.results)),
+        _time(records.microseconds(message.started)),
+        _time(stored.last_seen),
+        message.pool or NONE,
     )
-    kind = "" if found.state == "finished" else "alarm"
-    return Row(plain(run.title), tuple(map(plain, cells)), "alarm" if kind else "", wrong=(0,), links=_links(found))
-
-
-def _links(found: StoredRun) -> tuple[str, ...]:
-    return (address("runs", found.run.id),)
-
-
-def run(connection: Connection, name: str) -> Page:
-    """One run with its results.
-
-    Raises:
-        Problem: there is none.
-    """
-    found = queries.run(connection, name, records.now())
-    run = found.run
-    head, row = (GOING, _going(found)) if found.state == "running" else (ENDED, _ended(found))
-    made = [Section("How it stands", (Table("The run", head, (row,)),))]
-    links: list[tuple[str, str]] = []
-    if run.results:
-        rows = queries.results_by_id(connection, run.results[:SHOWN])
-        links = [
-            (f"Compare {base.label} and {other.label}", address("compare", baseline=base.id, other=other.id))
-            for base, other in _pairs(rows)
-        ]
-        made.append(Section("What it has measured", (lists.table(rows),)))
-    about = (
-        f"Begun {_timestamp(records.microseconds(run.started))} UTC, with devbench {plain(run.devbench)}; id {run.id}, "
+    return Row(
+        plain(message.title),
+        tuple(map(plain, cells)),
+        "" if stored.state == "finished" else "alarm",
+        wrong=(0,),
+        links=(address("runs", message.id),),
     )
-    about += f"attempt {run.attempt}."
-    return Page(plain(run.title) or run.id, tuple(made), (), (about,), tuple(links), "/runs")
 
 
 def _pairs(rows: Sequence[Any]) -> list[tuple[Any, Any]]:
-    """Runs that took turns, each with the first of its trials."""
+    """Return the first result of each group with each other result of the group."""
     first: dict[str, Any] = {}
     runs = [row for row in rows if row.purpose == "run"]
-    return [(base, row) for row in runs if (base := first.setdefault(row.group, row)) is not row][:LINKED]
+    pairs = [(baseline, row) for row in runs if (baseline := first.setdefault(row.group, row)) is not row]
+    return pairs[:COMPARISONS]
 
 
-def _timestamp(microseconds: int) -> str:
-    return numbers.timestamp(records.to_datetime(microseconds), seconds=True)
+def _time(stored: int) -> str:
+    return numbers.timestamp(records.to_datetime(stored), seconds=True)

@@ -1,4 +1,4 @@
-// Keeps the page of runs up to date. What comes is the page's own part, written and escaped by the hub.
+// Updates the page of runs. Each event holds the page's changing part as HTML, rendered and escaped by the hub.
 "use strict";
 const part = document.getElementById("runs");
 const source = new EventSource(part.dataset.events);
@@ -11,6 +11,7 @@ source.addEventListener("runs", (event) => {
 });
 source.addEventListener("error", () => {
   document.getElementById("live").hidden = true;
-  if (source.readyState === EventSource.CLOSED) setTimeout(() => location.reload(), 15000); // it was refused, not cut
+  // A lost connection is restored by the browser, a rejected one is not.
+  if (source.readyState === EventSource.CLOSED) setTimeout(() => location.reload(), 15000);
 });
 addEventListener("pagehide", () => source.close());
