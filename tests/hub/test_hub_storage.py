@@ -298,7 +298,7 @@ def test_importing_a_result_of_an_older_devbench_says_that_it_is_too_old(databas
     other.upgrade()
     with pytest.raises(DataError, match="line 3: the result is too old: it has schema version 1") as caught:
         exchange.import_from(other, file)
-    assert "measure again" in caught.value.hint
+    assert "Measure again" in caught.value.hint
     assert names(other) == ["0"]
     other.close()
 
