@@ -50,8 +50,9 @@ def parse(line: str) -> None:
         if name.startswith("DEVBENCH_") and name != FILE_VARIABLE:
             assert name in map(RunSettings.variable, RunSettings.model_fields), f"{name} is not a setting"
     group: Any = typer.main.get_command(app)
-    if rest[0].startswith("-"):
-        group.make_context("devbench", list(rest))
+    if rest[0].startswith("-"):  # these options act when they are parsed, so they are only looked up
+        known = {name for each in group.params for name in each.opts} | {"-h", "--help"}
+        assert set(rest) <= known, f"devbench has no option {' '.join(rest)}"
         return
     assert rest[0] in COMMANDS, f"there is no command {rest[0]}"
     if rest[1:]:  # a command by itself is a mention, not a call
