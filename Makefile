@@ -39,6 +39,7 @@ CLUSTER := tests/cluster
 # Programs of benchmarks/, with what follows their name behind a slash; several hours altogether.
 BENCHMARKS := startup images inside observer scrape noise verdicts projection projection/apart scale hub chart
 
+BACKENDS := $(basename $(notdir $(wildcard bench/backends/[a-z]*.py)))
 COMPILE := $(TOOLS)/bin/uv pip compile --quiet --universal --python-version 3.10 --generate-hashes \
 	--no-emit-index-url --custom-compile-command "make lock" $(if $(UPGRADE),--upgrade)
 
@@ -107,8 +108,8 @@ dashboards: $(VENV)/.dev ## write Grafana's dashboards anew from their generator
 
 lock: $(TOOLS)/.made ## make the locks anew from pyproject.toml (UPGRADE=1: with the newest versions)
 	$(COMPILE) pyproject.toml --extra cpu --extra report --output-file images/cpu.lock
-	$(COMPILE) pyproject.toml --extra cuda --output-file images/cuda.lock
-	$(COMPILE) pyproject.toml --extra directml --output-file images/directml.lock
+	for backend in $(filter-out cpu,$(BACKENDS)); do \
+		$(COMPILE) pyproject.toml --extra $$backend --output-file images/$$backend.lock || exit 1; done
 	$(COMPILE) pyproject.toml --extra hub --constraint images/cpu.lock --output-file images/hub.lock
 	$(COMPILE) --group dev --constraint images/cpu.lock --constraint images/hub.lock --output-file images/dev.lock
 	$(COMPILE) --group test --constraint images/directml.lock --output-file images/dev-directml.lock

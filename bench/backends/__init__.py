@@ -2,11 +2,9 @@
 
 A backend module defines:
 
-    NAME            its name on the command line; equal to the file's name
+    NAME            its name on the command line, and that of its file, its package extra and its image's tag
     DESCRIPTION     one line for `devbench list`
     PLATFORMS       where it runs, for `devbench list`
-    EXTRA           the package extra that installs what it needs
-    IMAGE           the container image that contains it
     CAPABILITIES    what the rest of devbench may expect of it: a `Capabilities`
 
     environment(spec) -> dict[str, str]

@@ -21,8 +21,7 @@ from bench.machine.system import ROOT, read
 from bench.model.check import Check, run_check
 
 LIBRARY = "libcuda.so.1"
-EXTRA = "cuda"
-INSTALL = install(EXTRA)
+INSTALL = install("cuda")
 
 # The oldest driver for CUDA 12 (NVIDIA's CUDA compatibility guide), and the CUDA version in the driver's notation.
 OLDEST_DRIVER, OLDEST_CUDA = "525.60.13", 12000

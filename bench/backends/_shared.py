@@ -26,31 +26,31 @@ def common_environment(spec: Spec) -> dict[str, str]:
     }
 
 
-def install(extra: str) -> str:
+def install(backend: str) -> str:
     """Return how to install what a backend needs: its extra, or inside one of our images the right image."""
-    return f"Use the image devbench:{extra}." if system.image() else f"pip install devbench[{extra}]"
+    return f"Use the image devbench:{backend}." if system.image() else f"pip install devbench[{backend}]"
 
 
-def require_tensorflow(extra: str) -> tuple[str, str]:
+def require_tensorflow(backend: str) -> tuple[str, str]:
     """Return the name and version of the installed TensorFlow.
 
     Args:
-        extra: the extra of devbench that installs the right one.
+        backend: the backend that needs it.
 
     Raises:
         SettingsError: TensorFlow is not installed.
     """
     distribution = installed.tensorflow()
     if distribution is None:
-        raise SettingsError("TensorFlow is not installed", install(extra))
+        raise SettingsError("TensorFlow is not installed", install(backend))
     return distribution
 
 
-def tensorflow_check(extra: str) -> Iterator[Check]:
+def tensorflow_check(backend: str) -> Iterator[Check]:
     """Check whether TensorFlow is installed, and which one."""
     distribution = installed.tensorflow()
     if distribution is None:
-        yield Check("TensorFlow", "FAIL", "TensorFlow is not installed", install(extra))
+        yield Check("TensorFlow", "FAIL", "TensorFlow is not installed", install(backend))
     else:
         yield Check("TensorFlow", "PASS", " ".join(distribution))
 

@@ -19,8 +19,6 @@ from bench.model.spec import Spec
 
 NAME = "cpu"
 DESCRIPTION = "the CPU, with every accelerator hidden"
-EXTRA = "cpu"
-IMAGE = "devbench:cpu"
 PLATFORMS = "Linux (x86-64, arm64), Windows (x86-64) and macOS (arm64)"
 CAPABILITIES = Capabilities(
     gpu=False, reference=True, parallel_start=True, onednn=True, dtypes=("mixed_bfloat16",), peaks={}
@@ -38,7 +36,7 @@ def require() -> None:
     Raises:
         SettingsError: TensorFlow is not installed. The device itself is always there.
     """
-    require_tensorflow(EXTRA)
+    require_tensorflow(NAME)
 
 
 def configure(tf: Any) -> str:
@@ -70,7 +68,7 @@ def describe(tf: Any) -> Device:
 
 def checks() -> Iterator[Check]:
     """Yield doctor's checks of this backend. Never raises."""
-    yield from run_check("TensorFlow", lambda: tensorflow_check(EXTRA))
+    yield from run_check("TensorFlow", lambda: tensorflow_check(NAME))
     yield from run_check("CPU", _device)
 
 

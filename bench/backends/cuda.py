@@ -21,8 +21,6 @@ from bench.model.spec import Spec
 
 NAME = "cuda"
 DESCRIPTION = "an NVIDIA GPU, through CUDA"
-EXTRA = _cuda_checks.EXTRA
-IMAGE = "devbench:cuda"
 PLATFORMS = "Linux x86-64 and WSL2, with NVIDIA driver 525.60.13 or newer"
 CAPABILITIES = Capabilities(
     telemetry=_nvml.open_sampler, tf32=True, tensor_cores=True, hide={"CUDA_VISIBLE_DEVICES": "-1"}

@@ -62,7 +62,7 @@ def _sections(settings: RunSettings, requested: Sequence[str]) -> Iterator[tuple
     from bench.machine.checks import checks
 
     modules = {name: backends.load(name) for name in requested or backends.names()}
-    yield MACHINE, checks(settings.output, settings.data_dir, extras=[module.EXTRA for module in modules.values()])
+    yield MACHINE, checks(settings.output, settings.data_dir, backends=list(modules))
     for name, module in modules.items():
         yield name, (module.checks() if requested else _optional(module.checks()))
 

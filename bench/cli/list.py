@@ -92,8 +92,8 @@ def backend(name: str) -> dict[str, Any]:
         "platforms": module.PLATFORMS,
         "installed": packages.status != "FAIL",
         "packages": packages.detail,
-        "extra": module.EXTRA,
-        "image": module.IMAGE,
+        "extra": name,
+        "image": f"devbench:{name}",
     }
 
 

@@ -23,18 +23,18 @@ _MAX_LOAD = 0.25
 _MAX_STEAL = 0.01
 
 
-def checks(output: Path, data_dir: Path | None, root: Path = ROOT, *, extras: Sequence[str]) -> Iterator[Check]:
+def checks(output: Path, data_dir: Path | None, root: Path = ROOT, *, backends: Sequence[str]) -> Iterator[Check]:
     """Yield doctor's checks of this machine. Never raises.
 
     Args:
         output: folder for the results. It may not exist yet.
         data_dir: folder with full data sets, or None.
         root: folder to use as `/` when reading system files.
-        extras: the extras of devbench that install TensorFlow.
+        backends: the backends whose extras of devbench install TensorFlow.
     """
     parts: tuple[tuple[str, Callable[[], Iterable[Check]]], ...] = (
         ("Python", _python),
-        ("TensorFlow", lambda: _tensorflow(extras)),
+        ("TensorFlow", lambda: _tensorflow(backends)),
         ("CPUs", lambda: _cpus(root)),
         ("load", _load),
         ("CPU clock", lambda: _clock(root)),
@@ -58,12 +58,12 @@ def _python() -> Iterator[Check]:
         yield Check("Python", "FAIL", f"{version} is not supported", f"Use Python {oldest} to {newest}.")
 
 
-def _tensorflow(extras: Sequence[str]) -> Iterator[Check]:
+def _tensorflow(backends: Sequence[str]) -> Iterator[Check]:
     distribution = installed.tensorflow()
     if distribution:
         yield Check("TensorFlow", "PASS", " ".join(distribution))
     else:
-        fix = "Run one of: " + ", ".join(f"pip install devbench[{extra}]" for extra in extras)
+        fix = "Run one of: " + ", ".join(f"pip install devbench[{backend}]" for backend in backends)
         yield Check("TensorFlow", "FAIL", "TensorFlow is not installed", fix)
 
 

@@ -148,9 +148,3 @@ def site_packages(root: Path) -> Path:
     """Where the packages are."""
     (found,) = (root / "opt/devbench/lib").glob("python3*/site-packages")
     return found
-
-
-def test_every_dockerfile_is_of_a_backend_or_the_hub_and_has_its_lock() -> None:
-    images = {path.name.partition(".")[2] for path in ROOT.glob("Dockerfile.*")}
-    assert images == {"hub", *(path.stem for path in (ROOT / "bench" / "backends").glob("[a-z]*.py"))}
-    assert all((ROOT / "images" / f"{image}.lock").exists() for image in images)

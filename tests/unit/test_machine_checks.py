@@ -13,7 +13,7 @@ from bench.model.check import Check, run_check
 
 
 def by_name(output: Path, data_dir: Path | None = None, root: Path = Path("/")) -> dict[str, Check]:
-    return {check.name: check for check in checks(output, data_dir, root, extras=["cpu"])}
+    return {check.name: check for check in checks(output, data_dir, root, backends=["cpu"])}
 
 
 def group(root: Path, **files: str) -> Path:
@@ -28,7 +28,7 @@ def group(root: Path, **files: str) -> Path:
 
 
 def test_every_failure_and_warning_has_a_fix(tmp_path: Path) -> None:
-    for check in checks(tmp_path / "results", tmp_path, extras=["cpu"]):
+    for check in checks(tmp_path / "results", tmp_path, backends=["cpu"]):
         assert check.detail, check
         assert check.fix or check.status in ("PASS", "SKIP"), check
 
@@ -104,5 +104,5 @@ def test_a_check_that_raises_becomes_a_warning() -> None:
 
 
 def test_checking_the_machine_does_not_import_tensorflow(tmp_path: Path) -> None:
-    list(checks(tmp_path, None, extras=["cpu"]))
+    list(checks(tmp_path, None, backends=["cpu"]))
     assert "tensorflow" not in sys.modules
