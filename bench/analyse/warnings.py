@@ -10,8 +10,10 @@ from collections.abc import Sequence
 
 from bench.analyse import epoch_waits
 from bench.analyse.samples import merged_facts, usable_samples
+from bench.analyse.throttled_time import throttled_time
 from bench.backends import capabilities
 from bench.config.syntax import write_seconds
+from bench.machine.limits import WHOLE_CPUS
 from bench.model.result import Placement, ProcessSample, Result, ResultWarning, Stop, Telemetry
 
 DAY_SECONDS = 86_400
@@ -37,6 +39,9 @@ def add_warnings(result: Result) -> None:
         _misplaced(result, result.placement)
     _options_without_effect(result, samples)
     _unsteady(result, samples)
+    quota = throttled_time(result, samples)
+    if quota is not None:
+        add_warning(result, "throttled", quota.message, WHOLE_CPUS)
     _disturbed(result, [each.telemetry for each in samples if each.telemetry])
     if capabilities(result.spec.backend).gpu and result.environment.host.deployment.shared_gpu:
         message = "timings may include other tenants' work, because the pool allows a shared GPU (allowSharedGpu)"
@@ -77,13 +82,7 @@ def _disturbed(result: Result, telemetry: Sequence[Telemetry]) -> None:
     if not wall:
         return
     cpus = result.spec.threads.intra
-    available = wall * cpus  # throttled time is summed over CPUs
-    throttled = min(available, sum(t.throttled_seconds or 0.0 for t in telemetry))
     stolen = sum(t.stolen_seconds or 0.0 for t in telemetry)
-    if throttled > 0.01 * available:
-        message = f"the CPU quota throttled the program's threads for {throttled / available:.0%} of the time"
-        fix = "Give it whole CPUs: --cpus=4 with Docker or Podman, requests equal to limits in Kubernetes."
-        add_warning(result, "throttled", message, fix)
     if stolen > 0.02 * wall:
         message = f"the hypervisor gave {stolen / wall:.0%} of a CPU's time to other virtual machines"
         add_warning(result, "stolen", message, "Use a dedicated machine, or compare within one run.")

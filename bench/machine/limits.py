@@ -22,7 +22,7 @@ from bench.machine.system import ROOT
 _UNLIMITED = 1 << 60
 
 
-WHOLE_CPUS = "Set a limit of whole CPUs (--cpus=4; in Kubernetes requests = limits), and run nothing else within it."
+WHOLE_CPUS = "Give the container whole CPUs (--cpus=4; in Kubernetes requests = limits), and run nothing else in it."
 """The fix if a CPU quota stops threads."""
 
 

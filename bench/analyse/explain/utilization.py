@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from bench.analyse.samples import merged_facts
+from bench.analyse.throttled_time import throttled_time
 from bench.backends import capabilities
+from bench.machine.limits import WHOLE_CPUS
 from bench.model.explanation import Finding
 from bench.model.result import ProcessSample, Result
 from bench.model.roofline import Roofline
@@ -45,16 +47,14 @@ BOUNDS = {
 
 def quota(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
     """Yield a finding if a CPU quota holds the program back."""
-    telemetry = [s.telemetry for s in samples if s.telemetry and s.telemetry.throttled_seconds is not None]
-    available = sum(process.wall_seconds for process in telemetry) * base.spec.threads.intra
-    throttled = min(available, sum(process.throttled_seconds or 0.0 for process in telemetry))  # summed over CPUs
-    if available and throttled > 0.01 * available:
+    time = throttled_time(base, samples)
+    if time is not None:
         yield Finding(
             cause="CPU quota",
-            sentence=f"The CPU quota stops the program's threads for {throttled / available:.0%} of their time.",
-            evidence=f"the cgroup was throttled for {throttled:.2f} s of {available:.2f} s of thread time",
-            fix="Give the container whole CPUs: --cpus=4, or requests equal to limits in Kubernetes.",
-            share=throttled / available,
+            sentence=f"{time.message[0].upper()}{time.message[1:]}.",
+            evidence=f"the cgroup was throttled for {time.seconds:.2f} s of {time.available:.2f} s of thread time",
+            fix=WHOLE_CPUS,
+            share=time.share,
         )
 
 
