@@ -219,3 +219,8 @@ def test_the_walk_of_the_settings_has_at_most_20_stops_and_never_climbs() -> Non
         assert folder in link
     path = [floors[folder] for stop in stops for folder in spans(stop[1])]
     assert path == sorted(path)
+
+
+def test_the_glossary_defines_each_term_once_in_alphabetical_order() -> None:
+    terms = [row[0] for row in rows(DOCS["glossary"])]
+    assert terms == sorted(set(terms), key=str.lower)
