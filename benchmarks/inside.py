@@ -3,7 +3,7 @@
 `python -m benchmarks.inside [ROUNDS [CASE…]]`, the cases of `benchmarks.observer`. Processes of one script vary by
 several percent on a busy machine, so `observer`, which compares processes, has wide intervals. Here one process does
 both in turn, with the same function on the same batches: blocks of a plain loop that ends in `.numpy()`, and blocks
-that a real conductor times, with its ticks, its synchronisation and its reports. For `fit`, epochs of one call by the
+that a real timed loop times, with its ticks, its synchronisation and its reports. For `fit`, epochs of one call by the
 wall clock, every second one watched by devbench, since calls of `fit` vary by tens of percent themselves. What this
 can't see is what else a worker's process has that a plain script has not; that is what `observer` is for.
 """
@@ -47,19 +47,19 @@ class Line:
 
 
 def conducted(tf: Any, next_order: Callable[[], Any]) -> tuple[Any, Any, Line]:
-    """A conductor with what it synchronises by, and its line."""
-    from bench.worker.synchronize import Reader
-    from bench.worker.timed_loop import Conductor
+    """Return a timed loop, its synchronizer and its line."""
+    from bench.worker.synchronize import Synchronizer
+    from bench.worker.timed_loop import TimedLoop
 
     line = Line(next_order)
-    reader = Reader(tf, "/device:CPU:0")
+    synchronizer = Synchronizer(tf, "/device:CPU:0")
     channel: Any = line
-    return Conductor(channel, reader.sync, reader.answer), reader, line
+    return TimedLoop(channel, synchronizer.sync, synchronizer.loss), synchronizer, line
 
 
 def of_steps(call: Any, tf: Any, rounds: int) -> list[float]:
     """Devbench's block over the plain one, in each round."""
-    from bench.worker.protocol import Finish, Go, Timed
+    from bench.worker.protocol import BlockTimed, Finish, Go
     from bench.worker.timed_loop import Finished
     from benchmarks.bare import stepping
 
@@ -78,54 +78,54 @@ def of_steps(call: Any, tf: Any, rounds: int) -> list[float]:
     order = [Go(steps=steps, blocks=1)]
 
     def next_order() -> Any:
-        """Some blocks go first bare, some first conducted; what is timed here is no part of the conductor's blocks."""
+        """Some blocks go first bare, some first timed; what is timed here is not part of the timed loop's blocks."""
         if len(bare) >= rounds:
             return Finish()
         bare.append(plain(steps))
         return order[0]
 
-    conductor, _, line = conducted(tf, next_order)
-    conductor.begin()
+    timed_loop, _, line = conducted(tf, next_order)
+    timed_loop.begin()
     try:
         for batch in iterator:
-            conductor.tick(function(*batch))
+            timed_loop.tick(function(*batch))
     except Finished:
         pass
-    watched = [event.seconds for event in line.events if isinstance(event, Timed)]
+    watched = [event.seconds for event in line.events if isinstance(event, BlockTimed)]
     between = [(a + b) / 2 for a, b in pairwise(bare)]  # each stands between two bare ones
     return [w / b for w, b in zip(watched, between, strict=False)]
 
 
 def of_fit(call: Any, tf: Any, rounds: int) -> list[float]:
     """A watched epoch over the plain ones beside it, within one call of `fit`."""
-    from bench.worker.fit_hook import Watch
+    from bench.worker.fit_hook import FitHook
     from bench.worker.protocol import Go
     from bench.worker.what_ifs import WhatIfs
 
     data, model, p = call("data"), call("model"), call.p
     model.jit_compile = False
     order = [Go(steps=1, blocks=10**9)]
-    conductor, reader, _ = conducted(tf, lambda: order[0])
+    timed_loop, synchronizer, _ = conducted(tf, lambda: order[0])
 
     def on_first(model: Any) -> None:
-        reader.model = model
-        conductor.averaged = True
-        reader.prepare(model)
-        conductor.begin()
+        synchronizer.model = model
+        timed_loop.running_mean = True
+        synchronizer.prepare(model)
+        timed_loop.begin()
 
-    watch = Watch(tf, on_first, lambda event: None, WhatIfs(tf, ()))
-    watch.on_step = conductor.tick
+    hook = FitHook(tf, on_first, lambda event: None, WhatIfs(tf, ()))
+    hook.on_step = timed_loop.tick
     seconds: list[float] = []
 
     class Turns(tf.keras.callbacks.Callback):  # type: ignore[misc]
         """Every second epoch is watched; the clock is read at each one's ends, watched or not."""
 
         def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
-            watched = getattr(self.model.train_function, "devbench_plain", None)
+            watched = getattr(self.model.train_function, "devbench_original", None)
             if watched is not None and epoch % 2 == 0:
                 self.model.train_function = watched
             elif watched is None and epoch % 2:
-                self.model.train_function = watch._wrap(self.model, self.model.train_function)
+                self.model.train_function = hook._wrap(self.model, self.model.train_function)
             self.begun = time.perf_counter()
 
         def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
@@ -142,7 +142,10 @@ def of_fit(call: Any, tf: Any, rounds: int) -> list[float]:
     step = min(fit(5, 10)[1:]) / 10
     batches = max(2, round(EPOCH_SECONDS / step))
     order[0] = Go(steps=max(1, round(BLOCK_SECONDS / step)), blocks=10**9)
-    conductor.left, conductor._end = 1, lambda value: conductor._obey()  # the order above takes the first one's place
+    timed_loop.left, timed_loop._end = (
+        1,
+        lambda value: timed_loop._obey(),
+    )  # the first order is above
     found = fit(2 * rounds + 3, batches)[2:]
     between = [(a + b) / 2 for a, b in pairwise(found[::2])]
     return [w / b for w, b in zip(found[1::2], between, strict=False)]

@@ -23,7 +23,7 @@ from scipy.special import stdtrit
 
 from bench.model.spec import Spec
 from bench.session.worker_sample import WorkerSample
-from bench.worker.protocol import Go, Timed
+from bench.worker.protocol import BlockTimed, Go
 from benchmarks.turns import Bare, spec_of, worker_of
 
 CASES = [
@@ -84,7 +84,7 @@ def of_fit(workload: str, case: str, place: int) -> list[float]:
     def watched() -> float:
         worker.process.resume()
         worker.process.order(Go(series="step", steps=per_epoch, blocks=epochs, lead=1))
-        seconds = math.fsum(worker.until(Timed).seconds for _ in range(epochs))
+        seconds = math.fsum(worker.until(BlockTimed).seconds for _ in range(epochs))
         worker.process.suspend()
         return seconds / epochs
 

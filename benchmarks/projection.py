@@ -34,7 +34,7 @@ from bench.model.plan import Planned
 from bench.model.result import FullTraining, ProcessSample, Result
 from bench.session.interleave import BLOCKS, FEWEST_BLOCKS, MEASURE_SECONDS
 from bench.study.plan import plan
-from bench.worker.protocol import PhaseBegun
+from bench.worker.protocol import PhaseStarted
 from benchmarks.turns import interval, started
 
 SLICE = 15.0
@@ -74,7 +74,7 @@ def in_turns(epochs: int) -> None:
             marks.append((time.perf_counter(), int(note.removeprefix("step "))))
 
     training = started(planned.spec, tell=tell, full=True)
-    while training.until(PhaseBegun).phase != "training":
+    while training.until(PhaseStarted).phase != "training":
         pass
     ended = threading.Thread(target=training.train)
     ended.start()

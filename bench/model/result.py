@@ -200,6 +200,10 @@ class Profile(Record):
     operations: list[OperationTime] = Field(default_factory=list, description="the longest first")
 
 
+LossPrecision = Literal["exact", "reduced", "changed"]
+"""How exactly first losses can be expected to agree. changed: the program computes something else each time."""
+
+
 class ProcessSample(Record):
     """What one worker process measured."""
 
@@ -217,9 +221,7 @@ class ProcessSample(Record):
     first_losses: list[Number] = Field(
         default_factory=list, description="losses of the first steps, or the root mean square of their outputs"
     )
-    loss_precision: Literal["exact", "reduced", "changed"] = Field(
-        "exact", description="tolerance of the same-answer check"
-    )
+    loss_precision: LossPrecision = Field("exact", description="tolerance of the same-answer check")
     telemetry: Telemetry | None = None
     placement: Placement | None = None
     facts: Facts = Field(default_factory=Facts, description="what the worker read from its run, beside times")

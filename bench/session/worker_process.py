@@ -27,7 +27,7 @@ from bench.model.result import Failure
 from bench.model.spec import Spec
 from bench.session import worker_failure
 from bench.session.memory_guard import MemoryGuard, out_of_memory
-from bench.worker.protocol import EVENT, Event, Failed, Go, Latency, PhaseBegun, Start, Trace
+from bench.worker.protocol import EVENT, Event, Failed, Go, Latency, PhaseStarted, Start, Trace
 
 TEMPORARY = ("TMPDIR", "TEMP", "TMP")
 """Variables that name the folder for temporary files. Each worker has its own, which is removed however it ends."""
@@ -140,7 +140,7 @@ class WorkerProcess:
             message = f"the worker sent an invalid event: {line[:80]!r}"
             lines = worker_failure.last_lines(self._stderr())
             raise WorkerEnded(Failure(kind="crashed", message=message, last_lines=lines)) from None
-        if isinstance(event, PhaseBegun):
+        if isinstance(event, PhaseStarted):
             self.phase = event.phase
             self.patience = max(self.patience, SLOW_SECONDS if event.slow else 0.0)
         if isinstance(event, Failed):

@@ -21,23 +21,23 @@ from bench.session.steady_state import WINDOW, is_settled, stayed_settled
 from bench.session.worker_process import WorkerProcess
 from bench.worker.protocol import (
     BLOCK_SECONDS,
-    Answer,
+    BlockTimed,
     Done,
     EnvironmentRead,
     Event,
     FactsRead,
     Finish,
+    FirstLosses,
     Go,
     Latencies,
     Latency,
     Note,
-    PhaseBegun,
-    PhaseDone,
-    Proof,
+    PhaseEnded,
+    PhaseStarted,
+    PlacementChecked,
+    ProfileRead,
     Ready,
-    Timed,
     Trace,
-    Traced,
     Trained,
 )
 
@@ -104,7 +104,7 @@ class WorkerSample:
                 return event
 
     def _take(self, event: Event) -> None:
-        if isinstance(event, PhaseBegun):
+        if isinstance(event, PhaseStarted):
             self._slow = event.note if event.slow else self._slow
             self.report(event.phase, event.note or self._slow)
         elif isinstance(event, EnvironmentRead):
@@ -142,7 +142,7 @@ class WorkerSample:
         self.process.order(Go(series=series.name))
         longest = 0
         while True:
-            timed: Timed = self.until(Timed)
+            timed: BlockTimed = self.until(BlockTimed)
             if timed.seconds >= BLOCK_SECONDS or timed.steps <= longest:  # the program has no more steps
                 break
             longest = timed.steps
@@ -159,7 +159,7 @@ class WorkerSample:
         return self._timed(name, position)
 
     def _timed(self, name: str, position: int) -> Block:
-        timed: Timed = self.until(Timed)
+        timed: BlockTimed = self.until(BlockTimed)
         self.steps[name] = min(self.steps[name], timed.steps)  # the program may end before a block is full
         return _block_of(timed, position)
 
@@ -225,7 +225,9 @@ class WorkerSample:
             self.report("latency", "")
             self.process.order(Latency(steps=LATENCY_STEPS, seconds=LATENCY_SECONDS))
             self.until(Latencies)
-        self.process.order(Finish(prove=prove, inspect=inspect, stages=stages, brief=brief, waits=waits))
+        self.process.order(
+            Finish(check_placement=prove, inspect=inspect, time_stages=stages, brief=brief, time_waits=waits)
+        )
         self.until(Done)
         self.close()
 
@@ -234,7 +236,7 @@ class WorkerSample:
         self._stop_meter()
         self.report("profile", "")
         self.process.order(Trace(folder=str(folder.resolve()), steps=steps))
-        traced: Traced = self.until(Traced)
+        traced: ProfileRead = self.until(ProfileRead)
         self.close()
         return traced.profile
 
@@ -263,23 +265,23 @@ class WorkerSample:
             self.sample.telemetry = self.meter.stop()
 
 
-def _block_of(timed: Timed, position: int) -> Block:
+def _block_of(timed: BlockTimed, position: int) -> Block:
     return Block(seconds=timed.seconds, steps=timed.steps, cpu_seconds=timed.cpu_seconds, position=position)
 
 
 def _add(event: Event, sample: ProcessSample) -> None:
     """Add what an event reports to the sample."""
-    if isinstance(event, PhaseDone):
+    if isinstance(event, PhaseEnded):
         sample.phases[event.phase] = event.seconds
     elif isinstance(event, FactsRead):
         sample.facts = event.facts
     elif isinstance(event, Note):
         sample.notes.append(event.text)
-    elif isinstance(event, Answer):
-        sample.first_losses, sample.loss_precision = event.values, event.kind
+    elif isinstance(event, FirstLosses):
+        sample.first_losses, sample.loss_precision = event.values, event.precision
     elif isinstance(event, Latencies):
         sample.latency = event.seconds
-    elif isinstance(event, Proof):
+    elif isinstance(event, PlacementChecked):
         sample.placement = event.placement
     elif isinstance(event, Trained):
         sample.full_training = event.full

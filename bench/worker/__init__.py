@@ -1,1 +1,1 @@
-"""The worker: the process that runs a program and times its steps."""
+"""The worker: the process that runs one spec and times its steps."""

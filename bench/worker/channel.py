@@ -1,8 +1,8 @@
-"""The worker's end of the line to its parent: orders in, events out, both out of the program's reach.
+"""The worker's connection to its parent: orders in, events out, out of the program's reach.
 
-The original stdin and stdout become descriptors of their own; then descriptor 0 reads nothing and
-descriptor 1 writes to stderr, before TensorFlow or a user's file is imported. So nothing that a program
-prints or reads can disturb the conversation. `os.dup` and `os.dup2` do this on Windows too.
+The original stdin and stdout move to descriptors of their own. Then descriptor 0 reads nothing and descriptor 1 writes
+to stderr. This happens before TensorFlow or a user's file is imported, so nothing that a program prints or reads can
+disturb the connection. `os.dup` and `os.dup2` work the same way on Windows.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from bench.worker.protocol import ORDER, Order
 
 
 class Channel:
-    """Reads orders and sends events, one JSON document a line."""
+    """Receives orders and sends events, one JSON document per line."""
 
     def __init__(self) -> None:
         self._in = os.fdopen(os.dup(0), "rb")
         self._out = os.dup(1)
-        nothing = os.open(os.devnull, os.O_RDONLY)
-        os.dup2(nothing, 0)
-        os.close(nothing)
+        null = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(null, 0)
+        os.close(null)
         sys.stdout.flush()
         os.dup2(2, 1)
 
     def send(self, event: BaseModel) -> None:
-        """Sends one event, whole, whatever its length; ends this process when the parent is gone."""
+        """Send one whole event. End this process if the parent is gone."""
         line = event.model_dump_json().encode() + b"\n"
         try:
             while line:
@@ -37,9 +37,9 @@ class Channel:
             os._exit(1)
 
     def receive(self) -> Order:
-        """Waits for the next order; ends this process when the parent is gone.
+        """Wait for the next order. End this process if the parent is gone.
 
-        It ends at once, not by an exception: a program that swallows exceptions would run on without its parent.
+        The process ends at once, without an exception: a program that catches all exceptions would run on.
         """
         line = self._in.readline()
         if not line:

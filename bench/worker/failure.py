@@ -1,11 +1,11 @@
-"""How a program's exception is told to its user: in words, with the line of their own file, without our own frames."""
+"""Describes a program's exception to its user: the message, the line of the user's own file, and no frames of ours."""
 
 from __future__ import annotations
 
 import re
 import traceback
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
 from bench.errors import DataError, DevbenchError, DeviceAbsent
 from bench.model.result import Failure
@@ -13,24 +13,33 @@ from bench.registry.user_file import error_text
 
 
 def failure_of(error: BaseException, file: str | None, phase: str) -> Failure:
-    """What to tell the user of an exception: in words, with the line of their own file where it has one."""
+    """Return the failure that an exception is.
+
+    Args:
+        error: the exception.
+        file: the user's file, whose line the message names. None for a built-in.
+        phase: what the worker was doing.
+    """
     if isinstance(error, DevbenchError):
-        kind: Any = (
-            "device" if isinstance(error, DeviceAbsent) else "data" if isinstance(error, DataError) else "workload"
-        )
-        return Failure(kind=kind, message=error.message, hint=error.hint, phase=phase)
+        return Failure(kind=_kind(error), message=error.message, hint=error.hint, phase=phase)
     text = error_text(error, Path(file)) if file else f"{type(error).__name__}: {str(error).strip()[:2000]}"
     if isinstance(error, MemoryError) or type(error).__name__ == "ResourceExhaustedError":
-        asked = re.search(r"OOM when allocating tensor with shape\S+ and type \w+|Unable to allocate .*", text)
-        text = asked.group(0) if asked else text
-        hint = "It needs more memory than there is: try a smaller batch, such as --param batch=16."
+        request = re.search(r"OOM when allocating tensor with shape\S+ and type \w+|Unable to allocate .*", text)
+        text = request.group(0) if request else text
+        hint = "The program needs more memory than there is. Try a smaller batch, such as --param batch=16."
         return Failure(kind="memory", message=text, hint=hint, phase=phase)
-    return Failure(kind="error", message=text, hint="The last lines below are the program's own.", phase=phase)
+    return Failure(kind="error", message=text, hint="The last lines below come from the program.", phase=phase)
 
 
 def print_traceback(error: BaseException) -> None:
-    """Writes the traceback to stderr from where it leaves this package: what is above is no news to its user."""
+    """Write the traceback to stderr, without the frames of this package above the program."""
     inner = error.__traceback__
     while inner is not None and Path(__file__).parent in Path(inner.tb_frame.f_code.co_filename).parents:
         inner = inner.tb_next
     traceback.print_exception(type(error), error, inner or error.__traceback__)
+
+
+def _kind(error: DevbenchError) -> Literal["device", "data", "workload"]:
+    if isinstance(error, DeviceAbsent):
+        return "device"
+    return "data" if isinstance(error, DataError) else "workload"

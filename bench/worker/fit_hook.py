@@ -1,8 +1,8 @@
-"""Seeing the steps of any `fit` without slowing it: the function it calls for each step is wrapped.
+"""A hook into every `fit`: it observes steps without slowing them, by wrapping the function that `fit` calls for each.
 
-A batch callback would cost 3 to 6% on a 1 ms step, and turns Keras 3 synchronous. Wrapping what
-`make_train_function` returns costs one method call a step and leaves the user's call as it is. The class
-is patched, so a `fit` anywhere in a user's file is seen, on Keras 2.10 and Keras 3 alike.
+A batch callback would cost 3 to 6% of a 1 ms step, and makes Keras 3 synchronous. Wrapping the result of
+`make_train_function` costs one call per step and leaves the user's call as it is. The class is patched, so a `fit`
+anywhere in a user's file is observed, with Keras 2.10 and Keras 3.
 """
 
 from __future__ import annotations
@@ -14,24 +14,31 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from bench.worker.protocol import PhaseDone
+from bench.worker.protocol import PhaseEnded
 from bench.worker.timed_loop import Finished
 from bench.worker.what_ifs import WhatIfs
 
 
-class Watch:
-    """What was seen of the program's `fit`.
+class FitHook:
+    """What was observed of the program's `fit`.
+
+    Args:
+        tf: TensorFlow.
+        on_first: is called with a model before its first step.
+        send: sends an event to the parent.
+        what_ifs: the what-ifs to apply to each `fit`.
 
     Attributes:
-        model: the model being trained, once a step was seen.
-        iterator: the input iterator of its last step, once no more are wanted; until then the program owns it, and
-            ends it when its epoch does.
-        plain: the train function of its latest step, unwrapped.
-        dataset: the `tf.data.Dataset` that Python iterated over last, Keras' and devbench's own among them.
-        call: the arguments of its latest `fit`, by name.
-        on_step: what is told of each step, `(logs, steps)`; normally the conductor.
-        resting: whether steps are left alone, because the program tells of its own.
-        renewed: of each iterator that steps read, when it was made and when the first of them began.
+        model: the model that is trained. None before its first step.
+        iterator: the input iterator of the last step. None until no more steps are wanted: before that the program
+            owns it, and drops it when its epoch ends.
+        make_train_function: Keras' own method, unpatched.
+        train_function: the train function of the latest step, without the wrapper.
+        dataset: the `tf.data.Dataset` that Python iterated over last, in Keras or elsewhere.
+        arguments: arguments of the latest `fit`, by name.
+        on_step: is called after each step with `(logs, steps)`, normally the timed loop's `tick`.
+        passive: whether steps are not observed, because the program yields its own.
+        iterator_starts: for each iterator that steps read from, when it was created and when its first step began.
     """
 
     def __init__(
@@ -39,108 +46,120 @@ class Watch:
     ) -> None:
         self.model: Any = None
         self.iterator: Any = None
-        self.plain: Any = None
+        self.train_function: Any = None
         self.dataset: Any = None
-        self.call: dict[str, Any] = {}
+        self.arguments: dict[str, Any] = {}
         self.on_step: Callable[[Any, int], None] = lambda logs, steps: None
-        self.resting = False
-        self.renewed: list[tuple[float, float]] = []
-        self._made = 0.0
+        self.passive = False
+        self.iterator_starts: list[tuple[float, float]] = []
+        self._tf = tf
         self._on_first = on_first
         self._send = send
-        self._begun = 0.0
-        self._tf = tf
-        self._latest: Callable[[], Any] = lambda: None
-        self._in_epoch = 0
-        base = tf.keras.Model
-        named = inspect.signature(base.fit)
-        self.make = base.make_train_function
-        plain_fit, watch = base.fit, self
+        self._fit_start = 0.0
+        self._iterator_created = 0.0
+        self._latest_iterator: Callable[[], Any] = lambda: None
+        self._steps_of_epoch = 0
+        self.make_train_function = tf.keras.Model.make_train_function
+        self._patch_fit(what_ifs)
+        self._patch_make_train_function()
+        self._patch_dataset()
+
+    def _patch_fit(self, what_ifs: WhatIfs) -> None:
+        original = self._tf.keras.Model.fit
+        signature = inspect.signature(original)
+        hook = self
 
         def fit(model: Any, *args: Any, **kwargs: Any) -> Any:
             try:
-                given = dict(named.bind(model, *args, **kwargs).arguments)
-            except TypeError:  # a wrong call, which Keras says in its own words
-                return plain_fit(model, *args, **kwargs)
-            del given["self"]
-            watch.call = what_ifs.fit(model, given)
-            watch._begun = time.perf_counter()
-            return plain_fit(model, **watch.call)
+                arguments = dict(signature.bind(model, *args, **kwargs).arguments)
+            except TypeError:  # a wrong call, which Keras reports in its own words
+                return original(model, *args, **kwargs)
+            del arguments["self"]
+            hook.arguments = what_ifs.fit(model, arguments)
+            hook._fit_start = time.perf_counter()
+            return original(model, **hook.arguments)
+
+        self._tf.keras.Model.fit = fit
+
+    def _patch_make_train_function(self) -> None:
+        hook = self
 
         def make_train_function(model: Any, force: bool = False) -> Any:
-            made = watch.make(model, force=force)
+            made = hook.make_train_function(model, force=force)
             function = model.train_function if made is None else made
-            if not watch.resting and not hasattr(function, "devbench_plain"):
-                function = watch._wrap(model, function)
+            if not hook.passive and not hasattr(function, "devbench_original"):
+                function = hook._wrap(model, function)
             model.train_function = function
             return function
 
-        plain_iter = tf.data.Dataset.__iter__
+        self._tf.keras.Model.make_train_function = make_train_function
+
+    def _patch_dataset(self) -> None:
+        original = self._tf.data.Dataset.__iter__
+        hook = self
 
         def iterate(dataset: Any) -> Any:
-            watch.dataset = dataset
-            found = plain_iter(dataset)
-            watch._made = time.perf_counter()
-            return found
+            hook.dataset = dataset
+            iterator = original(dataset)
+            hook._iterator_created = time.perf_counter()
+            return iterator
 
-        tf.data.Dataset.__iter__ = iterate
-        base.fit = fit
-        base.make_train_function = make_train_function
+        self._tf.data.Dataset.__iter__ = iterate
 
-    def _wrap(self, model: Any, plain: Any) -> Any:
-        steps = steps_a_call(model)
+    def _wrap(self, model: Any, original: Any) -> Any:
+        per_call = steps_per_call(model)
 
         def train_function(iterator: Any) -> Any:
             if self.model is not model:
-                self._first(model)
-            if self._made:
-                self.renewed.append((self._made, time.perf_counter()))
-                self._made = 0.0
-            done = steps if steps == 1 else self._several(iterator, steps)
-            self.plain = plain
-            logs = plain(iterator)
+                self._first_step(model)
+            if self._iterator_created:
+                self.iterator_starts.append((self._iterator_created, time.perf_counter()))
+                self._iterator_created = 0.0
+            steps = per_call if per_call == 1 else self._steps_of_call(iterator, per_call)
+            self.train_function = original
+            logs = original(iterator)
             try:
-                self.on_step(logs, done)
+                self.on_step(logs, steps)
             except Finished:
                 self.iterator = iterator
                 raise
             return logs
 
-        train_function.devbench_plain = plain  # type: ignore[attr-defined]
+        train_function.devbench_original = original  # type: ignore[attr-defined]
         return train_function
 
-    def _several(self, iterator: Any, steps: int) -> int:
-        """How many steps a call of several does: the last one of an epoch does what is left of it."""
-        if iterator is not self._latest():
-            self._latest, self._in_epoch = weakref.ref(iterator), 0
-            self._length = epoch_length(self._tf, self.call)
-        left = steps if self._length is None else self._length - self._in_epoch % self._length
-        done = min(steps, left)
-        self._in_epoch += done
-        return done
+    def _steps_of_call(self, iterator: Any, per_call: int) -> int:
+        """Return the steps of a call that runs several. The last call of an epoch runs what is left of it."""
+        if iterator is not self._latest_iterator():
+            self._latest_iterator, self._steps_of_epoch = weakref.ref(iterator), 0
+            self._length = epoch_length(self._tf, self.arguments)
+        left = per_call if self._length is None else self._length - self._steps_of_epoch % self._length
+        steps = min(per_call, left)
+        self._steps_of_epoch += steps
+        return steps
 
-    def _first(self, model: Any) -> None:
-        """The first step of a model: what came before it was preparation."""
-        if self.model is None:  # a program that is begun again makes a new one; a start is cold only once
-            self._send(PhaseDone(phase="prepare", seconds=time.perf_counter() - self._begun))
+    def _first_step(self, model: Any) -> None:
+        """Note the first step of a model. What came before it was preparation."""
+        if self.model is None:  # a program that starts again makes a new model; only the first start is cold
+            self._send(PhaseEnded(phase="prepare", seconds=time.perf_counter() - self._fit_start))
         self.model = model
         self._on_first(model)
 
 
-def epoch_length(tf: Any, call: dict[str, Any]) -> int | None:
-    """Steps of one pass over the data of a call of `fit`; none where it has no end or can't be told."""
-    data = call.get("x")
+def epoch_length(tf: Any, arguments: dict[str, Any]) -> int | None:
+    """Return the steps of one pass over the data of a call of `fit`. None if it is endless or not known."""
+    data = arguments.get("x")
     if isinstance(data, tf.data.Dataset):
         count = int(data.cardinality().numpy())
         return count if count > 0 else None
     first = data[0] if isinstance(data, (list, tuple)) else data
     if first is None or not hasattr(first, "__len__"):
         return None
-    kept = len(first) - int(len(first) * float(call.get("validation_split") or 0.0))
-    return max(1, math.ceil(kept / int(call.get("batch_size") or 32)))
+    examples = len(first) - int(len(first) * float(arguments.get("validation_split") or 0.0))
+    return max(1, math.ceil(examples / int(arguments.get("batch_size") or 32)))
 
 
-def steps_a_call(model: Any) -> int:
-    """`steps_per_execution` of a compiled model, Keras 3 or 2.10."""
+def steps_per_call(model: Any) -> int:
+    """Return `steps_per_execution` of a compiled model, of Keras 3 or 2.10."""
     steps = getattr(model, "steps_per_execution", None) or getattr(model, "_steps_per_execution", None) or 1
     return int(steps.numpy()) if hasattr(steps, "numpy") else int(steps)

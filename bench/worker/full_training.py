@@ -1,4 +1,4 @@
-"""`--full`: the whole program, as its user runs it; it is timed from outside. Worker's side only."""
+"""`--full`: run the whole program as its user runs it, timed from outside. Worker's side only."""
 
 from __future__ import annotations
 
@@ -8,49 +8,49 @@ from typing import Any
 from bench.errors import NotApplicable
 from bench.worker import loops
 from bench.worker.rig import Rig, steps_of_epoch, steps_of_training
-from bench.worker.step_counter import Counter
+from bench.worker.step_counter import StepCounter
 from bench.worker.timed_loop import Finished
 
 
-def train(rig: Rig, counter: Counter) -> Any:
-    """Trains to the end, which is synchronised; returns what the program's own training did, such as a History.
+def train(rig: Rig, counter: StepCounter) -> Any:
+    """Train to the end and synchronize. Return what the program's training returned, such as a `History`.
 
     Raises:
-        NotApplicable: nobody knows how long this is.
+        NotApplicable: the length of the training is not known.
     """
     returned = _run(rig, counter)
     counter.sync(counter.last)
     return returned
 
 
-def _run(rig: Rig, counter: Counter) -> Any:
+def _run(rig: Rig, counter: StepCounter) -> Any:
     as_written = rig.spec.loop == "as-written"
     if as_written and rig.has("as_written") and not rig.yields:
-        counter.epoch = steps_of_epoch(rig)
+        counter.epoch_steps = steps_of_epoch(rig)
         return rig.call("as_written")
     fits = rig.spec.loop == "fit" or (as_written and not rig.has("as_written"))
     if fits and rig.compiled and rig.data is not None:
         how = {} if rig.is_dataset else {"batch_size": rig.p.batch, "shuffle": as_written}
         with rig.tf.device(rig.ctx.device):
             parts = (rig.data,) if rig.is_dataset else rig.data
-            counter.epoch = steps_of_epoch(rig)
+            counter.epoch_steps = steps_of_epoch(rig)
             return rig.model.fit(*parts, epochs=getattr(rig.p, "epochs", 1), **how)
     counter.limit = steps_of_training(rig)
     if counter.limit is None:
-        message = f"{rig.spec.workload} does not say how many steps its whole training has"
-        raise NotApplicable(message, "Offer `total_steps(p)`, or leave --full out.")
+        message = f"the length of the whole training of {rig.spec.workload} is not known"
+        raise NotApplicable(message, "Define `total_steps(p)`, or run without --full.")
     with contextlib.suppress(Finished):
         loops.LOOPS[rig.spec.loop](rig, counter)
     return None
 
 
-def metrics(rig: Rig, returned: Any, counter: Counter) -> dict[str, float]:
-    """Loss, accuracy and so on at the end: of the last epoch or last step, and by the workload's `evaluate`."""
+def metrics(rig: Rig, returned: Any, counter: StepCounter) -> dict[str, float]:
+    """Return loss, accuracy and so on at the end: of the last epoch or the last step, and from `evaluate`."""
     found = {}
     if hasattr(returned, "history"):
         found = {key: float(values[-1]) for key, values in returned.history.items()}
-    elif rig.data is not None and counter.last is not None:  # a step on examples gives its loss
-        found = {"loss": counter.answer(counter.last)}
+    elif rig.data is not None and counter.last is not None:  # a step on examples returns its loss
+        found = {"loss": counter.loss(counter.last)}
     if rig.has("evaluate"):
         found.update({key: float(value) for key, value in rig.call("evaluate").items()})
     return found

@@ -1,7 +1,7 @@
-"""The worker: one fresh process that measures one spec, started by the session (`handle`).
+"""The worker: one fresh process that measures one spec. The session starts it (`bench.session.worker_process`).
 
-It holds nothing but TensorFlow and the timed loop: no server, no progress bar, no thread of ours. The parent
-tells it what to do (`events`), and it says what it saw. It dies with its parent.
+It holds TensorFlow and the timed loop, and nothing else: no server, no progress bar, no thread of devbench. The parent
+sends orders, and the worker sends events (`bench.worker.protocol`). It ends when its parent ends.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ import gc
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from bench.model.result import FullTraining
+from bench.model.result import FullTraining, LossPrecision
 from bench.worker import weights
 from bench.worker.channel import Channel
 from bench.worker.failure import failure_of, print_traceback
@@ -24,18 +24,19 @@ from bench.worker.protocol import (
     Failed,
     Finish,
     Note,
-    PhaseBegun,
-    PhaseDone,
-    Proof,
+    PhaseEnded,
+    PhaseStarted,
+    PlacementChecked,
+    Ready,
     Start,
     Trained,
 )
-from bench.worker.step_counter import Counter
-from bench.worker.timed_loop import Conductor, Finished
+from bench.worker.step_counter import StepCounter
+from bench.worker.timed_loop import Finished, TimedLoop
 
 
 def die_with_parent() -> None:
-    """Has Linux kill this process when its parent ends, even while it is suspended."""
+    """Let Linux kill this process when its parent ends, even while it is suspended."""
     if sys.platform == "linux":
         import ctypes
         import signal
@@ -44,8 +45,8 @@ def die_with_parent() -> None:
         ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
 
 
-def say_where_it_ends() -> None:
-    """Has Python write to stderr where it was, when this process crashes or the parent ends it because it hangs."""
+def enable_crash_report() -> None:
+    """Let Python write its stack to stderr if this process crashes, or if the parent ends it because it hangs."""
     import faulthandler
 
     faulthandler.enable()
@@ -56,7 +57,16 @@ def say_where_it_ends() -> None:
 
 
 class Worker:
-    """Sets a spec up phase by phase, then lets its loop run under the conductor."""
+    """Sets up a spec phase by phase, runs its loop under the timed loop, then runs the diagnosis.
+
+    Args:
+        channel: the connection to the parent.
+        start: the first order.
+        entered: the wall clock when `main` was entered.
+
+    Attributes:
+        current_phase: what the worker is doing.
+    """
 
     def __init__(self, channel: Channel, start: Start, entered: float) -> None:
         self.channel = channel
@@ -64,69 +74,76 @@ class Worker:
         self.start = start
         self.spec = start.spec
         self.entered = entered
-        self.begun = ""
+        self.current_phase = ""
+
+    def enter(self, phase: str, note: str = "") -> None:
+        """Report that a phase starts."""
+        self.current_phase = phase
+        self.send(PhaseStarted(phase=phase, note=note))
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
-        """Times one phase of setting up and reports it."""
-        self.begun = name
-        self.send(PhaseBegun(phase=name))
-        begun = time.perf_counter()
+        """Time one phase of setting up and report it."""
+        self.enter(name)
+        start = time.perf_counter()
         yield
-        self.send(PhaseDone(phase=name, seconds=time.perf_counter() - begun))
+        self.send(PhaseEnded(phase=name, seconds=time.perf_counter() - start))
 
     def run(self) -> None:
-        """Everything, in order."""
-        self.send(PhaseDone(phase="interpreter", seconds=max(0.0, self.entered - self.start.spawned)))
+        """Carry out the first order and all that follow."""
+        self.send(PhaseEnded(phase="interpreter", seconds=max(0.0, self.entered - self.start.spawned)))
         tf = self.bring_up_tensorflow()
         rig = self.make_rig(tf)
         from bench.worker.diagnose.profiler import Profiler
-        from bench.worker.fit_hook import Watch
-        from bench.worker.loops import own_step
-        from bench.worker.synchronize import Reader
+        from bench.worker.fit_hook import FitHook
+        from bench.worker.loops import has_own_step
+        from bench.worker.synchronize import Synchronizer
         from bench.worker.tracing import Tracing
 
-        reader = Reader(tf, rig.ctx.device)
-        kind = "reduced" if self.spec.dtype.startswith("mixed") else "exact"
-        if not getattr(rig.module, "SAME_ANSWER", True):
-            kind = "changed"
-        make = Counter if self.start.full else Conductor
-        conductor = make(self.channel, reader.sync, reader.answer, kind)
+        synchronizer = Synchronizer(tf, rig.ctx.device)
+        make = StepCounter if self.start.full else TimedLoop
+        timed_loop = make(self.channel, synchronizer.sync, synchronizer.loss, self.precision(rig))
 
         def on_first(model: Any) -> None:
             rig.what_ifs.check()
-            rig.seen["fit"] = reader.model = model
-            conductor.averaged = True
-            reader.prepare(model)
-            self.begun = "first step"
-            conductor.set_up()
-            conductor.begin()
+            synchronizer.model = model
+            timed_loop.running_mean = True
+            synchronizer.prepare(model)
+            self.current_phase = "first step"
+            timed_loop.end_set_up()
+            timed_loop.begin()
 
         def marked() -> bool:  # one call issues many steps, or Keras 2 marks them itself
-            return self.spec.loop == "fused" or (watch.model is not None and tf.keras.__version__.startswith("2."))
+            return self.spec.loop == "fused" or (hook.model is not None and tf.keras.__version__.startswith("2."))
 
-        conductor.profiler = Profiler(tf, rig.ctx.device, marked)
+        timed_loop.profiler = Profiler(tf, rig.ctx.device, marked)
         self.tracing = Tracing()
-        conductor.traced = lambda: self.tracing.seconds - reader.trace_seconds
-        watch = Watch(tf, on_first, self.send, rig.what_ifs)
-        watch.on_step, watch.resting = conductor.tick, rig.yields
+        timed_loop.traced = lambda: self.tracing.seconds - synchronizer.trace_seconds
+        hook = FitHook(tf, on_first, self.send, rig.what_ifs)
+        hook.on_step, hook.passive = timed_loop.tick, rig.yields
         self.set_up(rig)
-        reader.model = rig.model if rig.compiled or rig.has("step") else None
-        if reader.model is not None:
-            reader.prepare(reader.model)
-        if self.start.full:
-            self.train(rig, conductor)
+        synchronizer.model = rig.model if rig.compiled or rig.has("step") else None
+        if synchronizer.model is not None:
+            synchronizer.prepare(synchronizer.model)
+        if isinstance(timed_loop, StepCounter):
+            self.train(rig, timed_loop)
         else:
-            conductor.averaged = self.spec.loop != "as-written" and not own_step(rig)
-            order = self.drive(rig, conductor)
+            timed_loop.running_mean = self.spec.loop != "as-written" and not has_own_step(rig)
+            order = self.drive(rig, timed_loop)
             if order is None:
                 return
-            rig.facts.steps_run, rig.facts.restarts = conductor.stepped, conductor.restarts
-            self.finish(rig, watch, reader, order)
+            rig.facts.steps_run, rig.facts.restarts = timed_loop.steps_run, timed_loop.restarts
+            self.diagnose(rig, hook, synchronizer, order)
         self.send(Done())
 
+    def precision(self, rig: Any) -> LossPrecision:
+        """Return how exactly the first losses can be expected to agree."""
+        if not getattr(rig.module, "SAME_ANSWER", True):
+            return "changed"
+        return "reduced" if self.spec.dtype.startswith("mixed") else "exact"
+
     def bring_up_tensorflow(self) -> Any:
-        """Phases `import` and `device_init`; everything that a framework's default would decide is set."""
+        """Run the phases `import` and `device_init`. Everything that a framework default would decide is set."""
         import random
 
         spec = self.spec
@@ -139,7 +156,7 @@ class Worker:
 
             backend = backends.load(spec.backend)
             if reason := backend.slow_start(tf):
-                self.send(PhaseBegun(phase=self.begun, note=reason, slow=True))
+                self.send(PhaseStarted(phase=self.current_phase, note=reason, slow=True))
             tf.config.threading.set_intra_op_parallelism_threads(spec.threads.intra)
             tf.config.threading.set_inter_op_parallelism_threads(spec.threads.inter)
             self.device = backend.configure(tf)
@@ -161,7 +178,7 @@ class Worker:
         return tf
 
     def make_rig(self, tf: Any) -> Any:
-        """The workload with its params and context."""
+        """Load the workload with its parameters and context."""
         import numpy as np
 
         from bench import datasets, registry
@@ -170,8 +187,7 @@ class Worker:
         from bench.workloads import Context
 
         spec = self.spec
-        self.begun = "loading"
-        self.send(PhaseBegun(phase=self.begun))
+        self.enter("loading")
         module = registry.load(spec.file or spec.workload)
         p = registry.parse_params(module, dict(spec.params))
         ctx = Context(
@@ -186,26 +202,21 @@ class Worker:
         return Rig(tf=tf, spec=spec, module=module, p=p, ctx=ctx, send=self.send, what_ifs=what_ifs)
 
     def set_up(self, rig: Any) -> None:
-        """Phases `data` and `build`; then the weights are drawn from NumPy, the same wherever this runs."""
+        """Run the phases `data` and `build`. Then draw the weights from NumPy, so that they are the same everywhere."""
         if rig.has("data"):
             with self.phase("data"):
                 rig.data = rig.call("data")
-        self.built = time.perf_counter()
+        self.build_start = time.perf_counter()
         if rig.has("model"):
             with self.phase("build"):
                 rig.model = rig.call("model")
             self.pin(rig)
         if rig.has("probes"):
             with self.phase("build"):
-                rig.seen["probes"] = found = rig.call("probes")
-            rig.seen["ready"] = {
-                "series": list(found),
-                "bytes": {name: probe.bytes for name, probe in found.items() if probe.bytes is not None},
-                "floors": {name: probe.floor for name, probe in found.items() if probe.floor is not None},
-            }
+                rig.probes = rig.call("probes")
 
     def pin(self, rig: Any) -> None:
-        """Pins XLA where the spec does, and sets the weights."""
+        """Set XLA as the spec says, and the weights."""
         model = rig.model
         if rig.compiled:
             rig.what_ifs.pin_xla(model)
@@ -213,71 +224,71 @@ class Worker:
             with rig.tf.device(self.device):
                 weights.draw(model, self.spec.seed)
 
-    def drive(self, rig: Any, conductor: Conductor) -> Finish | None:
-        """Runs the loop until the parent wants no more of it."""
+    def drive(self, rig: Any, timed_loop: TimedLoop) -> Finish | None:
+        """Run the loop until the parent wants no more steps. Return its last order; None if a step failed."""
         from bench.worker import loops
 
-        if "ready" in rig.seen:
-            conductor.ready = conductor.ready.model_copy(update=rig.seen["ready"])
-            conductor.series = rig.seen["ready"]["series"]
-            conductor.current = conductor.series[0]
-        loop = loops.probes if "probes" in rig.seen else loops.LOOPS[self.spec.loop]
-        self.begun = "first step"
-        self.send(PhaseBegun(phase="first step"))
-        conductor.set_up()
-        conductor.begin()
+        loop = loops.LOOPS[self.spec.loop]
+        if rig.probes is not None:
+            loop = loops.probes
+            timed_loop.ready = Ready(
+                series=list(rig.probes),
+                bytes={name: probe.bytes for name, probe in rig.probes.items() if probe.bytes is not None},
+                floors={name: probe.floor for name, probe in rig.probes.items() if probe.floor is not None},
+            )
+            timed_loop.series = timed_loop.ready.series
+            timed_loop.current = timed_loop.series[0]
+        self.enter("first step")
+        timed_loop.end_set_up()
+        timed_loop.begin()
         try:
-            loop(rig, conductor)
+            loop(rig, timed_loop)
         except Finished as finished:
             order: Finish | None = finished.args[0]
             return order
         raise AssertionError("a loop ends only when it is unwound")
 
-    def train(self, rig: Any, counter: Any) -> None:
-        """`--full`: the whole program."""
+    def train(self, rig: Any, counter: StepCounter) -> None:
+        """Run the whole program (`--full`)."""
         from bench.worker import full_training
 
-        self.begun = "training"
-        self.send(PhaseBegun(phase="training", note="the whole program"))
+        self.enter("training", "the whole program")
         returned = full_training.train(rig, counter)
-        ended, cold = time.perf_counter(), time.time() - self.start.spawned
-        full = FullTraining(build_and_fit_seconds=ended - self.built, total_seconds=cold, steps=counter.stepped)
-        full.epoch_ends = counter.epoch_ends(ended)
+        end, total_seconds = time.perf_counter(), time.time() - self.start.spawned
+        full = FullTraining(
+            build_and_fit_seconds=end - self.build_start, total_seconds=total_seconds, steps=counter.steps_run
+        )
+        full.epoch_ends = counter.epoch_ends(end)
         full.metrics = full_training.metrics(rig, returned, counter)
         self.send(Trained(full=full))
 
-    def finish(self, rig: Any, watch: Any, reader: Any, order: Finish) -> None:
-        """What is measured after the timed part."""
-        from bench.worker.diagnose import epoch_ends, placement, step_costs
-        from bench.worker.rig import steps_of_training
+    def diagnose(self, rig: Any, hook: Any, synchronizer: Any, order: Finish) -> None:
+        """Measure what would have disturbed the timed part."""
+        from bench.worker.diagnose import epoch_ends, operations, partial_batch, placement, program, transfers
 
-        self.begun = "after the timed part"
-        self.send(PhaseBegun(phase=self.begun))
-        rig.facts.total_steps = steps_of_training(rig) or rig.seen.get("ended")
-        rig.facts.epoch = rig.epoch
-        rig.facts.traces = self.tracing.count
-        step_costs.read_facts(rig, watch)
+        self.enter("diagnosis")
+        program.read_facts(rig, hook, self.tracing)
         rig.report_facts()
-        if order.prove:
-            self.optional("operations", rig, lambda: step_costs.operations(rig))
-            found = placement.placement(rig, watch)
-            self.send(Proof(placement=found))
-            if watch.model is None and "function" not in rig.seen and found.verified:
-                rig.facts.jit_compile = found.xla_clusters > 0
+        if order.check_placement:
+            self.optional("operations", rig, lambda: operations.count(rig))
+            checked = placement.check(rig, hook)
+            self.send(PlacementChecked(placement=checked))
+            if rig.facts.jit_compile is None and checked.verified:
+                rig.facts.jit_compile = checked.xla_clusters > 0
                 rig.report_facts()
         if order.inspect:
-            self.optional("pipeline", rig, lambda: step_costs.input_stages(rig, watch, order.stages))
-            self.optional("own steps", rig, lambda: step_costs.own_steps(rig, self.tracing, watch))
+            self.optional("pipeline", rig, lambda: program.read_pipeline(rig, hook, order.time_stages))
+            self.optional("own steps", rig, lambda: program.inspect(rig, self.tracing, hook))
         if order.brief:
             return
-        self.optional("batch_copy", rig, lambda: step_costs.batch_copy(rig, watch))
-        self.optional("input_wait", rig, lambda: step_costs.input_wait(rig, watch, reader))
-        if watch.model is None:
-            self.optional("partial_batch", rig, lambda: step_costs.partial_batch(rig, reader))
+        self.optional("batch_copy", rig, lambda: transfers.batch_copy(rig, hook))
+        self.optional("input_wait", rig, lambda: transfers.input_wait(rig, hook, synchronizer))
+        if hook.model is None:
+            self.optional("partial_batch", rig, lambda: partial_batch.measure(rig, synchronizer))
         else:
-            self.optional("epoch_end", rig, lambda: epoch_ends.short_epochs(rig, watch, reader, order.waits))
+            self.optional("epoch_end", rig, lambda: epoch_ends.measure(rig, hook, synchronizer, order.time_waits))
 
-    def optional(self, what: str, rig: Any, measure: Any) -> None:
+    def optional(self, what: str, rig: Any, measure: Callable[[], None]) -> None:
         """Measure something that a result can do without. If that fails, a note says so."""
         try:
             measure()
@@ -287,12 +298,12 @@ class Worker:
 
 
 def main() -> None:
-    """Obeys the parent until it is done, then ends at once: TensorFlow's own teardown is not waited for."""
+    """Carry out the parent's orders, then end at once, without waiting for TensorFlow to shut down."""
     entered = time.time()
     die_with_parent()
     channel = Channel()
-    gc.freeze()  # what we have imported so far is not the program's, nor should its collections cost it
-    say_where_it_ends()
+    gc.freeze()  # our own imports are not the program's, and its garbage collections should not visit them
+    enable_crash_report()
     code = 0
     worker = None
     try:
@@ -303,7 +314,7 @@ def main() -> None:
         worker.run()
     except BaseException as error:
         print_traceback(error)
-        phase = worker.begun if worker else "start"
+        phase = worker.current_phase if worker else "start"
         channel.send(Failed(failure=failure_of(error, worker.spec.file if worker else None, phase)))
         code = 1
     sys.stdout.flush()

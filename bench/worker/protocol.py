@@ -1,8 +1,6 @@
-"""What the parent and a worker say to each other: one JSON document a line, both ways.
+"""The messages between the parent and a worker: one JSON document per line, in both directions.
 
-The worker reads orders from its standard input and reports events on its original standard output. It
-keeps that as a descriptor of its own and points descriptor 1 at stderr, so nothing that a program prints
-gets in between.
+The parent sends orders, the worker sends events. `bench.worker.channel` keeps them apart from what a program prints.
 """
 
 from __future__ import annotations
@@ -13,8 +11,11 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from bench.model.environment import Device, Framework
 from bench.model.facts import Facts
-from bench.model.result import Failure, FullTraining, Placement, Profile
+from bench.model.result import Failure, FullTraining, LossPrecision, Placement, Profile
 from bench.model.spec import Spec
+
+BLOCK_SECONDS = 0.08
+"""The shortest block. Its synchronization (about 0.05 ms) and the start of a turn are then less than 1% of it."""
 
 
 class Message(BaseModel):
@@ -24,10 +25,10 @@ class Message(BaseModel):
 
 
 class Start(Message):
-    """First order: set yourself up for this spec.
+    """The first order: set up for a spec.
 
-    `full` trains the whole program instead of timing blocks. `spawned` is the parent's wall clock just
-    before it started the worker, from which the interpreter's own start is told.
+    With `full`, train the whole program instead of timing blocks. `spawned` is the parent's wall clock just before it
+    started the worker; the time of the interpreter's start is counted from it.
     """
 
     do: Literal["start"] = "start"
@@ -37,9 +38,9 @@ class Start(Message):
 
 
 class Go(Message):
-    """Time `blocks` blocks of one series; without `steps`, find how many steps fill a block.
+    """Time `blocks` blocks of one series. Without `steps`, find out how many steps fill a block.
 
-    `lead` steps are done untimed before the first block: after a suspension the caches are cold.
+    Before the first block, run `lead` untimed steps, because the caches are cold after a suspension.
     """
 
     do: Literal["go"] = "go"
@@ -50,7 +51,7 @@ class Go(Message):
 
 
 class Latency(Message):
-    """Synchronise each of at most `steps` steps, for at most `seconds`."""
+    """Run the latency pass: synchronize each of at most `steps` steps, for at most `seconds`."""
 
     do: Literal["latency"] = "latency"
     steps: int
@@ -58,7 +59,7 @@ class Latency(Message):
 
 
 class Trace(Message):
-    """Have TensorFlow's profiler write a trace of so many steps into a folder."""
+    """Let TensorFlow's profiler write a trace of `steps` steps into a folder."""
 
     do: Literal["trace"] = "trace"
     folder: str
@@ -66,42 +67,44 @@ class Trace(Message):
 
 
 class Finish(Message):
-    """Leave the timed part, prove the placement if `prove`, measure what is left, and end.
+    """Leave the timed part, run the diagnosis, and end.
 
-    `inspect` asks for what only an explanation needs and takes seconds, `stages` for the pipeline's stages among it;
-    `brief` leaves out what the processes before it have measured; `waits` asks how often epochs wait for their ends.
+    `check_placement` asks for the placement check. `inspect` asks for what only an explanation needs, which takes
+    seconds, and `time_stages` for the times of the pipeline's stages with it. `brief` leaves out what earlier processes
+    of the spec have measured. `time_waits` asks how often epochs wait at their ends.
     """
 
     do: Literal["finish"] = "finish"
-    prove: bool = True
+    check_placement: bool = True
     inspect: bool = False
-    stages: bool = False
+    time_stages: bool = False
     brief: bool = False
-    waits: bool = True
+    time_waits: bool = True
 
 
-class PhaseBegun(Message):
-    """The worker entered a phase; a long one says why in `note`, and where it may be silent for many minutes `slow`.
+class PhaseStarted(Message):
+    """The worker entered a phase.
 
-    Then so may be the phases after it, up to the steps.
+    `note` says why the phase takes long. With `slow`, this phase and those after it, up to the first steps, may be
+    silent for many minutes.
     """
 
-    event: Literal["phase-begun"] = "phase-begun"
+    event: Literal["phase-started"] = "phase-started"
     phase: str
     note: str = ""
     slow: bool = False
 
 
-class PhaseDone(Message):
-    """A phase took this long."""
+class PhaseEnded(Message):
+    """A phase took so many seconds."""
 
-    event: Literal["phase"] = "phase"
+    event: Literal["phase-ended"] = "phase-ended"
     phase: str
     seconds: float
 
 
 class Ready(Message):
-    """Set up; the first step is done. `series` are the names that can be asked for."""
+    """The worker is set up and has run the first steps. `series` are the names that `Go` may ask for."""
 
     event: Literal["ready"] = "ready"
     series: list[str]
@@ -109,7 +112,7 @@ class Ready(Message):
     floors: dict[str, str] = Field(default_factory=dict)
 
 
-class Timed(Message):
+class BlockTimed(Message):
     """One block."""
 
     event: Literal["block"] = "block"
@@ -120,9 +123,9 @@ class Timed(Message):
 
 
 class Latencies(Message):
-    """Seconds of single steps, each synchronised; the median cost of the synchronisation itself is subtracted."""
+    """Seconds of single, synchronized steps. The median cost of the synchronization is subtracted."""
 
-    event: Literal["latency"] = "latency"
+    event: Literal["latencies"] = "latencies"
     seconds: list[float]
 
 
@@ -148,61 +151,61 @@ class Note(Message):
     text: str
 
 
-class Answer(Message):
-    """Losses or output sums of the first steps, to be the same wherever the spec ran."""
+class FirstLosses(Message):
+    """Losses of the first steps, or the root mean square of their outputs, for the same-answer check."""
 
-    event: Literal["answer"] = "answer"
+    event: Literal["first-losses"] = "first-losses"
     values: list[float]
-    kind: Literal["exact", "reduced", "changed"]
+    precision: LossPrecision
 
 
-class Proof(Message):
-    """Where the step's operations ran."""
+class PlacementChecked(Message):
+    """The devices that the operations of a step ran on."""
 
     event: Literal["placement"] = "placement"
     placement: Placement
 
 
-class Traced(Message):
-    """A trace is written; this is what it says."""
+class ProfileRead(Message):
+    """What the trace of the profiler says."""
 
-    event: Literal["traced"] = "traced"
+    event: Literal["profile"] = "profile"
     profile: Profile
 
 
 class Trained(Message):
-    """A whole training is over."""
+    """The whole training is over."""
 
-    event: Literal["full"] = "full"
+    event: Literal["full-training"] = "full-training"
     full: FullTraining
 
 
 class Failed(Message):
-    """The worker can't go on, and knows why."""
+    """The worker cannot continue, and knows why."""
 
     event: Literal["failed"] = "failed"
     failure: Failure
 
 
 class Done(Message):
-    """Everything asked for is done; the worker ends."""
+    """Everything that was ordered is done. The worker ends."""
 
     event: Literal["done"] = "done"
 
 
 Order = Annotated[Start | Go | Latency | Trace | Finish, Field(discriminator="do")]
 Event = Annotated[
-    PhaseBegun
-    | PhaseDone
+    PhaseStarted
+    | PhaseEnded
     | Ready
-    | Timed
+    | BlockTimed
     | Latencies
     | EnvironmentRead
     | FactsRead
     | Note
-    | Answer
-    | Proof
-    | Traced
+    | FirstLosses
+    | PlacementChecked
+    | ProfileRead
     | Trained
     | Failed
     | Done,
@@ -210,7 +213,3 @@ Event = Annotated[
 ]
 ORDER: TypeAdapter[Order] = TypeAdapter(Order)
 EVENT: TypeAdapter[Event] = TypeAdapter(Event)
-
-
-BLOCK_SECONDS = 0.08
-"""The least that a block lasts, so that its synchronisation (some 0.05 ms) and a turn's start weigh under 1%."""

@@ -1,7 +1,7 @@
 """What one worker set up: the workload, its model and its data, and the batches that loops read from them.
 
-Inputs always vary: where a loop reads prepared batches, `POOL` different ones take turns, so that nothing can be
-hoisted or merged into one. Worker's side only.
+Inputs always vary. A loop that reads prepared batches cycles through `POOL` different ones, so that TensorFlow cannot
+hoist work out of the loop or merge steps. Worker's side only.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
@@ -20,15 +20,49 @@ from bench.model.spec import Spec
 from bench.worker.diagnose.pipeline_stages import stages
 from bench.worker.protocol import FactsRead
 from bench.worker.what_ifs import WhatIfs
-from bench.workloads import Context
+from bench.workloads import Context, Probe
 
 POOL = 32
 """Batches that `host-batches`, `resident` and `fused` cycle through."""
 
 
 @dataclass
+class LoopState:
+    """What a loop built and met while it ran, for the diagnosis afterwards. None: this loop has no such thing.
+
+    Attributes:
+        function: the compiled step, a `tf.function` of one batch; of the loop `fused`, the function of many steps.
+        example: the batch that the step was traced for.
+        fused_arguments: the arguments with which `function` runs two steps, if the loop is `fused`.
+        iterator: the iterator of `tf.data` that feeds the steps.
+        program_steps: steps of the author's own loop, if it ended by itself.
+    """
+
+    function: Any = None
+    example: tuple[Any, ...] | None = None
+    fused_arguments: tuple[Any, Any] | None = None
+    iterator: Any = None
+    program_steps: int | None = None
+
+
+@dataclass
 class Rig:
-    """Everything a loop needs, set up once a worker."""
+    """Everything that a loop needs. A worker sets it up once.
+
+    Attributes:
+        tf: TensorFlow.
+        spec: what is measured.
+        module: the workload.
+        p: its parameters.
+        ctx: its context.
+        send: sends an event to the parent.
+        what_ifs: the what-ifs to apply.
+        model: the workload's model. None if it has none.
+        data: the workload's data. None if it has none.
+        probes: the workload's probes, by name. None if it has none.
+        state: what the loop built and met.
+        facts: what was read from the run so far.
+    """
 
     tf: Any
     spec: Spec
@@ -39,29 +73,30 @@ class Rig:
     what_ifs: WhatIfs
     model: Any = None
     data: Any = None
+    probes: Mapping[str, Probe] | None = None
+    state: LoopState = field(default_factory=LoopState)
     facts: Facts = field(default_factory=Facts)
-    seen: dict[str, Any] = field(default_factory=dict)
 
     def report_facts(self) -> None:
-        """Send the facts that are known so far."""
+        """Send the facts that were read so far."""
         self.send(FactsRead(facts=self.facts))
 
     def call(self, name: str) -> Any:
-        """Calls one of the workload's functions with the arguments that its signature names."""
+        """Call a function of the workload with the arguments that its signature names."""
         function = getattr(self.module, name)
-        have = {"p": self.p, "ctx": self.ctx, "model": self.model, "data": self.data}
-        wanted = inspect.signature(function).parameters
-        if "inputs" in wanted:
-            have["inputs"] = self.inputs()
+        available = {"p": self.p, "ctx": self.ctx, "model": self.model, "data": self.data}
+        parameters = inspect.signature(function).parameters
+        if "inputs" in parameters:
+            available["inputs"] = self.inputs()
         with self.tf.device(self.ctx.device):
-            return function(**{key: have[key] for key in wanted})
+            return function(**{name: available[name] for name in parameters})
 
     def has(self, name: str) -> bool:
-        """Whether the workload offers this function."""
+        """Whether the workload defines a function."""
         return callable(getattr(self.module, name, None))
 
     def inputs(self) -> tuple[Any, ...]:
-        """One step's arguments, from the workload's `inputs`, different at each call; float64 where that is asked."""
+        """Return the arguments of one step from the workload's `inputs`, different at each call."""
         parts = as_tuple(self.call("inputs"))
         if self.spec.dtype != "float64":
             return parts
@@ -69,13 +104,13 @@ class Rig:
 
     @property
     def yields(self) -> bool:
-        """Whether what is driven is the author's own loop, a generator of steps."""
+        """Whether the loop is the author's own, a generator of steps."""
         function = getattr(self.module, "as_written", None)
         return self.spec.loop == "as-written" and inspect.isgeneratorfunction(function)
 
     @property
     def is_dataset(self) -> bool:
-        """Whether the workload's data come as a `tf.data.Dataset` of batches."""
+        """Whether the workload's data are a `tf.data.Dataset` of batches."""
         return isinstance(self.data, self.tf.data.Dataset)
 
     @property
@@ -85,13 +120,13 @@ class Rig:
 
     @property
     def epoch(self) -> Epoch | None:
-        """The length of an epoch; None if it cannot be told."""
+        """The length of an epoch. None if it is not known."""
         if self.data is None:
             return None
         if self.is_dataset:
             count = int(self.data.cardinality().numpy())
-            rest = left_over(self.data)
-            return Epoch(batches=count - bool(rest), remainder=rest) if count > 0 else None
+            remainder = dataset_remainder(self.data)
+            return Epoch(batches=count - bool(remainder), remainder=remainder) if count > 0 else None
         if not isinstance(self.data, tuple) or not hasattr(self.p, "batch"):
             return None
         batches, remainder = divmod(len(self.data[0]), int(self.p.batch))
@@ -99,18 +134,18 @@ class Rig:
 
 
 def as_tuple(value: Any) -> tuple[Any, ...]:
-    """A batch as the arguments of a step."""
+    """Return a batch as the arguments of a step."""
     return tuple(value) if isinstance(value, (tuple, list)) else (value,)
 
 
-def floats_narrowed(arrays: Sequence[Any], dtype: str) -> tuple[Any, ...]:
-    """float64 arrays as the dtype that the loop computes in; the rest as they are. Keras does the same in `fit`."""
-    wanted = "float64" if dtype == "float64" else "float32"
-    return tuple(a.astype(wanted) if getattr(a, "dtype", None) == "float64" else a for a in arrays)
+def cast_float64(arrays: Sequence[Any], dtype: str) -> tuple[Any, ...]:
+    """Cast float64 arrays to the dtype that the loop computes in, as Keras does in `fit`. Keep the others."""
+    target = "float64" if dtype == "float64" else "float32"
+    return tuple(a.astype(target) if getattr(a, "dtype", None) == "float64" else a for a in arrays)
 
 
 def batches(rig: Rig) -> Iterator[tuple[Any, ...]]:
-    """Endless batches in NumPy arrays, in the order of the data."""
+    """Yield batches of NumPy arrays without end, in the order of the data."""
     if rig.has("inputs"):
         while True:
             yield rig.inputs()
@@ -118,33 +153,34 @@ def batches(rig: Rig) -> Iterator[tuple[Any, ...]]:
         for batch in rig.data.repeat().as_numpy_iterator():
             yield as_tuple(batch)
     elif isinstance(rig.data, tuple) and hasattr(rig.p, "batch"):
-        whole = max(1, len(rig.data[0]) // rig.p.batch)
+        full = max(1, len(rig.data[0]) // rig.p.batch)
         for index in itertools.count():
-            start = index % whole * rig.p.batch
-            yield floats_narrowed([a[start : start + rig.p.batch] for a in rig.data], rig.spec.dtype)
+            start = index % full * rig.p.batch
+            yield cast_float64([a[start : start + rig.p.batch] for a in rig.data], rig.spec.dtype)
     else:
         raise NotApplicable(
-            f"{rig.spec.workload} gives no batches",
-            "Offer `inputs`, or `data` as a tuple of arrays with `batch` in Params, or as a tf.data.Dataset.",
+            f"{rig.spec.workload} has no batches",
+            "Define `inputs`, or `data` that returns a tf.data.Dataset, or a tuple of arrays with `batch` in Params.",
         )
 
 
 def pool(rig: Rig) -> list[tuple[Any, ...]]:
-    """The batches that the loops without input take turns through, all of one size."""
+    """Return the batches that loops without an input pipeline cycle through, all of one size."""
     size = rig.epoch.batches if rig.epoch else POOL
     found = list(itertools.islice(batches(rig), max(1, min(POOL, size))))
     return [batch for batch in found if not is_smaller(batch, found[0])]
 
 
 def is_smaller(batch: tuple[Any, ...], first: tuple[Any, ...]) -> bool:
-    """Whether a batch has another number of examples than the first: it is what was left over at the end."""
+    """Whether a batch has another number of examples than the first one: it is the partial batch."""
     return bool(batch) and getattr(batch[0], "shape", None) != getattr(first[0], "shape", None)
 
 
-def left_over(dataset: Any) -> int:
-    """Examples in the last batch of a `tf.data.Dataset` that is not full; 0 where it is, or where that can't be told.
+def dataset_remainder(dataset: Any) -> int:
+    """Return the examples in the partial batch of a `tf.data.Dataset`. 0 if there is none or it is not known.
 
-    Read from the pipeline: what comes into its last `batch`, where nothing behind that changes how many there are.
+    It is read from the pipeline: from the elements that enter its last `batch` stage, if no later stage changes the
+    number of batches.
     """
     chain = stages(dataset)
     last = next((n for n, stage in reversed(list(enumerate(chain))) if hasattr(stage, "_batch_size")), 0)
@@ -155,25 +191,25 @@ def left_over(dataset: Any) -> int:
 
 
 def pipeline(rig: Rig) -> Any:
-    """The workload's data as an endless `tf.data.Dataset` of batches: its own, or one over its arrays."""
+    """Return the workload's data as an endless `tf.data.Dataset` of batches. None if it has no data."""
     tf = rig.tf
     if rig.is_dataset:
         return rig.what_ifs.dataset(rig.data).repeat()
     if isinstance(rig.data, tuple) and hasattr(rig.p, "batch"):
-        arrays = floats_narrowed(rig.data, rig.spec.dtype)
+        arrays = cast_float64(rig.data, rig.spec.dtype)
         dataset = tf.data.Dataset.from_tensor_slices(arrays).batch(rig.p.batch, drop_remainder=True)
         return dataset.repeat().prefetch(tf.data.AUTOTUNE)
     return None
 
 
 def steps_of_training(rig: Rig) -> int | None:
-    """Steps of the workload's whole program: its own word, or epochs times the batches of its data."""
+    """Return the steps of the whole training: by `total_steps`, or epochs times batches. None if it is not known."""
     if rig.has("total_steps"):
         return int(rig.call("total_steps"))
-    epoch = steps_of_epoch(rig)
-    return epoch * int(getattr(rig.p, "epochs", 1)) if epoch else None
+    steps = steps_of_epoch(rig)
+    return steps * int(getattr(rig.p, "epochs", 1)) if steps else None
 
 
 def steps_of_epoch(rig: Rig) -> int | None:
-    """Batches of the data, the partial one included; none where that can't be told."""
+    """Return the steps of an epoch, the partial batch included. None if it is not known."""
     return rig.epoch.steps if rig.epoch else None

@@ -1,62 +1,62 @@
-"""Stands in the timed loop's place where a whole training runs (`--full`): it only counts, and says how far it is."""
+"""Takes the place of the timed loop while a whole training runs (`--full`): it counts steps and reports progress."""
 
 from __future__ import annotations
 
 import time
 from typing import Any
 
-from bench.worker.protocol import PhaseBegun
-from bench.worker.timed_loop import Conductor, Finished
+from bench.worker.protocol import PhaseStarted
+from bench.worker.timed_loop import Finished, TimedLoop
 
-NEWS_SECONDS = 5.0
-"""How often a whole training says that it goes on."""
+PROGRESS_SECONDS = 5.0
+"""How often a whole training reports its progress."""
 
 
-class Counter(Conductor):
-    """A conductor for `--full`: it only counts, so that the program runs as its user runs it.
+class StepCounter(TimedLoop):
+    """A timed loop that only counts, so that the program runs as its user runs it.
 
-    Every few seconds it says how far it is, so that a training of hours is not taken for a hung worker.
+    It reports progress every few seconds, so that the parent does not take a long training for a hung worker.
 
     Attributes:
-        limit: steps after which the program is unwound; none where it ends by itself.
-        epoch: steps of one; none where it can't be told, or the program has none.
+        limit: steps after which the program is unwound. None if the program ends by itself.
+        epoch_steps: steps of an epoch. None if it is not known, or the program has no epochs.
     """
 
     limit: int | None = None
-    epoch: int | None = None
-    _next = 0.0
+    epoch_steps: int | None = None
+    _next_report = 0.0
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._lasts: list[float] = []
-        self._firsts: list[float] = []
-        self._begun = 0.0
+        self._last_steps: list[float] = []
+        self._first_steps: list[float] = []
+        self._first_tick = 0.0
 
     def tick(self, value: Any, steps: int = 1) -> None:
-        """Counts; nothing is synchronised or timed."""
-        self.stepped += steps
+        """Count steps. Nothing is synchronized or timed."""
+        self.steps_run += steps
         self.last = value
-        self.left = 1 if self.limit is None else self.limit - self.stepped
+        self.left = 1 if self.limit is None else self.limit - self.steps_run
         now = time.perf_counter()
-        self._begun = self._begun or now
-        if self.epoch and self.stepped % self.epoch < steps:
-            self._lasts.append(now)
-        elif len(self._firsts) < len(self._lasts):
-            self._firsts.append(now)
+        self._first_tick = self._first_tick or now
+        if self.epoch_steps and self.steps_run % self.epoch_steps < steps:
+            self._last_steps.append(now)
+        elif len(self._first_steps) < len(self._last_steps):
+            self._first_steps.append(now)
         if self.left <= 0:
             raise Finished(None)
-        if now >= self._next:
-            self._next = now + NEWS_SECONDS
-            self.channel.send(PhaseBegun(phase="training", note=f"step {self.stepped}"))
+        if now >= self._next_report:
+            self._next_report = now + PROGRESS_SECONDS
+            self.channel.send(PhaseStarted(phase="training", note=f"step {self.steps_run}"))
 
-    def epoch_ends(self, ended: float) -> list[float]:
-        """Seconds between each epoch's last step and the next one's first, or the program's end.
+    def epoch_ends(self, end: float) -> list[float]:
+        """Return, for each epoch, seconds from its last step to the next epoch's first step or the program's end.
 
         Args:
-            ended: when it did, by the clock of `time.perf_counter`.
+            end: when the program ended, by the clock of `time.perf_counter`.
         """
-        if not self._lasts:
+        if not self._last_steps:
             return []
-        gaps = [first - last for last, first in zip(self._lasts, self._firsts, strict=False)]
-        usual = (self._lasts[-1] - self._begun - sum(gaps)) / max(1, self.stepped - 1 - len(gaps))
-        return [*(max(0.0, gap - usual) for gap in gaps), ended - self._lasts[-1]]
+        gaps = [first - last for last, first in zip(self._last_steps, self._first_steps, strict=False)]
+        step = (self._last_steps[-1] - self._first_tick - sum(gaps)) / max(1, self.steps_run - 1 - len(gaps))
+        return [*(max(0.0, gap - step) for gap in gaps), end - self._last_steps[-1]]

@@ -1,10 +1,9 @@
-"""Reading a number that depends on a whole step: the synchronisation that holds on every backend.
+"""Synchronization by reading one number that depends on a whole step. It works on every backend.
 
-`.numpy()` on a value waits for that value only, so after a training step one element of every trainable
-variable is read too: none of them is there before its update is done. On the CPU a call returns when all of it is
-done, unless the program asked for asynchronous execution, so there the value is enough: reading the variables of
-a 1 ms step was seen to cost 0.7% of a block. TensorFlow's own ways to synchronise are absent in 2.10 or do nothing
-on DirectML.
+`.numpy()` on a value waits for that value only. After a training step, one element of every trainable variable is read
+too, because none of them exists before its update is done. On the CPU a call returns when all of it is done, unless the
+program asked for asynchronous execution, so there the value is enough: reading the variables of a 1 ms step cost 0.7%
+of a block. TensorFlow's own ways to synchronize are missing in 2.10 or do nothing on DirectML.
 """
 
 from __future__ import annotations
@@ -16,16 +15,16 @@ from typing import Any
 from bench.errors import WorkloadError
 
 
-class Reader:
-    """Turns whatever a step gave into one float.
+class Synchronizer:
+    """Turns the value of a step into one float.
 
     Args:
         tf: the TensorFlow module.
-        device: the device under test, where the elements are picked, so that one number travels.
+        device: the device under test. The elements are picked there, so that only one number travels.
 
     Attributes:
-        model: whose variables a step changes; none where it changes none.
-        trace_seconds: what tracing for this class's own needs took.
+        model: the model whose variables a step changes. None if it changes none.
+        trace_seconds: time spent tracing for this class's own needs.
     """
 
     def __init__(self, tf: Any, device: str) -> None:
@@ -37,16 +36,16 @@ class Reader:
         self.trace_seconds = 0.0
 
     def sync(self, value: Any) -> float:
-        """Waits for the step that gave `value` and for every variable of the model it trains."""
+        """Wait for the step that returned `value`, and for every variable of the model that it trains."""
         number = self._last(value)
         if self.model is None or (self._on_cpu and self._tf.config.experimental.get_synchronous_execution()):
             return number
         return number + self._variables(self.model)
 
-    def answer(self, value: Any) -> float:
-        """The number that is to agree between devices: a loss, or the root mean square of an output.
+    def loss(self, value: Any) -> float:
+        """Return the number that must agree between devices: a loss, or the root mean square of an output.
 
-        Not an output's mean: that of a softmax is the same whatever was computed.
+        The mean of an output would not do: the mean of a softmax is the same for any computation.
         """
         import numpy as np
 
@@ -73,32 +72,32 @@ class Reader:
         try:
             return float(value)
         except (TypeError, ValueError):
-            fix = "Let it yield or return what depends on the whole step: a tensor, an array, a number or a model."
-            raise WorkloadError(f"a step gave {value!r:.80}, which is no number", fix) from None
+            fix = "Yield or return a value that depends on the whole step: a tensor, an array, a number or a model."
+            raise WorkloadError(f"a step returned {value!r:.80}, which is not a number", fix) from None
 
     def prepare(self, model: Any) -> None:
-        """Makes what `sync` needs for this model, before a clock runs; its tracing is not the program's."""
+        """Build what `sync` needs for a model, before a clock runs. Its tracing does not count as the program's."""
         variables = [getattr(v, "value", v) for v in model.trainable_variables] if model.built else []
         if id(model) in self._sums or not variables:
             return
         tf = self._tf
-        begun = time.perf_counter()
+        start = time.perf_counter()
 
-        def one_of_each() -> Any:
+        def sum_of_elements() -> Any:
             parts = [tf.reshape(v() if callable(v) else v, [-1])[0] for v in variables]
             return tf.add_n([tf.cast(part, tf.float32) for part in parts])
 
-        pick = tf.function(one_of_each, jit_compile=False)
+        total = tf.function(sum_of_elements, jit_compile=False)
         with tf.device(self._device):
-            pick.get_concrete_function()
-        self._sums[id(model)] = pick
-        self.trace_seconds += time.perf_counter() - begun
+            total.get_concrete_function()
+        self._sums[id(model)] = total
+        self.trace_seconds += time.perf_counter() - start
 
     def _variables(self, model: Any) -> float:
-        """One element of each variable, summed in a graph: one call, one number."""
+        """Return the sum of one element of each variable: one call of a graph, one number."""
         self.prepare(model)
-        pick = self._sums.get(id(model))
-        if pick is None:
+        total = self._sums.get(id(model))
+        if total is None:
             return 0.0
         with self._tf.device(self._device):
-            return float(pick())
+            return float(total())

@@ -1,4 +1,4 @@
-"""Weights from NumPy, so that every device and every version of TensorFlow starts from the same model."""
+"""Initial weights from NumPy, so that every device and every version of TensorFlow starts from the same model."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import Any
 
 
 def draw(model: Any, seed: int) -> None:
-    """Draws a model's random weights anew (Glorot and Bengio 2010, uniform, fans as Keras counts them).
+    """Draw the random weights of a model again (Glorot and Bengio 2010, uniform, with Keras' fans).
 
-    Weights that their initialiser made constant (biases, scales) stay as they are.
+    Weights that their initializer set to a constant, such as biases and scales, stay as they are.
 
     Args:
         model: a built Keras model.
@@ -17,11 +17,11 @@ def draw(model: Any, seed: int) -> None:
     import numpy as np
 
     rng = np.random.default_rng([seed, 1])
-    drawn = []
+    weights = []
     for value in model.get_weights():
         if value.ndim >= 2 and float(value.std()) > 0:
-            receptive = int(np.prod(value.shape[:-2]))
-            limit = np.sqrt(6.0 / (receptive * (value.shape[-2] + value.shape[-1])))
+            receptive_field = int(np.prod(value.shape[:-2]))
+            limit = np.sqrt(6.0 / (receptive_field * (value.shape[-2] + value.shape[-1])))
             value = rng.uniform(-limit, limit, value.shape).astype(value.dtype)
-        drawn.append(value)
-    model.set_weights(drawn)
+        weights.append(value)
+    model.set_weights(weights)

@@ -107,8 +107,8 @@ def test_a_crash_is_told_with_its_signal_its_line_and_its_last_words(
 def test_a_kill_is_told_with_memory_as_its_likely_cause(ended: dict[str, Ended]) -> None:
     found = failure(ended["ended"].results["killed"])
     assert (found.kind, found.signal) == ("killed", "SIGKILL")
-    assert "try a smaller batch" in found.hint
-    assert "try a smaller batch" in ended["ended"].said()
+    assert "Try a smaller batch" in found.hint
+    assert "Try a smaller batch" in ended["ended"].said()
 
 
 @pytest.mark.needs("posix")
@@ -139,7 +139,7 @@ def test_what_was_timed_before_a_bad_end_is_kept(ended: dict[str, Ended]) -> Non
 def test_a_step_that_gives_no_number_invalidates_the_result(program: str, ended: dict[str, Ended]) -> None:
     found = failure(ended["wrong"].results[program])
     assert found.kind == "nan"
-    assert found.message == "a step gave nan: its time says nothing about a program that works"
+    assert found.message == "a step returned nan, so its time does not represent a working program"
     assert "--dtype float32" in found.hint
     assert ended["wrong"].results[program].summary.step_seconds is None
 
@@ -147,7 +147,7 @@ def test_a_step_that_gives_no_number_invalidates_the_result(program: str, ended:
 def test_a_step_that_yields_no_number_at_all_is_told_what_to_yield(ended: dict[str, Ended]) -> None:
     found = failure(ended["wrong"].results["yields_text"])
     assert found.kind == "workload"
-    assert found.message == "a step gave 'step done', which is no number"
+    assert found.message == "a step returned 'step done', which is not a number"
     assert "a tensor, an array, a number or a model" in found.hint
 
 

@@ -1,4 +1,4 @@
-"""Cutting a `tf.data` pipeline, with a real TensorFlow in a process of its own."""
+"""The time of each stage of a `tf.data` pipeline, with a real TensorFlow in a process of its own."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ def found() -> dict[str, Any]:
     piped = source.shuffle(500).map(slow).map(lambda x: x + 1, num_parallel_calls=2).batch(8).prefetch(2)
     filtered = source.filter(lambda x: x > 3).map(slow).batch(4)
     say(
-        piped=[each.model_dump() for each in stages.measured(piped)],
-        filtered=[each.stage for each in stages.measured(filtered)],
-        short=[each.stage for each in stages.measured(tf.data.Dataset.range(3).batch(2))],
+        piped=[each.model_dump() for each in stages.measure(piped)],
+        filtered=[each.stage for each in stages.measure(filtered)],
+        short=[each.stage for each in stages.measure(tf.data.Dataset.range(3).batch(2))],
     )
     """)
 
 
-def test_each_stage_is_named_with_its_functions_line_and_the_slow_one_has_the_time(found: dict[str, Any]) -> None:
+def test_each_stage_is_listed_with_its_function_and_the_slow_one_takes_the_time(found: dict[str, Any]) -> None:
     piped = found["piped"]
     assert [each["stage"] for each in piped] == ["range", "shuffle", "map", "map, parallel", "batch", "prefetch"]
     assert (piped[2]["function"], piped[2]["line"] > 0) == ("slow", True)
     assert piped[3]["function"] == "<lambda>"
-    assert piped[1]["seconds"] < 0.2 * piped[2]["seconds"]  # the buffer's filling is no part of it
+    assert piped[1]["seconds"] < 0.2 * piped[2]["seconds"]  # filling the buffer does not count
     assert piped[2]["seconds"] - piped[1]["seconds"] >= 8 * 0.002
     assert piped[2]["seconds"] - piped[1]["seconds"] > 0.5 * piped[-1]["seconds"]
 
 
-def test_what_comes_before_a_filter_is_left_out(found: dict[str, Any]) -> None:
+def test_stages_before_a_filter_are_left_out(found: dict[str, Any]) -> None:
     assert found["filtered"] == ["filter", "map", "batch"]
 
 
-def test_a_pipeline_of_a_few_elements_is_measured_too(found: dict[str, Any]) -> None:
+def test_a_pipeline_of_a_few_elements_is_measured(found: dict[str, Any]) -> None:
     assert found["short"] == ["range", "batch"]

@@ -21,7 +21,7 @@ from bench.model.environment import ThreadPools
 from bench.session.worker_process import WorkerProcess
 from bench.store import files
 from bench.study.plan import plan
-from bench.worker.protocol import Go, Ready, Timed
+from bench.worker.protocol import BlockTimed, Go, Ready
 
 pytestmark = pytest.mark.once
 
@@ -39,7 +39,7 @@ def worker(path: str) -> Iterator[WorkerProcess]:
         handle.close()
 
 
-def until(handle: WorkerProcess, kind: type[Ready] | type[Timed]) -> None:
+def until(handle: WorkerProcess, kind: type[Ready] | type[BlockTimed]) -> None:
     while not isinstance(handle.event(), kind):
         pass
 
@@ -47,7 +47,7 @@ def until(handle: WorkerProcess, kind: type[Ready] | type[Timed]) -> None:
 def block(handle: WorkerProcess) -> None:
     """One block of steps, from the order to its end."""
     handle.order(Go(steps=30))
-    until(handle, Timed)
+    until(handle, BlockTimed)
 
 
 def stop(handle: WorkerProcess) -> None:

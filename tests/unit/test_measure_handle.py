@@ -12,7 +12,7 @@ from bench.machine import system
 from bench.model.spec import Data, Spec, Threads
 from bench.session.worker_process import WorkerEnded, WorkerProcess
 from bench.session.worker_sample import WorkerSample
-from bench.worker.protocol import Done, Go, PhaseBegun
+from bench.worker.protocol import Done, Go, PhaseStarted
 
 SILENT = 2.0
 SPEC = Spec(workload="cifar", backend="cpu", threads=Threads(intra=1, inter=1), data=Data(kind="own"))
@@ -43,7 +43,7 @@ def test_a_worker_that_is_silent_for_longer_than_it_may_be_is_ended_with_its_pha
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with worker(monkeypatch, slow=False) as handle:
-        assert isinstance(handle.event(), PhaseBegun)
+        assert isinstance(handle.event(), PhaseStarted)
         with pytest.raises(WorkerEnded, match="silent for 2 s") as ended:
             handle.event()
     assert (ended.value.failure.kind, ended.value.failure.phase) == ("hung", "device_init")
@@ -51,7 +51,7 @@ def test_a_worker_that_is_silent_for_longer_than_it_may_be_is_ended_with_its_pha
 
 def test_a_worker_that_has_said_why_it_is_slow_may_be_silent_up_to_its_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     with worker(monkeypatch, slow=True) as handle:
-        assert isinstance(handle.event(), PhaseBegun)
+        assert isinstance(handle.event(), PhaseStarted)
         assert isinstance(handle.event(), Done)
         handle.order(Go())
         with pytest.raises(WorkerEnded, match="silent for 2 s"):

@@ -30,7 +30,7 @@ from bench.render.report import compose, markdown, selection
 from bench.render.report.sections import steps
 from bench.session import design, interleave, steady_state, stopping, worker_sample
 from bench.worker import loops, protocol, rig, timed_loop
-from bench.worker.diagnose import step_costs
+from bench.worker.diagnose import timing
 from docs.__main__ import main
 from docs.parts import PARTS, settings_tables
 from docs.result_fields import meaning, models
@@ -160,7 +160,7 @@ def test_every_loop_is_documented_in_order() -> None:
 
 def test_every_phase_that_a_worker_reports_is_documented_in_order() -> None:
     assert [spans(row[0]) for row in rows(section(MEASURING, "Phases"))] == [[phase] for phase in PHASES]
-    reported = literals("PhaseDone", "phase") | literals("phase", "name")
+    reported = literals("PhaseEnded", "phase") | literals("phase", "name")
     assert reported == {*PHASES} - {"warm_up"}, "the warm-up is the sum of its blocks"
 
 
@@ -224,7 +224,7 @@ def test_every_kind_of_data_and_every_file_of_a_data_set_is_documented() -> None
     [
         ("measuring", "Loops", f"up to {rig.POOL} batches"),
         ("measuring", "Loops", f"up to {loops.FUSED_STEPS} steps in one graph"),
-        ("measuring", "Phases", f"median of {step_costs.REPEATS}"),
+        ("measuring", "Phases", f"median of {timing.REPEATS}"),
         ("measuring", "Blocks", f"at least {protocol.BLOCK_SECONDS * 1000:.0f} ms"),
         ("measuring", "Blocks", f"{interleave.BLOCKS} blocks, or until {interleave.MEASURE_SECONDS:g} s"),
         ("measuring", "Blocks", f"no fewer than {interleave.FEWEST_BLOCKS}"),
@@ -243,7 +243,7 @@ def test_every_kind_of_data_and_every_file_of_a_data_set_is_documented() -> None
         ("measuring", "Stopping", f"A pilot of {design.PILOT} trials"),
         ("measuring", "Stopping", f"after {stopping.CLEAR_TRIALS} trials where even an interval of"),
         ("measuring", "Stopping", f"{stopping.CLEAR:.1%} says so"),
-        ("measuring", "Same-answer check", f"the first {timed_loop.ANSWERS} steps"),
+        ("measuring", "Same-answer check", f"the first {timed_loop.LOSSES} steps"),
         ("measuring", "Same-answer check", f"| `exact` | {same_answer.TOLERANCES['exact']:.1%} |"),
         ("measuring", "Same-answer check", f"| `reduced` | {same_answer.TOLERANCES['reduced']:.0%} |"),
         (

@@ -1,4 +1,4 @@
-"""What an epoch's end costs, by the user's own call of `fit` on its first few batches. Worker's side only."""
+"""The cost of an epoch's end, measured by the user's own call of `fit` on its first few batches. Worker's side only."""
 
 from __future__ import annotations
 
@@ -10,116 +10,120 @@ from typing import Any
 
 from bench.analyse.epoch_waits import can_wait
 from bench.model.facts import IteratorEnd
-from bench.worker.fit_hook import Watch
-from bench.worker.protocol import PhaseDone
-from bench.worker.rig import Rig, left_over
-from bench.worker.synchronize import Reader
+from bench.worker.fit_hook import FitHook
+from bench.worker.protocol import PhaseEnded
+from bench.worker.rig import Rig, dataset_remainder
+from bench.worker.synchronize import Synchronizer
 
-WHOLE = 4
-"""Batches of an epoch whose end is timed, besides one that is smaller."""
+BATCHES = 4
+"""Full batches of an epoch whose end is timed."""
+
+EPOCHS = 3
+"""Epochs whose ends are timed."""
 
 WAITS_SECONDS = 3.0
-"""For seeing how often they do, in each process, at most."""
+"""Time limit for counting waits, in each process."""
 
-TURNS = 5
-"""Epochs of each length, at most."""
+MOST_EPOCHS = 5
+"""The most epochs of each length for counting waits."""
 
-LONG_ENOUGH = 0.16
-"""Seconds of such an epoch: the wait at its end is about as long, and stands out from what is no wait."""
+EPOCH_SECONDS = 0.16
+"""Length of an epoch for counting waits. A wait at its end is about as long, so it stands out."""
 
 LENGTHS = (1.0, 1.4)
-"""Times as long: autotuning's turns come at doubling ages, so that at most one of them ends right before a turn."""
+"""Factors of that length. Autotuning runs at doubling ages, so at most one of them ends just before it runs."""
 
 
-def short_epochs(rig: Rig, watch: Watch, reader: Reader, more: bool = True) -> None:
-    """Phases of an epoch's end, from three epochs; then, where more is asked for, how long they waited (`waits`).
+def measure(rig: Rig, hook: FitHook, synchronizer: Synchronizer, time_waits: bool = True) -> None:
+    """Measure the phases of an epoch's end from three short epochs. Then, if asked for, count waits (`count_waits`).
 
-    `partial_batch` is the last step of the first epoch, `partial_batch_again` of a later one, and `epoch_end` what
-    lies between an epoch's last step and the first of the next, less one step.
+    `partial_batch` is the last step of the first epoch, and `partial_batch_again` that of the second. `epoch_end` is
+    the time from an epoch's last step to the end of the next epoch's first step, less one step.
     """
-    call = watch.call  # each call of `fit` puts its own there
-    rest = rig.epoch.remainder if rig.epoch else 0
-    if isinstance(call.get("x"), rig.tf.data.Dataset):
-        rest = left_over(call["x"])
-    bound = _shortened(rig, call, WHOLE, rest)
-    if bound is None:
+    arguments = hook.arguments  # each call of `fit` replaces them
+    remainder = rig.epoch.remainder if rig.epoch else 0
+    if isinstance(arguments.get("x"), rig.tf.data.Dataset):
+        remainder = dataset_remainder(arguments["x"])
+    shortened = _shortened(rig, arguments, BATCHES, remainder)
+    if shortened is None:
         return
     times: list[float] = []
 
     def record(logs: Any, steps: int) -> None:
-        reader.sync(logs)
+        synchronizer.sync(logs)
         times.append(time.perf_counter())
 
-    watch.on_step = record
+    hook.on_step = record
     with rig.tf.device(rig.ctx.device):
-        watch.model.fit(**{**bound, "epochs": 3, "verbose": 0})
-    per_epoch = len(times) // 3
-    if per_epoch < 3 or len(times) % 3:
+        hook.model.fit(**{**shortened, "epochs": EPOCHS, "verbose": 0})
+    per_epoch = len(times) // EPOCHS
+    if per_epoch < 3 or len(times) % EPOCHS:
         return
     gaps = [b - a for a, b in pairwise(times)]
-    inner = per_epoch - 1 - bool(rest)
-    step_times = [gap for e in range(3) for gap in gaps[e * per_epoch : e * per_epoch + inner]]
-    usual = statistics.median(step_times)
-    ends = [gaps[e * per_epoch + per_epoch - 1] - usual for e in range(2)]
-    rig.send(PhaseDone(phase="epoch_end", seconds=max(0.0, min(ends))))
-    if rest:
-        rig.send(PhaseDone(phase="partial_batch", seconds=gaps[per_epoch - 2]))
-        rig.send(PhaseDone(phase="partial_batch_again", seconds=gaps[2 * per_epoch - 2]))
-    if more and can_wait(rig.tf.__version__):
-        waits(rig, watch, call, usual, max(0.0, statistics.median(ends)))
+    inner = per_epoch - 1 - bool(remainder)
+    step = statistics.median(gap for e in range(EPOCHS) for gap in gaps[e * per_epoch : e * per_epoch + inner])
+    ends = [gaps[e * per_epoch + per_epoch - 1] - step for e in range(EPOCHS - 1)]
+    rig.send(PhaseEnded(phase="epoch_end", seconds=max(0.0, min(ends))))
+    if remainder:
+        rig.send(PhaseEnded(phase="partial_batch", seconds=gaps[per_epoch - 2]))
+        rig.send(PhaseEnded(phase="partial_batch_again", seconds=gaps[2 * per_epoch - 2]))
+    if time_waits and can_wait(rig.tf.__version__):
+        count_waits(rig, hook, arguments, step, max(0.0, statistics.median(ends)))
 
 
-def waits(rig: Rig, watch: Watch, call: dict[str, Any], step: float, end: float) -> None:
-    """Fact `iterator_ends`: of short epochs the iterator's age at its end, and what passed until the next one's step.
+def count_waits(rig: Rig, hook: FitHook, arguments: dict[str, Any], step: float, end: float) -> None:
+    """Read the fact `iterator_ends`, from which `analyse.epoch_waits` tells how often epochs wait at their ends.
 
-    Nothing is synchronised, since that changes how often they wait; the program's own callbacks and output stay.
+    Nothing is synchronized, because that changes how often they wait. The program's callbacks and output stay.
 
     Args:
-        rig: of the program.
-        watch: of its `fit`.
-        call: the arguments of the program's own call of it.
-        step: seconds.
+        rig: the rig.
+        hook: the hook into `fit`.
+        arguments: the arguments of the program's own call of `fit`.
+        step: seconds of a step.
         end: seconds between two epochs.
     """
     found: list[IteratorEnd] = []
-    watch.on_step = lambda logs, steps: None
+    hook.on_step = lambda logs, steps: None
     for length in LENGTHS:
-        batches = max(WHOLE, math.ceil(length * LONG_ENOUGH / step))
-        epochs = min(TURNS, int(WAITS_SECONDS / len(LENGTHS) / (1.5 * batches * step + end)))
-        bound = _shortened(rig, call, batches)
-        if bound is None or epochs < 2:
+        batches = max(BATCHES, math.ceil(length * EPOCH_SECONDS / step))
+        epochs = min(MOST_EPOCHS, int(WAITS_SECONDS / len(LENGTHS) / (1.5 * batches * step + end)))
+        shortened = _shortened(rig, arguments, batches)
+        if shortened is None or epochs < 2:
             continue
-        watch.renewed.clear()
+        hook.iterator_starts.clear()
         with rig.tf.device(rig.ctx.device):
-            watch.model.fit(**{**bound, "epochs": epochs})
+            hook.model.fit(**{**shortened, "epochs": epochs})
         found += [
-            IteratorEnd(age=made - since, gap=stepped - made) for (_, since), (made, stepped) in pairwise(watch.renewed)
+            IteratorEnd(age=created - previous, gap=first_step - created)
+            for (_, previous), (created, first_step) in pairwise(hook.iterator_starts)
         ]
     if found:
         rig.facts.iterator_ends = found
 
 
-def _shortened(rig: Rig, call: dict[str, Any], batches: int, rest: int = 0) -> dict[str, Any] | None:
-    """The arguments of the program's own call of `fit`, with its data cut; none where that can't be.
+def _shortened(rig: Rig, arguments: dict[str, Any], batches: int, remainder: int = 0) -> dict[str, Any] | None:
+    """Return the arguments of the program's own call of `fit` with less data. None if the data cannot be cut.
 
     Args:
-        rig: of the program.
-        call: those arguments.
-        batches: whole batches that are kept, or as many as there are.
-        rest: examples of a smaller one that follows them.
+        rig: the rig.
+        arguments: those arguments.
+        batches: full batches to keep, or as many as there are.
+        remainder: examples of a partial batch that follows them.
     """
-    bound = dict(call)
-    if isinstance(bound.get("x"), rig.tf.data.Dataset):
-        count = int(bound["x"].cardinality()) - bool(rest)
-        few = bound["x"].take(min(batches, count) if count > 0 else batches)
-        smaller = bound["x"].take(1).map(lambda *batch: rig.tf.nest.map_structure(lambda part: part[:rest], batch))
-        bound["x"] = few.concatenate(smaller) if rest else few
-    elif hasattr(bound.get("x"), "shape"):
-        size = int(bound.get("batch_size") or 32)
+    shortened = dict(arguments)
+    data = shortened.get("x")
+    if isinstance(data, rig.tf.data.Dataset):
+        count = int(data.cardinality()) - bool(remainder)
+        few = data.take(min(batches, count) if count > 0 else batches)
+        partial = data.take(1).map(lambda *batch: rig.tf.nest.map_structure(lambda part: part[:remainder], batch))
+        shortened["x"] = few.concatenate(partial) if remainder else few
+    elif hasattr(data, "shape"):
+        size = int(shortened.get("batch_size") or 32)
         for name in ("x", "y"):
-            if bound.get(name) is not None:
-                bound[name] = bound[name][: batches * size + rest]
+            if shortened.get(name) is not None:
+                shortened[name] = shortened[name][: batches * size + remainder]
     else:
         return None
-    bound.pop("steps_per_epoch", None)
-    return bound
+    shortened.pop("steps_per_epoch", None)
+    return shortened

@@ -1,8 +1,8 @@
-"""What an explanation reads from a program's own steps: reads of the device, eager operations, float64, Python calls.
+"""What an explanation reads from a program's own steps: reads of the device, eager operations, dtypes, Python calls.
 
-A generator is begun once more and a few of its steps are watched, long after anything was timed: watching makes
-TensorFlow slow. Graphs are those that the program traced. Every finding has the line of the program's own file that
-it comes from, where there is one. Worker's side only.
+A generator is started once more and a few of its steps are observed, after everything was timed: observing makes
+TensorFlow slow. Graphs are those that the program traced. Each fact names lines of the program's own file, if it comes
+from there. Worker's side only.
 """
 
 from __future__ import annotations
@@ -16,97 +16,100 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from bench.model.facts import EagerOperations, Facts, Float64, GraphOperations, HostReads, Products
+from bench.model.facts import EagerOperations, Facts, Float64, GraphOperations, HostReads
+
+WARM_UP = 2
+"""Steps before those that are observed. The first one may trace."""
 
 STEPS = 5
-MOST = 5
-"""Lines that are told of each kind."""
+"""Steps that are observed."""
 
-PRODUCTS = re.compile(r"MatMul|Conv\dD")
-TILE = 8
-"""Sides of products that are multiples of this fill a tensor core's tile (NVIDIA: Deep Learning Performance Guide)."""
+LISTED = 5
+"""How many lines, or types of operations, a fact lists."""
 
-PYTHON_OPS = ("PyFunc", "EagerPyFunc", "PyFuncStateless")
+PYTHON_CALLS = ("PyFunc", "EagerPyFunc", "PyFuncStateless")
+
 FREE = ("Placeholder", "Const", "Cast", "Identity", "NoOp", "ReadVariableOp", "Arg", "_Arg", "_Retval")
-"""Operations whose float64 costs nothing worth telling."""
+"""Operations whose cost in float64 is negligible."""
 
-WHOLE = re.compile(r"(Add(V2)?|Sub|Mul|Neg|Abs|Square|Maximum|Minimum|FloorDiv|FloorMod|Sum|Prod|Max|Min|Cumsum)$")
+INT32_ARITHMETIC = re.compile(
+    r"(Add(V2)?|Sub|Mul|Neg|Abs|Square|Maximum|Minimum|FloorDiv|FloorMod|Sum|Prod|Max|Min|Cumsum)$"
+)
 """Arithmetic that TensorFlow keeps in host memory for int32, wherever it is placed (tensorflow#16106)."""
 
 MANY = 1024
-"""Numbers; shapes and counters have fewer."""
+"""Elements of a tensor. Shapes and counters have fewer."""
 
 
-def of_steps(facts: Facts, tf: Any, begin: Callable[[], Iterator[Any]], file: str) -> None:
-    """Facts `host_reads` and `eager`, from a few steps of the program's own generator.
+def read_steps(facts: Facts, tf: Any, start: Callable[[], Iterator[Any]], file: str) -> None:
+    """Read the facts `host_reads` and `eager` from a few steps of the program's own generator.
 
     Args:
-        facts: where to put them; they stay None if the program is shorter than that.
+        facts: where to put them. They stay None if the program is too short.
         tf: TensorFlow.
-        begin: makes the program's generator of steps.
-        file: the program's own file, whose lines are told.
+        start: starts the program's generator of steps.
+        file: the program's own file, whose lines are named.
     """
-    steps = begin()
-    warm = len(list(islice(steps, 2)))  # the first may trace
+    steps = start()
+    warm = len(list(islice(steps, WARM_UP)))
     reads: Counter[int] = Counter()
     eager: Counter[tuple[str, int]] = Counter()
-    with _reads(tf, lambda: reads.update([line_in(file)])), _eager(lambda op: eager.update([(op, line_in(file))])):
+    with (
+        _host_reads(tf, lambda: reads.update([line_in(file)])),
+        _eager_operations(lambda op: eager.update([(op, line_in(file))])),
+    ):
         count = len(list(islice(steps, STEPS)))
-    if warm < 2 or not count:
+    if warm < WARM_UP or not count:
         return
     facts.host_reads = HostReads(per_step=reads.total() / count, lines=_lines(reads))
+    by_line: Counter[int] = Counter()
+    by_type: Counter[str] = Counter()
+    for (op, line), number in eager.items():
+        by_line[line] += number
+        by_type[op] += number
     facts.eager = EagerOperations(
         per_step=eager.total() / count,
-        lines=_lines(Counter({line: sum(n for (_, at), n in eager.items() if at == line) for _, line in eager})),
-        operations=[op for op, _ in Counter({op: n for (op, _), n in eager.items()}).most_common(MOST)],
+        lines=_lines(by_line),
+        operations=[op for op, _ in by_type.most_common(LISTED)],
     )
 
 
-def of_graphs(facts: Facts, graphs: Iterable[Any], file: str) -> None:
-    """Facts `float64`, `int32` and `python`, from traced graphs."""
-    wide: Counter[int] = Counter()
-    whole: Counter[int] = Counter()
+def read_graphs(facts: Facts, graphs: Iterable[Any], file: str) -> None:
+    """Read the facts `float64`, `int32` and `python` from traced graphs.
+
+    Args:
+        facts: where to put them.
+        graphs: the graphs.
+        file: the program's own file, whose lines are named.
+    """
+    float64: Counter[int] = Counter()
+    int32: Counter[int] = Counter()
     python: Counter[int] = Counter()
     arguments = 0
     for operation in (op for graph in graphs for op in graph.get_operations()):
-        if operation.type in PYTHON_OPS:
+        if operation.type in PYTHON_CALLS:
             python.update([traced_in(operation, file)])
-        if WHOLE.match(operation.type) and any(map(_many_whole, operation.outputs)):
-            whole.update([traced_in(operation, file)])
+        if INT32_ARITHMETIC.match(operation.type) and any(map(_is_large_int32, operation.outputs)):
+            int32.update([traced_in(operation, file)])
         if not any(output.dtype.name == "float64" for output in operation.outputs):
             continue
         arguments += operation.type == "Placeholder"
         if operation.type not in FREE:
-            wide.update([traced_in(operation, file)])
-    facts.float64 = Float64(operations=wide.total(), arguments=arguments, lines=_lines(wide))
-    facts.int32 = GraphOperations(operations=whole.total(), lines=_lines(whole))
+            float64.update([traced_in(operation, file)])
+    facts.float64 = Float64(operations=float64.total(), arguments=arguments, lines=_lines(float64))
+    facts.int32 = GraphOperations(operations=int32.total(), lines=_lines(int32))
     facts.python = GraphOperations(operations=python.total(), lines=_lines(python))
 
 
-def _many_whole(tensor: Any) -> bool:
-    """Whether a tensor holds int32 numbers, and more than shapes and counters do, or as many as a batch has."""
+def _is_large_int32(tensor: Any) -> bool:
+    """Whether a tensor holds int32 numbers, and more of them than shapes and counters do, or an unknown number."""
     if tensor.dtype.name != "int32" or tensor.shape.rank in (None, 0):
         return False
     return bool((tensor.shape.num_elements() or MANY) >= MANY)
 
 
-def of_products(graph: Any) -> Products:
-    """Matrix products and convolutions of a step, and those with a side that a tensor core's tile does not fill.
-
-    Args:
-        graph: of one step, with the shapes of its example.
-    """
-    found = [op for op in graph.get_operations() if PRODUCTS.search(op.type)]
-    odd: dict[str, list[int]] = {}
-    for operation in found:
-        sides = [size for tensor in operation.inputs[:2] for size in (tensor.shape.as_list() or [])[-2:] if size]
-        if uneven := sorted({size for size in sides if size % TILE}):
-            odd[operation.name] = uneven
-    return Products(count=len(found), odd=len(odd), examples=dict(list(odd.items())[:MOST]))
-
-
 def line_in(file: str) -> int:
-    """The line of a file that is being executed, the innermost; 0 where none is."""
+    """Return the innermost line of a file that is being executed. 0 if there is none."""
     frame: Any = sys._getframe(1)
     while frame is not None:
         if frame.f_code.co_filename == file:
@@ -116,52 +119,51 @@ def line_in(file: str) -> int:
 
 
 def traced_in(operation: Any, file: str) -> int:
-    """The line of a file that an operation of a graph was made in; 0 where none was."""
+    """Return the line of a file that made an operation of a graph. 0 if the file did not make it."""
     for frame in reversed(list(operation.traceback or ())):
         if frame.filename == file:
             return int(frame.lineno)
     return 0
 
 
-def _lines(counted: Counter[int]) -> list[int]:
-    return sorted(line for line, _ in counted.most_common(MOST) if line)
+def _lines(counts: Counter[int]) -> list[int]:
+    return sorted(line for line, _ in counts.most_common(LISTED) if line)
 
 
 @contextmanager
-def _reads(tf: Any, told: Callable[[], None]) -> Iterator[None]:
-    """Tells of each tensor that Python reads the number of: `.numpy()`, float(), bool(), np.asarray()."""
+def _host_reads(tf: Any, report: Callable[[], None]) -> Iterator[None]:
+    """Report each tensor that Python reads the number of: by `.numpy()`, float(), bool() or np.asarray()."""
     from tensorflow.python.framework import ops
 
     tensorflow = str(Path(tf.__file__).parent)
     base = next(kind for kind in ops.EagerTensor.__mro__ if "_numpy" in vars(kind))
-    plain = base._numpy
-
-    home = base._numpy.__code__.co_filename
+    original = base._numpy
+    home = original.__code__.co_filename
 
     def read(tensor: Any) -> Any:
         frame = sys._getframe(1)
         while frame.f_back is not None and frame.f_code.co_filename == home:
             frame = frame.f_back
-        if not frame.f_code.co_filename.startswith(tensorflow):  # what TensorFlow reads for itself is not the program's
-            told()
-        return plain(tensor)
+        if not frame.f_code.co_filename.startswith(tensorflow):  # TensorFlow's own reads do not count
+            report()
+        return original(tensor)
 
     base._numpy = read
     try:
         yield
     finally:
-        base._numpy = plain
+        base._numpy = original
 
 
 @contextmanager
-def _eager(told: Callable[[str], None]) -> Iterator[None]:
-    """Tells of each operation that runs eagerly; a call of a traced function is one of them and is left out."""
+def _eager_operations(report: Callable[[str], None]) -> Iterator[None]:
+    """Report the type of each operation that runs eagerly, except calls of traced functions."""
     from tensorflow.python.framework import op_callbacks
 
     def ran(op_type: Any, inputs: Any, attrs: Any, outputs: Any, op_name: Any = None, graph: Any = None) -> None:
         name = op_type.decode() if isinstance(op_type, bytes) else str(op_type)
         if graph is None and not name.startswith("__") and "PartitionedCall" not in name:
-            told(name)
+            report(name)
 
     op_callbacks.add_op_callback(ran)
     try:

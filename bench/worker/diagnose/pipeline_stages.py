@@ -1,8 +1,8 @@
-"""Which stage of a `tf.data` pipeline takes the time: the pipeline is cut after each stage, and each part is run.
+"""The time of each stage of a `tf.data` pipeline: the pipeline is cut after each stage, and each part is run.
 
-Elements are passed over in TensorFlow by `skip`, which computes every one (seen with 2.10 and 2.21) but hands none to
-Python. A start by itself is timed too, so that what it costs, a shuffle buffer that fills above all, drops out. Stages
-run alone here, without the prefetching that hides them behind a step. Worker's side only.
+`skip` passes over elements inside TensorFlow. It computes every one (checked with 2.10 and 2.21) but hands none to
+Python. The start alone is timed too and subtracted, so the filling of a shuffle buffer does not count. Stages run alone
+here, without the prefetching that hides them behind a step. Worker's side only.
 """
 
 from __future__ import annotations
@@ -17,27 +17,28 @@ from typing import Any
 from bench.model.facts import PipelineStage
 
 ENOUGH_SECONDS = 0.2
-"""The least that a pass takes beyond its start."""
+"""The shortest pass, beyond its start."""
 
-MOST_SECONDS = 10.0
-"""For all stages together: after that none is timed again."""
+REPEAT_SECONDS = 10.0
+"""Time limit for all stages together, after which no stage is timed again."""
 
-WHOLE_SECONDS = 60.0
-"""After which none is timed for the first time; a buffer that fills for long is waited for by each that follows it."""
+FIRST_SECONDS = 60.0
+"""Time limit after which no stage is timed for the first time. Each part waits for the buffers of the stages in it."""
 
 MOST_ELEMENTS = 10_000_000
 
-TURNS = 3
-"""How often each is timed while that lasts."""
+REPEATS = 3
+"""How often each stage is timed within the time limit."""
 
 UNCOUNTED = re.compile(r"Unbatch|FlatMap|Interleave|Window|Filter|Rebatch|GroupBy|Scan|TakeWhile")
-"""Stages that make an unknown number of elements of one."""
+"""Stages that make an unknown number of elements from one."""
 
 FUNCTIONS = ("_map_func", "_predicate", "_func", "_reduce_func")
+"""Attributes of a dataset that may hold its function."""
 
 
 def stages(dataset: Any) -> list[Any]:
-    """The pipeline's datasets, its source first."""
+    """Return the datasets of a pipeline, its source first."""
     found: list[Any] = []
     while dataset is not None:
         found.append(dataset)
@@ -45,43 +46,43 @@ def stages(dataset: Any) -> list[Any]:
     return [each for each in reversed(found) if not type(each).__name__.endswith(("OptionsDataset", "Adapter"))]
 
 
-def described(stage: Any) -> PipelineStage:
-    """What a stage is: its name, and of its function the name, the file and the line."""
+def describe(stage: Any) -> PipelineStage:
+    """Return a stage's kind and where its function is defined, without times."""
     kind = re.sub(r"Dataset(V\d)?$", "", type(stage).__name__.lstrip("_"))
     words = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", kind).lower()
-    told = PipelineStage(stage=words.replace("parallel map", "map, parallel"))
+    described = PipelineStage(stage=words.replace("parallel map", "map, parallel"))
     function = next((getattr(stage, name) for name in FUNCTIONS if hasattr(stage, name)), None)
     function = inspect.unwrap(getattr(function, "_func", function)) if function is not None else None
     code = getattr(function, "__code__", None)
     if code is not None:
-        told.function, told.file, told.line = code.co_name, code.co_filename, code.co_firstlineno
-    return told
+        described.function, described.file, described.line = code.co_name, code.co_filename, code.co_firstlineno
+    return described
 
 
-def measured(dataset: Any, tell: Callable[[str], None] = lambda stage: None) -> list[PipelineStage]:
-    """Each stage with the seconds that one of the last stage's elements (a batch, mostly) takes up to and with it.
+def measure(dataset: Any, report: Callable[[str], None] = lambda stage: None) -> list[PipelineStage]:
+    """Return each stage with the seconds that one element of the whole pipeline takes up to and including it.
 
-    What comes before a stage that makes an unknown number of elements of one can't be told by the batch: left out.
-    The whole pipeline is timed first, then from the source on, the lot up to three times; the least time counts,
-    since whatever else ran on the machine only added to one. A stage that there was no time for has none.
+    Such an element is mostly a batch. Stages before one that makes an unknown number of elements from one are left out.
+    The whole pipeline is timed first, then its parts from the source on, all of them up to three times. The shortest
+    time counts, because other load can only add to it. A stage that was not timed in time has no seconds.
 
     Args:
         dataset: the pipeline.
-        tell: called with a stage's name before it is timed, which may take long.
+        report: is called with a stage's kind before it is timed, which may take long.
     """
-    told = list(_with_elements(stages(dataset)))
-    cuts = [_Cut(stage, elements) for stage, elements in told[:1] + told[:0:-1]]
-    begun = time.perf_counter()
-    for _ in range(TURNS):
-        for cut in cuts:
-            if time.perf_counter() - begun < (MOST_SECONDS if cut.timed else WHOLE_SECONDS):
-                tell(described(cut.stage).stage)
-                cut.time()
-    return [cut.described() for cut in cuts[1:] + cuts[:1]]
+    counted = list(_with_elements(stages(dataset)))
+    parts = [_Part(stage, elements) for stage, elements in counted[:1] + counted[:0:-1]]
+    start = time.perf_counter()
+    for _ in range(REPEATS):
+        for part in parts:
+            if time.perf_counter() - start < (REPEAT_SECONDS if part.timed else FIRST_SECONDS):
+                report(describe(part.stage).stage)
+                part.time()
+    return [part.described() for part in parts[1:] + parts[:1]]
 
 
 def _with_elements(chain: list[Any]) -> Iterator[tuple[Any, int]]:
-    """Each stage that can be told with how many of its elements make one of the last stage's; the last one first."""
+    """Yield stages, the last one first, each with how many of its elements make one element of the last stage."""
     elements = 1
     for stage in reversed(chain):
         yield stage, elements
@@ -92,39 +93,39 @@ def _with_elements(chain: list[Any]) -> Iterator[tuple[Any, int]]:
             return
 
 
-class _Cut:
-    """A pipeline that ends with `stage`, `elements` of whose own elements make one of the whole pipeline's."""
+class _Part:
+    """The pipeline up to a stage. `elements` of its elements make one element of the whole pipeline."""
 
     def __init__(self, stage: Any, elements: int) -> None:
         self.stage, self.elements = stage, elements
         self._endless = stage.repeat()
         self._count = 0
-        self._start = self._passed = math.inf
+        self._start = self._pass = math.inf
 
     def time(self) -> None:
-        """Passes over no element, which is what a start costs, and over a number that takes long enough."""
-        self._start = min(self._start, _passing(self._endless, 0))
+        """Time a pass over no element, which is the cost of a start, and a pass that is long enough."""
+        self._start = min(self._start, _seconds_to_skip(self._endless, 0))
         if self._count:
-            self._passed = min(self._passed, _passing(self._endless, self._count))
-        if not self._count or (self._spent < ENOUGH_SECONDS / 2 and self._count < MOST_ELEMENTS):
-            self._passed = self._calibrate()  # anew where a stall of the machine had made too few look enough
+            self._pass = min(self._pass, _seconds_to_skip(self._endless, self._count))
+        if not self._count or (self._net < ENOUGH_SECONDS / 2 and self._count < MOST_ELEMENTS):
+            self._pass = self._calibrate()  # again if a stall of the machine made too few elements look enough
 
     def _calibrate(self) -> float:
-        """Finds how many elements take long enough beyond what a start costs; the seconds of the last try."""
+        """Find how many elements take long enough beyond the start. Return the seconds of the last try."""
         self._count = self.elements
         while True:
-            taken = _passing(self._endless, self._count)
-            spent = max(taken - self._start, 1e-9)
-            if spent >= ENOUGH_SECONDS or self._count >= MOST_ELEMENTS:
-                return taken
-            guess = math.ceil(1.2 * self._count * ENOUGH_SECONDS / spent)
-            self._count = min(MOST_ELEMENTS, 16 * self._count, max(2 * self._count, guess))
+            seconds = _seconds_to_skip(self._endless, self._count)
+            net = max(seconds - self._start, 1e-9)
+            if net >= ENOUGH_SECONDS or self._count >= MOST_ELEMENTS:
+                return seconds
+            estimate = math.ceil(1.2 * self._count * ENOUGH_SECONDS / net)
+            self._count = min(MOST_ELEMENTS, 16 * self._count, max(2 * self._count, estimate))
 
     def described(self) -> PipelineStage:
-        """The stage with its times, as far as there was time for it."""
-        found = described(self.stage)
+        """Return the stage with its times, if it was timed."""
+        found = describe(self.stage)
         if self.timed:
-            found.seconds = self.seconds
+            found.seconds = self._net / self._count * self.elements
             buffer = getattr(self.stage, "_buffer_size", None)
             if "Shuffle" in type(self.stage).__name__ and buffer is not None:
                 found.buffer, found.filling_seconds = int(buffer), self._start
@@ -132,20 +133,15 @@ class _Cut:
 
     @property
     def timed(self) -> bool:
-        """Whether there was time for it."""
-        return self._passed < math.inf
+        """Whether it was timed."""
+        return self._pass < math.inf
 
     @property
-    def seconds(self) -> float:
-        """What `elements` of them take."""
-        return self._spent / self._count * self.elements
-
-    @property
-    def _spent(self) -> float:
-        return max(0.0, self._passed - self._start)
+    def _net(self) -> float:
+        return max(0.0, self._pass - self._start)
 
 
-def _passing(dataset: Any, count: int) -> float:
-    begun = time.perf_counter()
+def _seconds_to_skip(dataset: Any, count: int) -> float:
+    start = time.perf_counter()
     next(iter(dataset.skip(count)))
-    return time.perf_counter() - begun
+    return time.perf_counter() - start

@@ -1,44 +1,190 @@
-"""One step of the same kind, traced afresh, to see where its operations go. Worker's side, after the timed part."""
+"""The placement check: on which device did each operation of a step run?
+
+After the timed part, the step is traced again while TensorFlow collects graphs. Each node of the partitioned graphs
+names its device. A step that leaves no graph is not verified, so an empty answer never passes. A session of
+`tf.compat.v1` returns its partitioned graphs as run metadata. Both ways are private or old API; they were tried with
+TensorFlow 2.10 and 2.21. Worker's side only.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
-from bench.model.result import Placement
-from bench.worker.diagnose.partitions import prove
-from bench.worker.fit_hook import Watch
+from bench.model.result import Operation, Placement
+from bench.worker.fit_hook import FitHook
 from bench.worker.loops import fused_function, python_step
 from bench.worker.rig import Rig
 
+HOST_OPS = re.compile(
+    r"^(_Arg|_Retval|_(Host)?(Send|Recv)|_Device(Arg|Retval)|NoOp|Placeholder\w*|Assert|Print\w*|.*Iterator\w*|.*Dataset\w*"
+    r"|MakeUnique|Batch\w*Dataset|Identity(N)?OnHost|Switch|Merge|Enter|Exit|NextIteration|LoopCond"
+    r"|Shape(N)?|Size|Rank|(Broadcast)?GradientArgs|BroadcastArgs|.*VarHandleOp|VarIsInitializedOp"
+    r"|(Stateless)?(If|While|Case)|(Stateful)?PartitionedCall)$"
+)
+"""Operations that belong on the host: arguments, transfers, iterators, and the bookkeeping of control flow."""
 
-def placement(rig: Rig, watch: Watch) -> Placement:
-    """Runs one step as this loop runs it, and judges where its operations went."""
-    fresh, method = _fresh(rig, watch)
-    return prove(rig.tf, rig.ctx.device, fresh, method)
+CARRIERS = re.compile(r"^(_Arg|_Retval|_(Host)?(Send|Recv)|_Device(Arg|Retval)|NoOp)$")
+"""Operations that only carry values to and from a device. They are never misplaced."""
+
+HOST_TYPES = {3: "int32", 9: "int64", 7: "string", 20: "resource", 21: "variant", 10: "bool"}
+"""Numbers of the dtypes that TensorFlow keeps in host memory (int32: tensorflow#16106)."""
+
+SMALL_TYPE_OPS = frozenset([
+    "Const", "HostConst", "Identity", "ReadVariableOp", "AssignAddVariableOp", "Cast", "Less", "LessEqual", "Add",
+    "AddV2", "Sub", "Mul", "FloorMod", "Range", "Pack", "Reshape", "StridedSlice", "Prod", "Maximum", "LogicalAnd",
+    "GatherV2", "ConcatV2", "Fill", "ExpandDims", "Squeeze", "Equal", "FloorDiv",
+])  # fmt: skip
+"""Operations on shapes and counters. They belong on the host if their dtype is one of `HOST_TYPES`."""
 
 
-def _fresh(rig: Rig, watch: Watch) -> tuple[Callable[[], Any], str]:
-    """What traces and runs one step anew, and what that is called."""
-    if watch.model is not None:
-        return lambda: _train_function(rig, watch), "partition graphs of a fresh train function"
-    if "fused_arguments" in rig.seen:
-        many = fused_function(rig)[0]
-        return lambda: many(*rig.seen["fused_arguments"]), "partition graphs of fresh steps in one graph"
-    if "function" in rig.seen:
-        step = rig.tf.function(python_step(rig), jit_compile=bool(rig.spec.xla))
-        return lambda: step(*rig.seen["example"]), "partition graphs of a fresh step"
-    if "probes" in rig.seen:
-        probes = rig.seen["probes"].values()
-        return lambda: [probe.run() for probe in probes], "graphs of eager operations"
-    return lambda: next(iter(rig.call("as_written"))), "graphs of a fresh step as written"
+def check(rig: Rig, hook: FitHook) -> Placement:
+    """Run one step as this loop runs it, and return where its operations ran."""
+    run, method = _new_step(rig, hook)
+    with collected_nodes(rig.tf) as nodes:
+        run()
+    return judge(nodes, rig.ctx.device, method)
 
 
-def _train_function(rig: Rig, watch: Watch) -> None:
-    """Keras' own train function, made anew, on the input that `fit` was reading."""
-    watch.on_step = lambda logs, steps: None
-    fresh = watch.make(watch.model, force=True) or watch.model.train_function
+def judge(nodes: Iterable[Any], requested: str, method: str) -> Placement:
+    """Return the placement that the nodes of partitioned graphs show.
+
+    Args:
+        nodes: NodeDefs with their devices.
+        requested: the device asked for, in any of TensorFlow's spellings.
+        method: the source of the nodes.
+    """
+    requested = short(requested)
+    by_device: Counter[str] = Counter()
+    by_design: Counter[str] = Counter()
+    misplaced: dict[tuple[str, str], Operation] = {}
+    clusters = 0
+    for node in nodes:
+        device = short(node.device)
+        by_device[device or "none"] += 1
+        clusters += is_xla(node)
+        if device == requested:
+            continue
+        if not device or CARRIERS.match(node.op) or (device == "CPU:0" and belongs_on_host(node)):
+            by_design[node.op] += 1
+        else:
+            misplaced[node.name, device] = Operation(name=node.name, op=node.op, device=device)
+    on_device = by_device[requested]
+    reason = None
+    if misplaced:
+        reason = f"{len(misplaced)} operation{'s' * (len(misplaced) > 1)} ran on another device than {requested}"
+    elif not on_device:
+        reason = f"no operation was seen on {requested}"
+    return Placement(
+        requested_device=requested,
+        method=method,
+        verified=reason is None,
+        on_device=on_device,
+        host_by_design=dict(by_design),
+        misplaced=list(misplaced.values()),
+        xla_clusters=clusters,
+        devices=dict(by_device),
+        reason=reason,
+    )
+
+
+def short(device: str) -> str:
+    """Shorten the name of a device: `/job:localhost/replica:0/task:0/device:CPU:0` is `CPU:0`."""
+    match = re.search(r"device:(\w+:\d+)", device, re.IGNORECASE)
+    return match.group(1).upper() if match else device.upper()
+
+
+def belongs_on_host(node: Any) -> bool:
+    """Whether a node may run on the host instead of the device."""
+    if HOST_OPS.match(node.op):
+        return True
+    if node.op not in SMALL_TYPE_OPS:
+        return False
+    types = [node.attr[key].type for key in ("dtype", "T", "SrcT", "Tparams") if key in node.attr]
+    return bool(types) and all(kind in HOST_TYPES for kind in types)
+
+
+def is_xla(node: Any) -> bool:
+    """Whether a node runs a whole XLA cluster."""
+    return node.op in {"_XlaRun", "XlaLaunch"} or bool(
+        "_XlaMustCompile" in node.attr and node.attr["_XlaMustCompile"].b
+    )
+
+
+@contextmanager
+def collected_nodes(tf: Any) -> Iterator[list[Any]]:
+    """Collect the nodes of every partitioned graph that is made in this context, also by eager calls and sessions.
+
+    A function that is warm, or that XLA compiles as a whole, leaves no graph when it is called. So it is called from a
+    new function.
+    """
+    from tensorflow.python.eager import context
+
+    nodes: list[Any] = []
+    eager = context.context()
+    eager.ensure_initialized()
+    original_run = tf.compat.v1.Session.run
+    kind = type(tf.function(lambda: None))
+    original_call = kind.__call__
+
+    def call(function: Any, *args: Any, **kwargs: Any) -> Any:
+        warm = function.experimental_get_tracing_count() > 0 or getattr(function, "_jit_compile", False)
+        if not warm or not tf.executing_eagerly():
+            return original_call(function, *args, **kwargs)
+        return original_call(tf.function(lambda *a, **k: original_call(function, *a, **k)), *args, **kwargs)
+
+    def run(session: Any, fetches: Any, feed_dict: Any = None, options: Any = None, run_metadata: Any = None) -> Any:
+        with_graphs = tf.compat.v1.RunOptions(output_partition_graphs=True)
+        metadata = tf.compat.v1.RunMetadata()
+        value = original_run(session, fetches, feed_dict, with_graphs, metadata)
+        nodes.extend(_nodes(metadata.partition_graphs))
+        return value
+
+    tf.compat.v1.Session.run = run
+    kind.__call__ = call
+    eager.clear_kernel_cache()  # an eager operation whose kernel is warm leaves no graph either
+    eager.enable_graph_collection()
     try:
-        getattr(fresh, "devbench_plain", fresh)(watch.iterator)
-    except (rig.tf.errors.OutOfRangeError, StopIteration):  # the measured part ended with an epoch
-        watch.model.fit(**{**watch.call, "epochs": 1, "steps_per_epoch": 1, "verbose": 0})
+        yield nodes
+        nodes.extend(_nodes(eager.export_run_metadata().partition_graphs))
+    finally:
+        eager.disable_graph_collection()
+        tf.compat.v1.Session.run = original_run
+        kind.__call__ = original_call
+
+
+def _nodes(graphs: Iterable[Any]) -> Iterator[Any]:
+    for graph in graphs:
+        yield from graph.node
+        for function in graph.library.function:
+            yield from (node for node in function.node_def if node.device)
+
+
+def _new_step(rig: Rig, hook: FitHook) -> tuple[Callable[[], Any], str]:
+    """Return a function that traces one step again and runs it, and the name of this method."""
+    state = rig.state
+    if hook.model is not None:
+        return lambda: _train_function(rig, hook), "partition graphs of a new train function"
+    if state.fused_arguments is not None:
+        many, arguments = fused_function(rig)[0], state.fused_arguments
+        return lambda: many(*arguments), "partition graphs of new steps in one graph"
+    if state.function is not None:
+        step, example = rig.tf.function(python_step(rig), jit_compile=bool(rig.spec.xla)), state.example or ()
+        return lambda: step(*example), "partition graphs of a new step"
+    if rig.probes is not None:
+        probes = rig.probes.values()
+        return lambda: [probe.run() for probe in probes], "graphs of eager operations"
+    return lambda: next(iter(rig.call("as_written"))), "graphs of a new step of the program's own loop"
+
+
+def _train_function(rig: Rig, hook: FitHook) -> None:
+    """Make Keras' train function again, and run it on the input that `fit` was reading."""
+    hook.on_step = lambda logs, steps: None
+    made = hook.make_train_function(hook.model, force=True) or hook.model.train_function
+    try:
+        getattr(made, "devbench_original", made)(hook.iterator)
+    except (rig.tf.errors.OutOfRangeError, StopIteration):  # the timed part ended with an epoch
+        hook.model.fit(**{**hook.arguments, "epochs": 1, "steps_per_epoch": 1, "verbose": 0})

@@ -1,7 +1,7 @@
-"""TensorFlow's profiler around some steps, as the conductor asks for it. Worker's side only.
+"""TensorFlow's profiler around some steps, controlled by the timed loop. Worker's side only.
 
-Steps are marked as Keras marks them, so that TensorBoard's profile plugin tells one from the next; where Keras
-already does, or one call issues several, there are no marks of ours.
+Steps are marked as Keras marks them, so that TensorBoard's profile plug-in tells one from the next. devbench sets no
+marks if Keras sets them, or if one call runs several steps.
 """
 
 from __future__ import annotations
@@ -20,41 +20,41 @@ class Profiler:
     Args:
         tf: TensorFlow.
         device: where the steps run.
-        marked: whether steps are not to be marked here, as is known once they run.
+        marked_elsewhere: whether devbench sets no marks. It is asked once steps run.
     """
 
-    def __init__(self, tf: Any, device: str, marked: Callable[[], bool]) -> None:
+    def __init__(self, tf: Any, device: str, marked_elsewhere: Callable[[], bool]) -> None:
         self._tf = tf
         self._device = device
-        self._marked = marked
+        self._marked_elsewhere = marked_elsewhere
         self._open: list[Any] = []
 
     @property
     def marks(self) -> bool:
-        """Whether each step is marked, for which each must be told of."""
-        return not self._marked()
+        """Whether devbench marks each step. Then `step` must be called for each."""
+        return not self._marked_elsewhere()
 
     def start(self, folder: str) -> None:
-        """Begins the trace; the next step is its first."""
+        """Start the trace. The next step is its first."""
         self._folder = Path(folder)
         self._tf.profiler.experimental.start(folder)
         self._mark(xplane.WINDOW)
         self.step(0)
 
     def step(self, number: int) -> None:
-        """The step of this number begins."""
+        """Mark the start of a step."""
         if self.marks:
             self._close(1)
             self._mark(xplane.STEP, step_num=number, _r=1)
 
     def stop(self, steps: int) -> Profile:
-        """Ends the trace of so many steps, all of which are done, and reads it."""
+        """Stop the trace of `steps` steps, which are all done, and read it."""
         self._close(0)
         self._tf.profiler.experimental.stop()
         return xplane.read(self._folder, self._device, steps)
 
-    def _mark(self, name: str, **known: int) -> None:
-        event = self._tf.profiler.experimental.Trace(name, **known)
+    def _mark(self, name: str, **attributes: int) -> None:
+        event = self._tf.profiler.experimental.Trace(name, **attributes)
         event.__enter__()
         self._open.append(event)
 

@@ -1,8 +1,8 @@
-"""Reading a trace that TensorFlow's profiler wrote: how the time of its steps divides, and which operations took it.
+"""Reads a trace of TensorFlow's profiler: how the time of its steps divides, and which operations took it.
 
-A trace (an XSpace, `*.xplane.pb`) holds planes: one of the host, whose lines are threads, and one of each GPU, whose
-lines are streams. On a host thread an operation is called "name:Type"; on a stream every event is a kernel or a copy.
-Worker's side only: it needs the message's class, which TensorFlow brings.
+A trace (an XSpace, `*.xplane.pb`) holds planes: one for the host, whose lines are threads, and one for each GPU, whose
+lines are streams. On a thread of the host, an operation is called "name:Type". On a stream, every event is a kernel or
+a copy. Worker's side only, because TensorFlow brings the class of the message.
 """
 
 from __future__ import annotations
@@ -17,70 +17,75 @@ from bench.errors import WorkloadError
 from bench.model.result import OperationTime, Profile
 
 WINDOW = "devbench profile"
-"""The event that spans the traced steps, their synchronisation included."""
+"""The event that spans the traced steps with their synchronization."""
 
 STEP = "train"
-"""The event that spans one step: the name that Keras gives it too."""
+"""The event that spans one step. Keras uses the same name."""
 
 OPERATION = re.compile(r"^(?!Iterator::)[^:]+:(\w+)$")
+
 CONTAINERS = {"PartitionedCall", "StatefulPartitionedCall", "While", "StatelessWhile", "If", "StatelessIf", "Case"}
 """Operations that only hold others."""
 
 INPUT = "Iterator::Root"
-"""The end of a `tf.data` pipeline being asked for its next element, and waited for."""
+"""The event in which a step waits for the next element of a `tf.data` pipeline."""
 
 NOT_WORK = re.compile(rf"^({WINDOW}|{STEP}$|ThreadpoolListener|Memory(Alloc|Dealloc)ation)")
-TOP = 8
+"""Events of the host that are no work."""
+
+LONGEST = 8
+"""How many types of operations are listed."""
 
 Span = tuple[int, int]
-"""Start and end, picoseconds."""
+"""Start and end, in picoseconds."""
 
 
 def read(folder: Path, device: str, steps: int) -> Profile:
-    """What the newest trace below a folder says.
+    """Read the newest trace in a folder.
 
     Args:
-        folder: as it was given to the profiler.
+        folder: the folder that the profiler was given.
         device: where the steps ran, such as "/device:GPU:0".
-        steps: traced.
+        steps: how many steps were traced.
 
     Raises:
-        WorkloadError: there is no trace, or nothing of these steps in it.
+        WorkloadError: there is no trace, or it holds none of these steps.
     """
     files = sorted(folder.glob("plugins/profile/*/*.xplane.pb"), key=lambda path: path.stat().st_mtime)
     if not files:
-        raise WorkloadError(f"TensorFlow's profiler wrote no trace into {folder}", "See whether it can be written.")
+        raise WorkloadError(f"TensorFlow's profiler wrote no trace to {folder}", "Check that the folder is writable.")
     space = _space_class()()
     space.ParseFromString(files[-1].read_bytes())
     host = next((plane for plane in space.planes if plane.name == "/host:CPU"), None)
     window = next((span for name, span, _ in _events(host) if name == WINDOW), None) if host else None
     if window is None:
-        raise WorkloadError(f"the trace in {folder} holds none of the steps", "Another profiler may have been running.")
+        raise WorkloadError(f"the trace in {folder} holds no step", "Check that no other profiler is running.")
     on_cpu = "CPU" in device
     operations = list(_host_operations(host)) if on_cpu else list(_device_operations(space, device))
+    running = [span for _, span in operations]
     waits = [span for name, span, _ in _events(host) if name == INPUT]
     host_work = [
         span for name, span, line in _events(host) if not line.startswith("tf_data") and not NOT_WORK.match(name)
     ]
-    known = on_cpu or bool(operations)
-    computing = _length([span for _, span in operations], window)
-    with_input = _length([*(span for _, span in operations), *waits], window)
-    with_host = _length([*(span for _, span in operations), *waits, *host_work], window)
+    has_trace = on_cpu or bool(operations)
+    computing = _covered(running, window)
+    with_input = _covered([*running, *waits], window)
+    with_host = _covered([*running, *waits, *host_work], window)
     whole = window[1] - window[0]
     return Profile(
         folder=str(folder),
         steps=steps,
         step_seconds=whole / steps / 1e12,
-        device_share=computing / whole if known else None,
+        device_share=computing / whole if has_trace else None,
         input_share=(with_input - computing) / whole,
         host_share=(with_host - with_input) / whole,
         idle_share=1 - with_host / whole,
-        operations=_busiest(operations, window, steps),
+        operations=_longest(operations, window, steps),
     )
 
 
 def _space_class() -> Any:
-    """The class of the message, which moved between versions of TensorFlow."""
+    """Return the class of the message, which differs in its module between versions of TensorFlow."""
     try:
         from tensorflow.tsl.profiler.protobuf import xplane_pb2
     except ImportError:
@@ -89,7 +94,7 @@ def _space_class() -> Any:
 
 
 def _events(plane: Any) -> Iterator[tuple[str, Span, str]]:
-    """Name, span and line of each event of a plane."""
+    """Yield name, span and line of each event of a plane."""
     names = {key: each.name for key, each in plane.event_metadata.items()}
     for line in plane.lines:
         for event in line.events:
@@ -98,23 +103,23 @@ def _events(plane: Any) -> Iterator[tuple[str, Span, str]]:
 
 
 def _host_operations(plane: Any) -> Iterator[tuple[str, Span]]:
-    """Operations of the step, not those within the input pipeline's own functions."""
+    """Yield the operations of the step, without those in functions of the input pipeline."""
     for name, span, line in _events(plane):
-        found = OPERATION.match(name)
-        if found and not line.startswith("tf_data") and found[1] not in CONTAINERS and "Iterator" not in found[1]:
-            yield found[1].removeprefix("_"), span
+        match = OPERATION.match(name)
+        if match and not line.startswith("tf_data") and match[1] not in CONTAINERS and "Iterator" not in match[1]:
+            yield match[1].removeprefix("_"), span
 
 
 def _device_operations(space: Any, device: str) -> Iterator[tuple[str, Span]]:
-    """Kernels and copies on the device's streams; the other lines of such a plane tell the same in other words."""
-    wanted = device.lower().removeprefix("/device:")
+    """Yield kernels and copies on the streams of the device. The other lines of its plane repeat them."""
+    suffix = device.lower().removeprefix("/device:")
     for plane in space.planes:
-        if plane.name.lower().startswith("/device:") and plane.name.lower().endswith(wanted):
+        if plane.name.lower().startswith("/device:") and plane.name.lower().endswith(suffix):
             yield from ((name, span) for name, span, line in _events(plane) if line.startswith("Stream"))
 
 
-def _length(spans: Iterable[Span], window: Span) -> int:
-    """How much of a window is covered by at least one span."""
+def _covered(spans: Iterable[Span], window: Span) -> int:
+    """Return how much of a window is covered by at least one span."""
     covered, reached = 0, window[0]
     for start, end in sorted(spans):
         start, end = max(start, reached), min(end, window[1])
@@ -124,13 +129,13 @@ def _length(spans: Iterable[Span], window: Span) -> int:
     return covered
 
 
-def _busiest(operations: Iterable[tuple[str, Span]], window: Span, steps: int) -> list[OperationTime]:
-    """Kinds of operations with the time that they took on all threads or streams together, the longest first."""
+def _longest(operations: Iterable[tuple[str, Span]], window: Span, steps: int) -> list[OperationTime]:
+    """Return the types of operations with their time on all threads or streams together, the longest first."""
     seconds: dict[str, float] = defaultdict(float)
     calls: dict[str, int] = defaultdict(int)
     for name, (start, end) in operations:
         if window[0] <= start < window[1]:
             seconds[name] += (end - start) / 1e12
             calls[name] += 1
-    order = sorted(seconds, key=lambda name: -seconds[name])[:TOP]
+    order = sorted(seconds, key=lambda name: -seconds[name])[:LONGEST]
     return [OperationTime(name=name, seconds=seconds[name] / steps, calls=calls[name] / steps) for name in order]

@@ -1,4 +1,4 @@
-"""Proof of placement in corners that a run meets by chance, with a real TensorFlow in a process of its own."""
+"""The placement check in rare cases, with a real TensorFlow in a process of its own."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import pytest
 from test_workloads_real_work import ask
 
 
-def test_arithmetic_in_int32_is_told_from_that_of_shapes_and_counters() -> None:
+def test_int32_arithmetic_is_distinguished_from_that_of_shapes_and_counters() -> None:
     found = ask("""
     from bench.model.facts import Facts
-    from bench.worker.diagnose.inspection import of_graphs
+    from bench.worker.diagnose.inspection import read_graphs
 
     @tf.function(input_signature=[tf.TensorSpec([None, 8], tf.int32), tf.TensorSpec([32, 64], tf.int32)])
     def step(rows, table):
@@ -25,7 +25,7 @@ def test_arithmetic_in_int32_is_told_from_that_of_shapes_and_counters() -> None:
     kinds = [each.get_concrete_function().graph for each in (step, other)]
     facts = [Facts(), Facts()]
     for each, graph in zip(facts, kinds):
-        of_graphs(each, [graph], "x.py")
+        read_graphs(each, [graph], "x.py")
     say(whole=[each.int32.operations for each in facts])
     """)
     assert found["whole"] == [3, 0]
@@ -35,20 +35,21 @@ def test_arithmetic_in_int32_is_told_from_that_of_shapes_and_counters() -> None:
 def found() -> dict[str, Any]:
     return ask("""
     from types import SimpleNamespace
-    from bench.worker.diagnose import placement as proof
+    from bench.worker.diagnose import placement
     from bench.worker.what_ifs import WhatIfs
     from bench.worker.timed_loop import Finished
-    from bench.worker.fit_hook import Watch
+    from bench.worker.fit_hook import FitHook
+    from bench.worker.rig import LoopState
 
-    watch = Watch(tf, lambda model: None, lambda event: None, WhatIfs(tf, ()))
+    hook = FitHook(tf, lambda model: None, lambda event: None, WhatIfs(tf, ()))
 
     def after(steps):
-        watch.model, left = None, [steps]
+        hook.model, left = None, [steps]
         def on_step(logs, done):
             left[0] -= done
             if not left[0]:
                 raise Finished(None)
-        watch.on_step = on_step
+        hook.on_step = on_step
         model = tf.keras.Sequential([tf.keras.Input(shape=(8,)), tf.keras.layers.Dense(4)])
         model.compile("sgd", "mse")
         rows = np.ones((64, 8), "float32")
@@ -56,15 +57,15 @@ def found() -> dict[str, Any]:
             model.fit(rows, rows[:, :4], batch_size=16, epochs=3, shuffle=False, verbose=0)
         except Finished:
             pass
-        rig = SimpleNamespace(tf=tf, ctx=SimpleNamespace(device=DEVICE), seen={}, spec=None)
-        placed = proof.placement(rig, watch)
+        rig = SimpleNamespace(tf=tf, ctx=SimpleNamespace(device=DEVICE), state=LoopState(), spec=None)
+        placed = placement.check(rig, hook)
         return [placed.verified, placed.on_device, [each.name for each in placed.misplaced]]
 
     say(within=after(6), at_the_end=after(8))
     """)
 
 
-def test_a_run_that_ends_with_an_epoch_is_proven_as_one_that_ends_within(found: dict[str, Any]) -> None:
+def test_a_run_that_ends_with_an_epoch_is_verified_like_one_that_ends_within_an_epoch(found: dict[str, Any]) -> None:
     for where, (proven, on_device, misplaced) in found.items():
         assert (proven, misplaced) == (True, []), where
         assert on_device > 10, where

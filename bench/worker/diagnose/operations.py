@@ -1,0 +1,79 @@
+"""How much a step computes and moves: floating-point operations, bytes, and products that suit tensor cores badly."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from bench.model.facts import Products
+from bench.worker.loops import python_step, signature
+from bench.worker.rig import Rig, batches
+
+VARIABLE_UPDATES = re.compile(r"Resource.*Apply|Assign.*VariableOp")
+"""Operations that change a variable."""
+
+PRODUCTS = re.compile(r"MatMul|Conv\dD")
+
+TILE = 8
+"""Sides of products that are multiples of this fill a tensor core's tile (NVIDIA: Deep Learning Performance Guide)."""
+
+EXAMPLES = 5
+"""How many of the products with odd sides are listed."""
+
+NO_DATA = ("resource", "variant", "string")
+"""Dtypes whose size is not known or does not count."""
+
+
+def count(rig: Rig) -> None:
+    """Read the facts `flops_formula`, `flops_per_step`, `bytes_per_step` and `products`.
+
+    The step is traced once more. Its graph is not optimized, so TensorFlow's count may exceed what runs.
+    """
+    tf = rig.tf
+    rig.facts.flops_formula = float(rig.call("flops")) if rig.has("flops") else None
+    example = rig.state.example
+    if example is None and (rig.has("step") or rig.compiled):
+        example = next(batches(rig))
+    if example is None:
+        return
+    with tf.device(rig.ctx.device):
+        function = tf.function(python_step(rig))  # it keeps the step's own variables alive
+        concrete = function.get_concrete_function(*signature(tf, example))
+    graph = concrete.graph
+    rig.facts.bytes_per_step = least_bytes(concrete)
+    rig.facts.products = products(graph)
+    options = tf.compat.v1.profiler.ProfileOptionBuilder.float_operation()
+    options["output"] = "none"
+    profile = tf.compat.v1.profiler.profile(graph, options=options)
+    rig.facts.flops_per_step = float(profile.total_float_ops)
+
+
+def least_bytes(concrete: Any) -> float:
+    """Return the least bytes that a step must move.
+
+    Each argument and each result counts once. Each variable counts once, or twice if the step changes variables.
+
+    Args:
+        concrete: the step's concrete function.
+    """
+    graph = concrete.graph
+    tensors = [t for t in [*graph.inputs, *graph.outputs] if t.dtype.name not in NO_DATA]
+    moved = sum((tensor.shape.num_elements() or 0) * tensor.dtype.size for tensor in tensors)
+    variables = sum(variable.shape.num_elements() * variable.dtype.size for variable in graph.variables)
+    updates = any(VARIABLE_UPDATES.search(op.type) for op in graph.get_operations())
+    return float(moved + variables * (2 if updates else 1))
+
+
+def products(graph: Any) -> Products:
+    """Count the matrix products and convolutions of a step, and those whose sides do not fill tensor cores' tiles.
+
+    Args:
+        graph: of one step, with the shapes of its example.
+    """
+    operations = [op for op in graph.get_operations() if PRODUCTS.search(op.type)]
+    odd: dict[str, list[int]] = {}
+    for operation in operations:
+        sides = [size for tensor in operation.inputs[:2] for size in (tensor.shape.as_list() or [])[-2:] if size]
+        if uneven := sorted({size for size in sides if size % TILE}):
+            odd[operation.name] = uneven
+    return Products(count=len(operations), odd=len(odd), examples=dict(list(odd.items())[:EXAMPLES]))

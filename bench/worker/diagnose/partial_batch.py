@@ -1,0 +1,24 @@
+"""The cost of the partial batch at the end of an epoch, for loops that call the step themselves.
+
+For `fit`, `epoch_ends` measures it.
+"""
+
+from __future__ import annotations
+
+from bench.worker.diagnose.timing import median_seconds
+from bench.worker.protocol import PhaseEnded
+from bench.worker.rig import Rig
+from bench.worker.synchronize import Synchronizer
+
+
+def measure(rig: Rig, synchronizer: Synchronizer) -> None:
+    """Measure `partial_batch`, the first time with what it traces or compiles, and `partial_batch_again`."""
+    state, epoch = rig.state, rig.epoch
+    if state.function is None or state.fused_arguments is not None or epoch is None or not epoch.remainder:
+        return
+    parts = [part[: epoch.remainder] for part in state.example or ()]
+    with rig.tf.device(rig.ctx.device):
+        first = median_seconds(lambda: synchronizer.sync(state.function(*parts)), 1)
+        again = median_seconds(lambda: synchronizer.sync(state.function(*parts)), 3)
+    rig.send(PhaseEnded(phase="partial_batch", seconds=first))
+    rig.send(PhaseEnded(phase="partial_batch_again", seconds=again))

@@ -1,0 +1,78 @@
+"""Facts about the program itself: what it became, its pipeline, its call of `fit`, and what its own steps do."""
+
+from __future__ import annotations
+
+from bench.model.facts import FitCall, Retraced
+from bench.whatif.without_metrics import metrics_of
+from bench.worker.diagnose import inspection, pipeline_stages
+from bench.worker.fit_hook import FitHook
+from bench.worker.protocol import Note, PhaseStarted
+from bench.worker.rig import Rig, steps_of_training
+from bench.worker.tracing import Tracing
+
+FEW_TRACES = 5
+"""A function that was traced more often than this is listed."""
+
+LISTED = 3
+"""How many functions are listed."""
+
+
+def read_facts(rig: Rig, hook: FitHook, tracing: Tracing) -> None:
+    """Read the facts of every run: lengths, traces, and what XLA and eager execution became."""
+    facts, model, steps = rig.facts, hook.model, rig.state.program_steps
+    facts.total_steps = steps_of_training(rig) or steps
+    facts.epoch = rig.epoch
+    facts.traces = tracing.count
+    if model is not None:
+        facts.jit_compile = bool(getattr(model, "jit_compile", getattr(model, "_jit_compile", None)))
+        facts.run_eagerly = bool(getattr(model, "run_eagerly", False))
+    elif rig.state.function is not None:
+        facts.jit_compile = bool(rig.spec.xla)
+    if steps is not None:
+        rig.send(Note(text=f"The program has {steps} steps. devbench restarted it to measure for longer."))
+
+
+def read_pipeline(rig: Rig, hook: FitHook, timed: bool) -> None:
+    """Read the facts `pipeline_reachable` and, if asked for, `pipeline` with the time of each stage.
+
+    A what-if can change a pipeline that `fit` or devbench iterates over, but not one that a generator iterates over.
+    """
+    reachable = [hook.arguments.get("x"), rig.data]
+    own_iteration = rig.spec.loop == "as-written" and rig.has("as_written") and hook.model is None
+    candidates = [*reachable, *([hook.dataset] if own_iteration else [])]
+    dataset = next((each for each in candidates if isinstance(each, rig.tf.data.Dataset)), None)
+    if dataset is None:
+        return
+    rig.facts.pipeline_reachable = any(each is dataset for each in reachable)
+    if timed:
+        with rig.tf.device("/device:CPU:0"):
+            rig.facts.pipeline = pipeline_stages.measure(
+                dataset, lambda stage: rig.send(PhaseStarted(phase="pipeline", note=stage))
+            )
+
+
+def inspect(rig: Rig, tracing: Tracing, hook: FitHook) -> None:
+    """Read the facts of an explanation: `fit`, `retraced`, and those of `inspection`."""
+    file = str(rig.module.__file__)
+    inspection.read_graphs(rig.facts, tracing.graphs, file)
+    if rig.yields:
+        with rig.tf.device(rig.ctx.device):
+            inspection.read_steps(rig.facts, rig.tf, lambda: rig.call("as_written"), file)
+    if hook.model is not None:
+        rig.facts.fit = _fit_call(hook)
+    rig.facts.retraced = [
+        Retraced(function=name, file=at, line=line, count=count)
+        for (name, at, line), count in tracing.by_function.most_common(LISTED)
+        if count > FEW_TRACES
+    ]
+
+
+def _fit_call(hook: FitHook) -> FitCall:
+    callbacks, verbose = hook.arguments.get("callbacks") or [], hook.arguments.get("verbose", "auto")
+    if not isinstance(callbacks, (list, tuple)):
+        callbacks = [callbacks]
+    return FitCall(
+        callbacks=[type(each).__name__ for each in callbacks],
+        verbose=verbose if isinstance(verbose, (int, str)) else str(verbose),
+        metrics=bool(metrics_of(hook.model)),
+    )

@@ -1,0 +1,87 @@
+"""What a step waits for before it can compute: the copy of its batch, and the next batch of its pipeline."""
+
+from __future__ import annotations
+
+import contextlib
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any
+
+from bench.worker.diagnose.timing import REPEATS, median_seconds
+from bench.worker.fit_hook import FitHook
+from bench.worker.protocol import PhaseEnded
+from bench.worker.rig import Rig, as_tuple, batches, cast_float64
+from bench.worker.synchronize import Synchronizer
+
+
+def batch_copy(rig: Rig, hook: FitHook) -> None:
+    """Measure the phase `batch_copy`: a batch from NumPy to the device. The cost of reading one element is subtracted.
+
+    The author's own loop makes its batches itself, so it has no such phase.
+    """
+    import numpy as np
+
+    example = None if rig.yields else _example(rig, hook)
+    if example is None:
+        return
+    tf = rig.tf
+    arrays = [np.array(part) for part in example]
+
+    def read(parts: list[Any]) -> None:
+        for part in parts:
+            tf.reshape(part, [-1])[-1].numpy()
+
+    with tf.device(rig.ctx.device):
+        on_device = [tf.identity(tf.constant(a)) for a in arrays]
+        read(on_device)
+        floor = median_seconds(lambda: read([tf.identity(part) for part in on_device]))
+        whole = median_seconds(lambda: read([tf.identity(tf.constant(a)) for a in arrays]))
+    rig.send(PhaseEnded(phase="batch_copy", seconds=max(0.0, whole - floor)))
+
+
+def _example(rig: Rig, hook: FitHook) -> tuple[Any, ...] | None:
+    """Return a batch as the loop has them. None if there is none."""
+    if rig.state.example is not None:
+        return rig.state.example
+    if rig.data is not None or rig.has("inputs"):
+        return next(batches(rig))
+    parts = [hook.arguments.get(name) for name in ("x", "y")]
+    if not all(hasattr(part, "shape") for part in parts):
+        return None
+    size = int(hook.arguments.get("batch_size") or 32)
+    return cast_float64([part[:size] for part in parts], rig.spec.dtype)  # type: ignore[index]
+
+
+def input_wait(rig: Rig, hook: FitHook, synchronizer: Synchronizer) -> None:
+    """Measure the phase `input_wait`: how long a step waits for its batch, right after another step.
+
+    Each wait takes one batch and the step before it another, so the pipeline has half as much time per batch as in the
+    loop. The result is an upper bound.
+    """
+    iterator = hook.iterator if hook.model is not None else rig.state.iterator
+    if iterator is None:
+        return
+    function = hook.train_function if hook.model is not None else rig.state.function
+
+    def step(source: Any) -> Any:
+        return function(source) if hook.model is not None else function(*as_tuple(next(source)))
+
+    waits = _waits(rig, synchronizer, step, iterator)
+    data = hook.arguments.get("x") if hook.model is not None else rig.data
+    if not waits and isinstance(data, rig.tf.data.Dataset):  # the timed part ended where an epoch ended
+        waits = _waits(rig, synchronizer, step, iter(data))
+    if waits:
+        rig.send(PhaseEnded(phase="input_wait", seconds=statistics.median(waits)))
+
+
+def _waits(rig: Rig, synchronizer: Synchronizer, step: Callable[[Any], Any], iterator: Any) -> list[float]:
+    """Return the seconds until the next batch after each of a few steps, fewer if the epoch ends."""
+    waits = []
+    with contextlib.suppress(StopIteration, rig.tf.errors.OutOfRangeError), rig.tf.device(rig.ctx.device):
+        for _ in range(REPEATS):
+            synchronizer.sync(step(iterator))
+            start = time.perf_counter()
+            next(iterator)
+            waits.append(time.perf_counter() - start)
+    return waits
