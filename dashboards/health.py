@@ -1,4 +1,4 @@
-"""Health: whether the latest results can be relied on, and whether the hub works."""
+"""The dashboard Health: whether the latest results are complete and current, and whether the hub works."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ REQUESTS = "devbench_hub_request_duration_seconds_bucket"
 
 
 def dashboard() -> Dashboard:
-    """Status, age and placement of each latest result; throttling; the hub."""
+    """Return status, age and placement of each latest result, throttling, and the hub."""
     panels = [
         figures(
             "Latest results by status",
-            "How many of the latest results are complete, partial or failed.",
+            "Number of latest results that are complete, partial or failed.",
             "none",
             {"complete": GOOD, "partial": DOUBTFUL, "failed": BAD},
             now(f"sum by (status) ({each('status', 'status')})", "{{status}}"),
         ),
         listing(
-            "Not complete",
-            "Latest results that failed or were cut off. The link shows its history.",
+            "Incomplete results",
+            "Latest results that failed or were interrupted. The link opens the history of a result.",
             "none",
             {name: name for name in ("status", *WHAT)},
             rows(f"""({one("status", "status", where='{status!="complete"}')} == 1) * on (key) {NAMED}"""),
@@ -37,9 +37,8 @@ def dashboard() -> Dashboard:
         .data_links([history()])
         .no_value("Every latest result is complete"),
         bars(
-            "Age",
-            "Time since the newest result of each program, backend and pool was begun. After 8 days the chart's alert "
-            "says so.",
+            "Age of results",
+            "Time since the newest result of each program, backend and pool. The chart's alert fires after 8 days.",
             "s",
             highest(
                 f"(time() - {one('timestamp_seconds')} and on (key) {newest(f'{SAME}, backend', CHOSEN)}) "
@@ -48,13 +47,13 @@ def dashboard() -> Dashboard:
         ).thresholds(steps(GOOD, (WEEK, DOUBTFUL), (WEEK + DAY, BAD))),
         bars(
             "Misplaced operations",
-            "Operations of a step that ran on another device than asked; 0 is right.",
+            "Operations of a step that ran on another device than the one asked for. It should be 0.",
             "suffix:operations",
             highest(each("misplaced_operations")),
         ).thresholds(steps(GOOD, (1, BAD))),
         over_time(
             "Throttling of runs",
-            "Seconds a second for which a CPU quota holds a run back. Empty where there is no quota.",
+            "Throttled seconds per second, summed over CPUs. Empty without a CPU quota.",
             "suffix:s/s",
             query(
                 live_run.named("rate(devbench_cpu_throttled_seconds_total[$__rate_interval])", live_run.EVERY),
@@ -64,21 +63,21 @@ def dashboard() -> Dashboard:
         .axis_soft_max(0.1)
         .no_value("No run has a CPU quota"),
         counts(
-            "Runs that failed",
-            "Runs now served that failed.",
+            "Failed runs",
+            "Runs that failed and still serve metrics.",
             "suffix:runs",
             query('sum(max by (run) (devbench_run_state{state="failed"}))', "failed"),
         ),
         "Hub",
         over_time(
             "Requests",
-            "Requests a second that the hub answered, by status.",
+            "Requests per second that the hub answered, by status.",
             "reqps",
             query("sum by (status) (rate(devbench_hub_requests_total[$__rate_interval]))", "{{status}}"),
         ),
         over_time(
-            "Time to answer",
-            "90th percentile of the time until an answer began, by route.",
+            "Response time",
+            "90th percentile of the time until a response started, by route.",
             "s",
             query(
                 f"histogram_quantile(0.9, sum by (le, route) (rate({REQUESTS}[$__rate_interval]))) >= 0", "{{route}}"
@@ -86,16 +85,16 @@ def dashboard() -> Dashboard:
         ),
         counts(
             "Rows",
-            "Rows of the hub's tables.",
+            "Number of rows in the tables of the hub.",
             "suffix:rows",
             query("max by (table) (devbench_hub_rows)", "{{table}}"),
         ),
         counts(
-            "Runs the hub knows of",
-            "By state; a run that fell silent is lost.",
+            "Runs",
+            "Number of runs that the hub knows, by state. A run without heartbeats is lost.",
             "suffix:runs",
             query("max by (state) (devbench_hub_runs)", "{{state}}"),
         ),
     ]
-    about = "Whether the latest results can be relied on, and whether the hub works."
+    about = "Whether the latest results are complete and current, and whether the hub works."
     return board("health", "Health", about, INFO, panels)

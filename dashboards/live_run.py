@@ -1,4 +1,4 @@
-"""Live run: what runs are doing now, and did a moment ago, from the runs' own metrics."""
+"""The dashboard Live run: what runs are doing now, from the metrics that they serve."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ STATES = {"running": PLAIN, "complete": GOOD, "partial": DOUBTFUL, "failed": BAD
 
 
 def named(metric: str, whose: str = NAMED) -> str:
-    """A metric of each chosen run (or of every one), once where a run is scraped and pushed as well."""
+    """Return a metric of each selected run (or of all), once even if a run is both scraped and pushed."""
     return f"max by (run) ({metric}) * {whose}"
 
 
 def rate(counter: str) -> str:
-    """How fast a counter of each chosen run grows."""
+    """Return the rate of a counter of each selected run."""
     return named(f"rate({counter}[$__rate_interval])")
 
 
 def quantile(share: float) -> str:
-    """A quantile of each chosen run's single steps so far."""
+    """Return a quantile of the single steps of each selected run."""
     return f"histogram_quantile({share}, max by (run, le) ({BUCKETS}) * {NAMED})"
 
 
 def dashboard() -> Dashboard:
-    """State, pace, step, single steps, and what the machine does meanwhile."""
+    """Return state, rates, step times, and what the machine does."""
     numbered = " or ".join(
         f'{number} * (devbench_run_state{{state="{state}"}} == 1)' for number, state in enumerate(STATES, 1)
     )
@@ -45,25 +45,25 @@ def dashboard() -> Dashboard:
     panels = [
         states(
             "State",
-            "Which state each run is in: running, complete, partial or failed.",
+            "State of each run: running, complete, partial or failed.",
             STATES,
             query(named(numbered), LEGEND),
         ).span(WHOLE),
         over_time(
             "Steps",
-            "Timed steps a second. Where several specs take turns it is less than one over the step.",
+            "Timed steps per second. If several specs are interleaved, this is less than 1 / step time.",
             "suffix:steps/s",
             query(rate("devbench_steps_total"), LEGEND),
         ),
         over_time(
             "Examples",
-            "Examples a second in these steps.",
+            "Examples per second in these steps.",
             "suffix:examples/s",
             query(rate("devbench_examples_total"), LEGEND),
         ),
         over_time(
             "Typical step so far",
-            "With its 95% interval from the second process on.",
+            "Typical step, with its 95% interval once there are two processes.",
             "s",
             query(named("devbench_step_seconds"), LEGEND),
             query(named("devbench_step_seconds_low"), LEGEND + ", low"),
@@ -72,7 +72,7 @@ def dashboard() -> Dashboard:
         ),
         over_time(
             "Quantiles of single steps",
-            "Of the latency passes so far, right to within a factor of two.",
+            "Quantiles of the latency passes so far. They are accurate to a factor of two.",
             "s",
             query(quantile(0.5), LEGEND + ", p50"),
             query(quantile(0.9), LEGEND + ", p90"),
@@ -80,40 +80,38 @@ def dashboard() -> Dashboard:
         ),
         heat(
             "Single steps",
-            "How many steps of the latency passes took how long, all chosen runs together.",
+            "Distribution of the steps of the latency passes, over all selected runs.",
             "s",
             query(f"sum by (le) (max by (run, le) (increase({BUCKETS}[$__rate_interval])) * {NAMED})", "{{le}}"),
         ).span(WHOLE),
         stacked(
             "Phases",
-            "Mean seconds of each phase so far, of the runs of this time.",
+            "Mean seconds of each phase, over the runs in this time range.",
             "s",
             Cells(phases, WHAT, "phase", ALL_PHASES),
         ).span(WHOLE),
-        "The machine",
+        "Machine",
         over_time(
-            "Utilisation",
-            "Share of the latest process's steady state in which its GPU was busy, or of a CPU run's threads' time.",
+            "Utilization",
+            "Share of the steady state in which the GPU was busy. On a CPU: share of its threads' time.",
             "percentunit",
             query(named("devbench_device_utilization_ratio"), LEGEND),
         ),
         over_time(
             "Memory",
-            "Most memory in use on the GPU, or that a CPU run's latest process ever held.",
+            "Peak memory of the GPU. On a CPU: peak memory of the process.",
             "bytes",
             query(named("devbench_device_memory_bytes"), LEGEND),
         ),
         over_time(
             "Power",
-            "Mean power over the latest process's steady state, of the GPU or the CPU packages. Empty "
-            "where the machine does not tell.",
+            "Mean power of the GPU, or of the CPU packages, in the steady state. Empty if unknown.",
             "watt",
             query(named("devbench_device_power_watts"), LEGEND),
-        ).no_value("No machine tells its power"),
+        ).no_value("No machine reports its power"),
         over_time(
             "Throttling",
-            "Seconds a second for which a CPU quota held the run back, all CPUs together. Empty "
-            "where there is no quota.",
+            "Throttled seconds per second, summed over CPUs. Empty without a CPU quota.",
             "suffix:s/s",
             query(rate("devbench_cpu_throttled_seconds_total"), LEGEND),
         )

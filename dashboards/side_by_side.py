@@ -1,4 +1,4 @@
-"""Side by side: the latest results of the hub, device against CPU."""
+"""The dashboard Side by side: the latest results of the hub, devices compared with the CPU."""
 
 from __future__ import annotations
 
@@ -15,45 +15,45 @@ from dashboards.parts import CHOSEN, Query, board, now, rows
 INFO = "devbench_result_info"
 NAMES = "workload, backend, loop, dtype, pool"
 NAMED = f"group_left ({NAMES}, program) max by (key, {NAMES}, program) ({INFO}{{{CHOSEN}}})"
-"""What a result's figures are joined with, once however many hubs are scraped."""
+"""The labels that figures of a result are joined with, once even if several hubs are scraped."""
 
 LEGEND = "{{workload}} on {{backend}} {{pool}} {{loop}} {{dtype}}"
 WHAT = ("workload", "backend", "pool", "loop", "dtype")
-"""What names a result to a reader, in this order."""
+"""Labels that name a result, in this order."""
 
 SAME = "program, pool"
-"""What a device and the CPU that it is set against have in common."""
+"""Labels that a device and its CPU have in common."""
 
 CPU = 'workload=~"$workload", pool=~"$pool", backend="cpu"'
-"""The CPUs that devices are set against, among the labels of an info."""
+"""Selects the CPUs that devices are compared with."""
 
 CURRENCIES = ("USD", "EUR", "GBP", "CHF", "JPY", "KRW", "INR")
-"""Those that Grafana knows as units; others stand in the legend alone."""
+"""Currencies that Grafana has units for. Others appear in the legend only."""
 
 ALL_PHASES = (*START_PHASES, "warm_up")
 
 
 def one(metric: str, *labels: str, where: str = "") -> str:
-    """A metric of each result, once however many hubs tell it."""
+    """Return a metric of each result, once even if several hubs serve it."""
     return f"max by ({', '.join(('key', *labels))}) (devbench_result_{metric}{where})"
 
 
 def of_phases(names: Sequence[str]) -> str:
-    """A selector of these phases."""
+    """Return a selector of phases."""
     return f'{{phase=~"{"|".join(names)}"}}'
 
 
 def each(metric: str, *labels: str) -> str:
-    """A metric of each chosen result, with what it is."""
+    """Return a metric of each selected result, with its labels."""
     return f"{one(metric, *labels)} * on (key) {NAMED}"
 
 
 def newest(labels: str, where: str) -> str:
-    """Which result of each of these labels was begun last: a pool that gets other CPUs leaves old keys behind.
+    """Return the newest result per set of labels. A pool that gets other CPUs leaves old keys behind.
 
     Args:
-        labels: of an info, with commas.
-        where: selects among the infos.
+        labels: Labels of the info metric, separated by commas.
+        where: Selects info metrics.
     """
     joined = f"on (key) group_left ({labels}) max by (key, {labels}) ({INFO}{{{where}}})"
     return f"topk by ({labels}) (1, {one('timestamp_seconds')} * {joined})"
@@ -76,17 +76,17 @@ STARTED = f"sum by (key) ({one('phase_seconds', 'phase', where=of_phases(START_P
 
 
 def against_cpu(value: str, operator: str) -> str:
-    """The CPU's value, an operator, and each chosen result's own."""
+    """Combine the CPU's value with each selected result's own."""
     return f"{of_cpu(value)} {operator} on ({SAME}) group_right () {own(value)}"
 
 
 def own_less_cpus(value: str) -> str:
-    """Each chosen result's own value less the CPU's."""
+    """Return each selected result's value minus the CPU's."""
     return f"{own(value)} - on ({SAME}) group_left () {of_cpu(value)}"
 
 
 def highest(expression: str, legend: str = LEGEND) -> Query:
-    """A query of the latest values, the highest first."""
+    """Return a query of the latest values, highest first."""
     return now(f"sort_desc({expression})", legend)
 
 
@@ -101,21 +101,20 @@ def history(key: str = "${__data.fields.key}") -> DashboardLink:
 
 
 def linked(title: str, description: str, unit: str, one: Query) -> Any:
-    """A bar for each result, which leads to its history."""
+    """Return a bar for each result, with a link to its history."""
     return bars(title, description, unit, one).data_links([history("${__field.labels.key}")])
 
 
 def dashboard() -> Dashboard:
-    """Speed-up, steps, phases, break-even, cost and energy of the latest results."""
+    """Return speed-up, steps, phases, break-even, cost and energy of the latest results."""
     saved = f"(-1 * ({own_less_cpus(STEP)}))"
     speed_up = against_cpu(STEP, "/")
     slower = steps(PLAIN, (0.001, BAD), (0.98, PLAIN), (1.02, GOOD))  # where there is none it is 0
     quantiles = (f'label_replace({each(f"p{n}_seconds")}, "of", "p{n}", "", "")' for n in (50, 90, 99))
     known = listing(
         "Typical step",
-        "Each process's median block, their geometric mean over processes; half its 95% interval over it; and how many "
-        "times as fast it is as the same program's on the CPU in the same pool, by the newest result of each device. "
-        "The link shows its history.",
+        "Typical step, its relative error (half the 95% interval), and its speed-up over the same program on the CPU "
+        "of the same pool, from the newest result of each device. The link opens its history.",
         "s",
         {name: name for name in WHAT} | {"Value #A": "step", "Value #B": "±", "Value #C": "speed-up"},
         rows(each("step_seconds")),
@@ -132,11 +131,11 @@ def dashboard() -> Dashboard:
     known.override_by_name("speed-up", [DynamicConfigValue(*of) for of in colours.items()])
     cost = linked(
         "Cost of a million steps",
-        "At the pool's hourly price and the mean step; each in its own currency, which are not to be added.",
+        "At the hourly price of the pool and the mean step, in the currency of the pool.",
         "suffix: of its currency",
         highest(f"1000 * {each('cost_per_1000_steps', 'currency')}", "{{currency}} for " + LEGEND),
     )
-    cost.decimals(2).no_value("No hourly price was given")
+    cost.decimals(2).no_value("No hourly price is set")
     for name in CURRENCIES:
         cost.override_by_regexp(f"/^{name} /", [DynamicConfigValue("unit", f"currency{name}")])
     phases = f"{one('phase_seconds', 'phase', where=of_phases(ALL_PHASES))} * on (key) {NAMED}"
@@ -144,56 +143,54 @@ def dashboard() -> Dashboard:
         known,
         linked(
             "Speed-up over the CPU of the same pool",
-            "How many times as fast a step is as the same program's on the CPU in the same pool. "
-            "Where that pool has several machines of another CPU or limit, or had others before, those measured last; "
-            "the hub compares them one by one.",
+            "Step time on the CPU of the same pool, divided by the step time on the device. If a pool has "
+            "machines with different CPUs or limits, the newest result counts. The hub compares all of them.",
             "suffix:×",
             highest(f'({speed_up}) and on (key) {INFO}{{backend!="cpu"}}'),
         )
         .thresholds(slower)
-        .no_value("No GPU's result with one of the CPU beside it"),
+        .no_value("No GPU result with a CPU result of the same pool"),
         linked(
             "Break-even",
-            "From which step on a device that started slower than its pool's CPU is ahead of it, from a cold start. "
-            "0 where it is ahead from the first; absent where its steps are no faster. Of several machines in a pool "
-            "those measured last.",
+            "Step from which a device is ahead of the CPU of its pool, from a cold start. 0 if it is ahead from the "
+            "start, absent if its steps are not faster. If a pool has several machines, the newest result counts.",
             "suffix:steps",
             highest(f"clamp_min(({own_less_cpus(STARTED)}) / on (key) group_left () ({saved} > 0), 0)"),
-        ).no_value("No GPU whose steps are faster than the CPU's beside it"),
+        ).no_value("No GPU with faster steps than the CPU of its pool"),
         stacked(
             "Phases of a cold start",
-            "Mean seconds of each phase before the second step, and of the warm-up.",
+            "Mean seconds of each phase up to the first step, and of the warm-up.",
             "s",
             Cells(phases, WHAT, "phase", ALL_PHASES),
         ).span(WHOLE),
         matrix(
-            "Whole training, projected",
-            "Build and fit (article), and from a cold start (cold), at the mean step.",
+            "Whole training (projected)",
+            "Build and fit (article), and from a cold start (cold), projected with the mean step.",
             "s",
             Cells(each("projected_seconds", "scope"), WHAT, "scope", ("build_and_fit", "total")),
         ),
         matrix(
-            "A step alone",
-            "Quantiles of single steps, each synchronised; longer than the typical step where steps overlap.",
+            "Latency of single steps",
+            "Quantiles of single steps, each synchronized. They exceed the typical step if steps overlap.",
             "s",
             Cells(" or ".join(quantiles), WHAT, "of", ("p50", "p90", "p99")),
         ),
         "Throughput and transfers",
         linked(
             "Throughput",
-            "Examples a second at the typical step.",
+            "Examples per second at the typical step.",
             "suffix:examples/s",
             highest(each("examples_per_second")),
         ),
         linked(
             "Operations",
-            "Floating point operations a second, by the workload's own number or TensorFlow's count.",
+            "Floating-point operations per second, by the workload's formula or TensorFlow's count.",
             "flops",
             highest(each("flops_per_second")),
         ),
         linked(
             "Transfers",
-            "The fastest copy to the device (h2d) and from it (d2h), of the workload transfer.",
+            "Fastest copy to the device (h2d) and from it (d2h), measured by the workload transfer.",
             "Bps",
             highest(each("transfer_bytes_per_second", "direction"), "{{direction}} of " + LEGEND),
         )
@@ -202,11 +199,11 @@ def dashboard() -> Dashboard:
         "Cost and energy",
         cost,
         linked(
-            "Energy of a step",
-            "Of the GPU where there is one, else of the CPU packages; the two are not to be set against each other.",
+            "Energy per step",
+            "Energy of the GPU, or of the CPU packages without one. The two are not comparable.",
             "joule",
             highest(each("energy_joules_per_step")),
-        ).no_value("No machine told its energy"),
+        ).no_value("No machine reports its energy"),
     ]
-    about = "The latest result of each comparison key that the hub holds: devices against the CPU beside them."
+    about = "The latest result of each comparison key in the hub: devices compared with the CPU of their pool."
     return board("side-by-side", "Side by side", about, INFO, panels)
