@@ -1,19 +1,19 @@
-# What there is to do with this folder. It needs make and Python 3.10 to 3.13, nothing else.
+# Tasks for this repository. They need make and Python 3.10 to 3.13, nothing else.
 #
-# Environments are made from hashed locks. Stamps in each say how far it is, so that nothing is installed
-# twice: .made the bare environment, .run the package with what it needs, .dev the tools of the developers.
+# Environments are made from hashed locks. Stamp files prevent installing twice: .made for the empty environment, .run for
+# the package and its dependencies, .dev for the development tools.
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-all test-cluster check docs format schema dashboards lock images sbom chart bench clean $(VENV2) $(XPROF)
 
 VENV := .venv
-# The second TensorFlow: 2.10 with the DirectML plugin, which exists for Python 3.10 on x86-64 only.
+# TensorFlow 2.10 with the DirectML plugin. It exists for Python 3.10 on x86-64 only.
 VENV2 := .venv-directml
-# What reads profiler traces, for the test that they can be read: Linux on x86-64 only.
+# Reads profiler traces in a test. It exists for Linux on x86-64 only.
 XPROF := .venv-xprof
 TOOLS := .venv-tools
 
-# The first of these that runs, is supported and can make environments; a version manager's name may do none of it.
+# The first of these that runs, is supported and can make environments. A version manager's shim may fail at each.
 ifeq ($(origin PYTHON),undefined)
 CANDIDATES := python3.13 python3.12 python3.11 python3.10 python3
 else
@@ -25,7 +25,7 @@ FIND2 := [ "$$(uname -sm)" = "Linux x86_64" ] && for python in $(PYTHON310) pyth
 	"$$(pyenv root 2>/dev/null || echo ~/.pyenv)"/versions/3.10*/bin/python3.10; do "$$python" -c "import sys, venv, \
 	ensurepip; sys.exit(sys.version_info[:2] != (3, 10))" 2>/dev/null && echo "$$python" && break; done
 
-# Only wheels: building one from source would fetch build tools that no lock names.
+# Only wheels, because building from source would fetch build tools that no lock names.
 PIP := -m pip --quiet --disable-pip-version-check --no-input install
 LOCKED := $(PIP) --only-binary :all: --require-hashes
 PACKAGE := $(PIP) --no-deps --no-build-isolation --editable .
@@ -36,7 +36,7 @@ FIRST := tests/images tests/integration
 REST := $(sort $(filter-out $(FIRST) tests/cluster,$(patsubst %/,%,$(dir $(wildcard tests/*/test_*.py)))))
 # The tests of the chart. CI names those that need no cluster.
 CLUSTER := tests/cluster
-# Programs of benchmarks/, with what follows their name behind a slash; several hours altogether.
+# Programs in benchmarks/, with an argument after a slash. They take several hours in all.
 BENCHMARKS := startup images inside observer scrape noise verdicts projection projection/apart scale hub chart
 
 BACKENDS := $(basename $(notdir $(wildcard bench/backends/[a-z]*.py)))
@@ -75,11 +75,11 @@ test-all: $(VENV)/.dev $(VENV2) $(XPROF) ## run every test that this machine can
 	$(VENV)/bin/python $(PYTEST) $(CLUSTER) || failed=1; \
 	exit $$failed
 
-test-cluster: $(VENV)/.dev ## of these the chart's, against a control plane and a real node that are built from Go first
+test-cluster: $(VENV)/.dev ## test the chart on a control plane and a real node, which are built from Go first
 	$(VENV)/bin/python tests/cluster/programs.py --real-node
 	$(VENV)/bin/python $(PYTEST) $(CLUSTER)
 
-check: $(VENV)/.dev ## lint; check format, types for Linux, Windows and macOS, who imports whom, and the schema
+check: $(VENV)/.dev ## check lint, format, types (Linux, Windows, macOS), imports and generated files
 	@failed=0; try() { echo "# $$*"; "$(VENV)/bin/$$@" || failed=1; }; \
 	try ruff check; \
 	try ruff format --check; \
@@ -89,24 +89,24 @@ check: $(VENV)/.dev ## lint; check format, types for Linux, Windows and macOS, w
 	try lint-imports; \
 	try python -m charts.source --check; \
 	try python -m docs --check; \
-	echo "# bench/model/schema.json is what the model says (else: make schema)"; \
+	echo "# bench/model/schema.json is up to date (if not: make schema)"; \
 	$(VENV)/bin/python -m bench.model.schema | diff bench/model/schema.json - || failed=1; \
 	exit $$failed
 
-format: $(VENV)/.dev ## put the code into its format
+format: $(VENV)/.dev ## format the code
 	$(VENV)/bin/ruff check --fix
 	$(VENV)/bin/ruff format
 
-schema: $(VENV)/.run ## write the result's JSON Schema anew from its model
+schema: $(VENV)/.run ## regenerate the JSON Schema of results
 	$(VENV)/bin/python -m bench.model.schema >bench/model/schema.json
 
-docs: $(VENV)/.dev ## write the generated parts of the documentation
+docs: $(VENV)/.dev ## regenerate the generated parts of the documentation
 	$(VENV)/bin/python -m docs
 
-dashboards: $(VENV)/.dev ## write Grafana's dashboards anew from their generator (Python 3.11 or newer)
+dashboards: $(VENV)/.dev ## regenerate the Grafana dashboards (needs Python 3.11 or newer)
 	$(VENV)/bin/python -m dashboards
 
-lock: $(TOOLS)/.made ## make the locks anew from pyproject.toml (UPGRADE=1: with the newest versions)
+lock: $(TOOLS)/.made ## regenerate the locks from pyproject.toml (UPGRADE=1: newest versions)
 	$(COMPILE) pyproject.toml --extra cpu --extra report --output-file images/cpu.lock
 	for backend in $(filter-out cpu,$(BACKENDS)); do \
 		$(COMPILE) pyproject.toml --extra $$backend --output-file images/$$backend.lock || exit 1; done
@@ -117,14 +117,14 @@ lock: $(TOOLS)/.made ## make the locks anew from pyproject.toml (UPGRADE=1: with
 	$(COMPILE) --group build --output-file images/build.lock
 	$(COMPILE) --group lock --output-file images/tools.lock
 
-images: ## build the container images: all, or IMAGES="cpu cuda" (ENGINE=docker BASE_IMAGE=…)
+images: ## build the container images (IMAGES="cpu cuda" ENGINE=docker BASE_IMAGE=…)
 	images/build $(IMAGES)
 
-sbom: $(VENV)/.dev ## write the bill of materials of each image that is built into dist/, or of IMAGES="cpu hub"
+sbom: $(VENV)/.dev ## write the bill of materials of each built image to dist/ (IMAGES="cpu hub")
 	$(VENV)/bin/python images/sbom.py $(IMAGES)
 
-chart: ## package the Helm chart into dist; OCI=oci://REGISTRY/PATH pushes it there (OCI_OPTIONS=--plain-http)
-	@command -v helm >/dev/null || { echo >&2 "There is no helm on the path. It builds from Go:"; \
+chart: ## package the Helm chart in dist/ (OCI=oci://REGISTRY/PATH pushes it)
+	@command -v helm >/dev/null || { echo >&2 "helm is not on the path. To build it with Go:"; \
 		echo >&2 "go install helm.sh/helm/v4/cmd/helm@v4.3.1"; exit 1; }
 	rm -f dist/devbench-*.tgz
 	helm package charts/devbench --destination dist
@@ -135,14 +135,14 @@ bench: $(VENV)/.dev ## run the programs behind the figures in benchmarks/README.
 		set -- $$(echo $$words | tr / ' '); echo "# $$*"; $(VENV)/bin/python -m "benchmarks.$$1" $$2 || exit 1; \
 	done
 
-clean: ## remove the environments and caches, but no results
+clean: ## remove environments and caches, but not results
 	rm -rf $(VENV) $(VENV2) $(XPROF) $(TOOLS) dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 	find bench tests benchmarks dashboards docs -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/.made $(TOOLS)/.bare $(XPROF)/.bare:
 	@python=$$($(FIND)); [ -n "$$python" ] || { echo >&2 "devbench needs Python 3.10 to 3.13 with its venv module."; \
-		echo >&2 "None of these is one: $(CANDIDATES). Install one (Debian: apt install python3-venv),"; \
-		echo >&2 "or say where it is: make $(MAKECMDGOALS) PYTHON=/path/to/python3"; exit 1; }; \
+		echo >&2 "None of these works: $(CANDIDATES). Install one (Debian: apt install python3-venv),"; \
+		echo >&2 "or name it: make $(MAKECMDGOALS) PYTHON=/path/to/python3"; exit 1; }; \
 	echo "# making $(@D) with $$python"; "$$python" -m venv --clear $(@D)
 	@touch $@
 
@@ -156,7 +156,7 @@ $(VENV)/.dev: images/hub.lock images/dev.lock $(VENV)/.run
 	$(VENV)/bin/python $(LOCKED) -r images/hub.lock -r images/dev.lock
 	@touch $@
 
-# The environments that only some machines can have.
+# Environments that only some machines can have.
 $(VENV2):
 	@python=$$($(FIND2)); if [ -n "$$python" ]; then $(MAKE) --no-print-directory $@/.dev PYTHON310="$$python"; else \
 		echo "# No Python 3.10 on x86-64 Linux: tests with TensorFlow 2.10 are left out. One way: pyenv install 3.10"; fi

@@ -1,4 +1,4 @@
-{{/* Names, labels, images, and where the hub is. */}}
+{{/* Names, labels, images, and the address of the hub. */}}
 
 {{- define "devbench.fullname" -}}
 {{- $name := default .Chart.Name .Values.nameOverride -}}
@@ -11,14 +11,14 @@
 {{- end -}}
 {{- end -}}
 
-{{/* What selects the pods of a part: root, component. */}}
+{{/* Selector labels of a component. Arguments: root, component. */}}
 {{- define "devbench.selector" -}}
 app.kubernetes.io/name: {{ default .root.Chart.Name .root.Values.nameOverride }}
 app.kubernetes.io/instance: {{ .root.Release.Name }}
 app.kubernetes.io/component: {{ .component }}
 {{- end -}}
 
-{{/* Labels of an object that is no pod: root, component. Versions stand here, since they may change where pods may not. */}}
+{{/* Labels of an object other than a pod. They include versions, which must not change on pods. Arguments: root, component. */}}
 {{- define "devbench.labels" -}}
 {{ include "devbench.selector" . }}
 app.kubernetes.io/managed-by: {{ .root.Release.Service }}
@@ -30,7 +30,7 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name (.root.Chart.Version | replace
 {{- end }}
 {{- end -}}
 
-{{/* An image: root, backend (or "hub"), override. */}}
+{{/* An image. Arguments: root, backend (or "hub"), override. */}}
 {{- define "devbench.image" -}}
 {{- $image := .root.Values.image -}}
 {{- $repository := default $image.repository .override.repository -}}
@@ -55,7 +55,7 @@ http://{{ include "devbench.fullname" . }}-hub.{{ .Release.Namespace }}.svc:{{ .
 {{- default (printf "%s-hub-token" (include "devbench.fullname" .)) .Values.hub.auth.existingSecret -}}
 {{- end -}}
 
-{{/* auto: whether the cluster has a kind of the Prometheus operator: root, enabled, kind. */}}
+{{/* Whether to create an object. "auto" asks whether the cluster has its kind. Arguments: root, enabled, kind. */}}
 {{- define "devbench.wanted" -}}
 {{- if kindIs "bool" .enabled -}}
 {{- if .enabled }}true{{ end -}}
@@ -64,7 +64,7 @@ true
 {{- end -}}
 {{- end -}}
 
-{{/* A setting's value as a variable holds it: lists with commas, pairs as name=value. */}}
+{{/* A setting's value for an environment variable: lists with commas, pairs as name=value. */}}
 {{- define "devbench.written" -}}
 {{- if kindIs "slice" . -}}
 {{- join "," . -}}
@@ -79,7 +79,7 @@ true
 {{- end -}}
 {{- end -}}
 
-{{/* Settings as variables: prefix, settings. */}}
+{{/* Settings as environment variables. Arguments: prefix, settings. */}}
 {{- define "devbench.settings.env" -}}
 {{- range $name, $value := .settings }}
 {{- if not (kindIs "invalid" $value) }}
@@ -96,7 +96,7 @@ true
 {{- end }}
 {{- end -}}
 
-{{/* What the restricted level asks of a pod. */}}
+{{/* Pod security context of the restricted level. */}}
 {{- define "devbench.pod.security" -}}
 runAsNonRoot: true
 runAsUser: {{ .Values.security.runAsUser | int64 }}
@@ -107,7 +107,7 @@ seccompProfile:
   type: RuntimeDefault
 {{- end -}}
 
-{{/* And of a container. */}}
+{{/* Container security context of the restricted level. */}}
 {{- define "devbench.container.security" -}}
 allowPrivilegeEscalation: false
 capabilities:
@@ -125,8 +125,8 @@ imagePullSecrets:
 {{- end }}
 {{- end -}}
 
-{{/* How to reach the hub and with which token, as variables and as a volume. The address comes from a ConfigMap, so
-that a change of the hub's values changes no run. */}}
+{{/* The address and the token of the hub, as variables and as a volume. The address comes from a ConfigMap, so that a
+change to the hub's values starts no run. */}}
 {{- define "devbench.hub.env" -}}
 - name: DEVBENCH_HUB
   valueFrom:
@@ -137,7 +137,7 @@ that a change of the hub's values changes no run. */}}
   value: /etc/devbench/hub/{{ .Values.hub.auth.tokenKey }}
 {{- end -}}
 
-{{/* What the hub itself is told; secrets by files, but for the database's address, which holds its password. */}}
+{{/* The settings of the hub. Secrets are files, except the database URL, which holds its password. */}}
 {{- define "devbench.hub.server.env" -}}
 {{- with .Values.hub }}
 - name: DEVBENCH_HUB_HOST

@@ -1,6 +1,6 @@
-{{/* What a pool is: its own values, over poolDefaults, over its preset. */}}
+{{/* Pools: their own values override poolDefaults, which override the preset. */}}
 
-{{/* The whole pool as YAML: root, name. */}}
+{{/* A complete pool as YAML. Arguments: root, name. */}}
 {{- define "devbench.pool" -}}
 {{- $pool := deepCopy .root.Values.poolDefaults -}}
 {{- range $key, $value := index .root.Values.pools .name -}}
@@ -18,8 +18,8 @@
 {{- toYaml $pool -}}
 {{- end -}}
 
-{{/* Where a pool's pods go, and what that costs, as YAML: nodeSelector, expressions, tolerations, instanceType,
-hourlyPrice, currency. Takes root, name, pool. */}}
+{{/* The nodes of a pool and their price, as YAML: nodeSelector, expressions, tolerations, instanceType, hourlyPrice,
+currency. Arguments: root, name, pool. */}}
 {{- define "devbench.place" -}}
 {{- $preset := .root.Files.Get (printf "presets/%s.yaml" .pool.preset) | fromYaml -}}
 {{- $common := ternary dict (.root.Files.Get "presets/common.yaml" | fromYaml) (hasKey $preset "bare") -}}

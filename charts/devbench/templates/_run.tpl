@@ -1,6 +1,6 @@
-{{/* The one pod that measures, and the Job around it. */}}
+{{/* The pod that measures, and its Job. */}}
 
-{{/* A pool's pod template: root, name, pool. One pod now; a training over several workers would call it once a role. */}}
+{{/* A pool's pod template. Arguments: root, name, pool. */}}
 {{- define "devbench.run.pod" -}}
 {{- $root := .root -}}
 {{- $pool := .pool -}}
@@ -115,7 +115,7 @@ spec:
         {{- include "devbench.settings.env" (dict "prefix" "DEVBENCH_" "settings" $pool.settings) | nindent 8 }}
         {{- include "devbench.hub.env" $root | nindent 8 }}
         - name: DEVBENCH_HUB_WAIT
-          value: 15m # what the hub has not got by then is lost with the pod
+          value: 15m # the pod keeps nothing that the hub has not received by then
         - name: DEVBENCH_POOL
           value: {{ .name }}
         - name: DEVBENCH_IMAGE
@@ -132,7 +132,7 @@ spec:
           valueFrom: {fieldRef: {fieldPath: spec.nodeName}}
         - name: DEVBENCH_NAMESPACE
           valueFrom: {fieldRef: {fieldPath: metadata.namespace}}
-        # The run's id and attempt, as bench/watcher/pod_status.py reads them from outside.
+        # The id and attempt of the run. bench/watcher/pod_status.py reads them too.
         - name: JOB_COMPLETION_INDEX
           valueFrom: {fieldRef: {fieldPath: "metadata.annotations['batch.kubernetes.io/job-completion-index']"}}
         - name: DEVBENCH_JOB
@@ -209,7 +209,7 @@ spec:
     {{- end }}
 {{- end -}}
 
-{{/* Workloads of one's own: those written into the values share a ConfigMap, whose name tells its content. */}}
+{{/* Custom workloads. Inline ones share a ConfigMap, whose name holds a hash of its content. */}}
 {{- define "devbench.workload.inline" -}}
 {{- range $name, $own := .Values.customWorkloads }}
 {{- with $own.inline }}
@@ -253,7 +253,7 @@ workload-{{ .name | lower | replace "_" "-" }}
 {{- end }}
 {{- end -}}
 
-{{/* What of a Job can't be changed once it is there; its name ends in the hash of this: root, name, pool. */}}
+{{/* The immutable part of a Job. The Job's name ends with its hash. Arguments: root, name, pool. */}}
 {{- define "devbench.run.fixed" -}}
 completionMode: Indexed
 completions: {{ len .pool.workloads }}
@@ -279,7 +279,7 @@ template:
   {{- include "devbench.run.pod" . | nindent 2 }}
 {{- end -}}
 
-{{/* Labels and annotations of a Job, which tell the watcher what its indexes are: root, name, pool. */}}
+{{/* Labels and annotations of a Job. They tell the watcher what each index runs. Arguments: root, name, pool. */}}
 {{- define "devbench.run.labels" -}}
 {{ include "devbench.labels" (dict "root" .root "component" "run") }}
 devbench/pool: {{ .name }}
