@@ -224,3 +224,13 @@ def test_the_walk_of_the_settings_has_at_most_20_stops_and_never_climbs() -> Non
 def test_the_glossary_defines_each_term_once_in_alphabetical_order() -> None:
     terms = [row[0] for row in rows(DOCS["glossary"])]
     assert terms == sorted(set(terms), key=str.lower)
+
+
+AVOIDED = re.compile(r"\b(took turns|takes? turns|cohorts?|rungs?|counterfactuals?|cured?)\b", re.IGNORECASE)
+"""Words for which the glossary has other terms."""
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_no_page_uses_a_word_that_the_glossary_replaces(page: Path) -> None:
+    if page.name != "CONTRIBUTING.md":  # it shows what to avoid
+        assert AVOIDED.findall(page.read_text(encoding="utf-8")) == []
