@@ -12,10 +12,17 @@ from collections.abc import Mapping, Sequence
 
 from bench.analyse import stats
 from bench.analyse.epoch_waits import steps_per_epoch
-from bench.analyse.samples import cold_starts, mean_step, process_values, usable_samples, warm_up_excess
+from bench.analyse.samples import (
+    cold_starts,
+    mean_step,
+    process_values,
+    start_seconds,
+    usable_samples,
+    warm_up_excess,
+)
 from bench.analyse.stats import Contrast
 from bench.model.comparison import BreakEven
-from bench.model.result import START_PHASES, Interval, Result
+from bench.model.result import Interval, Result
 
 ByTrial = Mapping[int, float]
 """Trial to seconds."""
@@ -113,12 +120,12 @@ def fieller(above: Contrast, below: Contrast, covariance: float) -> Interval:
 
 def _start_seconds(result: Result) -> dict[int, float]:
     """Return trial to the seconds until the end of the first step, plus what the warm-up took beyond its steps."""
-    means = process_values(result, mean_step)
+    means, samples = process_values(result, mean_step), cold_starts(usable_samples(result))
+    starts = start_seconds(samples)
     return {
-        sample.trial: sum(sample.phases.get(name, 0.0) for name in START_PHASES)
-        + warm_up_excess(sample, means[sample.trial])
-        for sample in cold_starts(usable_samples(result))
-        if sample.trial in means
+        each.trial: starts[each.trial] + warm_up_excess(each, means[each.trial])
+        for each in samples
+        if each.trial in means
     }
 
 

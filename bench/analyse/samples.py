@@ -15,7 +15,7 @@ from typing import Any
 
 from bench.analyse.stats import Contrast
 from bench.model.facts import Facts
-from bench.model.result import PHASES, Block, ProcessSample, Result, Series
+from bench.model.result import PHASES, START_PHASES, Block, ProcessSample, Result, Series
 
 StepEstimator = Callable[[Sequence[Block]], float]
 """From the blocks of a process to seconds per step."""
@@ -127,6 +127,11 @@ def phase_values(samples: Sequence[ProcessSample]) -> dict[str, dict[int, float]
             measured.setdefault(name, {})[sample.trial] = seconds
     ordered = sorted(measured, key=lambda name: PHASES.index(name) if name in PHASES else len(PHASES))
     return {name: measured[name] for name in ordered}
+
+
+def start_seconds(samples: Sequence[ProcessSample]) -> dict[int, float]:
+    """Return trial to the seconds from the start of a process to the end of its first step, of measured cold starts."""
+    return {sample.trial: sum(sample.phases.get(name, 0.0) for name in START_PHASES) for sample in cold_starts(samples)}
 
 
 def warm_up_excess(sample: ProcessSample, step_seconds: float) -> float:

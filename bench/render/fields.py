@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from bench.analyse import stats
-from bench.analyse.samples import merged_facts, phase_values, usable_samples
-from bench.model.result import START_PHASES, Interval, Placement, Profile, Result, Stop
+from bench.analyse.samples import merged_facts, start_seconds, usable_samples
+from bench.model.result import Interval, Placement, Profile, Result, Stop
 from bench.render import numbers
 from bench.render.field import Cell, Field
 
@@ -74,12 +74,8 @@ def _stop(stop: Stop) -> str:
 
 def _cold_start(result: Result) -> Interval | None:
     """Return the seconds from the start of a process to the end of its first step."""
-    phases = phase_values(usable_samples(result))
-    totals: dict[int, float] = {}
-    for phase in START_PHASES:
-        for trial, seconds in phases.get(phase, {}).items():
-            totals[trial] = totals.get(trial, 0.0) + seconds
-    return stats.arithmetic(list(totals.values())) if totals else None
+    starts = list(start_seconds(usable_samples(result)).values())
+    return stats.arithmetic(starts) if starts else None
 
 
 def _measured(scope: str) -> Callable[[Result], tuple[float, float] | None]:
