@@ -55,7 +55,7 @@ def spec(**changes: Any) -> Spec:
 
 
 def result(name: str = "20260102T030405000-00000001", group: str = "g", **changes: Any) -> Result:
-    """A complete result, `name` its id; keywords of a spec go into its spec, the others replace the result's own."""
+    """Return a complete result with the id `name`. Fields of a spec go into its spec, other fields into the result."""
     about = spec(**{name: changes.pop(name) for name in list(changes) if name in Spec.model_fields})
     phases = {"import": interval(3.2), "device_init": interval(0.035), "first_step": interval(0.21)}
     block = Block(seconds=0.09, steps=5, cpu_seconds=0.17, position=0)
@@ -125,11 +125,11 @@ def doubtful() -> list[ResultWarning]:
 
 
 def measured(name: str, steps: Sequence[float], **changes: Any) -> Result:
-    """A result with blocks: a process a trial, whose typical step takes so long.
+    """Return a result with blocks: one process per trial.
 
     Args:
         name: its id; a number is also the seconds after `MOMENT` at which it was begun.
-        steps: seconds, one for each trial.
+        steps: seconds of the typical step of each trial.
         changes: as for `result`.
     """
     shares = (0.97, 0.99, 1.0, 1.0, 1.01, 1.06)
@@ -165,7 +165,7 @@ def measured(name: str, steps: Sequence[float], **changes: Any) -> Result:
 
 
 def folder(path: Path, *results: Result) -> Path:
-    """Writes results as a run does."""
+    """Write results as a run does."""
     path.mkdir(exist_ok=True)
     for each in results:
         files.write(each, path)
@@ -173,7 +173,7 @@ def folder(path: Path, *results: Result) -> Path:
 
 
 def ladder_results(parent: str = "why") -> list[Result]:
-    """The levels of an explanation, a what-if, and the machine's peaks."""
+    """Return the levels of an explanation, a what-if, and the machine's peaks."""
     steps = {"as-written": 0.010, "step": 0.006, "host-batches": 0.004, "resident": 0.0041, "fused": 0.002}
     moods = (1.0, 1.6, 0.9, 1.3, 1.1)
     spread = (1.0, 1.004, 0.997, 1.002, 0.999)
@@ -190,7 +190,7 @@ def ladder_results(parent: str = "why") -> list[Result]:
 
 
 def explanation(results: Sequence[Result]) -> Explanation:
-    """What these say, with everything that an explanation may hold."""
+    """Return the explanation of these results, with everything that an explanation can contain."""
     parts, rest, trials = ladder(results[:5])
     found = gains(results[5], {WhatIf("with XLA", "--xla on", "missing fusion"): results[6]}, 0.02)
     return Explanation(
@@ -216,7 +216,7 @@ def explanation(results: Sequence[Result]) -> Explanation:
 
 
 def profile(**changes: Any) -> Profile:
-    """A trace of a program that mostly works on the host."""
+    """Return the profile of a program that mostly works on the host."""
     given: dict[str, Any] = {
         "folder": "/traces/cifar", "steps": 50, "step_seconds": 0.011, "device_share": 0.3, "input_share": 0.2,
         "host_share": 0.4, "idle_share": 0.1,
@@ -228,7 +228,7 @@ def profile(**changes: Any) -> Profile:
 
 
 def swept(parent: str = "along") -> list[Result]:
-    """A sweep over the batch on two backends, the second of which overtakes the first at 16 and some."""
+    """Return a sweep over the batch on two backends. The second overtakes the first a little above 16."""
     found: list[Result] = []
     for n, batch in enumerate((1, 4, 16, 64, 256)):
         for backend, step in (("cpu", 0.001 + 0.0002 * batch), ("cuda", 0.004 + 0.00002 * batch)):

@@ -1,4 +1,4 @@
-"""Where a history changes its level."""
+"""Change points of a history."""
 
 from __future__ import annotations
 
@@ -8,35 +8,35 @@ import pytest
 
 from bench.analyse.changepoints import change_points
 
-pytestmark = pytest.mark.once  # the hub's environment has what finds them
-FLOOR = 0.02
+pytestmark = pytest.mark.once  # ruptures is in the environment of the hub
+THRESHOLD = 0.02
 
 
 def noisy(level: float, count: int, spread: float = 0.01, seed: int = 1) -> list[float]:
-    made = random.Random(seed)
-    return [level * (1 + made.uniform(-spread, spread)) for _ in range(count)]
+    rng = random.Random(seed)
+    return [level * (1 + rng.uniform(-spread, spread)) for _ in range(count)]
 
 
 @pytest.mark.parametrize("count", [0, 1, 5, 6, 40])
-def test_a_level_that_stays_has_no_change(count: int) -> None:
-    assert change_points(noisy(0.05, count), FLOOR) == []
-    assert change_points([0.05] * count, FLOOR) == []
+def test_a_constant_level_has_no_change_points(count: int) -> None:
+    assert change_points(noisy(0.05, count), THRESHOLD) == []
+    assert change_points([0.05] * count, THRESHOLD) == []
 
 
-def test_each_new_level_begins_where_it_does() -> None:
+def test_each_new_level_is_found_at_its_first_value() -> None:
     values = [*noisy(0.05, 8), *noisy(0.06, 7, seed=2), *noisy(0.04, 5, seed=3)]
-    assert change_points(values, FLOOR) == [8, 15]
+    assert change_points(values, THRESHOLD) == [8, 15]
 
 
-@pytest.mark.parametrize("place", [0, 1, 8, 15, 16])
-def test_one_value_that_is_off_is_no_level(place: int) -> None:
+@pytest.mark.parametrize("index", [0, 1, 8, 15, 16])
+def test_a_single_outlier_is_not_a_level(index: int) -> None:
     values = noisy(0.05, 17)
-    values[place] = 0.09
-    assert change_points(values, FLOOR) == []
+    values[index] = 0.09
+    assert change_points(values, THRESHOLD) == []
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_the_search_in_c_finds_what_the_one_in_python_does(seed: int) -> None:
+def test_the_c_implementation_agrees_with_the_python_implementation(seed: int) -> None:
     import numpy as np
     import ruptures
 
@@ -53,11 +53,11 @@ def test_the_search_in_c_finds_what_the_one_in_python_does(seed: int) -> None:
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(ruptures.KernelCPD, "predict", predict)
-        change_points(values, FLOOR)
+        change_points(values, THRESHOLD)
     assert len(searched) == 1
 
 
-def test_a_change_that_does_not_matter_is_none() -> None:
+def test_a_change_below_the_threshold_is_ignored() -> None:
     values = [*noisy(0.05, 10, spread=0.0001), *noisy(0.0505, 10, spread=0.0001, seed=2)]
-    assert change_points(values, FLOOR) == []
+    assert change_points(values, THRESHOLD) == []
     assert change_points(values, 0.001) == [10]

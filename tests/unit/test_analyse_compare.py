@@ -1,4 +1,4 @@
-"""Comparisons of result documents: verdicts, break-even, fairness, pairing."""
+"""Comparisons of results: verdicts, break-even, fairness, pairing."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ from bench.store import files
 
 
 def sample(trial: int, step: float, start: float = 3.0, **changes: Any) -> ProcessSample:
-    """A process that starts in `start` seconds and whose every step takes `step`."""
+    """Return a sample of a process that starts in `start` seconds and takes `step` seconds per step."""
     blocks = [Block(seconds=100 * step, steps=100, cpu_seconds=100 * step, position=n) for n in range(5)]
     given: dict[str, Any] = {"phases": {"import": start - 0.5, "first_step": 0.5}, "series": [Series(blocks=blocks)]}
     return ProcessSample(trial=trial, pid=1, started=MOMENT, **{**given, **changes})
 
 
 def measured(steps: Sequence[float], start: float = 3.0, name: str = "a", **changes: Any) -> Result:
-    """A result of one process a step time, trial by trial."""
+    """Return a result with one process per step time, trial by trial."""
     samples = [sample(n, step, start + 0.01 * (n % 3)) for n, step in enumerate(steps, 1)]
     return result(name, samples=samples, **changes)
 
@@ -49,12 +49,12 @@ def measured(steps: Sequence[float], start: float = 3.0, name: str = "a", **chan
 NOISE = (1.0, 1.004, 0.997, 1.002, 0.996, 1.001)
 
 
-def test_a_phase_says_why_its_difference_is_not_known() -> None:
+def test_a_phase_says_why_its_difference_is_unknown() -> None:
     def differences_of(starts: int, slower: float) -> set[str]:
         base, other = measured([0.01] * 4), measured([0.01] * 4, 3.0 + slower, name="b", loop="fit")
         for each in (base, other):
             for later in each.samples[starts:]:
-                later.start_position = None  # they started at once, so their starts tell nothing
+                later.start_position = None  # several started at once, so their starts do not count
         return {line.rpartition("   ")[2].split(" [")[0] for line in phases(compare(base, other))[1:]}
 
     assert differences_of(4, 1.0) == {"+1.000 s", "not measurable"}
@@ -62,17 +62,17 @@ def test_a_phase_says_why_its_difference_is_not_known() -> None:
     assert differences_of(1, 1.0) == {"one start only"}
 
 
-def test_steps_that_are_slow_but_seldom_are_told_mean_step_where_the_typical_step_passes_over_them() -> None:
+def test_rare_slow_steps_are_reported_by_the_mean_step() -> None:
     base = measured([0.01 * n for n in NOISE])
-    seldom = measured([0.01 * n for n in NOISE], name="b")
-    for each in seldom.samples:
+    rare = measured([0.01 * n for n in NOISE], name="b")
+    for each in rare.samples:
         each.series[0].blocks[2].seconds *= 1.5  # one block in five holds a checkpoint
-    found = compare(base, seldom)
+    found = compare(base, rare)
     assert found.verdict == "same"
     assert found.mean_ratio is not None
     assert found.mean_ratio.value == pytest.approx(1.1)
     assert "is slower: 1.1" in mean_step(found)
-    assert mean_step(compare(base, measured([0.012 * n for n in NOISE], name="c"))) == ""  # both say the same
+    assert mean_step(compare(base, measured([0.012 * n for n in NOISE], name="c"))) == ""  # both agree
 
 
 @pytest.mark.parametrize(
@@ -87,44 +87,44 @@ def test_steps_that_are_slow_but_seldom_are_told_mean_step_where_the_typical_ste
         (1.021, 1.05, "slower"),
     ],
 )
-def test_the_whole_interval_decides_against_the_threshold(low: float, high: float, word: str) -> None:
+def test_the_whole_interval_decides_the_verdict(low: float, high: float, word: str) -> None:
     assert verdict(Interval(value=math.sqrt(low * high), low=low, high=high, n=5), 0.02) == word
 
 
-def test_one_trial_is_not_enough_data() -> None:
+def test_one_trial_is_not_enough_for_a_verdict() -> None:
     assert verdict(Interval(value=0.5, n=1), 0.02) == "not enough data"
     assert verdict(None, 0.02) == "not enough data"
 
 
 @given(st.floats(0.5, 2.0), st.floats(1.0001, 1.5), st.floats(0.001, 0.2))
-def test_swapping_the_sides_swaps_the_words(value: float, spread: float, threshold: float) -> None:
+def test_exchanging_the_sides_exchanges_faster_and_slower(value: float, spread: float, threshold: float) -> None:
     ratio = Interval(value=value, low=value / spread, high=value * spread, n=5)
-    turned = Interval(value=1 / value, low=1 / (value * spread), high=spread / value, n=5)
+    exchanged = Interval(value=1 / value, low=1 / (value * spread), high=spread / value, n=5)
     swap = {"faster": "slower", "slower": "faster"}
     word = verdict(ratio, threshold)
-    assert verdict(turned, threshold) == swap.get(word, word)
+    assert verdict(exchanged, threshold) == swap.get(word, word)
 
 
-def test_as_many_trials_as_are_said_to_be_needed_settle_it() -> None:
+def test_the_needed_number_of_trials_settles_the_verdict() -> None:
     ratio = Interval(value=1.01, low=0.97, high=1.01**2 / 0.97, n=5)
     assert verdict(ratio, 0.02) == "undecided"
     enough = needed(ratio, 0.02)
     assert enough is not None
     spread = math.log(ratio.high / ratio.low) / 2 / stats.t_quantile(5) * math.sqrt(5)  # type: ignore[operator]
 
-    def after(n: int) -> str:
+    def verdict_of(n: int) -> str:
         half = stats.t_quantile(n) * spread / math.sqrt(n)
         return verdict(Interval(value=1.01, low=1.01 * math.exp(-half), high=1.01 * math.exp(half), n=n), 0.02)
 
-    assert after(enough) == "same"
-    assert after(enough - 1) == "undecided"
+    assert verdict_of(enough) == "same"
+    assert verdict_of(enough - 1) == "undecided"
 
 
-def test_a_ratio_at_the_threshold_itself_is_never_settled() -> None:
+def test_a_ratio_at_the_threshold_is_never_settled() -> None:
     assert needed(Interval(value=1.02, low=1.0, high=1.0404, n=5), 0.02) is None
 
 
-def test_measured_apart_is_compared_by_welch_as_scipy_has_it() -> None:
+def test_results_measured_apart_are_compared_by_scipys_welch_test() -> None:
     rng = random.Random(4)
     first = [rng.lognormvariate(0, 0.1) for _ in range(7)]
     other = [rng.lognormvariate(0.2, 0.3) for _ in range(4)]
@@ -137,7 +137,7 @@ def test_measured_apart_is_compared_by_welch_as_scipy_has_it() -> None:
     assert (found.low, found.high) == pytest.approx((math.exp(low), math.exp(high)))
 
 
-def test_processes_that_interleaved_are_paired_and_their_common_noise_drops_out() -> None:
+def test_interleaved_processes_are_paired_and_their_common_noise_cancels() -> None:
     noise = [1.0, 1.5, 0.8, 2.0, 1.2]
     base = measured([0.01 * n for n in noise])
     other = measured([0.0095 * n for n in noise], name="b", loop="fit")
@@ -151,7 +151,7 @@ def test_processes_that_interleaved_are_paired_and_their_common_noise_drops_out(
     assert apart.verdict == "undecided"
 
 
-def test_other_batches_are_compared_by_the_example() -> None:
+def test_different_batches_are_compared_per_example() -> None:
     base, other = measured([0.01 * n for n in NOISE]), measured([0.015 * n for n in NOISE], name="b")
     other.spec.params["batch"] = 64
     for each, batch in ((base, 32), (other, 64)):
@@ -163,7 +163,7 @@ def test_other_batches_are_compared_by_the_example() -> None:
     assert found.ratio.value == pytest.approx(0.75)
 
 
-def test_who_starts_slower_and_runs_faster_is_ahead_where_the_lines_cross() -> None:
+def test_the_slower_starter_with_faster_steps_is_ahead_where_the_lines_cross() -> None:
     base = measured([0.012 * n for n in NOISE], start=3.0)
     other = measured([0.002 * n for n in NOISE], start=43.0, name="b", backend="cuda")
     found = compare(base, other).break_even
@@ -178,7 +178,7 @@ def test_who_starts_slower_and_runs_faster_is_ahead_where_the_lines_cross() -> N
     assert found.training_seconds == pytest.approx([3 + 15629 * 0.012, 43 + 15629 * 0.002], rel=0.01)
 
 
-def test_all_trials_tell_of_the_steps_though_few_tell_of_the_starts() -> None:
+def test_all_trials_count_for_steps_even_if_few_starts_were_measured() -> None:
     base, other = (
         measured([step * n for n in NOISE * 2], start=start, name=name, loop=loop)
         for name, loop, step, start in (("a", "fit", 0.012, 3.0), ("b", "step", 0.002, 43.0))
@@ -204,7 +204,7 @@ def test_all_trials_tell_of_the_steps_though_few_tell_of_the_starts() -> None:
     assert "steps, from one start each" in cold_start(compare(base, other), one)
 
 
-def test_unequal_batches_meet_after_so_many_examples_and_epochs() -> None:
+def test_the_break_even_of_unequal_batches_is_in_examples_and_epochs() -> None:
     epoch = {"facts": {"epoch": {"batches": 100, "remainder": 0}}}
     few, many = (
         result(
@@ -228,7 +228,7 @@ def test_unequal_batches_meet_after_so_many_examples_and_epochs() -> None:
     assert " examples [" in cold_start(found, even)
 
 
-def test_phases_of_what_interleaved_are_compared_within_trials() -> None:
+def test_phases_of_interleaved_results_are_compared_within_trials() -> None:
     machine = (1.0, 3.0, 2.0, 5.0)
     base, other = (
         result(name, loop=loop, samples=[sample(n, 0.01, more + at) for n, at in enumerate(machine, 1)])
@@ -242,21 +242,21 @@ def test_phases_of_what_interleaved_are_compared_within_trials() -> None:
     assert apart.low < 0
 
 
-def test_who_starts_faster_and_runs_faster_is_ahead_at_once() -> None:
+def test_a_side_that_starts_and_runs_faster_is_ahead_immediately() -> None:
     base = measured([0.012 * n for n in NOISE], start=8.0)
     found = compare(base, measured([0.002 * n for n in NOISE], start=3.0, name="b", loop="fit")).break_even
     assert found is not None
     assert (found.winner, found.immediate, found.steps) == ("other", True, None)
 
 
-def test_steps_that_are_not_known_to_differ_have_no_break_even() -> None:
+def test_steps_that_may_be_equal_have_no_break_even() -> None:
     base, other = measured([0.01, 0.012, 0.009]), measured([0.012, 0.009, 0.01], name="b", loop="fit")
     found = compare(base, other).break_even
     assert found is not None
     assert (found.winner, found.steps) == ("none", None)
 
 
-def test_fiellers_interval_covers_the_true_ratio_as_often_as_it_says() -> None:
+def test_95_percent_of_fieller_intervals_contain_the_true_ratio() -> None:
     rng = random.Random(7)
     trials, held = 2000, 0
     for _ in range(trials):
@@ -280,7 +280,7 @@ def test_fiellers_interval_covers_the_true_ratio_as_often_as_it_says() -> None:
         ({}, None),
     ],
 )
-def test_one_thing_may_differ_and_is_what_is_compared(change: dict[str, Any], axis: str | None) -> None:
+def test_the_only_difference_is_the_axis(change: dict[str, Any], axis: str | None) -> None:
     found = compare(result("a"), result("b", **change))
     assert found.axis == axis
     assert not found.unfair
@@ -300,13 +300,13 @@ def test_one_thing_may_differ_and_is_what_is_compared(change: dict[str, Any], ax
         ),
     ],
 )
-def test_what_makes_a_comparison_unfair_is_named(change: dict[str, Any], named: str) -> None:
+def test_unfair_differences_are_named_with_a_reason(change: dict[str, Any], named: str) -> None:
     found = compare(result("a"), result("b", **change))
     assert named in [d.name for d in found.unfair]
     assert all(d.reason for d in found.unfair)
 
 
-def test_two_files_of_the_users_own_are_the_axis_with_all_that_they_bring() -> None:
+def test_two_user_files_are_the_axis_and_their_parameters_the_context() -> None:
     old = result("a", workload="old", file="/x/old.py", file_sha256="1", params={"batch": 32})
     new = result("b", workload="new", file="/x/new.py", file_sha256="2", params={"rows": 5})
     found = compare(old, new)
@@ -315,7 +315,7 @@ def test_two_files_of_the_users_own_are_the_axis_with_all_that_they_bring() -> N
     assert {"batch", "rows"} <= {d.name for d in found.differences if d.kind == "context"}
 
 
-def test_another_tensorflow_is_named_beside_the_verdict() -> None:
+def test_another_version_of_tensorflow_is_context() -> None:
     base = result("a", environment={"framework": {"tensorflow": "2.21.0"}})
     other = result("b", backend="directml", environment={"framework": {"tensorflow": "2.10.1"}})
     assert ("TensorFlow", "context") in [(d.name, d.kind) for d in differences(base, other)]
@@ -331,18 +331,18 @@ def test_another_tensorflow_is_named_beside_the_verdict() -> None:
         ({"host": {"system": {"hypervisor": "KVM"}}}, "hypervisor"),
     ],
 )
-def test_what_is_different_about_the_machine_is_named(environment: dict[str, Any], named: str) -> None:
+def test_differences_of_the_machines_are_context(environment: dict[str, Any], named: str) -> None:
     base, other = result("a"), result("b", environment=environment, backend="cpu")
     assert [(d.name, d.kind) for d in differences(base, other)] == [(named, "context")]
 
 
-def test_what_a_backend_brings_is_not_named_beside_it() -> None:
+def test_what_a_backend_brings_along_is_left_out() -> None:
     brings = {"framework": {"build": {"cuda_version": "12.5"}}, "device": {"name": "T4", "driver": "550"}}
     found = differences(result("a"), result("b", backend="cuda", environment=brings))
     assert [(d.name, d.kind) for d in found] == [("backend", "axis")]
 
 
-def test_with_one_argument_a_group_is_compared_with_its_first_and_the_rest_with_what_is_comparable() -> None:
+def test_one_argument_pairs_groups_and_then_comparable_single_results() -> None:
     group = [result("a", "g"), result("b", "g", loop="fit", xla=False)]
     single = [result("c", "h", dtype="mixed_float16"), result("d", "i", workload="mnist")]
     found = pair([[*group, *single]])
@@ -352,7 +352,7 @@ def test_with_one_argument_a_group_is_compared_with_its_first_and_the_rest_with_
     assert [(a.id, b.id) for a, b in again.pairs] == [("d", "e")]
 
 
-def test_of_two_folders_the_same_work_is_paired_and_the_rest_is_said_to_be_alone() -> None:
+def test_two_folders_are_paired_by_the_same_work_and_the_rest_is_alone() -> None:
     later = {"created": MOMENT + timedelta(days=1)}
     before = [result("a1"), result("b1", workload="mnist"), result("c1", workload="matmul", params={"n": 4})]
     after = [result("b2", "h", workload="mnist", **later), result("a2", "h", backend="cuda", **later)]
@@ -362,13 +362,13 @@ def test_of_two_folders_the_same_work_is_paired_and_the_rest_is_said_to_be_alone
 
 
 @pytest.mark.parametrize("changed", [{"file_sha256": "newer"}, {"threads": Threads(intra=4, inter=4)}, {"seed": 2}])
-def test_of_two_folders_a_backend_is_compared_with_itself_though_its_key_is_another(changed: dict[str, Any]) -> None:
+def test_two_folders_pair_the_same_backend_even_if_the_key_differs(changed: dict[str, Any]) -> None:
     before = [result(f"{backend}1", backend=backend) for backend in ("cpu", "cuda")]
     after = [result(f"{backend}2", "h", backend=backend, **changed) for backend in ("cpu", "cuda")]
     assert [(a.id, b.id) for a, b in pair([before, after]).pairs] == [("cpu1", "cpu2"), ("cuda1", "cuda2")]
 
 
-def test_of_two_folders_a_file_that_changed_is_compared_with_its_namesake_in_the_same_loop() -> None:
+def test_two_folders_pair_a_changed_file_with_its_namesake_in_the_same_loop() -> None:
     def of(version: str) -> list[Result]:
         return [
             result(f"{name} {loop} {version}", version, workload=name, file=f"/{name}.py", file_sha256=name + version,
@@ -384,7 +384,7 @@ def test_of_two_folders_a_file_that_changed_is_compared_with_its_namesake_in_the
     assert found.alone == []
 
 
-def test_of_two_folders_what_should_have_a_partner_and_has_none_is_unchecked() -> None:
+def test_two_folders_report_results_without_a_counterpart_as_unchecked() -> None:
     before = [result("a1"), result("b1", workload="mnist"), result("c1", workload="matmul", params={"n": 4})]
     unfair = result("b2", "h", workload="mnist", backend="cuda", dtype="float64")
     after = [result("a2", "h"), unfair, result("d2", "h", workload="new")]
@@ -394,13 +394,13 @@ def test_of_two_folders_what_should_have_a_partner_and_has_none_is_unchecked() -
     assert pair([[*before, *after]]).unchecked == []
 
 
-def test_of_repetitions_the_newest_counts() -> None:
+def test_only_the_newest_repetition_is_paired() -> None:
     runs = [result(str(n), str(n), created=MOMENT + timedelta(hours=n)) for n in range(3)]
     found = pair([[*runs], [result("x", "x", loop="fit", xla=False)]])
     assert [(a.id, b.id) for a, b in found.pairs] == [("2", "x")]
 
 
-def test_the_same_work_on_two_kinds_of_machine_is_no_repetition() -> None:
+def test_the_same_work_on_another_kind_of_machine_is_not_a_repetition() -> None:
     here, there = (measured(NOISE, name=name, group=name, fingerprint=name) for name in ("here", "there"))
     again = measured(NOISE, name="again", group="again", fingerprint="here", created=MOMENT + timedelta(days=1))
     found = pair([[here, there, again]])
@@ -409,44 +409,44 @@ def test_the_same_work_on_two_kinds_of_machine_is_no_repetition() -> None:
     assert [(a.id, b.id) for a, b in across.pairs] == [("here", "again"), ("here", "other")]
 
 
-def answering(answer: list[float], **changes: Any) -> Result:
+def with_losses(losses: list[float], **changes: Any) -> Result:
     found = measured(NOISE, **changes)
     for each in found.samples:
-        each.first_losses = answer
+        each.first_losses = losses
     return found
 
 
-def test_what_was_measured_apart_must_have_computed_the_same_too() -> None:
-    cpu = answering([2.3, 2.2], name="a", group="a")
-    for answer, changes, fair in (
+def test_results_measured_apart_must_have_the_same_first_losses() -> None:
+    cpu = with_losses([2.3, 2.2], name="a", group="a")
+    for losses, changes, fair in (
         ([2.3, 2.5], {}, False),
         ([2.3, 2.2001], {}, True),
         ([2.3, 2.5], {"seed": 2}, True),
         ([2.3, 2.5], {"params": {"batch": 64}}, True),
     ):
-        gpu = answering(answer, name="b", group="b", backend="cuda" if "params" not in changes else "cpu", **changes)
+        gpu = with_losses(losses, name="b", group="b", backend="cuda" if "params" not in changes else "cpu", **changes)
         found = [each for each in compare(cpu, gpu).unfair if each.name == "first losses"]
-        assert not found if fair else "do not compute the same" in found[0].reason, (answer, changes)
+        assert not found if fair else "do not compute the same" in found[0].reason, (losses, changes)
 
 
-def test_what_was_measured_apart_is_told_with_when() -> None:
+def test_results_measured_apart_show_when_they_were_measured() -> None:
     later = measured(NOISE, name="b", group="b", backend="cuda", created=MOMENT + timedelta(hours=2))
     (when,) = [each for each in compare(measured(NOISE), later).differences if each.name == "when"]
     assert (when.base, when.other) == ("2026-01-02 03:04 UTC", "2026-01-02 05:04 UTC")
     assert all(each.name != "when" for each in compare(measured(NOISE), measured(NOISE, backend="cuda")).differences)
 
 
-def test_three_named_results_are_all_compared_with_each_other() -> None:
+def test_three_named_results_are_all_paired() -> None:
     found = pair([[result(name, name, backend=name)] for name in ("a", "b", "c")])
     assert [(a.id, b.id) for a, b in found.pairs] == [("a", "b"), ("a", "c"), ("b", "c")]
 
 
-def test_a_groups_results_are_compared_with_its_first() -> None:
+def test_results_of_a_group_are_compared_with_its_first() -> None:
     group = [result("a"), result("b", loop="fit"), result("c", "other", loop="fit")]
     assert [(c.base.id, c.other.id) for c in comparisons_of(group)] == [("a", "b")]
 
 
-def test_each_case_is_compared_across_backends_and_the_cases_on_the_first_backend() -> None:
+def test_cases_are_compared_across_backends_and_with_each_other_on_the_first() -> None:
     names = {("small", "cpu"): "a", ("small", "cuda"): "b", ("large", "cpu"): "c", ("large", "cuda"): "d"}
     group = [
         measured([0.01, 0.011], name=name, backend=backend, case=case, params={"rows": len(case)})
@@ -464,7 +464,7 @@ def test_each_case_is_compared_across_backends_and_the_cases_on_the_first_backen
         ({"file": "new.py", "file_sha256": "b"}, ["loop", "file", "file"]),
     ],
 )
-def test_of_two_loops_each_is_compared_within_its_case_and_with_the_same_of_another_file(
+def test_loops_are_compared_within_a_case_and_with_the_same_loop_of_another_file(
     changed: dict[str, Any], axes: list[str]
 ) -> None:
     first: dict[str, Any] = {"case": "small", "params": {"rows": 1}}
@@ -476,7 +476,7 @@ def test_of_two_loops_each_is_compared_within_its_case_and_with_the_same_of_anot
     assert not any(c.unfair for c in comparisons_of(group))
 
 
-def test_what_is_fair_with_none_of_its_group_is_not_left_out() -> None:
+def test_a_result_without_a_fair_partner_is_paired_with_the_first() -> None:
     group = [
         measured([0.01, 0.011], name="a"),
         measured([0.01, 0.011], name="b", backend="cuda"),
@@ -486,27 +486,27 @@ def test_what_is_fair_with_none_of_its_group_is_not_left_out() -> None:
     assert [bool(c.unfair) for c in comparisons_of(group)] == [False, True]
 
 
-def test_one_negative_block_makes_a_process_no_witness() -> None:
+def test_a_process_with_a_negative_time_is_ignored() -> None:
     spoiled = measured([0.01, 0.011, 0.0105], name="b", loop="fit")
     spoiled.samples[0].series[0].blocks[0].seconds *= -1
     assert set(process_values(spoiled)) == {2, 3}
 
 
 @pytest.mark.parametrize("steps", [[0.0, 0.0], [-1.0, 1.0], [math.nan, 1.0], [math.inf, 1.0]])
-def test_times_that_are_no_times_make_no_verdict(steps: list[float]) -> None:
+def test_invalid_times_give_no_verdict(steps: list[float]) -> None:
     found = compare(measured([0.01, 0.011]), measured(steps, name="b", loop="fit"))
     assert found.verdict == "not enough data"
     found.model_dump_json()
 
 
-def test_times_without_any_variance_are_compared_all_the_same() -> None:
+def test_times_without_variance_are_compared() -> None:
     found = compare(measured([0.01] * 3), measured([0.02] * 3, name="b", loop="fit"))
     assert found.verdict == "slower"
     assert found.ratio is not None
     assert (found.ratio.low, found.ratio.high) == pytest.approx((2.0, 2.0))
 
 
-def test_a_result_is_found_by_its_file_its_folder_its_id_or_a_part_of_that(tmp_path: Path) -> None:
+def test_a_result_is_found_by_file_folder_or_part_of_its_id(tmp_path: Path) -> None:
     one = result("20260102T030405000-aaaaaaaa")
     path = files.write(one, tmp_path)
     files.write(result("20260102T030405000-bbbbbbbb"), tmp_path)
@@ -515,14 +515,14 @@ def test_a_result_is_found_by_its_file_its_folder_its_id_or_a_part_of_that(tmp_p
     assert len(files.find(str(tmp_path), Path("nowhere"))) == 2
 
 
-def test_a_change_from_outside_is_what_is_compared_or_makes_a_second_thing_that_differs() -> None:
+def test_a_what_if_is_the_axis_or_a_second_difference() -> None:
     plain, cached = measured([0.01, 0.011]), measured([0.009, 0.01], name="b", what_ifs=("cache",))
     assert compare(plain, cached).axis == "what_ifs"
     other = measured([0.009, 0.01], name="c", what_ifs=("cache",), backend="cuda")
     assert {d.name for d in compare(plain, other).unfair} == {"backend", "what_ifs"}
 
 
-def test_a_break_even_without_an_upper_bound_says_so() -> None:
+def test_a_break_even_may_have_no_upper_bound() -> None:
     cost = Contrast(mean=40.0, variance=100.0, freedom=4, n=5)
     gain = Contrast(mean=0.010, variance=0.004**2, freedom=8, n=9)
     found = fieller(cost, gain, 0.0)

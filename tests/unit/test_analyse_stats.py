@@ -1,4 +1,4 @@
-"""Estimates against scipy's own Student t, and against what simulated noise must give."""
+"""Estimates against scipy's Student t, and against simulated noise."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ SAMPLES = st.lists(TIMES, min_size=2, max_size=30)
 
 
 def blocks(seconds: Sequence[float], steps: int = 1) -> list[Block]:
-    """Blocks that last so long."""
+    """Return blocks of these seconds."""
     return [Block(seconds=each, steps=steps, cpu_seconds=0.0) for each in seconds]
 
 
 def measured(times: Mapping[int, Sequence[float]], group: str = "g", **changes: Any) -> Result:
-    """A result with one sample a trial, of these step times."""
+    """Return a result with one sample per trial, with these step times."""
     samples = [
         ProcessSample(trial=trial, pid=trial, started=MOMENT, series=[Series(blocks=blocks(each))])
         for trial, each in times.items()
@@ -46,7 +46,7 @@ def measured(times: Mapping[int, Sequence[float]], group: str = "g", **changes: 
     return result(group=group, samples=samples, **changes)
 
 
-def test_an_interval_is_scipys_student_t_on_logarithms() -> None:
+def test_an_interval_equals_scipys_student_t_on_logarithms() -> None:
     values = [0.101, 0.098, 0.107, 0.1, 0.103]
     logs = [math.log(value) for value in values]
     low, high = scipy_stats.t.interval(0.95, len(logs) - 1, loc=statistics.fmean(logs), scale=scipy_stats.sem(logs))
@@ -59,7 +59,7 @@ def test_an_interval_is_scipys_student_t_on_logarithms() -> None:
     assert (found.n, found.confidence) == (5, 0.95)
 
 
-def test_an_arithmetic_interval_is_scipys_student_t_and_may_hold_zero() -> None:
+def test_an_arithmetic_interval_equals_scipys_student_t_and_may_contain_zero() -> None:
     values = [0.0, 0.1, -0.05, 0.02]
     expected = scipy_stats.t.interval(0.95, 3, loc=statistics.fmean(values), scale=scipy_stats.sem(values))
     found = stats.arithmetic(values)
@@ -68,26 +68,26 @@ def test_an_arithmetic_interval_is_scipys_student_t_and_may_hold_zero() -> None:
 
 @pytest.mark.parametrize("confidence", [0.5, 0.9, 0.95, 0.999])
 @pytest.mark.parametrize("n", [2, 3, 5, 30])
-def test_the_quantile_is_scipys(n: int, confidence: float) -> None:
+def test_the_quantile_equals_scipys(n: int, confidence: float) -> None:
     assert stats.t_quantile(n, confidence) == pytest.approx(scipy_stats.t.ppf((1 + confidence) / 2, n - 1), rel=1e-9)
 
 
-def test_one_process_has_a_value_and_no_interval() -> None:
+def test_a_single_process_gives_a_value_without_bounds() -> None:
     for found in (stats.interval([0.25]), stats.arithmetic([0.25])):
         assert (found.value, found.low, found.high, found.n, found.relative_error) == (0.25, None, None, 1, None)
 
 
-def test_no_process_has_no_estimate() -> None:
+def test_an_interval_of_no_values_is_an_error() -> None:
     with pytest.raises(ValueError, match="no values"):
         stats.interval([])
 
 
-def test_a_time_of_zero_does_not_reach_a_logarithm() -> None:
+def test_a_time_of_zero_gives_the_arithmetic_mean() -> None:
     assert stats.interval([0.0, 0.2]).value == pytest.approx(0.1)
 
 
 @given(SAMPLES, st.floats(1e-3, 1e3))
-def test_another_unit_of_time_changes_nothing_else(values: list[float], scale: float) -> None:
+def test_the_unit_of_time_does_not_matter(values: list[float], scale: float) -> None:
     one, other = stats.interval(values), stats.interval([value * scale for value in values])
     for a, b in zip((one.value, one.low, one.high), (other.value, other.low, other.high), strict=True):
         assert a is not None
@@ -97,7 +97,7 @@ def test_another_unit_of_time_changes_nothing_else(values: list[float], scale: f
 
 
 @given(SAMPLES)
-def test_the_inverse_of_a_ratio_has_the_inverse_interval(values: list[float]) -> None:
+def test_inverse_values_have_the_inverse_interval(values: list[float]) -> None:
     one, other = stats.interval(values), stats.interval([1 / value for value in values])
     assert one.low is not None
     assert other.high is not None
@@ -113,7 +113,7 @@ def test_the_order_of_processes_does_not_matter(values: list[float], order: rand
 
 
 @given(SAMPLES)
-def test_an_interval_holds_its_own_value_and_widens_with_confidence(values: list[float]) -> None:
+def test_an_interval_contains_its_value_and_widens_with_confidence(values: list[float]) -> None:
     narrow, wide = stats.interval(values, 0.8), stats.interval(values, 0.99)
     assert narrow.low is not None
     assert narrow.high is not None
@@ -127,7 +127,7 @@ def test_an_interval_holds_its_own_value_and_widens_with_confidence(values: list
 
 
 @pytest.mark.parametrize("n", [2, 5, 12])
-def test_of_simulated_processes_95_percent_of_the_intervals_hold_the_truth(n: int) -> None:
+def test_95_percent_of_simulated_intervals_contain_the_true_value(n: int) -> None:
     rng = random.Random(7)
     trials = 2000
     held = 0
@@ -136,15 +136,15 @@ def test_of_simulated_processes_95_percent_of_the_intervals_hold_the_truth(n: in
         assert found.low is not None
         assert found.high is not None
         held += found.low <= 0.02 <= found.high
-    # Between the 1/10,000 quantiles of the binomial distribution that a true 95% has.
+    # within the 1/10,000 quantiles of the binomial distribution at 95%
     assert scipy_stats.binom.ppf(1e-4, trials, 0.95) <= held <= scipy_stats.binom.ppf(1 - 1e-4, trials, 0.95)
 
 
-def test_processes_that_agree_need_the_least_there_can_be() -> None:
+def test_processes_that_agree_need_the_minimum() -> None:
     assert stats.needed([0.1, 0.1, 0.1], 0.03) == 2
 
 
-def test_what_is_needed_follows_from_the_pilots_variance() -> None:
+def test_the_needed_number_follows_from_the_variance_of_the_pilot() -> None:
     values = [0.100, 0.110, 0.095, 0.104, 0.099]
     spread = statistics.stdev(map(math.log, values))
     expected = math.ceil((scipy_stats.t.ppf(0.975, 4) * spread / math.log(1.03)) ** 2)
@@ -153,7 +153,7 @@ def test_what_is_needed_follows_from_the_pilots_variance() -> None:
     assert stats.needed(values, 0.01) > 8 * stats.needed(values, 0.03)
 
 
-def test_as_many_as_were_needed_mostly_reach_the_target() -> None:
+def test_the_needed_number_usually_reaches_the_target() -> None:
     rng = random.Random(3)
 
     def processes(n: int) -> list[float]:
@@ -168,21 +168,21 @@ def test_as_many_as_were_needed_mostly_reach_the_target() -> None:
     assert reached >= 0.7 * 300
 
 
-def test_the_three_estimators_of_a_process() -> None:
-    uneven = [*blocks([4.0], 4), *blocks([4.0], 2), *blocks([12.0], 4)]  # 1, 2 and 3 seconds a step
+def test_the_three_estimators_of_a_process_differ_on_uneven_blocks() -> None:
+    uneven = [*blocks([4.0], 4), *blocks([4.0], 2), *blocks([12.0], 4)]  # 1, 2 and 3 seconds per step
     assert typical_step(uneven) == 2.0
     assert mean_step(uneven) == 20.0 / 10
     assert faster_half(uneven) == 1.5
 
 
-def test_a_disturbed_slower_half_does_not_move_the_faster_half() -> None:
+def test_disturbances_in_the_slower_half_do_not_change_the_faster_half() -> None:
     quiet = [1.0, 1.1, 1.2, 1.3]
     assert faster_half(blocks([*quiet, 1.4, 1.5, 1.6, 1.7])) == pytest.approx(
         faster_half(blocks([*quiet, 14.0, 15.0, 16.0, 17.0]))
     )
 
 
-def test_ratios_are_taken_within_trials_only() -> None:
+def test_ratios_are_taken_within_common_trials_only() -> None:
     first = measured({1: [1.0], 2: [10.0], 3: [5.0]})
     other = measured({2: [20.0], 1: [3.0], 4: [7.0]})
     found = paired_contrast(first, other)
@@ -191,7 +191,7 @@ def test_ratios_are_taken_within_trials_only() -> None:
     assert found.ratio().value == pytest.approx(math.sqrt(6.0))
 
 
-def test_noise_that_both_met_leaves_their_ratio_alone() -> None:
+def test_common_noise_cancels_in_the_ratio() -> None:
     noise = {1: 1.0, 2: 1.7, 3: 0.6}
     first = measured({trial: [0.1 * level, 0.11 * level] for trial, level in noise.items()})
     other = measured({trial: [0.2 * level, 0.22 * level] for trial, level in noise.items()})
@@ -200,28 +200,28 @@ def test_noise_that_both_met_leaves_their_ratio_alone() -> None:
     assert (found.ratio().low, found.ratio().high) == pytest.approx((2.0, 2.0))
 
 
-def in_turns(first: Sequence[float], other: Sequence[float]) -> tuple[list[Block], list[Block]]:
-    """Blocks of two processes that took turns, now the one first in a round, now the other."""
+def interleaved(first: Sequence[float], other: Sequence[float]) -> tuple[list[Block], list[Block]]:
+    """Return the blocks of two interleaved processes, which come first in a round in alternation."""
     sides = blocks(first), blocks(other)
     for number, (one, two) in enumerate(zip(*sides, strict=True)):
-        for place, block in enumerate((one, two) if number % 3 else (two, one)):
-            block.position = 2 * number + place
+        for offset, block in enumerate((one, two) if number % 3 else (two, one)):
+            block.position = 2 * number + offset
     return sides
 
 
-def test_what_disturbs_a_whole_round_and_what_disturbs_one_block_leave_the_ratio_of_turns_alone() -> None:
+def test_disturbed_rounds_and_single_blocks_do_not_change_the_interleaved_ratio() -> None:
     disturbed = [1.0, 1.8, 1.7, 1.0, 1.9, 1.0, 1.8]
     first = [0.1 * level for level in disturbed]
     other = [0.105 * level for level in disturbed]
     other[3] *= 1.7
-    base, changed = in_turns(first, other)
+    base, changed = interleaved(first, other)
     assert math.exp(typical_ratio(base, changed)) == pytest.approx(1.05)
     assert math.exp(typical_ratio(changed, base)) == pytest.approx(1 / 1.05)
-    assert typical_ratio(base, changed[:-1]) == pytest.approx(math.log(1.05))  # the last was cut off
+    assert typical_ratio(base, changed[:-1]) == pytest.approx(math.log(1.05))  # the last block was interrupted
     assert faster_half(changed) / faster_half(base) != pytest.approx(1.05, rel=0.05)
 
 
-def test_processes_that_came_one_after_the_other_have_the_ratio_of_their_faster_halves() -> None:
+def test_processes_that_ran_one_after_the_other_are_compared_by_their_faster_halves() -> None:
     base, other = blocks([1.0, 1.2, 5.0]), blocks([9.0, 2.0, 2.4])
     for both in (base, other):
         for number, block in enumerate(both):
@@ -229,25 +229,25 @@ def test_processes_that_came_one_after_the_other_have_the_ratio_of_their_faster_
     assert math.exp(typical_ratio(base, other)) == pytest.approx(2.0)
 
 
-def test_results_of_different_groups_never_interleaved_and_have_no_ratio() -> None:
+def test_results_of_different_groups_have_no_paired_ratio() -> None:
     times = {1: [1.0], 2: [1.1]}
     assert paired_contrast(measured(times), measured(times, group="another")) is None
 
 
 def started(
-    first: list[float], other: list[float], places: Sequence[tuple[int | None, int | None]]
+    first: list[float], other: list[float], positions: Sequence[tuple[int | None, int | None]]
 ) -> tuple[Result, Result]:
-    """Two results whose processes were started in these places of their trials."""
+    """Return two results whose processes were started in these positions of their trials."""
     sides = []
     for times, which in ((first, 0), (other, 1)):
         made = measured({trial: [seconds] for trial, seconds in enumerate(times, 1)})
-        for sample, both in zip(made.samples, places, strict=True):
+        for sample, both in zip(made.samples, positions, strict=True):
             sample.start_position = both[which]
         sides.append(made)
     return sides[0], sides[1]
 
 
-def test_what_being_started_first_costs_is_told_apart_from_what_is_compared() -> None:
+def test_the_cost_of_starting_first_is_removed_from_the_ratio() -> None:
     noise = [1.002, 0.999, 1.0, 1.001, 0.998, 1.0]
     turns = [(0, 1), (1, 0)] * 3
     first = [0.010 * n * (1.05 if a == 0 else 1) for n, (a, _) in zip(noise, turns, strict=True)]
@@ -261,22 +261,22 @@ def test_what_being_started_first_costs_is_told_apart_from_what_is_compared() ->
     assert found.freedom == 4
 
 
-def test_the_places_of_starts_are_taken_out_though_later_trials_started_at_once() -> None:
+def test_ratios_are_adjusted_even_if_later_trials_started_at_once() -> None:
     first, other = [0.01] * 5, [0.011, 0.0112, 0.0111, 0.0109, 0.011]
-    places: list[tuple[int | None, int | None]] = [(0, 1), (1, 0), (0, 1), (None, None), (None, None)]
-    found = paired_contrast(*started(first, other, places))
+    positions: list[tuple[int | None, int | None]] = [(0, 1), (1, 0), (0, 1), (None, None), (None, None)]
+    found = paired_contrast(*started(first, other, positions))
     assert found is not None
     assert found.freedom == 3
 
 
-def test_the_places_of_starts_are_left_alone_where_there_are_too_few_to_tell() -> None:
+def test_ratios_are_not_adjusted_if_one_side_rarely_started_first() -> None:
     first, other = [0.01] * 5, [0.011, 0.0112, 0.0111, 0.0109, 0.011]
     mostly = paired_contrast(*started(first, other, [(0, 1)] * 4 + [(1, 0)]))
     assert mostly is not None
     assert mostly.freedom == 4
 
 
-def test_intervals_that_leave_out_the_places_hold_the_truth_as_often_as_they_say() -> None:
+def test_95_percent_of_adjusted_intervals_contain_the_true_ratio() -> None:
     rng = random.Random(5)
     held, trials = 0, 400
     for _ in range(trials):
@@ -292,25 +292,25 @@ def test_intervals_that_leave_out_the_places_hold_the_truth_as_often_as_they_say
     assert held / trials == pytest.approx(0.95, abs=0.03)
 
 
-def test_without_a_common_trial_there_is_no_ratio() -> None:
+def test_results_without_a_common_trial_have_no_paired_ratio() -> None:
     assert paired_contrast(measured({1: [1.0]}), measured({2: [1.0]})) is None
 
 
-def test_a_sample_that_failed_or_has_no_blocks_counts_for_nothing() -> None:
+def test_failed_and_empty_samples_are_ignored() -> None:
     one = measured({1: [1.0], 2: [2.0], 3: [3.0]})
     one.samples[0].failure = Failure(kind="killed", message="…")
     one.samples[1].series[0].blocks = []
     assert process_values(one) == {3: 3.0}
 
 
-def test_probes_are_no_steps() -> None:
+def test_series_other_than_steps_do_not_count_as_steps() -> None:
     one = measured({1: [1.0]})
     one.samples[0].series[0].name = "h2d/4"
     assert process_values(one) == {}
     assert usable_samples(one) == one.samples
 
 
-def test_a_sum_of_contrasts_has_satterthwaites_freedom_and_no_bounds_where_one_has_none() -> None:
+def test_a_sum_of_contrasts_has_satterthwaites_degrees_of_freedom() -> None:
     a, b = stats.Contrast(0.1, 0.02, 4, 5), stats.Contrast(0.2, 0.03, 9, 10)
     found = a.plus(b)
     assert (found.mean, found.variance) == pytest.approx((0.3, 0.05))

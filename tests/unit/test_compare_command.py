@@ -1,4 +1,4 @@
-"""`devbench compare` as a user meets it: what it prints and how it ends."""
+"""`devbench compare`: its output and exit codes."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ def saved(folder: Path, steps: list[float], name: str, **changes: Any) -> str:
 
 @pytest.fixture
 def two(tmp_path: Path) -> tuple[str, str]:
-    """A result on the CPU and a slower one of a GPU that starts later, which took turns."""
+    """Return the paths of two interleaved results: of the CPU, and of a GPU that is slower and starts later."""
     cpu = saved(tmp_path, [0.01 * n for n in NOISE], "20260102T030405000-aaaaaaaa")
     gpu = measured([0.013 * n for n in NOISE], 20.0, "20260102T030405000-bbbbbbbb", backend="cuda")
     return cpu, str(files.write(gpu, tmp_path))
 
 
-def test_a_verdict_is_a_sentence_with_the_phases_below(two: tuple[str, str]) -> None:
+def test_a_comparison_prints_the_verdict_and_the_phases(two: tuple[str, str]) -> None:
     done = devbench(*two)
     assert done.exit_code == 0
     told = " ".join(done.stdout.split())
@@ -48,13 +48,13 @@ def test_a_verdict_is_a_sentence_with_the_phases_below(two: tuple[str, str]) -> 
     assert max(map(len, done.stdout.splitlines())) <= 80
 
 
-def test_slower_ends_with_5_where_that_is_asked_for(two: tuple[str, str]) -> None:
+def test_fail_on_slower_exits_with_5(two: tuple[str, str]) -> None:
     assert devbench(*two, "--fail-on", "slower").exit_code == 5
     assert devbench(*reversed(two), "--fail-on", "slower").exit_code == 0
     assert devbench(*two, "--fail-on", "slower", "--threshold", "50%").exit_code == 0
 
 
-def test_a_result_without_a_verdict_does_not_pass_for_one_that_is_not_slower(tmp_path: Path) -> None:
+def test_fail_on_slower_fails_without_a_verdict(tmp_path: Path) -> None:
     cpu = saved(tmp_path, [0.01, 0.011], "20260102T030405000-aaaaaaaa")
     broken = saved(tmp_path, [-1.0, -1.0], "20260102T030405000-bbbbbbbb", backend="cuda")
     done = devbench(cpu, broken, "--fail-on", "slower")
@@ -64,7 +64,7 @@ def test_a_result_without_a_verdict_does_not_pass_for_one_that_is_not_slower(tmp
 
 
 def folders(tmp_path: Path, wrong: Mapping[str, str]) -> list[str]:
-    """Two folders of the same results, each as often as there are loops; what went wrong in the second's, by loop."""
+    """Return two folders with a result per loop. `wrong` has the failures in the second folder, by loop."""
     for name in ("old", "new"):
         for place, loop in enumerate(("as-written", "fit")):
             changes: dict[str, Any] = {"loop": loop}
@@ -74,7 +74,7 @@ def folders(tmp_path: Path, wrong: Mapping[str, str]) -> list[str]:
     return [str(tmp_path / "old"), str(tmp_path / "new")]
 
 
-def test_what_is_unfair_in_two_folders_does_not_pass_for_what_is_not_slower(tmp_path: Path) -> None:
+def test_fail_on_slower_fails_on_an_unfair_comparison_of_two_folders(tmp_path: Path) -> None:
     both = folders(tmp_path, {"fit": "its loss is not a number"})
     done = devbench(*both)
     assert done.exit_code == 0
@@ -89,7 +89,7 @@ LARGE: dict[str, Any] = {"backend": "cuda", "params": {"batch": 64, "epochs": 2}
 
 
 @pytest.mark.parametrize("changes", [None, {**LARGE, "dtype": "float64", "loop": "fit"}])
-def test_what_has_no_fair_partner_in_two_folders_does_not_pass_for_what_is_not_slower(
+def test_fail_on_slower_fails_on_a_result_without_a_fair_counterpart(
     tmp_path: Path, changes: dict[str, Any] | None
 ) -> None:
     step = [0.01 * n for n in NOISE]
@@ -107,7 +107,7 @@ def test_what_has_no_fair_partner_in_two_folders_does_not_pass_for_what_is_not_s
     assert "aaaaaaaa" not in gated.stderr
 
 
-def test_one_result_against_a_folder_need_not_replace_all_of_it(tmp_path: Path) -> None:
+def test_a_single_result_need_not_have_counterparts_for_a_whole_folder(tmp_path: Path) -> None:
     step = [0.01 * n for n in NOISE]
     for name, changes in (("aaaaaaaa", {}), ("bbbbbbbb", LARGE)):
         saved(tmp_path / "old", step, f"20260101T030405000-{name}", **changes)
@@ -118,23 +118,23 @@ def test_one_result_against_a_folder_need_not_replace_all_of_it(tmp_path: Path) 
     assert devbench(str(tmp_path / "old"), other, "--fail-on", "slower").exit_code == 4
 
 
-def test_a_workload_that_only_the_second_folder_has_is_new_and_passes_but_is_said(tmp_path: Path) -> None:
+def test_a_workload_that_only_the_second_folder_has_passes_and_is_listed(tmp_path: Path) -> None:
     both = folders(tmp_path, {})
     saved(Path(both[1]), [0.01], "20260109T030405000-cccccccc", workload="mnist")
     done = devbench(*both, "--fail-on", "slower")
     assert done.exit_code == 0
     assert "nothing to compare with: mnist on cpu, as-written (20260109T030405000-cccccccc)" in done.stdout
-    assert devbench(*reversed(both), "--fail-on", "slower").exit_code == 4  # from which it is gone
+    assert devbench(*reversed(both), "--fail-on", "slower").exit_code == 4  # the workload is missing now
 
 
-def test_folders_of_which_nothing_is_fair_to_compare_are_refused_with_the_reason(tmp_path: Path) -> None:
+def test_folders_without_a_fair_comparison_are_refused_with_the_reason(tmp_path: Path) -> None:
     done = devbench(*folders(tmp_path, {"fit": "not a number", "as-written": "not a number"}))
     assert done.exit_code == 4
     assert "can't be compared with" in done.stderr
     assert "--force" in done.stderr
 
 
-def test_slower_than_allowed_is_one_document_with_the_error_in_it(two: tuple[str, str]) -> None:
+def test_the_json_document_contains_the_error_of_the_gate(two: tuple[str, str]) -> None:
     done = devbench(*two, "--fail-on", "slower", "--json")
     assert done.exit_code == 5
     document = json.loads(done.stdout)
@@ -142,13 +142,13 @@ def test_slower_than_allowed_is_one_document_with_the_error_in_it(two: tuple[str
     assert [each["verdict"] for each in document["comparisons"]] == ["slower"]
 
 
-def test_the_document_is_alone_on_stdout_and_holds_what_is_printed(two: tuple[str, str]) -> None:
+def test_the_json_document_is_alone_on_stdout(two: tuple[str, str]) -> None:
     (found,) = json.loads(devbench(*two, "--json").stdout)["comparisons"]
     assert (found["axis"], found["verdict"], found["paired"]) == ("backend", "slower", True)
     assert found["ratio"]["value"] == pytest.approx(1.3)
 
 
-def test_an_unfair_comparison_is_refused_with_4_and_made_with_force(two: tuple[str, str], tmp_path: Path) -> None:
+def test_an_unfair_comparison_exits_with_4_unless_forced(two: tuple[str, str], tmp_path: Path) -> None:
     other = saved(tmp_path, [0.01, 0.011], "20260102T030405000-cccccccc", workload="mnist", group="h")
     refused = devbench(two[0], other)
     assert refused.exit_code == 4
@@ -167,9 +167,9 @@ def test_three_results_make_a_matrix(two: tuple[str, str], tmp_path: Path) -> No
     assert row.split() == ["C", "0.5", "faster", "0.385", "faster", "–"]
 
 
-def test_the_document_holds_the_matrix_that_is_printed(two: tuple[str, str], tmp_path: Path) -> None:
+def test_the_json_document_contains_the_matrix(two: tuple[str, str], tmp_path: Path) -> None:
     third = saved(tmp_path, [0.005 * n for n in NOISE], "20260102T030405000-dddddddd", backend="directml")
-    for named in ((*two, third), (str(tmp_path),)):  # each pair asked for; a group that took turns
+    for named in ((*two, third), (str(tmp_path),)):  # named results; an interleaved group
         (matrix,) = json.loads(devbench(*named, "--json").stdout)["matrices"]
         assert [each["label"] for each in matrix["results"]] == [
             f"cifar on {backend}, as-written" for backend in ("cpu", "cuda", "directml")
@@ -188,7 +188,7 @@ def test_the_document_holds_the_matrix_that_is_printed(two: tuple[str, str], tmp
     assert json.loads(devbench(*two, "--json").stdout)["matrices"] == []
 
 
-def test_a_runs_document_holds_the_matrix_that_its_table_prints_without_what_failed(
+def test_the_json_document_of_a_run_contains_a_matrix_without_failed_results(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     group = [measured([0.01 * each * n for n in NOISE], name=str(each), params={"batch": each}) for each in (1, 2, 4)]
@@ -204,9 +204,7 @@ def test_a_runs_document_holds_the_matrix_that_its_table_prints_without_what_fai
     ]
 
 
-def test_a_matrix_of_named_results_holds_what_was_forced_and_one_of_two_is_none(
-    two: tuple[str, str], tmp_path: Path
-) -> None:
+def test_a_matrix_of_named_results_contains_forced_comparisons(two: tuple[str, str], tmp_path: Path) -> None:
     third = saved(tmp_path, [0.005 * n for n in NOISE], "20260102T030405000-dddddddd", workload="mnist")
     done = devbench(*two, third, "--force")
     row = next(line for line in done.stdout.splitlines() if line.startswith("  C   "))
@@ -214,7 +212,7 @@ def test_a_matrix_of_named_results_holds_what_was_forced_and_one_of_two_is_none(
     assert devbench(*two).stdout.startswith("slower: ")
 
 
-def test_a_matrix_that_a_line_does_not_hold_goes_on_below(tmp_path: Path) -> None:
+def test_a_matrix_wider_than_a_line_continues_below(tmp_path: Path) -> None:
     names = [
         saved(tmp_path, [0.01 * batch * n for n in NOISE], f"20260102T030405000-{batch:08}", params={"batch": batch})
         for batch in range(1, 8)
@@ -226,7 +224,7 @@ def test_a_matrix_that_a_line_does_not_hold_goes_on_below(tmp_path: Path) -> Non
     assert max(map(len, lines[: lines.index("")])) <= 80
 
 
-def test_what_was_measured_apart_makes_a_matrix_too(tmp_path: Path) -> None:
+def test_results_measured_apart_make_a_matrix(tmp_path: Path) -> None:
     for place, backend in enumerate(("cpu", "cuda", "directml")):
         name = f"20260102T030405000-{place:08}"
         saved(tmp_path, [0.01 * n for n in NOISE], name, backend=backend, group=f"g{place}")
@@ -239,7 +237,7 @@ def test_a_folder_is_compared_within_itself(two: tuple[str, str], tmp_path: Path
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "said"),
+    ("words", "code", "message"),
     [
         (("aaaaaaaa", "nowhere"), 2, "'nowhere' is not a file, a folder or the id of a result in"),
         (("20260102", "aaaaaaaa"), 2, "2 results in"),
@@ -247,15 +245,17 @@ def test_a_folder_is_compared_within_itself(two: tuple[str, str], tmp_path: Path
         (("aaaaaaaa",), 2, "there is only one result"),
     ],
 )
-def test_what_names_no_result_is_told_with_what_to_do(
-    two: tuple[str, str], tmp_path: Path, words: tuple[str, ...], code: int, said: str
+def test_an_argument_that_names_no_result_is_an_error(
+    two: tuple[str, str], tmp_path: Path, words: tuple[str, ...], code: int, message: str
 ) -> None:
     done = devbench(*words, "--output", str(tmp_path))
     assert done.exit_code == code
-    assert said in " ".join(done.stderr.split())
+    assert message in " ".join(done.stderr.split())
 
 
-def test_a_document_of_another_version_and_a_damaged_one_are_told_apart(two: tuple[str, str], tmp_path: Path) -> None:
+def test_documents_of_another_version_and_damaged_ones_have_their_own_errors(
+    two: tuple[str, str], tmp_path: Path
+) -> None:
     text, version = Path(two[0]).read_text(), f'"schema_version": {SCHEMA_VERSION}'
     wrong = {
         "newer": (text.replace(version, '"schema_version": 99', 1), "newer devbench (0.1.0, schema 99)"),
@@ -263,22 +263,22 @@ def test_a_document_of_another_version_and_a_damaged_one_are_told_apart(two: tup
         "cut": (text[: len(text) // 2], "not a complete JSON document"),
         "edited": (text.replace('"trial": 1', '"trial": "one"', 1), "not a valid result: samples.0.trial"),
     }
-    for name, (content, said) in wrong.items():
+    for name, (content, message) in wrong.items():
         path = tmp_path / f"{name}.json"
         path.write_text(content)
         done = devbench(str(path), two[1])
         assert done.exit_code == 2
-        assert said in " ".join(done.stderr.split())
+        assert message in " ".join(done.stderr.split())
 
 
-def test_an_empty_folder_says_how_results_come_there(tmp_path: Path) -> None:
+def test_an_empty_folder_is_an_error_that_names_devbench_run(tmp_path: Path) -> None:
     done = devbench(str(tmp_path))
     assert done.exit_code == 2
     assert "holds no result" in done.stderr
     assert "devbench run" in done.stderr
 
 
-def test_one_process_is_not_enough_data(tmp_path: Path) -> None:
+def test_one_process_each_gives_no_verdict(tmp_path: Path) -> None:
     one = saved(tmp_path, [0.01], "20260102T030405000-aaaaaaaa")
     other = saved(tmp_path, [0.02], "20260102T030405000-bbbbbbbb", loop="fit", xla=False)
     done = devbench(one, other)

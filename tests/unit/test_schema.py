@@ -1,4 +1,4 @@
-"""The committed JSON Schema is the model's own, and what is written keeps to it."""
+"""The committed JSON Schema and the documents that follow it."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ def committed() -> dict[str, Any]:
     return document
 
 
-def test_the_committed_schema_is_what_the_model_makes() -> None:
+def test_the_committed_schema_is_up_to_date() -> None:
     assert committed() == schema(), "make it again: python -m bench.model.schema > bench/model/schema.json"
     assert COMMITTED.read_text(encoding="utf-8") == text()
 
 
-def test_a_written_result_keeps_to_the_schema() -> None:
+def test_a_written_result_is_valid() -> None:
     whole = result(placement=misplaced(), failure=killed(), warnings=doubtful())
     whole.samples[0].first_losses = [math.nan, 1.0]
     validator = jsonschema.Draft202012Validator(committed())
@@ -34,6 +34,6 @@ def test_a_written_result_keeps_to_the_schema() -> None:
 @pytest.mark.parametrize(
     "change", [{"extra": 1}, {"schema_version": 1}, {"status": "fine"}, {"created": 5}, {"samples": [{"trial": 1}]}]
 )
-def test_a_document_that_is_no_result_does_not(change: dict[str, Any]) -> None:
+def test_an_invalid_document_is_not(change: dict[str, Any]) -> None:
     document = {**json.loads(result().model_dump_json()), **change}
     assert not jsonschema.Draft202012Validator(committed()).is_valid(document)

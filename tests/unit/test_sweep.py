@@ -41,26 +41,26 @@ NOISE = (1.0, 1.01, 0.99)
         ("../a,../b", ["../a", "../b"]),
     ],
 )
-def test_a_range_doubles_unless_it_says_otherwise_and_ends_with_its_end(text: str, values: list[str] | None) -> None:
+def test_a_range_doubles_by_default_and_includes_its_end(text: str, values: list[str] | None) -> None:
     assert axis(text) == values
 
 
 @pytest.mark.parametrize(
     "text", ["../data", "..", "data/../other", "[4,8]", "(4, 8)", "[[1,2],[3]]", '{"a": 1, "b": 2}', '"a,b"', "'1..4'"]
 )
-def test_a_value_whose_commas_and_dots_are_its_own_is_held_fixed(text: str) -> None:
+def test_a_value_with_commas_and_dots_of_its_own_is_not_a_range(text: str) -> None:
     assert axes_of({"batch": "1,2", "value": text}) == {"batch": ["1", "2"]}
 
 
 @pytest.mark.parametrize("text", ["8..1", "0..8", "1..8*1", "1..8+0", "a..b", "1..", "1..100000+1", "1..2..3"])
-def test_a_range_that_is_none_is_refused_with_how_to_write_one(text: str) -> None:
+def test_an_invalid_range_is_refused_with_the_syntax(text: str) -> None:
     with pytest.raises(SettingsError) as caught:
         axes_of({"batch": text})
     assert text in caught.value.message
     assert "1..4096" in caught.value.hint
 
 
-def test_nothing_to_sweep_and_far_too_much_of_it_are_refused() -> None:
+def test_a_sweep_without_axes_or_with_too_many_points_is_refused() -> None:
     with pytest.raises(SettingsError, match="no parameter to sweep"):
         axes_of({"batch": "64"})
     with pytest.raises(SettingsError, match="the sweep has 100 points"):
@@ -84,7 +84,7 @@ def at(batch: int, step: float, backend: str, noise: Sequence[float] = NOISE, **
 
 
 def two_lines(crossing: float, noise: Sequence[float] = NOISE) -> list[Result]:
-    """A CPU whose step grows with the batch and a GPU whose step does so slower, equal at `crossing`."""
+    """Return a sweep whose two curves are equal at `crossing`, from where on the GPU is faster."""
     found = []
     for batch in (1, 2, 4, 8, 16, 32, 64):
         found.append(at(batch, 0.001 * batch, "cpu", [1.0] * len(noise)))
@@ -93,7 +93,7 @@ def two_lines(crossing: float, noise: Sequence[float] = NOISE) -> list[Result]:
 
 
 @pytest.mark.parametrize("crossing", [3.0, 11.0, 40.0])
-def test_the_crossing_is_where_the_lines_meet_and_its_interval_holds_that(crossing: float) -> None:
+def test_the_interval_of_a_crossing_contains_where_the_lines_meet(crossing: float) -> None:
     (found,) = sweep_of(two_lines(crossing), 0.02).curves[1].crossings
     assert found.value == pytest.approx(crossing, rel=0.02)
     assert found.low is not None
@@ -102,7 +102,7 @@ def test_the_crossing_is_where_the_lines_meet_and_its_interval_holds_that(crossi
     assert found.leader == "cuda, as-written"
 
 
-def test_noisier_ratios_make_the_crossings_interval_wider() -> None:
+def test_noisier_ratios_widen_the_interval_of_a_crossing() -> None:
     quiet, loud = (
         sweep_of(two_lines(11.0, noise), 0.02).curves[1].crossings[0] for noise in ((1, 1.002, 0.998), (1, 1.1, 0.9))
     )
@@ -110,13 +110,13 @@ def test_noisier_ratios_make_the_crossings_interval_wider() -> None:
     assert (quiet.high or math.inf) < (loud.high or math.inf)
 
 
-def test_a_crossing_too_near_the_end_has_no_bound_there() -> None:
+def test_a_crossing_near_the_end_of_the_axis_has_no_bound_there() -> None:
     (found,) = sweep_of(two_lines(60.0, (1, 1.1, 0.9)), 0.02).curves[1].crossings
     assert found.high is None
     assert found.low is not None
 
 
-def test_curves_that_do_not_meet_say_who_is_ahead() -> None:
+def test_curves_that_do_not_meet_have_a_leader() -> None:
     found = sweep_of(two_lines(200.0), 0.02)
     assert found.curves[1].crossings == []
     told = " ".join(summary(found))
@@ -124,7 +124,7 @@ def test_curves_that_do_not_meet_say_who_is_ahead() -> None:
 
 
 def along(axis: str, times: Mapping[Any, tuple[float, float]], noise: Sequence[float] = NOISE) -> Sweep:
-    """A sweep whose step takes so long at each value: on the CPU, and on the GPU with noise."""
+    """Return a sweep from value to seconds per step: on the CPU, and on the GPU with noise."""
     found = []
     for value, steps in times.items():
         for backend, step, levels in (("cpu", steps[0], [1.0] * len(noise)), ("cuda", steps[1], noise)):
@@ -136,7 +136,7 @@ def along(axis: str, times: Mapping[Any, tuple[float, float]], noise: Sequence[f
     return sweep_of(found, 0.02)
 
 
-def test_from_0_on_a_crossing_is_interpolated_without_a_logarithm() -> None:
+def test_a_crossing_next_to_0_is_interpolated_linearly() -> None:
     sweep = along("workers", {0: (0.02, 0.01), 4: (0.01, 0.02), 8: (0.01, 0.02)})
     (found,) = sweep.curves[1].crossings
     assert found.value == pytest.approx(2.0, rel=0.01)
@@ -149,7 +149,7 @@ def test_from_0_on_a_crossing_is_interpolated_without_a_logarithm() -> None:
     assert "Neither overtakes" not in told
 
 
-def test_yes_and_no_have_no_order_in_which_one_overtakes() -> None:
+def test_a_boolean_axis_has_no_crossings() -> None:
     sweep = along("shuffle", {False: (0.02, 0.01), True: (0.01, 0.02)})
     assert sweep.curves[1].crossings == []
     told = " ".join(summary(sweep))
@@ -157,7 +157,7 @@ def test_yes_and_no_have_no_order_in_which_one_overtakes() -> None:
     assert "Neither overtakes" not in told
 
 
-def test_nobody_is_ahead_throughout_who_is_behind_anywhere() -> None:
+def test_a_curve_that_is_slower_anywhere_does_not_lead_throughout() -> None:
     sweep = along("batch", {1: (0.02, 0.01), 4: (0.01, 0.02)})
     sweep.curves[1].crossings = []
     told = " ".join(summary(sweep))
@@ -165,7 +165,7 @@ def test_nobody_is_ahead_throughout_who_is_behind_anywhere() -> None:
     assert "Neither overtakes" not in told
 
 
-def test_words_that_noise_alone_tells_apart_are_neither_slower_nor_faster() -> None:
+def test_an_axis_of_words_says_where_a_curve_is_as_fast_or_undecided() -> None:
     quiet, loud = (1.0, 1.001, 0.999), (1.0, 1.3, 0.7)
     times = {"model": (0.01, 0.01001), "serial": (0.01, 0.009967)}
     (told,) = [each for each in summary(along("place", times, quiet)) if "throughput" not in each]
@@ -176,7 +176,7 @@ def test_words_that_noise_alone_tells_apart_are_neither_slower_nor_faster() -> N
     assert mixed[0].endswith("slower than cpu, as-written at place parallel, as fast at place model and serial.")
 
 
-def test_the_end_of_memory_is_a_finding_in_the_table_and_in_a_sentence() -> None:
+def test_running_out_of_memory_is_shown_in_the_table_and_in_a_sentence() -> None:
     points = two_lines(11.0)
     points[-1].failure = Failure(kind="memory", message="OOM when allocating tensor")
     points[-1].sweep = SweepMembership(axes=["batch"], incomplete_reason="memory ended at batch=64 (cuda)")
@@ -187,7 +187,7 @@ def test_the_end_of_memory_is_a_finding_in_the_table_and_in_a_sentence() -> None
     assert max(map(len, shown.splitlines())) <= 80
 
 
-def test_a_grid_has_a_line_a_pair_of_values() -> None:
+def test_a_grid_has_a_line_per_pair_of_values() -> None:
     points = [at(batch, 0.001 * batch, "cpu") for batch in (1, 2)]
     for each in points:
         each.spec.params["epochs"] = 3
@@ -200,18 +200,18 @@ def test_a_grid_has_a_line_a_pair_of_values() -> None:
 
 
 class Fake:
-    """A session that takes its step times from lines, in no time."""
+    """A session that computes its step times instead of measuring."""
 
     measured: list[int]
 
     @staticmethod
     def steps(batch: int) -> tuple[float, float]:
-        """Seconds of a step on the CPU and on the GPU."""
+        """Return the seconds of a step on the CPU and on the GPU."""
         return 0.001 * batch, 0.001 * math.sqrt(batch * 11)
 
     @staticmethod
     def failure(batch: int) -> Failure | None:
-        """What the GPU fails of."""
+        """Return how the GPU fails."""
         return Failure(kind="memory", message="OOM") if batch > 100 else None
 
     def __init__(self, group: Any, settings: Any, *_: Any, **__: Any) -> None:
@@ -225,7 +225,7 @@ class Fake:
             each.spec.params["epochs"] = int(settings.param.get("epochs", "1"))
 
     def run(self) -> None:
-        """Is done."""
+        """Do nothing."""
 
 
 @pytest.fixture
@@ -252,11 +252,11 @@ def test_further_points_close_in_on_the_crossing(faked: type[Fake]) -> None:
 
 
 def failing(kind: Any, *values: int) -> Any:
-    """Fails at these batches only."""
+    """Return a function that fails at these batches only."""
     return staticmethod(lambda batch: Failure(kind=kind, message="it broke") if batch in values else None)
 
 
-def test_a_point_that_fails_between_two_others_is_not_measured_again_but_another_is(
+def test_another_point_is_measured_if_one_between_two_others_fails(
     faked: type[Fake], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(faked, "failure", failing("error", 23))
@@ -267,7 +267,7 @@ def test_a_point_that_fails_between_two_others_is_not_measured_again_but_another
     assert found.curves[1].crossings[0].value == pytest.approx(11, rel=0.02)
 
 
-def test_a_value_that_the_program_refuses_between_two_others_leaves_other_values_to_try(
+def test_another_value_is_tried_if_the_program_refuses_one_between_two_others(
     faked: type[Fake], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def planned(names: Any, settings: Any, swept: Any) -> Any:
@@ -283,14 +283,14 @@ def test_a_value_that_the_program_refuses_between_two_others_leaves_other_values
     assert found.incomplete_reason == "batch=23 was refused: batch must be a multiple of 4"
 
 
-def test_where_point_after_point_fails_no_more_are_tried(faked: type[Fake], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_search_ends_if_point_after_point_fails(faked: type[Fake], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(faked, "failure", failing("error", *range(9, 64)))
     found = sweeping("1..64*8").run()
     assert len(faked.measured) == len(set(faked.measured)) == 3 + measuring.MOST_FAILED
     assert found.curves[1].crossings[0].value == pytest.approx(11, rel=0.02)
 
 
-def test_no_point_between_two_others_is_larger_than_one_that_memory_did_not_hold(
+def test_no_further_point_is_larger_than_one_that_ran_out_of_memory(
     faked: type[Fake], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(faked, "failure", failing("memory", 23))
@@ -300,29 +300,27 @@ def test_no_point_between_two_others_is_larger_than_one_that_memory_did_not_hold
     assert len(faked.measured) == len(set(faked.measured))
 
 
-def test_points_close_in_on_a_crossing_next_to_0_down_to_a_tenth_of_the_axis(
-    faked: type[Fake], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_search_next_to_0_ends_at_a_tenth_of_the_axis(faked: type[Fake], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(faked, "steps", staticmethod(lambda batch: (0.001 * (1 + batch), 0.0035)))
     found = sweeping("0..96+96").run()
     assert faked.measured == [0, 96, 48, 24, 12, 6]
     assert 0 < found.curves[1].crossings[0].value < 6
 
 
-def test_larger_points_than_memory_holds_are_not_tried(faked: type[Fake]) -> None:
+def test_points_larger_than_memory_are_not_tried(faked: type[Fake]) -> None:
     found = sweeping("1..4096").run()
     assert max(faked.measured) == 128
     assert found.incomplete_reason == "out of memory at batch=128 (cuda)"
 
 
-def test_of_a_grid_only_what_is_larger_in_all_than_memory_holds_is_not_tried(faked: type[Fake]) -> None:
+def test_points_of_a_grid_are_skipped_only_if_larger_in_every_axis(faked: type[Fake]) -> None:
     sweep = sweeping("50,100,200,400")
     sweep.axes["epochs"] = ["1", "2"]
     assert sweep.run().incomplete_reason == "out of memory at batch=200, epochs=1 (cuda)"
     assert faked.measured == [50, 50, 100, 100, 200]
 
 
-def test_a_sweep_that_is_cut_short_says_why_with_its_last_point_only(faked: type[Fake]) -> None:
+def test_only_the_last_point_says_why_a_sweep_is_incomplete(faked: type[Fake]) -> None:
     sweep = sweeping("64..256")
     sweep.run()
     saved = files.results(Path("results"))
@@ -332,19 +330,19 @@ def test_a_sweep_that_is_cut_short_says_why_with_its_last_point_only(faked: type
     assert sweep.read().incomplete_reason == "out of memory at batch=128 (cuda)"
 
 
-def test_where_memory_ends_the_place_of_the_crossing_is_searched_all_the_same(faked: type[Fake]) -> None:
+def test_the_crossing_is_searched_even_if_memory_runs_out(faked: type[Fake]) -> None:
     found = sweeping("1..4096").run()
     assert max(faked.measured) == 128
     assert set(faked.measured) & {9, 10, 11, 12, 13}
     assert found.incomplete_reason == "out of memory at batch=128 (cuda)"
 
 
-def test_values_are_measured_from_the_smallest_up_however_they_are_written() -> None:
+def test_values_are_measured_in_rising_order() -> None:
     assert axes_of({"batch": "256,64,16"}) == {"batch": ["16", "64", "256"]}
 
 
 @pytest.mark.parametrize(("apart", "told"), [(1.0, "are equally fast"), (1.003, "are equally fast")])
-def test_curves_that_only_noise_tells_apart_cross_nowhere(apart: float, told: str) -> None:
+def test_curves_within_noise_do_not_cross(apart: float, told: str) -> None:
     points = []
     for turn, batch in enumerate((1, 2, 4, 8, 16)):
         points.append(at(batch, 0.01 * batch, "cpu", [1.0] * 3))
@@ -355,7 +353,9 @@ def test_curves_that_only_noise_tells_apart_cross_nowhere(apart: float, told: st
     assert f"cuda, as-written and cpu, as-written {told} from batch 1 to 16" in " ".join(summary(found))
 
 
-def test_a_sweep_whose_time_is_over_shows_what_it_has(faked: type[Fake], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sweep_that_runs_out_of_time_shows_what_it_measured(
+    faked: type[Fake], monkeypatch: pytest.MonkeyPatch
+) -> None:
     clock = iter(range(0, 100000, 1000))
     monkeypatch.setattr("time.monotonic", lambda: float(next(clock)))
     found = sweeping("1..4096").run()
@@ -364,7 +364,7 @@ def test_a_sweep_whose_time_is_over_shows_what_it_has(faked: type[Fake], monkeyp
     assert "--max-time" in found.incomplete_reason
 
 
-def test_a_sweep_whose_time_is_over_once_all_is_measured_is_not_cut_short(
+def test_a_sweep_that_runs_out_of_time_after_its_last_point_is_complete(
     faked: type[Fake], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sweep = sweeping("1,2")
@@ -373,7 +373,7 @@ def test_a_sweep_whose_time_is_over_once_all_is_measured_is_not_cut_short(
     assert faked.measured == [1, 2]
 
 
-def test_an_axis_of_words_has_ratios_and_no_crossing() -> None:
+def test_an_axis_of_words_has_ratios_and_no_crossings() -> None:
     found = sweep_of(
         [
             result(f"{loop}{place}", loop=loop, params={"place": place}, group=place, purpose="sweep", parent="s",
@@ -389,7 +389,7 @@ def test_an_axis_of_words_has_ratios_and_no_crossing() -> None:
     assert "cpu, step is slower than cpu, fit at place model, faster at place serial." in told
 
 
-def test_cases_are_curves_of_their_own() -> None:
+def test_each_case_is_a_curve() -> None:
     points = [
         result(f"{case}{backend}{batch}", case=case, params={"batch": batch, "width": case}, group=f"{batch}",
                purpose="sweep", backend=backend, sweep=SweepMembership(axes=["batch"]),

@@ -1,4 +1,4 @@
-"""Rooflines from documents: which roof, how near, and what is said of it."""
+"""Rooflines of results: which peak bounds a step, and how close it is."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ PEAKS = Peaks(
 )
 
 
-def stepped(seconds: float, flops: float, moved: float, **changes: Any) -> Result:
+def result_of(seconds: float, flops: float, moved: float, **changes: Any) -> Result:
     facts = {"flops_per_step": flops, "bytes_per_step": moved}
     samples = [sample(n, seconds, facts=facts) for n in (1, 2, 3)]
     return result(samples=samples, summary=Summary(step_seconds=interval(seconds)), **changes)
 
 
-def placed(*args: Any, **changes: Any) -> Roofline:
-    found = roofline(stepped(*args, **changes), PEAKS)
+def roofline_of(*args: Any, **changes: Any) -> Roofline:
+    found = roofline(result_of(*args, **changes), PEAKS)
     assert found is not None
     return found
 
 
-def test_few_operations_a_byte_are_under_the_memory_roof() -> None:
-    found = placed(0.001, 1e6, 8e6)
+def test_low_intensity_is_bound_by_memory() -> None:
+    found = roofline_of(0.001, 1e6, 8e6)
     assert found.bound == "memory"
     assert found.intensity == pytest.approx(0.125)
     assert found.memory_peak == pytest.approx(1.25e9)
@@ -43,25 +43,25 @@ def test_few_operations_a_byte_are_under_the_memory_roof() -> None:
     assert not found.exceeds_memory_peak
 
 
-def test_many_operations_a_byte_are_under_the_compute_roof_of_their_dtype() -> None:
-    assert placed(0.01, 0.9e9, 1e6).share == pytest.approx(0.9)
-    narrow = placed(0.01, 0.9e9, 1e6, dtype="mixed_bfloat16")
+def test_high_intensity_is_bound_by_the_compute_peak_of_the_dtype() -> None:
+    assert roofline_of(0.01, 0.9e9, 1e6).share == pytest.approx(0.9)
+    narrow = roofline_of(0.01, 0.9e9, 1e6, dtype="mixed_bfloat16")
     assert (narrow.dtype, narrow.compute_peak) == ("bfloat16", 400e9)
 
 
-def test_a_working_set_in_a_cache_may_be_above_the_memory_roof_and_says_so() -> None:
-    found = placed(0.0001, 1e6, 8e6)
+def test_a_step_in_a_cache_may_exceed_the_memory_peak() -> None:
+    found = roofline_of(0.0001, 1e6, 8e6)
     assert found.exceeds_memory_peak
     assert found.share > 1
 
 
 def test_without_operations_bytes_or_a_peak_of_the_dtype_there_is_no_roofline() -> None:
     assert roofline(result(), PEAKS) is None
-    assert roofline(stepped(0.01, 1e6, 1e6, dtype="float64"), PEAKS) is None
+    assert roofline(result_of(0.01, 1e6, 1e6, dtype="float64"), PEAKS) is None
 
 
-def test_a_formula_goes_before_a_count() -> None:
-    one = stepped(0.01, 3e6, 1e6)
+def test_operations_by_formula_go_before_counted_ones_in_a_roofline() -> None:
+    one = result_of(0.01, 3e6, 1e6)
     for each in one.samples:
         each.facts.flops_formula = 2e6
     found = roofline(one, PEAKS)
@@ -73,12 +73,12 @@ def test_a_formula_goes_before_a_count() -> None:
     ("step", "cause"),
     [((0.01, 0.9e9, 1e6), ["compute-bound"]), ((0.001, 1e6, 8e6), ["memory-bound"]), ((0.1, 1e6, 8e6), [])],
 )
-def test_only_what_is_near_its_roof_is_bound_by_it(step: tuple[float, float, float], cause: list[str]) -> None:
-    assert [f.cause for f in bound(placed(*step), 0.9)] == cause
-    assert list(bound(placed(*step), 0.1)) == []
+def test_only_a_step_near_its_peak_is_bound_by_it(step: tuple[float, float, float], cause: list[str]) -> None:
+    assert [f.cause for f in bound(roofline_of(*step), 0.9)] == cause
+    assert list(bound(roofline_of(*step), 0.1)) == []
 
 
-def test_peaks_are_read_from_their_workloads_result_and_known_by_the_machine() -> None:
+def test_peaks_are_read_from_the_fastest_process_and_identified_by_the_machine() -> None:
     def process(number: int, slow: float) -> ProcessSample:
         times = {"matmul/float32": 0.02, "triad/memory": 0.1, "triad/cache": 0.001}
         made = sample(number, 0.01)
@@ -92,7 +92,9 @@ def test_peaks_are_read_from_their_workloads_result_and_known_by_the_machine() -
     measured = result(workload="peaks", params=params, samples=[process(1, 1.4), process(2, 1.0), process(3, 1.1)])
     found = peaks_of(measured)
     assert found is not None
-    assert found.flops_per_second == {"float32": pytest.approx(1e11)}  # the fastest process: noise only takes away
+    assert found.flops_per_second == {
+        "float32": pytest.approx(1e11)
+    }  # of the fastest process: noise only lowers a peak
     assert found.memory_bytes_per_second == pytest.approx(8e9)
     assert found.cache_bytes_per_second == pytest.approx(8e11)
     assert found.fingerprint == fingerprint(result())
@@ -100,9 +102,9 @@ def test_peaks_are_read_from_their_workloads_result_and_known_by_the_machine() -
     assert peaks_of(result()) is None
 
 
-def test_a_working_set_in_a_cache_is_held_against_the_caches_roof() -> None:
-    found = placed(0.0001, 1e6, 8e6)  # 80 GB/s where memory gives 10 and the cache 80
-    (told,) = bound(found, 0.9)
-    assert "100% of the cache peak" in told.sentence
+def test_a_step_in_a_cache_is_compared_with_the_cache_peak() -> None:
+    found = roofline_of(0.0001, 1e6, 8e6)  # 80 GB/s; the memory gives 10 and the cache 80
+    (finding,) = bound(found, 0.9)
+    assert "100% of the cache peak" in finding.sentence
     assert not list(bound(found.model_copy(update={"cache_peak": None}), 0.9))
     assert not list(bound(found.model_copy(update={"cache_peak": 1e12}), 0.9))

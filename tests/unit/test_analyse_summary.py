@@ -1,4 +1,4 @@
-"""A result's figures from samples made by hand, whose figures can be worked out on paper."""
+"""Summary, projection, warnings and same-answer check of samples made by hand."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ PHASES = {
 
 
 def series(step: float, name: str = "step", blocks: int = 3, warm: float | None = None, **changes: Any) -> Series:
-    """A series of equal blocks of 10 steps, after one block of warm-up."""
+    """Return a series of equal blocks of 10 steps, after one block of warm-up."""
     return Series(
         name=name,
         warmup=[Block(seconds=10 * (warm or step), steps=10, cpu_seconds=0.0)],
@@ -51,25 +51,25 @@ def sample(step: float = 0.01, trial: int = 1, **changes: Any) -> ProcessSample:
 
 
 def blank(*samples: ProcessSample, **changes: Any) -> Result:
-    """A result that holds nothing but samples."""
+    """Return a result that contains nothing but samples."""
     given: dict[str, Any] = {"summary": {}, "projection": None, "placement": None, "stop": None, **changes}
     return result(samples=list(samples), **given)
 
 
-def summarised(*samples: ProcessSample, total: int | None = None, examples: int | None = None) -> Result:
+def summarized(*samples: ProcessSample, total: int | None = None, examples: int | None = None) -> Result:
     found = blank(*samples)
     summarize(found, total, examples)
     return found
 
 
-def keys(found: Result) -> list[str]:
+def warning_keys(found: Result) -> list[str]:
     return [each.key for each in found.warnings]
 
 
-def test_the_step_is_the_typical_one_and_beside_it_the_mean() -> None:
+def test_the_summary_has_the_typical_and_the_mean_step() -> None:
     one = sample()
     one.series[0].blocks[2].seconds *= 4
-    found = summarised(one, examples=32).summary
+    found = summarized(one, examples=32).summary
     assert found.step_seconds is not None
     assert found.step_seconds_mean is not None
     assert found.step_seconds.value == pytest.approx(0.01)
@@ -77,43 +77,43 @@ def test_the_step_is_the_typical_one_and_beside_it_the_mean() -> None:
     assert found.examples_per_second == pytest.approx(3200)
 
 
-def test_each_process_counts_once_however_many_blocks_it_has() -> None:
-    found = summarised(sample(0.01), sample(0.04, trial=2, series=[series(0.04, blocks=300)])).summary
+def test_each_process_counts_once_regardless_of_its_blocks() -> None:
+    found = summarized(sample(0.01), sample(0.04, trial=2, series=[series(0.04, blocks=300)])).summary
     assert found.step_seconds is not None
     assert [found.step_seconds.value, found.step_seconds.n] == pytest.approx([0.02, 2])
 
 
-def test_percentiles_are_those_of_the_latency_pass_alone() -> None:
-    found = summarised(sample(latency=[0.04, 0.01, 0.03]), sample(trial=2, latency=[0.02, 0.05])).summary
+def test_percentiles_come_from_the_latency_pass() -> None:
+    found = summarized(sample(latency=[0.04, 0.01, 0.03]), sample(trial=2, latency=[0.02, 0.05])).summary
     assert (found.step_seconds_p50, found.step_seconds_p90, found.step_seconds_p99) == pytest.approx(
         (0.03, 0.046, 0.0496)
     )
 
 
 def test_without_a_latency_pass_there_are_no_percentiles() -> None:
-    assert summarised(sample()).summary.step_seconds_p50 is None
+    assert summarized(sample()).summary.step_seconds_p50 is None
 
 
-def test_operations_by_formula_go_before_counted_ones() -> None:
-    counted = summarised(sample(facts={"flops_per_step": 3e6})).summary
+def test_operations_by_formula_take_precedence_over_counted_ones() -> None:
+    counted = summarized(sample(facts={"flops_per_step": 3e6})).summary
     assert [counted.flops_per_step, counted.flops_per_second] == pytest.approx([3e6, 3e8])
-    both = summarised(sample(facts={"flops_per_step": 3e6, "flops_formula": 2e6})).summary
+    both = summarized(sample(facts={"flops_per_step": 3e6, "flops_formula": 2e6})).summary
     assert both.flops_per_second == pytest.approx(2e8)
 
 
-def test_a_phase_is_told_for_the_processes_that_had_it() -> None:
+def test_a_phase_is_averaged_over_the_processes_that_had_it() -> None:
     other = sample(trial=2, phases={**PHASES, "build": 1.5, "partial_batch": 9.0})
-    found = summarised(sample(), other).summary.phases
+    found = summarized(sample(), other).summary.phases
     assert (found["build"].value, found["build"].n) == (1.0, 2)
     assert (found["partial_batch"].value, found["partial_batch"].n) == (9.0, 1)
     assert found["warm_up"].value == pytest.approx(0.1)
 
 
-def test_a_floor_is_subtracted_within_each_process_and_bandwidth_is_of_what_is_left() -> None:
+def test_a_floor_is_subtracted_within_each_process_before_the_bandwidth() -> None:
     def copies(floor: float, copy: float) -> list[Series]:
         return [series(floor, "floor"), series(copy, "h2d/1000", bytes=1000, floor="floor")]
 
-    found = summarised(sample(series=copies(0.1, 0.3)), sample(trial=2, series=copies(0.4, 0.6))).summary
+    found = summarized(sample(series=copies(0.1, 0.3)), sample(trial=2, series=copies(0.4, 0.6))).summary
     assert found.series["h2d/1000"].value == pytest.approx(0.2)
     assert found.series["floor"].value == pytest.approx(0.25)
     assert found.bytes_per_second == {"h2d/1000": pytest.approx(5000)}
@@ -122,73 +122,75 @@ def test_a_floor_is_subtracted_within_each_process_and_bandwidth_is_of_what_is_l
 
 def test_a_copy_faster_than_its_floor_has_no_bandwidth() -> None:
     parts = [series(0.3, "floor"), series(0.2, "h2d/4", bytes=4, floor="floor")]
-    found = summarised(sample(series=parts)).summary
+    found = summarized(sample(series=parts)).summary
     assert found.series["h2d/4"].value == 0.0
     assert found.bytes_per_second == {}
 
 
-def test_the_projection_is_the_phases_once_and_the_mean_step_for_the_rest() -> None:
-    found = summarised(sample(), total=1000).projection
+def test_the_projection_adds_the_phases_and_the_remaining_mean_steps() -> None:
+    found = summarized(sample(), total=1000).projection
     assert found is not None
-    article = 0.5 + 4.0 + 0.7 + 0.2 + 999 * 0.01
+    build_and_fit = 0.5 + 4.0 + 0.7 + 0.2 + 999 * 0.01
     assert found.steps == 1000
-    assert found.build_and_fit_seconds.value == pytest.approx(article)
-    assert found.total_seconds.value == pytest.approx(article + 0.1 + 2.0 + 0.3 + 1.0)
+    assert found.build_and_fit_seconds.value == pytest.approx(build_and_fit)
+    assert found.total_seconds.value == pytest.approx(build_and_fit + 0.1 + 2.0 + 0.3 + 1.0)
 
 
-def test_slower_steps_of_warm_up_are_projected_as_slow_as_they_were() -> None:
-    found = summarised(sample(series=[series(0.01, warm=0.05)]), total=1000).projection
+def test_slow_steps_of_the_warm_up_count_as_measured() -> None:
+    found = summarized(sample(series=[series(0.01, warm=0.05)]), total=1000).projection
     assert found is not None
     assert found.build_and_fit_seconds.value == pytest.approx(5.4 + 999 * 0.01 + 10 * (0.05 - 0.01))
 
 
-def test_a_partial_batch_is_projected_once_an_epoch_and_an_epochs_end_between_epochs() -> None:
+def test_the_projection_has_a_partial_batch_per_epoch_and_an_end_between_epochs() -> None:
     phases = {**PHASES, "partial_batch": 0.9, "partial_batch_again": 0.004, "epoch_end": 0.25}
     facts = {"epoch": {"batches": 9, "remainder": 3}, "total_steps": 50}
-    found = summarised(sample(phases=phases, facts=facts)).projection
+    found = summarized(sample(phases=phases, facts=facts)).projection
     assert found is not None
     assert found.steps == 50
     assert found.build_and_fit_seconds.value == pytest.approx(5.4 + (45 - 1) * 0.01 + 0.9 + 4 * 0.004 + 4 * 0.25)
 
 
-def test_the_workloads_own_word_on_its_steps_goes_before_the_datas() -> None:
-    found = summarised(sample(facts={"total_steps": 50}), total=70).projection
+def test_the_workloads_number_of_steps_takes_precedence_over_the_datas() -> None:
+    found = summarized(sample(facts={"total_steps": 50}), total=70).projection
     assert found is not None
     assert found.steps == 70
 
 
-def test_a_program_without_an_end_has_no_projection() -> None:
-    assert summarised(sample()).projection is None
+def test_a_program_of_unknown_length_has_no_projection() -> None:
+    assert summarized(sample()).projection is None
 
 
-def test_steps_and_trainings_cost_what_the_machine_costs_an_hour() -> None:
+def test_costs_follow_from_the_hourly_price() -> None:
     found = blank(sample(), price=Price(per_hour=3.6, currency="EUR"))
     summarize(found, 1000, None)
     assert found.summary.cost_per_1000_steps == pytest.approx(0.01)  # 10 s of 0.001 EUR each
     assert found.projection is not None
     assert found.projection.cost == pytest.approx(found.projection.total_seconds.value / 1000)
-    assert summarised(sample(), total=1000).summary.cost_per_1000_steps is None
+    assert summarized(sample(), total=1000).summary.cost_per_1000_steps is None
 
 
 @pytest.mark.parametrize(("backend", "warned"), [("cuda", ["shared-gpu"]), ("cpu", [])])
-def test_a_gpu_that_others_may_use_is_warned_of_and_the_cpu_beside_it_is_not(backend: str, warned: list[str]) -> None:
+def test_a_shared_gpu_gives_a_warning_for_gpu_backends_only(backend: str, warned: list[str]) -> None:
     found = blank(sample())
     found.spec = found.spec.model_copy(update={"backend": backend})
     found.environment.host.deployment.shared_gpu = "allowed"
     add_warnings(found)
-    assert keys(found) == warned
+    assert warning_keys(found) == warned
 
 
-@pytest.mark.parametrize(("asked", "became", "warned"), [(True, False, True), (False, True, True), (True, True, False)])
-def test_xla_that_was_asked_for_in_vain_is_warned_of(asked: bool, became: bool, warned: bool) -> None:
-    found = blank(sample(facts={"jit_compile": became}))
+@pytest.mark.parametrize(
+    ("asked", "compiled", "warned"), [(True, False, True), (False, True, True), (True, True, False)]
+)
+def test_xla_without_effect_gives_a_warning(asked: bool, compiled: bool, warned: bool) -> None:
+    found = blank(sample(facts={"jit_compile": compiled}))
     found.spec = found.spec.model_copy(update={"xla": asked})
     add_warnings(found)
-    assert ("xla" in keys(found)) is warned
+    assert ("xla" in warning_keys(found)) is warned
 
 
-def test_the_truth_stands_beside_the_projection_and_stays_there() -> None:
-    found = summarised(sample(), total=1000)
+def test_a_measured_training_is_kept_beside_its_projection() -> None:
+    found = summarized(sample(), total=1000)
     full = FullTraining(build_and_fit_seconds=15.0, total_seconds=19.0, steps=1000, metrics={"loss": 0.5})
     add_full_training(found, full)
     summarize(found, 1000, None)
@@ -197,8 +199,8 @@ def test_the_truth_stands_beside_the_projection_and_stays_there() -> None:
     assert found.projection.build_and_fit_seconds.value == pytest.approx(5.4 + 999 * 0.01)
 
 
-def test_what_a_training_waited_for_at_its_epochs_ends_is_told_apart_from_what_the_projection_missed() -> None:
-    found = summarised(sample(phases={**PHASES, "epoch_end": 0.1}), total=1000)
+def test_waits_at_epoch_ends_are_separated_from_the_error_of_the_projection() -> None:
+    found = summarized(sample(phases={**PHASES, "epoch_end": 0.1}), total=1000)
     full = FullTraining(
         build_and_fit_seconds=15.4 + 30, total_seconds=50, steps=1000, epoch_ends=[0.2, 20.1, 0.1, 10.1]
     )
@@ -214,8 +216,8 @@ def test_what_a_training_waited_for_at_its_epochs_ends_is_told_apart_from_what_t
     ("tensorflow", "loop", "seconds"),
     [("2.21.0", "fit", 10 * 2.11), ("2.21.0", "as-written", 10 * 2.11), ("2.21.0", "step", 0), ("2.10.1", "fit", 0)],
 )
-def test_a_projection_says_what_its_epochs_ends_may_add(tensorflow: str, loop: str, seconds: float) -> None:
-    epoch = {"batches": 299, "remainder": 1}  # 3 s an epoch; turns after 2.55 and 5.11 s
+def test_a_note_says_how_long_the_training_may_wait_at_epoch_ends(tensorflow: str, loop: str, seconds: float) -> None:
+    epoch = {"batches": 299, "remainder": 1}  # 3 s per epoch; the thread wakes up after 2.55 and 5.11 s
     found = blank(sample(facts={"epoch": epoch}))
     found.spec = found.spec.model_copy(update={"loop": loop})
     found.environment.framework = Framework(tensorflow=tensorflow)
@@ -226,14 +228,16 @@ def test_a_projection_says_what_its_epochs_ends_may_add(tensorflow: str, loop: s
     assert len(told) == bool(seconds)
 
 
-WAITED, ON = {"age": 0.2, "gap": 0.11}, {"age": 0.2, "gap": 0.001}
-"""An iterator's age at its end, and what passed until the next one's first step: autotuning's turn came at 0.31 s."""
+WAITED, WENT_ON = {"age": 0.2, "gap": 0.11}, {"age": 0.2, "gap": 0.001}
+"""Ends of iterators. The autotuning thread wakes up at an age of 0.31 s."""
 
 
-@pytest.mark.parametrize(("ends", "share"), [([WAITED, ON, ON, ON] * 2, 0.25), ([WAITED] * 8, 1.0), ([ON] * 8, 0.0)])
-def test_what_short_epochs_wait_for_is_projected_for_the_real_ones(ends: list[Any], share: float) -> None:
-    facts = {"epoch": {"batches": 300, "remainder": 0}}  # 3 s an epoch; turns after 2.55 and 5.11 s
-    plain = summarised(sample(facts=facts), sample(trial=2, facts=facts), total=3000).projection
+@pytest.mark.parametrize(
+    ("ends", "share"), [([WAITED, WENT_ON, WENT_ON, WENT_ON] * 2, 0.25), ([WAITED] * 8, 1.0), ([WENT_ON] * 8, 0.0)]
+)
+def test_waits_of_short_epochs_are_projected_to_the_real_epochs(ends: list[Any], share: float) -> None:
+    facts = {"epoch": {"batches": 300, "remainder": 0}}  # 3 s per epoch; the thread wakes up after 2.55 and 5.11 s
+    plain = summarized(sample(facts=facts), sample(trial=2, facts=facts), total=3000).projection
     found = blank(*(sample(trial=n, facts={**facts, "iterator_ends": ends[n - 1 :: 2]}) for n in (1, 2)))
     summarize(found, 3000, None)
     add_warnings(found)
@@ -249,21 +253,21 @@ def test_what_short_epochs_wait_for_is_projected_for_the_real_ones(ends: list[An
     assert not any("longer than projected" in note for note in found.notes)
 
 
-def test_a_short_epoch_that_ended_right_before_a_turn_tells_nothing() -> None:
+def test_an_epoch_that_ends_right_before_a_wake_up_is_not_observed() -> None:
     ends = [{"age": age, "gap": gap} for age, gap in ((0.3, 0.01), (0.31, 0.0), (0.2, 0.11))]
     assert epoch_waits.observed_waits([sample(facts={"iterator_ends": ends})]) == (1, 1)
 
 
 @pytest.mark.parametrize(("usual", "ends"), [(0.1, [0.9, 0.5]), (6.0, [7.0, 20.0]), (0.1, [])])
-def test_ends_of_epochs_of_usual_length_are_no_waits(usual: float, ends: list[float]) -> None:
-    found = summarised(sample(phases={**PHASES, "epoch_end": usual}), total=1000)
+def test_epoch_ends_of_usual_length_are_not_waits(usual: float, ends: list[float]) -> None:
+    found = summarized(sample(phases={**PHASES, "epoch_end": usual}), total=1000)
     add_full_training(found, FullTraining(build_and_fit_seconds=45, total_seconds=50, steps=1000, epoch_ends=ends))
     assert found.warnings == []
 
 
-def test_a_failed_process_gives_no_figures() -> None:
+def test_a_failed_process_is_left_out_of_all_figures() -> None:
     broken = sample(9.0, trial=2, failure=Failure(kind="killed", message="…"), latency=[9.0])
-    found = summarised(sample(), broken)
+    found = summarized(sample(), broken)
     assert found.summary.step_seconds is not None
     assert [found.summary.step_seconds.value, found.summary.step_seconds.n] == pytest.approx([0.01, 1])
     assert found.summary.step_seconds_p50 is None
@@ -271,13 +275,17 @@ def test_a_failed_process_gives_no_figures() -> None:
     assert process_totals(found) == [pytest.approx(0.01)]
 
 
-def test_the_level_of_probes_is_all_of_them_together() -> None:
+def test_the_total_of_a_process_without_steps_is_the_sum_of_its_series() -> None:
     assert process_totals(blank(sample(series=[series(0.1, "a"), series(0.3, "b")]))) == [pytest.approx(0.4)]
 
 
-def answering(*answers: float, kind: str = "exact", loop: str = "step", backend: str = "cpu", **changes: Any) -> Result:
-    asked = Placement(requested_device="CPU:0" if backend == "cpu" else "GPU:0", method="", verified=True, on_device=1)
-    one = sample(first_losses=list(answers), loss_precision=kind, placement=asked)
+def with_losses(
+    *losses: float, kind: str = "exact", loop: str = "step", backend: str = "cpu", **changes: Any
+) -> Result:
+    placement = Placement(
+        requested_device="CPU:0" if backend == "cpu" else "GPU:0", method="", verified=True, on_device=1
+    )
+    one = sample(first_losses=list(losses), loss_precision=kind, placement=placement)
     return blank(one, loop=loop, backend=backend, **changes)
 
 
@@ -291,8 +299,8 @@ def answering(*answers: float, kind: str = "exact", loop: str = "step", backend:
         ("changed", 0.2, True),
     ],
 )
-def test_answers_agree_within_the_tolerance_of_their_class(kind: str, off: float, agree: bool) -> None:
-    one, other = answering(2.0, 1.5, kind=kind), answering(2.0, 1.5 * (1 + off), kind=kind, loop="fit")
+def test_first_losses_must_agree_within_their_tolerance(kind: str, off: float, agree: bool) -> None:
+    one, other = with_losses(2.0, 1.5, kind=kind), with_losses(2.0, 1.5 * (1 + off), kind=kind, loop="fit")
     check_same_answer([one, other])
     assert one.failure is None
     assert (other.failure is None) is agree
@@ -302,44 +310,44 @@ def test_answers_agree_within_the_tolerance_of_their_class(kind: str, off: float
         assert "cpu, step" in other.failure.message
 
 
-def test_the_looser_class_of_the_two_decides() -> None:
-    exact, reduced = answering(1.0), answering(1.01, kind="reduced", loop="fit")
+def test_the_larger_of_two_tolerances_decides() -> None:
+    exact, reduced = with_losses(1.0), with_losses(1.01, kind="reduced", loop="fit")
     check_same_answer([exact, reduced])
     assert reduced.failure is None
 
 
 def test_a_gpu_may_use_fewer_bits_than_the_cpu() -> None:
-    cpu, gpu = answering(1.0), answering(1.01, backend="cuda")
+    cpu, gpu = with_losses(1.0), with_losses(1.01, backend="cuda")
     check_same_answer([cpu, gpu])
     assert gpu.failure is None
 
 
-def test_a_program_as_written_may_shuffle_so_its_answers_are_not_set_against_other_loops() -> None:
-    written, step = answering(1.0, loop="as-written"), answering(5.0)
+def test_as_written_is_not_checked_against_other_loops() -> None:
+    written, step = with_losses(1.0, loop="as-written"), with_losses(5.0)
     check_same_answer([written, step])
     assert step.failure is None
 
 
-def test_as_written_first_does_not_hide_that_the_others_disagree() -> None:
-    three = [answering(9.0, loop="as-written"), answering(1.0), answering(5.0, loop="fit")]
+def test_as_written_does_not_hide_a_difference_between_other_loops() -> None:
+    three = [with_losses(9.0, loop="as-written"), with_losses(1.0), with_losses(5.0, loop="fit")]
     check_same_answer(three)
     assert [each.failure is not None for each in three] == [False, False, True]
 
 
-def test_other_parameters_may_give_other_answers() -> None:
-    small, large = answering(1.0, params={"rows": 1}), answering(5.0, params={"rows": 2})
+def test_other_parameters_may_give_other_losses() -> None:
+    small, large = with_losses(1.0, params={"rows": 1}), with_losses(5.0, params={"rows": 2})
     check_same_answer([small, large])
     assert large.failure is None
 
 
-def test_processes_of_one_spec_that_disagree_are_warned_of() -> None:
+def test_processes_of_one_spec_that_disagree_give_a_warning() -> None:
     found = blank(sample(first_losses=[1.0, 2.0]), sample(trial=2, first_losses=[1.0, 2.2]))
     check_same_answer([found])
-    assert keys(found) == ["same-answer"]
+    assert warning_keys(found) == ["same-answer"]
     assert "--deterministic" in found.warnings[0].fix
 
 
-def told(**telemetry: Any) -> Result:
+def with_telemetry(**telemetry: Any) -> Result:
     found = blank(sample(telemetry=Telemetry(wall_seconds=10.0, **telemetry)))
     add_warnings(found)
     return found
@@ -355,33 +363,33 @@ def told(**telemetry: Any) -> Result:
         ("temperature", {"gpu_temperature_rise_celsius": 8.0}),
     ],
 )
-def test_a_disturbance_is_warned_of_with_a_cure(key: str, telemetry: dict[str, float]) -> None:
-    found = told(**telemetry)
-    assert keys(found) == [key]
+def test_a_disturbance_gives_a_warning_with_a_fix(key: str, telemetry: dict[str, float]) -> None:
+    found = with_telemetry(**telemetry)
+    assert warning_keys(found) == [key]
     assert found.warnings[0].fix
 
 
-def test_a_quiet_machine_is_not_warned_of() -> None:
+def test_a_quiet_machine_gives_no_warning() -> None:
     quiet = {"throttled_seconds": 0.05, "stolen_seconds": 0.1, "load_before": 0.4, "gpu_sm_clock_spread": 0.01}
     quiet["gpu_temperature_rise_celsius"] = 3.0
-    assert keys(told(**quiet)) == []
+    assert warning_keys(with_telemetry(**quiet)) == []
 
 
-def test_a_process_that_never_settled_is_counted() -> None:
+def test_the_warning_counts_processes_that_never_settled() -> None:
     found = blank(sample(series=[series(0.1, settled=False)]), sample(trial=2))
     add_warnings(found)
-    assert keys(found) == ["unsettled"]
+    assert warning_keys(found) == ["unsettled"]
     assert found.warnings[0].message.startswith("1 of 2 processes")
 
 
-def test_processes_are_counted_and_not_their_series() -> None:
+def test_the_warning_counts_processes_not_series() -> None:
     found = blank(sample(series=[series(0.1, name, settled=False) for name in ("a", "b", "c")]), sample(trial=2))
     add_warnings(found)
     assert found.warnings[0].message.startswith("1 of 2 processes")
 
 
 @pytest.mark.parametrize(
-    ("stop", "said", "option"),
+    ("stop", "message", "option"),
     [
         (
             Stop(reason="max-time", trials=3, error=0.05, target=0.03),
@@ -396,11 +404,11 @@ def test_processes_are_counted_and_not_their_series() -> None:
         ),
     ],
 )
-def test_a_run_that_a_cap_ended_before_its_target_says_so(stop: Stop, said: str, option: str) -> None:
+def test_a_run_that_a_cap_ended_early_gives_a_warning(stop: Stop, message: str, option: str) -> None:
     found = blank(sample(), stop=stop)
     add_warnings(found)
-    assert keys(found) == ["target"]
-    assert said in found.warnings[0].message
+    assert warning_keys(found) == ["target"]
+    assert message in found.warnings[0].message
     assert option in found.warnings[0].fix
 
 
@@ -414,14 +422,14 @@ def test_a_run_that_a_cap_ended_before_its_target_says_so(stop: Stop, said: str,
         (Stop(reason="max-processes", trials=30, error=0.031, target=0.03, seconds=9.0), "--max-processes 60"),
     ],
 )
-def test_who_ended_before_the_target_is_told_what_would_reach_it(stop: Stop, option: str) -> None:
+def test_the_fix_names_the_cap_that_would_reach_the_target(stop: Stop, option: str) -> None:
     found = blank(sample(), stop=stop)
     add_warnings(found)
     assert [each.fix for each in found.warnings] == [f"Use {option}, or a larger --target-error."]
 
 
 @pytest.mark.parametrize("reason", ["max-time", "max-processes"])
-def test_what_a_day_would_not_settle_is_not_said_to_be_settled_by_more_of_it(reason: Any) -> None:
+def test_no_cap_is_suggested_that_would_take_more_than_a_day(reason: Any) -> None:
     known: dict[str, Any] = {"trials": 2, "needed_trials": 300_000, "error": 7.7, "target": 0.02, "seconds": 53.7}
     found = blank(sample(), stop=Stop(reason=reason, error_of="ratio", **known))
     add_warnings(found)
@@ -430,27 +438,27 @@ def test_what_a_day_would_not_settle_is_not_said_to_be_settled_by_more_of_it(rea
 
 
 @pytest.mark.parametrize("reason", ["target", "max-processes"])
-def test_a_run_that_reached_its_target_is_not_warned_of(reason: Any) -> None:
+def test_a_run_that_reached_its_target_gives_no_warning(reason: Any) -> None:
     found = blank(sample(), stop=Stop(reason=reason, trials=4, error=0.02, target=0.03, settled=True))
     add_warnings(found)
-    assert keys(found) == []
+    assert warning_keys(found) == []
 
 
 def test_misplaced_operations_are_named_in_a_warning() -> None:
     found = blank(sample(), placement=misplaced())
     add_warnings(found)
-    assert keys(found) == ["misplaced"]
+    assert warning_keys(found) == ["misplaced"]
     assert "MatMul 'x/MatMul' on CPU:1" in found.warnings[0].message
 
 
-def test_what_a_process_notes_is_told_once() -> None:
+def test_equal_notes_of_processes_are_kept_once() -> None:
     found = blank(sample(notes=["the program is 3 steps long"]), sample(trial=2, notes=["the program is 3 steps long"]))
     add_warnings(found)
     assert found.notes == ["the program is 3 steps long"]
 
 
-@pytest.mark.parametrize(("counted", "told"), [(2.1e6, 0), (3e6, 1)])
-def test_a_count_of_operations_far_from_the_formula_is_noted(counted: float, told: int) -> None:
+@pytest.mark.parametrize(("counted", "notes"), [(2.1e6, 0), (3e6, 1)])
+def test_a_count_of_operations_far_from_the_formula_gives_a_note(counted: float, notes: int) -> None:
     found = blank(sample(facts={"flops_per_step": counted, "flops_formula": 2e6}))
     add_warnings(found)
-    assert len(found.notes) == told
+    assert len(found.notes) == notes
