@@ -1,4 +1,4 @@
-"""The report in a real browser: it asks for nothing, and can be read wide, narrow, dark, on paper and by keyboard."""
+"""The report in a real browser: it loads nothing, and it is readable wide, narrow, dark, on paper and by keyboard."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ CONTRAST = """() => {
 
 
 def until(page: Page, condition: str, seconds: float = 10) -> None:
-    """Waits for a condition. Playwright's own waiting would evaluate it in the page, whose policy forbids that."""
+    """Wait for a condition. The page's policy forbids what Playwright's own waiting does."""
     end = time.monotonic() + seconds
     while not page.evaluate(condition):
         assert time.monotonic() < end, condition
@@ -75,7 +75,7 @@ def until(page: Page, condition: str, seconds: float = 10) -> None:
 
 @pytest.fixture(scope="module")
 def address(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A report with everything in it: verdicts of all kinds, failures, long names, many columns, repeated runs."""
+    """Write a report with all kinds of verdicts, failures, long names, many columns and repeated runs."""
     path = tmp_path_factory.mktemp("report")
     machine = {"framework": {"tensorflow": "2.21.0"}, "host": {"cpu": {"model": "A processor", "limit": 2.0}}}
     failed = {"status": "failed", "failure": killed(), "summary": Summary(), "samples": []}
@@ -118,7 +118,7 @@ def browser(chromium_path: str) -> Iterator[Browser]:
 
 @pytest.fixture
 def opened(browser: Browser, address: str, request: pytest.FixtureRequest) -> Iterator[Page]:
-    """The report in a window; `request.param` is what a context may be told, such as its size."""
+    """Open the report in a window. `request.param` has the options of the context, such as its size."""
     context = browser.new_context(**{"viewport": WIDE, **getattr(request, "param", {})})
     context.set_default_timeout(120_000)
     page = context.new_page()
@@ -128,23 +128,23 @@ def opened(browser: Browser, address: str, request: pytest.FixtureRequest) -> It
 
 
 @pytest.mark.essential
-def test_it_opens_without_an_error_and_asks_for_nothing_but_itself(browser: Browser, address: str) -> None:
+def test_it_opens_without_an_error_and_loads_nothing_else(browser: Browser, address: str) -> None:
     context = browser.new_context(viewport=WIDE)
     context.set_default_timeout(120_000)
     page = context.new_page()
-    asked: list[str] = []
-    told: list[str] = []
-    page.on("request", lambda request: asked.append(request.url))
-    page.on("console", lambda message: told.append(message.text))
-    page.on("pageerror", lambda error: told.append(str(error)))
+    requests: list[str] = []
+    messages: list[str] = []
+    page.on("request", lambda request: requests.append(request.url))
+    page.on("console", lambda message: messages.append(message.text))
+    page.on("pageerror", lambda error: messages.append(str(error)))
     page.goto(address, wait_until="networkidle")
-    assert [url for url in asked if not url.startswith("data:")] == [address]
-    assert told == []
+    assert [url for url in requests if not url.startswith("data:")] == [address]
+    assert messages == []
     context.close()
 
 
 @pytest.mark.essential
-def test_every_chart_is_seen_and_all_its_layers_have_marks(opened: Page) -> None:
+def test_every_chart_is_visible_and_all_its_layers_have_marks(opened: Page) -> None:
     found: list[Any] = opened.evaluate(
         "[...document.querySelectorAll('figure svg')].map((svg) => [svg.getBoundingClientRect().height,"
         " [...svg.querySelectorAll('.role-mark')].map((layer) => [...layer.children].filter((mark) =>"
@@ -183,7 +183,7 @@ def test_no_label_of_a_chart_covers_another(opened: Page) -> None:
 
 
 @pytest.mark.parametrize("opened", [{"viewport": NARROW}], indirect=True)
-def test_at_400_pixels_only_regions_scroll_sideways_never_the_page(opened: Page) -> None:
+def test_at_400_pixels_regions_scroll_sideways_and_the_page_does_not(opened: Page) -> None:
     assert opened.evaluate("document.documentElement.scrollWidth") <= NARROW["width"]
     assert opened.evaluate(
         "[...document.querySelectorAll('.scroll')].some((each) => each.scrollWidth > each.clientWidth)"
@@ -196,14 +196,14 @@ def test_at_400_pixels_only_regions_scroll_sideways_never_the_page(opened: Page)
 
 
 @pytest.mark.parametrize("opened", [{"viewport": NARROW}], indirect=True)
-def test_a_region_is_scrolled_by_the_keys(opened: Page) -> None:
+def test_keys_scroll_a_region(opened: Page) -> None:
     wide = opened.locator(".scroll:has(table)").nth(1)
     wide.focus()
     opened.keyboard.press("ArrowRight")
     until(opened, "[...document.querySelectorAll('.scroll')].some((each) => each.scrollLeft > 0)")
 
 
-def test_tab_reaches_every_link_and_region_in_their_order(opened: Page) -> None:
+def test_tab_reaches_every_link_and_region_in_order(opened: Page) -> None:
     count = opened.evaluate("document.querySelectorAll('a, .scroll').length")
     opened.evaluate("document.querySelectorAll('a, .scroll').forEach((each, n) => { each.dataset.n = n })")
     reached = []
@@ -232,14 +232,14 @@ def test_a_link_leads_to_its_chapter(opened: Page) -> None:
 
 
 @pytest.mark.parametrize("opened", [{"color_scheme": "light"}, {"color_scheme": "dark"}], indirect=True, ids=str)
-def test_text_stands_out_from_what_is_behind_it_in_light_and_in_dark(opened: Page) -> None:
+def test_text_has_enough_contrast_in_light_and_dark(opened: Page) -> None:
     found: list[Any] = opened.evaluate(CONTRAST)
     assert len(found) > 300
     assert [each for each in found if each[0] < 4.5] == []
 
 
 @pytest.mark.parametrize("opened", [{"color_scheme": "dark"}], indirect=True)
-def test_dark_is_dark_and_paper_is_white_and_shows_all_columns(opened: Page) -> None:
+def test_a_dark_page_is_dark_and_paper_is_white_with_all_columns(opened: Page) -> None:
     paper = "getComputedStyle(document.documentElement).backgroundColor"
     colours = f"[{paper}, getComputedStyle(document.querySelector('svg text')).fill]"
     assert opened.evaluate(colours) == ["rgb(22, 23, 27)", "rgb(236, 236, 241)"]

@@ -201,7 +201,7 @@ def test_all_trials_count_for_steps_even_if_few_starts_were_measured() -> None:
     assert few.steps.n == 3
     assert one.steps is not None
     assert one.steps.low is None
-    assert "steps, from one start each" in cold_start(compare(base, other), one)
+    assert "steps, from one start each" in cold_start(compare(base, other))
 
 
 def test_the_break_even_of_unequal_batches_is_in_examples_and_epochs() -> None:
@@ -225,7 +225,7 @@ def test_the_break_even_of_unequal_batches_is_in_examples_and_epochs() -> None:
     assert even.examples.value == pytest.approx(2000 * 32, rel=0.01)
     assert even.epochs.value == pytest.approx(20, rel=0.01)
     assert even.training_seconds == pytest.approx([3 + 999 * 0.01, 13 + 499 * 0.01], rel=0.01)
-    assert " examples [" in cold_start(found, even)
+    assert " examples [" in cold_start(found)
 
 
 def test_phases_of_interleaved_results_are_compared_within_trials() -> None:

@@ -1,4 +1,4 @@
-"""`devbench report`: what it writes where, and how it ends."""
+"""`devbench report`: what it writes, where, and its exit codes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def report(monkeypatch: pytest.MonkeyPatch, *words: str) -> Any:
     return CliRunner().invoke(app, ["report", *words])
 
 
-def test_without_options_it_writes_a_page_beside_and_says_where(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_by_default_it_writes_an_html_file_and_says_where(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     done = report(monkeypatch, "results")
     assert (done.exit_code, done.stdout, done.stderr) == (0, "", "report: report.html\n")
     text = Path("report.html").read_text(encoding="utf-8")
@@ -42,7 +42,7 @@ def test_without_options_it_writes_a_page_beside_and_says_where(results: Path, m
 
 
 @pytest.mark.parametrize(("form", "begins"), [("markdown", "## devbench: results\n"), ("csv", "id,key,group,")])
-def test_the_other_forms_go_to_stdout_or_into_a_named_file(
+def test_the_other_formats_go_to_stdout_or_into_a_file(
     results: Path, monkeypatch: pytest.MonkeyPatch, form: str, begins: str
 ) -> None:
     done = report(monkeypatch, "results", "--format", form)
@@ -53,7 +53,7 @@ def test_the_other_forms_go_to_stdout_or_into_a_named_file(
     assert results.is_dir()
 
 
-def test_csv_and_markdown_need_nothing_of_the_extra(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_csv_and_markdown_need_no_extra_package(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("vl_convert", "jinja2"):
         monkeypatch.setitem(sys.modules, name, None)
     assert len(list(csv.reader(report(monkeypatch, "results", "--format", "csv").stdout.splitlines()))) > 50
@@ -64,7 +64,7 @@ def test_csv_and_markdown_need_nothing_of_the_extra(results: Path, monkeypatch: 
     assert not Path("report.html").exists()
 
 
-def test_json_says_where_the_file_is(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_json_names_the_file(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     done = report(monkeypatch, "results", "--json", "--output", "page.html")
     size = Path("page.html").stat().st_size
     assert json.loads(done.stdout) == {"report": {"file": "page.html", "format": "html", "bytes": size}}
@@ -72,14 +72,14 @@ def test_json_says_where_the_file_is(results: Path, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize("form", ["markdown", "csv"])
-def test_json_and_a_report_do_not_both_go_to_stdout(results: Path, monkeypatch: pytest.MonkeyPatch, form: str) -> None:
+def test_json_and_a_report_cannot_both_go_to_stdout(results: Path, monkeypatch: pytest.MonkeyPatch, form: str) -> None:
     done = report(monkeypatch, "results", "--json", "--format", form)
     assert done.exit_code == 2
     assert json.loads(done.stdout)["error"]["hint"] == "Set a file with --output."
     assert results.is_dir()
 
 
-def test_the_threshold_decides_what_is_the_same(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_threshold_decides_what_counts_as_the_same(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "same: fit" in report(monkeypatch, "results", "--format", "markdown").stdout
     stricter = report(monkeypatch, str(results), "--format", "markdown", "--threshold", "1%").stdout
     assert "as fast as as-written" in stricter
@@ -98,7 +98,7 @@ def test_the_threshold_decides_what_is_the_same(results: Path, monkeypatch: pyte
         (["results", "--output", "none/it"], "cannot write"),
     ],
 )
-def test_what_can_not_be_is_exit_2_and_leaves_an_older_report_as_it_was(
+def test_an_error_is_exit_2_and_keeps_an_older_report(
     results: Path, monkeypatch: pytest.MonkeyPatch, form: str, words: list[str], message: str
 ) -> None:
     Path("empty").mkdir()
@@ -118,7 +118,7 @@ def test_what_can_not_be_is_exit_2_and_leaves_an_older_report_as_it_was(
     assert [path.name for path in results.parent.iterdir() if path.name.endswith(".tmp")] == []
 
 
-def test_it_loads_no_tensorflow_and_draws_only_for_a_page(results: Path) -> None:
+def test_it_loads_no_tensorflow_and_loads_charts_only_for_html(results: Path) -> None:
     code = "import sys; sys.argv[1:] = ['report', 'results', '--format', 'markdown']; from bench.__main__ import main\n"
     code += "try: main()\nexcept SystemExit as end: assert not end.code\n"
     code += "print(*{'tensorflow', 'keras', 'vl_convert', 'jinja2'} & set(sys.modules), file=sys.stderr)"

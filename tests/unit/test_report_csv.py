@@ -19,7 +19,7 @@ def rows(path: Path) -> list[dict[str, str]]:
     return list(DictReader(csv.lines(path)))
 
 
-def test_every_phase_block_and_single_step_is_a_line_with_its_result_and_process(tmp_path: Path) -> None:
+def test_each_phase_block_and_single_step_has_a_line_with_its_result_and_process(tmp_path: Path) -> None:
     one = measured("1", [0.1, 0.2], workload='a,"b"')
     found = rows(folder(tmp_path, one))
     sample = one.samples[1]
@@ -34,7 +34,7 @@ def test_every_phase_block_and_single_step_is_a_line_with_its_result_and_process
     assert len(kinds["warm-up"]) == 1
 
 
-def test_a_failure_is_a_line_too(tmp_path: Path) -> None:
+def test_a_failure_has_a_line(tmp_path: Path) -> None:
     broken = measured("1", [0.1])
     broken.samples[0].failure = killed()
     broken.failure = killed()

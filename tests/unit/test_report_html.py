@@ -1,4 +1,4 @@
-"""The report's HTML as text; how a browser takes it is tested in tests/browser."""
+"""The HTML of the report as text. tests/browser opens it in a browser."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.once
 
 
 class Outline(HTMLParser):
-    """Tags with their attributes, and texts."""
+    """The tags of a page with their attributes, and its texts."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -54,28 +54,28 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> str:
     return page(tmp_path_factory.mktemp("pair"), measured("1", [0.1, 0.101, 0.099]), warned)
 
 
-def test_it_has_no_script_and_names_nothing_outside_itself(pair: str) -> None:
+def test_it_has_no_script_and_no_external_address(pair: str) -> None:
     found = Outline(pair)
     assert found.all("script") == []
-    asked = [value for _, given in found.tags for key, value in given.items() if key in ("src", "href", "srcset")]
-    assert asked
-    assert [value for value in asked if not (value or "").startswith(("#", "data:,"))] == []
+    addresses = [value for _, given in found.tags for key, value in given.items() if key in ("src", "href", "srcset")]
+    assert addresses
+    assert [value for value in addresses if not (value or "").startswith(("#", "data:,"))] == []
     assert re.findall(r"url\(|@import", pair) == []
-    addresses = set(re.findall(r"https?://[^\"' ]+", pair))
-    assert addresses <= {"http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"}
+    urls = set(re.findall(r"https?://[^\"' ]+", pair))
+    assert urls <= {"http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"}
 
 
-def test_every_chart_is_one_picture_with_a_text_that_tells_its_figures(pair: str) -> None:
+def test_every_chart_is_one_image_with_its_figures_as_text(pair: str) -> None:
     drawings = Outline(pair).all("svg")
     assert len(drawings) == 3
     assert {each["role"] for each in drawings} == {"img"}
-    told = " ".join(each["aria-label"] or "" for each in drawings)
-    assert "fit 0.5, faster" in told
-    assert "as-written 4.60 s, longest phase import with 3.20 s" in told
-    assert "Medians: as-written 100 ms; fit 50.0 ms" in told
+    texts = " ".join(each["aria-label"] or "" for each in drawings)
+    assert "fit 0.5, faster" in texts
+    assert "as-written 4.60 s, longest phase import with 3.20 s" in texts
+    assert "Medians: as-written 100 ms; fit 50.0 ms" in texts
 
 
-def test_every_section_with_a_chart_has_a_table_too(pair: str) -> None:
+def test_every_section_with_a_chart_has_a_table(pair: str) -> None:
     sections = [part for part in pair.split("<h3>")[1:] if "<figure>" in part]
     assert len(sections) == 3
     assert [part for part in sections if "<table>" not in part] == []
@@ -87,13 +87,13 @@ def test_tables_name_their_rows_and_columns(pair: str) -> None:
     assert pair.count("<caption>") == pair.count("<table>")
 
 
-def test_differences_and_what_is_wrong_have_a_sign_beside_their_colour(pair: str) -> None:
+def test_differences_and_problems_have_a_mark_beside_their_colour(pair: str) -> None:
     for row in re.findall(r'<tr class="(?:differs|alarm)">.*?</tr>', pair):
         assert 'class="mark"' in row
     assert re.search(r'<tr class="differs"><th scope="row"><span class="mark" title="differs">≠</span> loop</th>', pair)
 
 
-def test_of_two_cases_on_two_backends_each_row_of_the_verdicts_names_what_it_is_compared_with(tmp_path: Path) -> None:
+def test_verdicts_with_several_baselines_name_the_baseline_in_each_row(tmp_path: Path) -> None:
     cases = [
         measured(f"{n}", [step, step * 1.01], case=case, backend=backend)
         for n, (backend, case, step) in enumerate(
@@ -112,7 +112,7 @@ def test_of_two_cases_on_two_backends_each_row_of_the_verdicts_names_what_it_is_
     ]
 
 
-def test_what_a_program_wrote_is_text_and_never_markup(tmp_path: Path) -> None:
+def test_the_output_of_a_program_is_text_and_never_markup(tmp_path: Path) -> None:
     evil = Failure(kind="error", message="<script>alert(1)</script>", last_lines=["<b>x</b>", "\x1b[31mred"])
     given = {"status": "failed", "failure": evil, "summary": Summary(), "samples": []}
     text = page(tmp_path, measured("1", [], workload='<img src="x">"', **given))
@@ -122,12 +122,12 @@ def test_what_a_program_wrote_is_text_and_never_markup(tmp_path: Path) -> None:
     assert "\x1b" not in text
 
 
-def test_a_name_with_markup_does_not_leave_a_drawing(tmp_path: Path) -> None:
+def test_markup_in_a_label_stays_text_in_a_chart(tmp_path: Path) -> None:
     odd = [measured(str(n), [0.1, 0.1], params={"x": f'</svg><i title="{n}">&amp;'}) for n in (1, 2)]
     assert Outline(page(tmp_path, *odd)).all("i") == []
 
 
-def test_one_process_nan_and_failure_are_shown_as_what_they_are(tmp_path: Path) -> None:
+def test_one_process_nan_and_failures_are_shown(tmp_path: Path) -> None:
     nan = Failure(kind="nan", message="the loss became NaN")
     broken = measured("2", [0.1, 0.1], loop="fit", status="failed", failure=nan)
     broken.samples[0].first_losses = [float("nan")]
@@ -139,16 +139,16 @@ def test_one_process_nan_and_failure_are_shown_as_what_they_are(tmp_path: Path) 
     assert "FAILED: nan" in texts
     assert "FAILED: killed" in texts
     steps = re.findall(r'<tr><th scope="row">step</th><td class="n f">([^<]*)</td>', text)
-    assert steps[0] == "100 ms", "one process knows no error"
+    assert steps[0] == "100 ms", "one process gives no error"
 
 
-def test_only_the_cell_that_is_wrong_is_marked_as_wrong(tmp_path: Path) -> None:
+def test_only_the_cell_with_the_problem_is_marked(tmp_path: Path) -> None:
     text = page(tmp_path, measured("1", [0.1]), measured("2", [0.1], loop="fit", placement=misplaced()))
     (row,) = re.findall(r'<tr class="alarm">.*?where it ran.*?</tr>', text)
     assert re.findall(r'<td class="([\w ]*)">(\w+)', row) == [("n", "CPU"), ("n wrong", "NOT")]
 
 
-def test_a_report_of_ten_thousand_results_stays_under_10_megabytes_and_lists_them_all(tmp_path: Path) -> None:
+def test_a_report_on_10_000_results_stays_under_10_megabytes_and_lists_them_all(tmp_path: Path) -> None:
     template = measured("ID", [0.1, 0.11, 0.12], group="GROUP", params={"batch": 32}).model_dump_json()
     for n in range(10_000):
         text = template.replace('"ID"', f'"20260102T030405{n % 1000:03d}-{n:08x}"').replace('"GROUP"', f'"g{n // 24}"')
@@ -161,7 +161,7 @@ def test_a_report_of_ten_thousand_results_stays_under_10_megabytes_and_lists_the
     assert "9,520 further results have no chapter" in made
 
 
-def test_repeated_runs_are_listed_and_the_newest_is_told_as_that(tmp_path: Path) -> None:
+def test_repeated_runs_are_listed_and_the_newest_has_the_chapter(tmp_path: Path) -> None:
     runs = [measured(str(n), [0.1 + n / 100], group=str(n)) for n in range(3)]
     text = page(tmp_path, *runs)
     assert "The newest of 3 runs." in text
@@ -169,15 +169,13 @@ def test_repeated_runs_are_listed_and_the_newest_is_told_as_that(tmp_path: Path)
     assert re.findall(r"<td[^>]*>(1\d0 ms)", listed) == ["120 ms", "110 ms", "100 ms"]
 
 
-def test_more_results_than_a_list_holds_are_said_to_be_left_out(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_list_of_all_results_says_how_many_it_leaves_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compose_module, "LISTED", 2)
     text = page(tmp_path, *(measured(str(n), [0.1], group=str(n)) for n in range(3)))
     assert "The newest 2 of 3 results" in text
 
 
-def test_without_its_extra_the_message_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_says_how_to_install_a_missing_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = compose(folder(tmp_path, measured("1", [0.1])), 0.02)
     monkeypatch.setitem(sys.modules, "vl_convert", None)
     with pytest.raises(UsageError, match="an HTML report needs vl_convert") as raised:
@@ -185,7 +183,7 @@ def test_without_its_extra_the_message_says_how_to_get_it(tmp_path: Path, monkey
     assert "pip install devbench[report]" in raised.value.hint
 
 
-def test_charts_bear_ratios_far_apart_single_values_and_zero_seconds() -> None:
+def test_charts_accept_distant_ratios_single_values_and_zero_seconds() -> None:
     far = ratios.draw([Ratio("a", 0.001, 0.0009, 0.0011, "faster"), Ratio("b", 900.0, None, None, "?")], 0.02)
     assert far.count("<text") >= 6
     assert "NaN" not in far
@@ -193,7 +191,7 @@ def test_charts_bear_ratios_far_apart_single_values_and_zero_seconds() -> None:
     assert "NaN" not in steps.draw([Spread("a", [0.1], 0.1, 0.1, 0.1)])
 
 
-def test_a_drawing_keeps_no_colour_that_the_page_would_not_change_but_those_of_phases(pair: str) -> None:
+def test_the_page_replaces_every_colour_of_a_chart_except_those_of_phases(pair: str) -> None:
     drawn = "".join(re.findall(r"<svg.*?</svg>", pair, re.DOTALL))
     used = set(re.findall(r'(?:fill|stroke)="(#\w+|\w+)"', drawn))
     known = {vega.INK, vega.MUTED, vega.GRID, vega.ACCENT, vega.BAND, vega.ON_COLOUR}
@@ -203,7 +201,7 @@ def test_a_drawing_keeps_no_colour_that_the_page_would_not_change_but_those_of_p
 
 @pytest.fixture(scope="module")
 def analyses(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A page with an explanation and a sweep."""
+    """Return a page with an explanation and a sweep."""
     path = tmp_path_factory.mktemp("analyses")
     results = ladder_results()
     files.write_explanation(explanation(results), folder(path, *results, *swept()))
@@ -231,7 +229,7 @@ def test_an_explanation_shows_waterfall_findings_what_ifs_roofline_and_trace(ana
     assert "not measurable" in labels[0] or "copies -1%" in labels[0]
 
 
-def test_a_sweep_is_drawn_with_its_crossing_and_stands_in_a_table(analyses: str) -> None:
+def test_a_sweep_has_a_chart_with_the_crossing_and_a_table(analyses: str) -> None:
     assert "dense-inference over batch 1 to 256" in analyses
     assert "cuda, as-written overtakes cpu, as-written at batch 16" in analyses
     (label,) = re.findall(r'aria-label="(Step time over batch[^"]*)"', analyses)
@@ -239,7 +237,7 @@ def test_a_sweep_is_drawn_with_its_crossing_and_stands_in_a_table(analyses: str)
     assert analyses.count(">batch 256<") == 1
 
 
-def test_drawings_of_analyses_have_their_marks_and_no_colour_that_is_lost_on_a_dark_page(analyses: str) -> None:
+def test_charts_of_analyses_have_marks_and_only_colours_that_suit_a_dark_page(analyses: str) -> None:
     drawn = re.findall(r"<svg.*?</svg>", analyses, re.DOTALL)
     assert len(drawn) >= 5
     assert all("NaN" not in each and each.count("<path") > 3 for each in drawn)
@@ -248,7 +246,7 @@ def test_drawings_of_analyses_have_their_marks_and_no_colour_that_is_lost_on_a_d
     assert used - swapped - set(phases.PALETTE.values()) <= set(curves.COLOURS)
 
 
-def test_a_grid_and_an_axis_of_words_have_a_table_only(tmp_path: Path) -> None:
+def test_a_grid_or_an_axis_of_words_has_only_a_table(tmp_path: Path) -> None:
     points = [
         measured(str(n), [0.01 * (n + 1)], params={"place": place, "batch": batch}, purpose="sweep", parent="grid",
                  group=str(n))

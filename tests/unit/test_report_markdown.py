@@ -1,4 +1,4 @@
-"""The report for a pull request."""
+"""The report as Markdown, for a pull request."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def written(path: Path) -> str:
     return markdown.render(compose(path, 0.02), "1.2.3")
 
 
-def test_it_leads_with_the_sentence_and_folds_away_what_a_hurried_reader_skips(tmp_path: Path) -> None:
+def test_it_starts_with_the_outcome_and_folds_away_the_details(tmp_path: Path) -> None:
     text = written(folder(tmp_path, measured("1", [0.1] * 5), measured("2", [0.0081] * 5, backend="cuda")))
     sentence, folded = (
         text.index("- **faster: cuda is 12."),
@@ -31,7 +31,7 @@ def test_it_leads_with_the_sentence_and_folds_away_what_a_hurried_reader_skips(t
     assert text.endswith("Made by devbench 1.2.3. Intervals have 95% confidence.\n")
 
 
-def test_every_row_of_a_table_has_the_cells_of_its_head(tmp_path: Path) -> None:
+def test_every_row_of_a_table_has_as_many_cells_as_its_head(tmp_path: Path) -> None:
     pair = measured("1", [0.1] * 5, params={"name": "a|b"}), measured("2", [0.1] * 5, params={"name": "*c*"})
     text = written(folder(tmp_path, *pair)).replace(r"\|", "")
     tables = [block.splitlines() for block in text.split("\n\n") if block.startswith("|")]
@@ -43,7 +43,7 @@ def test_every_row_of_a_table_has_the_cells_of_its_head(tmp_path: Path) -> None:
     assert r"\*c\*" in text
 
 
-def test_a_failure_and_a_warning_stand_above_the_fold_with_the_programs_last_lines(tmp_path: Path) -> None:
+def test_failures_and_warnings_are_not_folded_away(tmp_path: Path) -> None:
     failed = {"status": "failed", "failure": killed(), "summary": Summary(), "samples": []}
     text = written(folder(tmp_path, measured("1", [0.1], warnings=doubtful()), measured("2", [], loop="fit", **failed)))
     above = text.partition("<details>")[0]
@@ -53,18 +53,18 @@ def test_a_failure_and_a_warning_stand_above_the_fold_with_the_programs_last_lin
     assert "\x1b" not in text
 
 
-def test_what_does_not_fit_into_a_comment_is_left_out_and_said(tmp_path: Path) -> None:
-    whole = compose(folder(tmp_path, measured("1", [0.1] * 3), measured("2", [0.05] * 3, loop="fit")), 0.02)
-    many = dataclasses.replace(whole, chapters=whole.chapters * 400)
+def test_chapters_that_do_not_fit_into_a_comment_are_counted(tmp_path: Path) -> None:
+    report = compose(folder(tmp_path, measured("1", [0.1] * 3), measured("2", [0.05] * 3, loop="fit")), 0.02)
+    many = dataclasses.replace(report, chapters=report.chapters * 400)
     text = markdown.render(many, "1.2.3")
     assert 40_000 < len(text) < 65_536
     shown = text.count("\n### ")
     assert f"{400 - shown} more chapters do not fit here" in text
 
 
-def test_a_chapter_that_is_too_long_is_told_by_its_sentences(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    whole = compose(folder(tmp_path, measured("1", [0.1] * 3), measured("2", [0.05] * 3, loop="fit")), 0.02)
-    long = Chapter("long", "long", ("it is long",), "so long", whole.chapters[0].sections * 60)
+def test_a_chapter_that_is_too_long_keeps_only_its_sentences(tmp_path: Path) -> None:
+    report = compose(folder(tmp_path, measured("1", [0.1] * 3), measured("2", [0.05] * 3, loop="fit")), 0.02)
+    long = Chapter("long", "long", ("It is long.",), "so long", report.chapters[0].sections * 60)
     text = markdown.render(Report("r", (), (long,)), "1.2.3")
-    assert "- **it is long**" in text
+    assert "- **It is long.**" in text
     assert "| " not in text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from bench.analyse import stats
@@ -16,8 +17,11 @@ from bench.render.text import join_words
 Labels = Mapping[str, str]
 """Label by the result's id. Without one a result has the label that its comparison gives it."""
 
+OWN: Labels = MappingProxyType({})
+"""No other labels than those of the comparison."""
 
-def verdict(comparison: Comparison, labels: Labels = {}) -> str:  # noqa: B006 (never changed)
+
+def verdict(comparison: Comparison, labels: Labels = OWN) -> str:
     """Return verdict and ratio, such as "faster: B is 12.3 times [11.8, 12.9] as fast as A per step (6 trials)."."""
     base, other, ratio = *_sides(comparison, labels), comparison.ratio
     word, unit = comparison.verdict, comparison.unit
@@ -64,13 +68,19 @@ def units(paired: bool, count: int) -> str:
     return f"{numbers.count(count, 'process', 'processes')} each, not interleaved"
 
 
-def details(comparison: Comparison, labels: Labels = {}) -> list[str]:  # noqa: B006
-    """Return the sentences that follow a verdict: on the mean step, and on a cold start."""
-    start = cold_start(comparison, comparison.break_even, labels) if comparison.break_even else ""
-    return [sentence for sentence in (mean_step(comparison, labels), start) if sentence]
+def details(comparison: Comparison, labels: Labels = OWN, brief: bool = False) -> list[str]:
+    """Return the sentences that follow a verdict: on the mean step, the cold start, and the whole training.
+
+    Args:
+        comparison: the comparison.
+        labels: by the result's id.
+        brief: leave out the whole training.
+    """
+    sentences = [mean_step(comparison, labels), cold_start(comparison, labels)]
+    return [each for each in (*sentences, *([] if brief else [whole_training(comparison, labels)])) if each]
 
 
-def mean_step(comparison: Comparison, labels: Labels = {}) -> str:  # noqa: B006
+def mean_step(comparison: Comparison, labels: Labels = OWN) -> str:
     """Say what the mean step says; empty if it agrees with the typical step."""
     ratio, word = comparison.mean_ratio, verdict_on(comparison.mean_ratio, comparison.threshold)
     if ratio is None or word not in ("faster", "slower") or word == comparison.verdict:
@@ -79,22 +89,31 @@ def mean_step(comparison: Comparison, labels: Labels = {}) -> str:  # noqa: B006
     return f"By the mean step, which counts rare slow steps, {other} is {word}: {numbers.times(ratio)} as long."
 
 
-def cold_start(comparison: Comparison, even: BreakEven, labels: Labels = {}) -> str:  # noqa: B006
-    """Say when the side with the faster steps is ahead from a cold start, and how long a whole training takes."""
+def cold_start(comparison: Comparison, labels: Labels = OWN) -> str:
+    """Say when the side with the faster steps is ahead from a cold start; empty if that is unknown or never."""
+    even = comparison.break_even
+    if even is None:
+        return ""
     base, other = _sides(comparison, labels)
     winner, loser = (base, other) if even.winner == "base" else (other, base)
-    sentences = []
     if steps := break_even(even):
         epochs = f" ({_epochs(even.epochs)})" if even.epochs is not None else ""
-        sentences.append(f"From a cold start, {winner} is ahead of {loser} after {steps}{epochs}.")
-    elif even.immediate:
+        return f"From a cold start, {winner} is ahead of {loser} after {steps}{epochs}."
+    if even.immediate:
         unsure = ", although it may start more slowly" if even.start_uncertain else ""
-        sentences.append(f"From a cold start, {winner} is ahead from the first step{unsure}.")
-    if even.training_seconds:
-        first, second = map(numbers.time, even.training_seconds)
-        steps = f" of {even.training_steps:,} steps" if even.training_steps else ""
-        sentences.append(f"Whole training{steps} from a cold start: {second} for {other}, {first} for {base}.")
-    return " ".join(sentences)
+        return f"From a cold start, {winner} is ahead from the first step{unsure}."
+    return ""
+
+
+def whole_training(comparison: Comparison, labels: Labels = OWN) -> str:
+    """Say how long the whole training takes on both sides; empty if that is unknown."""
+    even = comparison.break_even
+    if even is None or not even.training_seconds:
+        return ""
+    base, other = _sides(comparison, labels)
+    first, second = map(numbers.time, even.training_seconds)
+    steps = f" of {even.training_steps:,} steps" if even.training_steps else ""
+    return f"Whole training{steps} from a cold start: {second} for {other}, {first} for {base}."
 
 
 def break_even(even: BreakEven) -> str:
@@ -131,9 +150,9 @@ def _value(value: Any) -> str:
     return str(value)
 
 
-def not_comparable(labels: Sequence[str], base: str, why: str) -> str:
-    """Say that results cannot be compared fairly with a baseline."""
-    return f"{join_words(labels)} cannot be compared fairly with {base}: {why.rstrip('.')}."
+def not_comparable(labels: Sequence[str], base: str, reason: str = "") -> str:
+    """Say that results cannot be compared fairly with a baseline, and why if a reason is given."""
+    return f"{join_words(labels)} cannot be compared fairly with {base}{': ' if reason else ''}{reason.rstrip('.')}."
 
 
 def summary(comparisons: Sequence[Comparison], results: Mapping[str, Result], labels: Labels) -> Iterator[str]:

@@ -90,7 +90,7 @@ def render(outcome: Outcome, verbose: bool = False, width: int = WIDTH) -> Itera
             if {side.id for side in each.results} <= measured:
                 yield Text("\n".join(matrix(each, label_of, width)) + "\n")
         comparisons = [each for each in outcome.comparisons if {each.base.id, each.other.id} <= measured]
-        yield from _verdicts(group, label_of, comparisons, width)
+        yield from _verdicts(group, label_of, comparisons, verbose, width)
         yield from _messages(messages(group, labels), verbose, width)
         yield Text("")
 
@@ -118,7 +118,7 @@ def _table(results: Sequence[Result], labels: Sequence[str], verbose: bool, widt
 
 
 def _verdicts(
-    group: Sequence[Result], label_of: Mapping[str, str], comparisons: Sequence[Comparison], width: int
+    group: Sequence[Result], label_of: Mapping[str, str], comparisons: Sequence[Comparison], verbose: bool, width: int
 ) -> Iterator[RenderableType]:
     from rich.text import Text
 
@@ -126,14 +126,12 @@ def _verdicts(
         if each.ratio is None:
             continue
         if each.unfair:
-            reasons = "; ".join(dict.fromkeys(reason.reason.rstrip(".") for reason in each.unfair))
-            yield Text(
-                wrapped(not_comparable([label_of[each.other.id]], label_of[each.base.id], reasons), width), "yellow"
-            )
+            head = not_comparable([label_of[each.other.id]], label_of[each.base.id])
+            yield Text(wrapped(head, width), "yellow")
             lines = [difference(reason) for reason in each.unfair]
         else:
             yield Text(wrapped(verdict(each, label_of), width), "bold")
-            lines = details(each, label_of)
+            lines = details(each, label_of, brief=not verbose)
             lines += [difference(found) for found in each.differences if found.name == "first losses"]
         yield from (Text(wrapped(line, width, 2)) for line in lines)
     if comparisons and not all(each.interleaved for each in group):
