@@ -26,21 +26,26 @@ SECONDARY = tuple(name for name, role in ROLES.items() if role.compare == "secon
 def differences(base: Result, other: Result) -> list[Difference]:
     """Return all differences of two results: first the axis, then what makes them unfair, then the context."""
     program = list(_program(base, other))
-    whole = any(each.kind == "axis" for each in program)  # a file or a case brings its own loop and parameters
-    found = [*program, *_execution(base, other, whole), *_params(base, other, whole), *_data(base, other)]
-    _refuse_several_axes(found)
+    other_program = any(each.kind == "axis" for each in program)  # a file or a case brings its own loop and parameters
+    diffs = [
+        *program,
+        *_execution(base, other, other_program),
+        *_params(base, other, other_program),
+        *_data(base, other),
+    ]
+    _refuse_several_axes(diffs)
     if base.group != other.group:
         times = [f"{each.created:%Y-%m-%d %H:%M} UTC" for each in (base, other)]
-        found.append(Difference(name="when", base=times[0], other=times[1], kind="context"))
-    found += _secondary(base, other, alone=not any(each.kind in ("axis", "unfair") for each in found))
-    found += _environment(base, other)
-    found += _checks(base, other)
-    return sorted(found, key=lambda each: ("axis", "unfair", "context").index(each.kind))
+        diffs.append(Difference(name="date", base=times[0], other=times[1], kind="context"))
+    diffs += _secondary(base, other, alone=not any(each.kind in ("axis", "unfair") for each in diffs))
+    diffs += _environment(base, other)
+    diffs += _checks(base, other)
+    return sorted(diffs, key=lambda each: ("axis", "unfair", "context").index(each.kind))
 
 
-def axis(found: Iterable[Difference]) -> str | None:
+def axis(diffs: Iterable[Difference]) -> str | None:
     """Return the name of the axis; None if the specs are the same."""
-    return next((each.name for each in found if each.kind == "axis"), None)
+    return next((each.name for each in diffs if each.kind == "axis"), None)
 
 
 def _program(base: Result, other: Result) -> Iterator[Difference]:
@@ -58,22 +63,24 @@ def _program(base: Result, other: Result) -> Iterator[Difference]:
         yield Difference(name="case", base=a.case, other=b.case, kind="axis")
 
 
-def _execution(base: Result, other: Result, whole: bool) -> Iterator[Difference]:
+def _execution(base: Result, other: Result, other_program: bool) -> Iterator[Difference]:
     """Yield differences in how the work is done. XLA that a loop decides itself comes with the loop."""
     a, b = base.spec, other.spec
     for name in AXES:
         left, right = getattr(a, name), getattr(b, name)
-        implied = (name == "xla" and a.loop != b.loop and None in (left, right)) or (name == "loop" and whole)
+        implied = (name == "xla" and a.loop != b.loop and None in (left, right)) or (name == "loop" and other_program)
         if left != right:
             kind = "context" if implied else "axis"
             yield Difference(name=name, base=_plain(left), other=_plain(right), kind=kind)
 
 
-def _params(base: Result, other: Result, whole: bool) -> Iterator[Difference]:
+def _params(base: Result, other: Result, other_program: bool) -> Iterator[Difference]:
     a, b = base.spec.params, other.spec.params
     for name in dict.fromkeys([*a, *b]):
         if a.get(name) != b.get(name):
-            yield Difference(name=name, base=a.get(name), other=b.get(name), kind="context" if whole else "axis")
+            yield Difference(
+                name=name, base=a.get(name), other=b.get(name), kind="context" if other_program else "axis"
+            )
 
 
 def _data(base: Result, other: Result) -> Iterator[Difference]:
@@ -83,9 +90,9 @@ def _data(base: Result, other: Result) -> Iterator[Difference]:
         yield Difference(name="data", base=left, other=right, kind="unfair", reason="they read different data")
 
 
-def _refuse_several_axes(found: Iterable[Difference]) -> None:
+def _refuse_several_axes(diffs: Iterable[Difference]) -> None:
     """Turn several axes into unfair differences: the ratio could not be attributed to one of them."""
-    axes = [each for each in found if each.kind == "axis"]
+    axes = [each for each in diffs if each.kind == "axis"]
     if len(axes) > 1:
         names = " and ".join(each.name for each in axes)
         for each in axes:

@@ -33,16 +33,16 @@ def compare(base: Result, other: Result, threshold: float = THRESHOLD) -> Compar
         other: the result that is called faster or slower.
         threshold: smallest relative difference that matters.
     """
-    found = differences(base, other)
+    diffs = differences(base, other)
     unit, factor = unit_of(base, other)
     ratio, paired = step_ratio(base, other)
     ratio = _scaled(ratio, factor)
     word = verdict(ratio, threshold)
-    labels = _labels(base, other, found)
+    labels = _labels(base, other, diffs)
     return Comparison(
         base=_side(base, labels[0]),
         other=_side(other, labels[1]),
-        axis=axis(found),
+        axis=axis(diffs),
         unit=unit,
         paired=paired,
         ratio=ratio,
@@ -52,7 +52,7 @@ def compare(base: Result, other: Result, threshold: float = THRESHOLD) -> Compar
         needed_units=needed(ratio, threshold) if ratio is not None and word == "undecided" else None,
         phases=_phases(base, other, paired),
         break_even=break_even(base, other, paired, _unequal_examples(base, other)),
-        differences=found,
+        differences=diffs,
     )
 
 
@@ -82,12 +82,12 @@ def _side(result: Result, label: str) -> Side:
     return Side(id=result.id, label=label, processes=processes, step_seconds=result.summary.step_seconds)
 
 
-def _labels(base: Result, other: Result, found: Sequence[Difference]) -> tuple[str, str]:
+def _labels(base: Result, other: Result, diffs: Sequence[Difference]) -> tuple[str, str]:
     """Return the labels of the two results. If they are equal, the value of the axis or the id is appended."""
     first, second = base.spec.label, other.spec.label
     if first != second:
         return first, second
-    difference = next((each for each in found if each.kind == "axis"), None)
+    difference = next((each for each in diffs if each.kind == "axis"), None)
     if difference is None:
         return f"{first} ({base.id[-8:]})", f"{second} ({other.id[-8:]})"
     name = difference.name

@@ -86,21 +86,21 @@ def within_group(members: Sequence[Result]) -> list[Pair]:
     """
     pairs = []
     for index, other in enumerate(members[1:], 1):
-        candidates = [(_distance(found), base) for base in members[:index] if fair(found := differences(base, other))]
+        candidates = [(_distance(diffs), base) for base in members[:index] if fair(diffs := differences(base, other))]
         base = min(candidates, key=lambda each: each[0])[1] if candidates else members[0]
         pairs.append((base, other))
     return pairs
 
 
-def _distance(found: list[Difference]) -> tuple[bool, int, bool]:
+def _distance(diffs: list[Difference]) -> tuple[bool, int, bool]:
     """Return how far apart two comparable results of a group are. Among equals, another case is the farthest."""
-    name = axis(found)
-    return name != "backend", sum(each.name not in ROWS for each in found), name == "case"
+    name = axis(diffs)
+    return name != "backend", sum(each.name not in ROWS for each in diffs), name == "case"
 
 
-def fair(found: Iterable[Difference]) -> bool:
+def fair(diffs: Iterable[Difference]) -> bool:
     """Return whether no difference makes the comparison unfair."""
-    return all(each.kind != "unfair" for each in found)
+    return all(each.kind != "unfair" for each in diffs)
 
 
 class Repeatable(Protocol):
@@ -161,8 +161,8 @@ def _nearest(bases: Sequence[Result], other: Result) -> Result | None:
     """
     ranked: dict[tuple[bool, ...], list[Result]] = {}
     for base in bases:
-        if fair(found := differences(base, other)):
-            name = axis(found)
+        if fair(diffs := differences(base, other)):
+            name = axis(diffs)
             rank = (
                 name not in (None, *SECONDARY),
                 base.spec.workload != other.spec.workload,

@@ -78,7 +78,7 @@ def crossings(axis: str, curve: Curve) -> list[Crossing]:
     """
     ratios = curve.ratios
     values = [float(each.values[axis]) for each in ratios]
-    found = []
+    located = []
     for left, falling in _overtakings(ratios):
         (value,) = _passages([(values[index], ratios[index].ratio.value) for index in (left, left + 1)], falling)
         early = [each.ratio.low if falling else each.ratio.high for each in ratios]
@@ -87,7 +87,7 @@ def crossings(axis: str, curve: Curve) -> list[Crossing]:
             _passages([(x, y) for x, y in zip(values, bounds, strict=True) if y is not None], falling)
             for bounds in (early, late)
         )
-        found.append(
+        located.append(
             Crossing(
                 value=value,
                 low=max((x for x in low if x <= value), default=None),
@@ -95,7 +95,7 @@ def crossings(axis: str, curve: Curve) -> list[Crossing]:
                 leader=curve.label if falling else curve.base or "",
             )
         )
-    return found
+    return located
 
 
 def _overtakings(ratios: Sequence[CurveRatio]) -> list[tuple[int, bool]]:
@@ -108,13 +108,13 @@ def _overtakings(ratios: Sequence[CurveRatio]) -> list[tuple[int, bool]]:
     if not settled:
         return []
     slower = [each.ratio.value > 1 for each in ratios]
-    found = []
+    places = []
     for left, right in pairwise(sorted({0, *settled, len(ratios) - 1})):
         change = (slower[left], slower[right])
         if change[0] != change[1]:
-            passages = [index for index in range(left, right) if (slower[index], slower[index + 1]) == change]
-            found.append((passages[len(passages) // 2], change[0]))
-    return found
+            between = [index for index in range(left, right) if (slower[index], slower[index + 1]) == change]
+            places.append((between[len(between) // 2], change[0]))
+    return places
 
 
 def is_ordered(curve: Curve, axis: str) -> bool:
@@ -135,11 +135,11 @@ def interpolate(left: float, right: float, share: float) -> float:
 
 def _passages(points: Sequence[tuple[float, float]], falling: bool) -> list[float]:
     """Return where lines between these points pass 1 in one direction, straight on the logarithm of the ratio."""
-    found = []
+    passages = []
     for (left, a), (right, b) in pairwise(points):
         if (a > 1 >= b) if falling else (a <= 1 < b):
-            found.append(interpolate(left, right, math.log(a) / (math.log(a) - math.log(b))))
-    return found
+            passages.append(interpolate(left, right, math.log(a) / (math.log(a) - math.log(b))))
+    return passages
 
 
 def ran_out_of_memory(result: Result) -> bool:
@@ -151,12 +151,12 @@ def ran_out_of_memory(result: Result) -> bool:
 def open_brackets(sweep: Sweep) -> list[tuple[float, float]]:
     """Return neighbouring values between which a curve overtakes another: another point there tells most."""
     (axis,) = sweep.axes
-    found = [
+    brackets = [
         (float(curve.ratios[left].values[axis]), float(curve.ratios[left + 1].values[axis]))
         for curve in sweep.curves[1:]
         for left, _ in (_overtakings(curve.ratios) if is_ordered(curve, axis) else [])
     ]
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(brackets))
 
 
 def _point(result: Result, axes: Sequence[str]) -> Point:
@@ -174,7 +174,7 @@ def _point(result: Result, axes: Sequence[str]) -> Point:
 def _ratios(
     bases: dict[tuple[Any, ...], Result], others: Sequence[Result], axes: Sequence[str], threshold: float
 ) -> list[CurveRatio]:
-    found = []
+    ratios = []
     for other in others:
         base = bases.get(_values(other, axes))
         if base is None or base.failure or other.failure:
@@ -182,8 +182,8 @@ def _ratios(
         ratio, _ = step_ratio(base, other)
         if ratio is not None:
             values = {name: other.spec.params[name] for name in axes}
-            found.append(CurveRatio(values=values, ratio=ratio, verdict=verdict(ratio, threshold)))
-    return found
+            ratios.append(CurveRatio(values=values, ratio=ratio, verdict=verdict(ratio, threshold)))
+    return ratios
 
 
 def _best_values(curve: Curve) -> dict[str, Any] | None:

@@ -431,9 +431,9 @@ def test_results_measured_apart_must_have_the_same_first_losses() -> None:
 
 def test_results_measured_apart_show_when_they_were_measured() -> None:
     later = measured(NOISE, name="b", group="b", backend="cuda", created=MOMENT + timedelta(hours=2))
-    (when,) = [each for each in compare(measured(NOISE), later).differences if each.name == "when"]
-    assert (when.base, when.other) == ("2026-01-02 03:04 UTC", "2026-01-02 05:04 UTC")
-    assert all(each.name != "when" for each in compare(measured(NOISE), measured(NOISE, backend="cuda")).differences)
+    (date,) = [each for each in compare(measured(NOISE), later).differences if each.name == "date"]
+    assert (date.base, date.other) == ("2026-01-02 03:04 UTC", "2026-01-02 05:04 UTC")
+    assert all(each.name != "date" for each in compare(measured(NOISE), measured(NOISE, backend="cuda")).differences)
 
 
 def test_three_named_results_are_all_paired() -> None:
