@@ -19,7 +19,7 @@ SPEC = Spec(workload="cifar", backend="cpu", threads=Threads(intra=1, inter=1), 
 SAYS = """
 import sys, time
 sys.stdin.readline()
-print('{"event": "phase-begun", "phase": "device_init", "slow": %s}', flush=True)
+print('{"event": "phase-started", "phase": "device_init", "slow": %s}', flush=True)
 time.sleep(%f)
 print('{"event": "done"}', flush=True)
 sys.stdin.read()
@@ -62,7 +62,7 @@ STARTS = """
 import sys
 sys.stdin.readline()
 for phase, more in [("device_init", ', "slow": true, "note": "compiles for minutes"'), ("first_step", ""), ("end", "")]:
-    print('{"event": "phase-begun", "phase": "%s"%s}' % (phase, more), flush=True)
+    print('{"event": "phase-started", "phase": "%s"%s}' % (phase, more), flush=True)
     if phase == "first_step":
         print('{"event": "ready", "series": ["step"]}', flush=True)
 print('{"event": "done"}', flush=True)
