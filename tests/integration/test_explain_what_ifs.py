@@ -15,10 +15,12 @@ from bench.publish.recorder import Recorder
 from bench.store import files
 from bench.study import explain, peaks
 from bench.study.explain import ExplainStudy
-from bench.whatif import Program, WhatIf, candidates, program_changes
+from bench.whatif import Program, WhatIf, candidates
 
 USERFILES = Path(__file__).parent / "userfiles_explain"
 FITS = str(USERFILES / "fits_dataset.py")
+OUTSIDE = ("parallel-map", "cache", "prefetch", "steps-per-execution", "without-metrics")
+"""What-ifs that have something to change in a bare fit of this program."""
 pytestmark = pytest.mark.timeout(SECONDS)
 
 
@@ -45,7 +47,9 @@ def explaining(folder: Path, file: str, trials: int, loops: tuple[str, ...], nam
 def explained(tmp_path_factory: pytest.TempPathFactory) -> tuple[ExplainStudy, Path]:
     """An explanation with the what-ifs that no other test tries."""
     folder = tmp_path_factory.mktemp("changes")
-    return explaining(folder, FITS, 1, ("as-written", "fit"), {*program_changes(), "batch", "xla"}), folder
+    return explaining(
+        folder, FITS, 1, ("as-written", "fit"), {*OUTSIDE, "graph", "without-callbacks", "batch", "xla"}
+    ), folder
 
 
 @pytest.mark.once
@@ -53,7 +57,7 @@ def test_every_what_if_that_applies_is_tried_and_none_fails(explained: tuple[Exp
     found = explained[0].explanation
     assert found is not None
     assert {gain.option: gain.failure for gain in found.gains if gain.failure} == {}
-    outside = {f"--change {name}" for name in program_changes() if name not in ("graph", "without-callbacks")}
+    outside = {f"--change {name}" for name in OUTSIDE}
     expected = outside | {"--param batch=128", "--param batch=512", "--xla on"}  # not 2048: there are 640 rows
     assert {gain.option for gain in found.gains} == expected
     assert all(gain.ratio is not None for gain in found.gains)
