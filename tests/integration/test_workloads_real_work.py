@@ -1,7 +1,7 @@
-"""Every workload under a real TensorFlow: what it computes is right, and repeated work is really done.
+"""Every workload with a real TensorFlow: its results are right, and repeated work is really done.
 
-TensorFlow runs in processes of its own: one does what only needs answers, one does what is timed. Times are only
-ever set against each other, within one process.
+TensorFlow runs in two separate processes: one computes results, the other measures times. Times are only compared with
+each other, within one process.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ os.dup2(2, 1)
 
 
 def ask(script: str) -> dict[str, Any]:
-    """What a script prints by `say` in a Python of its own, after the prelude above."""
+    """Run a script after the prelude in a separate Python process and return what it prints with `say`."""
     quiet = {"CUDA_VISIBLE_DEVICES": "-1", "TF_CPP_MIN_LOG_LEVEL": "3"}
     done = subprocess.run(
         [sys.executable, "-c", PRELUDE + textwrap.dedent(script)],
@@ -79,15 +79,15 @@ def ask(script: str) -> dict[str, Any]:
 def answers() -> dict[str, Any]:
     return ask("""
     from tensorflow.python.framework import ops
-    said = {}
+    results = {}
 
     def counted(function, *batch):
-        # Products only: not the optimizer, not biases, nor the images' gradient, which no one reads.
+        # Only products: no optimizer, no biases, and no gradient of the images, which nothing uses.
         graph = tf.function(function).get_concrete_function(*[tf.TensorSpec(a.shape, a.dtype) for a in batch]).graph
         products = [op for op in graph.get_operations() if op.type in ("MatMul", "Conv2D", "Conv2DBackpropFilter")]
         return float(sum(ops.get_stats_for_node_def(graph, op.node_def, "flops").value for op in products))
 
-    # Operations by formula against TensorFlow's own counter.
+    # Operations by formula, compared with TensorFlow's count.
     ratios = {}
     for name in ("cifar", "mnist", "input-pipeline", "tabular", "dense-inference", "matmul"):
         small = {"images": 64, "sleep": "none"} if name == "input-pipeline" else {}
@@ -108,9 +108,9 @@ def answers() -> dict[str, Any]:
             w.given["model"] = w.call("model")
             function = lambda *b, m=w.given["model"]: m.train_step(b)["loss"]
         ratios[name] = counted(function, *batch) / w.call("flops")
-    said["flops"] = ratios
+    results["flops"] = ratios
 
-    # The chains, with XLA and without, against NumPy.
+    # The chains, with and without XLA, compared with NumPy.
     chains = {}
     for op in ("add", "matmul"):
         w = Workload("op-granularity", op=op, operations=500)
@@ -121,13 +121,13 @@ def answers() -> dict[str, Any]:
         for xla in (False, True):
             got = tf.function(w.call("step"), jit_compile=xla)(first, second).numpy()
             chains[f"{op} {xla}"] = [float(np.abs(got - value).max()), float(np.abs(value).max())]
-    said["chains"] = chains
+    results["chains"] = chains
     w = Workload("op-granularity", op="matmul", operations=3)
     result = next(w.call("as_written")).numpy()
     first, second = w.given["inputs"]
-    said["eager"] = float(np.abs(result - first @ second).max())
+    results["eager"] = float(np.abs(result - first @ second).max())
 
-    # The Session folds the product, up to 10 MiB.
+    # The Session folds products of up to 10 MiB.
     v1 = tf.compat.v1
     folded = {}
     for n in (1000, 1700):
@@ -149,9 +149,9 @@ def answers() -> dict[str, Any]:
         right = bool(np.allclose(value, pair[0] @ pair[1], rtol=1e-3))
         noted = any("folded" in note for note in w.call("notes"))
         folded[str(n)] = [not any("MatMul" in op for op in seen), right, noted, len(set(map(id, sessions)))]
-    said["folded"] = folded
+    results["folded"] = folded
 
-    # Models that a step makes.
+    # Models that a step creates.
     made = {}
     for form in ("build", "clone"):
         w = Workload("model-init", form=form)
@@ -159,9 +159,9 @@ def answers() -> dict[str, Any]:
         one, two = next(steps), next(steps)
         made[form] = [one is not two, sum(int(np.prod(v.shape)) for v in two.trainable_variables),
                       one(np.zeros((1, 100), "float32")).shape.as_list()]
-    said["made"] = made
+    results["made"] = made
 
-    # Tabular learns, by both feeds and by its step.
+    # Tabular learns with both feeds and with its step.
     losses = {}
     for feed, rows, batch in (("slices", 1000, 10), ("dataset", 320, 32)):
         w = Workload("tabular", feed=feed, rows=rows, batch=batch, learning_rate=0.01)
@@ -171,9 +171,9 @@ def answers() -> dict[str, Any]:
     function = tf.function(w.call("step"))
     rows, labels = w.call("data")
     losses["step"] = [float(function(rows[:10].astype("float32"), labels[:10])) for _ in range(300)]
-    said["losses"] = losses
+    results["losses"] = losses
 
-    # The sleep as written happens while the map is traced, the real one for each image.
+    # The sleep as written runs while the map is traced; the real one runs for each image.
     sleeps = {}
     for sleep in ("as-written", "real", "none"):
         w = Workload("input-pipeline", images=64, size=8, sleep=sleep)
@@ -184,9 +184,9 @@ def answers() -> dict[str, Any]:
         batches = list(dataset)
         w.module.time.sleep = kept
         sleeps[sleep] = [at_tracing, len(naps), naps[:1]]
-    said["sleeps"] = sleeps
+    results["sleeps"] = sleeps
 
-    # Brightness: the same by map and parallel map, within bounds, other for each image; in the model by XLA alike.
+    # Brightness: the same in both maps, within bounds, different for each image; in the model, the same with XLA.
     def images(place):
         w = Workload("input-pipeline", images=96, size=8, sleep="none", place=place)
         return np.concatenate([x.numpy() for x, y in w.call("data")])
@@ -195,7 +195,7 @@ def answers() -> dict[str, Any]:
     w = Workload("input-pipeline", images=96, size=8, sleep="none", place="model")
     layer = w.call("model").layers[0]
     on, off = (tf.function(lambda x: layer(x, training=True), jit_compile=xla)(plain).numpy() for xla in (True, False))
-    said["brightness"] = {
+    results["brightness"] = {
         "same in parallel": bool((serial == parallel).all()),
         "one shift an image": float(shift.std(axis=1).max()),
         "largest": float(np.abs(shift).max()),
@@ -206,7 +206,7 @@ def answers() -> dict[str, Any]:
         "idle outside training": float(np.abs(layer(plain, training=False).numpy() - plain).max()),
     }
 
-    # What as-written programs return; fewer examples, so that it is quick.
+    # The return values of the programs as written; with few examples, so that this is fast.
     histories = {}
     for name in ("cifar", "mnist"):
         w = Workload(name, epochs=1, **({"hidden1": 20, "hidden2": 10} if name == "cifar" else {"filters": 2}))
@@ -219,51 +219,51 @@ def answers() -> dict[str, Any]:
     w = Workload("input-pipeline", images=80, size=8, epochs=1, sleep="none", place="model")
     history = w.call("as_written")
     histories["input-pipeline"] = [history.params["steps"], sorted(history.history)]
-    said["histories"] = histories
+    results["histories"] = histories
 
-    # Transfers, on the CPU: no copy is to be measured here, but what is read must be right, and each read be new.
+    # Transfers on the CPU: there is no copy, but the values must be right and each read must use a new tensor.
     w = Workload("transfer", max_bytes=64)
     probes = w.call("probes")
-    said["probes"] = {name: [probe.bytes, probe.floor] for name, probe in probes.items()}
+    results["probes"] = {name: [probe.bytes, probe.floor] for name, probe in probes.items()}
     one, two = probes["d2h/64"].run(), probes["d2h/64"].run()
     up = probes["h2d/64"].run()
-    said["transfer"] = [one is not two, one.shape.as_list(), up.shape.as_list(),
+    results["transfer"] = [one is not two, one.shape.as_list(), up.shape.as_list(),
                         float(one[-1].numpy() - 1.0 - up[0].numpy())]
 
     w = Workload("dense-inference")
     steps, function = w.call("as_written"), tf.function(w.call("step"))
-    said["inference"] = float(np.abs(next(steps).numpy() - function(*w.call("inputs")).numpy()).max()) >= 0
-    said["inference shape"] = next(steps).shape.as_list()
-    say(**said)
+    results["inference"] = float(np.abs(next(steps).numpy() - function(*w.call("inputs")).numpy()).max()) >= 0
+    results["inference shape"] = next(steps).shape.as_list()
+    say(**results)
     """)
 
 
 @pytest.fixture(scope="module")
 def ratios() -> dict[str, Any]:
-    """How much more of the processors four times the work takes, by the shortest of several turns.
+    """Measure the ratio of CPU times of four times the work and of the work, by the shortest of several rounds.
 
-    CPU time of all threads, for the tests' neighbours on a busy machine lengthen any other. They lengthen that one too,
-    by up to 80% where they have a core's other half, never shorten it: so the smaller work is done four times a turn,
-    or it would find a quiet moment where the larger one finds none, and turns go on while the answer is not believed.
+    It is the CPU time of all threads, because other processes on a busy machine lengthen wall time. They lengthen CPU
+    time too, by up to 80% on a shared core, but never shorten it. So a round runs the smaller work four times, to give
+    both the same chance of a quiet moment, and rounds continue while the ratio is implausible.
     """
     return ask("""
-    def grown(less, more):
-        def taken(work, times):
-            begun = time.process_time()
+    def ratio_of(less, more):
+        def cpu_seconds(work, times):
+            start = time.process_time()
             for _ in range(times):
                 work()
-            return time.process_time() - begun
+            return time.process_time() - start
 
         few, many = [], []
         while len(few) < 5 or (not 2.5 < ratio < 6.5 and len(few) < 40):
-            few.append(taken(less, 4) / 4)
-            many.append(taken(more, 1))
+            few.append(cpu_seconds(less, 4) / 4)
+            many.append(cpu_seconds(more, 1))
             ratio = min(many) / min(few)
         return ratio
 
-    said = {}
+    results = {}
     for xla in (False, True):
-        for op, size, few in (("add", 128, 6000), ("matmul", 64, 6000)):  # enough that a call's own cost is little
+        for op, size, few in (("add", 128, 6000), ("matmul", 64, 6000)):  # enough to make the call itself cheap
             works = []
             for operations in (few, 4 * few):
                 w = Workload("op-granularity", op=op, size=size, operations=operations)
@@ -271,7 +271,7 @@ def ratios() -> dict[str, Any]:
                 function = tf.function(w.call("step"), jit_compile=xla)
                 function(*pair).numpy()
                 works.append(lambda function=function, pair=pair: function(*pair).numpy())
-            said[f"op-granularity {op}, {'XLA' if xla else 'no XLA'}"] = grown(*works)
+            results[f"op-granularity {op}, {'XLA' if xla else 'no XLA'}"] = ratio_of(*works)
         w = Workload("matmul", n=400)
         pairs = [[tf.constant(a) for a in w.call("inputs")] for _ in range(4)]
         function = tf.function(w.call("step"), jit_compile=xla)
@@ -280,9 +280,9 @@ def ratios() -> dict[str, Any]:
             for index in range(count):
                 value = function(*pairs[index % 4])
             return value.numpy()
-        said[f"matmul, {'XLA' if xla else 'no XLA'}"] = grown(lambda: many(10), lambda: many(40))
+        results[f"matmul, {'XLA' if xla else 'no XLA'}"] = ratio_of(lambda: many(10), lambda: many(40))
 
-    # The loop that issues many steps in one graph, whose results but the last are dropped there.
+    # The loop that runs many steps in one graph and keeps only the last result.
     from bench.worker.what_ifs import WhatIfs
     from bench.worker.loops import fused_function
     from bench.study.plan import plan
@@ -301,24 +301,24 @@ def ratios() -> dict[str, Any]:
             counts = [tf.constant(few), tf.constant(4 * few)]
             many(tf.constant(0), counts[0])
             works = [lambda count=count: many(tf.constant(0), count)[0].numpy() for count in counts]
-            said[f"{name} fused, XLA {xla}"] = grown(*works)
+            results[f"{name} fused, XLA {xla}"] = ratio_of(*works)
 
     w = Workload("matmul", n=400)
     steps = w.call("as_written")
     next(steps)
-    said["matmul as written"] = grown(lambda: [next(steps) for _ in range(3)], lambda: [next(steps) for _ in range(12)])
+    results["matmul as written"] = ratio_of(lambda: [next(steps) for _ in range(3)], lambda: [next(steps) for _ in range(12)])
     works = []
     for operations in (1500, 6000):
         w = Workload("op-granularity", operations=operations)
         steps = w.call("as_written")
         next(steps)
         works.append(lambda steps=steps: next(steps).numpy())
-    said["op-granularity as written"] = grown(*works)
+    results["op-granularity as written"] = ratio_of(*works)
     w = Workload("model-init")
     steps = w.call("as_written")
     next(steps)
-    said["model-init"] = grown(lambda: [next(steps) for _ in range(3)], lambda: [next(steps) for _ in range(12)])
-    say(**said)
+    results["model-init"] = ratio_of(lambda: [next(steps) for _ in range(3)], lambda: [next(steps) for _ in range(12)])
+    say(**results)
     """)
 
 
@@ -328,7 +328,7 @@ def test_four_times_the_work_takes_about_four_times_the_processor_time(ratios: d
     assert not wrong, ratios
 
 
-def test_a_chain_of_operations_in_one_graph_gives_what_numpy_does(answers: dict[str, Any]) -> None:
+def test_a_chain_of_operations_in_one_graph_computes_what_numpy_does(answers: dict[str, Any]) -> None:
     assert set(answers["chains"]) == {"add False", "add True", "matmul False", "matmul True"}
     for difference, largest in answers["chains"].values():
         assert difference < 1e-4 * max(largest, 1)
@@ -336,13 +336,13 @@ def test_a_chain_of_operations_in_one_graph_gives_what_numpy_does(answers: dict[
     assert answers["eager"] < 1e-5
 
 
-def test_formulas_for_operations_agree_with_tensorflows_own_counter(answers: dict[str, Any]) -> None:
+def test_operations_by_formula_agree_with_the_count_of_tensorflow(answers: dict[str, Any]) -> None:
     assert len(answers["flops"]) == 6
     wrong = {name: ratio for name, ratio in answers["flops"].items() if not 0.999 < ratio < 1.08}
     assert not wrong
 
 
-def test_the_session_folds_the_articles_product_and_the_note_says_so_only_where_it_is_so(
+def test_the_session_folds_the_articles_product_and_the_note_appears_only_then(
     answers: dict[str, Any],
 ) -> None:
     folded, right, noted, sessions = answers["folded"]["1000"]
@@ -356,12 +356,12 @@ def test_the_session_folds_the_articles_product_and_the_note_says_so_only_where_
     assert not noted
 
 
-def test_each_step_of_model_init_makes_another_model_with_all_its_weights(answers: dict[str, Any]) -> None:
+def test_each_step_of_model_init_creates_a_new_model_with_all_its_weights(answers: dict[str, Any]) -> None:
     weights = 100 * 128 + 128 + 128 * 10 + 10
     assert answers["made"] == {"build": [True, weights, [1, 10]], "clone": [True, weights, [1, 10]]}
 
 
-def test_tabular_learns_by_either_feed_and_by_its_step(answers: dict[str, Any]) -> None:
+def test_tabular_learns_with_both_feeds_and_with_its_step(answers: dict[str, Any]) -> None:
     for losses in answers["losses"].values():
         assert len(set(losses)) > 290
         assert sum(losses[-30:]) < sum(losses[:30])
@@ -371,7 +371,7 @@ def test_the_articles_sleep_happens_once_and_the_real_one_for_every_image(answer
     assert answers["sleeps"] == {"as-written": [1, 1, [0.001]], "real": [0, 64, [0.001]], "none": [0, 0, []]}
 
 
-def test_brightness_is_drawn_the_same_in_every_order_and_under_xla(answers: dict[str, Any]) -> None:
+def test_brightness_is_the_same_in_every_order_and_with_xla(answers: dict[str, Any]) -> None:
     found = answers["brightness"]
     assert found["same in parallel"]
     assert found["one shift an image"] < 1e-6
@@ -395,7 +395,7 @@ def test_training_workloads_return_a_history_and_evaluate_on_the_test_set(answer
     assert answers["histories"]["input-pipeline"] == [3, ["accuracy", "loss"]]
 
 
-def test_transfers_read_what_was_written_by_a_new_tensor_each_time(answers: dict[str, Any]) -> None:
+def test_each_transfer_reads_the_right_values_from_a_new_tensor(answers: dict[str, Any]) -> None:
     assert answers["transfer"][:3] == [True, [16], [1]]
     assert abs(answers["transfer"][3]) < 1e-6
     assert answers["probes"] == {
@@ -406,12 +406,12 @@ def test_transfers_read_what_was_written_by_a_new_tensor_each_time(answers: dict
     }
 
 
-def test_inference_gives_ten_probabilities_an_example(answers: dict[str, Any]) -> None:
+def test_inference_returns_ten_probabilities_per_example(answers: dict[str, Any]) -> None:
     assert answers["inference"]
     assert answers["inference shape"] == [100, 10]
 
 
-def test_a_users_file_that_imports_tensorflow_is_resolved_without_it_here(tmp_path: Path) -> None:
+def test_a_users_file_that_imports_tensorflow_is_resolved_without_importing_it_here(tmp_path: Path) -> None:
     path = tmp_path / "mine.py"
     path.write_text("import tensorflow as tf\n\ndef step():\n    return tf.square\n", encoding="utf-8")
     assert registry.resolve(path).offers == ["step"]
