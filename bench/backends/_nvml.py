@@ -37,8 +37,8 @@ def choose(nvml: Any, environ: Mapping[str, str]) -> Any | None:
             NVML numbers GPUs in the order of the PCI bus. CUDA does so only if `CUDA_DEVICE_ORDER` is `PCI_BUS_ID`.
             Without it, and with several GPUs, a number does not identify a GPU.
     """
-    wanted = environ.get("CUDA_VISIBLE_DEVICES")
-    first = "0" if wanted is None else wanted.split(",")[0].strip()
+    visible = environ.get("CUDA_VISIBLE_DEVICES")
+    first = "0" if visible is None else visible.split(",")[0].strip()
     handles = [nvml.nvmlDeviceGetHandleByIndex(index) for index in range(nvml.nvmlDeviceGetCount())]
     if first.isdigit():
         ordered = len(handles) == 1 or environ.get("CUDA_DEVICE_ORDER") == "PCI_BUS_ID"

@@ -306,7 +306,8 @@ def ratios() -> dict[str, Any]:
     w = Workload("matmul", n=400)
     steps = w.call("as_written")
     next(steps)
-    results["matmul as written"] = ratio_of(lambda: [next(steps) for _ in range(3)], lambda: [next(steps) for _ in range(12)])
+    few, many = (lambda count=count: [next(steps) for _ in range(count)] for count in (3, 12))
+    results["matmul as written"] = ratio_of(few, many)
     works = []
     for operations in (1500, 6000):
         w = Workload("op-granularity", operations=operations)
@@ -317,7 +318,8 @@ def ratios() -> dict[str, Any]:
     w = Workload("model-init")
     steps = w.call("as_written")
     next(steps)
-    results["model-init"] = ratio_of(lambda: [next(steps) for _ in range(3)], lambda: [next(steps) for _ in range(12)])
+    few, many = (lambda count=count: [next(steps) for _ in range(count)] for count in (3, 12))
+    results["model-init"] = ratio_of(few, many)
     say(**results)
     """)
 
