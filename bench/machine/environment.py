@@ -1,4 +1,4 @@
-"""Where a run ran, in full: what a reader needs to judge a figure, or to get it again.
+"""Read the environment of a run: everything that a reader needs to judge a figure or to reproduce it.
 
 The parent calls `host`, which imports no TensorFlow. The worker calls `framework`. What cannot be read is None, never
 guessed.
@@ -30,33 +30,35 @@ from bench.model.environment import (
 )
 from bench.version import __version__
 
-PREFIXES = ("TF_", "XLA_", "CUDA_", "NVIDIA_", "OMP_", "MKL_", "KMP_", "DML_", "KERAS_")
-_FOREIGN = ("TF_CLI_", "TF_VAR_", "TF_HTTP_")  # Terraform's, which may well hold secrets
+VARIABLE_PREFIXES = ("TF_", "XLA_", "CUDA_", "NVIDIA_", "OMP_", "MKL_", "KMP_", "DML_", "KERAS_")
+"""Environment variables with these prefixes change what TensorFlow or its libraries do."""
+
+_FOREIGN = ("TF_CLI_", "TF_VAR_", "TF_HTTP_")  # Terraform's, which may hold secrets
 _SECRET = re.compile(
     r"SECRET|TOKEN|PASSWORD|PASSWD|PASSPHRASE|(^|_)(PASS|PWD)(_|$)|CREDENTIAL|COOKIE|AUTH|(^|_)(API|ACCESS|PRIVATE)?_?KEY(_|$)"
 )
 _USERINFO = re.compile(r"(?<=://)[^/@\s]+@")
 
 DEPLOYMENT = tuple(name for name in Deployment.model_fields if name != "image_id")
-"""What an image or the chart says about itself: DEVBENCH_POOL is `pool`, and so on."""
+"""Fields that an image or the chart sets by an environment variable: `pool` by DEVBENCH_POOL, and so on."""
 
 
 def variables(environ: Mapping[str, str]) -> dict[str, str]:
-    """The variables that change what TensorFlow or its libraries do, sorted by name.
+    """Return the environment variables that change what TensorFlow or its libraries do, sorted by name.
 
-    A variable whose name speaks of a secret is left out whole, and so is the user and password in a URL.
+    A variable whose name suggests a secret is left out. User and password are removed from URLs.
     """
     return {
         name: _USERINFO.sub("", value)
         for name, value in sorted(environ.items())
-        if name.upper().startswith(PREFIXES)
+        if name.upper().startswith(VARIABLE_PREFIXES)
         and not name.upper().startswith(_FOREIGN)
         and not _SECRET.search(name.upper())
     }
 
 
 def load() -> float | None:
-    """The 1-minute load average, or none where the system has none (Windows)."""
+    """Return the load average of the last minute. None on Windows, which has none."""
     if sys.platform == "win32":
         return None
     try:
@@ -69,8 +71,8 @@ def host(root: Path = ROOT, environ: Mapping[str, str] = os.environ) -> Host:
     """Return the machine, the system and the interpreter.
 
     Args:
-        root: the folder that stands for `/` where files are read.
-        environ: the environment variables to look at.
+        root: the folder that is read as `/`.
+        environ: the environment variables to read.
     """
     import psutil
 
@@ -121,8 +123,8 @@ def deployment(root: Path = ROOT, environ: Mapping[str, str] = os.environ) -> De
     """Return the image and the place in a cluster.
 
     Args:
-        root: the folder that stands for `/`.
-        environ: the environment variables to look at.
+        root: the folder that is read as `/`.
+        environ: the environment variables to read.
     """
     found = {name: environ.get(f"DEVBENCH_{name.upper()}") or None for name in DEPLOYMENT}
     image_id = re.search(r'^imageid="(.+)"', read(root / "run/.containerenv") or "", re.MULTILINE)
@@ -130,7 +132,7 @@ def deployment(root: Path = ROOT, environ: Mapping[str, str] = os.environ) -> De
 
 
 def governor(root: Path = ROOT) -> str | None:
-    """The CPUs' frequency governor, such as "performance"; several are joined by "+"; none where unreadable."""
+    """Return the frequency governor, such as "performance". If CPUs differ, "+" joins their governors."""
     files = (root / "sys/devices/system/cpu").glob("cpu[0-9]*/cpufreq/scaling_governor")
     return "+".join(sorted({text for text in map(read, files) if text})) or None
 
@@ -141,7 +143,7 @@ def _max_frequency(root: Path) -> float | None:
 
 
 def _ids(text: str | None) -> list[int]:
-    """The numbers of a kernel list such as "0-3,8"."""
+    """Return the numbers in a list of the kernel, such as "0-3,8"."""
     found: list[int] = []
     for part in (text or "").split(","):
         low, _, high = part.partition("-")
@@ -151,13 +153,13 @@ def _ids(text: str | None) -> list[int]:
 
 
 def _chosen(text: str | None) -> str | None:
-    """The word in brackets of "always [madvise] never"."""
+    """Return the word in brackets, as in "always [madvise] never"."""
     match = re.search(r"\[(\w+)\]", text or "")
     return match[1] if match else None
 
 
 def _os_name(root: Path) -> str:
-    """Such as "Debian GNU/Linux 12 (bookworm)", "macOS 15.1" or "Windows 11 10.0.22631"."""
+    """Return name and version, such as "Debian GNU/Linux 12 (bookworm)" or "macOS 15.1"."""
     if sys.platform == "darwin":
         return f"macOS {platform.mac_ver()[0]}"
     if sys.platform == "win32":
@@ -195,10 +197,10 @@ def framework(tf: Any) -> Framework:
 
 
 def onednn(tf: Any) -> bool | None:
-    """Whether oneDNN's operations are on; none where the build decides and does not tell.
+    """Return whether oneDNN's operations are on. None if the build decides and does not say.
 
-    `IsMklEnabled` minds the variable and the CPU in newer releases, and tells only how it was built in older ones,
-    where the variable decides alone.
+    In newer releases `IsMklEnabled` takes the variable and the CPU into account. In older ones it only says how
+    TensorFlow was built, and the variable alone decides.
     """
     try:
         from tensorflow.python.util import _pywrap_util_port as port
@@ -208,20 +210,20 @@ def onednn(tf: Any) -> bool | None:
         on = False
     if on or tuple(int(part) for part in tf.__version__.split(".")[:2]) >= (2, 16):
         return on
-    said = os.environ.get("TF_ENABLE_ONEDNN_OPTS", "").lower()
-    return {"1": True, "true": True, "0": False, "false": False}.get(said)
+    variable = os.environ.get("TF_ENABLE_ONEDNN_OPTS", "").lower()
+    return {"1": True, "true": True, "0": False, "false": False}.get(variable)
 
 
 def _packages() -> dict[str, str]:
-    """Versions of what TensorFlow computes with; CUDA's libraries are wheels that float within its bounds."""
+    """Return the versions of packages that TensorFlow computes with, CUDA's libraries among them."""
     names = ["protobuf", "h5py", "ml-dtypes", "keras", "tensorflow-directml-plugin", "nvidia-ml-py"]
     names += sorted(_nvidia(metadata.distributions()))
-    return {name: found for name in names if (found := installed.version(name))}
+    return {name: version for name in names if (version := installed.version(name))}
 
 
 def _nvidia(distributions: Iterable[metadata.Distribution]) -> set[str]:
-    named = (distribution.metadata["Name"] or "" for distribution in distributions)
-    return {name.lower() for name in named if re.match(r"nvidia[-_].*[-_]cu\d+$", name, re.IGNORECASE)}
+    names = (distribution.metadata["Name"] or "" for distribution in distributions)
+    return {name.lower() for name in names if re.match(r"nvidia[-_].*[-_]cu\d+$", name, re.IGNORECASE)}
 
 
 def _plain(value: Any) -> Any:

@@ -162,7 +162,7 @@ def test_an_expression_of_inputs_varies_them_and_knows_its_operations(runs: Runs
 
 def test_a_program_shorter_than_a_block_is_begun_again_and_that_is_noted(runs: Runs) -> None:
     found = runs.result("finite")
-    assert any("30 steps long" in note and "begun again" in note for note in found.notes)
+    assert any("has 30 steps" in note and "begun again" in note for note in found.notes)
     assert max(block.steps for block in found.samples[0].series[0].blocks) <= 29
     assert sum(block.steps for block in found.samples[0].series[0].blocks) > 60
     assert found.projection is not None
@@ -187,7 +187,7 @@ def test_several_steps_a_call_are_counted_as_steps(runs: Runs) -> None:
 def test_a_step_of_the_authors_own_loop_is_one_step_though_keras_trains_in_it(runs: Runs) -> None:
     found = runs.result("on_batch")
     assert max(block.steps for block in found.samples[0].series[0].blocks) <= 29
-    assert any("30 steps long" in note for note in found.notes)
+    assert any("has 30 steps" in note for note in found.notes)
 
 
 def test_xla_is_what_the_step_became_whatever_was_asked_for(runs: Runs) -> None:
