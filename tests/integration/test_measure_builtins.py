@@ -1,4 +1,4 @@
-"""Every built-in workload, measured on the CPU as its article has it; and all loops, which must compute the same."""
+"""Every built-in workload, measured on the CPU as its article has it, and all loops, which must compute the same."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ ASKED = {
 EVERY = {
     "mnist": 5, "matmul": 4, "inference": 4, "places": 3, "driven": 5, "single": 2, "chained": 3,
 }  # fmt: skip
-"""Results of the runs that are looked at as one: every other case and loop."""
+"""Runs of all other cases and loops."""
 WRITTEN = {
     "tabular/small": "tabular",
     "cifar": "cifar",
@@ -68,7 +68,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runs]:
 
 
 def written(runs: Runs, title: str) -> Result:
-    """The result of a workload in the loop that is its own default."""
+    """Return the result of a workload in its default loop."""
     ended = runs[WRITTEN[title]]
     own_loop = "step" if title.endswith("-graph") else "as-written"
     (found,) = [each for each in ended.every if (each.spec.title, each.spec.loop) == (title, own_loop)]
@@ -76,7 +76,7 @@ def written(runs: Runs, title: str) -> Result:
 
 
 def by_loop(runs: Runs, name: str) -> dict[str, Result]:
-    """Loop: result, in the order that was asked for."""
+    """Return loop: result, in the order of the command."""
     found = {each.spec.loop: each for each in runs[name].every}
     return {loop: found[loop] for loop in LOOPS}
 
@@ -97,7 +97,7 @@ def test_every_workload_is_measured_as_written(runs: Runs, title: str) -> None:
 
 
 @pytest.mark.parametrize("title", WRITTEN)
-def test_every_cold_start_is_told_by_phases(runs: Runs, title: str) -> None:
+def test_every_cold_start_is_divided_into_phases(runs: Runs, title: str) -> None:
     phases = written(runs, title).samples[0].phases
     always = {"interpreter", "import", "device_init", "trace", "first_step"}
     offered = {
@@ -113,7 +113,7 @@ def test_every_cold_start_is_told_by_phases(runs: Runs, title: str) -> None:
 
 
 @pytest.mark.parametrize("title", WRITTEN)
-def test_every_step_is_proven_to_have_run_on_the_cpu(runs: Runs, title: str) -> None:
+def test_every_step_is_verified_to_have_run_on_the_cpu(runs: Runs, title: str) -> None:
     placement = written(runs, title).placement
     assert placement is not None
     assert (placement.requested_device, placement.verified, placement.misplaced) == ("CPU:0", True, [])
@@ -121,14 +121,14 @@ def test_every_step_is_proven_to_have_run_on_the_cpu(runs: Runs, title: str) -> 
 
 
 @pytest.mark.parametrize("title", WRITTEN)
-def test_every_first_answer_is_a_number(runs: Runs, title: str) -> None:
+def test_all_first_losses_are_finite(runs: Runs, title: str) -> None:
     answer = written(runs, title).samples[0].first_losses
     assert len(answer) == 5
     assert all(math.isfinite(each) for each in answer)
 
 
 @pytest.mark.parametrize("title", WRITTEN)
-def test_every_result_says_where_and_under_what_it_ran(runs: Runs, title: str) -> None:
+def test_every_result_describes_its_environment(runs: Runs, title: str) -> None:
     found = written(runs, title)
     assert found.environment.device is not None
     assert found.environment.framework is not None
@@ -143,7 +143,7 @@ def test_every_result_says_where_and_under_what_it_ran(runs: Runs, title: str) -
     assert telemetry.peak_rss_bytes > 50e6
 
 
-def test_as_written_records_what_xla_became(runs: Runs) -> None:
+def test_the_loop_as_written_records_whether_xla_was_on(runs: Runs) -> None:
     for title in ("cifar", "mnist", "input-pipeline/serial"):
         found = written(runs, title)
         assert found.spec.xla is None
@@ -159,7 +159,7 @@ def test_a_training_with_a_known_length_is_projected(runs: Runs) -> None:
         assert projection.total_seconds.value > projection.build_and_fit_seconds.value > 0
 
 
-def test_a_partial_last_batch_is_told_apart(runs: Runs) -> None:
+def test_the_partial_batch_is_a_phase_of_its_own(runs: Runs) -> None:
     found = by_loop(runs, "cifar")
     for loop in ("as-written", "fit"):
         sample = found[loop].samples[0]
@@ -168,7 +168,7 @@ def test_a_partial_last_batch_is_told_apart(runs: Runs) -> None:
 
 
 @pytest.mark.parametrize("name", EVERY)
-def test_every_case_is_measured_and_proven_in_every_loop_that_it_can_have(runs: Runs, name: str) -> None:
+def test_every_case_is_measured_and_verified_in_every_loop_that_it_supports(runs: Runs, name: str) -> None:
     found = runs[name].every
     assert (len(found), runs[name].code) == (EVERY[name], 0), runs[name].said()
     for each in found:
@@ -178,7 +178,7 @@ def test_every_case_is_measured_and_proven_in_every_loop_that_it_can_have(runs: 
         assert each.summary.step_seconds is not None, each.spec.label
 
 
-def test_an_image_that_is_really_slept_for_waits(runs: Runs) -> None:
+def test_an_image_that_takes_time_to_load_makes_the_step_wait(runs: Runs) -> None:
     found = {each.spec.case: each for each in runs["places"].every}
     waits = {case: each.samples[0].phases["input_wait"] for case, each in found.items()}
     assert set(waits) == {"parallel", "model", "slept"}
@@ -203,7 +203,7 @@ def test_all_loops_but_as_written_compute_the_same(runs: Runs, name: str) -> Non
 
 
 @LOOPED
-def test_xla_is_off_where_the_spec_pins_it(runs: Runs, name: str) -> None:
+def test_xla_is_off_if_the_spec_says_so(runs: Runs, name: str) -> None:
     for loop in LOOPS[1:]:
         found = by_loop(runs, name)[loop]
         assert found.spec.xla is False
@@ -211,7 +211,7 @@ def test_xla_is_off_where_the_spec_pins_it(runs: Runs, name: str) -> None:
 
 
 @LOOPED
-def test_each_loop_is_proven(runs: Runs, name: str) -> None:
+def test_the_placement_of_each_loop_is_verified(runs: Runs, name: str) -> None:
     for loop, each in by_loop(runs, name).items():
         assert each.placement is not None, loop
         assert each.placement.verified, loop
@@ -219,7 +219,7 @@ def test_each_loop_is_proven(runs: Runs, name: str) -> None:
 
 
 @LOOPED
-def test_the_loops_interleaved_block_by_block_in_random_order(runs: Runs, name: str) -> None:
+def test_loops_are_interleaved_block_by_block_in_random_order(runs: Runs, name: str) -> None:
     found = by_loop(runs, name)
     if not all(each.interleaved for each in found.values()):
         assert name == "cifar", "six small programs did not fit into memory"
@@ -234,7 +234,7 @@ def test_the_loops_interleaved_block_by_block_in_random_order(runs: Runs, name: 
 
 
 @LOOPED
-def test_single_steps_are_timed_in_every_loop_that_has_them(runs: Runs, name: str) -> None:
+def test_the_latency_pass_runs_in_every_loop_with_single_steps(runs: Runs, name: str) -> None:
     for loop, each in by_loop(runs, name).items():
         latency = each.samples[0].latency
         assert bool(latency) is (loop != "fused"), loop
@@ -242,14 +242,14 @@ def test_single_steps_are_timed_in_every_loop_that_has_them(runs: Runs, name: st
         assert (each.summary.step_seconds_p99 is not None) is (loop != "fused")
 
 
-def test_operations_a_step_are_counted_and_known_by_formula(runs: Runs) -> None:
+def test_operations_of_a_step_are_counted_and_computed_by_formula(runs: Runs) -> None:
     for loop, each in by_loop(runs, "cifar").items():
         assert each.samples[0].facts.flops_formula == 2.0 * 32 * (3 * (64 * 32 + 32 * 10) + 2 * 3072 * 64), loop
         assert (each.samples[0].facts.flops_per_step or 0) > 0
         assert each.summary.flops_per_second is not None
 
 
-def test_all_of_a_group_stand_side_by_side_in_80_columns(runs: Runs) -> None:
+def test_the_results_of_a_group_are_shown_side_by_side_in_80_columns(runs: Runs) -> None:
     shown = table.text(Outcome.of(list(by_loop(runs, "tabular").values())), verbose=True)
     assert max(map(len, shown.splitlines())) <= 80
     assert all(loop in shown for loop in LOOPS)
@@ -264,7 +264,7 @@ def test_all_of_a_group_stand_side_by_side_in_80_columns(runs: Runs) -> None:
         (("matmul", "--dtype", "mixed_bfloat16"), "no Keras layers"),
     ],
 )
-def test_what_makes_no_sense_is_not_applicable_and_measures_nothing(
+def test_a_combination_that_makes_no_sense_is_not_applicable(
     tmp_path: Path, words: tuple[str, ...], because: str
 ) -> None:
     ended = devbench(tmp_path, "run", *words, *ONCE)
@@ -275,7 +275,7 @@ def test_what_makes_no_sense_is_not_applicable_and_measures_nothing(
 
 
 @pytest.mark.once
-def test_the_step_gives_the_same_losses_on_tensorflow_2_21_and_2_10(
+def test_the_step_computes_the_same_losses_with_tensorflow_2_21_and_2_10(
     runs: Runs, directml_python: Path, tmp_path: Path
 ) -> None:
     words = (*SMALL_CIFAR, "--loop", "step", *ONCE, "--output", str(tmp_path))

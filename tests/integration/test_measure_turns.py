@@ -1,4 +1,4 @@
-"""Whoever waits does not work, and nobody takes more than the container's CPUs."""
+"""A waiting worker does not work, and threads follow the container's CPUs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.once
 
 @contextmanager
 def worker(path: str) -> Iterator[WorkerProcess]:
-    """A worker that is set up."""
+    """Yield a worker that is set up."""
     ((one,),) = [group.planned for group in plan([path], load(loop="step"))]
     handle = WorkerProcess(one.spec, backends.load("cpu").environment(one.spec), timeout=120)
     try:
@@ -45,13 +45,13 @@ def until(handle: WorkerProcess, kind: type[Ready] | type[BlockTimed]) -> None:
 
 
 def block(handle: WorkerProcess) -> None:
-    """One block of steps, from the order to its end."""
+    """Run one block of steps, from the order to its end."""
     handle.order(Go(steps=30))
     until(handle, BlockTimed)
 
 
 def stop(handle: WorkerProcess) -> None:
-    """Suspends a worker, and waits until all its threads have seen it."""
+    """Suspend a worker, and wait until all its threads are stopped."""
     handle.suspend()
     tasks = Path(f"/proc/{handle.popen.pid}/task")
     looks = (_all_stopped(tasks, handle.popen.pid) for _ in range(20_000))
@@ -59,7 +59,7 @@ def stop(handle: WorkerProcess) -> None:
 
 
 def _all_stopped(tasks: Path, pid: int) -> bool:
-    """Whether every thread is stopped; the process's own state is that of its first thread only."""
+    """Whether every thread is stopped. The state of the process is that of its first thread only."""
     if not tasks.exists():
         return psutil.Process(pid).status() == psutil.STATUS_STOPPED
     try:
@@ -75,7 +75,7 @@ def cpu_seconds(handle: WorkerProcess) -> float:
 
 
 def works_during_blocks_of(other: WorkerProcess, one: WorkerProcess) -> bool:
-    """Whether one uses CPU time while other has blocks, which can be shorter than a tick of that clock."""
+    """Whether `one` uses CPU time during blocks of `other`. Blocks can be shorter than a tick of that clock."""
     before = cpu_seconds(one)
     for _ in range(200):
         block(other)
@@ -85,7 +85,7 @@ def works_during_blocks_of(other: WorkerProcess, one: WorkerProcess) -> bool:
 
 
 @pytest.mark.essential
-def test_a_worker_that_waits_for_its_turn_does_no_work() -> None:
+def test_a_worker_that_waits_for_its_turn_does_not_work() -> None:
     with worker(own("hungry")) as one:
         stop(one)
         before = cpu_seconds(one)
@@ -103,7 +103,7 @@ def test_a_worker_that_waits_for_its_turn_does_no_work() -> None:
 
 
 def _group(name: str, cpus: float) -> Path:
-    """A control group with that CPU quota."""
+    """Create a control group with a CPU quota."""
     top = Path("/sys/fs/cgroup")
     if (top / "cgroup.controllers").exists():
         group = top / name
@@ -127,7 +127,7 @@ def quota() -> Iterator[Path]:
 
 
 @pytest.mark.needs("cpu-quota")
-def test_threads_follow_the_cpu_quota_and_being_held_back_is_recorded(quota: Path, tmp_path: Path) -> None:
+def test_threads_follow_the_cpu_quota_and_throttled_time_is_recorded(quota: Path, tmp_path: Path) -> None:
     words = [sys.executable, "-m", "bench", "run", own("step_inputs"), *ONCE, "--output", str(tmp_path / "results")]
     enter = 'echo $$ >"$0/cgroup.procs" && exec "$@"'
     environ = {**os.environ, "PYTHONPATH": str(ROOT)}

@@ -1,4 +1,4 @@
-"""A user's own file, whatever its shape, is measured as a built-in is; and what it can't have is said."""
+"""User files of every shape are measured like built-ins. What a file cannot have is reported."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ GOOD = [
     "on_batch",
 ]
 ESSENTIAL = ("fit_dataset", "generator", "step_inputs")
-"""One of each kind of loop: Keras' `fit`, a loop of the program's own, and a step that devbench drives."""
+"""One file for each kind of loop: Keras' `fit`, the program's own loop, and a step that devbench drives."""
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +61,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runs]:
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[pytest.mark.essential] if name in ESSENTIAL else []) for name in GOOD]
 )
-def test_a_file_of_any_shape_is_measured_and_proven(runs: Runs, name: str) -> None:
+def test_a_file_of_any_shape_is_measured_and_its_placement_verified(runs: Runs, name: str) -> None:
     found = runs.result(name)
     assert (runs[name].code, found.status, found.failure) == (0, "complete", None)
     assert found.spec.file is not None
@@ -78,19 +78,19 @@ def test_a_file_of_any_shape_is_measured_and_proven(runs: Runs, name: str) -> No
     assert all(math.isfinite(each) for each in sample.first_losses)
 
 
-def test_a_training_learns_while_it_is_measured(runs: Runs) -> None:
+def test_losses_fall_while_a_training_is_measured(runs: Runs) -> None:
     for name in ("generator", "step_data"):
         answer = runs.result(name).samples[0].first_losses
         assert answer[-1] < answer[0]
 
 
-def test_fit_is_seen_inside_the_authors_own_call(runs: Runs) -> None:
+def test_fit_is_observed_inside_the_authors_own_call(runs: Runs) -> None:
     phases = runs.result("fit_arrays").samples[0].phases
     assert {"data", "build", "prepare", "trace", "first_step", "epoch_end", "partial_batch"} <= phases.keys()
     assert runs.result("fit_arrays").samples[0].facts.epoch == Epoch(batches=127, remainder=8)
 
 
-def test_short_epochs_are_trained_that_tell_how_often_iterators_wait_for_their_end(runs: Runs) -> None:
+def test_short_epochs_show_how_often_iterators_wait_at_their_end(runs: Runs) -> None:
     result = runs.result("fit_arrays")
     ends = result.samples[0].facts.iterator_ends
     if (result.environment.tensorflow or "").startswith("2.10"):
@@ -100,13 +100,13 @@ def test_short_epochs_are_trained_that_tell_how_often_iterators_wait_for_their_e
     assert all(each.age > 0 and each.gap >= 0 for each in ends)
 
 
-def test_a_dataset_tells_the_length_of_its_training(runs: Runs) -> None:
+def test_the_length_of_a_training_is_read_from_its_dataset(runs: Runs) -> None:
     projection = runs.result("fit_dataset").projection
     assert projection is not None
     assert projection.steps == 100
 
 
-def test_what_a_dataset_leaves_over_is_a_phase_and_no_step_of_the_other_loops(runs: Runs) -> None:
+def test_the_partial_batch_of_a_dataset_is_a_phase_and_not_a_step(runs: Runs) -> None:
     for loop in ("as-written", "step", "fused"):
         found = runs.result("left_over", loop)
         assert found.status == "complete", found.failure
@@ -119,12 +119,12 @@ def test_what_a_dataset_leaves_over_is_a_phase_and_no_step_of_the_other_loops(ru
     assert stepped.facts.traces == runs.result("fit_dataset", "step").samples[0].facts.traces
 
 
-def test_a_batchs_copy_and_the_wait_for_input_are_told_of_the_programs_own_fit(runs: Runs) -> None:
+def test_batch_copy_and_input_wait_are_measured_for_the_programs_own_fit(runs: Runs) -> None:
     for name in ("fit_arrays", "fit_dataset"):
         assert {"batch_copy", "input_wait"} <= runs.result(name).samples[0].phases.keys(), name
 
 
-def test_copies_are_timed_one_by_one_without_what_reading_costs(runs: Runs) -> None:
+def test_copies_are_timed_one_by_one_without_the_cost_of_reading(runs: Runs) -> None:
     found = runs.result("copies")
     assert (found.status, found.failure) == ("complete", None)
     wanted = {f"{way}/{size}" for way in ("h2d", "d2h") for size in (4, 16, 64)}
@@ -134,13 +134,13 @@ def test_copies_are_timed_one_by_one_without_what_reading_costs(runs: Runs) -> N
     assert (floors["h2d/64"], floors["d2h/16"]) == ("floor/h2d", "floor/d2h/16")
 
 
-def test_inputs_are_float64_where_that_is_asked_for(runs: Runs) -> None:
+def test_inputs_are_float64_if_the_spec_says_so(runs: Runs) -> None:
     narrow, wide = runs.result("step_inputs"), runs.result("float64")
     assert narrow.samples[0].facts.bytes_per_step is not None
     assert wide.samples[0].facts.bytes_per_step == 2 * narrow.samples[0].facts.bytes_per_step
 
 
-def test_a_whole_training_ends_with_its_loss_whatever_drives_it(runs: Runs) -> None:
+def test_a_whole_training_reports_its_loss_in_every_loop(runs: Runs) -> None:
     for name in ("fit_arrays", "step_data"):
         projection = runs.result(name).projection
         assert projection is not None
@@ -148,19 +148,19 @@ def test_a_whole_training_ends_with_its_loss_whatever_drives_it(runs: Runs) -> N
         assert math.isfinite(projection.full_training.metrics["loss"]), name
 
 
-def test_a_custom_step_over_arrays_has_its_partial_batch_and_its_wait_for_input(runs: Runs) -> None:
+def test_a_step_of_its_own_over_arrays_has_a_partial_batch_and_an_input_wait(runs: Runs) -> None:
     phases = runs.result("step_data").samples[0].phases
     assert {"batch_copy", "input_wait", "partial_batch", "partial_batch_again"} <= phases.keys()
 
 
-def test_an_expression_of_inputs_varies_them_and_knows_its_operations(runs: Runs) -> None:
+def test_inputs_vary_and_their_operations_are_known_by_formula(runs: Runs) -> None:
     found = runs.result("step_inputs")
     assert len(set(found.samples[0].first_losses)) == 5
     assert found.samples[0].facts.flops_formula == found.samples[0].facts.flops_per_step == 2.0 * 64**2
     assert found.projection is None
 
 
-def test_a_program_shorter_than_a_block_is_begun_again_and_that_is_noted(runs: Runs) -> None:
+def test_a_program_shorter_than_a_block_is_restarted_with_a_note(runs: Runs) -> None:
     found = runs.result("finite")
     assert any("has 30 steps" in note and "begun again" in note for note in found.notes)
     assert max(block.steps for block in found.samples[0].series[0].blocks) <= 29
@@ -169,7 +169,7 @@ def test_a_program_shorter_than_a_block_is_begun_again_and_that_is_noted(runs: R
     assert found.projection.steps == 30
 
 
-def test_a_program_of_a_single_step_is_refused_with_what_to_do(runs: Runs) -> None:
+def test_a_program_of_one_step_is_refused_with_a_hint(runs: Runs) -> None:
     ended = runs["single"]
     assert ended.code == 2
     assert "one step" in ended.said()
@@ -178,19 +178,19 @@ def test_a_program_of_a_single_step_is_refused_with_what_to_do(runs: Runs) -> No
     assert (failure.kind, bool(failure.hint)) == ("workload", True)
 
 
-def test_several_steps_a_call_are_counted_as_steps(runs: Runs) -> None:
+def test_all_steps_of_a_call_are_counted(runs: Runs) -> None:
     several = runs.result("several")
     assert all(block.steps % 4 == 0 for block in several.samples[0].series[0].blocks)
     assert (several.samples[0].facts.steps_run or 1) % 4 == 0
 
 
-def test_a_step_of_the_authors_own_loop_is_one_step_though_keras_trains_in_it(runs: Runs) -> None:
+def test_a_step_of_the_authors_own_loop_counts_once_even_if_keras_trains_in_it(runs: Runs) -> None:
     found = runs.result("on_batch")
     assert max(block.steps for block in found.samples[0].series[0].blocks) <= 29
     assert any("has 30 steps" in note for note in found.notes)
 
 
-def test_xla_is_what_the_step_became_whatever_was_asked_for(runs: Runs) -> None:
+def test_the_result_says_whether_xla_compiled_the_step(runs: Runs) -> None:
     left_alone, contrary = runs.result("warm"), runs.result("warm_xla")
     assert left_alone.samples[0].facts.jit_compile is False
     assert left_alone.placement is not None
@@ -203,13 +203,13 @@ def test_xla_is_what_the_step_became_whatever_was_asked_for(runs: Runs) -> None:
     assert "on, despite --xla off" in table.text(Outcome.of([contrary]), verbose=True)
 
 
-def test_a_training_that_runs_eagerly_is_said_to(runs: Runs) -> None:
+def test_the_result_says_that_a_training_runs_eagerly(runs: Runs) -> None:
     assert runs.result("eager").samples[0].facts.run_eagerly is True
     assert runs.result("several").samples[0].facts.run_eagerly is False
     assert runs.result("eager").placement is not None
 
 
-def test_a_model_that_was_never_compiled_is_refused_with_what_to_do(runs: Runs) -> None:
+def test_a_model_that_is_not_compiled_is_refused_with_a_hint(runs: Runs) -> None:
     ended = runs["uncompiled"]
     assert ended.code == 2
     failure = runs.result("uncompiled").failure
@@ -220,7 +220,7 @@ def test_a_model_that_was_never_compiled_is_refused_with_what_to_do(runs: Runs) 
     assert "Traceback" not in ended.out
 
 
-def test_an_operation_on_another_device_is_named_in_result_and_table(runs: Runs) -> None:
+def test_a_misplaced_operation_is_named_in_result_and_table(runs: Runs) -> None:
     found = runs.result("misplaced")
     assert found.placement is not None
     assert not found.placement.verified
@@ -234,7 +234,7 @@ def test_an_operation_on_another_device_is_named_in_result_and_table(runs: Runs)
     assert "planted" in runs["misplaced"].out
 
 
-def test_a_program_that_runs_no_tensorflow_proves_nothing_and_fails(runs: Runs) -> None:
+def test_a_program_without_tensorflow_fails_the_placement_check(runs: Runs) -> None:
     ended = runs["nothing"]
     assert ended.code == 1
     found = runs.result("nothing")
@@ -247,7 +247,7 @@ def test_a_program_that_runs_no_tensorflow_proves_nothing_and_fails(runs: Runs) 
     assert "no operation was seen on CPU:0" in ended.said()
 
 
-def test_xla_is_on_where_it_was_asked_for_and_there_is_evidence(runs: Runs) -> None:
+def test_xla_compiles_the_step_if_the_spec_says_so(runs: Runs) -> None:
     for loop in ("step", "fused"):
         found = runs.result("xla", loop)
         assert (found.status, found.spec.xla) == ("complete", True)
@@ -257,7 +257,7 @@ def test_xla_is_on_where_it_was_asked_for_and_there_is_evidence(runs: Runs) -> N
         assert found.placement.xla_clusters > 0
 
 
-def test_as_written_records_what_xla_became(runs: Runs) -> None:
+def test_the_loop_as_written_records_whether_xla_was_on(runs: Runs) -> None:
     asked = runs.result("xla")
     assert (asked.spec.xla, asked.samples[0].facts.jit_compile) == (True, True)
     assert asked.placement is not None
@@ -268,7 +268,7 @@ def test_as_written_records_what_xla_became(runs: Runs) -> None:
     assert left_alone.placement.xla_clusters == 0
 
 
-def test_a_whole_training_stands_beside_its_projection_with_its_metrics(runs: Runs) -> None:
+def test_a_whole_training_is_shown_beside_its_projection_with_its_metrics(runs: Runs) -> None:
     found = runs.result("fit_arrays")
     projection = found.projection
     assert projection is not None
@@ -287,7 +287,7 @@ def test_a_whole_training_stands_beside_its_projection_with_its_metrics(runs: Ru
     assert "test loss" in shown
 
 
-def test_a_custom_step_is_trained_whole_for_its_number_of_steps(runs: Runs) -> None:
+def test_a_step_of_its_own_is_trained_for_all_its_steps(runs: Runs) -> None:
     projection = runs.result("step_data").projection
     assert projection is not None
     assert projection.full_training is not None
