@@ -14,7 +14,7 @@ from bench.backends import Capabilities, hidden
 from bench.backends._shared import common_environment, require_tensorflow, tensorflow_check
 from bench.machine import system
 from bench.model.check import Check, run_check
-from bench.model.environment import Device
+from bench.model.device import Device
 from bench.model.spec import Spec
 
 NAME = "cpu"

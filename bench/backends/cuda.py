@@ -16,7 +16,7 @@ from bench.backends._shared import common_environment, refuse
 from bench.errors import DeviceAbsent
 from bench.machine import installed
 from bench.model.check import Check
-from bench.model.environment import Device
+from bench.model.device import Device
 from bench.model.spec import Spec
 
 NAME = "cuda"

@@ -19,7 +19,7 @@ from bench.backends._shared import common_environment, files_named, install, lib
 from bench.errors import DeviceAbsent
 from bench.machine import installed, system
 from bench.model.check import Check, run_check
-from bench.model.environment import Device
+from bench.model.device import Device
 from bench.model.spec import Spec
 
 NAME = "directml"

@@ -17,17 +17,8 @@ from typing import Any
 
 from bench.machine import cgroup, installed, limits, system
 from bench.machine.system import ROOT, read
-from bench.model.environment import (
-    Build,
-    Cpu,
-    Deployment,
-    Framework,
-    Host,
-    Memory,
-    Python,
-    System,
-    ThreadPools,
-)
+from bench.model.environment import Cpu, Deployment, Host, Memory, Python, System
+from bench.model.framework import Build, Framework, ThreadPools
 from bench.version import __version__
 
 VARIABLE_PREFIXES = ("TF_", "XLA_", "CUDA_", "NVIDIA_", "OMP_", "MKL_", "KMP_", "DML_", "KERAS_")

@@ -11,107 +11,15 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, get_args
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
+from bench.model.device import Device
+from bench.model.framework import Framework
 from bench.model.record import Record
-
-Identity = Literal["fingerprint", "series", "peaks"]
-"""What a field can be part of.
-
-fingerprint: results with equal specs and equal fingerprints are repetitions.
-series: the hub's comparison key, which spans versions of TensorFlow.
-peaks: the name under which measured peaks are cached.
-"""
-
-
-@dataclass(frozen=True)
-class Trait:
-    """What a field of the environment is for.
-
-    Args:
-        row: Its name in comparisons and reports. None if neither shows it.
-        part_of: The identities that it is part of.
-        from_backend: Whether it comes with the backend. Then a comparison of two backends does not list it.
-        size: Whether its value is a number of bytes.
-    """
-
-    row: str | None = None
-    part_of: tuple[Identity, ...] = ()
-    from_backend: bool = False
-    size: bool = False
-
-
-class Build(Record):
-    """How TensorFlow was built, by the names of `tf.sysconfig.get_build_info()`, which differ by version."""
-
-    model_config = ConfigDict(extra="allow")
-
-    is_cuda_build: bool | None = Field(None, description="whether it supports CUDA")
-    cuda_version: Annotated[str | None, Trait("CUDA", from_backend=True)] = Field(None, description="version of CUDA")
-    cudnn_version: Annotated[str | None, Trait("cuDNN", from_backend=True)] = Field(
-        None, description="version of cuDNN"
-    )
-
-
-class ThreadPools(Record):
-    """The sizes of TensorFlow's thread pools."""
-
-    intra: int = Field(description="threads within one operation")
-    inter: int = Field(description="operations at a time")
-
-
-class Framework(Record):
-    """TensorFlow, as it came up in the worker."""
-
-    tensorflow: Annotated[str | None, Trait("TensorFlow", ("fingerprint", "peaks"))] = Field(
-        None, description="version of TensorFlow"
-    )
-    git_version: Annotated[str | None, Trait("TensorFlow's build")] = Field(
-        None, description="commit that TensorFlow was built from"
-    )
-    distribution: tuple[str, str] | None = Field(None, description="name and version of the installed distribution")
-    compiler: str | None = Field(None, description="compiler that TensorFlow was built with")
-    xla_flags: Annotated[str | None, Trait("XLA's flags")] = Field(None, description="XLA_FLAGS")
-    tf_xla_flags: str | None = Field(None, description="TF_XLA_FLAGS")
-    build: Build = Field(default_factory=Build)
-    keras: Annotated[str | None, Trait("Keras")] = Field(None, description="version of Keras")
-    numpy: Annotated[str | None, Trait("NumPy")] = Field(None, description="version of NumPy")
-    packages: dict[str, str] = Field(
-        default_factory=dict, description="versions of the other packages that TensorFlow computes with"
-    )
-    onednn: bool | None = Field(None, description="whether oneDNN is on; None if the build decides and does not say")
-    tf32: bool | None = Field(None, description="whether TF32 is allowed")
-    jit: str | bool | None = Field(None, description="global setting of the XLA compiler")
-    cpu_features: list[str] = Field(default_factory=list, description="CPU extensions that the worker's system lists")
-    threads: ThreadPools | None = None
-
-
-class Device(Record):
-    """The device that the backend chose. Each backend fills in what it knows."""
-
-    name: Annotated[str | None, Trait("device", ("fingerprint", "series", "peaks"), from_backend=True)] = Field(
-        None, description="name of the device, as its maker gives it"
-    )
-    driver: Annotated[str | None, Trait("driver", ("peaks",), from_backend=True)] = Field(
-        None, description="version of the GPU's driver"
-    )
-    architecture: str | None = Field(None, description="architecture of the CPU")
-    features: list[str] | None = Field(None, description="extensions of the CPU that choose code paths")
-    visible: list[str] | None = Field(None, description="devices that TensorFlow may use")
-    compute_capability: str | None = Field(None, description="of the GPU, such as 7.5")
-    memory: int | None = Field(None, description="memory of the GPU")
-    driver_cuda: str | None = Field(None, description="newest CUDA that the driver supports")
-    built_cuda: str | None = Field(None, description="CUDA that TensorFlow was built with")
-    built_cudnn: str | None = Field(None, description="cuDNN that TensorFlow was built with")
-    cudnn: str | None = Field(None, description="version of the installed package of cuDNN")
-    cublas: str | None = Field(None, description="version of the installed package of cuBLAS")
-    gpus: int | None = Field(None, description="GPUs that TensorFlow sees")
-    plugin: str | None = Field(None, description="version of the DirectML plug-in")
-    wsl: str | None = Field(None, description="wsl1 or wsl2, inside the Windows Subsystem for Linux")
+from bench.model.trait import Identity, Trait
 
 
 class Python(Record):

@@ -14,7 +14,8 @@ from typing import Any
 
 from bench.backends import capabilities
 from bench.machine.telemetry import Meter
-from bench.model.environment import Device, Framework
+from bench.model.device import Device
+from bench.model.framework import Framework
 from bench.model.result import Block, Failure, ProcessSample, Profile, Series
 from bench.model.spec import Spec
 from bench.session.steady_state import WINDOW, is_settled, stayed_settled

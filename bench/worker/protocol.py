@@ -9,8 +9,9 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
-from bench.model.environment import Device, Framework
+from bench.model.device import Device
 from bench.model.facts import Facts
+from bench.model.framework import Framework
 from bench.model.result import Failure, FullTraining, LossPrecision, Placement, Profile
 from bench.model.spec import Spec
 

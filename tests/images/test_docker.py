@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.model.environment import ThreadPools
+from bench.model.framework import ThreadPools
 from bench.model.result import Result
 from bench.store import files
 from images.docker import Docker

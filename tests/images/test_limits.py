@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.model.environment import ThreadPools
+from bench.model.framework import ThreadPools
 from images.engine import BRIEF, RESTRICTED, Container, run
 
 pytestmark = [pytest.mark.once, pytest.mark.needs("container-engine"), pytest.mark.timeout(3600)]

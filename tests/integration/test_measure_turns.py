@@ -17,7 +17,7 @@ from measuring import ONCE, own
 from bench import backends
 from bench.analyse.explain.findings import findings
 from bench.config.settings import load
-from bench.model.environment import ThreadPools
+from bench.model.framework import ThreadPools
 from bench.session.worker_process import WorkerProcess
 from bench.store import files
 from bench.study.plan import plan

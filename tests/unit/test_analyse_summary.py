@@ -13,7 +13,7 @@ from bench.analyse.same_answer import check_same_answer
 from bench.analyse.samples import process_totals
 from bench.analyse.summary import summarize
 from bench.analyse.warnings import add_warnings
-from bench.model.environment import Framework
+from bench.model.framework import Framework
 from bench.model.result import (
     Block,
     Failure,

@@ -17,7 +17,7 @@ from prometheus_client.openmetrics import exposition, parser
 from synthetic import MOMENT, killed, measured, result
 
 from bench.machine import limits
-from bench.model.environment import Framework
+from bench.model.framework import Framework
 from bench.model.result import PHASES, Block, Interval, ProcessSample, Result, Series, Stop, Telemetry
 from bench.model.run_state import LiveProgress, LiveResult
 from bench.publish.prometheus.collector import MOST_RUNS, Metrics
