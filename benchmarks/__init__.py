@@ -1,5 +1,4 @@
-"""What devbench claims about speed and trust, as programs: `python -m benchmarks.NAME`, or `make bench` for all.
+"""Programs that measure what devbench claims: `python -m benchmarks.NAME`, or `make bench` for all of them.
 
-Each prints ratios measured within one run, with the machine's noise beside them. The figures that were seen,
-and how, are in `benchmarks/README.md`.
+Each prints ratios within one run, with the noise of the machine. `benchmarks/README.md` has the figures so far.
 """

@@ -1,9 +1,9 @@
-"""The same loops, written bare: what a plain script would hold. The other side of `benchmarks.observer`.
+"""The loops of a plain script, which `benchmarks.observer` compares with devbench's.
 
-    python -m benchmarks.bare WORKLOAD CASE LOOP THREADS     then, on stdin, a number of steps (or epochs) a line
+    python -m benchmarks.bare WORKLOAD CASE LOOP THREADS
 
-Each line is answered by the seconds that so many steps took. Nothing of devbench runs here but the
-workload's own functions (data, model, step).
+Each line of stdin is a number of steps (or epochs). The answer to it is the number of seconds that they took. Only
+the workload's own functions (data, model, step) come from devbench.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
 
 
 def offered(workload: str, case: str) -> Callable[..., Any]:
-    """A function that calls one of the workload's functions with the arguments it names."""
+    """Return a function that calls one of the workload's functions with the arguments that it names."""
     import numpy as np
 
     from bench import datasets, registry
@@ -47,7 +47,7 @@ def offered(workload: str, case: str) -> Callable[..., Any]:
 
 
 def stepping(call: Any, tf: Any) -> tuple[Any, Any]:
-    """One `tf.function` for a step, and an iterator of the batches that it is called with, from the workload's data."""
+    """Return a `tf.function` of one step, and an iterator over the batches of the workload's data."""
     data, model, p = call("data"), call("model"), call.p
     if call.has("step"):
         function = tf.function(call("step"), jit_compile=False)
@@ -64,7 +64,7 @@ def stepping(call: Any, tf: Any) -> tuple[Any, Any]:
 
 
 def step_loop(call: Any, tf: Any) -> Callable[[int], float]:
-    """One call a step."""
+    """Return a function that calls the step once per step."""
     function, iterator = stepping(call, tf)
 
     def run(steps: int) -> float:
@@ -78,7 +78,7 @@ def step_loop(call: Any, tf: Any) -> Callable[[int], float]:
 
 
 def fit_loop(call: Any, tf: Any) -> Callable[[int], float]:
-    """A whole `fit` of so many epochs, by the wall clock around it."""
+    """Return a function that calls `fit` for a number of epochs, timed by the wall clock."""
     data, model, p = call("data"), call("model"), call.p
     model.jit_compile = False
 
@@ -94,7 +94,7 @@ def fit_loop(call: Any, tf: Any) -> Callable[[int], float]:
 
 
 def main() -> None:
-    """Answers lines until there are none."""
+    """Answer lines until stdin ends."""
     workload, case, loop, threads = sys.argv[1:]
     answers = os.dup(1)
     os.dup2(2, 1)

@@ -1,6 +1,6 @@
-"""How long Helm takes to render the chart for 200 pools of five workloads: issue 7 allows 5 seconds.
+"""How long Helm takes to render the chart for 200 pools of five workloads. Claim: 5 seconds.
 
-`python -m benchmarks.chart` renders it ten times with each Helm and prints the median, the slowest, and the size.
+`python -m benchmarks.chart` renders it ten times with each Helm and prints the median, the slowest and the size.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ ALLOWED = 5.0
 
 
 def main() -> int:
-    """Prints a line for each Helm; ends with 1 where the median is over what is allowed."""
+    """Print a line per Helm. Return 1 if a median exceeds the claim."""
     from rendering import TOKEN, text
     from scale import many
 
     slow = 0
     for program in ("helm-3", "helm-4"):
-        text(values={**TOKEN, **many(1)}, program=program)  # builds it, and warms the disk's cache
+        text(values={**TOKEN, **many(1)}, program=program)  # builds Helm and warms the disk's cache
         seconds = []
         for _ in range(TIMES):
             began = time.perf_counter()

@@ -1,11 +1,11 @@
-"""The hub under load: 10,000 results from 50 senders at once, then how long its pages take, and in how much memory.
+"""The hub under load: 10,000 results from 50 senders at once, then the time of its pages, and its memory.
 
 `python -m benchmarks.hub [RESULTS] [sqlite|postgresql|both]`. The documents are those of `benchmarks.scale`: 20
-workloads in four loops, here on two backends in two pools, so 320 comparison keys whose histories grow alike. The
-senders are devbench's own, threads of one process beside the hub, so on few cores they take from it. Reading is timed
-by wrk over one connection on loopback: median and 99th percentile; the first answer after a change, for which some is
-made anew, is timed by itself. At the end some senders bring results that are nearly as large as a hub takes. PostgreSQL
-is one of our own, with a disk's usual safety.
+workloads in four loops, here on two backends in two pools, which makes 320 comparison keys with histories that grow
+alike. The senders are devbench's own, as threads of one process on the same machine, so on few cores they compete
+with the hub. `wrk` measures reading over one connection on loopback: median and 99th percentile. The first response
+after a change, which computes parts of the page again, is measured separately. At the end, some senders send results
+that are almost as large as a hub accepts. PostgreSQL is one of our own, with the usual durability of a disk.
 """
 
 from __future__ import annotations
@@ -37,19 +37,21 @@ from benchmarks.scale import WORKLOADS, copies, measured
 TOKEN = "0123456789abcdef"
 SENDERS = 50
 SECONDS = 8
-"""Of each reading."""
+"""Seconds of each reading."""
 
 CHANGES = 10
 PAGES = 100
 LARGE = 10
-"""Senders of large results, and bytes of these."""
+"""Senders of large results."""
+
 LARGE_BYTES = 15_000_000
+"""Size of a large result."""
 CREATED = "2001-02-03T04:05:06Z"
 BEGAN = datetime(2026, 1, 1, tzinfo=timezone.utc)
 
 
 def templates(folder: Path) -> list[bytes]:
-    """Documents of all keys, with marks where each copy has its own id and time."""
+    """Return documents of all keys, with marks for the id and the time of each copy."""
     found = []
     for each in copies(measured(folder), WORKLOADS * 4):
         for pool in ("a", "b"):
@@ -75,7 +77,7 @@ def _template(of: Result, pool: str, backend: str) -> bytes:
 
 
 def copy(of: Sequence[bytes], number: int) -> tuple[str, bytes]:
-    """One document: its id, and itself."""
+    """Return a document's id and its text."""
     name = f"copy-{number:06d}"
     when = (BEGAN + timedelta(seconds=number)).strftime("%Y-%m-%dT%H:%M:%SZ")
     body = of[number % len(of)].replace(b"MARK-OF-THE-ID", name.encode()).replace(CREATED.encode(), when.encode())
@@ -84,7 +86,7 @@ def copy(of: Sequence[bytes], number: int) -> tuple[str, bytes]:
 
 @contextmanager
 def running(database: str) -> Iterator[tuple[str, int]]:
-    """A hub in a process of its own: its address and its id."""
+    """Run a hub in a process of its own. Yield its address and process id."""
     from hubs import Process
 
     hub = Process(database)
@@ -93,11 +95,11 @@ def running(database: str) -> Iterator[tuple[str, int]]:
     finally:
         hub.started.terminate()
         code = hub.wait()
-        print(f"  ended with {code}; faults it told of: {''.join(hub.told).count('a fault of the hub')}")
+        print(f"  exit code {code}; internal errors: {''.join(hub.told).count('internal error')}")
 
 
 def fill(url: str, documents: Sequence[bytes], count: int) -> None:
-    """Sends them all from all senders at once, and says how fast the hub took them."""
+    """Send documents from all senders at once, and print how fast the hub accepts them."""
     numbers: SimpleQueue[int] = SimpleQueue()
     for number in range(count):
         numbers.put(number)
@@ -117,11 +119,11 @@ def fill(url: str, documents: Sequence[bytes], count: int) -> None:
 
     took = seconds([threading.Thread(target=send) for _ in range(SENDERS)])
     print(f"  {count} results from {SENDERS} senders: {count / took:.0f}/s, {dict(outcomes)}; "
-          f"an answer after {statistics.median(waits) * 1e3:.0f} ms (median)")  # fmt: skip
+          f"response after {statistics.median(waits) * 1e3:.0f} ms (median)")  # fmt: skip
 
 
 def seconds(threads: Sequence[threading.Thread]) -> float:
-    """That they take, all at once."""
+    """Run threads at the same time and return the seconds that they take."""
     began = time.perf_counter()
     for each in threads:
         each.start()
@@ -130,8 +132,8 @@ def seconds(threads: Sequence[threading.Thread]) -> float:
     return time.perf_counter() - began
 
 
-def bring_large(url: str, of: bytes) -> None:
-    """Has some senders bring a result each that is nearly as large as a hub takes, all at once."""
+def send_large(url: str, of: bytes) -> None:
+    """Send some results at once that are almost as large as a hub accepts."""
     document = json.loads(of)
     samples = document["samples"]
     times = LARGE_BYTES // len(json.dumps(samples))
@@ -148,7 +150,7 @@ def bring_large(url: str, of: bytes) -> None:
 
 
 def counted(url: str) -> int:
-    """Results that the hub says it has."""
+    """Return the number of results in the hub."""
     text = urllib3.request("GET", f"{url}/metrics").data.decode()
     found = re.search(r'^devbench_hub_rows\{table="results"\} (\S+)', text, re.M)
     assert found
@@ -156,7 +158,7 @@ def counted(url: str) -> int:
 
 
 def read(url: str, path: str) -> str:
-    """Median and 99th percentile by wrk."""
+    """Return the median and the 99th percentile of a page, measured by wrk."""
     urllib3.request("GET", url + path)
     ran = subprocess.run(
         ["wrk", "-t1", "-c1", f"-d{SECONDS}s", "--latency", url + path], capture_output=True, text=True, check=True
@@ -167,7 +169,7 @@ def read(url: str, path: str) -> str:
 
 
 def after_changes(url: str, path: str, documents: Sequence[bytes], begin: int) -> float:
-    """Median seconds of the first answer after a result came in."""
+    """Return the median seconds of the first response after a new result."""
     client, times = Client(url, TOKEN), []
     for number in range(begin, begin + CHANGES):
         name, body = copy(documents, number)
@@ -179,19 +181,19 @@ def after_changes(url: str, path: str, documents: Sequence[bytes], begin: int) -
 
 
 def memory(pid: int) -> float:
-    """Megabytes that the hub and its processes hold together, what they share counted once."""
+    """Return the megabytes of the hub and its processes. Shared memory counts once."""
     own = psutil.Process(pid)
     return sum(float(each.memory_full_info()._asdict()["pss"]) for each in [own, *own.children(recursive=True)]) / 1e6
 
 
 @contextmanager
 def most_memory(pid: int) -> Iterator[Callable[[], float]]:
-    """Watches the memory meanwhile; gives what tells the most that was seen so far."""
+    """Watch the memory. Yield a function that returns the maximum so far."""
     seen, stop = [memory(pid)], threading.Event()
 
     def watch() -> None:
         while not stop.wait(0.05):
-            with suppress(psutil.NoSuchProcess):  # one has just ended
+            with suppress(psutil.NoSuchProcess):  # a process has just ended
                 seen.append(memory(pid))
 
     thread = threading.Thread(target=watch)
@@ -204,29 +206,29 @@ def most_memory(pid: int) -> Iterator[Callable[[], float]]:
 
 
 def measure(database: str, documents: Sequence[bytes], count: int) -> None:
-    """Everything on one database."""
+    """Run all measurements on one database."""
     with running(database) as (url, pid):
         fill(url, documents, count)
         print(f"  stored: {counted(url)}; memory {memory(pid):.0f} MB")
         first = time.perf_counter()
         urllib3.request("GET", url)
-        print(f"  overview, the first time, with all its comparisons to be made: {time.perf_counter() - first:.1f} s")
+        print(f"  first overview, which makes all comparisons: {time.perf_counter() - first:.1f} s")
         series = urllib3.request("GET", f"{url}/api/v1/results?limit=1").json()["results"][0]["series"]
         paths = ["/", "/metrics", "/api/v1/results", "/results", f"/api/v1/history/{series}", "/results/copy-000001"]
         for path in paths:
             print(f"  {path.replace(series, 'KEY')}: {read(url, path)}")
         for place, path in enumerate(("/", "/metrics")):
             begin = count + place * CHANGES
-            print(f"  {path}, first answer after a change: {after_changes(url, path, documents, begin) * 1e3:.0f} ms")
+            print(f"  {path}, first response after a change: {after_changes(url, path, documents, begin) * 1e3:.0f} ms")
         print(f"  memory: {memory(pid):.0f} MB")
         with most_memory(pid) as most:
             for number in range(PAGES):
                 assert urllib3.request("GET", f"{url}/results/copy-{number:06d}").status == 200
             print(f"  memory while {PAGES} pages with charts are drawn: at most {most():.0f} MB")
         time.sleep(vega_process.IDLE + 5)
-        print(f"  memory once what drew has ended: {memory(pid):.0f} MB")
+        print(f"  memory after the drawing process has ended: {memory(pid):.0f} MB")
         with most_memory(pid) as most:
-            bring_large(url, documents[0])
+            send_large(url, documents[0])
             print(f"  memory meanwhile: at most {most():.0f} MB")
 
 

@@ -1,7 +1,7 @@
-"""What an image weighs and what fills it, and how much longer its help takes than a bare container of its base image.
+"""How large an image is, what fills it, and how much longer its help takes than a bare container of its base image.
 
-`python -m benchmarks.images [ROUNDS] [IMAGE…]`; without names devbench:cpu, devbench:cuda and devbench:directml, those
-that are built. Claimed: 1.3, 5.5 and 1.6 GB unpacked; help within 0.5 s of the bare container.
+`python -m benchmarks.images [ROUNDS] [IMAGE…]`. Default images: devbench:cpu, devbench:cuda and devbench:directml, if
+they exist. Claim: 1.3, 5.5 and 1.6 GB unpacked; help within 0.5 s of the bare container.
 """
 
 from __future__ import annotations
@@ -36,42 +36,42 @@ print(json.dumps(held))
 
 
 def engine(*words: str) -> str:
-    """What podman, or docker without it, prints."""
+    """Return what podman prints, or docker if there is no podman."""
     command = shutil.which("podman") or shutil.which("docker")
     return subprocess.run([command, *words], check=True, capture_output=True, text=True).stdout if command else ""
 
 
 def images(named: list[str]) -> list[str]:
-    """The images that are there."""
+    """Return the images that exist."""
     wanted = named or [f"devbench:{backend}" for backend in CLAIMED]
     there = engine("images", "--format", "{{.Repository}}:{{.Tag}}").split()
     return [name for name in wanted if any(each.removeprefix("localhost/") == name for each in there)]
 
 
 def base(image: str) -> str:
-    """The image that an image was built from."""
+    """Return the base image of an image."""
     (known,) = json.loads(engine("image", "inspect", image))
     return str(known["Config"]["Labels"]["org.opencontainers.image.base.name"])
 
 
 def weigh(image: str) -> None:
-    """Prints an image's size against the claim, and the largest parts of it."""
+    """Print an image's size, the claim, and its largest parts."""
     (known,) = json.loads(engine("image", "inspect", image))
     claim = CLAIMED.get(image.rpartition(":")[2].rpartition("-")[2])
-    against = f", claimed {claim / 1e9:.1f} GB" if claim else ""
+    against = f", claim {claim / 1e9:.1f} GB" if claim else ""
     (below,) = json.loads(engine("image", "inspect", base(image)))
     print(f"{image}: {known['Size'] / 1e9:.3f} GB unpacked{against}")
-    print(f"  of it {below['Size'] / 1e6:.0f} MB are the base image's, {base(image)}")
+    print(f"  base image {base(image)}: {below['Size'] / 1e6:.0f} MB")
     python = ("--entrypoint=/opt/devbench/bin/python", image, "-c", SIZES)
     held: dict[str, Any] = json.loads(engine("run", "--rm", "--network=none", "--user=0", *python))
     parts = sorted(held.items(), key=lambda item: -item[1])
     rest = sum(size for _, size in parts[SHOWN:])
-    for name, size in [*parts[:SHOWN], ("all else", rest)]:
+    for name, size in [*parts[:SHOWN], ("everything else", rest)]:
         print(f"  {size / 1e6:8.0f} MB  {name}")
 
 
 def start(image: str, rounds: int) -> None:
-    """Prints how long help takes, over a container of its base image that does nothing."""
+    """Print how much longer the help takes than a container of the base image that does nothing."""
     bare = ("run", "--rm", "--network=none", "--entrypoint=/bin/true", base(image))
     commands = {"bare": bare, "help": ("run", "--rm", "--network=none", image, "--help")}
     times: dict[str, list[float]] = {name: [] for name in commands}
@@ -83,17 +83,17 @@ def start(image: str, rounds: int) -> None:
     middle = {name: statistics.median(found) for name, found in times.items()}
     over = sorted(b - a for a, b in zip(times["bare"], times["help"], strict=True))
     print(
-        f"  start: bare {middle['bare']:.2f} s, help {middle['help']:.2f} s; over it {statistics.median(over):.2f} s "
-        f"[{over[0]:.2f}, {over[-1]:.2f}] of {rounds} rounds, claimed 0.5 s"
+        f"  start: bare {middle['bare']:.2f} s, help {middle['help']:.2f} s, "
+        f"difference {statistics.median(over):.2f} s [{over[0]:.2f}, {over[-1]:.2f}], {rounds} rounds, claim 0.5 s"
     )
 
 
 def main() -> None:
-    """Weighs and starts each image that is there."""
+    """Measure each image that exists."""
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 10
     found = images(sys.argv[2:])
     if not found:
-        print("None of the images is there: make images")
+        print("No image exists. Build them: make images")
     for image in found:
         weigh(image)
         start(image, rounds)

@@ -1,11 +1,11 @@
-"""Observer effect from within: what devbench's loop adds to a step, told in one process, where processes don't differ.
+"""Observer effect within one process: what devbench's timed loop adds to a step.
 
-`python -m benchmarks.inside [ROUNDS [CASE…]]`, the cases of `benchmarks.observer`. Processes of one script vary by
-several percent on a busy machine, so `observer`, which compares processes, has wide intervals. Here one process does
-both in turn, with the same function on the same batches: blocks of a plain loop that ends in `.numpy()`, and blocks
-that a real timed loop times, with its ticks, its synchronisation and its reports. For `fit`, epochs of one call by the
-wall clock, every second one watched by devbench, since calls of `fit` vary by tens of percent themselves. What this
-can't see is what else a worker's process has that a plain script has not; that is what `observer` is for.
+`python -m benchmarks.inside [ROUNDS [CASE…]]`, with the cases of `benchmarks.observer`. On a busy machine, processes
+of one script vary by several percent, so `observer`, which compares processes, has wide intervals. Here one process
+alternates between two kinds of blocks, with the same function on the same batches: a plain loop that ends with
+`.numpy()`, and devbench's timed loop with its ticks, synchronization and reports. For `fit`, it compares the epochs
+of one call by the wall clock, because calls of `fit` vary by tens of percent; devbench observes every second epoch.
+This cannot see the cost of anything else in a worker's process. `observer` can.
 """
 
 from __future__ import annotations
@@ -21,44 +21,44 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.bare import offered
+from benchmarks.interleaved import spec_of
 from benchmarks.observer import CASES
-from benchmarks.turns import spec_of
 
 ROUNDS = 100
 BLOCK_SECONDS = 0.1
 EPOCH_SECONDS = 0.3
 
 
-class Line:
-    """Stands in for the line to the parent: its orders come from here, and its events stay here."""
+class LocalChannel:
+    """A channel without a parent: orders come from a function, and events stay here."""
 
     def __init__(self, next_order: Callable[[], Any]) -> None:
         self.next_order = next_order
         self.events: list[Any] = []
 
     def send(self, event: Any) -> None:
-        """Turns the event into its line, as the worker does, and keeps it."""
+        """Serialize an event, as the worker does, and keep it."""
         event.model_dump_json()
         self.events.append(event)
 
     def receive(self) -> Any:
-        """The next order."""
+        """Return the next order."""
         return self.next_order()
 
 
-def conducted(tf: Any, next_order: Callable[[], Any]) -> tuple[Any, Any, Line]:
-    """Return a timed loop, its synchronizer and its line."""
+def conducted(tf: Any, next_order: Callable[[], Any]) -> tuple[Any, Any, LocalChannel]:
+    """Return a timed loop, its synchronizer and its channel."""
     from bench.worker.synchronize import Synchronizer
     from bench.worker.timed_loop import TimedLoop
 
-    line = Line(next_order)
+    local = LocalChannel(next_order)
     synchronizer = Synchronizer(tf, "/device:CPU:0")
-    channel: Any = line
-    return TimedLoop(channel, synchronizer.sync, synchronizer.loss), synchronizer, line
+    channel: Any = local
+    return TimedLoop(channel, synchronizer.sync, synchronizer.loss), synchronizer, local
 
 
 def of_steps(call: Any, tf: Any, rounds: int) -> list[float]:
-    """Devbench's block over the plain one, in each round."""
+    """Return devbench's block over the plain block, for each round."""
     from bench.worker.protocol import BlockTimed, Finish, Go
     from bench.worker.timed_loop import Finished
     from benchmarks.bare import stepping
@@ -78,26 +78,26 @@ def of_steps(call: Any, tf: Any, rounds: int) -> list[float]:
     order = [Go(steps=steps, blocks=1)]
 
     def next_order() -> Any:
-        """Some blocks go first bare, some first timed; what is timed here is not part of the timed loop's blocks."""
+        """Run a plain block between two blocks of the timed loop, which does not time it."""
         if len(bare) >= rounds:
             return Finish()
         bare.append(plain(steps))
         return order[0]
 
-    timed_loop, _, line = conducted(tf, next_order)
+    timed_loop, _, channel = conducted(tf, next_order)
     timed_loop.begin()
     try:
         for batch in iterator:
             timed_loop.tick(function(*batch))
     except Finished:
         pass
-    watched = [event.seconds for event in line.events if isinstance(event, BlockTimed)]
-    between = [(a + b) / 2 for a, b in pairwise(bare)]  # each stands between two bare ones
-    return [w / b for w, b in zip(watched, between, strict=False)]
+    observed = [event.seconds for event in channel.events if isinstance(event, BlockTimed)]
+    between = [(a + b) / 2 for a, b in pairwise(bare)]  # each observed block is between two plain blocks
+    return [w / b for w, b in zip(observed, between, strict=False)]
 
 
 def of_fit(call: Any, tf: Any, rounds: int) -> list[float]:
-    """A watched epoch over the plain ones beside it, within one call of `fit`."""
+    """Return each observed epoch over its plain neighbours, within one call of `fit`."""
     from bench.worker.fit_hook import FitHook
     from bench.worker.protocol import Go
     from bench.worker.what_ifs import WhatIfs
@@ -117,26 +117,26 @@ def of_fit(call: Any, tf: Any, rounds: int) -> list[float]:
     hook.on_step = timed_loop.tick
     seconds: list[float] = []
 
-    class Turns(tf.keras.callbacks.Callback):  # type: ignore[misc]
-        """Every second epoch is watched; the clock is read at each one's ends, watched or not."""
+    class Alternation(tf.keras.callbacks.Callback):  # type: ignore[misc]
+        """Lets devbench observe every second epoch, and times all epochs."""
 
         def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
-            watched = getattr(self.model.train_function, "devbench_original", None)
-            if watched is not None and epoch % 2 == 0:
-                self.model.train_function = watched
-            elif watched is None and epoch % 2:
+            original = getattr(self.model.train_function, "devbench_original", None)
+            if original is not None and epoch % 2 == 0:
+                self.model.train_function = original
+            elif original is None and epoch % 2:
                 self.model.train_function = hook._wrap(self.model, self.model.train_function)
             self.begun = time.perf_counter()
 
         def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
             seconds.append(time.perf_counter() - self.begun)
 
-    # One iterator for all epochs: making and ending one costs tenths of a second, which are nobody's step.
+    # One iterator for all epochs: to make and end one takes tenths of a second, which belong to no step.
     endless = tf.data.Dataset.from_tensor_slices(data).batch(p.batch, drop_remainder=True).repeat().prefetch(2)
 
     def fit(epochs: int, batches: int) -> list[float]:
         seconds.clear()
-        model.fit(endless, steps_per_epoch=batches, epochs=epochs, verbose=0, callbacks=[Turns()])
+        model.fit(endless, steps_per_epoch=batches, epochs=epochs, verbose=0, callbacks=[Alternation()])
         return list(seconds)
 
     step = min(fit(5, 10)[1:]) / 10
@@ -152,7 +152,7 @@ def of_fit(call: Any, tf: Any, rounds: int) -> list[float]:
 
 
 def median(values: Sequence[float]) -> str:
-    """The median with its 95% interval by order statistics, which a burst in some rounds does not move."""
+    """Return the median with its 95% interval by order statistics, which a burst in some rounds does not move."""
     from scipy.stats import binom
 
     ordered = sorted(values)
@@ -162,7 +162,7 @@ def median(values: Sequence[float]) -> str:
 
 
 def main() -> None:
-    """Prints a line for each case, each in a process of its own."""
+    """Print a line per case, each measured in a process of its own."""
     words = sys.argv[1:]
     if words[:1] == ["--case"]:
         workload, case, loop = CASES[int(words[1])]

@@ -1,8 +1,8 @@
-"""Noise: how much each estimator varies between processes, and its ratio within trials of two.
+"""How much each estimator varies between processes, and its ratio within trials of two workers of one spec.
 
-`python -m benchmarks.noise [TRIALS] [WORKLOAD CASE LOOP]`. Trials of two workers of one and the same spec take
-turns; whatever their ratio differs from 1 is noise. The estimator that varies least within trials is what
-comparisons use (`bench.analyse.samples.paired_contrast`).
+`python -m benchmarks.noise [TRIALS] [WORKLOAD CASE LOOP]`. The two workers are interleaved, so every deviation of
+their ratio from 1 is noise. Comparisons use the estimator whose ratio varies least
+(`bench.analyse.samples.paired_contrast`).
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from collections.abc import Callable, Sequence
 
 from bench.analyse.samples import faster_half, mean_step, typical_ratio, typical_step
 from bench.model.result import Block
-from benchmarks.turns import interval, spec_of, variation, worker_of
+from benchmarks.interleaved import interval, spec_of, variation, worker_of
 
 ROUNDS = 20
 
 
 def minimum(blocks: Sequence[Block]) -> float:
-    """Seconds a step of the fastest block."""
+    """Return the seconds per step of the fastest block."""
     return min(b.step_seconds for b in blocks)
 
 
@@ -35,14 +35,14 @@ ESTIMATORS: dict[str, Callable[[Sequence[Block]], float]] = {
 
 
 def trial(workload: str, case: str, loop: str) -> list[list[Block]]:
-    """Blocks of two workers of one spec that took turns."""
+    """Return the blocks of two workers of one spec, interleaved."""
     spec = spec_of(workload, case, loop)
     workers = [worker_of(spec) for _ in range(2)]
-    turns = itertools.count()
+    positions = itertools.count()
     for _ in range(ROUNDS):
         for worker in random.sample(workers, 2):
             worker.process.resume()
-            worker.run_round(next(turns), lead=True)
+            worker.run_round(next(positions), lead=True)
             worker.process.suspend()
     for worker in workers:
         worker.process.kill()
@@ -51,7 +51,7 @@ def trial(workload: str, case: str, loop: str) -> list[list[Block]]:
 
 
 def main() -> None:
-    """Prints a line for each estimator."""
+    """Print a line per estimator."""
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 40
     workload, case, loop = sys.argv[2:5] if len(sys.argv) > 4 else ("tabular", "small", "step")
     trials = [trial(workload, case, loop) for _ in range(count)]

@@ -1,12 +1,14 @@
-"""Observer effect: the step under devbench over the same loop written bare, taking turns with it.
+"""Observer effect: a step under devbench, compared with the same loop in a plain script.
 
-`python -m benchmarks.observer [TRIALS [CASE…]]`, cases by their place in `CASES`. In each trial a devbench worker
-and two plain scripts are alive together; each does the same steps in turn, the others suspended, in random order; so
-all meet the same noise. Who is started first matters by itself (of identical scripts the first was seen to be slower
-by 2 to 6%), so devbench takes each place as often, and the places are told apart from it: the logarithm of a time is
-taken to be the sum of its trial's, its place's and devbench's own, by least squares. Loop `step`: blocks of the same
-number of steps. Loop `fit`: whole `fit` calls by the wall clock, short and long, whose difference leaves out what a
-call costs to start, against devbench's blocks end to end over as many steps.
+`python -m benchmarks.observer [TRIALS [CASE…]]`, with cases by their index in `CASES`. In each trial, a devbench
+worker and two plain scripts are interleaved in random order, so all meet the same noise. The process that starts
+first is slower (by 2 to 6% for identical scripts). devbench therefore takes each starting position equally often, and
+least squares separate the two effects: the logarithm of a time is the sum of the effects of its trial, its position
+and devbench.
+
+For the loop `step`, blocks of the same number of steps are compared. For `fit`, whole calls of `fit` are timed by the
+wall clock, a long one minus a short one, which removes the cost of starting a call. They are compared with devbench's
+blocks over as many steps.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from scipy.special import stdtrit
 from bench.model.spec import Spec
 from bench.session.worker_sample import WorkerSample
 from bench.worker.protocol import BlockTimed, Go
-from benchmarks.turns import Bare, spec_of, worker_of
+from benchmarks.interleaved import Bare, spec_of, worker_of
 
 CASES = [
     ("cifar", "", "step"),
@@ -33,13 +35,13 @@ CASES = [
     ("tabular", "small", "fit"),
     (str(Path(__file__).with_name("short_cifar.py")), "", "fit"),
 ]
-"""Workload, case and loop. Small steps vary most between processes (by 3% and more), so they want most trials."""
+"""Workload, case and loop. Small steps vary most between processes (by 3% and more), so they need most trials."""
 ROUNDS = 24
 FIT_SECONDS = 3.0
 
 
-def turns(sides: list[Callable[[], float]], rounds: int) -> list[list[float]]:
-    """Each side's times, the sides taking turns in random order."""
+def interleaved(sides: list[Callable[[], float]], rounds: int) -> list[list[float]]:
+    """Return each side's times. The sides are interleaved in random order."""
     times: list[list[float]] = [[] for _ in sides]
     for _ in range(rounds):
         for index in random.sample(range(len(sides)), len(sides)):
@@ -48,16 +50,16 @@ def turns(sides: list[Callable[[], float]], rounds: int) -> list[list[float]]:
 
 
 def faster_half(times: list[float]) -> float:
-    """Mean of the faster half."""
+    """Return the mean of the faster half."""
     return statistics.fmean(sorted(times)[: (len(times) + 1) // 2])
 
 
 def of_steps(workload: str, case: str, place: int) -> list[float]:
-    """Step times of one trial in the order of its starts, devbench's at `place`, loop `step`."""
+    """Return the step times of one trial with the loop `step`, in the order of starts. devbench starts at `place`."""
     worker, scripts = start(spec_of(workload, case, "step"), case, 100, place)
     steps = worker.steps["step"]
 
-    def watched() -> float:
+    def observed() -> float:
         worker.process.resume()
         worker.run_round(0, lead=True)
         worker.process.suspend()
@@ -68,20 +70,20 @@ def of_steps(workload: str, case: str, place: int) -> list[float]:
         script.run(max(1, steps // 8))
         return script.run(steps) / steps
 
-    times = turns([watched, lambda: bare(scripts[0]), lambda: bare(scripts[1])], ROUNDS)
+    times = interleaved([observed, lambda: bare(scripts[0]), lambda: bare(scripts[1])], ROUNDS)
     finish(worker, scripts)
     return in_order(place, *map(faster_half, times))
 
 
 def of_fit(workload: str, case: str, place: int) -> list[float]:
-    """Times of an epoch of one trial in the order of its starts, devbench's at `place`, loop `fit`."""
+    """Return the epoch times of one trial with the loop `fit`, in the order of starts. devbench starts at `place`."""
     spec = spec_of(workload, case, "fit")
     worker, scripts = start(spec, case, 1, place)
     epoch = scripts[0].run(2) - scripts[0].run(1)
     epochs = max(1, round(FIT_SECONDS / max(epoch, 0.01)))
     per_epoch = steps_of_epoch(spec)
 
-    def watched() -> float:
+    def observed() -> float:
         worker.process.resume()
         worker.process.order(Go(series="step", steps=per_epoch, blocks=epochs, lead=1))
         seconds = math.fsum(worker.until(BlockTimed).seconds for _ in range(epochs))
@@ -91,13 +93,13 @@ def of_fit(workload: str, case: str, place: int) -> list[float]:
     def bare(script: Bare) -> float:
         return (script.run(epochs + 1) - script.run(1)) / epochs
 
-    times = turns([watched, lambda: bare(scripts[0]), lambda: bare(scripts[1])], 4)
+    times = interleaved([observed, lambda: bare(scripts[0]), lambda: bare(scripts[1])], 4)
     finish(worker, scripts)
     return in_order(place, *map(statistics.fmean, times))
 
 
 def start(spec: Spec, case: str, warm_up: int, place: int) -> tuple[WorkerSample, list[Bare]]:
-    """A worker and two scripts, started and warmed up one after another, the worker at `place`."""
+    """Start and warm up a worker and two scripts, one after another. The worker starts at `place`."""
     scripts = []
     for index in range(3):
         if index == place:
@@ -109,14 +111,14 @@ def start(spec: Spec, case: str, warm_up: int, place: int) -> tuple[WorkerSample
 
 
 def in_order(place: int, devbench: float, first: float, second: float) -> list[float]:
-    """The three times in the order of their starts."""
-    found = [first, second]
-    found.insert(place, devbench)
-    return found
+    """Return the three times in the order of starts."""
+    times = [first, second]
+    times.insert(place, devbench)
+    return times
 
 
 def effects(trials: list[tuple[int, list[float]]]) -> list[str]:
-    """Devbench's factor on a time, and those of being started second and third, each with its 95% interval."""
+    """Return the factors of devbench and of starting second and third, with 95% intervals, and the noise."""
     rows, times = [], []
     for number, (place, found) in enumerate(trials):
         for start_place, seconds in enumerate(found):
@@ -128,20 +130,20 @@ def effects(trials: list[tuple[int, list[float]]]) -> list[str]:
     freedom = len(y) - rank
     variance = float(np.sum((y - x @ solved) ** 2)) / freedom
     errors = np.sqrt(np.diag(np.linalg.pinv(x.T @ x)) * variance) * stdtrit(freedom, 0.975)
-    told = [
+    factors = [
         f"{math.exp(s):.4f} [{math.exp(s - e):.4f}, {math.exp(s + e):.4f}]"
         for s, e in zip(solved[:3], errors[:3], strict=True)
     ]
-    return [*told, f"{math.sqrt(variance):.2%}"]
+    return [*factors, f"{math.sqrt(variance):.2%}"]
 
 
 def steps_of_epoch(spec: Spec) -> int:
-    """Batches of an epoch, the last partial one included."""
+    """Return the batches of an epoch, including the partial one."""
     return math.ceil(int(spec.params["rows"]) / int(spec.params["batch"])) if "rows" in spec.params else 100
 
 
 def finish(worker: WorkerSample, scripts: list[Bare]) -> None:
-    """Ends everyone."""
+    """End the worker and the scripts."""
     worker.resume()
     worker.process.kill()
     worker.close()
@@ -150,9 +152,9 @@ def finish(worker: WorkerSample, scripts: list[Bare]) -> None:
 
 
 def main() -> None:
-    """Prints a line for each case."""
+    """Print a line per case."""
     trials = int(sys.argv[1]) if len(sys.argv) > 1 else 6
-    print("factor on the time of a step, with its 95% interval: of devbench, of being started second, and third")
+    print("factor on the time of a step with its 95% interval: devbench, starting second, starting third")
     for workload, case, loop in [CASES[int(place)] for place in sys.argv[2:]] or CASES:
         places = [n % 3 for n in range(trials)]
         random.shuffle(places)

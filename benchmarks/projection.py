@@ -1,17 +1,19 @@
-"""Projection: what a run of `cifar` says of the whole training, and what the whole training takes.
+"""The projected time of `cifar`'s whole training, compared with the training.
 
-`python -m benchmarks.projection [turns EPOCHS | apart ROUNDS]`. A machine whose speed drifts by tens of percent within
-ten minutes can't be asked for 3% by one run after another. So the training of the article's ten epochs and fresh
-processes of a default run take turns here: the training goes on for some seconds, is suspended while one process
-measures its blocks from its start to its end, goes on again, and so forth; its time suspended is not counted. What
-those processes project is then held against what the training took, once as it was and once without what goes beyond
-its pace: what being suspended cost it, which no user's training pays, and what it waited for at its epochs' ends, where
-tf.data may end an iterator only when its autotuning wakes up. Both are the time between its own words on how far it
-is, where it was suspended or an epoch ended meanwhile, above the pace that it had elsewhere. Each process is also held
-against the training's pace just before and after it. Beside that stands its pace soon after it went on and later, and
-in its first and last third: where those differ, a process's first seconds can't tell the whole. `apart` does it as a
-user would: each round is one `devbench run cifar --backend cpu --full`, a default run and then the training, drift and
-all; it also says how much sooner the answer was there.
+`python -m benchmarks.projection [turns EPOCHS | apart ROUNDS]`. On a machine whose speed drifts by tens of percent
+within ten minutes, two runs one after the other cannot show 3%. So the training of the article's ten epochs
+alternates with fresh processes of a default run: the training runs for some seconds, is suspended while one process
+measures, and so on. The time in which it is suspended does not count.
+
+The projections of these processes are compared with the training's time. They are also compared with its time without
+two things: the cost of being suspended, which no user pays, and the waits at the ends of epochs, where tf.data may
+end an iterator only when its autotuning wakes up. Both are times beyond the training's usual pace, between two of its
+own progress reports with a suspension or the end of an epoch in between. Each process is also compared with the
+training's pace just before and after it. The program prints that pace soon after the training was resumed and later,
+and in its first and last third. If these differ, the first seconds of a process cannot tell the whole.
+
+`apart` measures as a user would: each round is one `devbench run cifar --backend cpu --full`. It also prints how much
+sooner the result was known.
 """
 
 from __future__ import annotations
@@ -35,21 +37,21 @@ from bench.model.result import FullTraining, ProcessSample, Result
 from bench.session.interleave import BLOCKS, FEWEST_BLOCKS, MEASURE_SECONDS
 from bench.study.plan import plan
 from bench.worker.protocol import PhaseStarted
-from benchmarks.turns import interval, started
+from benchmarks.interleaved import interval, started
 
 SLICE = 15.0
 """Seconds of training between two processes."""
 
 
 SOON = 7.0
-"""Seconds after going on that count as soon."""
+"""Seconds after the training was resumed that count as soon."""
 
 Mark = tuple[float, int]
-"""When the training said how many steps it had done, and how many."""
+"""The time of a progress report of the training, and the number of steps done."""
 
 
 def measured(planned: Planned, trial: int) -> ProcessSample:
-    """One process of a default run, from its start to its end."""
+    """Run one process of a default run from its start to its end."""
     worker = started(planned.spec, trial)
     worker.set_up()
     worker.warm_up()
@@ -60,26 +62,26 @@ def measured(planned: Planned, trial: int) -> ProcessSample:
     return worker.sample
 
 
-def in_turns(epochs: int) -> None:
-    """The training and the processes of a run, in turns; prints both."""
+def alternating(epochs: int) -> None:
+    """Alternate between the training and the processes of a run, and print both."""
     (group,) = plan(["cifar"], load(backend="cpu", data="sample", param={"epochs": str(epochs)}))
     planned = group.planned[0]
     marks: list[Mark] = []
     built: list[float] = []
 
-    def tell(phase: str, note: str) -> None:
+    def report(phase: str, note: str) -> None:
         if phase == "build":
             built.append(time.perf_counter())
         if note.startswith("step "):
             marks.append((time.perf_counter(), int(note.removeprefix("step "))))
 
-    training = started(planned.spec, tell=tell, full=True)
+    training = started(planned.spec, report=report, full=True)
     while training.until(PhaseStarted).phase != "training":
         pass
     ended = threading.Thread(target=training.train)
     ended.start()
     samples: list[ProcessSample] = []
-    went_on, pauses = [time.perf_counter()], [0.0]
+    resumed, pauses = [time.perf_counter()], [0.0]
     while True:
         ended.join(SLICE)
         if not ended.is_alive():
@@ -89,35 +91,35 @@ def in_turns(epochs: int) -> None:
         samples.append(measured(planned, len(samples) + 1))
         pauses.append(time.perf_counter() - begun)
         training.process.resume()
-        went_on.append(time.perf_counter())
+        resumed.append(time.perf_counter())
     full = training.sample.full_training
     if full is None:
         raise SystemExit(f"the training failed: {training.sample.failure}")
     marks.append((built[0] + full.build_and_fit_seconds, full.steps))
-    tell_all(planned, samples, full, marks, went_on, pauses)
+    print_all(planned, samples, full, marks, resumed, pauses)
 
 
-def tell_all(
+def print_all(
     planned: Planned,
     samples: list[ProcessSample],
     full: FullTraining,
     marks: Sequence[Mark],
-    went_on: Sequence[float],
+    resumed: Sequence[float],
     pauses: Sequence[float],
 ) -> None:
-    """Prints what the processes project beside what the training took, and where that went.
+    """Print what the processes project, what the training took, and where its time went.
 
     Args:
-        planned: what was run.
-        samples: the processes.
-        full: the training, its suspensions counted.
-        marks: its own word on how far it is.
-        went_on: when it was started or went on.
-        pauses: how long it was suspended before that.
+        planned: What was run.
+        samples: The processes.
+        full: The training, including its suspensions.
+        marks: Its progress reports.
+        resumed: When it was started or resumed.
+        pauses: How long it was suspended before that, in seconds.
     """
     end = marks[-1][0]
     truth = full.build_and_fit_seconds - sum(
-        pause for moment, pause in zip(went_on, pauses, strict=True) if moment <= end
+        pause for moment, pause in zip(resumed, pauses, strict=True) if moment <= end
     )
     result = Result(
         id="projection", created=datetime.now(timezone.utc), devbench=bench.__version__, spec=planned.spec,
@@ -128,98 +130,98 @@ def tell_all(
     if projection is None:
         raise SystemExit("nothing was projected")
     epoch = full.steps // int(planned.spec.params["epochs"])
-    cost, waits = beyond_pace(marks, went_on, pauses, epoch)
-    print(f"trained in {truth:.0f} s, {full.steps} steps; projected {projection.build_and_fit_seconds.value:.0f} s")
+    cost, waits = beyond_pace(marks, resumed, pauses, epoch)
+    print(f"training {truth:.0f} s, {full.steps} steps; projected {projection.build_and_fit_seconds.value:.0f} s")
     each, expected = each_projected(result, planned), projection.epoch_end_wait_seconds
-    print(f"of which at epochs' ends {waits:.0f} s, projected {expected:.0f} s")
+    print(f"waits at the ends of epochs: {waits:.0f} s, projected {expected:.0f} s")
     for name, more, seconds in (("true", expected, truth), ("true, without waits", 0.0, truth - cost - waits)):
         ratios = [(value + more) / seconds for value in each]
         text = f"projected over {name:20} {interval(ratios)} processes"
         print(f"{text}   one process varies {statistics.stdev(ratios):.1%}")
-    ratios = against_neighbours(each, marks, went_on, truth - cost - waits)
+    ratios = against_neighbours(each, marks, resumed, truth - cost - waits)
     text = f"projected over {'its neighbours':20} {interval(ratios)} processes"
     print(f"{text}   one process varies {statistics.stdev(ratios):.1%}")
-    print(f"being suspended {len(samples)} times cost the training {cost:.0f} s, waiting at epochs' ends {waits:.0f} s")
+    print(f"{len(samples)} suspensions cost the training {cost:.0f} s, waits at the ends of epochs {waits:.0f} s")
     typical = statistics.median(mean_step(sample.series[0].blocks) for sample in samples)
-    for name, step in steps_by_when(marks, went_on).items():
+    for name, step in steps_by_when(marks, resumed).items():
         print(f"the training's own step, {name:28} {step * 1e3:7.2f} ms, {step / typical:.3f} of the processes'")
 
 
-def stretches(marks: Sequence[Mark], went_on: Sequence[float]) -> list[tuple[float, int]]:
-    """Seconds and steps that the training told of between two processes each, what it told of both sides of one not."""
+def stretches(marks: Sequence[Mark], resumed: Sequence[float]) -> list[tuple[float, int]]:
+    """Return the seconds and steps of the training between two processes each, from its reports within."""
     found = []
-    for begun, ended in pairwise([*went_on, math.inf]):
+    for begun, ended in pairwise([*resumed, math.inf]):
         inside = [mark for mark in marks if begun < mark[0] <= ended] or [(0.0, 0)]
         found.append((inside[-1][0] - inside[0][0], inside[-1][1] - inside[0][1]))
     return found
 
 
 def against_neighbours(
-    projected: Sequence[float], marks: Sequence[Mark], went_on: Sequence[float], truth: float
+    projected: Sequence[float], marks: Sequence[Mark], resumed: Sequence[float], truth: float
 ) -> list[float]:
-    """What each process projects over what the training would have taken at the pace it had just before and after.
+    """Return each projection over the time of the training at its pace just before and after the process.
 
-    A machine that drifts slows a process and the training's stretches around it alike, so that these ratios vary
-    less than those to the whole training, and their mean is the same where the machine does not drift.
+    A machine that drifts slows a process and the stretches of the training around it alike. These ratios therefore vary
+    less than the ratios to the whole training. Without drift, their mean is the same.
 
     Args:
-        projected: by each process, seconds.
-        marks: the training's own word on how far it is.
-        went_on: when it was started or went on; a process ran before each but the first.
-        truth: what the training took, seconds.
+        projected: The projection of each process, in seconds.
+        marks: The training's progress reports.
+        resumed: When it was started or resumed. A process ran before each but the first.
+        truth: The time of the training, in seconds.
     """
-    told = stretches(marks, went_on)
-    overall = sum(seconds for seconds, _ in told) / sum(steps for _, steps in told)
+    parts = stretches(marks, resumed)
+    overall = sum(seconds for seconds, _ in parts) / sum(steps for _, steps in parts)
     return [
         value / (truth * (before[0] + after[0]) / (before[1] + after[1]) / overall)
-        for value, (before, after) in zip(projected, pairwise(told), strict=True)
+        for value, (before, after) in zip(projected, pairwise(parts), strict=True)
         if before[1] and after[1]
     ]
 
 
-def steps_by_when(marks: Sequence[Mark], went_on: Sequence[float]) -> dict[str, float]:
-    """Seconds of the training's steps: soon after it went on and later, and in its first and last third.
+def steps_by_when(marks: Sequence[Mark], resumed: Sequence[float]) -> dict[str, float]:
+    """Return the step time of the training: soon after it was resumed and later, and in its first and last third.
 
     Args:
-        marks: its own word on how far it is; those on two sides of a suspension tell nothing.
-        went_on: when it was started or went on.
+        marks: Its progress reports. Two on different sides of a suspension are not used.
+        resumed: When it was started or resumed.
     """
-    told: dict[str, list[tuple[float, int]]] = {}
+    parts: dict[str, list[tuple[float, int]]] = {}
     last = marks[-1][1]
     for (begun, before), (ended, after) in pairwise(marks):
-        slice_begun = max((moment for moment in went_on if moment <= begun), default=begun)
-        if any(begun < moment <= ended for moment in went_on) or after == before:
+        slice_begun = max((moment for moment in resumed if moment <= begun), default=begun)
+        if any(begun < moment <= ended for moment in resumed) or after == before:
             continue
-        soon = "soon after going on" if begun - slice_begun < SOON else "later"
+        soon = "soon after it was resumed" if begun - slice_begun < SOON else "later"
         third = ("in its first third", "", "in its last third")[min(2, 3 * before // last)]
         for name in filter(None, (soon, third)):
-            told.setdefault(name, []).append((ended - begun, after - before))
-    return {name: sum(s for s, _ in found) / sum(n for _, n in found) for name, found in told.items()}
+            parts.setdefault(name, []).append((ended - begun, after - before))
+    return {name: sum(s for s, _ in found) / sum(n for _, n in found) for name, found in parts.items()}
 
 
 def beyond_pace(
-    marks: Sequence[Mark], went_on: Sequence[float], pauses: Sequence[float], epoch: int
+    marks: Sequence[Mark], resumed: Sequence[float], pauses: Sequence[float], epoch: int
 ) -> tuple[float, float]:
-    """Seconds beyond the training's usual pace: where it was suspended, and where an epoch ended.
+    """Return the seconds beyond the training's usual pace at suspensions, and at the ends of epochs.
 
     Args:
-        marks: its own word on how far it is.
-        went_on: when it was started or went on.
-        pauses: how long it was suspended before that.
-        epoch: steps of one.
+        marks: Its progress reports.
+        resumed: When it was started or resumed.
+        pauses: How long it was suspended before that, in seconds.
+        epoch: Steps of an epoch.
     """
     usual, paused, ended = [0.0, 0], [0.0, 0], [0.0, 0]
-    for (begun, before), (told, after) in pairwise(marks):
-        within = [pause for moment, pause in zip(went_on, pauses, strict=True) if begun < moment <= told]
+    for (begun, before), (reported, after) in pairwise(marks):
+        within = [pause for moment, pause in zip(resumed, pauses, strict=True) if begun < moment <= reported]
         side = ended if before // epoch < after // epoch else paused if within else usual
-        side[0] += told - begun - sum(within)
+        side[0] += reported - begun - sum(within)
         side[1] += after - before
     pace = usual[0] / usual[1]
     return paused[0] - paused[1] * pace, ended[0] - ended[1] * pace
 
 
 def each_projected(result: Result, planned: Planned) -> list[float]:
-    """What each process by itself projects without waits at epochs' ends, seconds."""
+    """Return the projection of each process by itself, without waits at the ends of epochs, in seconds."""
     found = []
     for sample in result.samples:
         alone = result.model_copy(update={"samples": [sample], "projection": None})
@@ -230,7 +232,7 @@ def each_projected(result: Result, planned: Planned) -> list[float]:
 
 
 def apart(rounds: int) -> None:
-    """A default run, then the training, as a user has it; prints a line a round, then both ratios."""
+    """Run a default run and then the training, as a user would. Print a line per round, then both ratios."""
     sooner, right = [], []
     for _ in range(rounds):
         with tempfile.TemporaryDirectory() as folder:
@@ -242,23 +244,23 @@ def apart(rounds: int) -> None:
         sooner.append(truth.build_and_fit_seconds / answered)
         right.append(projection.build_and_fit_seconds.value / truth.build_and_fit_seconds)
         print(
-            f"answer after {answered:.0f} s ({stop.trials} processes, {stop.reason}, "
+            f"result after {answered:.0f} s ({stop.trials} processes, {stop.reason}, "
             f"± {step.relative_error or 0:.1%}); "
             f"projected {projection.build_and_fit_seconds.value:.0f} s, "
-            f"trained in {truth.build_and_fit_seconds:.0f} s; "
-            f"cold {projection.total_seconds.value:.0f} s and {truth.total_seconds:.0f} s",
+            f"training {truth.build_and_fit_seconds:.0f} s; "
+            f"from a cold start {projection.total_seconds.value:.0f} s and {truth.total_seconds:.0f} s",
             flush=True,
         )
-    print(f"training over answer  {interval(sooner) if rounds > 1 else sooner[0]}")
+    print(f"training over result  {interval(sooner) if rounds > 1 else sooner[0]}")
     print(f"projected over true   {interval(right) if rounds > 1 else right[0]}")
 
 
 def main() -> None:
-    """In turns, or apart."""
+    """Run the benchmark, alternating or apart."""
     if sys.argv[1:2] == ["apart"]:
         apart(int(sys.argv[2]) if len(sys.argv) > 2 else 3)
     else:
-        in_turns(int(sys.argv[2]) if len(sys.argv) > 2 else 10)
+        alternating(int(sys.argv[2]) if len(sys.argv) > 2 else 10)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""Scale: time and memory of `devbench compare` and `report` on a folder of 10,000 results, and the size of the report.
+"""Time and memory of `devbench compare` and `report` on a folder of 10,000 results, and the size of the report.
 
-`python -m benchmarks.scale [RESULTS]`. The results are copies of real ones, measured just before: four loops of a small
-program, each process repeated to the ten that a run takes in the middle; every copy has ids of its own and times that
-vary by a few percent, as nightly runs of twenty workloads do. Times are wall clock of the whole command, less nothing;
-beside them the same of `devbench --version`, and the peak of resident memory.
+`python -m benchmarks.scale [RESULTS]`. The results are copies of real ones that are measured first: four loops of a
+small program, with each process repeated ten times, as many as a usual run has. Each copy has its own ids, and times
+that vary by a few percent, like nightly runs of twenty workloads. The program prints the wall time of the whole
+command and its peak memory, and the same for `devbench --version`.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ PROCESSES = 10
 
 
 def measured(folder: Path) -> list[Result]:
-    """Real results to copy."""
+    """Measure the results that are copied."""
     loops = "as-written,step,resident,fused"
     return list(bench.run(["tabular"], case="small", loop=loops, max_processes=2, output=folder).results)
 
 
 def copies(originals: Sequence[Result], count: int) -> Iterator[Result]:
-    """So many results, a group of nights for each workload."""
+    """Yield `count` results: many nights of each workload."""
     for number in range(count // len(originals)):
         workload, night = number % WORKLOADS, number // WORKLOADS
         for place, original in enumerate(originals):
@@ -72,9 +72,9 @@ def copies(originals: Sequence[Result], count: int) -> Iterator[Result]:
 
 
 def timed(*words: str) -> tuple[float, int, int]:
-    """Seconds, peak bytes of resident memory, and lines of output of a command."""
+    """Return a command's seconds, peak memory in bytes, and lines of output."""
     if sys.platform == "win32":
-        raise SystemExit("the peak of a command's memory is not told on Windows")
+        raise SystemExit("Windows does not report the peak memory of a command")
     with tempfile.TemporaryFile() as out:
         begun = time.perf_counter()
         process = subprocess.Popen([sys.executable, "-m", "bench", *words], stdout=out)
@@ -82,13 +82,13 @@ def timed(*words: str) -> tuple[float, int, int]:
         seconds = time.perf_counter() - begun
         process.returncode = os.waitstatus_to_exitcode(status)
         if process.returncode:
-            raise SystemExit(f"devbench {' '.join(words)} ended with {process.returncode}")
+            raise SystemExit(f"devbench {' '.join(words)} exited with {process.returncode}")
         out.seek(0)
         return seconds, usage.ru_maxrss * 1024, sum(1 for _ in out)
 
 
 def main() -> None:
-    """Prints a line for each command."""
+    """Print a line per command."""
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000
     with tempfile.TemporaryDirectory() as scratch:
         folder, page = Path(scratch) / "many", Path(scratch) / "report.html"

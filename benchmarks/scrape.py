@@ -1,10 +1,10 @@
-"""Scraping: the step while metrics are served and scraped every second, over the step without any metrics.
+"""A step while metrics are served and scraped every second, compared with a step without metrics.
 
-`python -m benchmarks.scrape [ROUNDS [CASE…]]`, the cases of `benchmarks.observer` whose loop is `step`. One worker does
-stretches of blocks as a run does, five at each order. In every second stretch its parent brings the metrics up to date
-after each order, and a process of its own scrapes them every second, in OpenMetrics as Prometheus asks for it; in the
-others nothing is served. Each is set against the stretches beside it. What the scraper itself costs is on the same
-machine here and so counts too. Beside it stands what stretches without metrics differ by among themselves.
+`python -m benchmarks.scrape [ROUNDS [CASE…]]`, with the cases of `benchmarks.observer` whose loop is `step`. One
+worker runs stretches of blocks, five per order, as in a run. In every second stretch, its parent updates the metrics
+after each order, and another process scrapes them every second, in OpenMetrics, as Prometheus does. In the others,
+nothing is served. Each stretch is compared with its neighbours. The cost of the scraper counts too, because it runs
+on the same machine. The program also prints how much stretches without metrics differ from each other.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from bench.publish.prometheus.exporter import served
 from bench.session.worker_sample import WorkerSample
 from bench.version import __version__
 from benchmarks.inside import median
+from benchmarks.interleaved import spec_of, worker_of
 from benchmarks.observer import CASES
-from benchmarks.turns import spec_of, worker_of
 
 ROUNDS = 60
 STRETCH_SECONDS = 2.0
@@ -48,7 +48,7 @@ for line in sys.stdin:
 
 
 class Scraper:
-    """A process that scrapes at each second of its own clock while it is on; it says a line for each scrape."""
+    """A process that scrapes once per second while it is on. It prints a line per scrape."""
 
     def __init__(self, url: str) -> None:
         self.process = subprocess.Popen(
@@ -57,7 +57,7 @@ class Scraper:
         self.on = False
 
     def turn(self, on: bool) -> None:
-        """Turns it on or off."""
+        """Turn it on or off."""
         if on != self.on:
             assert self.process.stdin
             self.process.stdin.write("\n")
@@ -65,13 +65,13 @@ class Scraper:
             self.on = on
 
     def close(self) -> int:
-        """Ends it; how often it scraped."""
+        """End it and return the number of scrapes."""
         rest, _ = self.process.communicate()
         return len(rest)
 
 
 def stretch(worker: WorkerSample, metrics: Metrics | None, moment: LiveProgress) -> float:
-    """Seconds of a step, over blocks of at least `STRETCH_SECONDS`."""
+    """Return the seconds of a step, over blocks of at least `STRETCH_SECONDS`."""
     blocks = worker.sample.series[0].blocks
     first = len(blocks)
     while math.fsum(block.seconds for block in blocks[first:]) < STRETCH_SECONDS:
@@ -83,7 +83,7 @@ def stretch(worker: WorkerSample, metrics: Metrics | None, moment: LiveProgress)
 
 
 def measure(workload: str, case: str, rounds: int) -> tuple[list[float], int]:
-    """Seconds of a step in stretches without and with metrics in turn, one without at both ends; and the scrapes."""
+    """Return the step times of stretches, alternately without and with metrics, and the number of scrapes."""
     spec = spec_of(workload, case, "step")
     worker = worker_of(spec)
     now = datetime.now(timezone.utc)
@@ -110,12 +110,12 @@ def measure(workload: str, case: str, rounds: int) -> tuple[list[float], int]:
 
 
 def against_neighbours(found: Sequence[float]) -> list[float]:
-    """Every second value over the mean of the two beside it."""
+    """Return every second value over the mean of its two neighbours."""
     return [2 * found[n] / (found[n - 1] + found[n + 1]) for n in range(1, len(found) - 1, 2)]
 
 
 def main() -> None:
-    """Prints a line for each case."""
+    """Print a line per case."""
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else ROUNDS
     chosen = [CASES[int(place)] for place in sys.argv[2:]] or [each for each in CASES if each[2] == "step"]
     for workload, case, loop in chosen:

@@ -1,6 +1,6 @@
-"""Start-up: `devbench --help` and `devbench list` over a bare interpreter, in turns.
+"""Start-up time of `devbench --help` and `devbench list`, interleaved with a bare interpreter.
 
-`python -m benchmarks.startup [ROUNDS]`. Claimed: 0.25 s and 0.4 s on a quiet core.
+`python -m benchmarks.startup [ROUNDS]`. Claim: 0.25 s and 0.4 s on a quiet core.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ COMMANDS = {
 
 
 def main() -> None:
-    """Prints each command's fastest and median time, and its ratio to the interpreter's own."""
+    """Print each command's fastest and median time, and its ratio to the interpreter's."""
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 20
     times: dict[str, list[float]] = {name: [] for name in COMMANDS}
     for _ in range(rounds):

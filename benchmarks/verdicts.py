@@ -1,10 +1,12 @@
-"""Verdicts: how often are they right? Identical programs, and one that really does 5% more work, in real trials.
+"""How often verdicts are right, for identical programs and for one with 5% more work, in real trials.
 
-`python -m benchmarks.verdicts collect POOL TRIALS [WORKLOAD]` adds trials to a file, in the order they ran: two
-workers of one spec and one of the same program with 5% more work. `python -m benchmarks.verdicts [POOL…]` then plays
-runs: each takes neighbouring trials from one place on, stops as `devbench run` does, and gives a verdict; its interval
-is held against the ratio over the whole pool. Without a pool it collects a small one first. `4x20` in place of a pool
-lets runs of those after it have 4 trials of 20 rounds at most, as a `--max-time` was seen to hold.
+`python -m benchmarks.verdicts collect POOL TRIALS [WORKLOAD]` adds trials to a file, in the order in which they ran:
+two workers of one spec and one of the same program with 5% more work.
+
+`python -m benchmarks.verdicts [POOL…]` simulates runs on them. Each run takes neighbouring trials from one place on,
+stops like `devbench run`, and gives a verdict. Its interval is compared with the ratio over the whole pool. Without a
+pool, it collects a small one first. `4x20` in place of a pool limits the runs on the pools after it to 4 trials of 20
+rounds, which is what a short `--max-time` allows.
 """
 
 from __future__ import annotations
@@ -32,21 +34,21 @@ from bench.model.result import Block
 from bench.model.spec import Spec
 from bench.session import stopping
 from bench.session.design import PILOT
-from benchmarks.turns import spec_of, workers_of
+from benchmarks.interleaved import spec_of, workers_of
 
 ROUNDS = 50
-"""As many as a session asks for (`bench.session.rounds`) where blocks vary by 5 to 10%."""
+"""As many as a session runs (`bench.session.rounds`) if blocks vary by 5 to 10%."""
 
 SIDES = ("base", "again", "more")
 MORE = 1.05
 WORK = {"op-granularity": ("add-graph", "step", "operations"), "cifar": ("", "fit", "hidden1")}
-"""Workload: its case, its loop, and the parameter that its work grows with; how much its step does is printed."""
+"""For each workload, its case, its loop, and the parameter that its work grows with."""
 
 CLAIMS = {"identical, wrong": 0.01, "identical, same": 0.90, "5% slower, slower": 0.95, "interval covers": 0.93}
 
 
 def sides(workload: str) -> dict[str, Spec]:
-    """The two that are identical, and the one that does more."""
+    """Return the two identical specs and the one with more work."""
     case, loop, param = WORK[workload]
     spec = spec_of(workload, case, loop)
     more = {**spec.params, param: round(spec.params[param] * MORE)}
@@ -54,31 +56,31 @@ def sides(workload: str) -> dict[str, Spec]:
 
 
 def trial(workload: str) -> dict[str, Any]:
-    """Blocks of the three, which were started at once and took turns, as JSON values."""
+    """Return the blocks of the three workers, started at once and interleaved, as JSON values."""
     begun, stolen_before = time.monotonic(), stolen_seconds()
     specs = sides(workload)
     order = random.sample(list(specs), len(specs))
     workers = dict(zip(order, workers_of([specs[name] for name in order]), strict=True))
-    for turn in range(ROUNDS):
+    for number in range(ROUNDS):
         for name in random.sample(list(workers), len(workers)):
             workers[name].process.resume()
-            workers[name].run_round(turn, lead=True)
+            workers[name].run_round(number, lead=True)
             workers[name].process.suspend()
     for worker in workers.values():
         worker.process.kill()
         worker.close()
     blocks = {name: [[round(b.seconds, 7), b.steps] for b in w.series("step").blocks] for name, w in workers.items()}
     took, now = time.monotonic() - begun, stolen_seconds()
-    met = {
+    conditions = {
         "at": f"{datetime.now(timezone.utc):%Y-%m-%dT%H:%M:%SZ}",
         "cpu": system.cpu_model(),
         "stolen": None if now is None or stolen_before is None else round((now - stolen_before) / took, 4),
     }
-    return {"workload": workload, "seconds": round(took, 2), **met, **blocks}
+    return {"workload": workload, "seconds": round(took, 2), **conditions, **blocks}
 
 
 def collect(pool: Path, count: int, workload: str) -> None:
-    """Adds trials to the pool, each as soon as it is there."""
+    """Add trials to a pool, each as soon as it is measured."""
     for _ in range(count):
         found = trial(workload)
         with pool.open("a", encoding="utf-8") as file:
@@ -86,29 +88,29 @@ def collect(pool: Path, count: int, workload: str) -> None:
 
 
 def collected(pool: Path) -> list[dict[str, Any]]:
-    """The trials of a pool."""
+    """Return the trials of a pool."""
     return [json.loads(line) for line in pool.read_text(encoding="utf-8").splitlines()]
 
 
 def blocks(trial: dict[str, Any], name: str) -> list[Block]:
-    """A side's blocks of a trial; the order within a round was drawn anew each time."""
+    """Return the blocks of one side of a trial. Their order within a round was random."""
     place = SIDES.index(name)
     rounds = enumerate(trial[name])
     return [Block(seconds=s, steps=n, cpu_seconds=0.0, position=len(SIDES) * r + place) for r, (s, n) in rounds]
 
 
 def ratios(trials: Sequence[dict[str, Any]], other: str) -> list[float]:
-    """Logarithms of the other's time over the base's in each trial."""
+    """Return the logarithm of the ratio of the other's time to the base's in each trial."""
     return [typical_ratio(blocks(each, "base"), blocks(each, other)) for each in trials]
 
 
 def contrast(values: Sequence[float]) -> stats.Contrast:
-    """What they say together, as a comparison has it; none of the sides was started first."""
+    """Return the contrast over trials. No side started first, because all start at once."""
     return stats.Contrast.adjusted(values, [0] * len(values))
 
 
 def runs(values: Sequence[float], most: int) -> Iterator[stats.Contrast]:
-    """What a run from each place on has measured when it stops; the last places hold too few and are left out."""
+    """Yield what a run from each trial on has measured when it stops. The last trials are too few for a run."""
     settings = load()
     for start in range(len(values) - most + 1):
         for count in range(2, most + 1):
@@ -120,36 +122,36 @@ def runs(values: Sequence[float], most: int) -> Iterator[stats.Contrast]:
 
 
 def share(name: str, hits: int, of: int) -> str:
-    """A share with its exact binomial interval (C. Clopper, E. Pearson, 1934) beside what is claimed."""
+    """Return a share with its exact binomial interval (C. Clopper, E. Pearson, 1934) and the claim."""
     from scipy.stats import binomtest
 
     found = binomtest(hits, of).proportion_ci(method="exact")
-    return f"{name:22} {hits}/{of} = {hits / of:.1%} [{found.low:.1%}, {found.high:.1%}]   claimed {CLAIMS[name]:.0%}"
+    return f"{name:22} {hits}/{of} = {hits / of:.1%} [{found.low:.1%}, {found.high:.1%}]   claim {CLAIMS[name]:.0%}"
 
 
 def judge(pool: Sequence[dict[str, Any]]) -> None:
-    """Prints how often verdicts on the pool's programs are right: by default, and where they must come soon."""
+    """Print how often verdicts on a pool are right, by default and with little time."""
     for seconds in (stopping.COMPARING_SECONDS, stopping.PILOT_SECONDS):
         judge_within(pool, seconds)
     apart(pool)
 
 
 def judge_within(pool: Sequence[dict[str, Any]], seconds: float) -> None:
-    """Prints the same of runs with this `--max-time`."""
+    """Print how often verdicts are right with a `--max-time` of `seconds`."""
     settings = load()
-    usual = sorted(each["seconds"] for each in pool)[len(pool) // 2] * 2 / 3  # two workers take turns, not three
+    usual = sorted(each["seconds"] for each in pool)[len(pool) // 2] * 2 / 3  # a run has two workers, not three
     most = max(PILOT, min(settings.max_processes, int(seconds / usual)))
-    print(f"{pool[0]['workload']}, {len(pool)} trials; in {seconds:.0f} s at most {most}, of {usual:.0f} s each")
+    print(f"{pool[0]['workload']}, {len(pool)} trials; at most {most} in {seconds:.0f} s, of {usual:.0f} s each")
     judge_most(pool, most)
 
 
 def judge_most(pool: Sequence[dict[str, Any]], most: int) -> None:
-    """Prints the same of runs that have so many trials at most."""
+    """Print how often verdicts are right with at most `most` trials."""
     settings = load()
     if len(pool) < most:
-        print("too few to play a run")
+        print("too few trials for a run")
         return
-    covered = played = 0
+    covered = simulated = 0
     for other in ("again", "more"):
         values = ratios(pool, other)
         truth = contrast(values).ratio()
@@ -167,26 +169,26 @@ def judge_most(pool: Sequence[dict[str, Any]], most: int) -> None:
         for taken in found:
             interval = taken.ratio()
             covered += (interval.low or 0.0) <= truth.value <= (interval.high or 0.0)
-        played += len(found)
-    print(share("interval covers", covered, played))
+        simulated += len(found)
+    print(share("interval covers", covered, simulated))
 
 
 def apart(pool: Sequence[dict[str, Any]], count: int = PILOT) -> None:
-    """Prints how often identical programs are called Faster or Slower that ran one after the other, not in turns.
+    """Print how often identical programs that ran one after the other are called faster or slower.
 
-    Nothing is claimed of these: whatever the machine did in between is in the ratio and not in its interval, which is
-    why a comparison says when its two sides were measured.
+    Nothing is claimed here. What the machine did in between is part of the ratio, but not of its interval. A comparison
+    therefore says if its two sides were not interleaved.
     """
     words: Counter[str] = Counter()
     for start in range(len(pool) - 2 * count + 1):
         first = [faster_half(blocks(each, "base")) for each in pool[start : start + count]]
         then = [faster_half(blocks(each, "again")) for each in pool[start + count : start + 2 * count]]
         words[verdict(stats.independent_ratio(first, then), load().threshold)] += 1
-    print(f"identical, one run after the other, {count} processes each: {dict(words)}")
+    print(f"identical, one after the other, {count} processes each: {dict(words)}")
 
 
 def main() -> None:
-    """Collects, or judges pools."""
+    """Collect a pool, or judge pools."""
     words = sys.argv[1:]
     if words[:1] == ["collect"]:
         collect(Path(words[1]), int(words[2]), words[3] if len(words) > 3 else "op-granularity")

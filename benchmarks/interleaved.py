@@ -1,4 +1,4 @@
-"""Bare scripts and devbench workers that take turns: what `observer` and `noise` share."""
+"""Bare scripts and devbench workers that are interleaved: what the programs of this folder share."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from bench.study.plan import plan
 
 
 class Bare:
-    """A `benchmarks.bare` process, suspended while it is not asked."""
+    """A `benchmarks.bare` process. It is suspended between calls of `run`."""
 
     def __init__(self, workload: str, case: str, loop: str, threads: int) -> None:
         self.process = subprocess.Popen(
@@ -32,7 +32,7 @@ class Bare:
         self._ps = psutil.Process(self.process.pid)
 
     def run(self, count: int) -> float:
-        """Seconds that so many steps (or epochs) took."""
+        """Run a number of steps (or epochs) and return the seconds that they took."""
         assert self.process.stdin
         assert self.process.stdout
         self._ps.resume()
@@ -43,7 +43,7 @@ class Bare:
         return seconds
 
     def close(self) -> None:
-        """Ends the process."""
+        """End the process."""
         self._ps.resume()
         assert self.process.stdin
         self.process.stdin.close()
@@ -51,21 +51,28 @@ class Bare:
 
 
 def spec_of(workload: str, case: str, loop: str) -> Spec:
-    """The spec that `devbench run WORKLOAD --case CASE --loop LOOP` would measure on the CPU."""
+    """Return the spec that `devbench run WORKLOAD --case CASE --loop LOOP` would measure on the CPU."""
     (group,) = plan([workload], load(loop=loop, case=case or None, backend="cpu", data="sample"))
     return group.planned[0].spec
 
 
 def started(
-    spec: Spec, trial: int = 0, tell: Callable[[str, str], None] = lambda phase, note: None, **given: Any
+    spec: Spec, trial: int = 0, report: Callable[[str, str], None] = lambda phase, note: None, **options: Any
 ) -> WorkerSample:
-    """A worker of this spec that was just started; `given` is as for `WorkerSample`."""
+    """Start a worker of a spec.
+
+    Args:
+        spec: What it measures.
+        trial: Number of its trial.
+        report: Hears of its phases.
+        options: Further arguments of `WorkerSample`.
+    """
     environment = backends.load(spec.backend).environment(spec)
-    return WorkerSample(spec, trial, environment, 300.0, tell, **given)
+    return WorkerSample(spec, trial, environment, 300.0, report, **options)
 
 
 def worker_of(spec: Spec, trial: int = 0) -> WorkerSample:
-    """A worker of this spec, warmed up and suspended."""
+    """Return a worker of a spec, warmed up and suspended."""
     worker = started(spec, trial)
     worker.set_up()
     worker.warm_up()
@@ -74,8 +81,8 @@ def worker_of(spec: Spec, trial: int = 0) -> WorkerSample:
 
 
 def workers_of(specs: Sequence[Spec]) -> list[WorkerSample]:
-    """Workers that started at once, as a session has it once it knows their starts; warmed up alone, and suspended."""
-    workers = [started(spec, place=None) for spec in specs]
+    """Return workers that started at once, as in the later trials of a session, warmed up one by one and suspended."""
+    workers = [started(spec, start_position=None) for spec in specs]
     for worker in workers:
         worker.set_up()
         worker.process.suspend()
@@ -87,7 +94,7 @@ def workers_of(specs: Sequence[Spec]) -> list[WorkerSample]:
 
 
 def interval(values: Sequence[float]) -> str:
-    """Mean of ratios with its 95% interval, as text."""
+    """Return the mean of ratios with its 95% interval, as text."""
     from bench.analyse.stats import interval as of
 
     found = of(values)
@@ -95,5 +102,5 @@ def interval(values: Sequence[float]) -> str:
 
 
 def variation(values: Sequence[float]) -> float:
-    """Standard deviation of the logarithms: the coefficient of variation of positive values, nearly."""
+    """Return the standard deviation of the logarithms, which is about the coefficient of variation."""
     return statistics.stdev(math.log(v) for v in values)
