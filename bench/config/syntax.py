@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 SHARE = "use a share such as 3% or 0.03, above 0% and below 100%"
 TIME = "use a time above 0, such as 90s, 2m or 1h30m, or a number of seconds"
 PAUSE = "use a time such as 90s, 2m or 1h30m, a number of seconds, or 0 for none"
-DAYS = "use a number of days such as 90, or a time such as 12h"
+DAYS = "use a number of days above 0, such as 90, or a time such as 12h"
 URL = "use a URL such as http://pushgateway:9091"
 URL_PATH = "use a path such as /devbench"
 NAMES = "use names separated by commas, such as cpu,cuda"
@@ -71,8 +71,10 @@ def days(value: object) -> float:
     try:
         number = _number(text.removesuffix("d"), DAYS)
     except ValueError:
-        return _time(text, DAYS) / _DAY
-    return _bounded(number, DAYS)
+        number = _time(text, DAYS) / _DAY
+    if not 0 < number < math.inf:
+        raise ValueError(DAYS)
+    return number
 
 
 def _time(value: object, syntax: str) -> float:
