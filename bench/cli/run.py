@@ -93,7 +93,9 @@ def document(outcome: Outcome) -> dict[str, Any]:
 
 def _at(workloads: Sequence[str], place: int) -> str:
     if place >= len(workloads):
-        raise UsageError(f"invalid value '{place}' for --only", f"Use a number from 0 to {len(workloads) - 1}.")
+        raise UsageError(
+            f"invalid value '{place}' for --only", f"Workloads are counted from 0. The command names {len(workloads)}."
+        )
     return workloads[place]
 
 

@@ -121,8 +121,8 @@ def varied(settings: RunSettings) -> list[RunSettings]:
     if name in VARIED:
         return [settings.model_copy(update={name: value_of(name, each)}) for each in values]
     if name in RunSettings.model_fields:
-        hint = f"Use a list instead: --{name} A,B." if name in LISTS else f"It can vary {', '.join(VARIED)}."
-        raise SettingsError(f"--vary cannot vary {name}", f"{hint} It can also vary each parameter of the workload.")
+        hint = f"--{name} takes a list: --{name} A,B." if name in LISTS else f"It can vary {', '.join(VARIED)}."
+        raise SettingsError(f"--vary cannot vary {name}", f"{hint} It can also vary any parameter of the workload.")
     return [settings.model_copy(update={"param": {**settings.param, name: each}}) for each in values]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from typing import Any
+from typing import Any, Literal, get_args, get_origin
 
 import pytest
 from synthetic import result, spec
@@ -23,22 +23,30 @@ PAIRS: dict[str, tuple[Any, Any]] = {
     "file": ("/a/mine.py", "/b/mine.py"),
     "file_sha256": ("0" * 64, "1" * 64),
     "backend": ("cpu", "cuda"),
-    "loop": ("fit", "step"),
     "params": ({"batch": 32}, {"batch": 64}),
     "what_ifs": ((), ("cache",)),
-    "dtype": ("float32", "float64"),
-    "seed": (1, 2),
     "xla": (False, True),
     "threads": (Threads(intra=2, inter=2), Threads(intra=1, inter=1)),
     "data": (Data(kind="sample"), Data(kind="full")),
 }
-"""Field: two different values. A field that is on or off needs no entry."""
+"""Field: two different values. `values` knows switches, choices and whole numbers."""
+
+
+def values(name: str) -> tuple[Any, Any]:
+    """Two different values of a field. The first is the default, if the field has one."""
+    field = Spec.model_fields[name]
+    if name in PAIRS:
+        return PAIRS[name]
+    if field.annotation is bool:
+        return field.default, not field.default
+    if get_origin(field.annotation) is Literal:
+        return field.default, next(value for value in get_args(field.annotation) if value != field.default)
+    return field.default, field.default + 1
 
 
 def pair(name: str) -> tuple[Spec, Spec]:
     """Two specs that differ in one field only."""
-    values = (False, True) if Spec.model_fields[name].annotation is bool else PAIRS[name]
-    left, right = (spec(**{name: value}) for value in values)
+    left, right = (spec(**{name: value}) for value in values(name))
     return left, right
 
 
@@ -90,24 +98,24 @@ def test_every_option_of_a_role_is_a_setting() -> None:
     assert options >= Execution.model_fields.keys()
 
 
-VALUES = {"dtype": "float32,float64", "xla": "auto,on,off", "threads": "1,2"}
+LISTS = {"xla": "auto,on,off", "threads": "1,2"}
+"""Option: what `--vary` takes, for options whose values differ from the field's."""
 
 
 @pytest.mark.parametrize("name", [name for name, role in ROLES.items() if role.several == "vary" and name != "params"])
 def test_every_field_that_may_vary_can_be_varied(name: str) -> None:
     (option,) = ROLES[name].options
-    values = VALUES.get(option, "on,off")
-    (group,) = plan(["matmul"], load(vary={option: values}, loop="as-written"))
+    listed = LISTS.get(option) or ",".join(map(str, values(name)))
+    (group,) = plan(["matmul"], load(vary={option: listed}, loop="as-written"))
     found = [getattr(each.spec, name) for each in group.planned]
-    assert len({str(each) for each in found}) == len(values.split(","))
+    assert len({str(each) for each in found}) == len(listed.split(","))
 
 
 @pytest.mark.parametrize("name", Execution.model_fields)
 def test_an_option_of_the_execution_reaches_the_spec_as_it_was_set(name: str) -> None:
-    default = Execution.model_fields[name].default
-    other = str(not default) if isinstance(default, bool) else str(pair(name)[1].model_dump()[name])
-    (group,) = plan(["matmul"], load(**{name: other}))
-    assert getattr(group.planned[0].spec, name) == value_of(name, other) != default
+    default, other = values(name)
+    (group,) = plan(["matmul"], load(**{name: str(other)}))
+    assert getattr(group.planned[0].spec, name) == value_of(name, str(other)) != default
 
 
 def test_the_key_is_the_same_in_every_process_and_in_any_order_of_parameters() -> None:
