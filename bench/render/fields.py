@@ -33,7 +33,8 @@ def _placement(placement: Placement) -> str:
         return f"NOT on {placement.requested_device}: {operations} on {elsewhere}"
     if not placement.verified:
         return f"NOT VERIFIED on {placement.requested_device}"
-    return f"{placement.requested_device}, all {numbers.count(placement.on_device, 'operation')}"
+    operations = f"all {placement.on_device:,} operations" if placement.on_device > 1 else "the only operation"
+    return f"{placement.requested_device}, {operations}"
 
 
 def _data(result: Result) -> str:

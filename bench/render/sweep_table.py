@@ -30,7 +30,7 @@ def columns(sweep: Sweep) -> list[Column]:
     for curve in sweep.curves:
         shown.append(Column(curve.label, tuple(_figures(curve, point) for point in points)))
         if curve.ratios:
-            shown.append(Column(f"ratio to {curve.base}", tuple(_ratio(curve, point) for point in points)))
+            shown.append(Column(f"vs. {curve.base}", tuple(_ratio(curve, point) for point in points)))
     return shown
 
 

@@ -12,7 +12,7 @@ from bench.render.charts import ratios
 from bench.render.messages import Message
 from bench.render.report.document import Figure, Row, Section, Table
 from bench.render.report.result_set import ResultSet
-from bench.render.sentences.comparison import break_even, units
+from bench.render.sentences.comparison import break_even, not_comparable, units
 
 HEAD = ("based on", "ahead from a cold start", "other differences")
 
@@ -77,7 +77,7 @@ def _unfair(results: ResultSet) -> list[Message]:
         reasons = tuple(dict.fromkeys(reason.reason.rstrip(".") for reason in each.unfair))
         if reasons:
             other, base = (results.label_of[side.id] for side in (each.other, each.base))
-            warnings.append(Message("warning", f"{other} cannot be compared fairly with {base}", reasons))
+            warnings.append(Message("warning", not_comparable([other], base), reasons))
     return warnings
 
 
