@@ -162,7 +162,7 @@ def test_inputs_vary_and_their_operations_are_known_by_formula(runs: Runs) -> No
 
 def test_a_program_shorter_than_a_block_is_restarted_with_a_note(runs: Runs) -> None:
     found = runs.result("finite")
-    assert any("has 30 steps" in note and "begun again" in note for note in found.notes)
+    assert any("has 30 steps" in note and "restarted" in note for note in found.notes)
     assert max(block.steps for block in found.samples[0].series[0].blocks) <= 29
     assert sum(block.steps for block in found.samples[0].series[0].blocks) > 60
     assert found.projection is not None
