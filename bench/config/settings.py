@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import os
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -182,7 +182,8 @@ class RunSettings(Selection, Measurement, Output, TensorFlow, DataSet, Cost, Met
 
     model_config = SettingsConfigDict(env_prefix=base.PREFIX)
 
-    MERGED: ClassVar = {"param": syntax.pairs}
+    # With its full type: the pydantic of the directml lock cannot evaluate a bare ClassVar.
+    MERGED: ClassVar[Mapping[str, Callable[[object], dict[str, str]]]] = {"param": syntax.pairs}
 
     @classmethod
     def last_sources(cls) -> tuple[PydanticBaseSettingsSource, ...]:
