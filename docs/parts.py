@@ -18,7 +18,7 @@ from bench.config.forms import default, option
 from bench.config.hub_settings import HubSettings
 from bench.config.settings import RunSettings, groups
 from bench.publish.prometheus.counters import INFO
-from bench.publish.prometheus.metrics import METRICS, Declared
+from bench.publish.prometheus.metrics import METRICS, RunMetric
 from docs.result_fields import result_fields
 from docs.tables import NONE, table
 
@@ -166,7 +166,7 @@ def _summary(error: type[errors.DevbenchError]) -> str:
     return (error.__doc__ or "").partition("\n\n")[0].replace("\n", " ")
 
 
-def _labels(metric: Declared) -> str:
+def _labels(metric: RunMetric) -> str:
     names = [*(INFO if metric.kind == "info" else ()), *(["le"] if metric.kind == "histogram" else ())]
-    names += [metric.each] if metric.each else []
+    names += [metric.label] if metric.label else []
     return ", ".join(f"`{each}`" for each in names) or NONE

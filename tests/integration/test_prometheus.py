@@ -14,7 +14,7 @@ from scraping import Prometheus, labelled
 
 from bench.model.result import Result
 from bench.publish.prometheus.counters import BUCKETS, INFO
-from bench.publish.prometheus.metrics import METRICS, Declared
+from bench.publish.prometheus.metrics import METRICS, RunMetric
 
 pytestmark = [pytest.mark.once, pytest.mark.needs("prometheus", "prometheus-3")]
 
@@ -28,14 +28,14 @@ def test_they_are_the_versions_that_are_meant(scraped: Any) -> None:
         assert asked.api("status/buildinfo")["version"].startswith(f"{major}.")
 
 
-def sampled(metric: Declared) -> str:
+def sampled(metric: RunMetric) -> str:
     return f"{metric.name}_count" if metric.kind == "histogram" else metric.name
 
 
 @VERSIONS
 @pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.name)
 def test_every_metric_of_the_reference_arrives_with_its_type_unit_and_help(
-    scraped: Any, version: str, metric: Declared
+    scraped: Any, version: str, metric: RunMetric
 ) -> None:
     asked: Prometheus = scraped.by[version]
     known = asked.metadata()

@@ -20,10 +20,10 @@ from bench.machine import limits
 from bench.model.framework import Framework
 from bench.model.result import PHASES, Block, Interval, ProcessSample, Result, Series, Stop, Telemetry
 from bench.model.run_state import LiveProgress, LiveResult
-from bench.publish.prometheus.collector import MOST_RUNS, Metrics
+from bench.publish.prometheus.collector import MAX_RUNS, Metrics
 from bench.publish.prometheus.counters import BUCKETS, INFO, STATES
 from bench.publish.prometheus.exporter import registry_of
-from bench.publish.prometheus.metrics import METRICS, MOST_SERIES
+from bench.publish.prometheus.metrics import MAX_SERIES, METRICS
 from docs.parts import metrics_table
 
 pytestmark = pytest.mark.once
@@ -240,7 +240,7 @@ def test_no_series_says_when_a_counter_was_created() -> None:
 def test_a_run_has_no_more_series_than_the_reference_says() -> None:
     told = re.search(r"a run has at most (\d+) series, .* a process serves its (\d+) latest .* ([\d,]+)\.", prose())
     assert told
-    assert [int(each.replace(",", "")) for each in told.groups()] == [MOST_SERIES, MOST_RUNS, MOST_SERIES * MOST_RUNS]
+    assert [int(each.replace(",", "")) for each in told.groups()] == [MAX_SERIES, MAX_RUNS, MAX_SERIES * MAX_RUNS]
     one = begun(samples=[process(1, steps=5, latency=(0.1,))])
     one.samples[0].telemetry = Telemetry(
         wall_seconds=2.0, cpu_seconds=3.0, peak_rss_bytes=10**9, throttled_seconds=0.25, package_joules=60.0
@@ -249,7 +249,7 @@ def test_a_run_has_no_more_series_than_the_reference_says() -> None:
     one.summary.phases = {name: Interval(value=1.0) for name in (*PHASES, "one that nobody knows")}
     metrics = Metrics()
     metrics(moment(one))
-    assert len(samples(metrics)) == MOST_SERIES
+    assert len(samples(metrics)) == MAX_SERIES
 
 
 def prose() -> str:
@@ -257,7 +257,7 @@ def prose() -> str:
 
 
 def test_only_the_latest_runs_are_served() -> None:
-    metrics = Metrics(most=2)
+    metrics = Metrics(max_runs=2)
     for name in ("1", "2", "3"):
         metrics(moment(begun(id=name)))
         metrics(moment(begun(id=name)))
@@ -267,11 +267,11 @@ def test_only_the_latest_runs_are_served() -> None:
 
 def test_no_run_that_is_under_way_makes_place_for_another_and_one_without_a_place_can_be_pushed_all_the_same() -> None:
     many = [begun(id=name, samples=[process(1, steps=5)]) for name in ("1", "2", "3")]
-    metrics = Metrics(most=2)
+    metrics = Metrics(max_runs=2)
     for _ in range(3):
         metrics(moment(*many))
     assert set(metrics.runs) == {"1", "2"}
-    pushed = metrics.only(many[2])
+    pushed = metrics.single(many[2])
     assert pushed.group["run"] == "3"
     assert [s.value for each in pushed.collect() for s in each.samples if s.name == "devbench_steps_total"] == [5]
 

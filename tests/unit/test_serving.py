@@ -97,7 +97,10 @@ def test_a_port_that_is_taken_is_told_before_anything_is_measured() -> None:
 
 
 def test_an_address_that_is_none_is_told() -> None:
-    with pytest.raises(SettingsError, match="can't be served at 192\\.0\\.2\\.1:0"), served(Metrics(), "192.0.2.1", 0):
+    with (
+        pytest.raises(SettingsError, match="cannot serve metrics at 192\\.0\\.2\\.1:0"),
+        served(Metrics(), "192.0.2.1", 0),
+    ):
         raise AssertionError("it began all the same")
 
 

@@ -1,6 +1,7 @@
-"""What is counted of a result as it grows: steps, examples, single steps by how long they took, time held back.
+"""Counters of a result while it grows: steps, examples, single steps by their time, and throttled time.
 
-Counting goes on between blocks only, and takes some 20 µs: of the latest process everything, on top of all before it.
+They are updated between blocks only, which takes about 20 µs: the latest process is counted again, on top of the counts
+of all processes before it.
 """
 
 from __future__ import annotations
@@ -17,22 +18,22 @@ BUCKETS = tuple(2.0**power * 1e-6 for power in range(27))
 """Upper bounds of the histogram in seconds: powers of two from 1 µs to 67 s."""
 
 STATES = ("running", "complete", "partial", "failed")
-OF_SPEC = ("backend", "loop", "dtype")
-OF_RESULT = ("key", "group", "purpose", "parent", "devbench")
-OF_PLACE = ("pool", "node", "instance_type", "image")
-INFO = ("workload", *OF_SPEC, *OF_RESULT, *OF_PLACE)
-"""Labels of `devbench_run_info`: known when a run begins, so that they stay the same throughout it."""
+SPEC_LABELS = ("backend", "loop", "dtype")
+RESULT_LABELS = ("key", "group", "purpose", "parent", "devbench")
+DEPLOYMENT_LABELS = ("pool", "node", "instance_type", "image")
+INFO = ("workload", *SPEC_LABELS, *RESULT_LABELS, *DEPLOYMENT_LABELS)
+"""Labels of `devbench_run_info`. They are known when a run starts, so they never change."""
 
 
 @dataclass(frozen=True)
 class Counts:
-    """What only grows.
+    """Numbers that only grow.
 
     Args:
-        steps: timed steps.
-        throttled: seconds for which a CPU quota held the program back; none where that is not told.
-        buckets: single steps by the bucket they fall into, the last being beyond all bounds.
-        seconds: of all these single steps.
+        steps: Timed steps.
+        throttled: Throttled time in seconds. None if the machine does not report it.
+        buckets: Single steps per bucket. The last bucket has no upper bound.
+        seconds: Time of all single steps together.
     """
 
     steps: int = 0
@@ -42,7 +43,7 @@ class Counts:
 
     @classmethod
     def of(cls, sample: ProcessSample) -> Counts:
-        """Those of one process so far."""
+        """Return the counts of one process so far."""
         blocks = (block for series in sample.series for block in (*series.warmup, *series.blocks))
         buckets = [0] * (len(BUCKETS) + 1)
         for seconds in sample.latency:
@@ -55,10 +56,10 @@ class Counts:
         )
 
     def __add__(self, other: Counts) -> Counts:
-        told = [each.throttled for each in (self, other) if each.throttled is not None]
+        throttled = [each.throttled for each in (self, other) if each.throttled is not None]
         return Counts(
             steps=self.steps + other.steps,
-            throttled=sum(told) if told else None,
+            throttled=sum(throttled) if throttled else None,
             buckets=tuple(a + b for a, b in zip(self.buckets, other.buckets, strict=True)),
             seconds=self.seconds + other.seconds,
         )
@@ -66,17 +67,17 @@ class Counts:
 
 @dataclass
 class Run:
-    """One result under way, and what is known of it.
+    """A result that is being measured, with its counts.
 
     Args:
-        result: it grows between two updates, and is not looked at elsewhere.
-        per_step: examples of a step; none where a step has none.
+        result: The result. It grows between two updates. Only `update` reads it.
+        per_step: Examples of a step. None if steps have none.
 
     Attributes:
-        counts: of all its processes.
-        examples: counted along with the steps.
-        info: what identifies it; known from the first, so that it stays the same.
-        values: what each metric read at the last update, by its name.
+        counts: Counts of all its processes.
+        examples: Examples in the counted steps.
+        info: What identifies it. It never changes.
+        values: The value of each metric at the last update, by name.
     """
 
     result: Result
@@ -87,13 +88,13 @@ class Run:
 
     def __post_init__(self) -> None:
         self._closed: set[tuple[int, datetime]] = set()
-        # A counter begins at 0, or `rate` would take what the first process was held back for as where it stood before.
+        # The counter must start at 0. Otherwise `rate` would miss the throttled time of the first process.
         self.counts = self._before = Counts(throttled=None if limits.throttling() is None else 0.0)
         self._latest: ProcessSample | None = None
         self.info = _info(self.result)
 
     def update(self) -> None:
-        """Counts what is new: the latest process anew, on top of all before it.
+        """Count the latest process again, on top of the processes before it.
 
         A process that is no longer among the samples (a profiler's) stays counted.
         """
@@ -119,7 +120,7 @@ class Run:
 
     @property
     def telemetry(self) -> Telemetry | None:
-        """Of the latest process that has come to the end of its steady state."""
+        """The telemetry of the latest process whose steady state has ended."""
         return next((each.telemetry for each in reversed(self.result.samples) if each.telemetry), None)
 
 
@@ -129,7 +130,7 @@ def _name(sample: ProcessSample) -> tuple[int, datetime]:
 
 def _info(result: Result) -> dict[str, str]:
     spec, deployment = result.spec, result.environment.host.deployment
-    known: dict[str, Any] = {"workload": spec.title, **{name: getattr(spec, name) for name in OF_SPEC}}
-    known |= {name: getattr(result, name) for name in OF_RESULT}
-    known |= {name: getattr(deployment, name) for name in OF_PLACE}
-    return {name: str(value or "") for name, value in known.items()}
+    labels: dict[str, Any] = {"workload": spec.title, **{name: getattr(spec, name) for name in SPEC_LABELS}}
+    labels |= {name: getattr(result, name) for name in RESULT_LABELS}
+    labels |= {name: getattr(deployment, name) for name in DEPLOYMENT_LABELS}
+    return {name: str(value or "") for name, value in labels.items()}

@@ -1,7 +1,7 @@
-"""Metrics over HTTP: served to a Prometheus that scrapes, or pushed to a Pushgateway.
+"""Metrics over HTTP: served to Prometheus, or pushed to a Pushgateway.
 
-The server is a thread of the command's own process, which sleeps while blocks are timed. It answers every path, in
-the text format or in OpenMetrics, as the scraper asks.
+The server is a thread of the command's own process, which sleeps while blocks are timed. It answers every path, in the
+text format or in OpenMetrics, whichever the scraper asks for.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ from prometheus_client.registry import Collector
 from bench.errors import SettingsError
 
 CLIENT_SECONDS = 10.0
-"""A client that says nothing for so long is let go."""
+"""Seconds of silence after which a client is disconnected."""
 
 PUSH_SECONDS = 10.0
 JOB = "devbench"
 
 
 class _Server(socketserver.ThreadingTCPServer):
-    """`http.server.HTTPServer` would ask for the machine's name when it starts, which takes long without a resolver."""
+    """A server that does not look up its host name, which takes long without a resolver. `HTTPServer` does."""
 
     daemon_threads = True
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A scraper that hangs up is no news."""
+        """Ignore scrapers that hang up."""
 
 
 def registry_of(collector: Collector) -> CollectorRegistry:
-    """A registry that holds this and nothing of the process."""
+    """Return a registry with this collector only, without metrics of the process."""
     made = CollectorRegistry()
     made.register(collector)
     return made
@@ -46,15 +46,15 @@ def registry_of(collector: Collector) -> CollectorRegistry:
 
 @contextmanager
 def served(collector: Collector, host: str, port: int) -> Iterator[str]:
-    """Serves a collector's metrics within; gives their URL.
+    """Serve a collector's metrics. Yield their URL.
 
     Args:
-        collector: what is served.
-        host: address to listen at; "" is all, IPv6 too where the system has it.
-        port: 0 takes any that is free.
+        collector: What is served.
+        host: Address to listen on. "" listens on all interfaces, with IPv6 if the system has it.
+        port: Port to listen on. 0 picks a free one.
 
     Raises:
-        SettingsError: the address can't be had.
+        SettingsError: The address is not available.
     """
     handler = MetricsHandler.factory(registry_of(collector))
     handler.timeout = CLIENT_SECONDS  # type: ignore[attr-defined]
@@ -64,8 +64,8 @@ def served(collector: Collector, host: str, port: int) -> Iterator[str]:
         server.socket = _listening(host, port)
     except OSError as error:
         where = f"{host or '*'}:{port}"
-        hint = "Give another --metrics-port (0 takes any that is free), or another --metrics-host."
-        raise SettingsError(f"metrics can't be served at {where}: {error.strerror or error}", hint) from None
+        hint = "Choose another --metrics-port (0 picks a free one) or another --metrics-host."
+        raise SettingsError(f"cannot serve metrics at {where}: {error.strerror or error}", hint) from None
     thread = threading.Thread(target=server.serve_forever, name="devbench-metrics", daemon=True)
     thread.start()
     try:
@@ -90,15 +90,15 @@ def _written(host: str) -> str:
 
 
 def push(collector: Collector, url: str, group: Mapping[str, str]) -> None:
-    """Puts a collector's metrics in place of what a Pushgateway holds under this grouping key.
+    """Replace what a Pushgateway holds under a grouping key by a collector's metrics.
 
     Args:
-        collector: what is pushed.
-        url: of the Pushgateway; a user and password in it are sent as HTTP Basic.
-        group: labels of the group, beside `job`.
+        collector: What is pushed.
+        url: URL of the Pushgateway. A user and password in it are sent as HTTP Basic.
+        group: Labels of the grouping key, besides `job`.
 
     Raises:
-        OSError: the gateway can't be reached, or refuses.
+        OSError: The gateway cannot be reached, or refuses.
     """
     parts = urlsplit(url)
     plain = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))

@@ -1,6 +1,6 @@
-"""The metrics of what is under way, for Prometheus: each declared once, with how it is read from a run.
+"""The Prometheus metrics of a run. Each is declared once, with the function that reads it from a run.
 
-There are no `_created` series, and whatever the program is, a run has at most `MOST_SERIES` series.
+There are no `_created` series. A run has at most `MAX_SERIES` series, whatever the program is.
 """
 
 from __future__ import annotations
@@ -24,92 +24,95 @@ from bench.publish.prometheus.counters import BUCKETS, INFO, STATES, Counts, Run
 
 
 def _phases(run: Run) -> dict[str, float]:
-    """Their mean over processes, as the result has it; of the first process as they come."""
-    means = {name: each.value for name, each in run.result.summary.phases.items()}
-    found = means or (dict(run.result.samples[0].phases) if run.result.samples else {})
-    return {name: found[name] for name in PHASES if name in found}
+    """Return the phases: their means over processes, or those of the first process while it runs."""
+    means = {name: interval.value for name, interval in run.result.summary.phases.items()}
+    phases = means or (dict(run.result.samples[0].phases) if run.result.samples else {})
+    return {name: phases[name] for name in PHASES if name in phases}
 
 
 def _step(bound: str) -> Callable[[Run], float | None]:
     def read(run: Run) -> float | None:
-        known = run.result.summary.step_seconds
-        return None if known is None else getattr(known, bound)
+        interval = run.result.summary.step_seconds
+        return None if interval is None else getattr(interval, bound)
 
     return read
 
 
 def _device(of_gpu: str, of_cpu: Callable[[Telemetry, Result], float | None]) -> Callable[[Run], float | None]:
     def read(run: Run) -> float | None:
-        found = run.telemetry
-        if found is None:
+        telemetry = run.telemetry
+        if telemetry is None:
             return None
-        return getattr(found, of_gpu) if capabilities(run.result.spec.backend).gpu else of_cpu(found, run.result)
+        on_gpu = capabilities(run.result.spec.backend).gpu
+        return getattr(telemetry, of_gpu) if on_gpu else of_cpu(telemetry, run.result)
 
     return read
 
 
-def _busy(found: Telemetry, result: Result) -> float | None:
-    if found.cpu_seconds is None or not found.wall_seconds:
+def _cpu_utilization(telemetry: Telemetry, result: Result) -> float | None:
+    if telemetry.cpu_seconds is None or not telemetry.wall_seconds:
         return None
-    return found.cpu_seconds / found.wall_seconds / result.spec.threads.intra
+    return telemetry.cpu_seconds / telemetry.wall_seconds / result.spec.threads.intra
 
 
-def _watts(found: Telemetry, result: Result) -> float | None:
-    return found.package_joules / found.wall_seconds if found.package_joules and found.wall_seconds else None
+def _package_watts(telemetry: Telemetry, result: Result) -> float | None:
+    if not telemetry.package_joules or not telemetry.wall_seconds:
+        return None
+    return telemetry.package_joules / telemetry.wall_seconds
 
 
 @dataclass(frozen=True)
-class Declared:
+class RunMetric:
     """One metric.
 
     Args:
-        name: as Prometheus stores it; a histogram's without `_bucket`.
-        kind: its type; an info is a gauge of 1 in the older text format.
-        help: what it is.
-        read: takes it from a run: a number, none where it is not known, or by the value of `each`.
-        each: the label beside `run` that tells several in one run apart.
-        values: what that label may be.
-        unit: its base unit. OpenMetrics carries it where the name ends in it.
+        name: Name as Prometheus stores it, for a histogram without `_bucket`.
+        kind: Type. An info is a gauge of 1 in the older text format.
+        help: Help text.
+        read: Reads the value from a run. None if it is not known. With a `label`, a dict from its values to numbers.
+        label: Label besides `run`, if a run has several series.
+        values: All values of that label.
+        unit: Base unit. OpenMetrics states it if the name ends with it.
     """
 
     name: str
     kind: Literal["counter", "gauge", "histogram", "info"]
     help: str
     read: Callable[[Run], Any]
-    each: str | None = None
+    label: str | None = None
     values: tuple[str, ...] = ()
     unit: str = ""
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """Its labels' names but for a bucket's `le`."""
-        return ("run", *(INFO if self.kind == "info" else ()), *((self.each,) if self.each else ()))
+        """The names of its labels, without the `le` of a bucket."""
+        return ("run", *(INFO if self.kind == "info" else ()), *((self.label,) if self.label else ()))
 
     @property
     def family_name(self) -> str:
-        """Without the suffix that its type adds."""
+        """The name without the suffix that its type adds."""
         return self.name.removesuffix({"counter": "_total", "info": "_info"}.get(self.kind, ""))
 
     @property
-    def most(self) -> int:
-        """How many series of it one run can have: a histogram's buckets, the one without bound, count and sum."""
+    def max_series(self) -> int:
+        """The number of series that a run can have. A histogram has its buckets, `+Inf`, count and sum."""
         return len(BUCKETS) + 3 if self.kind == "histogram" else max(1, len(self.values))
 
     def family(self, runs: Mapping[str, Run]) -> Metric:
-        """What these runs have of it."""
-        made: Metric = self._empty()
-        for name, run in runs.items():
+        """Return this metric of some runs."""
+        family: Metric = self._empty()
+        for run_id, run in runs.items():
             value = run.values[self.name]
-            if isinstance(made, HistogramMetricFamily):
-                made.add_metric([name], *_cumulative(value))
-            elif isinstance(made, InfoMetricFamily):
-                made.add_metric([name], value)
-            elif isinstance(made, GaugeMetricFamily | CounterMetricFamily):
-                several = {(): value} if self.each is None else {(label,): each for label, each in value.items()}
-                for labels, each in several.items():
-                    if each is not None:
-                        made.add_metric([name, *labels], each)
-        return made
+            if isinstance(family, HistogramMetricFamily):
+                family.add_metric([run_id], *_cumulative(value))
+            elif isinstance(family, InfoMetricFamily):
+                family.add_metric([run_id], value)
+            elif isinstance(family, GaugeMetricFamily | CounterMetricFamily):
+                numbers = {(): value} if self.label is None else {(label,): number for label, number in value.items()}
+                for labels, number in numbers.items():
+                    if number is not None:
+                        family.add_metric([run_id, *labels], number)
+        return family
 
     def _empty(self) -> Any:
         if self.kind == "info":
@@ -124,7 +127,7 @@ class Declared:
 
 
 def _cumulative(counts: Counts) -> tuple[list[tuple[str, float]], float]:
-    """A histogram's buckets as Prometheus has them, and its sum."""
+    """Return a histogram's cumulative buckets and its sum."""
     total, buckets = 0, []
     for bound, count in zip((*map(floatToGoString, BUCKETS), "+Inf"), counts.buckets, strict=True):
         total += count
@@ -133,98 +136,99 @@ def _cumulative(counts: Counts) -> tuple[list[tuple[str, float]], float]:
 
 
 METRICS = (
-    Declared(
+    RunMetric(
         "devbench_run_info",
         "info",
-        "What identifies a run; the other metrics join it by run. A label that does not apply is empty.",
+        "Identifies a run. Other metrics join it by run. A label that does not apply is empty.",
         lambda run: run.info,
     ),
-    Declared(
+    RunMetric(
         "devbench_run_state",
         "gauge",
-        "1 for the state that a run is in, 0 for the others.",
+        "1 for the state of the run, 0 for the others.",
         lambda run: {state: float(state == run.state) for state in STATES},
         "state",
         STATES,
     ),
-    Declared(
+    RunMetric(
         "devbench_phase_seconds",
         "gauge",
-        "Phases of a cold start and of a training, mean of the run's processes so far.",
+        "Time of a phase of a cold start or an epoch in seconds, mean over processes so far.",
         _phases,
         "phase",
         PHASES,
         unit="seconds",
     ),
-    Declared(
+    RunMetric(
         "devbench_steps_total",
         "counter",
-        "Steps that were timed, those of the warm-up and of the latency pass included.",
+        "Timed steps, including the warm-up and the latency pass.",
         lambda run: run.counts.steps,
     ),
-    Declared(
+    RunMetric(
         "devbench_examples_total",
         "counter",
-        "Examples in these steps; absent where a step has none.",
+        "Examples in the timed steps. Absent if steps have none.",
         lambda run: run.examples,
     ),
-    Declared(
+    RunMetric(
         "devbench_step_duration_seconds",
         "histogram",
-        "Single steps of the latency pass, each synchronised, less what synchronising costs.",
+        "Time of a synchronized step in the latency pass in seconds, without the synchronization.",
         lambda run: run.counts,
         unit="seconds",
     ),
-    Declared(
+    RunMetric(
         "devbench_step_seconds",
         "gauge",
-        "Typical step so far: of each process the median of its blocks, over processes their geometric mean.",
+        "Typical step time so far in seconds: median of blocks, geometric mean over processes.",
         _step("value"),
         unit="seconds",
     ),
-    Declared(
+    RunMetric(
         "devbench_step_seconds_low",
         "gauge",
-        "Lower bound of its 95% interval in seconds; absent while there is one process only.",
+        "Lower bound of its 95% interval in seconds. Absent while there is only one process.",
         _step("low"),
         unit="seconds",
     ),
-    Declared(
+    RunMetric(
         "devbench_step_seconds_high",
         "gauge",
-        "Upper bound of its 95% interval in seconds; absent while there is one process only.",
+        "Upper bound of its 95% interval in seconds. Absent while there is only one process.",
         _step("high"),
         unit="seconds",
     ),
-    Declared(
+    RunMetric(
         "devbench_device_utilization_ratio",
         "gauge",
-        "Share of the latest process's steady state in which its GPU was busy; on a CPU, of its threads' time.",
-        _device("gpu_utilization_ratio", _busy),
+        "Share of the steady state in which the GPU was busy, or the CPU threads. Latest process.",
+        _device("gpu_utilization_ratio", _cpu_utilization),
         unit="ratio",
     ),
-    Declared(
+    RunMetric(
         "devbench_device_memory_bytes",
         "gauge",
-        "Most memory in use on the latest process's GPU; on a CPU, the most that the process ever held.",
-        _device("gpu_memory_bytes", lambda found, result: found.peak_rss_bytes),
+        "Highest GPU memory use in bytes; on a CPU, highest memory use of the process. Latest process.",
+        _device("gpu_memory_bytes", lambda telemetry, result: telemetry.peak_rss_bytes),
         unit="bytes",
     ),
-    Declared(
+    RunMetric(
         "devbench_device_power_watts",
         "gauge",
-        "Mean power of the latest process's GPU; on a CPU, of its packages, whoever uses them. Absent if not told.",
-        _device("gpu_power_watts", _watts),
+        "Mean power of the GPU in watts; on a CPU, of its packages, all processes. Latest process. Absent if unknown.",
+        _device("gpu_power_watts", _package_watts),
         unit="watts",
     ),
-    Declared(
+    RunMetric(
         "devbench_cpu_throttled_seconds_total",
         "counter",
-        "Time in the steady state for which a CPU quota held the run back, all CPUs together; absent if not told.",
+        "Throttled time in the steady state in seconds, summed over CPUs. Absent if unknown.",
         lambda run: run.counts.throttled,
         unit="seconds",
     ),
 )
-"""In the order of the reference page."""
+"""All metrics, in the order of the documentation."""
 
-MOST_SERIES = sum(each.most for each in METRICS)
+MAX_SERIES = sum(metric.max_series for metric in METRICS)
+"""The most series that a run can have."""

@@ -49,7 +49,7 @@ class RunMetrics:
 
         from bench.publish.prometheus.exporter import push
 
-        run = self.collector.only(result)
+        run = self.collector.single(result)
         try:
             push(run, url, run.group)
         except (OSError, HTTPException) as error:
