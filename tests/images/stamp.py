@@ -20,6 +20,7 @@ INPUTS = (
     "bench/errors.py",
     "bench/machine/installed.py",
     "bench/machine/gpu.py",
+    "bench/model/device.py",
     "bench/model/spec.py",
     "bench/machine/system.py",
     "images/base",

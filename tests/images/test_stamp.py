@@ -42,7 +42,8 @@ def test_what_its_look_for_a_device_imports_is_an_input() -> None:
     for path in (stamp.ROOT / "bench" / "backends").glob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ImportFrom) and node.module and node.module.partition(".")[0] == "bench":
-                for each in node.names:
-                    module = stamp.ROOT / node.module.replace(".", "/") / f"{each.name}.py"
-                    found = module if module.exists() else stamp.ROOT / f"{node.module.replace('.', '/')}.py"
-                    assert found in known, f"{path.name} imports {node.module}"
+                package = stamp.ROOT / node.module.replace(".", "/")
+                for name in node.names:
+                    files = [package / f"{name.name}.py", package.with_suffix(".py"), package / "__init__.py"]
+                    module = next(file for file in files if file.exists())
+                    assert module in known, f"{path.name} imports {node.module}"
