@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from bench.analyse import stats
 from bench.analyse.compare import compare
-from bench.analyse.pairing import MATRIX, all_pairs, grouped, matrix_groups, within_group
+from bench.analyse.pairing import MATRIX, Pairing, all_pairs, grouped, matrix_groups, within_group
 from bench.model.comparison import THRESHOLD, Cell, Comparison, Matrix, Side, Verdict
 from bench.model.result import Result
 
@@ -20,9 +20,9 @@ class Outcome:
     """Results with everything that is computed from them for the outputs.
 
     Args:
-        results: in the order in which they were measured.
-        comparisons: one per result except the first of each group.
-        matrices: one per group of three to twelve results that did not fail.
+        results: the results that were compared.
+        comparisons: each of a result with its baseline.
+        matrices: all results of a group with one another, for groups of three to twelve results.
     """
 
     results: list[Result]
@@ -40,6 +40,24 @@ class Outcome:
         groups = matrix_groups(grouped(results))
         measured = ([each for each in members if each.status != "failed"] for members in groups)
         return cls(list(results), comparisons_of(results, threshold), matrices_of(measured, threshold))
+
+    @classmethod
+    def of_pairing(cls, pairing: Pairing, read: Callable[[Result], Result], threshold: float = THRESHOLD) -> Outcome:
+        """Compare the pairs of a pairing, fair or not, and the groups that it has for matrices.
+
+        Args:
+            pairing: results whose samples may be missing, so that many fit in memory.
+            read: returns the same result with its samples.
+            threshold: smallest relative difference that matters.
+        """
+        comparisons = [compare(read(base), read(other), threshold) for base, other in pairing.pairs]
+        if pairing.explicit:
+            matrix = matrix_of(comparisons)
+            matrices = [] if matrix is None else [matrix]
+        else:
+            matrices = matrices_of((list(map(read, members)) for members in pairing.groups), threshold)
+        results = {each.id: each for pair in pairing.pairs for each in pair}
+        return cls(list(results.values()), comparisons, matrices)
 
 
 def comparisons_of(results: Sequence[Result], threshold: float = THRESHOLD) -> list[Comparison]:

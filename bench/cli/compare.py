@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, NoReturn
+from typing import Annotated, Literal
 
 import typer
 
@@ -13,10 +13,8 @@ from bench.cli.command import as_json, build, end
 from bench.cli.options import with_settings
 from bench.config.settings import RunSettings
 from bench.errors import DevbenchError, NotComparable, RunFailed, SlowerThanAllowed, UsageError
-
-if TYPE_CHECKING:
-    from bench.model.comparison import Comparison
-    from bench.model.result import Result
+from bench.model.comparison import Comparison
+from bench.model.result import Result
 
 
 def compare(
@@ -42,15 +40,14 @@ def compare(
     result of the second is compared with the matching result of the first, and --fail-on also fails if one of them has
     no match. With one folder, all results in it that can be compared are compared.
     """
-    from bench.analyse.compare import compare as compare_pair
-    from bench.analyse.outcome import matrices_of, matrix_of
+    from bench.analyse.outcome import Outcome
     from bench.analyse.pairing import latest, pair
     from bench.render.terminal import comparison
     from bench.store import files, headers
 
     named = [files.find(each, settings.output) for each in results]
     if sum(map(len, named)) < 2:
-        raise UsageError("there is only one result", "Name two results, or a folder that holds several.")
+        raise UsageError("there is only one result", "Name two results, or a folder that contains several.")
     entries = [latest([headers.entry(path) for path in each]) for each in named]
     heads = [[(headers.head(entry.path), entry.path) for entry in each] for each in entries]
     path_of = {id(head): path for each in heads for head, path in each}
@@ -60,83 +57,77 @@ def compare(
     def read(head: Result) -> Result:
         return read_path(path_of[id(head)])
 
-    compared = [compare_pair(read(base), read(other), settings.threshold) for base, other in pairing.pairs]
-    if not compared:
+    outcome = Outcome.of_pairing(pairing, read, settings.threshold)
+    if not outcome.comparisons:
         raise NotComparable(
-            "none of these results can be compared with another",
-            "Results are comparable when they differ in one thing only: backend, loop, a parameter, a user's file.",
+            "no two of these results can be compared",
+            "Results can be compared if they differ in one thing only: backend, loop, a parameter, or your own file.",
         )
-    refused = [] if force else [each for each in compared if each.unfair]
-    shown = [each for each in compared if each not in refused]
+    refused = [] if force else [each for each in outcome.comparisons if each.unfair]
+    shown = [each for each in outcome.comparisons if each not in refused]
     if refused and (pairing.explicit or not shown):
-        _refuse(refused[0])
+        raise _refusal(refused[0])
     unchecked = pairing.unchecked
-    if not Path(results[-1]).is_dir():  # one result is asked about, not whether it has replaced a whole folder
+    if not Path(results[-1]).is_dir():  # a single result need not have counterparts for a whole folder
         named_ids = {each.id for each in entries[-1]}
         unchecked = [each for each in unchecked if each.id in named_ids]
     error = _gate(shown, refused, unchecked, settings.threshold) if fail_on else None
-    if pairing.explicit:
-        matrices = list(filter(None, [matrix_of(shown)]))
-    else:
-        matrices = matrices_of((list(map(read, members)) for members in pairing.groups), settings.threshold)
     document = None
     if settings.json:
         document = {
             "comparisons": [as_json(each) for each in shown],
             "not_comparable": [as_json(each) for each in refused],
             "alone": [each.id for each in pairing.alone],
-            "matrices": [as_json(each) for each in matrices],
+            "matrices": [as_json(each) for each in outcome.matrices],
         }
     else:
-        typer.echo(comparison.text(shown, matrices), nl=False)
+        typer.echo(comparison.text(shown, outcome.matrices), nl=False)
         for each in refused:
-            typer.echo(f"not comparable: {each.other.label} and {each.base.label}; name the two to see why")
-        for one in pairing.alone:
-            typer.echo(f"nothing to compare with: {one.spec.label} ({one.id})")
+            typer.echo(f"not comparable: {each.other.label} and {each.base.label}. Compare only these two to see why.")
+        for result in pairing.alone:
+            typer.echo(f"nothing to compare with: {result.spec.label} ({result.id})")
     end(document, error)
 
 
 def _gate(
     shown: Sequence[Comparison], refused: Sequence[Comparison], unchecked: Sequence[Result], threshold: float
 ) -> DevbenchError | None:
-    """What ends a comparison that must not be slower; none where nothing is, or may be.
+    """Return the error of `--fail-on slower`; None if no result is slower and none may be.
 
     Args:
-        shown: comparisons with their verdicts.
-        refused: those that are unfair, so that they have none.
-        unchecked: results that have no partner, though they should.
-        threshold: relative difference that matters.
+        shown: comparisons with a verdict.
+        refused: unfair comparisons, which have none.
+        unchecked: results without a counterpart that may have become slower.
+        threshold: smallest relative difference that matters.
     """
     if slower := [each for each in shown if each.verdict == "slower"]:
         names = ", ".join(each.other.label for each in slower)
         return SlowerThanAllowed(f"slower by more than {threshold:.3g}: {names}")
     if refused:
         names = ", ".join(each.other.label for each in refused)
-        return NotComparable(f"not comparable, so slower can't be ruled out: {names}", "Name two of them to see why.")
+        return NotComparable(
+            f"cannot be compared, so they may be slower: {names}", "Compare only two of them to see why."
+        )
     if unchecked:
         names = ", ".join(f"{each.spec.label} ({each.id})" for each in unchecked)
         return NotComparable(
-            f"nothing to compare with, so slower can't be ruled out: {names}",
-            "Measure the same in both, or name two of them to see why they are not comparable.",
+            f"no counterpart, so they may be slower: {names}",
+            "Measure the same specs for both, or compare only two results to see why they cannot be compared.",
         )
     if without := [each for each in shown if each.verdict == "not enough data"]:
         names = ", ".join(each.other.label for each in without)
-        return RunFailed(f"no verdict, so slower can't be ruled out: {names}", "Look at whether its run failed.")
+        return RunFailed(f"no verdict, so they may be slower: {names}", "Check whether their runs failed.")
     return None
 
 
-def _refuse(unfair: Comparison) -> NoReturn:
-    """Ends with why two results can't be compared.
-
-    Raises:
-        NotComparable: always.
-    """
+def _refusal(unfair: Comparison) -> NotComparable:
+    """Return the error that says why two results cannot be compared."""
     from bench.render.sentences.comparison import difference
 
     reasons = [difference(each) for each in unfair.unfair]
-    raise NotComparable(
-        f"{unfair.other.label} can't be compared with {unfair.base.label}",
-        "\n".join([*reasons, "--force compares them all the same."]),
+    return NotComparable(
+        f"{unfair.other.label} cannot be compared with {unfair.base.label}",
+        "\n".join([*reasons, "Use --force to compare them anyway."]),
     )
 
 
