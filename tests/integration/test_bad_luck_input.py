@@ -88,7 +88,7 @@ def mnist(path: Path, **shapes: tuple[int, ...]) -> Path:
 def test_a_data_file_of_the_wrong_shape_is_named_with_what_is_expected(tmp_path: Path) -> None:
     file = mnist(tmp_path / "data/mnist.npz", x_test=(10_000, 28, 27))
     said = refused(devbench(tmp_path, "run", "mnist", "--data", "full", "--data-dir", "data", *BRIEF))
-    assert f"x_test in {file.relative_to(tmp_path)} is uint8 (10000, 28, 27), where uint8 (10000, 28, 28)" in said
+    assert f"x_test in {file.relative_to(tmp_path)} is uint8 (10000, 28, 27), not uint8 (10000, 28, 28)" in said
     assert "--data sample" in said
 
 

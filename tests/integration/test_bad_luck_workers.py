@@ -107,8 +107,8 @@ def test_a_crash_is_told_with_its_signal_its_line_and_its_last_words(
 def test_a_kill_is_told_with_memory_as_its_likely_cause(ended: dict[str, Ended]) -> None:
     found = failure(ended["ended"].results["killed"])
     assert (found.kind, found.signal) == ("killed", "SIGKILL")
-    assert "Try a smaller batch" in found.hint
-    assert "Try a smaller batch" in ended["ended"].said()
+    assert "use a smaller batch" in found.hint
+    assert "use a smaller batch" in ended["ended"].said()
 
 
 @pytest.mark.needs("posix")

@@ -82,7 +82,7 @@ def test_a_workload_without_steps_says_that_it_has_no_profile(tmp_path: Path) ->
     (found,) = run.every
     assert run.code == 0
     assert found.profile is None
-    assert "no profile: it traces steps" in " ".join(found.notes)
+    assert "No profile: a profile traces steps" in " ".join(found.notes)
 
 
 def test_a_folder_that_cant_be_written_is_told_before_anything_is_measured(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ def test_a_sweep_ends_where_memory_does_and_says_so(tmp_path: Path) -> None:
     assert ended.code == 0, ended.said()
     found = json.loads(ended.out)["sweep"]
     (curve,) = found["curves"]
-    assert [(p["values"]["batch"], p["memory"]) for p in curve["points"]] == [(1, False), (10_000_000, True)]
+    assert [(p["values"]["batch"], p["out_of_memory"]) for p in curve["points"]] == [(1, False), (10_000_000, True)]
     assert curve["points"][1]["failure"].startswith("OOM when allocating tensor with shape[10000000,1000000]")
     assert found["incomplete_reason"] == "out of memory at batch=10000000 (cpu)"
     assert {r.purpose for r in ended.every} == {"sweep"}
