@@ -81,7 +81,7 @@ def test_both_are_measured_one_after_the_other_and_compared_without_turns(cpu: s
         results = files.results(folder / "results")
         assert {each.status for each in results} == {"complete"}, shown
         assert len(results) == 2, shown
-        assert "not in turns" in " ".join(shown.split()), shown
+        assert "not interleaved" in " ".join(shown.split()), shown
     finally:
         compose(folder, "--profile", "gpu", "down", "--volumes")
 

@@ -59,7 +59,7 @@ def test_results_go_where_a_folder_is_mounted_and_belong_to_whoever_ran_it(cpu: 
     assert result.status == "complete"
     assert {path.stat().st_uid for path in tmp_path.iterdir()} == {4711}
     assert "results: /results" in ended.err
-    assert "end with the container" not in ended.err
+    assert "deleted with the container" not in ended.err
 
 
 def test_a_mounted_folder_that_can_not_be_written_is_an_error_that_says_as_whom_to_run(
