@@ -17,6 +17,8 @@ from plane import HOLD, Object, Plane, until
 from rendering import CHART, helm
 from watching import TOKEN, hub_in, watching
 
+from bench.model.run_state import MESSAGE_VERSION
+
 pytestmark = [pytest.mark.once, pytest.mark.needs("control-plane"), pytest.mark.timeout(1800)]
 
 SOON = 15.0
@@ -216,7 +218,7 @@ def _running(stage: Stage, pod: Object) -> Object:
     }
     told = {each["name"]: each.get("value", "") for each in pod["spec"]["containers"][0]["env"]}
     state = {
-        "schema_version": 1,
+        "schema_version": MESSAGE_VERSION,
         "id": _expanded(told["DEVBENCH_RUN_ID"], given),
         "attempt": int(_expanded(told["DEVBENCH_ATTEMPT"], given)),
         "state": "running",

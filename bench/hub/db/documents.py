@@ -179,7 +179,7 @@ def _check_version(given: Any, model: type[BaseModel]) -> None:
             422,
             "older-schema",
             f"the {kind} is too old: it has schema version {given}, but this hub supports version {version}",
-            "Measure again with this version of devbench.",
+            "Upgrade the sender." if model is RunState else "Measure again with this version of devbench.",
         )
 
 
