@@ -91,11 +91,11 @@ def running(database: str) -> Iterator[tuple[str, int]]:
 
     hub = Process(database)
     try:
-        yield hub.url, hub.started.pid
+        yield hub.url, hub.process.pid
     finally:
-        hub.started.terminate()
+        hub.process.terminate()
         code = hub.wait()
-        print(f"  exit code {code}; internal errors: {''.join(hub.told).count('internal error')}")
+        print(f"  exit code {code}; internal errors: {''.join(hub.log).count('internal error')}")
 
 
 def fill(url: str, documents: Sequence[bytes], count: int) -> None:

@@ -1,7 +1,7 @@
-"""Hubs to test against, as a plugin: real servers on real databases, and a plain client.
+"""A pytest plugin with hubs: real servers on real databases, and a simple client.
 
-What a hub is made of is imported only where it is used: the second environment, with TensorFlow 2.10, has none of it,
-and all tests here are marked `once`, so there they are not even looked at.
+The hub's packages are imported only where they are used. The second environment, with TensorFlow 2.10, lacks them; all
+tests here are marked `once`, so it does not collect them.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ POOL = urllib3.PoolManager(retries=False, timeout=60, maxsize=60)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Passes this folder over where none of its tests would run."""
+    """Skip this folder if none of its tests would run."""
     ours = collection_path.is_relative_to(HERE) or collection_path == HERE.parent / "browser" / "test_hub.py"
     return True if ours and "not once" in config.getoption("-m") else None
 
 
 @dataclass
 class Served:
-    """A hub that serves."""
+    """A hub that is running."""
 
     url: str
     database: Database
@@ -61,7 +61,7 @@ class Served:
         return self.ask("PUT", path, body, **given)
 
     def send(self, result: Result) -> str:
-        """Sends a result; returns what became of it."""
+        """Send a result; return the outcome."""
         answer = self.put(f"/api/v1/results/{result.id}", result.model_dump_json().encode())
         assert answer.status == 200, answer.data
         outcome: str = answer.json()["outcome"]
@@ -79,7 +79,7 @@ def cluster() -> Iterator[postgres.Cluster]:
     params=["sqlite", pytest.param("postgresql", marks=[pytest.mark.needs("postgresql"), pytest.mark.variant])]
 )
 def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """A new database, once of each kind."""
+    """The name of a new database: SQLite, then PostgreSQL."""
     if request.param == "sqlite":
         return str(tmp_path / "hub.db")
     url: str = request.getfixturevalue("cluster").database()
@@ -88,7 +88,7 @@ def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 @pytest.fixture
 def database(database_url: str) -> Iterator[Database]:
-    """The same, opened, with its tables made."""
+    """The open database, with its tables."""
     from bench.hub.db.database import Database
 
     made = Database(database_url)
@@ -99,11 +99,11 @@ def database(database_url: str) -> Iterator[Database]:
 
 @pytest.fixture
 def serve(database: Database, tmp_path: Path) -> Iterator[Callable[..., Served]]:
-    """Starts hubs on the database, in threads of this process, with further settings."""
+    """A function that starts hubs on the database, in threads of this process, with the given settings."""
     from bench.config.hub_settings import load
 
     tokens = tmp_path / "tokens"
-    tokens.write_text(f"# two, so that one can be taken away\n{TOKEN}\n{OTHER_TOKEN}\n", encoding="utf-8")
+    tokens.write_text(f"# two tokens, so that one can be removed\n{TOKEN}\n{OTHER_TOKEN}\n", encoding="utf-8")
     stops: list[Callable[[], None]] = []
 
     def started(**given: Any) -> Served:
@@ -118,12 +118,12 @@ def serve(database: Database, tmp_path: Path) -> Iterator[Callable[..., Served]]
 
 @pytest.fixture
 def hub(serve: Callable[..., Served]) -> Served:
-    """A hub as most are: reading is open, writing needs a token."""
+    """A hub that everyone may read, and that requires a token for writing."""
     return serve()
 
 
 def in_thread(settings: HubSettings, database: Database) -> tuple[str, Callable[[], None]]:
-    """Starts a hub; returns its address, and what stops it."""
+    """Start a hub; return its address, and a function that stops it."""
     import socket
 
     import uvicorn
@@ -148,41 +148,41 @@ def in_thread(settings: HubSettings, database: Database) -> tuple[str, Callable[
 
 
 class Process:
-    """A hub in a process of its own, as `devbench hub` starts it."""
+    """A hub in its own process, as `devbench hub` starts it."""
 
     def __init__(self, database: str, *options: str, **environ: str) -> None:
-        self.started = subprocess.Popen(
+        self.process = subprocess.Popen(
             [sys.executable, "-m", "bench", "hub", "--database", database, "--port", "0", *options],
             stderr=subprocess.PIPE,
             env={**os.environ, "DEVBENCH_HUB_TOKENS": TOKEN, **environ},
             text=True,
         )
-        assert self.started.stderr
-        self.told: list[str] = []
-        for line in self.started.stderr:
-            self.told.append(line)
+        assert self.process.stderr
+        self.log: list[str] = []
+        for line in self.process.stderr:
+            self.log.append(line)
             if line.startswith("hub: http"):
                 self.url = line.split()[1]
                 break
         else:
-            raise AssertionError(f"no hub: {''.join(self.told)}")
+            raise AssertionError(f"the hub did not start: {''.join(self.log)}")
         self.reader = threading.Thread(target=self._drain, daemon=True)
         self.reader.start()
 
     def _drain(self) -> None:
-        assert self.started.stderr
-        for line in self.started.stderr:
-            self.told.append(line)
+        assert self.process.stderr
+        for line in self.process.stderr:
+            self.log.append(line)
 
     def kill(self) -> None:
-        """Ends it as a crash does."""
-        self.started.kill()
+        """Kill the process, as a crash would."""
+        self.process.kill()
         self.wait()
 
     def wait(self, timeout: float = 60) -> int:
-        """Waits for its end; returns its exit code."""
-        code = self.started.wait(timeout)
+        """Wait for its end; return its exit code."""
+        code = self.process.wait(timeout)
         self.reader.join(10)
-        assert self.started.stderr
-        self.started.stderr.close()
+        assert self.process.stderr
+        self.process.stderr.close()
         return code

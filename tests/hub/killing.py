@@ -1,4 +1,4 @@
-"""A hub and a sender as processes that can be killed, forked from one that has imported everything."""
+"""A hub and a sender as processes to be killed, forked from a process that has imported everything."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ FORKS.set_forkserver_preload(
     ["killing", "bench.hub.web.serve", "bench.hub.web.app", "psycopg", "alembic.command", "urllib3"]
 )
 
-EACH = 4
-"""Results of one run."""
+RESULTS = 4
+"""Results per run."""
 
 BODY = [0.1 + n / 1000 for n in range(20)]
 
 
 def start(target: object, *words: str) -> BaseProcess:
-    """Starts one of the functions below in a process of its own."""
-    made: BaseProcess = FORKS.Process(target=target, args=words, daemon=True)
-    made.start()
-    return made
+    """Start one of the functions below in its own process."""
+    process: BaseProcess = FORKS.Process(target=target, args=words, daemon=True)
+    process.start()
+    return process
 
 
 def serve(database: str, port: str) -> None:
-    """Serves until it is killed."""
+    """Serve until killed."""
     from bench.config.hub_settings import load as load_hub
     from bench.hub.web import serve as serving
 
@@ -48,27 +48,27 @@ def serve(database: str, port: str) -> None:
 
 
 def measure(folder: str, hub: str) -> None:
-    """Run after run, writes and sends results and explanations, first partial ones, until it is killed."""
+    """Write and send the results and explanations of one run after another, each first partially, until killed."""
     os.environ["DEVBENCH_HUB_TOKEN"] = TOKEN
     client.BACKOFF, reporter.HEARTBEAT = 0.01, 0.05
     path = Path(folder)
     settings = load(hub=hub, output=path)
-    begun = len(list(path.glob("*.json")))
+    first_number = len(list(path.glob("*.json")))
     found = explanation(ladder_results())
-    for first in itertools.count(begun, EACH):
-        link = Recorder(settings)
-        with link.reporting("cifar"):
-            for n in range(first, first + EACH):
+    for first in itertools.count(first_number, RESULTS):
+        recorder = Recorder(settings)
+        with recorder.reporting("cifar"):
+            for n in range(first, first + RESULTS):
                 name = f"{n:05d}-{os.getpid()}"
-                link.save(measured(name, BODY[:3], status="partial", stop=None))
-                link.save(measured(name, BODY, stop=Stop(reason="target", trials=20)))
-            for label in ("begun", "whole"):
+                recorder.save(measured(name, BODY[:3], status="partial", stop=None))
+                recorder.save(measured(name, BODY, stop=Stop(reason="target", trials=20)))
+            for label in ("partial", "complete"):
                 why = found.model_copy(update={"id": f"why-{name}", "label": label})
-                link.save_explanation(why)
+                recorder.save_explanation(why)
 
 
 def push(folder: str, hub: str) -> None:
-    """`devbench push` beside it, until it is killed or done."""
+    """Run `devbench push` at the same time, until it is killed or done."""
     os.environ["DEVBENCH_HUB_TOKEN"] = TOKEN
     client.BACKOFF = 0.01
     sys.stdout = sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - until the process ends
@@ -76,11 +76,11 @@ def push(folder: str, hub: str) -> None:
 
 
 def finish(folder: str, hub: str) -> None:
-    """Delivers what waits, as the next run does."""
+    """Deliver what is in the outbox, as the next run does."""
     os.environ["DEVBENCH_HUB_TOKEN"] = TOKEN
-    with Recorder(load(hub=hub, output=Path(folder)), warn=_complain).reporting("last"):
+    with Recorder(load(hub=hub, output=Path(folder)), warn=_fail).reporting("last"):
         pass
 
 
-def _complain(text: str) -> None:
+def _fail(text: str) -> None:
     raise DevbenchError(text)

@@ -1,4 +1,4 @@
-"""A PostgreSQL of our own: a cluster in a fresh folder on a free port, which ends with the tests."""
+"""A PostgreSQL server for the tests: a cluster in a new folder, on a free port."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from itertools import count
 from pathlib import Path
 
 USERS = ("postgres", "nobody")
-"""Who it runs as where the tests run as root, which it refuses to be."""
+"""Users that may run the server if the tests run as root, which PostgreSQL refuses."""
 
 
 def programs() -> Path | None:
-    """The folder of the newest server on this machine, or none."""
+    """Return the folder of the newest server on this machine, or None."""
     debian = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda p: int(p.parts[-3]))
     named = shutil.which("initdb")
     found = debian[-1] if debian else Path(named) if named else None
@@ -35,7 +35,7 @@ class Cluster:
     numbers: Iterator[int]
 
     def database(self) -> str:
-        """The URL of a new, empty database."""
+        """Create an empty database and return its URL."""
         import psycopg
 
         name = f"d{next(self.numbers)}"
@@ -44,40 +44,53 @@ class Cluster:
         return self.url(name)
 
     def url(self, name: str) -> str:
-        """A database's URL."""
+        """Return the URL of a database."""
         return f"postgresql://devbench@127.0.0.1:{self.port}/{name}"
 
 
 @contextmanager
 def cluster(durable: bool = False) -> Iterator[Cluster]:
-    """Starts a server and stops it.
+    """Start a server; stop it at the end.
 
     Args:
-        durable: whether a commit waits for the disk, as it does by default; tests of killed hubs need not.
+        durable: whether a commit waits for the disk. Tests that only kill hubs do not need it.
     """
     folder = Path(tempfile.mkdtemp(prefix="devbench-pg-"))
     user = _user()
     if user:
         shutil.chown(folder, user)
-    where = programs()
-    assert where
+    bin_dir = programs()
+    assert bin_dir
     data = str(folder / "data")
-    made = [str(where / "initdb"), "--pgdata", data, "--auth", "trust", "--username", "devbench", "--no-sync"]
+    initdb = [
+        str(bin_dir / "initdb"),
+        "--pgdata",
+        data,
+        "--auth",
+        "trust",
+        "--username",
+        "devbench",
+        "--no-sync",
+    ]
     try:
-        subprocess.run(made, check=True, capture_output=True, user=user, cwd=folder)
+        subprocess.run(initdb, check=True, capture_output=True, user=user, cwd=folder)
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
         options = {"listen_addresses": "127.0.0.1", "port": port, "unix_socket_directories": "", "max_connections": 100}
         if not durable:
             options |= {"fsync": "off"}
-        given = [word for name, value in options.items() for word in ("-c", f"{name}={value}")]
+        arguments = [word for name, value in options.items() for word in ("-c", f"{name}={value}")]
         with (folder / "log").open("wb") as log:
             server = subprocess.Popen(
-                [str(where / "postgres"), "-D", data, *given], stdout=log, stderr=log, user=user, cwd=folder
+                [str(bin_dir / "postgres"), "-D", data, *arguments],
+                stdout=log,
+                stderr=log,
+                user=user,
+                cwd=folder,
             )
         try:
-            _answers(port, server, folder / "log")
+            _wait_until_ready(port, server, folder / "log")
             yield Cluster(port, count(1))
         finally:
             server.terminate()
@@ -87,7 +100,7 @@ def cluster(durable: bool = False) -> Iterator[Cluster]:
 
 
 def _user() -> str | None:
-    """Who runs it, where it is not whoever runs the tests."""
+    """Return the user that runs the server, or None for the user that runs the tests."""
     if sys.platform == "win32" or os.geteuid() != 0:
         return None
     import pwd
@@ -96,7 +109,7 @@ def _user() -> str | None:
     return next((name for name in USERS if name in known), None)
 
 
-def _answers(port: int, server: subprocess.Popen[bytes], log: Path) -> None:
+def _wait_until_ready(port: int, server: subprocess.Popen[bytes], log: Path) -> None:
     import psycopg
 
     for _ in range(1200):
@@ -107,4 +120,4 @@ def _answers(port: int, server: subprocess.Popen[bytes], log: Path) -> None:
             time.sleep(0.1)
         else:
             return
-    raise AssertionError(f"PostgreSQL did not come up: {log.read_text()}")
+    raise AssertionError(f"PostgreSQL did not start: {log.read_text()}")

@@ -129,7 +129,7 @@ def test_killing_either_side_at_any_point_loses_and_duplicates_nothing(database_
     runs = ended(database_url)
     assert runs
     assert {name for run in runs for name in run.results} <= there.keys()
-    assert sum(len(run.results) == killing.EACH for run in runs) == len(runs) - 1  # the last run measured nothing
+    assert sum(len(run.results) == killing.RESULTS for run in runs) == len(runs) - 1  # the last run measured nothing
     assert Outbox(folder, url).pending() == []
     assert min(killed.values()) > 0
     assert len(there) > KILLS / 5

@@ -33,7 +33,7 @@ def scraped(hub: Served) -> Samples:
     return found
 
 
-def told(hub: Served, name: str) -> list[tuple[dict[str, str], float]]:
+def samples_of(hub: Served, name: str) -> list[tuple[dict[str, str], float]]:
     return [(dict(labels), value) for (each, labels), value in scraped(hub).items() if each == METRIC_PREFIX + name]
 
 
@@ -73,23 +73,23 @@ def test_figures_are_those_of_the_result(hub: Served) -> None:
     sent = everything()
     hub.send(sent)
     for name, field in (("step_seconds", "value"), ("step_seconds_low", "low"), ("step_seconds_high", "high")):
-        assert [value for _, value in told(hub, name)] == [getattr(sent.summary.step_seconds, field)]
-    assert {labels["phase"]: value for labels, value in told(hub, "phase_seconds")} == {
+        assert [value for _, value in samples_of(hub, name)] == [getattr(sent.summary.step_seconds, field)]
+    assert {labels["phase"]: value for labels, value in samples_of(hub, "phase_seconds")} == {
         name: each.value for name, each in sent.summary.phases.items()
     }
-    assert {labels["scope"]: value for labels, value in told(hub, "projected_seconds")} == {
+    assert {labels["scope"]: value for labels, value in samples_of(hub, "projected_seconds")} == {
         "build_and_fit": 288,
         "total": 295,
     }
-    assert {labels["direction"]: value for labels, value in told(hub, "transfer_bytes_per_second")} == {
+    assert {labels["direction"]: value for labels, value in samples_of(hub, "transfer_bytes_per_second")} == {
         "h2d": 5e9, "d2h": 2e3
     }  # fmt: skip
-    assert [(labels["currency"], value) for labels, value in told(hub, "cost_per_1000_steps")] == [("EUR", 0.02)]
-    assert [value for _, value in told(hub, "misplaced_operations")] == [2]
-    assert [value for _, value in told(hub, "timestamp_seconds")] == [MOMENT.timestamp() + 1]
-    ((_, joules),) = told(hub, "energy_joules_per_step")
+    assert [(labels["currency"], value) for labels, value in samples_of(hub, "cost_per_1000_steps")] == [("EUR", 0.02)]
+    assert [value for _, value in samples_of(hub, "misplaced_operations")] == [2]
+    assert [value for _, value in samples_of(hub, "timestamp_seconds")] == [MOMENT.timestamp() + 1]
+    ((_, joules),) = samples_of(hub, "energy_joules_per_step")
     assert joules == pytest.approx(50 * 0.105 * (0.97 + 0.99 + 1 + 1 + 1.01 + 1.06) / 6)
-    assert {labels["status"]: value for labels, value in told(hub, "status")} == {
+    assert {labels["status"]: value for labels, value in samples_of(hub, "status")} == {
         "complete": 1,
         "partial": 0,
         "failed": 0,
@@ -104,14 +104,14 @@ def test_energy_is_that_of_the_packages_on_the_cpu_and_the_gpus_own_on_a_gpu(
     for sample, gpu in zip(sent.samples, (600.0, None), strict=True):
         sample.telemetry = Telemetry(wall_seconds=2.0, package_joules=100.0, gpu_joules=gpu)
     hub.send(sent)
-    ((_, joules),) = told(hub, "energy_joules_per_step")
+    ((_, joules),) = samples_of(hub, "energy_joules_per_step")
     assert joules == pytest.approx(watts * 0.1 * (0.97 + 0.99 + 1 + 1 + 1.01 + 1.06) / 6)
 
 
 def test_a_gpu_whose_energy_was_not_read_has_no_energy_metric(hub: Served) -> None:
     sent = everything()
     hub.send(sent.model_copy(update={"spec": sent.spec.model_copy(update={"backend": "cuda"})}))
-    assert told(hub, "energy_joules_per_step") == []
+    assert samples_of(hub, "energy_joules_per_step") == []
 
 
 def test_only_the_latest_run_of_each_key_is_exported_and_no_sweep_or_level(hub: Served) -> None:
@@ -120,15 +120,15 @@ def test_only_the_latest_run_of_each_key_is_exported_and_no_sweep_or_level(hub: 
     hub.send(measured("3", [0.3], purpose="sweep"))
     hub.send(measured("4", [0.4], purpose="level"))
     hub.send(measured("5", [0.5], backend="cuda"))
-    assert sorted(labels["result"] for labels, _ in told(hub, "info")) == ["2", "5"]
-    assert len({labels["key"] for labels, _ in told(hub, "step_seconds")}) == 2
+    assert sorted(labels["result"] for labels, _ in samples_of(hub, "info")) == ["2", "5"]
+    assert len({labels["key"] for labels, _ in samples_of(hub, "step_seconds")}) == 2
 
 
 def test_a_result_that_replaces_another_is_exported_immediately(hub: Served) -> None:
     hub.send(measured("1", [0.1], status="partial"))
-    assert {labels["status"]: value for labels, value in told(hub, "status")}["partial"] == 1
+    assert {labels["status"]: value for labels, value in samples_of(hub, "status")}["partial"] == 1
     hub.send(measured("1", [0.2, 0.2]))
-    assert {labels["status"]: value for labels, value in told(hub, "status")}["complete"] == 1
+    assert {labels["status"]: value for labels, value in samples_of(hub, "status")}["complete"] == 1
 
 
 def test_only_the_info_metric_identifies_a_result(hub: Served) -> None:
@@ -138,7 +138,7 @@ def test_only_the_info_metric_identifies_a_result(hub: Served) -> None:
         "framework": {"tensorflow": "2.21"},
     }
     hub.send(measured("1", [0.1], environment=place))
-    ((labels, value),) = told(hub, "info")
+    ((labels, value),) = samples_of(hub, "info")
     assert value == 1
     assert (labels["workload"], labels["backend"], labels["pool"], labels["tensorflow"]) == (
         "cifar",
@@ -155,8 +155,8 @@ def test_only_the_info_metric_identifies_a_result(hub: Served) -> None:
 
 def test_a_missing_bound_is_not_exported(hub: Served) -> None:
     hub.send(measured("1", [0.1], summary=Summary(step_seconds=Interval(value=1e308, low=None, high=None))))
-    assert [value for _, value in told(hub, "step_seconds")] == [1e308]
-    assert told(hub, "step_seconds_low") == []
+    assert [value for _, value in samples_of(hub, "step_seconds")] == [1e308]
+    assert samples_of(hub, "step_seconds_low") == []
 
 
 def test_the_hub_exports_metrics_of_its_own_work(hub: Served) -> None:

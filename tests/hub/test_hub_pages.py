@@ -406,10 +406,10 @@ def events(url: str) -> Any:
 
 def heard(stream: Any, word: str) -> str:
     """Return what a stream sends until it contains a word."""
-    told = ""
-    while word not in told:
-        told += stream.read1(65536).decode("utf-8", "replace")
-    return told
+    received = ""
+    while word not in received:
+        received += stream.read1(65536).decode("utf-8", "replace")
+    return received
 
 
 def test_an_event_follows_each_change(hub: Served) -> None:
@@ -437,7 +437,7 @@ def test_open_streams_do_not_delay_the_shutdown(tmp_path: Path) -> None:
     for each in streams:
         assert each.status == 200
         assert each.read(6) == b"event:"
-    hub.started.terminate()
+    hub.process.terminate()
     assert hub.wait(30) in (0, -15)
     for each in streams:
         each.close()

@@ -88,6 +88,6 @@ def test_a_hub_renews_the_rows_of_an_older_version_when_it_starts(tmp_path: Path
     put(database, measured("1", [0.1]))
     age(database)
     database.close()
-    with running(tmp_path) as (process, hub):
+    with running(tmp_path) as (server, hub):
         while b"devbench_result_step_seconds{" not in hub.ask("GET", "/metrics").data:
-            assert process.started.poll() is None
+            assert server.process.poll() is None

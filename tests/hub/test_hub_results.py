@@ -177,8 +177,8 @@ def test_the_hub_holds_one_large_body_at_a_time_and_small_ones_pass(
     hub: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(body, "LARGE", 4000)
-    told = json.loads(result("b").model_dump_json()) | {"id": "b"}
-    large = json.dumps(told).encode() + b" " * 5000
+    document = json.loads(result("b").model_dump_json()) | {"id": "b"}
+    large = json.dumps(document).encode() + b" " * 5000
     assert hub.put("/api/v1/results/b", large).status == 200
     sender = begun(hub)
     answer = hub.put("/api/v1/results/b", large)

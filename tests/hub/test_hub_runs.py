@@ -30,7 +30,7 @@ def send(hub: Served, state: RunState) -> str:
     return outcome
 
 
-def told(hub: Served, name: str = "r") -> tuple[str, int]:
+def state_and_attempt(hub: Served, name: str = "r") -> tuple[str, int]:
     found = hub.get(f"/api/v1/runs/{name}")
     return found["state"], found["run"]["attempt"]
 
@@ -40,23 +40,23 @@ def test_a_run_reports_its_start_its_progress_and_its_end(hub: Served) -> None:
     progress = {"title": "cifar on cpu, fit", "phase": "steady state", "trial": 3, "elapsed": 12.5, "budget": 90.0}
     assert send(hub, run(progress=progress)) == "updated"
     assert hub.get("/api/v1/runs")["runs"][0]["run"]["progress"]["trial"] == 3
-    assert told(hub) == ("running", 1)
+    assert state_and_attempt(hub) == ("running", 1)
     assert send(hub, run(state="finished", results=["a", "b"])) == "updated"
-    assert told(hub) == ("finished", 1)
+    assert state_and_attempt(hub) == ("finished", 1)
 
 
 def test_a_heartbeat_after_the_end_changes_nothing(hub: Served) -> None:
     send(hub, run(state="failed", reason="it broke"))
     assert send(hub, run()) == "superseded"
     assert send(hub, run(state="failed", reason="it broke")) == "same"
-    assert told(hub) == ("failed", 1)
+    assert state_and_attempt(hub) == ("failed", 1)
 
 
 def test_a_later_attempt_replaces_an_earlier_one_but_not_the_reverse(hub: Served) -> None:
     send(hub, run(state="interrupted"))
     assert send(hub, run(attempt=2)) == "updated"
     assert send(hub, run(state="finished", attempt=1)) == "superseded"
-    assert told(hub) == ("running", 2)
+    assert state_and_attempt(hub) == ("running", 2)
 
 
 def test_an_interrupted_run_continues_when_it_is_started_again(hub: Served) -> None:
@@ -64,10 +64,10 @@ def test_an_interrupted_run_continues_when_it_is_started_again(hub: Served) -> N
     assert send(hub, run()) == "superseded"  # its last heartbeat, late
     again = {"started": STARTED + timedelta(seconds=20)}
     assert send(hub, run(**again)) == "updated"
-    assert told(hub) == ("running", 1)
+    assert state_and_attempt(hub) == ("running", 1)
     assert send(hub, run(state="interrupted", reason="by SIGTERM")) == "superseded"
     assert send(hub, run(state="finished", **again)) == "updated"
-    assert told(hub) == ("finished", 1)
+    assert state_and_attempt(hub) == ("finished", 1)
 
 
 def test_an_end_that_the_watcher_reports_counts_even_if_the_run_started_after_its_pod(hub: Served) -> None:
@@ -79,14 +79,14 @@ def test_an_end_that_the_watcher_reports_counts_even_if_the_run_started_after_it
     assert (found["state"], found["run"]["reason"], found["run"]["results"]) == ("failed", seen["reason"], ["a"])
     assert send(hub, run(started=began)) == "superseded"  # its last heartbeat, late
     assert send(hub, run(state="failed", **seen)) == "superseded"
-    assert told(hub) == ("failed", 1)
+    assert state_and_attempt(hub) == ("failed", 1)
 
 
 def test_the_watcher_does_not_replace_the_end_that_a_run_reported(hub: Served) -> None:
     began = STARTED + timedelta(seconds=5)
     send(hub, run(state="finished", started=began))
     assert send(hub, run(state="failed", observed=True, reason="Error: exit code 1")) == "superseded"
-    assert told(hub) == ("finished", 1)
+    assert state_and_attempt(hub) == ("finished", 1)
     send(hub, run("i", state="interrupted", started=began, reason="by SIGTERM"))
     assert send(hub, run("i", state="failed", observed=True, reason="DeadlineExceeded")) == "updated"
     assert send(hub, run("i", state="running", attempt=2, started=began)) == "updated"

@@ -86,11 +86,11 @@ def test_an_unusable_database_is_reported_with_a_hint(tmp_path: Path) -> None:
 def running(folder: Path) -> Iterator[tuple[Process, Served]]:
     """Run a hub in its own process, which is killed at the end."""
     named = str(folder / "hub.db")
-    process = Process(named)
+    server = Process(named)
     try:
-        yield process, Served(process.url, Database(named))
+        yield server, Served(server.url, Database(named))
     finally:
-        process.kill()
+        server.kill()
 
 
 @pytest.fixture
@@ -107,18 +107,18 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 def test_a_hub_with_a_full_disk_still_serves_what_it_has_and_stores_more_once_there_is_space(
     small_disk: Path,
 ) -> None:
-    with running(small_disk) as (process, hub):
+    with running(small_disk) as (server, hub):
         for number in count():
             result = measured(str(number), [0.1])
             answer = hub.put(f"/api/v1/results/{result.id}", result.model_dump_json().encode())
             if answer.status != 200:
                 break
-        told = answer.json()
-        assert (answer.status, told["type"]) == (503, "urn:devbench:problem:disk-full")
-        assert "full" in told["detail"]
-        assert "Free some space" in told["hint"]
+        problem = answer.json()
+        assert (answer.status, problem["type"]) == (503, "urn:devbench:problem:disk-full")
+        assert "full" in problem["detail"]
+        assert "Free some space" in problem["hint"]
         assert answer.headers["Retry-After"]
-    assert any("disk is full" in line for line in process.told)
+    assert any("disk is full" in line for line in server.log)
     with running(small_disk) as (_, hub):
         for path in ("/", "/metrics", "/readyz"):
             assert hub.ask("GET", path).status == 200
@@ -212,20 +212,20 @@ def test_a_cached_comparison_of_another_version_is_replaced(
     with database.read() as connection:
         pair = (queries.result_row(connection, "1").digest, queries.result_row(connection, "2").digest)
 
-    def told() -> str:
+    def verdict() -> str:
         return comparisons.comparisons(database, [(("1", "2"), pair)], 0.02)[pair].verdict
 
-    def say(word: str) -> int:
+    def replace_verdict(word: str) -> int:
         """Change the cached verdict, to tell it from a new one; return the number of changed rows."""
         with database.write() as connection:
             changed = text("UPDATE comparisons SET document = replace(document, '\"slower\"', :word)")
             return connection.execute(changed, {"word": f'"{word}"'}).rowcount
 
-    told()
-    assert (say("faster"), told()) == (1, "faster")
+    verdict()
+    assert (replace_verdict("faster"), verdict()) == (1, "faster")
     monkeypatch.setattr(comparisons, "__version__", "9999")
-    assert told() == "slower"
-    assert (say("undecided"), told()) == (1, "undecided")
+    assert verdict() == "slower"
+    assert (replace_verdict("undecided"), verdict()) == (1, "undecided")
 
 
 def test_an_unreadable_cached_comparison_is_replaced(hub: Served) -> None:
