@@ -75,6 +75,14 @@ def test_no_module_imports_tensorflow_at_its_top() -> None:
     assert {path.relative_to(ROOT).as_posix() for path, names in at_top.items() if names & TENSORFLOW} == set()
 
 
+def test_the_parent_is_kept_from_every_module_of_the_worker_except_the_protocol() -> None:
+    forbidden = re.findall(r'^    "(bench\.worker\.\w+)",$', (ROOT / "pyproject.toml").read_text(), re.MULTILINE)
+    worker = ROOT / "bench" / "worker"
+    modules = {path.stem for path in worker.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
+    modules -= {"__init__", "protocol"}
+    assert set(forbidden) == {f"bench.worker.{name}" for name in modules}
+
+
 @pytest.mark.parametrize("module", ["bench", "bench.cli.app", "bench.config.settings", "bench.registry"])
 def test_the_command_lines_process_loads_no_tensorflow(module: str) -> None:
     code = f"import sys, {module}; print(*sorted({{name.split('.')[0] for name in sys.modules}}))"
