@@ -117,7 +117,7 @@ def test_rows_that_are_converted_in_each_step_are_found_with_their_share(runs: d
 
 
 def test_copies_of_arrays_are_a_part_with_a_fix(runs: dict[str, Future[Ended]]) -> None:
-    assert "tensors, not arrays" in part(runs, "arrays", "copies")["fix"]
+    assert "Pass tensors to a step, not arrays" in part(runs, "arrays", "copies")["fix"]
 
 
 def test_dispatch_of_small_steps_is_a_part_with_a_fix(runs: dict[str, Future[Ended]]) -> None:
