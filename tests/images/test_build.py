@@ -90,7 +90,7 @@ def test_images_are_named_as_asked_and_not_by_the_variable_that_wsl_sets(home: P
 def tree(tmp_path: Path) -> Path:
     """What the script reads of the project, in no repository."""
     made = tmp_path / "tree"
-    for name in ("images/build", "bench/__init__.py", "Dockerfile.cpu"):
+    for name in ("images/build", "bench/version.py", "Dockerfile.cpu"):
         (made / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(ROOT / name, made / name)
     return made
