@@ -238,7 +238,10 @@ def test_no_series_says_when_a_counter_was_created() -> None:
 
 
 def test_a_run_has_no_more_series_than_the_reference_says() -> None:
-    told = re.search(r"a run has at most (\d+) series, .* a process serves its (\d+) latest .* ([\d,]+)\.", prose())
+    told = re.search(
+        r"a run has at most (\d+) series, .* a process serves its (\d+) latest runs, .* at most ([\d,]+) series\.",
+        prose(),
+    )
     assert told
     assert [int(each.replace(",", "")) for each in told.groups()] == [MAX_SERIES, MAX_RUNS, MAX_SERIES * MAX_RUNS]
     one = begun(samples=[process(1, steps=5, latency=(0.1,))])
