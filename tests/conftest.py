@@ -1,7 +1,7 @@
 """What the suite needs of a machine, told by name: a test that can't run here is skipped with the reason and the fix.
 
 `@pytest.mark.needs("nvidia-gpu")` names a capability of the table below. With `--strict-skips` (which
-`make test STRICT=1` sets) a skip that this machine could have avoided fails; one that it could not (no GPU
+`make test-all STRICT=1` sets) a skip that this machine could have avoided fails; one that it could not (no GPU
 in it, another operating system) stays a skip. A skip of any other origin fails under it too, so nothing is
 left out in silence.
 """
@@ -94,7 +94,7 @@ def _xprof() -> Absent | None:
         return Absent("xprof is locked for Linux on x86-64", "run it there", avoidable=False)
     if XPROF.exists():
         return None
-    return Absent(f"there is no {XPROF.parent.parent.name}", "call `make test`, which makes it", avoidable=True)
+    return Absent(f"there is no {XPROF.parent.parent.name}", "call `make test-all`, which makes it", avoidable=True)
 
 
 def _system(wanted: str, name: str) -> Callable[[], Absent | None]:

@@ -4,7 +4,7 @@ Nothing is left to a framework default that differs by device or version. Two ru
 each other, and `Spec.key` names them.
 
 Each field declares its `Role` where it is defined. Comparing (`analyse.comparable`), varying (`study.plan`), the
-recommended command (`study.recommend`), names in reports (`render.report.names`) and `Spec.key` derive from it.
+recommended command (`study.recommend`), names in reports (`render.labels`) and `Spec.key` derive from it.
 """
 
 from __future__ import annotations
