@@ -31,7 +31,7 @@ def differences(base: Result, other: Result) -> list[Difference]:
         *program,
         *_execution(base, other, other_program),
         *_params(base, other, other_program),
-        *_data(base, other),
+        *_data(base, other, other_program),
     ]
     _refuse_several_axes(diffs)
     if base.group != other.group:
@@ -83,10 +83,15 @@ def _params(base: Result, other: Result, other_program: bool) -> Iterator[Differ
             )
 
 
-def _data(base: Result, other: Result) -> Iterator[Difference]:
+def _data(base: Result, other: Result, other_program: bool) -> Iterator[Difference]:
+    """Yield the difference of the data. Another file or case may read another data set of the same kind."""
     a, b = base.spec.data, other.spec.data
-    if a.kind != b.kind or (a.name == b.name and a.sha256 != b.sha256):
-        left, right = (f"{each.kind} {each.name or ''} {(each.sha256 or '')[:12]}".strip() for each in (a, b))
+    if (a.kind, a.name, a.sha256) == (b.kind, b.name, b.sha256):
+        return
+    left, right = (f"{each.kind} {each.name or ''} {(each.sha256 or '')[:12]}".strip() for each in (a, b))
+    if other_program and a.kind == b.kind and a.name != b.name:
+        yield Difference(name="data", base=left, other=right, kind="context")
+    else:
         yield Difference(name="data", base=left, other=right, kind="unfair", reason="they read different data")
 
 

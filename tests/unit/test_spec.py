@@ -82,6 +82,13 @@ def test_the_content_of_the_data_counts_and_its_place_does_not() -> None:
     assert spec(data=here).key != spec(data=here.model_copy(update={"sha256": "2"})).key
 
 
+@pytest.mark.parametrize("change", [{"kind": "sample"}, {"name": "e"}, {"sha256": "2"}, {"name": "e", "sha256": "2"}])
+def test_runs_of_one_program_on_different_data_cannot_be_compared(change: dict[str, Any]) -> None:
+    data = Data(kind="full", name="d", sha256="1")
+    (difference,) = differences(result("a", data=data), result("b", data=data.model_copy(update=change)))
+    assert (difference.name, difference.kind) == ("data", "unfair")
+
+
 def test_each_value_of_threads_counts() -> None:
     keys = {spec(threads=Threads(intra=intra, inter=inter)).key for intra in (1, 2) for inter in (1, 2)}
     assert len(keys) == 4
