@@ -6,12 +6,11 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from bench.hub.db import queries, records
-from bench.hub.pages.layout import Page, address, guarded, with_charts
+from bench.hub.db import queries
+from bench.hub.pages.layout import Page, address, guarded, timestamp, with_charts
 from bench.hub.problems import Problem, not_found
 from bench.model.explanation import Explanation
 from bench.model.result import Result
-from bench.render import numbers
 from bench.render.messages import Message
 from bench.render.report.compose import Content, chapter_content
 from bench.render.report.document import Section
@@ -43,7 +42,7 @@ def result(connection: Connection, id_: str, threshold: float) -> Page:
     for other in queries.related(connection, "group", row.group, PARTNERS):
         if other.id != id_:
             links.append((f"Compare with {other.label}", address("compare", baseline=other.id, other=id_)))
-    about = f"Started {_time(row)} UTC. Pool: {row.pool}. Attempt: {row.attempt}. devbench {row.devbench}."
+    about = f"Started {timestamp(row.created)} UTC. Pool: {row.pool}. Attempt: {row.attempt}. devbench {row.devbench}."
     return _page(content, about, links, "/results")
 
 
@@ -61,7 +60,7 @@ def comparison(connection: Connection, baseline: str, other: str, threshold: flo
     links.append(("JSON", address("api", "v1", "comparisons", baseline=baseline, other=other)))
     pools = list(dict.fromkeys(row.pool for row in rows))
     label = "Pool" if len(pools) == 1 else "Pools"
-    about = f"Started {_time(rows[0])} and {_time(rows[1])} UTC. {label}: {', '.join(pools)}."
+    about = f"Started {timestamp(rows[0].created)} and {timestamp(rows[1].created)} UTC. {label}: {', '.join(pools)}."
     return _page(content, about, links, "/results")
 
 
@@ -92,7 +91,7 @@ def sweep(connection: Connection, id_: str, threshold: float) -> Page:
         raise not_found("sweep", id_)
     shown = points[:MEMBERS]
     content = _content([queries.result(connection, row.id) for row in shown], threshold, swept=True)
-    about = f"Started {_time(shown[0])} UTC. Pool: {shown[0].pool}."
+    about = f"Started {timestamp(shown[0].created)} UTC. Pool: {shown[0].pool}."
     if len(points) > MEMBERS:
         about += f" Only the first {MEMBERS} results are shown. `devbench report` shows all results of a folder."
     return _page(content, about, [("Results of the sweep", address("results", parent=id_))], "/results")
@@ -124,7 +123,3 @@ def _parent(connection: Connection, row: Any) -> tuple[str, str]:
     except Problem:
         return "Results of the same explanation", address("results", parent=row.parent)
     return "Explanation", address("explanations", row.parent)
-
-
-def _time(row: Any) -> str:
-    return numbers.timestamp(records.to_datetime(row.created))

@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from bench.hub.db import queries, records
-from bench.hub.pages.layout import NONE, Page, address, with_charts
+from bench.hub.pages.layout import NONE, Page, address, timestamp, with_charts
 from bench.render import numbers
 from bench.render.charts import timeline
 from bench.render.report.document import Figure, Row, Section, Table
@@ -40,7 +40,7 @@ def page(connection: Connection, series: str, threshold: float) -> Page:
     if timed:
         sections.insert(0, Section("Step time", (_figure(rows, timed, changes),)))
     count = f"The newest {len(rows):,} runs" if truncated else numbers.count(len(rows), "run")
-    about = [f"{count}, started {_time(rows[0])} to {_time(last)} UTC. Pool: {last.pool}."]
+    about = [f"{count}, started {timestamp(rows[0].created)} to {timestamp(last.created)} UTC. Pool: {last.pool}."]
     versions = dict.fromkeys(row.tensorflow for row in rows if row.tensorflow)
     if versions:
         about.append(f"TensorFlow {', '.join(versions)}.")
@@ -59,7 +59,7 @@ def _sentences(rows: Sequence[Any], timed: list[int], changes: list[int]) -> tup
         before = statistics.median(rows[index].step for index in timed if start <= index < change)
         after = statistics.median(rows[index].step for index in timed if change <= index < end)
         difference = numbers.signed_percent(after / before - 1)
-        since = _time(rows[change])
+        since = timestamp(rows[change].created)
         sentences.append(f"Step time since {since} UTC: {numbers.time(after)}, {difference} compared with before.")
     return tuple(sentences)
 
@@ -105,8 +105,4 @@ def _row(row: Any, previous: Any, changed: bool) -> Row:
     )
     comparison = address("compare", baseline=previous.id, other=row.id) if previous is not None else ""
     links = (address("results", row.id), "", comparison)
-    return Row(_time(row), cells, "differs" if changed else "", links=links)
-
-
-def _time(row: Any) -> str:
-    return numbers.timestamp(records.to_datetime(row.created))
+    return Row(timestamp(row.created), cells, "differs" if changed else "", links=links)

@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote, urlencode
 
+from bench.hub.db import records
 from bench.hub.db.documents import FIGURE_ERRORS
 from bench.hub.problems import Problem
+from bench.render import numbers
 from bench.render.messages import Message
 from bench.render.report import html
 from bench.render.report.document import Figure, Section, Table
@@ -106,6 +108,11 @@ def address(*parts: str, **query: str) -> str:
     """Return an address below the hub's root, from path segments with any characters and a query."""
     path = "/" + "/".join(quote(part, safe="") for part in parts)
     return f"{path}?{urlencode(query)}" if query else path
+
+
+def timestamp(stored: int, seconds: bool = False) -> str:
+    """Write a time of the database, in microseconds since 1970: to the minute, or to the second with `seconds`."""
+    return numbers.timestamp(records.to_datetime(stored), seconds=seconds)
 
 
 def guarded(make: Callable[[], T], fallback: T) -> T:

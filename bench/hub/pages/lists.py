@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 
 from bench.hub.db import queries, records
 from bench.hub.db.queries import Filters
-from bench.hub.pages.layout import NONE, Choice, Form, Page, address
+from bench.hub.pages.layout import NONE, Choice, Form, Page, address, timestamp
 from bench.render import numbers
 from bench.render.messages import Message
 from bench.render.report.document import Row, Section, Table
@@ -64,7 +64,7 @@ def _result_row(row: Any) -> Row:
         numbers.interval(step) if step else NONE,
         str(row.processes),
         row.pool,
-        numbers.timestamp(records.to_datetime(row.created)),
+        timestamp(row.created),
         row.tensorflow or NONE,
         row.id,
     )
@@ -88,7 +88,7 @@ def explanations(connection: Connection, cursor: str | None = None) -> Page:
     rows = [
         Row(
             row.label,
-            (numbers.timestamp(records.to_datetime(row.received)), row.id),
+            (timestamp(row.received), row.id),
             links=(address("explanations", row.id),),
         )
         for row in found.items

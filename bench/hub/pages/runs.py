@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 from bench.hub.db import queries, records
 from bench.hub.db.queries import StoredRun
 from bench.hub.pages import lists
-from bench.hub.pages.layout import NONE, Page, address
+from bench.hub.pages.layout import NONE, Page, address, timestamp
 from bench.render import numbers
 from bench.render.messages import Message
 from bench.render.report.document import Row, Section, Table
@@ -70,7 +70,8 @@ def run(connection: Connection, id_: str) -> Page:
         ]
         content.append(Section("Results", (lists.result_table(rows),)))
     about = (
-        f"Started {_time(records.microseconds(message.started))} UTC with devbench {plain(message.devbench)}. "
+        f"Started {timestamp(records.microseconds(message.started), seconds=True)} UTC "
+        f"with devbench {plain(message.devbench)}. "
         f"Id: {message.id}. Attempt: {message.attempt}."
     )
     return Page(plain(message.title) or message.id, tuple(content), (), (about,), tuple(links), "/runs")
@@ -105,7 +106,7 @@ def _running(stored: StoredRun) -> Row:
         process or NONE,
         estimates or NONE,
         numbers.time(max(0.0, elapsed)),
-        _time(stored.last_seen),
+        timestamp(stored.last_seen, seconds=True),
         message.pool or NONE,
     )
     return Row(plain(message.title), tuple(map(plain, cells)), links=(address("runs", message.id),))
@@ -117,8 +118,8 @@ def _ended(stored: StoredRun) -> Row:
         stored.state,
         message.reason or NONE,
         str(len(message.results)),
-        _time(records.microseconds(message.started)),
-        _time(stored.last_seen),
+        timestamp(records.microseconds(message.started), seconds=True),
+        timestamp(stored.last_seen, seconds=True),
         message.pool or NONE,
     )
     return Row(
@@ -136,7 +137,3 @@ def _pairs(rows: Sequence[Any]) -> list[tuple[Any, Any]]:
     runs = [row for row in rows if row.purpose == "run"]
     pairs = [(baseline, row) for row in runs if (baseline := first.setdefault(row.group, row)) is not row]
     return pairs[:COMPARISONS]
-
-
-def _time(stored: int) -> str:
-    return numbers.timestamp(records.to_datetime(stored), seconds=True)
