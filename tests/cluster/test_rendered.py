@@ -294,7 +294,7 @@ def test_the_watcher_may_only_read_in_its_own_namespace() -> None:
 def test_who_opens_the_hub_to_the_outside_is_told_where_its_network_policy_shuts_it(values: Object, said: bool) -> None:
     given = json.dumps({**values, "hub": {**values.get("hub", {}), **TOKEN["hub"]}})
     notes = helm("helm-4", "install", "devbench", str(CHART), "--dry-run=client", "--values", "-", given=given)
-    assert ("lets in none but pods" in notes) is said
+    assert ("its NetworkPolicy admits only pods" in notes) is said
 
 
 @pytest.mark.parametrize(

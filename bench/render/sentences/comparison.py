@@ -49,8 +49,9 @@ def _sides(comparison: Comparison, labels: Labels) -> tuple[str, str]:
 
 def _too_few(comparisons: Iterable[Comparison]) -> str:
     """Say why there is no verdict."""
-    paired = all(each.paired for each in comparisons)
-    return f"Too few {'trials' if paired else 'processes'} for a verdict."
+    if all(each.paired for each in comparisons):
+        return "Too few trials for a verdict."
+    return "Too few processes for a verdict, and the results are not interleaved."
 
 
 def _missing(comparison: Comparison) -> str:
