@@ -58,7 +58,7 @@ def measured(planned: Planned, trial: int) -> ProcessSample:
     blocks = worker.sample.series[0].blocks
     while len(blocks) < BLOCKS and (len(blocks) < FEWEST_BLOCKS or sum(b.seconds for b in blocks) < MEASURE_SECONDS):
         worker.run_blocks(FEWEST_BLOCKS, len(blocks))
-    worker.finish(prove=False, latency=True)
+    worker.finish(check_placement=False, latency=True)
     return worker.sample
 
 

@@ -137,7 +137,7 @@ class Session:
                 worker.resume()
                 inspect = self.design.inspect and len(result.samples) == 1
                 worker.finish(
-                    prove=result.placement is None,
+                    check_placement=result.placement is None,
                     latency=len(worker.sample.series) == 1 and result.spec.loop != "fused",
                     inspect=inspect,
                     stages=inspect and (result is baseline or not self._has_pipeline()),

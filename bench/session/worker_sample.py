@@ -204,14 +204,14 @@ class WorkerSample:
                 self.meter.resume()
 
     def finish(
-        self, prove: bool, latency: bool, inspect: bool = False, stages: bool = False, waits: bool = True
+        self, check_placement: bool, latency: bool, inspect: bool = False, stages: bool = False, waits: bool = True
     ) -> None:
         """Run the latency pass and the diagnosis, then end the worker.
 
         A worker that started together with others only measures steps.
 
         Args:
-            prove: Whether it checks the placement.
+            check_placement: Whether it runs the placement check.
             latency: Whether it runs the latency pass.
             inspect: Whether it looks into the program.
             stages: Whether it times the stages of the input pipeline.
@@ -227,7 +227,7 @@ class WorkerSample:
             self.process.order(Latency(steps=LATENCY_STEPS, seconds=LATENCY_SECONDS))
             self.until(Latencies)
         self.process.order(
-            Finish(check_placement=prove, inspect=inspect, time_stages=stages, brief=brief, time_waits=waits)
+            Finish(check_placement=check_placement, inspect=inspect, time_stages=stages, brief=brief, time_waits=waits)
         )
         self.until(Done)
         self.close()

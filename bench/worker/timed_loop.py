@@ -3,8 +3,8 @@
 Whatever drives the steps calls `tick(value)` after each step that it issued. Most calls only count. After the last step
 of a block, the block is synchronized by reading a number that depends on all of it, the clock is read, the block is
 reported, and the worker waits for its next order. The clock starts again after that. So a step costs one method call,
-and a block one synchronization. While the worker waits for its turn, the parent suspends it, so its input threads
-neither work nor fill buffers.
+and a block one synchronization. While the other workers of a round run their blocks, the parent suspends this one, so
+its input threads neither work nor fill buffers.
 """
 
 from __future__ import annotations
