@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Literal
 
 from bench.analyse import stats
 from bench.analyse.pairing import within_group
@@ -47,7 +48,8 @@ class Design:
         default_max_time: Time limit in seconds if the user set none. None keeps the setting's own default.
         follow_projection: Whether a single spec stops after a share of its projected training if the user set no limit.
         inspect: Whether the first trial looks into the program and times the stages of its input pipeline.
-        baseline_only: Whether only the first result gets a full training and a profile.
+        full: Whether `--full` applies.
+        profiled: The results that `--profile` traces.
     """
 
     purpose: Purpose = "run"
@@ -60,4 +62,5 @@ class Design:
     default_max_time: float | None = None
     follow_projection: bool = False
     inspect: bool = False
-    baseline_only: bool = False
+    full: bool = True
+    profiled: Literal["all", "first", "none"] = "all"

@@ -206,12 +206,13 @@ class Session:
 
     def _run_one_offs(self) -> None:
         for result in self._open():
-            if self.design.baseline_only and result is not self.results[0]:
-                continue
-            if self.settings.full:
+            if self.settings.full and self.design.full:
                 one_off.train(self._launcher, result)
-            if self.settings.profile is not None and result.failure is None:
+            if self.settings.profile is not None and self._is_profiled(result) and result.failure is None:
                 one_off.profile(self._launcher, result, self.settings.profile)
+
+    def _is_profiled(self, result: Result) -> bool:
+        return self.design.profiled == "all" or (self.design.profiled == "first" and result is self.results[0])
 
     def _summarize(self, result: Result) -> None:
         planned: Planned = self._plan[result.key]

@@ -37,10 +37,10 @@ from bench.whatif import Program, WhatIf, candidates, combined
 SECONDS = 300.0
 """Default time limit in seconds of each session of an explanation. Its trials are large."""
 
-LADDER = Design(purpose="level", pairs=neighbours, default_max_time=SECONDS, inspect=True, baseline_only=True)
+LADDER = Design(purpose="level", pairs=neighbours, default_max_time=SECONDS, inspect=True, full=False, profiled="first")
 """The design of the ladder. A level's share of the step is judged together with its neighbours'."""
 
-WHAT_IF = Design(purpose="what-if", pairs=with_first, pilot=3, default_max_time=SECONDS)
+WHAT_IF = Design(purpose="what-if", pairs=with_first, pilot=3, default_max_time=SECONDS, full=False, profiled="none")
 """The design of what-ifs. Each is judged by itself."""
 
 TOGETHER = 4
@@ -167,8 +167,7 @@ class ExplainStudy:
             design: How they are measured.
             update: Settings that differ from the explanation's own.
         """
-        one_offs = {"full": False} if design is LADDER else {"full": False, "profile": None}
-        settings = self.settings.model_copy(update={**one_offs, **update})
+        settings = self.settings.model_copy(update=update)
         group = Group(self.workload, tuple(planned))
         session = Session(group, settings, replace(design, parent=self.id), self.recorder)
         self.results += session.results

@@ -22,7 +22,7 @@ from bench.study.plan import plan
 
 TRIALS = 3
 
-PEAKS = Design(purpose="peaks", pilot=TRIALS, default_max_time=300.0)
+PEAKS = Design(purpose="peaks", pilot=TRIALS, default_max_time=300.0, full=False, profiled="none")
 
 CACHE_SECONDS = 7 * 24 * 3600.0
 """Age at which peaks are measured again: the machine may have been busy."""
@@ -41,13 +41,12 @@ def peaks_for(result: Result, settings: RunSettings, recorder: Recorder) -> Peak
         if time.time() - file.stat().st_mtime < CACHE_SECONDS:
             return Peaks.model_validate_json(file.read_bytes())
     spec = result.spec
-    changed = {
+    update = {
         "param": dict(capabilities(spec.backend).peaks),
         "case": (), "loop": (), "xla": "auto", "dtype": "float32", "compare": False, "change": (),
-        "full": False, "profile": None,
         "threads": spec.threads.intra, "backend": (spec.backend,), "max_processes": TRIALS,
     }  # fmt: skip
-    own_settings = settings.model_copy(update=changed)
+    own_settings = settings.model_copy(update=update)
     (group,) = plan(["peaks"], own_settings)
     session = Session(group, own_settings, replace(PEAKS, parent=result.parent), recorder)
     session.run()

@@ -26,7 +26,7 @@ from bench.session.design import Design
 from bench.session.session import Session
 from bench.study.plan import plan
 
-POINT = Design(purpose="sweep", pilot=3)
+POINT = Design(purpose="sweep", pilot=3, full=False, profiled="none")
 """The design of a point. It needs fewer trials, since its neighbours tell about it too."""
 
 CLOSE = 1.1
@@ -125,7 +125,7 @@ class SweepStudy:
             yield dict(zip(self.axes, values, strict=True))
 
     def _point_settings(self, point: Mapping[str, str]) -> RunSettings:
-        update = {"param": {**self.fixed, **point}, "max_time": self.point_time, "full": False}
+        update = {"param": {**self.fixed, **point}, "max_time": self.point_time}
         return self.settings.model_copy(update=update)
 
     def _is_time_over(self) -> bool:

@@ -20,7 +20,7 @@ from bench.session import session as sessions
 from bench.session.design import Design
 from bench.session.session import Session
 from bench.study import explain
-from bench.study.explain import LADDER, TOGETHER, ExplainStudy
+from bench.study.explain import LADDER, TOGETHER, WHAT_IF, ExplainStudy
 from bench.study.plan import plan
 
 pytestmark = pytest.mark.once
@@ -55,19 +55,22 @@ class Fake:
 
     Attributes:
         begun: how each of them was asked, and what it measured.
+        designs: the design of each.
         whole: how many may end.
         noise: of the step times that each of them measures, a factor for each trial.
     """
 
     begun: list[tuple[RunSettings, list[Spec]]]
+    designs: list[Design]
     whole: int
     noise: tuple[float, ...]
 
-    def __init__(self, group: Any, settings: RunSettings, *_: Any) -> None:
+    def __init__(self, group: Any, settings: RunSettings, design: Design, *_: Any) -> None:
         self.results = []
         self.settings = settings
         specs = [planned.spec for planned in group.planned]
         Fake.begun.append((settings, specs))
+        Fake.designs.append(design)
         for spec in specs:
             step = STEPS[spec.loop] * (0.5 if spec.xla else 1.0) * (0.8 if not spec.onednn else 1.0)
             samples = [sample(n, step * noise, facts={"retraced": []}) for n, noise in enumerate(Fake.noise, 1)]
@@ -83,7 +86,7 @@ class Fake:
 
 @pytest.fixture
 def faked(monkeypatch: pytest.MonkeyPatch) -> type[Fake]:
-    Fake.begun, Fake.whole, Fake.noise = [], 100, NOISE
+    Fake.begun, Fake.designs, Fake.whole, Fake.noise = [], [], 100, NOISE
     monkeypatch.setattr(explain, "Session", Fake)
     monkeypatch.setattr(explain, "peaks_for", lambda *_: None)
     return Fake
@@ -197,14 +200,22 @@ def test_a_complete_explanation_does_not_mention_an_interruption(faked: type[Fak
 
 def test_an_explanation_ignores_full_and_says_so(faked: type[Fake]) -> None:
     found = explaining(full=True).run()
-    assert {settings.full for settings, _ in faked.begun} == {False}
+    assert {design.full for design in faked.designs} == {False}
     assert any("--full has no effect" in each for each in found.caveats)
     assert not any("--full" in each for each in explaining().run().caveats)
 
 
-@pytest.mark.parametrize(("design", "loops"), [(LADDER, ["step"]), (Design(), ["step", "resident"])])
-def test_only_the_first_level_of_a_ladder_is_profiled_or_trained_to_the_end(
-    design: Design, loops: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+@pytest.mark.parametrize(
+    ("design", "expected"),
+    [
+        (LADDER, [("profile", "step")]),
+        (WHAT_IF, []),
+        (Design(), [("profile", "resident"), ("profile", "step"), ("train", "resident"), ("train", "step")]),
+    ],
+    ids=["ladder", "what-if", "run"],
+)
+def test_the_design_decides_which_results_are_profiled_or_trained_to_the_end(
+    design: Design, expected: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     done: list[tuple[str, str]] = []
     monkeypatch.setattr(one_off, "train", lambda launcher, result: done.append(("train", result.spec.loop)))
@@ -221,4 +232,4 @@ def test_only_the_first_level_of_a_ladder_is_profiled_or_trained_to_the_end(
     )
     (group,) = plan(["tabular"], asked)
     Session(group, asked, design, Recorder(asked)).run()
-    assert sorted(done) == sorted((what, loop) for what in ("train", "profile") for loop in loops)
+    assert sorted(done) == expected
