@@ -88,21 +88,31 @@ def announce(line: str) -> None:
     typer.echo(line, err=True)
 
 
-def end(document: dict[str, Any] | None, error: DevbenchError | None) -> None:
-    """End a command that may have results to show although it failed.
+def conclude(document: dict[str, Any] | None, error: DevbenchError | None) -> int:
+    """Show the document and the error of a command that may have results although it failed.
 
     Args:
         document: What `--json` writes to stdout, together with the error. None without `--json`.
         error: What went wrong. None if nothing did.
 
-    Raises:
-        typer.Exit: With the exit code of the error.
+    Returns:
+        The exit code.
     """
     if document is not None:
         print_json(document | ({"error": describe(error)} if error else {}))
     if error:
         complain(error)
-        raise typer.Exit(error.exit_code)
+    return error.exit_code if error else 0
+
+
+def end(code: int) -> None:
+    """End the command with an exit code.
+
+    Raises:
+        typer.Exit: The code is not 0.
+    """
+    if code:
+        raise typer.Exit(code)
 
 
 def describe(error: DevbenchError) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from bench.cli.command import as_json, build, end
+from bench.cli.command import as_json, build, conclude, end
 from bench.cli.options import with_settings
 from bench.config.settings import RunSettings
 from bench.errors import DevbenchError, NotComparable, RunFailed, SlowerThanAllowed, UsageError
@@ -86,7 +86,7 @@ def compare(
             typer.echo(f"not comparable: {each.other.label} and {each.base.label}. Compare only these two to see why.")
         for result in pairing.alone:
             typer.echo(f"nothing to compare with: {result.spec.label} ({result.id})")
-    end(document, error)
+    end(conclude(document, error))
 
 
 def _gate(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bench.cli import completion
-from bench.cli.command import announce, as_json, build, end, say
+from bench.cli.command import announce, as_json, build, conclude, end, say
 from bench.cli.options import with_settings
 from bench.config.settings import RunSettings, Selection, title
 from bench.errors import Interrupted
@@ -51,18 +51,19 @@ def explain(
                 explanation: Explanation | None = api.explain(workload, settings, recorder, what_ifs=changes)
             except Interrupted as error:
                 interruption, explanation = error, error.document
-        _show(explanation, interruption, settings)
+        code = _show(explanation, interruption, settings)
+    end(code)
 
 
-def _show(explanation: Explanation | None, interruption: Interrupted | None, settings: RunSettings) -> None:
-    """Show the explanation, and end with the exit code of an interruption if there was one."""
+def _show(explanation: Explanation | None, interruption: Interrupted | None, settings: RunSettings) -> int:
+    """Show the explanation. Return the exit code."""
     from bench.render.terminal.explanation import text
 
     if explanation is not None and not settings.json:
         typer.echo(text(explanation), nl=False)
     typer.echo(f"results: {settings.output}", err=True)
     document = {"explanation": as_json(explanation)} if explanation is not None else {}
-    end(document if settings.json else None, interruption)
+    return conclude(document if settings.json else None, interruption)
 
 
 command = build(with_settings(explain), "explain")

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from bench.cli.command import build, end, say
+from bench.cli.command import build, conclude, end, say
 from bench.cli.options import HUB, with_settings
 from bench.config.settings import RunSettings
 from bench.errors import DevbenchError, RunFailed, UsageError
@@ -49,7 +49,7 @@ def push(
     if not settings.json:
         told = ", ".join(f"{count} {outcome}" for outcome, count in outcomes.items()) or "there was nothing to send"
         typer.echo(f"{settings.hub}: {told}")
-    end({"push": {"hub": settings.hub, **outcomes}} if settings.json else None, wrong)
+    end(conclude({"push": {"hub": settings.hub, **outcomes}} if settings.json else None, wrong))
 
 
 command = build(with_settings(push, ("hub", "hub_token_file", "json")), "push")

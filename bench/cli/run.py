@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bench.cli import completion
-from bench.cli.command import announce, as_json, build, complain, describe, print_json, say
+from bench.cli.command import announce, as_json, build, complain, describe, end, print_json, say
 from bench.cli.options import with_settings
 from bench.config.settings import Output, RunSettings, title
 from bench.errors import Interrupted, UsageError
@@ -60,11 +60,12 @@ def run(
                 outcome = api.run(workloads, settings, listener=display, recorder=recorder)
             except Interrupted as error:
                 interruption, outcome = error, Outcome.of(error.results, settings.threshold)
-        _show(outcome, interruption, settings, verbose)
+        code = _show(outcome, interruption, settings, verbose)
+    end(code)
 
 
-def _show(outcome: Outcome, interruption: Interrupted | None, settings: RunSettings, verbose: bool = False) -> None:
-    """Show what was measured, and end with the exit code that it asks for."""
+def _show(outcome: Outcome, interruption: Interrupted | None, settings: RunSettings, verbose: bool = False) -> int:
+    """Show what was measured. Return the exit code."""
     if settings.json:
         print_json(document(outcome) | ({"error": describe(interruption)} if interruption else {}))
     elif outcome.results:
@@ -77,9 +78,7 @@ def _show(outcome: Outcome, interruption: Interrupted | None, settings: RunSetti
             typer.echo(f"  They are deleted with the container. To keep them: {KEEP}", err=True)
     if interruption:
         complain(interruption)
-    code = interruption.exit_code if interruption else exit_code(outcome.results)
-    if code:
-        raise typer.Exit(code)
+    return interruption.exit_code if interruption else exit_code(outcome.results)
 
 
 def document(outcome: Outcome) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bench.cli import completion
-from bench.cli.command import announce, as_json, build, end, say
+from bench.cli.command import announce, as_json, build, conclude, end, say
 from bench.cli.options import duration, with_settings
 from bench.config.settings import Measurement, RunSettings, title
 from bench.errors import DevbenchError, Interrupted, RunFailed
@@ -55,11 +55,12 @@ def sweep(
                 if error.document is None:
                     raise
                 interruption, curves = error, error.document
-        _show(curves, interruption, settings)
+        code = _show(curves, interruption, settings)
+    end(code)
 
 
-def _show(sweep: Sweep, interruption: Interrupted | None, settings: RunSettings) -> None:
-    """Show the sweep, and end with the exit code that it asks for."""
+def _show(sweep: Sweep, interruption: Interrupted | None, settings: RunSettings) -> int:
+    """Show the sweep. Return the exit code."""
     from bench.render.terminal.sweep import text
 
     if not settings.json:
@@ -73,7 +74,7 @@ def _show(sweep: Sweep, interruption: Interrupted | None, settings: RunSettings)
             "some points of the sweep failed",
             "Their results say why. Running out of memory does not count as a failure.",
         )
-    end({"sweep": as_json(sweep)} if settings.json else None, failure)
+    return conclude({"sweep": as_json(sweep)} if settings.json else None, failure)
 
 
 command = build(with_settings(sweep), "sweep")

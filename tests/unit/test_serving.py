@@ -19,14 +19,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 from prometheus_client.parser import text_string_to_metric_families
 from synthetic import measured, result
 
+from bench import api
+from bench.analyse.outcome import Outcome
+from bench.cli.app import app
 from bench.config.settings import RunSettings, load
 from bench.errors import SettingsError
-from bench.model.result import Result, Stop
-from bench.model.run_state import LiveProgress, LiveResult
+from bench.model.result import Failure, Result, Stop
+from bench.model.run_state import Listener, LiveProgress, LiveResult
 from bench.publish.prometheus.collector import Metrics
 from bench.publish.prometheus.exporter import push, served
 from bench.publish.prometheus.serving import linger_seconds, serving
@@ -214,23 +216,23 @@ def sleeping() -> bool:
     return frame.f_code.co_name == "linger" and signal.getsignal(signal.SIGTERM) != signal.SIG_DFL
 
 
-@pytest.mark.needs("posix")
-def test_a_commands_own_end_lingers_too_and_keeps_its_exit_code() -> None:
-    lingered: list[str] = []
+def test_a_run_with_a_failed_result_shows_it_lingers_and_keeps_its_exit_code(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    failed = result(status="failed", failure=Failure(kind="error", message="it broke"))
 
-    def end(url: str) -> None:
-        lingered.append(url)
+    def run(workloads: list[str], settings: RunSettings, *, listener: Listener, recorder: Recorder) -> Outcome:
+        recorder.progress(moment(failed))
+        return Outcome.of([failed], settings.threshold)
 
-        def work() -> None:
-            while not sleeping():
-                pass
-            os.kill(os.getpid(), signal.SIGTERM)
-
-        threading.Thread(target=work).start()
-
-    with pytest.raises(typer.Exit):
-        told(load(**HOUR), result(), end, typer.Exit)
-    assert lingered
+    monkeypatch.setattr(api, "run", run)
+    options = ["--metrics-port", "0", "--metrics-host", "127.0.0.1", "--linger", "10ms", "--output", str(tmp_path)]
+    with pytest.raises(SystemExit) as ended:
+        app(["run", "cifar", *options])
+    shown = capsys.readouterr()
+    assert ended.value.code == 1
+    assert "it broke" in shown.out
+    assert "for a last scrape" in shown.err
 
 
 @pytest.mark.needs("posix")

@@ -16,8 +16,6 @@ from bench.model.result import Result
 from bench.model.run_state import LiveProgress
 from bench.signals import interruptible
 
-Say = Callable[[str], None]
-
 
 class RunMetrics:
     """The metrics of a run.
@@ -27,7 +25,7 @@ class RunMetrics:
         say: Tells the user one line.
     """
 
-    def __init__(self, settings: RunSettings, say: Say) -> None:
+    def __init__(self, settings: RunSettings, say: Callable[[str], None]) -> None:
         from bench.publish.prometheus.collector import Metrics
 
         self.settings = settings
@@ -72,7 +70,7 @@ def linger_seconds(settings: RunSettings) -> float:
 
 
 @contextmanager
-def serving(settings: RunSettings, say: Say) -> Iterator[RunMetrics | None]:
+def serving(settings: RunSettings, say: Callable[[str], None]) -> Iterator[RunMetrics | None]:
     """Serve the metrics that the settings ask for within, and linger after it. None if they ask for none.
 
     Raises:
@@ -81,8 +79,6 @@ def serving(settings: RunSettings, say: Say) -> Iterator[RunMetrics | None]:
     if settings.metrics_port is None and settings.pushgateway is None:
         yield None
         return
-    import typer
-
     from bench.publish.prometheus.exporter import served
 
     metrics = RunMetrics(settings, say)
@@ -92,9 +88,6 @@ def serving(settings: RunSettings, say: Say) -> Iterator[RunMetrics | None]:
             say(f"metrics: {url}")
         try:
             yield metrics
-        except typer.Exit:  # the command's own end, after it has shown its results
-            metrics.linger()
-            raise
         except DeviceAbsent as error:
             say(f"error: {error.message}")  # the full message follows after the wait
             metrics.linger()
