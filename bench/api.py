@@ -5,7 +5,7 @@ Each function plans, runs sessions, and returns a document. Terminal, JSON and r
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from bench.model.plan import Group
 from bench.model.result import Failure, Result
 from bench.model.run_state import Listener
 from bench.model.sweep import Sweep
-from bench.publish.recorder import Recorder, Say, recording, silent
+from bench.publish.recorder import Recorder, recording, silent
 from bench.session import stopping
 from bench.session.design import Design
 from bench.session.session import Session
@@ -36,7 +36,7 @@ def run(
     *,
     listener: Listener | None = None,
     recorder: Recorder | None = None,
-    warn: Say = silent,
+    warn: Callable[[str], None] = silent,
     **options: Any,
 ) -> Outcome:
     """Measure workloads, as `devbench run` does.
@@ -140,7 +140,11 @@ def sweep(workload: str, settings: RunSettings, point_time: float, recorder: Rec
 
 @contextmanager
 def _recorded(
-    settings: RunSettings, title: str, recorder: Recorder | None, listener: Listener | None = None, warn: Say = silent
+    settings: RunSettings,
+    title: str,
+    recorder: Recorder | None,
+    listener: Listener | None = None,
+    warn: Callable[[str], None] = silent,
 ) -> Iterator[Recorder]:
     """Prepare the folders, catch signals, and report to the hub within."""
     if recorder is None:

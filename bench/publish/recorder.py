@@ -18,9 +18,6 @@ from bench.publish.hub.reporter import Reporter, reporting
 from bench.publish.prometheus.serving import RunMetrics, serving
 from bench.store import files
 
-Say = Callable[[str], None]
-"""Tells the user one line."""
-
 
 def silent(line: str) -> None:
     """Tell the user nothing."""
@@ -38,7 +35,9 @@ class Recorder:
         listeners: Hear of progress, in order.
     """
 
-    def __init__(self, settings: RunSettings, metrics: RunMetrics | None = None, warn: Say = silent) -> None:
+    def __init__(
+        self, settings: RunSettings, metrics: RunMetrics | None = None, warn: Callable[[str], None] = silent
+    ) -> None:
         self.settings = settings
         self.listeners: list[Listener] = []
         self.new_id = files.namer(settings.run_id)
@@ -116,7 +115,9 @@ class Recorder:
 
 
 @contextmanager
-def recording(settings: RunSettings, announce: Say = silent, warn: Say = silent) -> Iterator[Recorder]:
+def recording(
+    settings: RunSettings, announce: Callable[[str], None] = silent, warn: Callable[[str], None] = silent
+) -> Iterator[Recorder]:
     """Make a recorder. Its metrics are served within, and after it for as long as the settings ask.
 
     Args:

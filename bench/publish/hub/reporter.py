@@ -7,7 +7,6 @@ is unavailable the run does not wait for it: the outbox keeps what the hub has n
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -17,6 +16,7 @@ from pathlib import Path
 
 from bench.config.settings import RunSettings
 from bench.errors import DevbenchError, Interrupted, OutputError
+from bench.machine.environment import deployment
 from bench.model.result import Result
 from bench.model.run_state import Progress, RunState, State
 from bench.publish.hub.client import (
@@ -43,11 +43,6 @@ LONGEST = 1000
 AGAIN = 5.0
 """Seconds between two attempts at the end of a run while the hub is unavailable."""
 
-POOL, NODE = "DEVBENCH_POOL", "DEVBENCH_NODE"
-"""Variables that the chart sets."""
-
-Warn = Callable[[str], None]
-
 
 class Reporter:
     """Reports one run to a hub.
@@ -65,7 +60,13 @@ class Reporter:
     """
 
     def __init__(
-        self, client: Client, outbox: Outbox, run: RunState, warn: Warn, every: float, wait: float = 0.0
+        self,
+        client: Client,
+        outbox: Outbox,
+        run: RunState,
+        warn: Callable[[str], None],
+        every: float,
+        wait: float = 0.0,
     ) -> None:
         self.client = client
         self.outbox = outbox
@@ -211,7 +212,9 @@ class Reporter:
 
 
 @contextmanager
-def reporting(settings: RunSettings, title: str, new_id: Callable[[], str], warn: Warn) -> Iterator[Reporter]:
+def reporting(
+    settings: RunSettings, title: str, new_id: Callable[[], str], warn: Callable[[str], None]
+) -> Iterator[Reporter]:
     """Report a run to the hub that the settings name, from its start to its end.
 
     Args:
@@ -246,8 +249,9 @@ def reporting(settings: RunSettings, title: str, new_id: Callable[[], str], warn
             pass  # whoever wrote the results has told the user about a full disk
 
 
-def _reporter(settings: RunSettings, title: str, new_id: Callable[[], str], warn: Warn) -> Reporter:
+def _reporter(settings: RunSettings, title: str, new_id: Callable[[], str], warn: Callable[[str], None]) -> Reporter:
     assert settings.hub is not None
+    place = deployment()
     run = RunState(
         id=settings.run_id or new_id(),
         attempt=settings.attempt,
@@ -255,8 +259,8 @@ def _reporter(settings: RunSettings, title: str, new_id: Callable[[], str], warn
         title=title[:500],
         started=datetime.now(timezone.utc),
         devbench=__version__,
-        pool=os.environ.get(POOL) or None,
-        node=os.environ.get(NODE) or None,
+        pool=place.pool,
+        node=place.node,
     )
     client = connected(settings.hub, settings.hub_token_file)
     return Reporter(client, Outbox(settings.output, settings.hub), run, warn, HEARTBEAT, settings.hub_wait or 0.0)
