@@ -16,7 +16,10 @@ from bench.model.result import Failure, FullTraining, LossPrecision, Placement, 
 from bench.model.spec import Spec
 
 BLOCK_SECONDS = 0.08
-"""The shortest block, in seconds. Synchronization (about 0.05 ms) and the start after a suspension are less than 1% of it."""
+"""The shortest block, in seconds.
+
+Its synchronization (about 0.05 ms) and the start after a suspension take less than 1% of it.
+"""
 
 
 class Message(BaseModel):
