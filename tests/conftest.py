@@ -15,7 +15,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Generator, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -33,9 +33,31 @@ EXCUSED = pytest.StashKey[bool]()
 CLUSTER = os.environ.get("DEVBENCH_TEST_CLUSTER", "own")
 """Where the chart is tested: own makes a control plane here, existing takes the one of KUBECONFIG."""
 
+CHANGED = "changed-"
+"""Prefix of the capabilities of groups of tests that run only if their inputs changed (`inputs.py`)."""
+
 PLUGINS = {"hubs": "hub", "planes": "cluster"}
 pytest_plugins = tuple(name for name, folder in PLUGINS.items() if (ROOT / "tests" / folder).is_dir())
 """Fixtures of other folders, where they are: the tests of this file stand alone."""
+
+
+@dataclass
+class GroupRun:
+    """What a session knows of a group of tests.
+
+    Args:
+        tests: ids of all its tests, also of those that the session deselects.
+        passed: ids of those that passed.
+        digest: hash of the group's inputs at the start.
+    """
+
+    tests: set[str] = field(default_factory=set)
+    passed: set[str] = field(default_factory=set)
+    digest: str = ""
+
+
+GROUPS: dict[str, GroupRun] = {}
+"""Groups by name, of the tests that were collected."""
 
 
 @dataclass(frozen=True)
@@ -152,13 +174,18 @@ def _docker() -> Absent | None:
     return Absent("there is no dockerd with a docker of its version on the path", fix, avoidable=True)
 
 
-def _changed_cuda_image() -> Absent | None:
-    from images import stamp
+def _changed(group: str) -> Callable[[], Absent | None]:
+    def probe() -> Absent | None:
+        import inputs
 
-    if not stamp.unchanged():
-        return None
-    what = f"the cuda image passed with these very inputs ({stamp.FILE.name})"
-    return Absent(what, f"remove {stamp.FILE.name}", avoidable=False)
+        if not inputs.unchanged(group):
+            return None
+        file = inputs.PASSED / group
+        return Absent(
+            "its group passed with the inputs that it has now", f"remove {file.relative_to(ROOT)}", avoidable=False
+        )
+
+    return probe
 
 
 def _go() -> Absent | None:
@@ -266,7 +293,9 @@ CAPABILITIES: dict[str, Callable[[], Absent | None]] = {
     "chromium": _chromium,
     "container-engine": _container_engine,
     "docker": _docker,
-    "changed-cuda-image": _changed_cuda_image,
+    "changed-cuda-image": _changed("cuda-image"),
+    "changed-directml-image": _changed("directml-image"),
+    "changed-hub-kills": _changed("hub-kills"),
     "go": _go,
     "cluster": _cluster,
     "control-plane": _control_plane,
@@ -364,6 +393,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for name in _needed(item):
             if name not in CAPABILITIES:
                 raise pytest.UsageError(f"{item.nodeid} needs '{name}', which is none of {', '.join(CAPABILITIES)}")
+            if name.startswith(CHANGED):
+                GROUPS.setdefault(name.removeprefix(CHANGED), GroupRun()).tests.add(item.nodeid)
         item.add_marker(pytest.mark.xdist_group(_together(item)))
         if item.path.parent.name == "unit":
             item.add_marker(pytest.mark.essential)
@@ -393,6 +424,32 @@ def pytest_make_collect_report(
     if report.skipped:
         _forbid(collector.config, report)
     return report
+
+
+def pytest_collection_finish() -> None:
+    """Remember the inputs that the tests of each group run with."""
+    if GROUPS:
+        import inputs
+
+        for group, state in GROUPS.items():
+            state.digest = inputs.digest(group)
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Remember which tests of a group passed."""
+    if report.when == "call" and report.passed:
+        for state in GROUPS.values():
+            # pytest-xdist appends "@" and the name of its group.
+            state.passed |= {report.nodeid, report.nodeid.rpartition("@")[0]} & state.tests
+
+
+def pytest_sessionfinish() -> None:
+    """Record the groups all of whose tests passed, if their inputs did not change meanwhile."""
+    for group, state in GROUPS.items():
+        import inputs
+
+        if state.tests == state.passed and state.digest == inputs.digest(group):
+            inputs.write(group, state.digest)
 
 
 def _together(item: pytest.Item) -> str:

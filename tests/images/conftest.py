@@ -1,7 +1,6 @@
 """The images that the tests run: built once a session, from stand-ins that are made once a machine.
 
-The cuda image is built only where its inputs are not those that last passed (`stamp.py`); the session in which its
-tests pass writes that down.
+The cuda and directml images are built only if one of their inputs changed (`tests/inputs.py`).
 """
 
 from __future__ import annotations
@@ -12,17 +11,14 @@ from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import inputs
 import pytest
 
-from images import stamp
 from images.docker import Docker, daemon, programs
 from images.engine import ROOT, alone, build
 from images.standins import python_3_10, python_3_13
 
-CUDA = Path(__file__).parent / "test_cuda.py"
-collected: set[str] = set()
-passed: set[str] = set()
-
+FOLDER = Path(__file__).parent
 
 ORDER = ("cpu", "directml", "hub", "docker_cpu", "cuda")
 """In which the images are built, the last ones while tests of the first run; `docker_cpu` is Docker's cpu image."""
@@ -61,7 +57,7 @@ class Builds:
 
 def images_of(item: pytest.Item) -> set[str]:
     """The images that a test asks for."""
-    if item.path.parent != CUDA.parent:
+    if item.path.parent != FOLDER:
         return set()
     asked = {*getattr(item, "fixturenames", ())} | {*getattr(getattr(item, "callspec", None), "params", {}).values()}
     return asked & set(ORDER)
@@ -71,8 +67,7 @@ def images_of(item: pytest.Item) -> set[str]:
 def builds(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Builds]:
     """All that the tests of this session ask for and can have."""
     wanted = set[str]().union(*map(images_of, request.session.items))
-    if stamp.unchanged():
-        wanted.discard("cuda")
+    wanted -= {image for image in ("cuda", "directml") if inputs.unchanged(f"{image}-image")}
     if not (ROOT / ".venv-directml").is_dir():
         wanted.discard("directml")
     with ExitStack() as stack:
@@ -130,23 +125,10 @@ def cuda(builds: Builds) -> str:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Note what there is to pass before any of it is deselected; let those wait whose image is built last."""
-    collected.update(item.nodeid for item in items if item.path == CUDA)
-    places = [place for place, item in enumerate(items) if item.path.parent == CUDA.parent]
+    """Order the tests by the images that they use, because the images are built one after another."""
+    places = [place for place, item in enumerate(items) if item.path.parent == FOLDER]
     ours = sorted(
         (items[place] for place in places), key=lambda item: max(map(ORDER.index, images_of(item)), default=0)
     )
     for place, item in zip(places, ours, strict=True):
         items[place] = item
-
-
-def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """Note what has passed."""
-    if report.when == "call" and report.passed:
-        passed.add(report.nodeid.removesuffix("@images"))  # which pytest-xdist names the group by
-
-
-def pytest_sessionfinish() -> None:
-    """Write down that the cuda image passed as it is."""
-    if collected and collected <= passed:
-        stamp.write()

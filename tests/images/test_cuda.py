@@ -1,6 +1,6 @@
 """The cuda image where there is no GPU: it says how to give it one, finds a driver wherever it is, and has all else.
 
-Built and run where its inputs have changed since it last passed (`stamp.py`).
+It is built only if one of its inputs changed since its tests last passed (`tests/inputs.py`).
 """
 
 from __future__ import annotations

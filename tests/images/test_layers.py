@@ -22,7 +22,12 @@ pytestmark = [pytest.mark.once, pytest.mark.needs("container-engine"), pytest.ma
 
 
 @pytest.fixture(
-    scope="module", params=["cpu", pytest.param("directml", marks=pytest.mark.needs("tensorflow-2.10")), "hub"]
+    scope="module",
+    params=[
+        "cpu",
+        pytest.param("directml", marks=pytest.mark.needs("tensorflow-2.10", "changed-directml-image")),
+        "hub",
+    ],
 )
 def image(request: pytest.FixtureRequest) -> str:
     """Each image."""

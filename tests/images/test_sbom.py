@@ -42,7 +42,12 @@ def make(tree: Path, name: str, *words: str) -> subprocess.CompletedProcess[str]
 
 
 @pytest.fixture(
-    scope="module", params=["cpu", pytest.param("directml", marks=pytest.mark.needs("tensorflow-2.10")), "hub"]
+    scope="module",
+    params=[
+        "cpu",
+        pytest.param("directml", marks=pytest.mark.needs("tensorflow-2.10", "changed-directml-image")),
+        "hub",
+    ],
 )
 def image(request: pytest.FixtureRequest) -> str:
     """Each image."""

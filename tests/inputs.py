@@ -1,0 +1,96 @@
+"""Groups of slow tests that are skipped as long as none of their inputs has changed since they last passed.
+
+A group's inputs are files. `tests/passed/GROUP` holds the hash of the inputs with which the group last passed. A
+session in which all tests of a group pass writes that file: commit it. To run a group whose inputs are unchanged,
+remove its file.
+
+A test joins a group by `@pytest.mark.needs("changed-GROUP")`. All tests of a group must run in one process
+(`xdist_group` in `conftest.py`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+PASSED = ROOT / "tests" / "passed"
+
+_IMAGE = (
+    ".dockerignore",
+    "images/base",
+    "images/build",
+    "images/build.lock",
+    "images/devbench",
+    "images/packages",
+    "images/tools.lock",
+    "tests/images/engine.py",
+    # How a run looks for its device, and what it says without one. All else in the wheel is the same in the cpu image,
+    # which is built and run every time.
+    "bench/__main__.py",
+    "bench/backends/*.py",
+    "bench/errors.py",
+    "bench/machine/gpu.py",
+    "bench/machine/installed.py",
+    "bench/machine/system.py",
+    "bench/model/check.py",
+    "bench/model/device.py",
+    "bench/model/spec.py",
+)
+
+GROUPS: dict[str, tuple[str, ...]] = {
+    "cuda-image": (*_IMAGE, "Dockerfile.cuda", "images/cuda.lock", "tests/images/test_cuda.py"),
+    "directml-image": (
+        *_IMAGE,
+        "Dockerfile.directml",
+        "images/directml.lock",
+        "tests/images/standins.py",
+        "tests/images/test_directml.py",
+        "tests/images/test_layers.py",
+        "tests/images/test_sbom.py",
+        "tests/images/test_shape.py",
+    ),
+    "hub-kills": (
+        "bench/config/hub_settings.py",
+        "bench/hub/db/**/*.py",
+        "bench/hub/web/*.py",
+        "bench/model/record.py",
+        "bench/model/run_state.py",
+        "bench/publish/hub/*.py",
+        "bench/publish/recorder.py",
+        "bench/store/*.py",
+        "images/hub.lock",
+        "tests/hub/hubs.py",
+        "tests/hub/killing.py",
+        "tests/hub/postgres.py",
+        "tests/hub/test_hub_killed.py",
+    ),
+}
+"""Patterns of each group's inputs, relative to the root of the repository."""
+
+
+def inputs(group: str, root: Path = ROOT) -> list[Path]:
+    """Return the input files of a group, sorted."""
+    return sorted({path for pattern in GROUPS[group] for path in root.glob(pattern)})
+
+
+def digest(group: str, root: Path = ROOT) -> str:
+    """Return the hash of the names and contents of a group's inputs."""
+    total = hashlib.sha256()
+    for path in inputs(group, root):
+        total.update(f"{path.relative_to(root).as_posix()}\n{hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
+    return total.hexdigest()
+
+
+@cache
+def unchanged(group: str) -> bool:
+    """Return whether a group last passed with the inputs that it has now."""
+    file = PASSED / group
+    return file.exists() and file.read_text(encoding="utf-8").split()[-1:] == [digest(group)]
+
+
+def write(group: str, passed: str) -> None:
+    """Record that a group passed with the inputs of this hash."""
+    text = f"The tests of the group {group} passed with inputs of this hash:\n{passed}\n"
+    (PASSED / group).write_text(text, encoding="utf-8")
