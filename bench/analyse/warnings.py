@@ -1,4 +1,4 @@
-"""Warnings and notes: what makes a result doubtful, and what to do about it.
+"""Warnings and notes: reasons to trust a result less, each with its fix.
 
 A warning's message is shown after "warning:", so it starts in lower case and has no full stop. Its fix is a sentence.
 """

@@ -9,7 +9,14 @@ from bench.model.spec import Spec
 
 @dataclass(frozen=True)
 class Planned:
-    """A spec with what its result should say about it."""
+    """A spec to measure, and what is known of its workload before the run.
+
+    Attributes:
+        spec: the spec.
+        notes: the workload's notes, which the result repeats.
+        total_steps: steps of the whole training; None if only the worker can tell.
+        examples: examples per step; None if a step has none.
+    """
 
     spec: Spec
     notes: tuple[str, ...]
@@ -19,7 +26,13 @@ class Planned:
 
 @dataclass(frozen=True)
 class Group:
-    """The specs of one workload, whose workers take turns; and what was asked for but makes no sense."""
+    """The specs of one workload. Their workers are interleaved.
+
+    Attributes:
+        workload: the name of the workload; of several, their names separated by commas.
+        planned: the specs to measure.
+        not_applicable: for each spec that was requested but cannot be measured, the spec and the reason.
+    """
 
     workload: str
     planned: tuple[Planned, ...]

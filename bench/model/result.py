@@ -267,10 +267,10 @@ class Projection(Record):
 
 
 class ResultWarning(Record):
-    """Something doubtful, and what to do about it."""
+    """A reason to trust a result less, and its fix."""
 
     key: str = Field(description="its name; the reference explains each")
-    message: str = Field(description="what is doubtful")
+    message: str = Field(description="what happened")
     fix: str = Field("", description="what to do about it")
 
 

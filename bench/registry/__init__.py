@@ -180,15 +180,13 @@ def obstacle(offers: Collection[str], not_loops: Mapping[str, str], loop: str) -
     has_step = "step" in offers or trains
     if loop == "as-written":
         runs = has_step or not {"as_written", "probes"}.isdisjoint(offers)
-        return None if runs else "it defines a model, but neither a step nor data to train the model on"
+        return None if runs else "it defines neither a step nor data to train its model on"
     if loop == "fit":
         missing = "model for Keras to train" if "model" not in offers else "data for Keras to train on"
         return None if trains else f"it defines no {missing}"
     if has_step:
         return None
-    if "probes" in offers:
-        return "its probes are timed one by one, and it defines no step"
-    return "it defines no step; its work is plain Python"
+    return "it defines no step" + (", only probes, which are timed one by one" if "probes" in offers else "")
 
 
 def _exit_code(code: int) -> str:

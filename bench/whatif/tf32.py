@@ -1,4 +1,4 @@
-"""The what-if `tf32`: Use TF32 in float32 products, if it is off."""
+"""The what-if `tf32`: Allow TF32 for float32 products, if it is off."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ from bench.whatif import Program, WhatIf
 
 
 def candidates(program: Program) -> Iterator[WhatIf]:
-    """Yield TF32 if the backend has it and it is off."""
+    """Yield TF32 if the backend supports it and it is off."""
     if capabilities(program.spec.backend).tf32 and not program.spec.tf32:
         yield WhatIf("with TF32", "--tf32", "float32 products without TF32", {"tf32": True})

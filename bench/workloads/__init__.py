@@ -76,8 +76,8 @@ All of them are optional. Where a value is a dict, its values are reasons, which
 `DATA = "cifar10"`
     The data set that `data` loads. devbench checks that it is there before the run starts.
 `CASES = {"small": {"rows": 1000}, "graph": {"op": "add", "loop": "step"}}`
-    Named sets of parameters. The key `loop` also sets the loop. A run measures all cases, interleaved. `--case` selects
-    some of them, and so does `--param` with a parameter that they set.
+    Named sets of parameters. The key `loop` also sets the loop. A run measures all cases, interleaved, unless
+    `--case` names some of them. `--param NAME=VALUE` leaves out the cases that set NAME to another value.
 `NOTES = ("…",)`
     What a reader of the result needs to know, such as an error in the program's source. devbench prints them with the
     result.
