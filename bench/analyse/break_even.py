@@ -45,30 +45,30 @@ def break_even(
         None if either has no measured start or no steps.
     """
     factor = examples[0] / examples[1] if examples else 1.0  # steps of the other for the examples of a step of the base
-    starts = [_start_seconds(each) for each in (base, other)]
-    steps = [process_values(each, mean_step) for each in (base, other)]
+    starts = [_start_seconds(result) for result in (base, other)]
+    steps = [process_values(result, mean_step) for result in (base, other)]
     if not (all(starts) and all(steps)):
         return None
     equal = [steps[0], {trial: factor * seconds for trial, seconds in steps[1].items()}]
     cost = Contrast.of(starts[0], starts[1], paired)  # what the other's start costs more
     gain = Contrast.of(equal[1], equal[0], paired)  # what the other saves with each step
-    even = BreakEven(winner="none", start_seconds=cost.interval())
-    _add_whole_training(even, (base, other), starts, steps)
+    estimate = BreakEven(winner="none", start_seconds=cost.interval())
+    _add_whole_training(estimate, (base, other), starts, steps)
     if _may_be_zero(gain.interval()):
-        return even
-    even.winner = "other" if gain.mean > 0 else "base"
+        return estimate
+    estimate.winner = "other" if gain.mean > 0 else "base"
     if (cost.mean <= 0) == (gain.mean > 0):
-        even.immediate = True
-        even.start_uncertain = _may_be_zero(cost.interval())
-        return even
-    crossing = fieller(cost, gain, (_covariance if paired else _covariance_apart)(starts, equal))
+        estimate.immediate = True
+        estimate.start_uncertain = _may_be_zero(cost.interval())
+        return estimate
+    crossing = fieller(cost, gain, (_paired_covariance if paired else _independent_covariance)(starts, equal))
     if examples:
-        even.examples = stats.scaled(crossing, examples[0])
+        estimate.examples = stats.scaled(crossing, examples[0])
     else:
-        even.steps = crossing
+        estimate.steps = crossing
     length = steps_per_epoch(usable_samples(base)) or factor * steps_per_epoch(usable_samples(other))
-    even.epochs = stats.scaled(crossing, 1 / length) if length else None
-    return even
+    estimate.epochs = stats.scaled(crossing, 1 / length) if length else None
+    return estimate
 
 
 def _may_be_zero(difference: Interval) -> bool:
@@ -76,16 +76,16 @@ def _may_be_zero(difference: Interval) -> bool:
 
 
 def _add_whole_training(
-    even: BreakEven, results: Sequence[Result], starts: Sequence[ByTrial], steps: Sequence[ByTrial]
+    estimate: BreakEven, results: Sequence[Result], starts: Sequence[ByTrial], steps: Sequence[ByTrial]
 ) -> None:
     """Add the time of the whole training from a cold start, if its number of steps is known."""
-    counts = [each.projection.steps if each.projection else None for each in results]
-    known = [count or next(filter(None, counts), 0) for count in counts]
-    if all(known):
-        even.training_steps = known[0] if known[0] == known[1] else None
-        even.training_seconds = [
+    counts = [result.projection.steps if result.projection else None for result in results]
+    totals = [count or next(filter(None, counts), 0) for count in counts]
+    if all(totals):
+        estimate.training_steps = totals[0] if totals[0] == totals[1] else None
+        estimate.training_seconds = [
             statistics.fmean(start.values()) + max(0, count - 1) * statistics.fmean(step.values())
-            for count, start, step in zip(known, starts, steps, strict=True)
+            for count, start, step in zip(totals, starts, steps, strict=True)
         ]
 
 
@@ -111,10 +111,10 @@ def fieller(above: Contrast, below: Contrast, covariance: float) -> Interval:
         most = abs(below.mean) + t * math.sqrt(below.variance)
         return Interval(value=ratio, low=least / most, high=None, n=min(above.n, below.n))
     centre = (ratio - g * covariance / below.variance) / (1 - g) if below.variance else ratio
-    inside = above.variance - 2 * ratio * covariance + ratio**2 * below.variance
+    discriminant = above.variance - 2 * ratio * covariance + ratio**2 * below.variance
     if below.variance:
-        inside -= g * (above.variance - covariance**2 / below.variance)
-    half = t / (abs(below.mean) * (1 - g)) * math.sqrt(max(0.0, inside))
+        discriminant -= g * (above.variance - covariance**2 / below.variance)
+    half = t / (abs(below.mean) * (1 - g)) * math.sqrt(max(0.0, discriminant))
     return Interval(value=ratio, low=max(0.0, centre - half), high=centre + half, n=min(above.n, below.n))
 
 
@@ -123,13 +123,13 @@ def _start_seconds(result: Result) -> dict[int, float]:
     means, samples = process_values(result, mean_step), cold_starts(usable_samples(result))
     starts = start_seconds(samples)
     return {
-        each.trial: starts[each.trial] + warm_up_excess(each, means[each.trial])
-        for each in samples
-        if each.trial in means
+        sample.trial: starts[sample.trial] + warm_up_excess(sample, means[sample.trial])
+        for sample in samples
+        if sample.trial in means
     }
 
 
-def _covariance(starts: Sequence[ByTrial], steps: Sequence[ByTrial]) -> float:
+def _paired_covariance(starts: Sequence[ByTrial], steps: Sequence[ByTrial]) -> float:
     """Return the covariance of the mean difference of starts and the mean saving per step, paired by trial.
 
     Starts are averaged over some of the trials that steps are averaged over, so the covariance of a trial is divided by
@@ -142,7 +142,7 @@ def _covariance(starts: Sequence[ByTrial], steps: Sequence[ByTrial]) -> float:
     return -statistics.covariance(costs, gains) / count
 
 
-def _covariance_apart(starts: Sequence[ByTrial], steps: Sequence[ByTrial]) -> float:
+def _independent_covariance(starts: Sequence[ByTrial], steps: Sequence[ByTrial]) -> float:
     """Return the same for sides that were measured apart: each process still has both a start and a step."""
     return -sum(
         statistics.covariance(list(start.values()), [step[trial] for trial in start]) / len(step)

@@ -26,7 +26,8 @@ SECONDARY = tuple(name for name, role in ROLES.items() if role.compare == "secon
 def differences(base: Result, other: Result) -> list[Difference]:
     """Return all differences of two results: first the axis, then what makes them unfair, then the context."""
     program = list(_program(base, other))
-    other_program = any(each.kind == "axis" for each in program)  # a file or a case brings its own loop and parameters
+    # Another file or case brings its own loop and parameters.
+    other_program = any(difference.kind == "axis" for difference in program)
     diffs = [
         *program,
         *_execution(base, other, other_program),
@@ -35,17 +36,17 @@ def differences(base: Result, other: Result) -> list[Difference]:
     ]
     _refuse_several_axes(diffs)
     if base.group != other.group:
-        times = [f"{each.created:%Y-%m-%d %H:%M} UTC" for each in (base, other)]
+        times = [f"{result.created:%Y-%m-%d %H:%M} UTC" for result in (base, other)]
         diffs.append(Difference(name="date", base=times[0], other=times[1], kind="context"))
-    diffs += _secondary(base, other, alone=not any(each.kind in ("axis", "unfair") for each in diffs))
+    diffs += _secondary(base, other, alone=not any(difference.kind in ("axis", "unfair") for difference in diffs))
     diffs += _environment(base, other)
     diffs += _checks(base, other)
-    return sorted(diffs, key=lambda each: ("axis", "unfair", "context").index(each.kind))
+    return sorted(diffs, key=lambda difference: ("axis", "unfair", "context").index(difference.kind))
 
 
 def axis(diffs: Iterable[Difference]) -> str | None:
     """Return the name of the axis; None if the specs are the same."""
-    return next((each.name for each in diffs if each.kind == "axis"), None)
+    return next((difference.name for difference in diffs if difference.kind == "axis"), None)
 
 
 def _program(base: Result, other: Result) -> Iterator[Difference]:
@@ -88,7 +89,7 @@ def _data(base: Result, other: Result, other_program: bool) -> Iterator[Differen
     a, b = base.spec.data, other.spec.data
     if (a.kind, a.name, a.sha256) == (b.kind, b.name, b.sha256):
         return
-    left, right = (f"{each.kind} {each.name or ''} {(each.sha256 or '')[:12]}".strip() for each in (a, b))
+    left, right = (f"{data.kind} {data.name or ''} {(data.sha256 or '')[:12]}".strip() for data in (a, b))
     if other_program and a.kind == b.kind and a.name != b.name:
         yield Difference(name="data", base=left, other=right, kind="context")
     else:
@@ -97,23 +98,24 @@ def _data(base: Result, other: Result, other_program: bool) -> Iterator[Differen
 
 def _refuse_several_axes(diffs: Iterable[Difference]) -> None:
     """Turn several axes into unfair differences: the ratio could not be attributed to one of them."""
-    axes = [each for each in diffs if each.kind == "axis"]
+    axes = [difference for difference in diffs if difference.kind == "axis"]
     if len(axes) > 1:
-        names = " and ".join(each.name for each in axes)
-        for each in axes:
-            each.kind, each.reason = "unfair", f"{names} differ, so the ratio cannot be attributed to one of them"
+        names = " and ".join(difference.name for difference in axes)
+        for difference in axes:
+            difference.kind = "unfair"
+            difference.reason = f"{names} differ, so the ratio cannot be attributed to one of them"
 
 
 def _secondary(base: Result, other: Result, alone: bool) -> Iterator[Difference]:
     names = [name for name in SECONDARY if getattr(base.spec, name) != getattr(other.spec, name)]
     for name in names:
-        left, right = (_plain(getattr(each.spec, name)) for each in (base, other))
+        left, right = (_plain(getattr(result.spec, name)) for result in (base, other))
         yield Difference(name=name, base=left, other=right, kind="axis" if alone and len(names) == 1 else "context")
 
 
 def _environment(base: Result, other: Result) -> Iterator[Difference]:
     """Yield differences of the machines. What a backend brings along is left out if the backends differ."""
-    left, right = (each.environment.rows() for each in (base, other))
+    left, right = (result.environment.rows() for result in (base, other))
     for name, trait in ROWS.items():
         if left[name] != right[name] and not (trait.from_backend and base.spec.backend != other.spec.backend):
             yield Difference(name=name, base=left[name], other=right[name], kind="context")
@@ -133,7 +135,7 @@ def _checks(base: Result, other: Result) -> Iterator[Difference]:
         if placement is not None and not placement.verified:
             reason = f"{result.spec.label} did not run where it was asked to"
             reason += f": {placement.reason}" if placement.reason else ""
-            checks = [_check(each.placement) for each in (base, other)]
+            checks = [_check(result.placement) for result in (base, other)]
             yield Difference(name="placement", base=checks[0], other=checks[1], kind="unfair", reason=reason)
             break
     if left != right:
@@ -150,16 +152,16 @@ def _first_losses(base: Result, other: Result) -> Iterator[Difference]:
     Two files may compute different things, so their losses are context. The same computation must have the same losses;
     within a group that was checked when it was measured.
     """
-    first, second = (next(iter(same_answer.with_losses(each)), None) for each in (base, other))
+    first, second = (next(iter(same_answer.with_losses(result)), None) for result in (base, other))
     if first is None or second is None:
         return
-    left, right = (", ".join(f"{loss:.6g}" for loss in each.first_losses) for each in (first, second))
+    left, right = (", ".join(f"{loss:.6g}" for loss in sample.first_losses) for sample in (first, second))
     if base.spec.file_sha256 != other.spec.file_sha256:
         if not same_answer.alike(first.first_losses, second.first_losses):
             yield Difference(name="first losses", base=left, other=right, kind="context")
         return
-    apart = base.group != other.group and base.environment.tensorflow == other.environment.tensorflow
-    if apart and same_answer.same_computation(base, other) and not same_answer.agree(first, second):
+    separate = base.group != other.group and base.environment.tensorflow == other.environment.tensorflow
+    if separate and same_answer.same_computation(base, other) and not same_answer.agree(first, second):
         reason = "they compute different first losses, so they do not compute the same"
         yield Difference(name="first losses", base=left, other=right, kind="unfair", reason=reason)
 

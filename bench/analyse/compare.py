@@ -69,7 +69,7 @@ def _ratio(base: Result, other: Result, paired: RatioEstimator, single: StepEsti
     contrast = paired_contrast(base, other, paired)
     if contrast is not None:
         return contrast.ratio(), True
-    first, second = (list(process_values(each, single).values()) for each in (base, other))
+    first, second = (list(process_values(result, single).values()) for result in (base, other))
     return stats.independent_ratio(first, second), False
 
 
@@ -87,7 +87,7 @@ def _labels(base: Result, other: Result, diffs: Sequence[Difference]) -> tuple[s
     first, second = base.spec.label, other.spec.label
     if first != second:
         return first, second
-    difference = next((each for each in diffs if each.kind == "axis"), None)
+    difference = next((difference for difference in diffs if difference.kind == "axis"), None)
     if difference is None:
         return f"{first} ({base.id[-8:]})", f"{second} ({other.id[-8:]})"
     name = difference.name
@@ -125,7 +125,7 @@ def examples_of_step(result: Result) -> float | None:
 
 
 def _phases(base: Result, other: Result, paired: bool) -> list[PhaseDifference]:
-    first, second = (phase_values(usable_samples(each)) for each in (base, other))
+    first, second = (phase_values(usable_samples(result)) for result in (base, other))
     return [
         PhaseDifference(
             phase=phase,

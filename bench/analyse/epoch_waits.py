@@ -39,7 +39,7 @@ def steps_per_epoch(samples: Sequence[ProcessSample]) -> int:
 def can_wait(version: str) -> bool:
     """Return whether iterators of this version of TensorFlow wait at their ends."""
     numbers = version.split(".")[:2]
-    return all(each.isdigit() for each in numbers) and tuple(map(int, numbers)) >= FIRST_VERSION
+    return all(number.isdigit() for number in numbers) and tuple(map(int, numbers)) >= FIRST_VERSION
 
 
 def until_wake_up(age: float) -> float:
@@ -53,7 +53,7 @@ def until_wake_up(age: float) -> float:
 
 def observed_waits(samples: Sequence[ProcessSample]) -> tuple[int, int]:
     """Return how many short epochs waited at their ends, and how many ends were observed."""
-    ends = [(until_wake_up(each.age), each.gap) for s in samples for each in s.facts.iterator_ends or ()]
+    ends = [(until_wake_up(end.age), end.gap) for s in samples for end in s.facts.iterator_ends or ()]
     clear = [gap > 0.5 * wait for wait, gap in ends if wait > CLEAR_SECONDS]
     return sum(clear), len(clear)
 
@@ -72,13 +72,13 @@ def with_waits(
         total: steps of the training.
         step_seconds: seconds of a mean step.
     """
-    length, (waited, of) = steps_per_epoch(samples), observed_waits(samples)
-    if not length or of < FEWEST_ENDS:
+    length, (waited, observed) = steps_per_epoch(samples), observed_waits(samples)
+    if not length or observed < FEWEST_ENDS:
         return projected, 0.0
     passes, wait = total / length, until_wake_up(length * step_seconds)
-    expected = passes * waited / of * wait
-    share = (waited + 0.5) / (of + 1)
-    spread = wait * math.sqrt(share * (1 - share) * (passes + passes**2 / of))
+    expected = passes * waited / observed * wait
+    share = (waited + 0.5) / (observed + 1)
+    spread = wait * math.sqrt(share * (1 - share) * (passes + passes**2 / observed))
     value, wider = projected.value + expected, {}
     if projected.low is not None and projected.high is not None:
         half = math.hypot(projected.high - projected.value, 1.96 * spread)
@@ -91,13 +91,14 @@ def add_note(result: Result, samples: Sequence[ProcessSample]) -> None:
     projection = result.projection
     if projection is None:
         return
-    waited, of = observed_waits(samples)
+    waited, observed = observed_waits(samples)
     noteworthy = NOTEWORTHY * projection.build_and_fit_seconds.value
-    if of >= FEWEST_ENDS:
+    if observed >= FEWEST_ENDS:
         if projection.epoch_end_wait_seconds > noteworthy:
             result.notes.append(
                 f"The projection contains {projection.epoch_end_wait_seconds:.0f} s of waits at the ends of epochs, "
-                f"until tf.data's autotuning thread wakes up. {waited} of {of} short epochs waited. To avoid it, {FIX}"
+                f"until tf.data's autotuning thread wakes up. {waited} of {observed} short epochs waited. "
+                f"To avoid it, {FIX}"
             )
         return
     most = longest_wait(result, samples)

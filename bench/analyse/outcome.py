@@ -38,7 +38,7 @@ class Outcome:
             threshold: smallest relative difference that matters.
         """
         groups = matrix_groups(grouped(results))
-        measured = ([each for each in members if each.status != "failed"] for members in groups)
+        measured = ([result for result in members if result.status != "failed"] for members in groups)
         return cls(list(results), comparisons_of(results, threshold), matrices_of(measured, threshold))
 
     @classmethod
@@ -56,13 +56,13 @@ class Outcome:
             matrices = [] if matrix is None else [matrix]
         else:
             matrices = matrices_of((list(map(read, members)) for members in pairing.groups), threshold)
-        results = {each.id: each for pair in pairing.pairs for each in pair}
+        results = {result.id: result for pair in pairing.pairs for result in pair}
         return cls(list(results.values()), comparisons, matrices)
 
 
 def comparisons_of(results: Sequence[Result], threshold: float = THRESHOLD) -> list[Comparison]:
     """Compare each result with its baseline, group by group."""
-    return [each for members in grouped(results) for each in comparisons_within(members, threshold)]
+    return [comparison for members in grouped(results) for comparison in comparisons_within(members, threshold)]
 
 
 def comparisons_within(members: Sequence[Result], threshold: float = THRESHOLD) -> list[Comparison]:
@@ -84,13 +84,13 @@ def matrix_of(comparisons: Sequence[Comparison]) -> Matrix | None:
     """
     sides: dict[str, Side] = {}
     cells: dict[tuple[str, str], Cell] = {}
-    for each in comparisons:
-        base, other, word = each.base.id, each.other.id, each.verdict
-        sides |= {side.id: side for side in (each.base, each.other) if side.id not in sides}
-        if each.ratio is not None:
-            cells[other, base] = Cell(ratio=each.ratio, unit=each.unit, verdict=word)
-            inverse = stats.inverse(each.ratio)
-            cells[base, other] = Cell(ratio=inverse, unit=each.unit, verdict=INVERSE.get(word, word))
+    for comparison in comparisons:
+        base, other, word = comparison.base.id, comparison.other.id, comparison.verdict
+        sides |= {side.id: side for side in (comparison.base, comparison.other) if side.id not in sides}
+        if comparison.ratio is not None:
+            cells[other, base] = Cell(ratio=comparison.ratio, unit=comparison.unit, verdict=word)
+            inverse = stats.inverse(comparison.ratio)
+            cells[base, other] = Cell(ratio=inverse, unit=comparison.unit, verdict=INVERSE.get(word, word))
     if len(sides) not in MATRIX:
         return None
     return Matrix(results=list(sides.values()), rows=[[cells.get((row, column)) for column in sides] for row in sides])
@@ -98,4 +98,4 @@ def matrix_of(comparisons: Sequence[Comparison]) -> Matrix | None:
 
 def _fair(members: Sequence[Result], threshold: float) -> list[Comparison]:
     comparisons = (compare(base, other, threshold) for base, other in all_pairs(members))
-    return [each for each in comparisons if not each.unfair]
+    return [comparison for comparison in comparisons if not comparison.unfair]

@@ -50,13 +50,13 @@ def pair(sets: Sequence[Sequence[Result]]) -> Pairing:
     - Otherwise: the results of each group (`within_group`), then results that were measured alone with the first one
       that is comparable.
     """
-    chosen = [latest(each) for each in sets]
-    if len(sets) > 1 and all(len(each) == 1 for each in chosen):
-        single = [each[0] for each in chosen]
+    chosen = [latest(results) for results in sets]
+    if len(sets) > 1 and all(len(results) == 1 for results in chosen):
+        single = [results[0] for results in chosen]
         return Pairing(all_pairs(single), [], explicit=True)
     if len(sets) == 2:
         return _across(chosen[0], chosen[1])
-    return _within([each for one in chosen for each in one])
+    return _within([result for results in chosen for result in results])
 
 
 def all_pairs(members: Sequence[Result]) -> list[Pair]:
@@ -67,8 +67,8 @@ def all_pairs(members: Sequence[Result]) -> list[Pair]:
 def grouped(results: Iterable[Result]) -> list[list[Result]]:
     """Return the results of each group, in their order."""
     groups: dict[str, list[Result]] = {}
-    for each in results:
-        groups.setdefault(each.group, []).append(each)
+    for result in results:
+        groups.setdefault(result.group, []).append(result)
     return list(groups.values())
 
 
@@ -87,7 +87,7 @@ def within_group(members: Sequence[Result]) -> list[Pair]:
     pairs = []
     for index, other in enumerate(members[1:], 1):
         candidates = [(_distance(diffs), base) for base in members[:index] if fair(diffs := differences(base, other))]
-        base = min(candidates, key=lambda each: each[0])[1] if candidates else members[0]
+        base = min(candidates, key=lambda candidate: candidate[0])[1] if candidates else members[0]
         pairs.append((base, other))
     return pairs
 
@@ -95,12 +95,12 @@ def within_group(members: Sequence[Result]) -> list[Pair]:
 def _distance(diffs: list[Difference]) -> tuple[bool, int, bool]:
     """Return how far apart two comparable results of a group are. Among equals, another case is the farthest."""
     name = axis(diffs)
-    return name != "backend", sum(each.name not in ROWS for each in diffs), name == "case"
+    return name != "backend", sum(difference.name not in ROWS for difference in diffs), name == "case"
 
 
 def fair(diffs: Iterable[Difference]) -> bool:
     """Return whether no difference makes the comparison unfair."""
-    return all(each.kind != "unfair" for each in diffs)
+    return all(difference.kind != "unfair" for difference in diffs)
 
 
 class Repeatable(Protocol):
@@ -133,24 +133,24 @@ T = TypeVar("T", bound=Repeatable)
 def latest(results: Sequence[T]) -> list[T]:
     """Return the newest run of each key and machine, in their order. A single result counts whatever its purpose."""
     newest: dict[tuple[str, str], T] = {}
-    for each in sorted(results, key=lambda r: r.created):
-        if each.purpose == "run" or len(results) == 1:
-            newest[each.key, each.fingerprint] = each
-    ids = {each.id for each in newest.values()}
-    return [each for each in results if each.id in ids]
+    for result in sorted(results, key=lambda r: r.created):
+        if result.purpose == "run" or len(results) == 1:
+            newest[result.key, result.fingerprint] = result
+    ids = {result.id for result in newest.values()}
+    return [result for result in results if result.id in ids]
 
 
 def _across(bases: Sequence[Result], others: Sequence[Result]) -> Pairing:
     pairs, paired = [], set()
-    same = {each.key: each for each in bases} | {(each.key, each.fingerprint): each for each in bases}
+    by_key = {base.key: base for base in bases} | {(base.key, base.fingerprint): base for base in bases}
     for other in others:
-        base = same.get((other.key, other.fingerprint)) or same.get(other.key) or _nearest(bases, other)
+        base = by_key.get((other.key, other.fingerprint)) or by_key.get(other.key) or _nearest(bases, other)
         if base is not None:
             pairs.append((base, other))
             paired |= {base.id, other.id}
-    alone = [each for each in [*bases, *others] if each.id not in paired]
-    workloads = {each.spec.workload for each in bases}
-    return Pairing(pairs, alone, unchecked=[each for each in alone if each.spec.workload in workloads])
+    alone = [result for result in [*bases, *others] if result.id not in paired]
+    workloads = {base.spec.workload for base in bases}
+    return Pairing(pairs, alone, unchecked=[result for result in alone if result.spec.workload in workloads])
 
 
 def _nearest(bases: Sequence[Result], other: Result) -> Result | None:
@@ -184,13 +184,13 @@ def _within(results: Sequence[Result]) -> Pairing:
             by_workload.setdefault(members[0].spec.workload, []).append(members[0])
     alone: list[Result] = []
     bases: dict[str, list[Result]] = {}
-    for each in (members[0] for members in groups if len(members) == 1):
-        before = bases.setdefault(each.spec.workload, [])
-        base = next((b for b in before if fair(differences(b, each))), None)
+    for result in (members[0] for members in groups if len(members) == 1):
+        candidates = bases.setdefault(result.spec.workload, [])
+        base = next((candidate for candidate in candidates if fair(differences(candidate, result))), None)
         if base is None:
-            before.append(each)
-            alone.append(each)
+            candidates.append(result)
+            alone.append(result)
         else:
-            pairs.append((base, each))
-            alone = [left for left in alone if left is not base]
+            pairs.append((base, result))
+            alone = [other for other in alone if other is not base]
     return Pairing(pairs, alone, groups=matrix_groups([*groups, *by_workload.values()]))

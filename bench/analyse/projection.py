@@ -84,13 +84,13 @@ def add_full_training(result: Result, training: FullTraining) -> None:
     if not waits:
         return
     rest = training.build_and_fit_seconds - sum(waits)
-    short = (projection.build_and_fit_seconds.value - projection.epoch_end_wait_seconds) / rest - 1
+    deviation = (projection.build_and_fit_seconds.value - projection.epoch_end_wait_seconds) / rest - 1
     add_warning(
         result,
         "epoch-end",
         f"the training waited {sum(waits):.1f} s at {len(waits)} of {len(training.epoch_ends)} ends of epochs, "
         f"where {projection.epoch_end_wait_seconds:.1f} s were projected; without these random waits it took "
-        f"{rest:.0f} s (projected {short:+.1%})",
+        f"{rest:.0f} s (projected {deviation:+.1%})",
         "Set `autotune.enabled = False` in the options of the dataset. Otherwise tf.data may wait for its autotuning "
         "thread, which wakes up after 10 ms and then after twice as long each time, up to a minute.",
     )

@@ -55,7 +55,7 @@ def same_computation(a: Result, b: Result) -> bool:
 
     A program as written may shuffle or reuse its inputs, so `as-written` is only compared with itself.
     """
-    left, right = (each.spec.model_dump(include=COMPUTATION, exclude=IGNORED) for each in (a, b))
+    left, right = (result.spec.model_dump(include=COMPUTATION, exclude=IGNORED) for result in (a, b))
     if left != right:
         return False
     return a.spec.loop == b.spec.loop or "as-written" not in (a.spec.loop, b.spec.loop)

@@ -49,7 +49,7 @@ def typical_ratio(base: Sequence[Block], other: Sequence[Block]) -> float:
     """
     rounds = list(zip(base, other, strict=False))
     positions = [position for a, b in rounds for position in sorted((a.position, b.position))]
-    if all(one < following for one, following in pairwise(positions)):
+    if all(earlier < later for earlier, later in pairwise(positions)):
         return statistics.median(math.log(b.step_seconds / a.step_seconds) for a, b in rounds)
     return math.log(faster_half(other) / faster_half(base))
 
@@ -62,8 +62,8 @@ def mean_ratio(base: Sequence[Block], other: Sequence[Block]) -> float:
 def usable_samples(result: Result) -> list[ProcessSample]:
     """Return the samples that timed something and did not fail; if there is none, those of interrupted processes."""
     timed = [s for s in result.samples if any(x.blocks for x in s.series)]
-    whole = [s for s in timed if s.failure is None]
-    return whole or [s for s in timed if s.failure is not None and s.failure.kind == "interrupted"]
+    complete = [s for s in timed if s.failure is None]
+    return complete or [s for s in timed if s.failure is not None and s.failure.kind == "interrupted"]
 
 
 def main_series(sample: ProcessSample) -> Series | None:
@@ -106,7 +106,7 @@ def paired_contrast(first: Result, other: Result, ratio: RatioEstimator = typica
     trials = sorted(a.keys() & b.keys())
     if not trials:
         return None
-    firsts = [{s.trial for s in usable_samples(each) if s.start_position == 0} for each in (first, other)]
+    firsts = [{s.trial for s in usable_samples(result) if s.start_position == 0} for result in (first, other)]
     return Contrast.adjusted(
         [ratio(a[trial], b[trial]) for trial in trials],
         [(trial in firsts[1]) - (trial in firsts[0]) for trial in trials],

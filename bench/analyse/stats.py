@@ -123,9 +123,9 @@ class Contrast:
     @classmethod
     def paired(cls, first: Sequence[float], other: Sequence[float]) -> Contrast:
         """Return the contrast of values that form pairs, as within trials."""
-        apart = [b - a for a, b in zip(first, other, strict=True)]
-        n = len(apart)
-        return cls(statistics.fmean(apart), variance(apart) / n if n > 1 else math.inf, n - 1, n)
+        differences = [b - a for a, b in zip(first, other, strict=True)]
+        n = len(differences)
+        return cls(statistics.fmean(differences), variance(differences) / n if n > 1 else math.inf, n - 1, n)
 
     @classmethod
     def independent(cls, first: Sequence[float], other: Sequence[float]) -> Contrast:
@@ -155,7 +155,7 @@ class Contrast:
         return cls.independent(list(first.values()), list(other.values()))
 
     @classmethod
-    def adjusted(cls, apart: Sequence[float], first: Sequence[int]) -> Contrast:
+    def adjusted(cls, differences: Sequence[float], first: Sequence[int]) -> Contrast:
         """Return the contrast of paired differences, adjusted for the order of starts.
 
         The worker that starts first in a trial is slower by 2 to 6% for its whole life (`benchmarks/observer.py`). So
@@ -165,19 +165,19 @@ class Contrast:
         `LARGEST_COST`.
 
         Args:
-            apart: for each trial, the value of the other minus that of the base.
+            differences: for each trial, the value of the other minus that of the base.
             first: for each trial, 1 if the other was started first, -1 if the base was, 0 if neither was.
         """
-        n = len(apart)
+        n = len(differences)
         if n < FEWEST_ADJUSTED or not (first.count(1) and first.count(-1)):
-            return cls.paired([0.0] * n, apart)
-        centre, mean = statistics.fmean(first), statistics.fmean(apart)
+            return cls.paired([0.0] * n, differences)
+        centre, mean = statistics.fmean(first), statistics.fmean(differences)
         squares = sum((x - centre) ** 2 for x in first)
         if centre**2 / squares > LARGEST_COST / n:
-            return cls.paired([0.0] * n, apart)
-        slope = sum((x - centre) * (y - mean) for x, y in zip(first, apart, strict=True)) / squares
+            return cls.paired([0.0] * n, differences)
+        slope = sum((x - centre) * (y - mean) for x, y in zip(first, differences, strict=True)) / squares
         value = mean - slope * centre
-        rest = sum((y - value - slope * x) ** 2 for x, y in zip(first, apart, strict=True))
+        rest = sum((y - value - slope * x) ** 2 for x, y in zip(first, differences, strict=True))
         return cls(value, rest / (n - 2) * (1 / n + centre**2 / squares), n - 2, n)
 
     def plus(self, other: Contrast) -> Contrast:
@@ -185,7 +185,7 @@ class Contrast:
         variance = self.variance + other.variance
         if not math.isfinite(variance):  # one of them has a single value
             return Contrast(self.mean + other.mean, math.inf, 0, min(self.n, other.n))
-        shares = [(each.variance, each.freedom) for each in (self, other)]
+        shares = [(contrast.variance, contrast.freedom) for contrast in (self, other)]
         freedom = variance**2 / sum(v**2 / f for v, f in shares if v and f) if variance else min(f for _, f in shares)
         return Contrast(self.mean + other.mean, variance, freedom, min(self.n, other.n))
 

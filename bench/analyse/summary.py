@@ -63,7 +63,7 @@ def _add_latency(summary: Summary, samples: Sequence[ProcessSample]) -> None:
     import numpy as np
 
     summary.step_seconds_p50, summary.step_seconds_p90, summary.step_seconds_p99 = (
-        float(each) for each in np.percentile(latency, (50, 90, 99))
+        float(percentile) for percentile in np.percentile(latency, (50, 90, 99))
     )
 
 

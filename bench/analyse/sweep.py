@@ -23,25 +23,25 @@ def sweep_of(results: Sequence[Result], threshold: float) -> Sweep:
     """
     axes = swept_axes(results)
     by_curve: dict[str, list[Result]] = {}
-    for each in sorted(results, key=lambda r: _values(r, axes)):
-        by_curve.setdefault(curve_label(each), []).append(each)
-    names = list(dict.fromkeys(curve_label(each) for each in results))
-    curves = [Curve(label=name, points=[_point(each, axes) for each in by_curve[name]]) for name in names]
+    for result in sorted(results, key=lambda r: _values(r, axes)):
+        by_curve.setdefault(curve_label(result), []).append(result)
+    names = list(dict.fromkeys(curve_label(result) for result in results))
+    curves = [Curve(label=name, points=[_point(result, axes) for result in by_curve[name]]) for name in names]
     bases = {curve_label(other): curve_label(base) for base, other in within_group(first_points(results))}
     for curve in curves:
         curve.best_values = _best_values(curve)
         curve.base = bases.get(curve.label)
         if curve.base is None:
             continue
-        base = {_values(each, axes): each for each in by_curve[curve.base]}
+        base = {_values(result, axes): result for result in by_curve[curve.base]}
         curve.ratios = _ratios(base, by_curve[curve.label], axes, threshold)
         if len(axes) == 1 and is_ordered(curve, axes[0]):
             curve.crossings = crossings(axes[0], curve)
-    reasons = (each.sweep.incomplete_reason for each in reversed(results) if each.sweep is not None)
+    reasons = (result.sweep.incomplete_reason for result in reversed(results) if result.sweep is not None)
     return Sweep(
         id=results[0].parent or "",
         workload=results[0].spec.workload,
-        axes={name: sorted({each.spec.params[name] for each in results}) for name in axes},
+        axes={name: sorted({result.spec.params[name] for result in results}) for name in axes},
         threshold=threshold,
         curves=curves,
         incomplete_reason=next(filter(None, reasons), None),
@@ -52,15 +52,15 @@ def swept_axes(results: Sequence[Result]) -> list[str]:
     """Return the swept parameters. If the results do not name them, return those that differ."""
     if results[0].sweep is not None:
         return results[0].sweep.axes
-    names = dict.fromkeys(name for each in results for name in each.spec.params)
-    return [name for name in names if len({str(each.spec.params.get(name)) for each in results}) > 1]
+    names = dict.fromkeys(name for result in results for name in result.spec.params)
+    return [name for name in names if len({str(result.spec.params.get(name)) for result in results}) > 1]
 
 
 def first_points(results: Sequence[Result]) -> list[Result]:
     """Return the first point of each curve. Where and how it ran is the same for the whole curve."""
     points: dict[str, Result] = {}
-    for each in results:
-        points.setdefault(curve_label(each), each)
+    for result in results:
+        points.setdefault(curve_label(result), result)
     return list(points.values())
 
 
@@ -77,12 +77,12 @@ def crossings(axis: str, curve: Curve) -> list[Crossing]:
     interval reaches to where the bounds of the ratio's own interval pass 1.
     """
     ratios = curve.ratios
-    values = [float(each.values[axis]) for each in ratios]
+    values = [float(point.values[axis]) for point in ratios]
     located = []
     for left, falling in _overtakings(ratios):
         (value,) = _passages([(values[index], ratios[index].ratio.value) for index in (left, left + 1)], falling)
-        early = [each.ratio.low if falling else each.ratio.high for each in ratios]
-        late = [each.ratio.high if falling else each.ratio.low for each in ratios]
+        early = [point.ratio.low if falling else point.ratio.high for point in ratios]
+        late = [point.ratio.high if falling else point.ratio.low for point in ratios]
         low, high = (
             _passages([(x, y) for x, y in zip(values, bounds, strict=True) if y is not None], falling)
             for bounds in (early, late)
@@ -104,10 +104,10 @@ def _overtakings(ratios: Sequence[CurveRatio]) -> list[tuple[int, bool]]:
     There is at most one such place between two neighbouring settled points, or between a settled point and the end of
     the curve, however often noise passes 1 there. If no point is settled there is none.
     """
-    settled = [index for index, each in enumerate(ratios) if each.verdict in ("faster", "slower")]
+    settled = [index for index, point in enumerate(ratios) if point.verdict in ("faster", "slower")]
     if not settled:
         return []
-    slower = [each.ratio.value > 1 for each in ratios]
+    slower = [point.ratio.value > 1 for point in ratios]
     places = []
     for left, right in pairwise(sorted({0, *settled, len(ratios) - 1})):
         change = (slower[left], slower[right])
@@ -119,7 +119,7 @@ def _overtakings(ratios: Sequence[CurveRatio]) -> list[tuple[int, bool]]:
 
 def is_ordered(curve: Curve, axis: str) -> bool:
     """Return whether a parameter has an order in which curves can overtake: words and booleans have none."""
-    values = [each.values[axis] for each in curve.ratios]
+    values = [point.values[axis] for point in curve.ratios]
     return all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in values)
 
 
@@ -187,7 +187,7 @@ def _ratios(
 
 
 def _best_values(curve: Curve) -> dict[str, Any] | None:
-    rated = [each for each in curve.points if each.examples_per_second]
+    rated = [point for point in curve.points if point.examples_per_second]
     return max(rated, key=lambda point: point.examples_per_second or 0.0).values if rated else None
 
 

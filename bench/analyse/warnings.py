@@ -25,14 +25,14 @@ NAMED_OPERATIONS = 5
 
 def add_warning(result: Result, key: str, message: str, fix: str = "") -> None:
     """Add a warning, unless the result has one with this key."""
-    if all(each.key != key for each in result.warnings):
+    if all(warning.key != key for warning in result.warnings):
         result.warnings.append(ResultWarning(key=key, message=message, fix=fix))
 
 
 def add_warnings(result: Result) -> None:
     """Add all warnings and notes to a result that is otherwise final."""
     samples = usable_samples(result)
-    for note in dict.fromkeys(each for sample in samples for each in sample.notes):
+    for note in dict.fromkeys(note for sample in samples for note in sample.notes):
         if note not in result.notes:
             result.notes.append(note)
     if result.placement is not None and result.placement.misplaced:
@@ -42,7 +42,7 @@ def add_warnings(result: Result) -> None:
     quota = throttled_time(result, samples)
     if quota is not None:
         add_warning(result, "throttled", quota.message, WHOLE_CPUS)
-    _disturbed(result, [each.telemetry for each in samples if each.telemetry])
+    _disturbed(result, [sample.telemetry for sample in samples if sample.telemetry])
     if capabilities(result.spec.backend).gpu and result.environment.host.deployment.shared_gpu:
         message = "timings may include other tenants' work, because the pool allows a shared GPU (allowSharedGpu)"
         add_warning(result, "shared-gpu", message, "Use a dedicated GPU.")
@@ -53,16 +53,19 @@ def add_warnings(result: Result) -> None:
 
 
 def _misplaced(result: Result, placement: Placement) -> None:
-    names = ", ".join(f"{each.op} '{each.name}' on {each.device}" for each in placement.misplaced[:NAMED_OPERATIONS])
+    names = ", ".join(
+        f"{operation.op} '{operation.name}' on {operation.device}"
+        for operation in placement.misplaced[:NAMED_OPERATIONS]
+    )
     fix = "Look for tf.device, strings, py_function or int32 in the step."
     add_warning(result, "misplaced", f"{placement.reason}: {names}", fix)
 
 
 def _options_without_effect(result: Result, samples: Sequence[ProcessSample]) -> None:
-    asked, compiled = result.spec.xla, merged_facts(samples).jit_compile
-    if asked is None or compiled is None or compiled == asked:
+    requested, compiled = result.spec.xla, merged_facts(samples).jit_compile
+    if requested is None or compiled is None or compiled == requested:
         return
-    option, how = ("on", "without") if asked else ("off", "with")
+    option, how = ("on", "without") if requested else ("off", "with")
     message = f"--xla {option} had no effect: the program's own loop runs its steps {how} XLA"
     add_warning(result, "xla", message, "Set jit_compile in the program's @tf.function, or use --loop step.")
 
@@ -103,15 +106,15 @@ def _disturbed(result: Result, telemetry: Sequence[Telemetry]) -> None:
 def _target_missed(result: Result, stop: Stop) -> None:
     if stop.target is None or stop.settled or stop.reason not in ("max-time", "max-processes"):
         return
-    known = f"is known to ±{stop.error:.1%}" if stop.error is not None else "comes from one process only"
+    precision = f"is known to ±{stop.error:.1%}" if stop.error is not None else "comes from one process only"
     if stop.error_of == "ratio":
         option, message = (
             "--threshold",
-            f"--{stop.reason} ended the run before every verdict settled: the ratio {known}",
+            f"--{stop.reason} ended the run before every verdict settled: the ratio {precision}",
         )
     else:
         option = "--target-error"
-        message = f"--{stop.reason} ended the run before its target of ±{stop.target:.0%}: the step time {known}"
+        message = f"--{stop.reason} ended the run before its target of ±{stop.target:.0%}: the step time {precision}"
     cap = _sufficient_cap(stop)
     fix = f"Use {cap}, or a larger {option}."
     if cap is None:
@@ -129,8 +132,8 @@ def _sufficient_cap(stop: Stop) -> str | None:
         None if it would take more than a day.
     """
     timed = stop.reason == "max-time"
-    missed = stop.error / stop.target if stop.error and stop.target else 1.0
-    times = max(2.0, 1.1 * (stop.needed_trials or 0) / stop.trials if timed else missed**2)
+    excess = stop.error / stop.target if stop.error and stop.target else 1.0
+    times = max(2.0, 1.1 * (stop.needed_trials or 0) / stop.trials if timed else excess**2)
     seconds = (stop.seconds or 0.0) * times
     if seconds > DAY_SECONDS:
         return None

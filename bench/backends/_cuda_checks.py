@@ -77,7 +77,7 @@ def _libraries() -> Iterator[Check]:
     """Check CUDA's libraries, which come as Python packages or from the system's loader path."""
     name = "CUDA libraries"
     distribution = installed.tensorflow()
-    required = installed.extra(distribution[0], "and-cuda") if distribution else []
+    required = installed.extra_requirements(distribution[0], "and-cuda") if distribution else []
     packages = [package for package in required if package not in _UNUSED]
     missing = [package for package in packages if not installed.version(package)]
     if packages and not missing:

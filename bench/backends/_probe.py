@@ -111,15 +111,17 @@ def query(*arguments: str, timeout: float) -> dict[str, Any]:
     """
     command = [sys.executable, "-I", str(Path(__file__).resolve()), *arguments]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=timeout, check=False)
+        process = subprocess.run(
+            command, capture_output=True, text=True, errors="replace", timeout=timeout, check=False
+        )
     except subprocess.TimeoutExpired:
         return {"error": f"no answer within {timeout:g} s", "hung": True}
     try:
-        answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+        answer: dict[str, Any] = json.loads(process.stdout.splitlines()[-1])
     except (IndexError, ValueError):
-        last = (done.stderr.strip().splitlines() or ["no output"])[-1]
-        ended = f"signal {-done.returncode}" if done.returncode < 0 else f"exit code {done.returncode}"
-        return {"error": f"the query ended with {ended} ({last})", "crashed": True}
+        last = (process.stderr.strip().splitlines() or ["no output"])[-1]
+        end = f"signal {-process.returncode}" if process.returncode < 0 else f"exit code {process.returncode}"
+        return {"error": f"the query ended with {end} ({last})", "crashed": True}
     return answer
 
 

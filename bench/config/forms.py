@@ -46,7 +46,7 @@ UrlPath = Annotated[str, BeforeValidator(syntax.url_path), Form("PATH")]
 
 def form(field: FieldInfo) -> Form | None:
     """Return how a field's values are written. None for plain text, numbers and choices."""
-    return next((each for each in field.metadata if isinstance(each, Form)), None)
+    return next((item for item in field.metadata if isinstance(item, Form)), None)
 
 
 def write(field: FieldInfo, value: Any) -> str:

@@ -31,10 +31,10 @@ MOUNT = Path("/results")
 
 def _what_ifs(value: tuple[str, ...]) -> tuple[str, ...]:
     """Refuse a name that is no what-if, and offer the nearest ones."""
-    known = whatif.program_changes()
+    available = whatif.program_changes()
     for name in value:
-        if name not in known:
-            raise ValueError(nearest(name, known))
+        if name not in available:
+            raise ValueError(nearest(name, available))
     return value
 
 
@@ -238,10 +238,10 @@ def misspelled_variables(environ: Mapping[str, str]) -> dict[str, str]:
 
     An unknown variable alone is no error: Kubernetes sets `DEVBENCH_PORT_…` in pods beside a service named devbench.
     """
-    known = [RunSettings.variable(name) for name in RunSettings.model_fields]
+    expected = [RunSettings.variable(name) for name in RunSettings.model_fields]
     names = [name for name in map(str.upper, environ) if name.startswith(base.PREFIX)]
-    unknown = {name for name in names if not name.startswith(f"{base.PREFIX}HUB_")} - {*known, base.FILE_VARIABLE}
-    near = {name: difflib.get_close_matches(name, known, n=1, cutoff=0.88) for name in sorted(unknown)}
+    unknown = {name for name in names if not name.startswith(f"{base.PREFIX}HUB_")} - {*expected, base.FILE_VARIABLE}
+    near = {name: difflib.get_close_matches(name, expected, n=1, cutoff=0.88) for name in sorted(unknown)}
     return {name: matches[0] for name, matches in near.items() if matches}
 
 

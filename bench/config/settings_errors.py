@@ -17,8 +17,8 @@ def from_validation(error: ValidationError, origin: Callable[[str], str]) -> Set
         error: Pydantic's.
         origin: Names the place where a setting was set: "--threads", "DEVBENCH_THREADS", "'threads' in devbench.toml".
     """
-    messages = [_message(each["input"], origin(str(each["loc"][0]))) for each in error.errors()]
-    return SettingsError("; ".join(messages), "\n".join(_sentence(syntax.allowed(each)) for each in error.errors()))
+    messages = [_message(detail["input"], origin(str(detail["loc"][0]))) for detail in error.errors()]
+    return SettingsError("; ".join(messages), "\n".join(_sentence(syntax.allowed(detail)) for detail in error.errors()))
 
 
 def invalid(value: object, origin: str, allowed: str) -> SettingsError:
@@ -33,7 +33,7 @@ def invalid(value: object, origin: str, allowed: str) -> SettingsError:
 
 
 def _message(value: object, origin: str) -> str:
-    if isinstance(value, list | tuple) and all(isinstance(each, str) for each in value):
+    if isinstance(value, list | tuple) and all(isinstance(item, str) for item in value):
         value = ",".join(value)
     return f"invalid value '{value}' for {origin}"
 

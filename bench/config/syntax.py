@@ -104,7 +104,7 @@ def url(value: object) -> str:
         fits = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:
         fits = False
-    if not fits or any(each.isspace() for each in text):
+    if not fits or any(character.isspace() for character in text):
         raise ValueError(URL)
     return text
 
@@ -133,23 +133,23 @@ def pairs(value: object) -> dict[str, str]:
     if isinstance(value, Mapping):
         return {str(key): _scalar(item) for key, item in value.items()}
     texts: Iterable[object] = [value] if isinstance(value, str) else value if isinstance(value, Iterable) else [None]
-    found: dict[str, str] = {}
+    parameters: dict[str, str] = {}
     for text in texts:
         if not isinstance(text, str):
             raise ValueError(PAIRS)
         name = ""
         for part in text.split(","):
             if "=" in part:
-                name, _, given = part.partition("=")
+                name, _, assigned = part.partition("=")
                 name = name.strip()
                 if not name:
                     raise ValueError(PAIRS)
-                found[name] = given.strip()
+                parameters[name] = assigned.strip()
             elif name:
-                found[name] += "," + part.strip()
+                parameters[name] += "," + part.strip()
             elif part.strip():
                 raise ValueError(PAIRS)
-    return found
+    return parameters
 
 
 _RANGE = re.compile(r"(?P<low>[^.*+]+(?:\.\d+)?)\.\.(?P<high>[^*+]+)(?:(?P<how>[*+])(?P<by>.+))?", re.ASCII)
@@ -174,14 +174,14 @@ def axis(text: str) -> list[str] | None:
     if _SINGLE.search(text):
         return None
     if ".." not in text or _PATH.search(text):
-        return [each.strip() for each in text.split(",") if each.strip()] if "," in text else None
-    found = _RANGE.fullmatch(text.strip())
-    if found is None:
+        return [item.strip() for item in text.split(",") if item.strip()] if "," in text else None
+    match = _RANGE.fullmatch(text.strip())
+    if match is None:
         raise ValueError(AXIS)
-    whole = all(re.fullmatch(r"-?\d+", found[name].strip()) for name in ("low", "high"))
-    low, high = (_number(found[name].strip(), AXIS) for name in ("low", "high"))
-    times = found["how"] != "+"
-    by = _number((found["by"] or "2").strip(), AXIS)
+    integers = all(re.fullmatch(r"-?\d+", match[name].strip()) for name in ("low", "high"))
+    low, high = (_number(match[name].strip(), AXIS) for name in ("low", "high"))
+    times = match["how"] != "+"
+    by = _number((match["by"] or "2").strip(), AXIS)
     if high <= low or (times and (low <= 0 or by <= 1)) or (not times and by <= 0):
         raise ValueError(AXIS)
     values = [low]
@@ -189,7 +189,7 @@ def axis(text: str) -> list[str] | None:
         values.append(min(high, values[-1] * by if times else values[-1] + by))
         if len(values) > MOST_VALUES:
             raise ValueError(AXIS)
-    if whole:
+    if integers:
         return list(dict.fromkeys(str(round(value)) for value in values))
     return [f"{value:.6g}" for value in values]
 

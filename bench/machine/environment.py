@@ -117,9 +117,9 @@ def deployment(root: Path = ROOT, environ: Mapping[str, str] = os.environ) -> De
         root: the folder that is read as `/`.
         environ: the environment variables to read.
     """
-    found = {name: environ.get(f"DEVBENCH_{name.upper()}") or None for name in DEPLOYMENT}
+    fields = {name: environ.get(f"DEVBENCH_{name.upper()}") or None for name in DEPLOYMENT}
     image_id = re.search(r'^imageid="(.+)"', read(root / "run/.containerenv") or "", re.MULTILINE)
-    return Deployment(**found, image_id=image_id[1] if image_id else None)
+    return Deployment(**fields, image_id=image_id[1] if image_id else None)
 
 
 def governor(root: Path = ROOT) -> str | None:
@@ -135,12 +135,12 @@ def _max_frequency(root: Path) -> float | None:
 
 def _ids(text: str | None) -> list[int]:
     """Return the numbers in a list of the kernel, such as "0-3,8"."""
-    found: list[int] = []
+    numbers: list[int] = []
     for part in (text or "").split(","):
         low, _, high = part.partition("-")
         if low.isdigit():
-            found += range(int(low), int(high or low) + 1)
-    return found
+            numbers += range(int(low), int(high or low) + 1)
+    return numbers
 
 
 def _chosen(text: str | None) -> str | None:

@@ -60,11 +60,11 @@ def build() -> dict[str, Any]:
     return {}
 
 
-def extra(distribution: str, name: str) -> list[str]:
-    """Return the distributions that `distribution[name]` requires, whether installed or not."""
+def extra_requirements(distribution: str, extra: str) -> list[str]:
+    """Return the distributions that `distribution[extra]` requires, whether installed or not."""
     try:
         requirements = metadata.requires(distribution) or []
     except metadata.PackageNotFoundError:
         return []
-    mark = re.compile(rf"""extra\s*==\s*['"]{re.escape(name)}['"]""")
+    mark = re.compile(rf"""extra\s*==\s*['"]{re.escape(extra)}['"]""")
     return [re.split(r"[^A-Za-z0-9._-]", line, maxsplit=1)[0] for line in requirements if mark.search(line)]

@@ -100,7 +100,7 @@ class Comparison(Record):
     @property
     def unfair(self) -> list[Difference]:
         """The differences that make this comparison unfair."""
-        return [each for each in self.differences if each.kind == "unfair"]
+        return [difference for difference in self.differences if difference.kind == "unfair"]
 
 
 class Cell(Record):

@@ -141,7 +141,7 @@ class Environment(Record):
 def _traits(model: type[BaseModel], path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Trait]]:
     """Yield the path and the trait of each field of a model, and of the models in it, that declares one."""
     for name, field in model.model_fields.items():
-        yield from (((*path, name), each) for each in field.metadata if isinstance(each, Trait))
+        yield from (((*path, name), item) for item in field.metadata if isinstance(item, Trait))
         for kind in (field.annotation, *get_args(field.annotation)):
             if isinstance(kind, type) and issubclass(kind, BaseModel):
                 yield from _traits(kind, (*path, name))

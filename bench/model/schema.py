@@ -17,9 +17,9 @@ COMMITTED = Path(__file__).with_name("schema.json")
 
 def schema() -> dict[str, Any]:
     """The schema of what `devbench run` writes, in JSON Schema's draft 2020-12."""
-    made = Result.model_json_schema(mode="serialization")
-    made["properties"]["schema_version"] = {"const": SCHEMA_VERSION, "title": "Schema Version", "type": "integer"}
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **made, "title": "A result of devbench"}
+    document = Result.model_json_schema(mode="serialization")
+    document["properties"]["schema_version"] = {"const": SCHEMA_VERSION, "title": "Schema Version", "type": "integer"}
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **document, "title": "A result of devbench"}
 
 
 def text() -> str:

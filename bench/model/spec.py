@@ -182,9 +182,9 @@ def _role(name: str) -> Role:
     Raises:
         TypeError: The field declares none.
     """
-    for each in Spec.model_fields[name].metadata:
-        if isinstance(each, Role):
-            return each
+    for item in Spec.model_fields[name].metadata:
+        if isinstance(item, Role):
+            return item
     raise TypeError(f"Spec.{name} declares no Role")
 
 
@@ -194,13 +194,13 @@ ROLES: Mapping[str, Role] = MappingProxyType({name: _role(name) for name in Spec
 
 def _ignored(model: type[BaseModel]) -> dict[str, Any]:
     """Return the ignored fields of a model and of the models in it, as `model_dump(exclude=…)` takes them."""
-    found: dict[str, Any] = {}
+    ignored: dict[str, Any] = {}
     for name, field in model.model_fields.items():
-        if any(isinstance(each, Role) and each.compare == "ignored" for each in field.metadata):
-            found[name] = True
+        if any(isinstance(item, Role) and item.compare == "ignored" for item in field.metadata):
+            ignored[name] = True
         elif isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
-            found |= {name: inner} if (inner := _ignored(field.annotation)) else {}
-    return found
+            ignored |= {name: inner} if (inner := _ignored(field.annotation)) else {}
+    return ignored
 
 
 IGNORED = _ignored(Spec)

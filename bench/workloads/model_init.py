@@ -52,8 +52,8 @@ def as_written(p: Params, ctx: Context, model: Any) -> Iterator[Any]:
 
     while True:
         with tf.device(ctx.device):
-            made = _build(p) if p.form == "build" else tf.keras.models.clone_model(model)
-        yield made
+            network = _build(p) if p.form == "build" else tf.keras.models.clone_model(model)
+        yield network
 
 
 def total_steps() -> int:

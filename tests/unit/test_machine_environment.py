@@ -172,5 +172,5 @@ def test_the_packages_of_an_extra_are_listed() -> None:
     found = installed.tensorflow()
     assert found is not None
     if found[1].startswith("2.21."):
-        assert "nvidia-cudnn-cu12" in installed.extra(found[0], "and-cuda")
-    assert installed.extra("no-such-distribution", "and-cuda") == []
+        assert "nvidia-cudnn-cu12" in installed.extra_requirements(found[0], "and-cuda")
+    assert installed.extra_requirements("no-such-distribution", "and-cuda") == []

@@ -83,8 +83,8 @@ def _fit(samples: list[ProcessSample], parts: Sequence[Part]) -> Iterator[Findin
 def _first_steps(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
     """Yield a finding if tracing and the first step take much of a short training."""
     step = statistics.median(process_values(base).values())
-    alone = cold_starts(samples) or samples
-    first = statistics.median(s.phases.get("first_step", 0.0) + s.phases.get("trace", 0.0) for s in alone)
+    starts = cold_starts(samples) or samples
+    first = statistics.median(s.phases.get("first_step", 0.0) + s.phases.get("trace", 0.0) for s in starts)
     total = base.projection.steps if base.projection else None
     if total and first > 0.1 * total * step:
         share = max(0.0, first - step) / (first + (total - 1) * step)

@@ -82,7 +82,9 @@ def caveats(levels: Sequence[Result]) -> list[str]:
         for warning in level.warnings:
             text = f"{warning.message}. {warning.fix}" if warning.fix else warning.message
             loops.setdefault(text, []).append(level.spec.loop)
-    return [text if len(who) == len(levels) else f"{', '.join(who)}: {text}" for text, who in loops.items()]
+    return [
+        text if len(affected) == len(levels) else f"{', '.join(affected)}: {text}" for text, affected in loops.items()
+    ]
 
 
 def simultaneous(count: int) -> float:
