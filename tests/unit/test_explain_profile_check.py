@@ -37,7 +37,7 @@ def test_a_trace_that_agrees_with_the_ladder_gives_no_sentence() -> None:
 )
 def test_a_disagreement_is_shown_with_both_figures(changes: dict[str, float], words: tuple[str, str]) -> None:
     (sentence,) = differences(profile(**{"device_share": 0.25, "input_share": 0.15, **changes}))
-    assert all(each in sentence for each in words)
+    assert all(word in sentence for word in words)
 
 
 def test_a_device_without_a_trace_cannot_disagree() -> None:
@@ -50,6 +50,6 @@ def test_the_explanation_and_the_table_show_the_trace() -> None:
     assert "50 steps, 11.0 ms each: operations running 30%, waiting for input 20%" in text
     assert "Longest operations in a step: MatMul 2.00 ms, Relu 1.00 ms." in text
     assert "Trace: /traces/cifar" in text
-    shown = table.text(Outcome.of([result(profile=profile())]), verbose=True)
-    assert "share of a traced step" in shown
-    assert "waiting for input" in shown
+    table_text = table.text(Outcome.of([result(profile=profile())]), verbose=True)
+    assert "share of a traced step" in table_text
+    assert "waiting for input" in table_text

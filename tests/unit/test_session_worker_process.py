@@ -1,4 +1,4 @@
-"""How long a worker may be silent: real processes that speak a worker's words and wait."""
+"""The timeout of a silent worker, with real processes that follow a worker's protocol."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from bench.session.worker_process import WorkerEnded, WorkerProcess
 from bench.session.worker_sample import WorkerSample
 from bench.worker.protocol import Done, Go, PhaseStarted
 
-SILENT = 2.0
+TIMEOUT = 2.0
 SPEC = Spec(workload="cifar", backend="cpu", threads=Threads(intra=1, inter=1), data=Data(kind="own"))
-SAYS = """
+SILENT_WORKER = """
 import sys, time
 sys.stdin.readline()
 print('{"event": "phase-started", "phase": "device_init", "slow": %s}', flush=True)
@@ -28,10 +28,13 @@ sys.stdin.read()
 
 @contextmanager
 def worker(monkeypatch: pytest.MonkeyPatch, slow: bool) -> Iterator[WorkerProcess]:
-    """A worker that enters a phase, is silent for longer than it may be in general, and then for good."""
-    script = SAYS % (str(slow).lower(), 1.5 * SILENT)
+    """Start a worker that is silent in its first phase for longer than the timeout.
+
+    After its next event it is silent forever.
+    """
+    script = SILENT_WORKER % (str(slow).lower(), 1.5 * TIMEOUT)
     monkeypatch.setattr(system, "python", lambda module: [sys.executable, "-S", "-c", script])
-    handle = WorkerProcess(SPEC, {}, SILENT)
+    handle = WorkerProcess(SPEC, {}, TIMEOUT)
     try:
         yield handle
     finally:
@@ -39,7 +42,7 @@ def worker(monkeypatch: pytest.MonkeyPatch, slow: bool) -> Iterator[WorkerProces
         handle.close()
 
 
-def test_a_worker_that_is_silent_for_longer_than_it_may_be_is_ended_with_its_phase(
+def test_a_silent_worker_is_ended_and_the_failure_names_its_phase(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with worker(monkeypatch, slow=False) as handle:
@@ -49,7 +52,9 @@ def test_a_worker_that_is_silent_for_longer_than_it_may_be_is_ended_with_its_pha
     assert (ended.value.failure.kind, ended.value.failure.phase) == ("hung", "device_init")
 
 
-def test_a_worker_that_has_said_why_it_is_slow_may_be_silent_up_to_its_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_in_a_slow_phase_may_be_silent_for_longer_until_its_steps_begin(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     with worker(monkeypatch, slow=True) as handle:
         assert isinstance(handle.event(), PhaseStarted)
         assert isinstance(handle.event(), Done)
@@ -58,7 +63,7 @@ def test_a_worker_that_has_said_why_it_is_slow_may_be_silent_up_to_its_steps(mon
             handle.event()
 
 
-STARTS = """
+SLOW_START = """
 import sys
 sys.stdin.readline()
 for phase, more in [("device_init", ', "slow": true, "note": "compiles for minutes"'), ("first_step", ""), ("end", "")]:
@@ -70,13 +75,13 @@ sys.stdin.read()
 """
 
 
-def test_why_a_start_is_slow_is_told_with_each_of_its_phases_and_no_longer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(system, "python", lambda module: [sys.executable, "-S", "-c", STARTS])
-    told: list[tuple[str, str]] = []
-    worker = WorkerSample(SPEC, 1, {}, 60.0, lambda phase, note: told.append((phase, note)))
+def test_the_reason_for_a_slow_start_is_shown_with_every_phase_of_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(system, "python", lambda module: [sys.executable, "-S", "-c", SLOW_START])
+    phases: list[tuple[str, str]] = []
+    worker = WorkerSample(SPEC, 1, {}, 60.0, lambda phase, note: phases.append((phase, note)))
     worker.set_up()
     worker.until(Done)
     worker.process.kill()
     worker.close()
-    why = "compiles for minutes"
-    assert told == [("starting", ""), ("device_init", why), ("first_step", why), ("end", "")]
+    reason = "compiles for minutes"
+    assert phases == [("starting", ""), ("device_init", reason), ("first_step", reason), ("end", "")]
