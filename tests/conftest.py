@@ -1,9 +1,9 @@
-"""What the suite needs of a machine, told by name: a test that can't run here is skipped with the reason and the fix.
+"""Capabilities of the machine that tests need. A test whose capability is missing is skipped with a reason and a fix.
 
 `@pytest.mark.needs("nvidia-gpu")` names a capability of the table below. With `--strict-skips` (which
-`make test-all STRICT=1` sets) a skip that this machine could have avoided fails; one that it could not (no GPU
-in it, another operating system) stays a skip. A skip of any other origin fails under it too, so nothing is
-left out in silence.
+`make test-all STRICT=1` sets), a skip fails if this machine could have avoided it. It stays a skip if the machine could
+not, for example because it has no GPU or runs another operating system. Skips that do not come from this table also
+fail, so that no test is left out silently.
 """
 
 from __future__ import annotations
@@ -23,31 +23,33 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-SECOND = ROOT / ".venv-directml"
-XPROF = ROOT / ".venv-xprof" / "bin" / "python"
+DIRECTML_ENVIRONMENT = ROOT / ".venv-directml"
+XPROF_PYTHON = ROOT / ".venv-xprof" / "bin" / "python"
 PROMETHEUS = ROOT / "tests" / "integration" / "go"
-"""The Go module that says which Prometheus 3 it is and fixes all that it needs, and what builds it."""
+"""The Go module that pins Prometheus 3 and its dependencies, and the script that builds it."""
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-EXCUSED = pytest.StashKey[bool]()
+UNAVOIDABLE = pytest.StashKey[bool]()
+"""Whether the machine could not have avoided the skip of a test."""
+
 CLUSTER = os.environ.get("DEVBENCH_TEST_CLUSTER", "own")
-"""Where the chart is tested: own makes a control plane here, existing takes the one of KUBECONFIG."""
+"""Cluster that the chart is tested on: "own" starts a control plane, "existing" uses the one of KUBECONFIG."""
 
 CHANGED = "changed-"
 """Prefix of the capabilities of groups of tests that run only if their inputs changed (`inputs.py`)."""
 
-PLUGINS = {"hubs": "hub", "planes": "cluster"}
+PLUGINS = {"hubs": "hub", "cluster_fixtures": "cluster"}
 pytest_plugins = tuple(name for name, folder in PLUGINS.items() if (ROOT / "tests" / folder).is_dir())
-"""Fixtures of other folders, where they are: the tests of this file stand alone."""
+"""Fixtures of other folders. `test_conftest.py` copies this file to a place that lacks these folders."""
 
 
 @dataclass
 class GroupRun:
-    """What a session knows of a group of tests.
+    """The state of a group of tests in a session.
 
     Args:
-        tests: ids of all its tests, also of those that the session deselects.
-        passed: ids of those that passed.
+        tests: ids of all its tests, including those that the session deselects.
+        passed: ids of the tests that passed.
         digest: hash of the group's inputs at the start.
     """
 
@@ -57,16 +59,16 @@ class GroupRun:
 
 
 GROUPS: dict[str, GroupRun] = {}
-"""Groups by name, of the tests that were collected."""
+"""Groups of the collected tests, by name."""
 
 
 @dataclass(frozen=True)
-class Absent:
-    """Why a capability is not here.
+class Missing:
+    """Why the machine lacks a capability.
 
     Args:
-        reason: what was looked for and not found.
-        fix: how to get it.
+        reason: what the machine lacks. A clause without a full stop.
+        fix: how to provide it. An imperative clause without a full stop.
         avoidable: whether this machine could have it without other hardware or another operating system.
     """
 
@@ -75,218 +77,229 @@ class Absent:
     avoidable: bool
 
 
-def _nvidia() -> Absent | None:
+def _nvidia() -> Missing | None:
     if Path("/dev/nvidiactl").exists() or Path("/dev/nvidia0").exists():
         return None
-    return Absent("this machine shows no NVIDIA GPU (/dev/nvidiactl)", "run it on a machine with one", avoidable=False)
+    return Missing("this machine has no NVIDIA GPU (/dev/nvidiactl)", "Use a machine with one", avoidable=False)
 
 
-def _no_nvidia() -> Absent | None:
+def _no_nvidia() -> Missing | None:
     if _nvidia() is not None:
         return None
-    return Absent("an NVIDIA GPU is here, and the test is about its absence", "run it without one", avoidable=False)
-
-
-def _directml() -> Absent | None:
-    if sys.platform == "win32" or Path("/dev/dxg").exists():
-        return None
-    return Absent("there is no DirectML adapter (/dev/dxg)", "run it on Windows or in WSL2", avoidable=False)
-
-
-def _no_directml() -> Absent | None:
-    if _directml() is not None:
-        return None
-    return Absent(
-        "a DirectML adapter may be here, and the test is about its absence", "run it without", avoidable=False
+    return Missing(
+        "this machine has an NVIDIA GPU, and the test is about its absence",
+        "Use a machine without one",
+        avoidable=False,
     )
 
 
-def _second_tensorflow() -> Absent | None:
+def _directml() -> Missing | None:
+    if sys.platform == "win32" or Path("/dev/dxg").exists():
+        return None
+    return Missing("this machine has no DirectML adapter (/dev/dxg)", "Use Windows or WSL2", avoidable=False)
+
+
+def _no_directml() -> Missing | None:
+    if _directml() is not None:
+        return None
+    return Missing(
+        "this machine may have a DirectML adapter, and the test is about its absence",
+        "Use a machine without one",
+        avoidable=False,
+    )
+
+
+def _tensorflow_2_10() -> Missing | None:
     if (sys.platform, platform.machine()) not in {("linux", "x86_64"), ("win32", "AMD64")}:
-        what = f"TensorFlow 2.10 with the DirectML plugin has no wheel for {sys.platform} on {platform.machine()}"
-        return Absent(what, "run it on x86-64 Linux or Windows", avoidable=False)
-    if second_python().exists():
+        reason = f"TensorFlow 2.10 with the DirectML plugin has no wheel for {sys.platform} on {platform.machine()}"
+        return Missing(reason, "Use Linux or Windows on x86-64", avoidable=False)
+    if directml_environment_python().exists():
         return None
-    fix = "install Python 3.10 (for example `pyenv install 3.10`) and call `make test`, which makes it"
-    return Absent(f"there is no {SECOND.name} with TensorFlow 2.10", fix, avoidable=True)
+    fix = "Install Python 3.10 (for example `pyenv install 3.10`) and run `make test`, which creates it"
+    return Missing(f"this checkout has no {DIRECTML_ENVIRONMENT.name} with TensorFlow 2.10", fix, avoidable=True)
 
 
-def _xprof() -> Absent | None:
+def _xprof() -> Missing | None:
     if (sys.platform, platform.machine()) != ("linux", "x86_64"):
-        return Absent("xprof is locked for Linux on x86-64", "run it there", avoidable=False)
-    if XPROF.exists():
+        return Missing("xprof is locked for Linux on x86-64", "Use Linux on x86-64", avoidable=False)
+    if XPROF_PYTHON.exists():
         return None
-    return Absent(f"there is no {XPROF.parent.parent.name}", "call `make test-all`, which makes it", avoidable=True)
+    fix = "Run `make test-all`, which creates it"
+    return Missing(f"this checkout has no {XPROF_PYTHON.parent.parent.name}", fix, avoidable=True)
 
 
-def _system(wanted: str, name: str) -> Callable[[], Absent | None]:
-    def probe() -> Absent | None:
-        if sys.platform == wanted:
+def _system(platform_name: str, title: str) -> Callable[[], Missing | None]:
+    def probe() -> Missing | None:
+        if sys.platform == platform_name:
             return None
-        return Absent(f"this is {platform.system()}", f"run it on {name}", avoidable=False)
+        return Missing(f"this is {platform.system()}", f"Use {title}", avoidable=False)
 
     return probe
 
 
-def _posix() -> Absent | None:
+def _posix() -> Missing | None:
     if sys.platform != "win32":
         return None
-    return Absent("this is Windows, which has no signals", "run it on Linux or macOS", avoidable=False)
+    return Missing("this is Windows, which has no signals", "Use Linux or macOS", avoidable=False)
 
 
-def _cpu_quota() -> Absent | None:
-    top = Path("/sys/fs/cgroup")
-    delegated = top / "cgroup.subtree_control"
-    if delegated.exists():
-        there = "cpu" in delegated.read_text().split() and os.access(top, os.W_OK)
+def _cpu_quota() -> Missing | None:
+    root = Path("/sys/fs/cgroup")
+    controllers = root / "cgroup.subtree_control"
+    if controllers.exists():
+        writable = "cpu" in controllers.read_text().split() and os.access(root, os.W_OK)
     else:
-        there = os.access(top / "cpu", os.W_OK)
-    if there:
+        writable = os.access(root / "cpu", os.W_OK)
+    if writable:
         return None
-    return Absent("no control group for CPU can be made here", "run it as root on Linux", avoidable=False)
+    return Missing("this user cannot create a control group for CPU", "Use Linux as root", avoidable=False)
 
 
-def _chromium() -> Absent | None:
+def _chromium() -> Missing | None:
     if chromium() is not None:
         return None
-    fix = "install it (on Debian: apt-get install chromium)"
-    return Absent(f"there is none of {', '.join(BROWSERS)} on the path", fix, avoidable=True)
+    fix = "Install Chromium (on Debian: apt-get install chromium)"
+    return Missing(f"none of {', '.join(BROWSERS)} is on the path", fix, avoidable=True)
 
 
-def _container_engine() -> Absent | None:
+def _container_engine() -> Missing | None:
     if sys.platform != "linux" or platform.machine() != "x86_64":
-        return Absent("the images are built for Linux on x86-64", "run it there", avoidable=False)
+        return Missing("the images are built for Linux on x86-64", "Use Linux on x86-64", avoidable=False)
     if os.geteuid() != 0:
-        return Absent("base images can be made, and containers be limited, by root only", "run it as root", True)
+        return Missing("only root can build base images and limit containers", "Run the tests as root", True)
     missing = [name for name in ("podman", "mmdebstrap", "runc") if shutil.which(name) is None]
     if not missing:
         return None
-    fix = "install them (on Debian: apt-get install podman runc slirp4netns containernetworking-plugins mmdebstrap)"
-    return Absent(f"there is no {', '.join(missing)} on the path", fix, avoidable=True)
+    fix = "Install them (on Debian: apt-get install podman runc slirp4netns containernetworking-plugins mmdebstrap)"
+    return Missing(f"not on the path: {', '.join(missing)}", fix, avoidable=True)
 
 
-def _docker() -> Absent | None:
+def _docker() -> Missing | None:
     from images.docker import programs
 
     if programs() is not None:
         return None
-    fix = "install both (on Debian: apt-get install docker.io)"
-    return Absent("there is no dockerd with a docker of its version on the path", fix, avoidable=True)
+    fix = "Install both (on Debian: apt-get install docker.io)"
+    return Missing("dockerd and a docker of the same version are not on the path", fix, avoidable=True)
 
 
-def _changed(group: str) -> Callable[[], Absent | None]:
-    def probe() -> Absent | None:
+def _changed(group: str) -> Callable[[], Missing | None]:
+    def probe() -> Missing | None:
         import inputs
 
         if not inputs.unchanged(group):
             return None
         file = inputs.PASSED / group
-        return Absent(
-            "its group passed with the inputs that it has now", f"remove {file.relative_to(ROOT)}", avoidable=False
+        return Missing(
+            f"the inputs of its group, {group}, have not changed since it passed",
+            f"Remove {file.relative_to(ROOT)} to run it",
+            avoidable=False,
         )
 
     return probe
 
 
-def _go() -> Absent | None:
+def _go() -> Missing | None:
     if sys.platform == "win32":
-        return Absent("Helm is built for the tests on Linux and macOS only", "run it there", avoidable=False)
+        return Missing("the tests build Helm only on Linux and macOS", "Use Linux or macOS", avoidable=False)
     if shutil.which("go"):
         return None
-    fix = "install Go 1.26 or later, which builds Helm and the like for the tests"
-    return Absent("there is no go on the path", fix, avoidable=True)
+    fix = "Install Go 1.26 or later, which builds Helm and other programs for the tests"
+    return Missing("go is not on the path", fix, avoidable=True)
 
 
-def _cluster() -> Absent | None:
+def _cluster() -> Missing | None:
     if CLUSTER == "existing" and not os.environ.get("KUBECONFIG"):
-        return Absent("DEVBENCH_TEST_CLUSTER=existing, but no KUBECONFIG", "name its file", avoidable=True)
+        return Missing(
+            "DEVBENCH_TEST_CLUSTER is 'existing', but KUBECONFIG is not set", "Set KUBECONFIG", avoidable=True
+        )
     if sys.platform != "linux":
-        return Absent(f"this is {platform.system()}", "run it on Linux", avoidable=False)
+        return Missing(f"this is {platform.system()}", "Use Linux", avoidable=False)
     if not shutil.which("openssl"):
-        fix = "install it (on Debian: apt-get install openssl)"
-        return Absent("there is no openssl on the path", fix, avoidable=True)
+        fix = "Install it (on Debian: apt-get install openssl)"
+        return Missing("openssl is not on the path", fix, avoidable=True)
     return _go()
 
 
-def _postgresql() -> Absent | None:
+def _postgresql() -> Missing | None:
     if sys.platform == "win32":
-        return Absent("the tests start no PostgreSQL on Windows", "run it on Linux or macOS", avoidable=False)
+        return Missing("the tests do not start PostgreSQL on Windows", "Use Linux or macOS", avoidable=False)
     import postgres
 
     if postgres.programs() is not None:
         return None
-    fix = "install it (on Debian: apt-get install postgresql)"
-    return Absent("there is no PostgreSQL server (initdb, postgres)", fix, avoidable=True)
+    fix = "Install it (on Debian: apt-get install postgresql)"
+    return Missing("no PostgreSQL server (initdb, postgres) is installed", fix, avoidable=True)
 
 
-def _control_plane() -> Absent | None:
+def _control_plane() -> Missing | None:
     if CLUSTER == "existing":
-        what = "DEVBENCH_TEST_CLUSTER=existing, and the test plays kubelets, which a real cluster has"
-        return Absent(what, "leave the variable out", avoidable=False)
+        reason = "DEVBENCH_TEST_CLUSTER is 'existing', and the test simulates kubelets, which a real cluster has"
+        return Missing(reason, "Unset DEVBENCH_TEST_CLUSTER", avoidable=False)
     return _cluster()
 
 
-def _real_node() -> Absent | None:
+def _real_node() -> Missing | None:
     if sys.platform != "linux":
         return _control_plane()
     programs = ("containerd", "ctr", "runc", "iptables", "ip", "nsenter", "gcc")
     missing = [name for name in programs if not shutil.which(name)]
     if missing:
-        fix = "install them (on Debian: apt-get install containerd containernetworking-plugins gcc iproute2 iptables)"
-        return Absent(f"{', '.join(missing)}: not on the path", fix, avoidable=True)
+        fix = "Install them (on Debian: apt-get install containerd containernetworking-plugins gcc iproute2 iptables)"
+        return Missing(f"not on the path: {', '.join(missing)}", fix, avoidable=True)
     if os.geteuid() != 0:
-        return Absent("a kubelet and network namespaces need root", "run it as root", avoidable=False)
+        return Missing("a kubelet and network namespaces need root", "Run the tests as root", avoidable=False)
     return _control_plane() or _container_engine()
 
 
-def _mounts() -> Absent | None:
+def _mounts() -> Missing | None:
     if sys.platform == "linux" and os.geteuid() == 0:
         return None
-    return Absent("mounting a file system needs Linux and root", "run it there as root", avoidable=False)
+    return Missing("only root on Linux can mount a file system", "Use Linux as root", avoidable=False)
 
 
-def _prometheus() -> Absent | None:
+def _prometheus() -> Missing | None:
     if shutil.which("prometheus") and shutil.which("promtool"):
         return None
-    fix = "install it (on Debian: apt-get install prometheus)"
-    return Absent("prometheus and promtool are not on the path", fix, avoidable=True)
+    fix = "Install it (on Debian: apt-get install prometheus)"
+    return Missing("prometheus and promtool are not on the path", fix, avoidable=True)
 
 
-def _prometheus_3() -> Absent | None:
+def _prometheus_3() -> Missing | None:
     if shutil.which("go"):
         return None
-    return Absent("there is no Go to build Prometheus 3 with", "install Go 1.26 or newer", avoidable=True)
+    return Missing("go, which builds Prometheus 3, is not on the path", "Install Go 1.26 or later", avoidable=True)
 
 
-def _sqlite3() -> Absent | None:
+def _sqlite3() -> Missing | None:
     if shutil.which("sqlite3"):
         return None
-    fix = "install it (on Debian: apt-get install sqlite3)"
-    return Absent("SQLite's shell sqlite3 is not on the path", fix, avoidable=True)
+    fix = "Install it (on Debian: apt-get install sqlite3)"
+    return Missing("sqlite3, SQLite's command-line shell, is not on the path", fix, avoidable=True)
 
 
-def _pushgateway() -> Absent | None:
+def _pushgateway() -> Missing | None:
     if shutil.which("prometheus-pushgateway"):
         return None
-    fix = "install it (on Debian: apt-get install prometheus-pushgateway)"
-    return Absent("prometheus-pushgateway is not on the path", fix, avoidable=True)
+    fix = "Install it (on Debian: apt-get install prometheus-pushgateway)"
+    return Missing("prometheus-pushgateway is not on the path", fix, avoidable=True)
 
 
-def _grafana_sdk() -> Absent | None:
+def _grafana_sdk() -> Missing | None:
     if importlib.util.find_spec("grafana_foundation_sdk"):
         return None
-    what = "there is no grafana-foundation-sdk in this environment"
+    reason = "grafana-foundation-sdk is not installed in this environment"
     if sys.version_info < (3, 11):
-        return Absent(f"{what}, which needs Python 3.11", "run it with Python 3.11 or newer", avoidable=False)
-    return Absent(what, "call `make test`, which installs it", avoidable=True)
+        return Missing(f"{reason}. It needs Python 3.11", "Use Python 3.11 or later", avoidable=False)
+    return Missing(reason, "Run `make test`, which installs it", avoidable=True)
 
 
-CAPABILITIES: dict[str, Callable[[], Absent | None]] = {
+CAPABILITIES: dict[str, Callable[[], Missing | None]] = {
     "nvidia-gpu": _nvidia,
     "no-nvidia-gpu": _no_nvidia,
     "directml-adapter": _directml,
     "no-directml-adapter": _no_directml,
-    "tensorflow-2.10": _second_tensorflow,
+    "tensorflow-2.10": _tensorflow_2_10,
     "xprof": _xprof,
     "posix": _posix,
     "cpu-quota": _cpu_quota,
@@ -313,105 +326,104 @@ CAPABILITIES: dict[str, Callable[[], Absent | None]] = {
 }
 
 
-def second_python() -> Path:
-    """Interpreter of the environment that holds TensorFlow 2.10, whether or not it is there."""
-    return SECOND / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
+def directml_environment_python() -> Path:
+    """Return the path of the interpreter of the environment with TensorFlow 2.10. It may not exist."""
+    return DIRECTML_ENVIRONMENT / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
 
 
 def chromium() -> str | None:
-    """The browser's program, or none."""
+    """Return the path of the browser, or None."""
     return next(filter(None, map(shutil.which, BROWSERS)), None)
 
 
 @cache
-def absent(capability: str) -> Absent | None:
-    """Why this machine lacks a capability, or none; looked at once."""
+def check(capability: str) -> Missing | None:
+    """Return why this machine lacks a capability, or None. Each capability is checked once."""
     return CAPABILITIES[capability]()
 
 
 def skip_without(item: pytest.Item, capability: str) -> None:
-    """Skip `item` by name if the capability is not here, and note whether strictness excuses that."""
-    if lack := absent(capability):
-        item.stash[EXCUSED] = not lack.avoidable
-        pytest.skip(f"needs {capability}: {lack.reason}; to get it: {lack.fix}")
+    """Skip a test if the machine lacks a capability, and record whether the machine could have avoided the skip."""
+    if missing := check(capability):
+        item.stash[UNAVOIDABLE] = not missing.avoidable
+        pytest.skip(f"needs {capability}: {missing.reason}. {missing.fix}.")
 
 
 @pytest.fixture
 def directml_python(request: pytest.FixtureRequest) -> Path:
-    """Python of the environment with TensorFlow 2.10 and the DirectML plugin; skips by name without it."""
+    """Python of the environment with TensorFlow 2.10 and the DirectML plugin. Skip the test if it is missing."""
     skip_without(request.node, "tensorflow-2.10")
-    return second_python()
+    return directml_environment_python()
 
 
 @pytest.fixture
 def xprof_python(request: pytest.FixtureRequest) -> Path:
-    """Python of the environment with xprof, which reads profiler traces; skips by name without it."""
+    """Python of the environment with xprof, which reads profiler traces. Skip the test if it is missing."""
     skip_without(request.node, "xprof")
-    return XPROF
+    return XPROF_PYTHON
 
 
 @pytest.fixture(scope="session")
 def prometheus_programs() -> dict[str, str]:
-    """Prometheus by its major version; where the third is not there it is built, which takes minutes, once."""
-    ran = subprocess.run([sys.executable, PROMETHEUS / "build.py"], check=True, stdout=subprocess.PIPE, text=True)
-    return {"2": shutil.which("prometheus") or "", "3": ran.stdout.strip()}
+    """Paths of Prometheus by major version. Version 3 is built once, which takes minutes."""
+    build = subprocess.run([sys.executable, PROMETHEUS / "build.py"], check=True, stdout=subprocess.PIPE, text=True)
+    return {"2": shutil.which("prometheus") or "", "3": build.stdout.strip()}
 
 
 @pytest.fixture(scope="session")
 def scraped(tmp_path_factory: pytest.TempPathFactory, prometheus_programs: dict[str, str]) -> Iterator[Any]:
-    """A run that a Prometheus 2 and a Prometheus 3 scraped (`integration/scraping.py`), one for all who ask."""
+    """A run that Prometheus 2 and Prometheus 3 scraped (`integration/scraping.py`)."""
     from scraping import scraped_run
 
-    with scraped_run(tmp_path_factory.mktemp("scraped"), prometheus_programs) as made:
-        yield made
+    with scraped_run(tmp_path_factory.mktemp("scraped"), prometheus_programs) as run:
+        yield run
 
 
 @pytest.fixture(scope="session")
 def chromium_path() -> str:
-    """The browser's program, for tests that need "chromium"."""
+    """The path of the browser, for tests that need "chromium"."""
     return chromium() or ""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add `--strict-skips`."""
-    parser.addoption("--strict-skips", action="store_true", help="a skip that this machine could have avoided fails")
+    parser.addoption(
+        "--strict-skips", action="store_true", help="Fail tests whose skip this machine could have avoided."
+    )
 
 
 def pytest_configure() -> None:
-    """Keep the user's own settings out of the tests."""
+    """Remove the user's settings from the environment of the tests."""
     for name in [name for name in os.environ if name.startswith("DEVBENCH_")]:
         del os.environ[name]
 
 
-@pytest.hookimpl(tryfirst=True)  # before pytest-xdist's own, which reads the groups
+@pytest.hookimpl(tryfirst=True)  # before the hook of pytest-xdist, which reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Refuse capabilities that the table lacks, keep files in one process, and count all unit tests as essential.
-
-    A test with a misspelt capability would never be skipped, or always.
-    """
+    """Refuse unknown capabilities, keep each file in one process, and mark all unit tests as essential."""
     for item in items:
-        for name in _needed(item):
+        for name in _capabilities(item):
             if name not in CAPABILITIES:
-                raise pytest.UsageError(f"{item.nodeid} needs '{name}', which is none of {', '.join(CAPABILITIES)}")
+                raise pytest.UsageError(f"{item.nodeid} needs '{name}', which is not one of {', '.join(CAPABILITIES)}")
             if name.startswith(CHANGED):
                 GROUPS.setdefault(name.removeprefix(CHANGED), GroupRun()).tests.add(item.nodeid)
-        item.add_marker(pytest.mark.xdist_group(_together(item)))
+        item.add_marker(pytest.mark.xdist_group(_process_group(item)))
         if item.path.parent.name == "unit":
             item.add_marker(pytest.mark.essential)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Skip what this machine lacks the means for."""
-    for name in _needed(item):
+    """Skip a test if the machine lacks a capability that it needs."""
+    for name in _capabilities(item):
         skip_without(item, name)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Under strictness, turn an avoidable skip of a test into its failure."""
+    """With `--strict-skips`, turn the avoidable skip of a test into a failure."""
     report = yield
-    if report.skipped and not hasattr(report, "wasxfail") and not item.stash.get(EXCUSED, False):
-        _forbid(item.config, report)
+    if report.skipped and not hasattr(report, "wasxfail") and not item.stash.get(UNAVOIDABLE, False):
+        _fail_if_strict(item.config, report)
     return report
 
 
@@ -419,15 +431,15 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 def pytest_make_collect_report(
     collector: pytest.Collector,
 ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
-    """Under strictness, turn the skip of a whole file into an error."""
+    """With `--strict-skips`, turn the skip of a file into an error."""
     report = yield
     if report.skipped:
-        _forbid(collector.config, report)
+        _fail_if_strict(collector.config, report)
     return report
 
 
 def pytest_collection_finish() -> None:
-    """Remember the inputs that the tests of each group run with."""
+    """Record the hash of the inputs of each group."""
     if GROUPS:
         import inputs
 
@@ -436,15 +448,15 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """Remember which tests of a group passed."""
+    """Record which tests of a group passed."""
     if report.when == "call" and report.passed:
         for state in GROUPS.values():
-            # pytest-xdist appends "@" and the name of its group.
+            # pytest-xdist appends "@" and the name of its group to the id.
             state.passed |= {report.nodeid, report.nodeid.rpartition("@")[0]} & state.tests
 
 
 def pytest_sessionfinish() -> None:
-    """Record the groups all of whose tests passed, if their inputs did not change meanwhile."""
+    """Record each group whose tests all passed, if its inputs did not change meanwhile."""
     for group, state in GROUPS.items():
         import inputs
 
@@ -452,20 +464,20 @@ def pytest_sessionfinish() -> None:
             inputs.write(group, state.digest)
 
 
-def _together(item: pytest.Item) -> str:
-    """What goes to one process where several run: a file, all images, all that ask for what Prometheus scraped."""
+def _process_group(item: pytest.Item) -> str:
+    """Return the group of tests that run in one process: those of a file, of the images, or of the scraped run."""
     if "scraped" in getattr(item, "fixturenames", ()):
         return "scraped"
     return "images" if item.path.parent.name == "images" else item.path.name
 
 
-def _needed(item: pytest.Item) -> Iterator[str]:
+def _capabilities(item: pytest.Item) -> Iterator[str]:
     for mark in item.iter_markers("needs"):
         yield from mark.args
 
 
-def _forbid(config: pytest.Config, report: pytest.TestReport | pytest.CollectReport) -> None:
+def _fail_if_strict(config: pytest.Config, report: pytest.TestReport | pytest.CollectReport) -> None:
     if config.getoption("--strict-skips"):
-        why = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr
         report.outcome = "failed"
-        report.longrepr = f"this machine can run it, and strictness allows no such skip. {why}"
+        report.longrepr = f"--strict-skips does not allow this skip: {reason}"
