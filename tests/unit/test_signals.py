@@ -1,4 +1,4 @@
-"""Signals while something is measured: one exception, held back where it must not come."""
+"""Signals during a measurement. They raise one exception, but not inside an uninterruptible block."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bench.signals import interruptible, uninterrupted
 
 
 @pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
-def test_the_first_signal_raises_with_the_exit_code_of_a_shell_and_later_signals_are_ignored(
+def test_the_first_signal_raises_with_its_exit_code_and_later_signals_are_ignored(
     signum: signal.Signals,
 ) -> None:
     handlers = (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM))
@@ -36,20 +36,20 @@ def test_the_first_signal_raises_with_the_exit_code_of_a_shell_and_later_signals
 
 
 def test_an_uninterruptible_block_finishes_before_the_exception_is_raised() -> None:
-    done: list[str] = []
+    blocks: list[str] = []
 
     def work() -> None:
         with interruptible():
             with uninterrupted():
                 with uninterrupted():
                     signal.raise_signal(signal.SIGINT)
-                    done.append("inner")
-                done.append("outer")
-            done.append("after")
+                    blocks.append("inner")
+                blocks.append("outer")
+            blocks.append("after")
 
     with pytest.raises(Interrupted):
         work()
-    assert done == ["inner", "outer"]
+    assert blocks == ["inner", "outer"]
 
 
 def test_an_error_in_an_uninterruptible_block_does_not_lose_the_signal() -> None:
@@ -64,14 +64,14 @@ def test_an_error_in_an_uninterruptible_block_does_not_lose_the_signal() -> None
     assert isinstance(caught.value.__context__, OSError)
 
 
-def test_outside_the_main_thread_nothing_changes() -> None:
-    before, seen = signal.getsignal(signal.SIGINT), []
+def test_signal_handlers_are_unchanged_outside_the_main_thread() -> None:
+    handler, handlers = signal.getsignal(signal.SIGINT), []
 
     def work() -> None:
         with interruptible(), uninterrupted():
-            seen.append(signal.getsignal(signal.SIGINT))
+            handlers.append(signal.getsignal(signal.SIGINT))
 
     thread = threading.Thread(target=work)
     thread.start()
     thread.join()
-    assert seen == [before]
+    assert handlers == [handler]

@@ -1,4 +1,4 @@
-"""The store: whole files only, from any number of runs at once, and errors that say what is wrong with one."""
+"""Files of results: complete documents only, from concurrent writers, and errors that say what is wrong."""
 
 from __future__ import annotations
 
@@ -18,61 +18,61 @@ from bench.model.result import SCHEMA_VERSION
 from bench.store import files
 
 
-def test_a_result_is_read_back_as_it_was_written(tmp_path: Path) -> None:
-    wanted = result()
-    path = files.write(wanted, tmp_path)
-    assert path.name == f"cifar-cpu-as-written-{wanted.id}.json"
-    assert files.read(path) == wanted
+def test_a_result_is_read_as_it_was_written(tmp_path: Path) -> None:
+    original = result()
+    path = files.write(original, tmp_path)
+    assert path.name == f"cifar-cpu-as-written-{original.id}.json"
+    assert files.read(path) == original
 
 
-def test_results_that_began_in_one_millisecond_come_in_the_order_in_which_they_were_asked_for(tmp_path: Path) -> None:
-    begun = datetime(2026, 1, 2, 3, 4, 5, 6000, tzinfo=timezone.utc)
-    for place, name in enumerate(("b", "c", "a")):
+def test_results_that_started_in_the_same_millisecond_keep_their_order(tmp_path: Path) -> None:
+    start = datetime(2026, 1, 2, 3, 4, 5, 6000, tzinfo=timezone.utc)
+    for index, name in enumerate(("b", "c", "a")):
         files.write(
-            result().model_copy(update={"id": name, "created": begun + timedelta(microseconds=place)}), tmp_path
+            result().model_copy(update={"id": name, "created": start + timedelta(microseconds=index)}), tmp_path
         )
-    assert [each.id for each in files.results(tmp_path)] == ["b", "c", "a"]
+    assert [result.id for result in files.results(tmp_path)] == ["b", "c", "a"]
 
 
-def test_a_later_state_takes_the_place_of_an_earlier_one_and_nothing_else_is_left(tmp_path: Path) -> None:
+def test_writing_a_result_again_replaces_its_file_and_leaves_no_other_file(tmp_path: Path) -> None:
     files.write(result(status="partial"), tmp_path)
     path = files.write(result(), tmp_path)
     assert files.read(path).status == "complete"
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_a_nan_is_null_in_the_file_and_a_nan_again_when_read(tmp_path: Path) -> None:
-    wanted = result()
-    wanted.samples[0].first_losses = [2.3, math.nan]
-    path = files.write(wanted, tmp_path)
+def test_a_nan_is_null_in_the_file_and_nan_when_it_is_read(tmp_path: Path) -> None:
+    original = result()
+    original.samples[0].first_losses = [2.3, math.nan]
+    path = files.write(original, tmp_path)
     document = json.loads(path.read_text(encoding="utf-8"), parse_constant=pytest.fail)
     assert document["samples"][0]["first_losses"] == [2.3, None]
     assert math.isnan(files.read(path).samples[0].first_losses[1])
 
 
-def test_a_file_name_holds_nothing_that_a_file_system_refuses(tmp_path: Path) -> None:
+def test_a_file_name_has_only_characters_that_every_file_system_allows(tmp_path: Path) -> None:
     path = files.write(result(workload="../my model: 1", case="a/b"), tmp_path)
     assert path.parent == tmp_path
     assert path.name.startswith("my-model-1-a-b-cpu-as-written-")
     assert files.read(path).spec.workload == "../my model: 1"
 
 
-def test_a_file_has_the_rights_that_other_files_get(tmp_path: Path) -> None:
+def test_a_file_has_the_default_permissions_of_new_files(tmp_path: Path) -> None:
     path = files.write(result(), tmp_path)
-    usual = tmp_path / "usual"
-    usual.touch()
-    assert path.stat().st_mode == usual.stat().st_mode
+    ordinary = tmp_path / "ordinary"
+    ordinary.touch()
+    assert path.stat().st_mode == ordinary.stat().st_mode
 
 
-def test_results_come_oldest_first_and_a_half_written_one_is_not_seen(tmp_path: Path) -> None:
+def test_results_are_listed_oldest_first_without_temporary_files(tmp_path: Path) -> None:
     first, second = result("20260101T000000000-ffffffff"), result("20260102T000000000-00000000", workload="a")
-    for each in (second, first):
-        files.write(each, tmp_path)
+    for document in (second, first):
+        files.write(document, tmp_path)
     (tmp_path / ".cifar.json.1234.tmp").write_text("{", encoding="utf-8")
     assert files.results(tmp_path) == [first, second]
 
 
-def test_a_truncated_file_is_named_with_the_fix(tmp_path: Path) -> None:
+def test_a_truncated_file_is_an_error_with_its_name_and_a_fix(tmp_path: Path) -> None:
     path = files.write(result(), tmp_path)
     path.write_bytes(path.read_bytes()[:-100])
     with pytest.raises(DataError, match="not a complete JSON document") as caught:
@@ -82,28 +82,28 @@ def test_a_truncated_file_is_named_with_the_fix(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("version", "who", "advice"),
+    ("version", "writer", "advice"),
     [(SCHEMA_VERSION + 1, "a newer devbench", "Upgrade devbench."), (1, "an older devbench", "Measure again.")],
 )
-def test_a_result_of_another_schema_version_is_refused(tmp_path: Path, version: int, who: str, advice: str) -> None:
+def test_a_result_of_another_schema_version_is_refused(tmp_path: Path, version: int, writer: str, advice: str) -> None:
     for document in ({"shape": "other"}, json.loads(result().model_dump_json())):
         path = tmp_path / "other.json"
         path.write_text(json.dumps({**document, "schema_version": version, "devbench": "9.0"}), encoding="utf-8")
         with pytest.raises(DataError) as caught:
             files.read(path)
-        assert caught.value.message == f"{path} was written by {who} (9.0, schema {version})"
+        assert caught.value.message == f"{path} was written by {writer} (9.0, schema {version})"
         assert caught.value.hint == f"This version reads schema {SCHEMA_VERSION}. {advice}"
 
 
 @pytest.mark.parametrize("document", ["[]", "{}", '"text"', '{"schema_version": "1"}'])
-def test_another_programs_json_is_no_result(tmp_path: Path, document: str) -> None:
+def test_json_of_another_program_is_not_a_result(tmp_path: Path, document: str) -> None:
     path = tmp_path / "other.json"
     path.write_text(document, encoding="utf-8")
     with pytest.raises(DataError, match="is not a result of devbench"):
         files.read(path)
 
 
-def test_an_altered_result_names_the_field(tmp_path: Path) -> None:
+def test_a_result_with_an_invalid_field_is_an_error_that_names_the_field(tmp_path: Path) -> None:
     path = files.write(result(), tmp_path)
     document = json.loads(path.read_text(encoding="utf-8"))
     document["spec"]["loop"] = "sideways"
@@ -119,34 +119,34 @@ def test_an_altered_result_names_the_field(tmp_path: Path) -> None:
         ('"steps":5', '"steps":0', "samples.0.series.0.warmup.0.steps"),
     ],
 )
-def test_what_no_run_can_have_measured_is_no_valid_result(tmp_path: Path, text: str, altered: str, field: str) -> None:
+def test_a_result_with_an_impossible_figure_is_invalid(tmp_path: Path, text: str, altered: str, field: str) -> None:
     path = files.write(measured("1", [0.1, 0.1]), tmp_path)
-    written = re.sub(r"(?<=[:,])\s+", "", path.read_text(encoding="utf-8"))
-    assert text in written
-    path.write_text(written.replace(text, altered), encoding="utf-8")
+    original = re.sub(r"(?<=[:,])\s+", "", path.read_text(encoding="utf-8"))
+    assert text in original
+    path.write_text(original.replace(text, altered), encoding="utf-8")
     with pytest.raises(DataError, match=rf"is not a valid result: {re.escape(field)}"):
         files.read(path)
 
 
-def test_an_absent_file_and_an_absent_folder_are_named(tmp_path: Path) -> None:
+def test_a_missing_file_or_folder_is_an_error_with_its_name(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"cannot read .*absent\.json: No such file"):
         files.read(tmp_path / "absent.json")
     with pytest.raises(DataError, match="does not exist"):
         files.results(tmp_path / "absent")
 
 
-def test_a_folder_is_made_with_its_parents_and_left_empty(tmp_path: Path) -> None:
+def test_preparing_a_folder_creates_it_with_its_parents_and_leaves_it_empty(tmp_path: Path) -> None:
     files.prepare(tmp_path / "a" / "b")
     assert list((tmp_path / "a" / "b").iterdir()) == []
 
 
-def places() -> list[str]:
-    """Where nobody can write, root included: below a file, and where the kernel makes all files."""
+def unwritable_folders() -> list[str]:
+    """Return paths where even root cannot write: below a file, and in `/proc`."""
     return ["file/results", *(["/proc/devbench"] if sys.platform == "linux" else [])]
 
 
-@pytest.mark.parametrize("place", places())
-def test_a_folder_that_cannot_be_written_is_told_with_the_option(tmp_path: Path, place: str) -> None:
+@pytest.mark.parametrize("place", unwritable_folders())
+def test_a_folder_that_is_not_writable_is_an_error_that_names_the_option(tmp_path: Path, place: str) -> None:
     (tmp_path / "file").touch()
     folder = tmp_path / place
     with pytest.raises(OutputError) as caught:
@@ -157,10 +157,10 @@ def test_a_folder_that_cannot_be_written_is_told_with_the_option(tmp_path: Path,
         files.write(result(), folder)
 
 
-def test_ids_differ_and_sort_by_time() -> None:
+def test_ids_are_unique_and_sorted_by_time() -> None:
     ids = [files.new_id() for _ in range(500)]
     assert len(set(ids)) == 500
-    stamps = [each.partition("-")[0] for each in ids]
+    stamps = [name.partition("-")[0] for name in ids]
     assert stamps == sorted(stamps)
 
 
@@ -176,17 +176,17 @@ shared = "20260101T000000000-00000000"
 for round in range(60):
     store.write(result(store.new_id(), group=mark), folder)
     store.write(result(shared, group=mark * 20000), folder)
-    found = store.read(folder / f"cifar-cpu-as-written-{shared}.json").group
-    assert found in ("a" * 20000, "b" * 20000), found[:10]
+    group = store.read(folder / f"cifar-cpu-as-written-{shared}.json").group
+    assert group in ("a" * 20000, "b" * 20000), group[:10]
 """
 
 
-def test_two_processes_write_one_folder_and_one_file_and_every_reader_meets_whole_documents(tmp_path: Path) -> None:
-    here = Path(__file__).parent
-    command = [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(here)!r})\n{WRITER}", str(tmp_path)]
-    both = [subprocess.Popen([*command, mark], stderr=subprocess.PIPE, cwd=here.parent.parent) for mark in "ab"]
-    ends = [(each.communicate(timeout=120)[1], each.returncode) for each in both]
+def test_concurrent_writers_of_one_file_never_leave_an_incomplete_document(tmp_path: Path) -> None:
+    tests = Path(__file__).parent
+    command = [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(tests)!r})\n{WRITER}", str(tmp_path)]
+    writers = [subprocess.Popen([*command, mark], stderr=subprocess.PIPE, cwd=tests.parent.parent) for mark in "ab"]
+    ends = [(writer.communicate(timeout=120)[1], writer.returncode) for writer in writers]
     assert ends == [(b"", 0), (b"", 0)]
-    groups = [each.group for each in files.results(tmp_path)]
+    groups = [result.group for result in files.results(tmp_path)]
     assert (groups.count("a"), groups.count("b"), len(groups)) == (60, 60, 121)
-    assert [each.name for each in tmp_path.iterdir() if each.suffix != ".json"] == []
+    assert [path.name for path in tmp_path.iterdir() if path.suffix != ".json"] == []

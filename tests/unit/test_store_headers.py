@@ -1,4 +1,4 @@
-"""The first part of a result's file says the same as the whole, and what is no result is refused by it too."""
+"""Headers of result files. Reading only the header gives the same fields and the same errors as the whole file."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from bench.model.result import SCHEMA_VERSION
 from bench.store import files, headers
 
 
-def test_a_head_is_the_result_without_its_samples(tmp_path: Path) -> None:
+def test_a_header_is_the_result_without_its_samples(tmp_path: Path) -> None:
     path = files.write(result(), tmp_path)
-    whole = files.read(path)
-    assert whole.samples
-    assert headers.head(path) == whole.model_copy(update={"samples": []})
+    complete = files.read(path)
+    assert complete.samples
+    assert headers.head(path) == complete.model_copy(update={"samples": []})
 
 
 VERSION = b'"schema_version": %d' % SCHEMA_VERSION
@@ -34,7 +34,7 @@ UNREADABLE: list[tuple[Callable[[bytes], bytes], str]] = [
 @pytest.mark.parametrize(
     ("read", "spoil", "message"),
     [
-        *((read, *each) for read in (headers.head, headers.entry) for each in UNREADABLE),
+        *((read, *case) for read in (headers.head, headers.entry) for case in UNREADABLE),
         (
             headers.head,
             lambda text: text.replace(b'"loop": "as-written"', b'"loop": "sideways"'),
@@ -49,7 +49,7 @@ UNREADABLE: list[tuple[Callable[[bytes], bytes], str]] = [
         (headers.entry, lambda text: text.replace(VERSION + b",", b""), "not a result of devbench"),
     ],
 )
-def test_a_head_or_an_entry_of_a_file_that_is_no_result_is_refused_as_the_whole_is(
+def test_an_invalid_file_gives_the_same_error_whichever_part_is_read(
     tmp_path: Path, read: Callable[[Path], object], spoil: Callable[[bytes], bytes], message: str
 ) -> None:
     path = files.write(result(), tmp_path)
@@ -58,16 +58,16 @@ def test_a_head_or_an_entry_of_a_file_that_is_no_result_is_refused_as_the_whole_
         read(path)
 
 
-def test_an_entry_is_what_tells_a_result_from_its_repetitions(tmp_path: Path) -> None:
+def test_an_entry_identifies_a_result_and_its_repetitions(tmp_path: Path) -> None:
     path = files.write(result(), tmp_path)
-    whole, found = files.read(path), headers.entry(path)
-    assert (found.path, found.id, found.created) == (path, whole.id, whole.created)
-    assert (found.key, found.purpose) == (whole.key, whole.purpose)
+    complete, entry = files.read(path), headers.entry(path)
+    assert (entry.path, entry.id, entry.created) == (path, complete.id, complete.created)
+    assert (entry.key, entry.purpose) == (complete.key, complete.purpose)
     path.write_text(json.dumps(json.loads(path.read_text(encoding="utf-8"))), encoding="utf-8")
-    assert headers.entry(path) == found
+    assert headers.entry(path) == entry
 
 
-def test_a_file_that_another_program_has_formatted_has_a_head_too(tmp_path: Path) -> None:
+def test_the_header_of_a_reformatted_file_is_read_too(tmp_path: Path) -> None:
     path = files.write(result(), tmp_path)
     path.write_text(json.dumps(json.loads(path.read_text(encoding="utf-8"))), encoding="utf-8")
     assert headers.head(path) == result()

@@ -1,4 +1,4 @@
-"""How an explanation is measured: which parameters it accepts, what an interruption leaves, what it never does."""
+"""The study of `devbench explain`: accepted parameters, interruptions and the designs of its sessions."""
 
 from __future__ import annotations
 
@@ -46,55 +46,55 @@ def step():
 
 
 def total_steps(p):
-    return 8 if p == Params() else int("what was asked for is not what came")
+    return 8 if p == Params() else int("the parameters are not those of the file")
 '''
 
 
 class Fake:
-    """A session that takes its step times from a table, in no time; it is interrupted where that is asked for.
+    """A session that takes its step times from a table. It ends immediately, or is interrupted on request.
 
     Attributes:
-        begun: how each of them was asked, and what it measured.
-        designs: the design of each.
-        whole: how many may end.
-        noise: of the step times that each of them measures, a factor for each trial.
+        sessions: The settings and specs of each session that started.
+        designs: The design of each of these sessions.
+        complete: The number of sessions that finish. Later ones are interrupted.
+        noise: A factor of the step time for each trial of a session.
     """
 
-    begun: list[tuple[RunSettings, list[Spec]]]
+    sessions: list[tuple[RunSettings, list[Spec]]]
     designs: list[Design]
-    whole: int
+    complete: int
     noise: tuple[float, ...]
 
     def __init__(self, group: Any, settings: RunSettings, design: Design, *_: Any) -> None:
         self.results = []
         self.settings = settings
         specs = [planned.spec for planned in group.planned]
-        Fake.begun.append((settings, specs))
+        Fake.sessions.append((settings, specs))
         Fake.designs.append(design)
         for spec in specs:
             step = STEPS[spec.loop] * (0.5 if spec.xla else 1.0) * (0.8 if not spec.onednn else 1.0)
             samples = [sample(n, step * noise, facts={"retraced": []}) for n, noise in enumerate(Fake.noise, 1)]
-            made = result(spec.key, str(len(Fake.begun)), samples=samples)
-            self.results.append(made.model_copy(update={"spec": spec, "key": spec.key}))
+            measured = result(spec.key, str(len(Fake.sessions)), samples=samples)
+            self.results.append(measured.model_copy(update={"spec": spec, "key": spec.key}))
 
     def run(self) -> list[Any]:
-        """Is done."""
-        if len(Fake.begun) > Fake.whole:
+        """Return the results, or raise that the session was interrupted."""
+        if len(Fake.sessions) > Fake.complete:
             raise Interrupted(signal.SIGINT)
         return self.results
 
 
 @pytest.fixture
 def faked(monkeypatch: pytest.MonkeyPatch) -> type[Fake]:
-    Fake.begun, Fake.designs, Fake.whole, Fake.noise = [], [], 100, NOISE
+    Fake.sessions, Fake.designs, Fake.complete, Fake.noise = [], [], 100, NOISE
     monkeypatch.setattr(explain, "Session", Fake)
     monkeypatch.setattr(explain, "peaks_for", lambda *_: None)
     return Fake
 
 
-def explaining(workload: str = "tabular", **asked: Any) -> ExplainStudy:
-    given = {"loop": "step", **({"case": "small"} if workload == "tabular" else {}), **asked}
-    settings = load(backend="cpu", data="sample", **given)
+def study_of(workload: str = "tabular", **options: Any) -> ExplainStudy:
+    defaults = {"loop": "step", **({"case": "small"} if workload == "tabular" else {})}
+    settings = load(backend="cpu", data="sample", **{**defaults, **options})
     return ExplainStudy(workload, settings, Recorder(settings))
 
 
@@ -112,40 +112,41 @@ def test_a_file_with_any_parameters_that_run_accepts_is_explained(
 ) -> None:
     file = tmp_path / "mine.py"
     file.write_text(PROGRAM.format(parameter=parameter), encoding="utf-8")
-    explaining(str(file)).run(with_what_ifs=False)
-    (_, specs) = faked.begun[0]
+    study_of(str(file)).run(with_what_ifs=False)
+    (_, specs) = faked.sessions[0]
     assert [spec.loop for spec in specs] == ["step", "host-batches", "resident", "fused"]
 
 
 def test_an_interrupted_explanation_keeps_finished_what_ifs_and_says_how_many_are_missing(faked: type[Fake]) -> None:
-    faked.whole = 2  # the ladder and the first what-ifs
-    made = explaining()
+    faked.complete = 2  # the ladder and the first what-ifs
+    study = study_of()
     with pytest.raises(Interrupted):
-        made.run()
-    found = made.explanation
-    assert found is not None
-    assert len(found.gains) == TOGETHER < len(made.what_ifs)
-    assert [gain.verdict for gain in found.gains[:1]] == ["faster"]
-    assert found.fastest is not None
-    assert found.fastest.command.endswith(found.gains[0].option)
+        study.run()
+    partial = study.explanation
+    assert partial is not None
+    assert len(partial.gains) == TOGETHER < len(study.what_ifs)
+    assert [gain.verdict for gain in partial.gains[:1]] == ["faster"]
+    assert partial.fastest is not None
+    assert partial.fastest.command.endswith(partial.gains[0].option)
     assert (
-        found.caveats[0] == f"The explanation was interrupted: {TOGETHER} of {len(made.what_ifs)} what-ifs were tried."
+        partial.caveats[0]
+        == f"The explanation was interrupted: {TOGETHER} of {len(study.what_ifs)} what-ifs were tried."
     )
-    assert "The explanation was interrupted: 4 of" in explanation.text(found)
+    assert "The explanation was interrupted: 4 of" in explanation.text(partial)
 
 
 def test_an_interruption_of_the_combined_what_ifs_keeps_all_single_what_ifs(faked: type[Fake]) -> None:
-    made = explaining()
-    made.run()
-    faked.begun, faked.whole = [], len(faked.begun) - 1
-    made = explaining()
+    study = study_of()
+    study.run()
+    faked.sessions, faked.complete = [], len(faked.sessions) - 1
+    study = study_of()
     with pytest.raises(Interrupted):
-        made.run()
-    assert made.explanation is not None
-    assert len(made.explanation.gains) == len(made.what_ifs)
-    assert made.explanation.combined is None
+        study.run()
+    assert study.explanation is not None
+    assert len(study.explanation.gains) == len(study.what_ifs)
+    assert study.explanation.combined is None
     assert (
-        made.explanation.caveats[0]
+        study.explanation.caveats[0]
         == "The explanation was interrupted: the what-ifs that help were not measured together."
     )
 
@@ -157,52 +158,52 @@ def test_an_interruption_before_any_what_if_keeps_the_ladder(
         raise Interrupted(signal.SIGTERM)
 
     monkeypatch.setattr(explain, "peaks_for", interrupted)
-    made = explaining()
+    study = study_of()
     with pytest.raises(Interrupted):
-        made.run()
-    assert made.explanation is not None
-    assert made.explanation.parts
-    assert made.explanation.caveats[0] == (
+        study.run()
+    assert study.explanation is not None
+    assert study.explanation.parts
+    assert study.explanation.caveats[0] == (
         "The explanation was interrupted: the roofline was not measured, and no what-if was tried."
     )
 
 
-def test_an_interruption_of_the_ladder_keeps_what_its_complete_trials_say(faked: type[Fake]) -> None:
-    faked.whole = 0
-    made = explaining()
+def test_an_interruption_of_the_ladder_keeps_its_complete_trials(faked: type[Fake]) -> None:
+    faked.complete = 0
+    study = study_of()
     with pytest.raises(Interrupted):
-        made.run()
-    found = made.explanation
-    assert found is not None
-    assert (found.parts[0].upper, found.parts[0].lower) == ("step", "host-batches")
-    assert found.trials == len(NOISE)
-    assert (found.gains, found.roofline) == ([], None)
-    assert found.caveats[0] == (
+        study.run()
+    partial = study.explanation
+    assert partial is not None
+    assert (partial.parts[0].upper, partial.parts[0].lower) == ("step", "host-batches")
+    assert partial.trials == len(NOISE)
+    assert (partial.gains, partial.roofline) == ([], None)
+    assert partial.caveats[0] == (
         "The explanation was interrupted: the roofline was not measured, and no what-if was tried."
     )
-    assert "The explanation was interrupted" in explanation.text(found)
+    assert "The explanation was interrupted" in explanation.text(partial)
 
 
 def test_an_interruption_before_the_first_complete_trial_leaves_no_explanation(faked: type[Fake]) -> None:
-    faked.whole, faked.noise = 0, ()
-    made = explaining()
+    faked.complete, faked.noise = 0, ()
+    study = study_of()
     with pytest.raises(Interrupted):
-        made.run()
-    assert made.explanation is None
-    assert made.results
+        study.run()
+    assert study.explanation is None
+    assert study.results
 
 
 def test_a_complete_explanation_does_not_mention_an_interruption(faked: type[Fake]) -> None:
-    found = explaining().run()
-    assert found.combined is not None
-    assert not any("interrupted" in each for each in found.caveats)
+    complete = study_of().run()
+    assert complete.combined is not None
+    assert not any("interrupted" in caveat for caveat in complete.caveats)
 
 
 def test_an_explanation_ignores_full_and_says_so(faked: type[Fake]) -> None:
-    found = explaining(full=True).run()
+    complete = study_of(full=True).run()
     assert {design.full for design in faked.designs} == {False}
-    assert any("--full has no effect" in each for each in found.caveats)
-    assert not any("--full" in each for each in explaining().run().caveats)
+    assert any("--full has no effect" in caveat for caveat in complete.caveats)
+    assert not any("--full" in caveat for caveat in study_of().run().caveats)
 
 
 @pytest.mark.parametrize(
@@ -217,11 +218,13 @@ def test_an_explanation_ignores_full_and_says_so(faked: type[Fake]) -> None:
 def test_the_design_decides_which_results_are_profiled_or_trained_to_the_end(
     design: Design, expected: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    done: list[tuple[str, str]] = []
-    monkeypatch.setattr(one_off, "train", lambda launcher, result: done.append(("train", result.spec.loop)))
-    monkeypatch.setattr(one_off, "profile", lambda launcher, result, folder: done.append(("profile", result.spec.loop)))
+    passes: list[tuple[str, str]] = []
+    monkeypatch.setattr(one_off, "train", lambda launcher, result: passes.append(("train", result.spec.loop)))
+    monkeypatch.setattr(
+        one_off, "profile", lambda launcher, result, folder: passes.append(("profile", result.spec.loop))
+    )
     monkeypatch.setattr(sessions.Session, "_run_trials", lambda session: "target")
-    asked = load(
+    settings = load(
         case="small",
         backend="cpu",
         data="sample",
@@ -230,6 +233,6 @@ def test_the_design_decides_which_results_are_profiled_or_trained_to_the_end(
         profile=str(tmp_path),
         output=tmp_path,
     )
-    (group,) = plan(["tabular"], asked)
-    Session(group, asked, design, Recorder(asked)).run()
-    assert sorted(done) == expected
+    (group,) = plan(["tabular"], settings)
+    Session(group, settings, design, Recorder(settings)).run()
+    assert sorted(passes) == expected
