@@ -1,4 +1,4 @@
-"""Dashboards: the committed JSON is what the generator makes, and every panel says what it shows and in which unit."""
+"""Dashboards: the committed JSON is up to date, its panels are described, and its queries are valid."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ pytestmark = pytest.mark.once
 
 FOLDER = ROOT / "charts" / "devbench" / "dashboards"
 BOARDS = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted(FOLDER.glob("*.json"))}
-EACH = pytest.mark.parametrize("board", BOARDS.values(), ids=list(BOARDS))
+EACH_BOARD = pytest.mark.parametrize("board", BOARDS.values(), ids=list(BOARDS))
 ALL = {"$workload": ".*", "$backend": ".*", "$pool": ".*", "$__rate_interval": "2m", "$__range": "5m"}
-"""The variables as they are at first."""
+"""The initial values of the variables."""
 
 
 def panels(board: Any) -> Iterator[Any]:
-    """Its panels but for the rows' titles."""
+    """Yield the panels without the titles of rows."""
     yield from (panel for panel in board["panels"] if panel["type"] != "row")
 
 
@@ -37,34 +37,34 @@ def queries(board: Any) -> Iterator[str]:
         yield from (target["expr"] for target in panel["targets"])
 
 
-def filled(expression: str) -> str:
-    """A query with everything chosen."""
+def with_defaults(expression: str) -> str:
+    """Return a query with the initial values of its variables."""
     return functools.reduce(lambda text, name: text.replace(name, ALL[name]), ALL, expression)
 
 
 def panel_of(name: str, title: str) -> Any:
-    """The panel of a board whose title begins so."""
-    (found,) = (panel for panel in panels(BOARDS[name]) if panel["title"].startswith(title))
-    return found
+    """Return the panel of a board whose title starts with `title`."""
+    (panel,) = (panel for panel in panels(BOARDS[name]) if panel["title"].startswith(title))
+    return panel
 
 
-def told(tests: Any, folder: Path) -> None:
-    """Fails with what Prometheus says where it answers otherwise than these tests of rules want."""
-    (folder / "tried.yaml").write_text(json.dumps({"tests": tests}), encoding="utf-8")
-    ran = subprocess.run(["promtool", "test", "rules", str(folder / "tried.yaml")], capture_output=True, text=True)
-    assert ran.returncode == 0, ran.stdout + ran.stderr
+def check_expressions(tests: Any, folder: Path) -> None:
+    """Run these tests of expressions with promtool, and fail with its output if one of them fails."""
+    (folder / "tests.yaml").write_text(json.dumps({"tests": tests}), encoding="utf-8")
+    process = subprocess.run(["promtool", "test", "rules", str(folder / "tests.yaml")], capture_output=True, text=True)
+    assert process.returncode == 0, process.stdout + process.stderr
 
 
 @pytest.mark.needs("grafana-sdk")
-def test_the_committed_files_are_what_the_generator_makes(tmp_path: Path) -> None:
+def test_the_committed_files_are_up_to_date(tmp_path: Path) -> None:
     assert importlib.util.find_spec("grafana_foundation_sdk")
     subprocess.run([sys.executable, "-m", "dashboards", str(tmp_path)], check=True, cwd=ROOT)
-    made = {path.name: path.read_text(encoding="utf-8") for path in tmp_path.iterdir()}
+    generated = {path.name: path.read_text(encoding="utf-8") for path in tmp_path.iterdir()}
     committed = {path.name: path.read_text(encoding="utf-8") for path in FOLDER.iterdir()}
-    assert made == committed, "make them again: python -m dashboards"
+    assert generated == committed, "run: python -m dashboards"
 
 
-def test_there_are_the_three_that_are_meant() -> None:
+def test_there_are_three_dashboards() -> None:
     assert {board["title"] for board in BOARDS.values()} == {
         "devbench / Side by side",
         "devbench / Live run",
@@ -73,8 +73,8 @@ def test_there_are_the_three_that_are_meant() -> None:
     assert len({board["uid"] for board in BOARDS.values()}) == 3
 
 
-@EACH
-def test_every_panel_has_a_title_a_description_a_unit_and_the_chosen_data_source(board: Any) -> None:
+@EACH_BOARD
+def test_every_panel_has_a_title_a_description_a_unit_and_the_selected_data_source(board: Any) -> None:
     for panel in panels(board):
         assert panel["title"]
         assert panel["description"].endswith("."), panel["title"]
@@ -84,57 +84,59 @@ def test_every_panel_has_a_title_a_description_a_unit_and_the_chosen_data_source
         assert panel["targets"]
 
 
-@EACH
-def test_no_two_panels_lie_over_one_another_and_each_has_its_number(board: Any) -> None:
-    taken: set[tuple[int, int]] = set()
+@EACH_BOARD
+def test_panels_do_not_overlap_and_have_unique_ids(board: Any) -> None:
+    occupied: set[tuple[int, int]] = set()
     for panel in board["panels"]:
         place = panel["gridPos"]
         cells = {(x, y) for x in range(place["x"], place["x"] + place["w"])
                  for y in range(place["y"], place["y"] + place["h"])}  # fmt: skip
-        assert not cells & taken, panel["title"]
+        assert not cells & occupied, panel["title"]
         assert place["x"] + place["w"] <= 24
-        taken |= cells
+        occupied |= cells
     numbers = [panel["id"] for panel in board["panels"]]
     assert len(set(numbers)) == len(numbers)
 
 
-@EACH
-def test_data_source_workload_backend_and_pool_can_be_chosen(board: Any) -> None:
+@EACH_BOARD
+def test_a_board_has_variables_for_data_source_workload_backend_pool_and_hub(board: Any) -> None:
     names = [variable["name"] for variable in board["templating"]["list"]]
     assert names == ["datasource", "workload", "backend", "pool", "hub"]
 
 
-@EACH
-def test_no_query_names_what_only_one_kind_of_prometheus_has(board: Any) -> None:
+@EACH_BOARD
+def test_no_query_uses_a_label_that_depends_on_the_setup_of_prometheus(board: Any) -> None:
     for expression in queries(board):
         assert not re.findall(r"\b(job|instance|pod|namespace|container|endpoint|service)\b", expression)
 
 
 @pytest.mark.needs("prometheus")
-def test_a_run_that_is_scraped_and_pushed_too_is_shown_once(tmp_path: Path) -> None:
-    asked = [filled(each) for board in BOARDS.values() for each in queries(board) if "devbench_run_" in each]
-    assert len(asked) > 15
-    names = sorted(set(re.findall(r"\bdevbench_\w+", " ".join(asked))))
-    own = {"devbench_run_state": 'state="failed"', "devbench_phase_seconds": 'phase="import"'}
+def test_a_run_that_is_both_scraped_and_pushed_is_shown_once(tmp_path: Path) -> None:
+    expressions = [
+        with_defaults(query) for board in BOARDS.values() for query in queries(board) if "devbench_run_" in query
+    ]
+    assert len(expressions) > 15
+    names = sorted(set(re.findall(r"\bdevbench_\w+", " ".join(expressions))))
+    labels = {"devbench_run_state": 'state="failed"', "devbench_phase_seconds": 'phase="import"'}
     common = 'workload="cifar", backend="cpu", le="1", pool="p"'
-    made = [
+    series = [
         {
-            "series": f'{name}{{run="7", {own.get(name, common)}, job="{job}"}}',
+            "series": f'{name}{{run="7", {labels.get(name, common)}, job="{job}"}}',
             "values": "1+60x20" if name.endswith(("_total", "_bucket")) else "1x20",
         }
         for name in names
         for job in ("runs", "pushed")
     ]
     once = {"eval_time": "10m", "exp_samples": [{"labels": "{}", "value": 1}]}
-    tried = [{"expr": f"count({expression}) < 2 or vector(-1)", **once} for expression in asked]
-    told([{"interval": "1m", "input_series": made, "promql_expr_test": tried}], tmp_path)
+    tests = [{"expr": f"count({expression}) < 2 or vector(-1)", **once} for expression in expressions]
+    check_expressions([{"interval": "1m", "input_series": series, "promql_expr_test": tests}], tmp_path)
 
 
 @pytest.mark.needs("prometheus")
-def test_of_a_pool_whose_cpus_changed_the_devices_measured_last_are_set_against_the_cpu_measured_last(
+def test_the_latest_result_of_each_device_is_compared_with_the_latest_result_of_the_pools_cpu(
     tmp_path: Path,
 ) -> None:
-    known = [  # key, backend, device, when, start, step
+    results = [  # key, backend, device, timestamp, start, step
         ("3 CPUs", "cpu", "Xeon", 1, 2, 0.5),
         ("7 CPUs", "cpu", "Xeon", 2, 1, 0.25),
         ("other CPUs", "cpu", "EPYC", 0, 1, 1),
@@ -142,83 +144,85 @@ def test_of_a_pool_whose_cpus_changed_the_devices_measured_last_are_set_against_
         ("T4 by 7 CPUs", "cuda", "T4", 2, 3, 0.125),
         ("L4 by 7 CPUs", "cuda", "L4", 3, 4, 0.0625),
     ]
-    made = []
-    for key, backend, device, when, start, step in known:
+    input_series = []
+    for key, backend, device, timestamp, start, step in results:
         labels = f'program="1", workload="cifar", loop="fit", pool="p", backend="{backend}", device="{device}"'
-        metrics = {f"info{{{labels}, ": 1, "timestamp_seconds{": when, "step_seconds{": step}
+        metrics = {f"info{{{labels}, ": 1, "timestamp_seconds{": timestamp, "step_seconds{": step}
         for name, value in {**metrics, 'phase_seconds{phase="import", ': start}.items():
             for hub in ("1", "2"):
                 series = f'devbench_result_{name}key="{key}", instance="{hub}"}}'
-                made.append({"series": series, "values": f"{value}x20"})
+                input_series.append({"series": series, "values": f"{value}x20"})
     expected = {
         ("side-by-side", "Speed-up"): {"T4 by 7 CPUs": 2, "L4 by 7 CPUs": 4},
         ("side-by-side", "Break-even"): {"T4 by 7 CPUs": 16, "L4 by 7 CPUs": 16},
         ("health", "Age"): {"7 CPUs": 598, "L4 by 7 CPUs": 597},
     }
-    tried = [
+    tests = [
         {
-            "expr": f"sum by (key) ({filled(panel_of(*place)['targets'][0]['expr'])})",
+            "expr": f"sum by (key) ({with_defaults(panel_of(*panel)['targets'][0]['expr'])})",
             "eval_time": "10m",
-            "exp_samples": [{"labels": f'{{key="{key}"}}', "value": value} for key, value in each.items()],
+            "exp_samples": [{"labels": f'{{key="{key}"}}', "value": value} for key, value in values.items()],
         }
-        for place, each in expected.items()
+        for panel, values in expected.items()
     ]
-    told([{"interval": "1m", "input_series": made, "promql_expr_test": tried}], tmp_path)
+    check_expressions([{"interval": "1m", "input_series": input_series, "promql_expr_test": tests}], tmp_path)
 
 
 def test_the_live_dashboard_shows_every_metric_of_a_run() -> None:
     text = " ".join(queries(BOARDS["live-run"]))
-    assert [each.name for each in METRICS if not re.search(rf"\b{each.name}(_bucket)?\b", text)] == []
+    assert [metric.name for metric in METRICS if not re.search(rf"\b{metric.name}(_bucket)?\b", text)] == []
 
 
-def test_no_query_asks_for_a_metric_or_label_of_a_run_that_there_is_not() -> None:
-    known = {each.name for each in METRICS} | {"devbench_step_duration_seconds_bucket"}
+def test_queries_use_only_existing_metrics_and_labels_of_a_run() -> None:
+    metrics = {metric.name for metric in METRICS} | {"devbench_step_duration_seconds_bucket"}
     for board in BOARDS.values():
         for expression in queries(board):
-            named = set(re.findall(r"\bdevbench_\w+", expression))
-            ours = {name for name in named if not name.startswith(("devbench_result_", "devbench_hub_"))}
-            assert ours <= known
+            names = set(re.findall(r"\bdevbench_\w+", expression))
+            run_metrics = {name for name in names if not name.startswith(("devbench_result_", "devbench_hub_"))}
+            assert run_metrics <= metrics
             for labels in re.findall(r"on \(run\) group_left \(([^)]*)\)", expression):
                 assert {label.strip() for label in labels.split(",")} <= {*INFO}
 
 
-def test_steps_are_linked_to_the_hubs_history() -> None:
+def test_step_times_link_to_the_history_on_the_hub() -> None:
     (panel,) = (panel for panel in panels(BOARDS["side-by-side"]) if panel["title"] == "Typical step")
-    overridden = {each["matcher"]["options"]: each["properties"] for each in panel["fieldConfig"]["overrides"]}
-    ((link,),) = (each["value"] for each in overridden["step"] if each["id"] == "links")
+    properties = {field["matcher"]["options"]: field["properties"] for field in panel["fieldConfig"]["overrides"]}
+    ((link,),) = (item["value"] for item in properties["step"] if item["id"] == "links")
     assert link["url"] == "${hub}/history/${__data.fields.key}"
-    assert {"id": "custom.hidden", "value": True} in overridden["key"]  # there for the link, but not shown
+    assert {"id": "custom.hidden", "value": True} in properties["key"]  # the link needs the column, but it is not shown
 
 
-def test_every_bar_leads_to_the_history_of_its_result() -> None:
+def test_every_bar_links_to_the_history_of_its_result() -> None:
     for panel in panels(BOARDS["side-by-side"]):
         if panel["type"] == "bargauge":
             (link,) = panel["fieldConfig"]["defaults"]["links"]
             assert link["url"] == "${hub}/history/${__field.labels.key}", panel["title"]
 
 
-def test_a_cost_has_its_currency_as_unit() -> None:
+def test_the_unit_of_a_cost_is_its_currency() -> None:
     (panel,) = (panel for panel in panels(BOARDS["side-by-side"]) if panel["title"].startswith("Cost"))
     (target,) = panel["targets"]
     assert target["legendFormat"].startswith("{{currency}} ")
-    units = {each["matcher"]["options"]: each["properties"][0]["value"] for each in panel["fieldConfig"]["overrides"]}
+    units = {
+        field["matcher"]["options"]: field["properties"][0]["value"] for field in panel["fieldConfig"]["overrides"]
+    }
     assert units["/^EUR /"] == "currencyEUR"
 
 
-@EACH
-def test_a_link_to_the_hub_leads_somewhere_before_an_address_is_given(board: Any) -> None:
+@EACH_BOARD
+def test_the_default_address_of_the_hub_is_localhost(board: Any) -> None:
     (hub,) = (variable for variable in board["templating"]["list"] if variable["name"] == "hub")
     assert hub["current"]["value"] == hub["query"] == "http://localhost:8080"
 
 
-@EACH
-def test_no_value_is_red_only_because_it_is_above_grafanas_own_80(board: Any) -> None:
+@EACH_BOARD
+def test_panels_replace_the_default_thresholds_of_grafana(board: Any) -> None:
     for panel in panels(board):
         if panel["type"] in ("bargauge", "stat", "table"):
             assert panel["fieldConfig"]["defaults"]["thresholds"]["steps"][0]["color"], panel["title"]
 
 
-@EACH
+@EACH_BOARD
 def test_a_row_of_panels_has_no_gap(board: Any) -> None:
     widths: dict[int, int] = {}
     for panel in board["panels"]:
@@ -227,8 +231,8 @@ def test_a_row_of_panels_has_no_gap(board: Any) -> None:
     assert set(widths.values()) == {24}
 
 
-@EACH
-def test_a_bar_that_is_alone_has_its_name(board: Any) -> None:
+@EACH_BOARD
+def test_a_bar_has_the_same_name_alone_as_among_others(board: Any) -> None:
     for panel in panels(board):
         if panel["type"] == "bargauge":
             legend = panel["targets"][0]["legendFormat"]

@@ -1,4 +1,4 @@
-"""Recording and alerting rules: valid, told apart from what is fine, and each tried."""
+"""Recording and alerting rules: each is valid and has a test, and each alert is tested both firing and silent."""
 
 from __future__ import annotations
 
@@ -13,49 +13,49 @@ from pages import ROOT
 pytestmark = [pytest.mark.once, pytest.mark.needs("prometheus")]
 
 RULES = sorted((ROOT / "charts" / "devbench" / "rules").glob("*.yaml"))
-TRIED = ROOT / "tests" / "rules" / "rules.yaml"
+TESTS = ROOT / "tests" / "rules" / "rules.yaml"
 
 
-def promtool(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([shutil.which("promtool") or "", *words], capture_output=True, text=True)
+def promtool(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([shutil.which("promtool") or "", *arguments], capture_output=True, text=True)
 
 
-def test_promtool_finds_nothing_wrong_with_the_rules() -> None:
+def test_promtool_accepts_the_rules() -> None:
     assert len(RULES) == 2
-    ran = promtool("check", "rules", "--lint=all", "--lint-fatal", *map(str, RULES))
-    assert ran.returncode == 0, ran.stdout + ran.stderr
+    process = promtool("check", "rules", "--lint=all", "--lint-fatal", *map(str, RULES))
+    assert process.returncode == 0, process.stdout + process.stderr
 
 
-def test_each_rule_says_what_it_should_of_series_made_up_for_it() -> None:
-    ran = promtool("test", "rules", str(TRIED))
-    assert ran.returncode == 0, ran.stdout + ran.stderr
+def test_the_tests_of_the_rules_pass() -> None:
+    process = promtool("test", "rules", str(TESTS))
+    assert process.returncode == 0, process.stdout + process.stderr
 
 
-def test_prometheus_takes_the_configuration_of_compose_with_all_rules(tmp_path: Path) -> None:
+def test_the_prometheus_configuration_of_compose_is_valid_and_has_all_rules(tmp_path: Path) -> None:
     mounted = "/etc/prometheus/rules/*.yaml"
-    given = (ROOT / "observe" / "prometheus.yaml").read_text(encoding="utf-8")
-    assert f"rule_files: [{mounted}]" in given
+    text = (ROOT / "observe" / "prometheus.yaml").read_text(encoding="utf-8")
+    assert f"rule_files: [{mounted}]" in text
     assert "./charts/devbench/rules:/etc/prometheus/rules:ro" in (ROOT / "compose.yaml").read_text(encoding="utf-8")
-    here = tmp_path / "prometheus.yaml"
-    here.write_text(given.replace(mounted, str(RULES[0].parent / "*.yaml")), encoding="utf-8")
-    ran = promtool("check", "config", "--lint=all", "--lint-fatal", str(here))
-    assert ran.returncode == 0, ran.stdout + ran.stderr
-    assert "2 rule files found" in ran.stdout
+    path = tmp_path / "prometheus.yaml"
+    path.write_text(text.replace(mounted, str(RULES[0].parent / "*.yaml")), encoding="utf-8")
+    process = promtool("check", "config", "--lint=all", "--lint-fatal", str(path))
+    assert process.returncode == 0, process.stdout + process.stderr
+    assert "2 rule files found" in process.stdout
 
 
-def test_no_rule_is_untried_and_each_alert_is_once_silent_and_once_heard() -> None:
+def test_every_rule_has_a_test_and_every_alert_is_tested_firing_and_silent() -> None:
     rules = "".join(path.read_text(encoding="utf-8") for path in RULES)
-    tried = TRIED.read_text(encoding="utf-8")
+    tests = TESTS.read_text(encoding="utf-8")
     for name in re.findall(r"- record: (\S+)", rules):
-        assert f"expr: {name}\n" in tried
+        assert f"expr: {name}\n" in tests
     alerts = re.findall(r"- alert: (\S+)", rules)
     assert len(alerts) == 6
     for name in alerts:
-        cases = re.findall(rf"alertname: {name}\n +eval_time: \S+\n( +exp_alerts:\n)?", tried)
-        assert any(cases), f"{name} is never heard"
-        assert name == "DevbenchRunThrottled" or not all(cases), f"{name} is never silent"
+        cases = re.findall(rf"alertname: {name}\n +eval_time: \S+\n( +exp_alerts:\n)?", tests)
+        assert any(cases), f"{name} is never tested firing"
+        assert name == "DevbenchRunThrottled" or not all(cases), f"{name} is never tested silent"
 
 
-def test_no_rule_names_what_only_one_kind_of_prometheus_has() -> None:
+def test_no_rule_uses_a_label_that_depends_on_the_setup_of_prometheus() -> None:
     for path in RULES:
         assert not re.findall(r"\b(job|instance|pod|namespace)\b *=", path.read_text(encoding="utf-8"))
