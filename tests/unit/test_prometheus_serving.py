@@ -227,7 +227,7 @@ def is_lingering() -> bool:
     return frame.f_code.co_name == "linger" and signal.getsignal(signal.SIGTERM) != signal.SIG_DFL
 
 
-def test_a_run_with_a_failed_result_shows_it_lingers_and_keeps_its_exit_code(
+def test_metrics_linger_after_a_run_with_a_failed_result_and_its_exit_code_is_kept(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     failed = result(status="failed", failure=Failure(kind="error", message="it broke"))
@@ -238,12 +238,12 @@ def test_a_run_with_a_failed_result_shows_it_lingers_and_keeps_its_exit_code(
 
     monkeypatch.setattr(api, "run", run)
     options = ["--metrics-port", "0", "--metrics-host", "127.0.0.1", "--linger", "10ms", "--output", str(tmp_path)]
-    with pytest.raises(SystemExit) as ended:
+    with pytest.raises(SystemExit) as error:
         app(["run", "cifar", *options])
-    shown = capsys.readouterr()
-    assert ended.value.code == 1
-    assert "it broke" in shown.out
-    assert "for a last scrape" in shown.err
+    output = capsys.readouterr()
+    assert error.value.code == 1
+    assert "it broke" in output.out
+    assert "for a last scrape" in output.err
 
 
 @pytest.mark.needs("posix")
