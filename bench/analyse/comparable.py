@@ -60,8 +60,10 @@ def _program(base: Result, other: Result) -> Iterator[Difference]:
     elif a.file_sha256 != b.file_sha256:
         short = [(digest or "")[:12] for digest in (a.file_sha256, b.file_sha256)]
         yield Difference(name="workload's source", base=short[0], other=short[1], kind="context")
-    elif a.case and b.case and a.case != b.case:
-        yield Difference(name="case", base=a.case, other=b.case, kind="axis")
+    elif a.case != b.case:
+        # A case only names parameters and a loop. Without another name or other values, the work is the same.
+        other_case = None not in (a.case, b.case) and (a.params, a.loop) != (b.params, b.loop)
+        yield Difference(name="case", base=a.case, other=b.case, kind="axis" if other_case else "context")
 
 
 def _execution(base: Result, other: Result, other_program: bool) -> Iterator[Difference]:

@@ -449,12 +449,30 @@ def test_results_of_a_group_are_compared_with_its_first() -> None:
 def test_cases_are_compared_across_backends_and_with_each_other_on_the_first() -> None:
     names = {("small", "cpu"): "a", ("small", "cuda"): "b", ("large", "cpu"): "c", ("large", "cuda"): "d"}
     group = [
-        measured([0.01, 0.011], name=name, backend=backend, case=case, params={"rows": len(case)})
+        measured([0.01, 0.011], name=name, backend=backend, case=case, params={"rows": 10 if case == "small" else 1000})
         for (case, backend), name in names.items()
     ]
     told = [(c.base.id, c.other.id, c.axis) for c in comparisons_of(group)]
     assert told == [("a", "b", "backend"), ("a", "c", "case"), ("c", "d", "backend")]
     assert not any(c.unfair for c in comparisons_of(group))
+
+
+def test_cases_with_equal_parameters_are_the_same_work_whatever_their_names() -> None:
+    for name in (None, "tiny"):
+        base = measured([0.01, 0.011], case=name, params={"rows": 1})
+        other = measured([0.01, 0.011], name="b", group="b", case="small", params={"rows": 1})
+        compared = compare(base, other)
+        assert (compared.axis, compared.unfair) == (None, [])
+        (case,) = [difference for difference in compared.differences if difference.name == "case"]
+        assert (case.base, case.other, case.kind) == (name, "small", "context")
+
+
+def test_a_case_and_other_parameters_without_a_case_differ_in_these_parameters() -> None:
+    base = measured([0.01, 0.011], case="small", params={"rows": 1, "batch": 2})
+    one_other = measured([0.01, 0.011], name="b", params={"rows": 9, "batch": 2})
+    assert compare(base, one_other).axis == "rows"
+    two_others = measured([0.01, 0.011], name="b", params={"rows": 9, "batch": 8})
+    assert {difference.name for difference in compare(base, two_others).unfair} == {"rows", "batch"}
 
 
 @pytest.mark.parametrize(
