@@ -125,9 +125,7 @@ class Placement(Record):
     """The placement check: where the operations of one step ran, read after the timed blocks."""
 
     requested_device: str = Field(description="device asked for, such as CPU:0")
-    method: str = Field(
-        description="source: partition graphs, eager graphs, session metadata, or the device of the output"
-    )
+    method: str = Field(description="graphs that were read, such as partition graphs of a new step")
     verified: bool = Field(description="false if there was no evidence or an operation ran elsewhere")
     on_device: int = Field(description="operations on the device asked for")
     host_by_design: dict[str, int] = Field(

@@ -31,7 +31,7 @@ def host_reads(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
 
 def eager_execution(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
     """Yield a finding if operations run one by one from Python."""
-    eager, placement = merged_facts(samples).eager, base.placement
+    eager = merged_facts(samples).eager
     if eager and eager.per_step >= 3:
         names = ", ".join(eager.operations)
         yield Finding(
@@ -41,15 +41,12 @@ def eager_execution(base: Result, samples: list[ProcessSample]) -> Iterator[Find
             evidence="operations counted in a few steps",
             fix="Put the whole step into one @tf.function.",
         )
-        return
-    by_keras = any(s.facts.run_eagerly for s in samples)
-    if by_keras or (placement and placement.method.startswith("eager")):
-        checked = "the model's run_eagerly is on"
+    elif any(sample.facts.run_eagerly for sample in samples):
         yield Finding(
             cause="eager execution",
             sentence="The operations of a step run one by one from Python, not as a graph.",
-            evidence=checked if by_keras or placement is None else f"placement check by {placement.method}",
-            fix="Decorate the step with @tf.function, or compile the model without run_eagerly.",
+            evidence="the model's run_eagerly is on",
+            fix="Compile the model without run_eagerly. Try --change graph.",
         )
 
 
