@@ -1,4 +1,4 @@
-"""The command line: what it shows, where it writes, how it ends, and that it starts without the heavy packages."""
+"""The command line: output, exit codes and errors, and that it starts without heavy packages."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from bench.render.text import entry
 ROOT = Path(bench.__file__).parent.parent
 
 
-def devbench(*words: str, cwd: Path, **environ: str) -> subprocess.CompletedProcess[str]:
-    """Runs the program as a user does, without settings from outside."""
-    kept = {name: value for name, value in os.environ.items() if not name.upper().startswith("DEVBENCH_")}
+def devbench(*arguments: str, cwd: Path, **environ: str) -> subprocess.CompletedProcess[str]:
+    """Run devbench as a user does, without settings from the environment."""
+    environment = {name: value for name, value in os.environ.items() if not name.upper().startswith("DEVBENCH_")}
     return subprocess.run(
-        [sys.executable, "-m", "bench", *words],
+        [sys.executable, "-m", "bench", *arguments],
         cwd=cwd,
-        env={**kept, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8", **environ},
+        env={**environment, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8", **environ},
         capture_output=True,
         text=True,
         encoding="utf-8",
@@ -45,9 +45,9 @@ def devbench(*words: str, cwd: Path, **environ: str) -> subprocess.CompletedProc
     )
 
 
-def document(done: subprocess.CompletedProcess[str]) -> Any:
-    """The one document on stdout."""
-    return json.loads(done.stdout)
+def document(process: subprocess.CompletedProcess[str]) -> Any:
+    """Return the only document on stdout."""
+    return json.loads(process.stdout)
 
 
 @cache
@@ -55,51 +55,51 @@ def help_of(*words: str) -> str:
     return CliRunner().invoke(app, [*words, "--help"]).output
 
 
-def test_alone_it_shows_its_help_and_is_content(tmp_path: Path) -> None:
-    done = devbench(cwd=tmp_path)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == devbench("--help", cwd=tmp_path).stdout
+def test_without_arguments_devbench_shows_its_help_and_succeeds(tmp_path: Path) -> None:
+    process = devbench(cwd=tmp_path)
+    assert (process.returncode, process.stderr) == (0, "")
+    assert process.stdout == devbench("--help", cwd=tmp_path).stdout
     for name, (_, line) in COMMANDS.items():
-        assert f"  {name}" in done.stdout
-        assert line in done.stdout
+        assert f"  {name}" in process.stdout
+        assert line in process.stdout
 
 
-def test_the_version_is_the_packages() -> None:
+def test_the_version_option_shows_the_version_of_the_package() -> None:
     assert CliRunner().invoke(app, ["--version"]).output == f"devbench {bench.__version__}\n"
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_a_commands_line_in_the_table_is_the_beginning_of_its_help(name: str) -> None:
+def test_the_list_of_commands_has_the_summary_of_each_commands_help(name: str) -> None:
     shown = " ".join(help_of(name).split())
     assert COMMANDS[name][1].rstrip(".") in shown
 
 
 @pytest.mark.parametrize("name", RunSettings.model_fields)
-def test_every_setting_is_an_option_of_run_with_its_variable_default_and_description(name: str) -> None:
+def test_run_has_every_setting_as_an_option_with_its_variable_default_and_description(name: str) -> None:
     shown = " ".join(help_of("run").split())
     field = RunSettings.model_fields[name]
     assert f" {option(name)} " in shown
-    # A terminal's lines may break a word at its hyphen.
+    # The help may break a line at a hyphen.
     text = describe(field, RunSettings.variable(name))
     assert "".join(text.split()) in "".join(shown.split())
     if name == "target_error":
         assert "Default: 3%. [env: DEVBENCH_TARGET_ERROR]" in shown
-    assert shown.count("default") == 0, "the default stands in the text"
+    assert shown.count("default") == 0, "only the description states the default"
 
 
-def test_help_keeps_to_80_columns() -> None:
+def test_help_fits_into_80_columns() -> None:
     for words in ([], *([name] for name in COMMANDS)):
         assert [line for line in help_of(*words).splitlines() if len(line) > 80] == []
 
 
 @pytest.mark.parametrize("words", [["rnu"], ["run", "--backed", "cpu", "cifar"], ["run"]])
-def test_bad_usage_is_exit_2_and_told_on_stderr(words: list[str], tmp_path: Path) -> None:
-    done = devbench(*words, cwd=tmp_path)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "Error:" in done.stderr
+def test_a_usage_error_exits_with_2_and_writes_only_to_stderr(words: list[str], tmp_path: Path) -> None:
+    process = devbench(*words, cwd=tmp_path)
+    assert (process.returncode, process.stdout) == (2, "")
+    assert "Error:" in process.stderr
 
 
-def test_a_command_that_is_nearly_one_is_offered(tmp_path: Path) -> None:
+def test_a_misspelt_command_gets_the_nearest_command_as_a_hint(tmp_path: Path) -> None:
     assert "Did you mean run?" in devbench("rnu", cwd=tmp_path).stderr
 
 
@@ -112,53 +112,53 @@ def test_a_command_that_is_nearly_one_is_offered(tmp_path: Path) -> None:
         (["cifar", "--output", "file/results"], "cannot write results to file", "--output"),
     ],
 )
-def test_what_a_user_got_wrong_is_two_lines_on_stderr_and_exit_2(
+def test_an_error_of_the_user_is_a_message_with_a_hint_on_stderr_and_exits_with_2(
     words: list[str], message: str, hint: str, tmp_path: Path
 ) -> None:
     (tmp_path / "file").touch()
-    done = devbench("run", *words, cwd=tmp_path)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith(f"error: {message}")
-    assert hint in done.stderr
-    assert "Traceback" not in done.stderr
+    process = devbench("run", *words, cwd=tmp_path)
+    assert (process.returncode, process.stdout) == (2, "")
+    assert process.stderr.startswith(f"error: {message}")
+    assert hint in process.stderr
+    assert "Traceback" not in process.stderr
 
 
-@pytest.mark.parametrize("how", ["option", "variable"])
-def test_an_error_under_json_is_one_document_and_the_same_exit_code(how: str, tmp_path: Path) -> None:
-    words, environ = (["--json"], {}) if how == "option" else ([], {"DEVBENCH_JSON": "on"})
-    done = devbench("run", "cifar", "--threads", "none", *words, cwd=tmp_path, **environ)
-    assert done.returncode == 2
-    assert document(done) == {
+@pytest.mark.parametrize("source", ["option", "variable"])
+def test_an_error_with_json_is_one_document_with_the_same_exit_code(source: str, tmp_path: Path) -> None:
+    arguments, environment = (["--json"], {}) if source == "option" else ([], {"DEVBENCH_JSON": "on"})
+    process = devbench("run", "cifar", "--threads", "none", *arguments, cwd=tmp_path, **environment)
+    assert process.returncode == 2
+    assert document(process) == {
         "error": {"message": "invalid value 'none' for --threads", "hint": "Use a whole number.", "exit_code": 2}
     }
 
 
-def test_a_settings_file_with_an_unknown_key_is_told_by_file_and_key(tmp_path: Path) -> None:
+def test_an_unknown_key_in_a_settings_file_is_an_error_with_the_file_and_the_key(tmp_path: Path) -> None:
     (tmp_path / "devbench.toml").write_text("bakend = 'cpu'\n", encoding="utf-8")
-    done = devbench("run", "cifar", cwd=tmp_path)
-    assert done.returncode == 2
-    assert "unknown key 'bakend' in devbench.toml" in done.stderr
-    assert "Did you mean backend?" in done.stderr
+    process = devbench("run", "cifar", cwd=tmp_path)
+    assert process.returncode == 2
+    assert "unknown key 'bakend' in devbench.toml" in process.stderr
+    assert "Did you mean backend?" in process.stderr
 
 
-def test_a_variable_that_is_nearly_a_setting_is_warned_of(tmp_path: Path) -> None:
-    done = devbench("run", "cifer", cwd=tmp_path, DEVBENCH_BACKEN="cuda")
-    assert "warning: DEVBENCH_BACKEN is not a devbench variable" in done.stderr
+def test_a_misspelt_variable_gives_a_warning(tmp_path: Path) -> None:
+    process = devbench("run", "cifer", cwd=tmp_path, DEVBENCH_BACKEN="cuda")
+    assert "warning: DEVBENCH_BACKEN is not a devbench variable" in process.stderr
 
 
-def test_a_fault_of_our_own_is_one_sentence_and_says_how_to_see_where(tmp_path: Path) -> None:
+def test_an_internal_error_is_one_sentence_that_says_how_to_get_the_traceback(tmp_path: Path) -> None:
     (tmp_path / "sitecustomize.py").write_text(
         "from bench import api\ndef run(*a, **k): raise RuntimeError('planted')\napi.run = run\n", encoding="utf-8"
     )
     path = os.pathsep.join([str(tmp_path), str(ROOT)])
-    done = devbench("run", "cifar", cwd=tmp_path, PYTHONPATH=path)
-    assert (done.returncode, done.stdout) == (1, "")
-    assert "internal error of devbench: RuntimeError: planted" in done.stderr
-    assert "DEVBENCH_TRACEBACK=1" in done.stderr
-    assert "Traceback" not in done.stderr
-    shown = devbench("run", "cifar", cwd=tmp_path, PYTHONPATH=path, DEVBENCH_TRACEBACK="1")
-    assert "Traceback" in shown.stderr
-    assert shown.returncode == 1
+    process = devbench("run", "cifar", cwd=tmp_path, PYTHONPATH=path)
+    assert (process.returncode, process.stdout) == (1, "")
+    assert "internal error of devbench: RuntimeError: planted" in process.stderr
+    assert "DEVBENCH_TRACEBACK=1" in process.stderr
+    assert "Traceback" not in process.stderr
+    with_traceback = devbench("run", "cifar", cwd=tmp_path, PYTHONPATH=path, DEVBENCH_TRACEBACK="1")
+    assert "Traceback" in with_traceback.stderr
+    assert with_traceback.returncode == 1
 
 
 HEAVY = ("tensorflow", "keras", "numpy", "scipy", "psutil")
@@ -175,7 +175,7 @@ HEAVY = ("tensorflow", "keras", "numpy", "scipy", "psutil")
 )
 def test_a_command_loads_only_what_it_needs(statement: str, absent: tuple[str, ...], tmp_path: Path) -> None:
     code = f"{statement}\nimport sys\nprint(sorted(set({absent!r}) & set(sys.modules)))"
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", code],
         cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
@@ -184,85 +184,90 @@ def test_a_command_loads_only_what_it_needs(statement: str, absent: tuple[str, .
         timeout=120,
         check=False,
     )
-    assert (done.stdout, done.returncode) == ("[]\n", 0), done.stderr
+    assert (process.stdout, process.returncode) == ("[]\n", 0), process.stderr
 
 
 def test_list_shows_every_workload_and_backend_within_80_columns(tmp_path: Path) -> None:
-    done = devbench("list", cwd=tmp_path)
-    assert (done.returncode, done.stderr) == (0, "")
+    process = devbench("list", cwd=tmp_path)
+    assert (process.returncode, process.stderr) == (0, "")
     for name in (*registry.names(), *backends.names()):
-        assert f"\n  {name}" in done.stdout
-    assert [line for line in done.stdout.splitlines() if len(line) > 80] == []
+        assert f"\n  {name}" in process.stdout
+    assert [line for line in process.stdout.splitlines() if len(line) > 80] == []
 
 
-def test_list_as_json_says_what_applies_and_why_the_rest_does_not(tmp_path: Path) -> None:
-    told = document(devbench("list", "--json", cwd=tmp_path))
-    workloads = {each["name"]: each for each in told["workloads"]}
+def test_list_with_json_gives_the_loops_and_backends_that_apply_and_the_reasons_for_the_others(tmp_path: Path) -> None:
+    listing = document(devbench("list", "--json", cwd=tmp_path))
+    workloads = {workload["name"]: workload for workload in listing["workloads"]}
     assert list(workloads) == registry.names()
-    assert {each["name"] for each in told["backends"]} == set(backends.names())
+    assert {backend["name"] for backend in listing["backends"]} == set(backends.names())
     assert "as-written" in workloads["cifar"]["loops"]
     assert workloads["cifar"]["articles"][0].startswith("Exploring CPU vs GPU Speed in AI Training")
     assert workloads["tabular"]["cases"] == ["small", "large"]
     assert "cpu" in workloads["transfer"]["not_on"]
-    for each in workloads.values():
-        assert each["summary"]
-        assert all(each["not_applicable"].values())
-    assert {type(each["installed"]) for each in told["backends"]} == {bool}
+    for workload in workloads.values():
+        assert workload["summary"]
+        assert all(workload["not_applicable"].values())
+    assert {type(backend["installed"]) for backend in listing["backends"]} == {bool}
 
 
 def test_list_of_a_workload_shows_each_parameter_with_its_meaning_default_and_range(tmp_path: Path) -> None:
-    done = devbench("list", "cifar", cwd=tmp_path)
-    assert (done.returncode, done.stderr) == (0, "")
-    told = " ".join(done.stdout.split())
-    assert "--param batch=32" in told
-    assert "hidden1 units of the first dense layer (default: 3000; a whole number from 1 to 1,000,000)" in told
+    process = devbench("list", "cifar", cwd=tmp_path)
+    assert (process.returncode, process.stderr) == (0, "")
+    text = " ".join(process.stdout.split())
+    assert "--param batch=32" in text
+    assert "hidden1 units of the first dense layer (default: 3000; a whole number from 1 to 1,000,000)" in text
     (tmp_path / "mine.py").write_text(
         "from pydantic import BaseModel\nclass Params(BaseModel):\n    rows: int\ndef step(p): ...\n", encoding="utf-8"
     )
-    found = document(devbench("list", "./mine.py", "--json", cwd=tmp_path))["workload"]["params"]["rows"]
-    assert (found["required"], found["default"], found["allowed"]) == (True, None, "a whole number")
-    refused = devbench("run", "cifar", "--param", "batches=1", cwd=tmp_path)
-    assert "`devbench list cifar` shows all of them" in refused.stderr
+    parameter = document(devbench("list", "./mine.py", "--json", cwd=tmp_path))["workload"]["params"]["rows"]
+    assert (parameter["required"], parameter["default"], parameter["allowed"]) == (True, None, "a whole number")
+    failure = devbench("run", "cifar", "--param", "batches=1", cwd=tmp_path)
+    assert "`devbench list cifar` shows all of them" in failure.stderr
 
 
-def test_list_obeys_the_variable_for_json_as_every_command_does(tmp_path: Path) -> None:
+def test_list_follows_the_json_variable(tmp_path: Path) -> None:
     assert document(devbench("list", cwd=tmp_path, DEVBENCH_JSON="1"))["workloads"]
 
 
 @pytest.mark.parametrize("words", [("run", "cifar", "--fast"), ("compare",), ("--fast",), ("lst",)])
-def test_a_line_that_is_not_understood_is_one_document_under_json_too(words: tuple[str, ...], tmp_path: Path) -> None:
-    done = devbench(*words, cwd=tmp_path, DEVBENCH_JSON="1")
-    told = document(done)["error"]
-    assert (done.returncode, told["exit_code"], bool(told["message"])) == (2, 2, True)
-    assert told["message"].split(".")[0] in done.stderr
+def test_a_usage_error_with_json_is_one_document(words: tuple[str, ...], tmp_path: Path) -> None:
+    process = devbench(*words, cwd=tmp_path, DEVBENCH_JSON="1")
+    error = document(process)["error"]
+    assert (process.returncode, error["exit_code"], bool(error["message"])) == (2, 2, True)
+    assert error["message"].split(".")[0] in process.stderr
 
 
-def test_doctor_without_a_backend_looks_at_all_and_an_absent_device_is_no_failure(tmp_path: Path) -> None:
-    done = devbench("doctor", "--json", cwd=tmp_path)
-    told = document(done)
-    assert set(told) == {"machine", *backends.names()}
-    failed = [part for part, checks in told.items() for check in checks if check["status"] == "FAIL"]
+def test_doctor_without_a_backend_checks_all_backends_and_a_missing_device_is_not_a_failure(tmp_path: Path) -> None:
+    process = devbench("doctor", "--json", cwd=tmp_path)
+    report = document(process)
+    assert set(report) == {"machine", *backends.names()}
+    failed = [part for part, checks in report.items() for check in checks if check["status"] == "FAIL"]
     assert set(failed) <= {"machine"}
-    assert done.returncode == (1 if failed else 0)
-    assert [c for checks in told.values() for c in checks if c["status"] in ("WARN", "FAIL") and not c["fix"]] == []
+    assert process.returncode == (1 if failed else 0)
+    assert [
+        check
+        for checks in report.values()
+        for check in checks
+        if check["status"] in ("WARN", "FAIL") and not check["fix"]
+    ] == []
 
 
 @pytest.mark.needs("no-nvidia-gpu")
-def test_doctor_of_a_backend_whose_device_is_absent_is_exit_3_with_the_fix(tmp_path: Path) -> None:
-    done = devbench("doctor", "--backend", "cuda", cwd=tmp_path)
-    assert done.returncode == 3
-    assert "FAIL" in done.stdout
-    assert "→ " in done.stdout
-    assert [line for line in done.stdout.splitlines() if len(line) > 80] == []
+def test_doctor_of_a_backend_without_its_device_exits_with_3_and_shows_a_fix(tmp_path: Path) -> None:
+    process = devbench("doctor", "--backend", "cuda", cwd=tmp_path)
+    assert process.returncode == 3
+    assert "FAIL" in process.stdout
+    assert "→ " in process.stdout
+    assert [line for line in process.stdout.splitlines() if len(line) > 80] == []
 
 
-def test_doctor_knows_no_other_backends(tmp_path: Path) -> None:
-    done = devbench("doctor", "--backend", "cudda", cwd=tmp_path)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "Did you mean cuda?" in done.stderr
+def test_doctor_of_an_unknown_backend_is_an_error_with_the_nearest_name(tmp_path: Path) -> None:
+    process = devbench("doctor", "--backend", "cudda", cwd=tmp_path)
+    assert (process.returncode, process.stdout) == (2, "")
+    assert "Did you mean cuda?" in process.stderr
 
 
-def test_doctor_ends_with_1_where_something_else_fails() -> None:
+def test_doctor_exits_with_1_if_another_check_fails_and_with_0_on_warnings() -> None:
     failing = [Check("memory", "FAIL", "none", "buy some")]
     assert doctor.exit_code({"machine": failing, "cpu": []}, ("cpu",)) == 1
     assert doctor.exit_code({"machine": [Check("load", "WARN", "busy", "wait")]}, ()) == 0
@@ -287,12 +292,12 @@ def failed(kind: str) -> Result:
         (["crashed", "device"], 3),
     ],
 )
-def test_the_exit_code_follows_from_how_results_failed(kinds: list[str], code: int) -> None:
+def test_the_exit_code_of_run_follows_from_the_kinds_of_failures(kinds: list[str], code: int) -> None:
     assert run.exit_code([result(), *map(failed, kinds)]) == code
 
 
 def finish(monkeypatch: pytest.MonkeyPatch, outcome: list[Result] | DevbenchError, *words: str) -> Any:
-    """Ends `devbench run` with this outcome of measuring, which has tests of its own."""
+    """Run a command whose measurement is replaced by this outcome."""
 
     def measured(*_: object, **__: object) -> Outcome:
         if isinstance(outcome, DevbenchError):
@@ -304,37 +309,37 @@ def finish(monkeypatch: pytest.MonkeyPatch, outcome: list[Result] | DevbenchErro
     return CliRunner().invoke(app, list(words))
 
 
-def test_run_shows_what_was_measured_even_where_one_failed(monkeypatch: pytest.MonkeyPatch) -> None:
-    done = finish(
+def test_run_shows_the_other_results_if_one_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    command = finish(
         monkeypatch, [result("a"), result("b", loop="fit", status="failed", failure=killed())], "run", "cifar"
     )
-    assert done.exit_code == 1
-    assert "18.40 ± 0.37 ms" in done.stdout
-    assert "killed by SIGKILL" in done.stdout
+    assert command.exit_code == 1
+    assert "18.40 ± 0.37 ms" in command.stdout
+    assert "killed by SIGKILL" in command.stdout
 
 
-def test_run_as_json_is_one_document_with_all_that_the_files_hold(monkeypatch: pytest.MonkeyPatch) -> None:
-    both = [result("a"), result("b", loop="fit", status="failed", failure=killed())]
-    both[0].samples[0].first_losses = [float("nan")]
-    done = finish(monkeypatch, both, "run", "cifar", "--json")
-    told = json.loads(done.stdout, parse_constant=pytest.fail)
-    assert done.exit_code == 1
-    assert list(told) == ["results", "comparisons", "matrices"]
-    assert [Result.model_validate(each).id for each in told["results"]] == ["a", "b"]
+def test_run_with_json_prints_one_document_with_the_complete_results(monkeypatch: pytest.MonkeyPatch) -> None:
+    results = [result("a"), result("b", loop="fit", status="failed", failure=killed())]
+    results[0].samples[0].first_losses = [float("nan")]
+    command = finish(monkeypatch, results, "run", "cifar", "--json")
+    document = json.loads(command.stdout, parse_constant=pytest.fail)
+    assert command.exit_code == 1
+    assert list(document) == ["results", "comparisons", "matrices"]
+    assert [Result.model_validate(fields).id for fields in document["results"]] == ["a", "b"]
 
 
 @pytest.mark.parametrize("signum", [2, 15])
-def test_an_interrupted_run_shows_what_was_kept_and_ends_as_shells_have_it(
+def test_an_interrupted_run_shows_its_partial_results_and_exits_with_128_plus_the_signal(
     signum: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stopped = Interrupted(signum, [result(status="partial")])
-    done = finish(monkeypatch, stopped, "run", "cifar")
-    assert done.exit_code == 128 + signum
-    assert "18.40 ± 0.37 ms" in done.stdout
-    assert "error: interrupted" in done.stderr
-    told = json.loads(finish(monkeypatch, stopped, "run", "cifar", "--json").stdout)
-    assert [each["status"] for each in told["results"]] == ["partial"]
-    assert told["error"]["exit_code"] == 128 + signum
+    interruption = Interrupted(signum, [result(status="partial")])
+    command = finish(monkeypatch, interruption, "run", "cifar")
+    assert command.exit_code == 128 + signum
+    assert "18.40 ± 0.37 ms" in command.stdout
+    assert "error: interrupted" in command.stderr
+    document = json.loads(finish(monkeypatch, interruption, "run", "cifar", "--json").stdout)
+    assert [result["status"] for result in document["results"]] == ["partial"]
+    assert document["error"]["exit_code"] == 128 + signum
 
 
 def test_an_entry_wraps_beside_its_label_or_below_a_long_one() -> None:

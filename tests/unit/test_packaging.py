@@ -1,4 +1,4 @@
-"""The wheel as pip builds it, its metadata on each platform, and the locks beside it."""
+"""The wheel that pip builds, its metadata on each platform, and the lock files."""
 
 from __future__ import annotations
 
@@ -44,38 +44,42 @@ def metadata(wheel: zipfile.ZipFile) -> Message:
 
 
 def required(metadata: Message, extra: str, python: str, machine: dict[str, str]) -> dict[str, Requirement]:
-    """What an extra brings on a machine, beyond what the package itself needs."""
-    where = {**machine, "python_version": python, "python_full_version": f"{python}.0", "extra": extra}
-    found = [Requirement(text) for text in metadata.get_all("Requires-Dist", []) if "extra ==" in text]
-    return {one.name: one for one in found if one.marker is not None and one.marker.evaluate({**where})}
+    """Return the requirements that an extra adds on a machine."""
+    environment = {**machine, "python_version": python, "python_full_version": f"{python}.0", "extra": extra}
+    requirements = [Requirement(text) for text in metadata.get_all("Requires-Dist", []) if "extra ==" in text]
+    return {
+        requirement.name: requirement
+        for requirement in requirements
+        if requirement.marker is not None and requirement.marker.evaluate({**environment})
+    }
 
 
-def test_the_wheel_holds_the_package_its_samples_and_its_licence_and_nothing_else(wheel: zipfile.ZipFile) -> None:
+def test_the_wheel_contains_only_the_package_its_samples_and_its_licence(wheel: zipfile.ZipFile) -> None:
     names = wheel.namelist()
-    here = {path.relative_to(ROOT).as_posix() for path in (ROOT / "bench").rglob("*") if path.is_file()}
-    assert {"bench/py.typed", "bench/datasets/samples/cifar10.npz", "bench/datasets/samples/mnist.npz"} <= here
+    files = {path.relative_to(ROOT).as_posix() for path in (ROOT / "bench").rglob("*") if path.is_file()}
+    assert {"bench/py.typed", "bench/datasets/samples/cifar10.npz", "bench/datasets/samples/mnist.npz"} <= files
     assert {name for name in names if ".dist-info/" not in name} == {
-        name for name in here if "/__pycache__/" not in name
+        name for name in files if "/__pycache__/" not in name
     }
     assert [wheel.getinfo(name).file_size > 10_000 for name in names if name.endswith("/LICENSE")] == [True]
 
 
-def test_the_wheel_brings_the_command(wheel: zipfile.ZipFile) -> None:
+def test_the_wheel_installs_the_devbench_command(wheel: zipfile.ZipFile) -> None:
     (name,) = [name for name in wheel.namelist() if name.endswith(".dist-info/entry_points.txt")]
     assert "devbench=bench.__main__:main" in wheel.read(name).decode().replace(" ", "")
 
 
-def test_the_metadata_says_where_it_runs(metadata: Message) -> None:
+def test_the_metadata_lists_the_supported_versions_of_python_and_the_licence(metadata: Message) -> None:
     python = SpecifierSet(metadata["Requires-Python"])
     supported = [minor for minor in range(8, 16) if f"3.{minor}" in python]
     assert supported == [10, 11, 12, 13]
-    listed = [text.rpartition(" ")[2] for text in metadata.get_all("Classifier", []) if ":: 3." in text]
-    assert listed == [f"3.{minor}" for minor in supported]
+    classifiers = [text.rpartition(" ")[2] for text in metadata.get_all("Classifier", []) if ":: 3." in text]
+    assert classifiers == [f"3.{minor}" for minor in supported]
     assert metadata["License-Expression"] == "Apache-2.0"
 
 
 @pytest.mark.parametrize(
-    ("extra", "python", "machine", "brings"),
+    ("extra", "python", "machine", "expected"),
     [
         ("cpu", "3.10", LINUX, {"tensorflow-cpu"}),
         ("cpu", "3.13", LINUX, {"tensorflow-cpu"}),
@@ -92,17 +96,17 @@ def test_the_metadata_says_where_it_runs(metadata: Message) -> None:
         ("directml", "3.11", LINUX, {"numpy"}),
     ],
 )
-def test_an_extra_brings_what_the_platform_has(
-    metadata: Message, extra: str, python: str, machine: dict[str, str], brings: set[str]
+def test_an_extra_requires_only_packages_that_exist_on_the_platform(
+    metadata: Message, extra: str, python: str, machine: dict[str, str], expected: set[str]
 ) -> None:
-    assert set(required(metadata, extra, python, machine)) == brings
+    assert set(required(metadata, extra, python, machine)) == expected
 
 
 @pytest.mark.parametrize("python", ["3.10", "3.13"])
-def test_the_cpu_lock_draws_reports_too(metadata: Message, python: str) -> None:
+def test_the_cpu_lock_contains_the_packages_of_the_report_extra(metadata: Message, python: str) -> None:
     locked = pins(ROOT / "images" / "cpu.lock", python, LINUX)
-    for asked in required(metadata, "report", python, LINUX).values():
-        assert locked[canonicalize_name(asked.name)] in asked.specifier
+    for requirement in required(metadata, "report", python, LINUX).values():
+        assert locked[canonicalize_name(requirement.name)] in requirement.specifier
 
 
 def test_the_directml_extra_keeps_numpy_below_2(metadata: Message) -> None:
@@ -112,15 +116,18 @@ def test_the_directml_extra_keeps_numpy_below_2(metadata: Message) -> None:
 
 
 def pins(lock: Path, python: str, machine: dict[str, str]) -> dict[str, Version]:
-    """What a lock installs on a machine, by canonical name."""
-    where = {**machine, "python_version": python, "python_full_version": f"{python}.0"}
-    found = [Requirement(text) for text in re.findall(r"^[^\s#].*?(?= *\\?$)", lock.read_text(), re.MULTILINE)]
-    here = [one for one in found if one.marker is None or one.marker.evaluate({**where})]
-    return {canonicalize_name(one.name): Version(str(one.specifier).removeprefix("==")) for one in here}
+    """Return the version of each package that a lock file installs on a machine, by canonical name."""
+    environment = {**machine, "python_version": python, "python_full_version": f"{python}.0"}
+    requirements = [Requirement(text) for text in re.findall(r"^[^\s#].*?(?= *\\?$)", lock.read_text(), re.MULTILINE)]
+    return {
+        canonicalize_name(requirement.name): Version(str(requirement.specifier).removeprefix("=="))
+        for requirement in requirements
+        if requirement.marker is None or requirement.marker.evaluate({**environment})
+    }
 
 
 @pytest.mark.parametrize("lock", LOCKS, ids=lambda lock: lock.name)
-def test_a_lock_pins_and_hashes_everything_and_names_no_index(lock: Path) -> None:
+def test_a_lock_pins_and_hashes_every_package_and_names_no_index(lock: Path) -> None:
     text = lock.read_text()
     entries = re.split(r"\n(?=[A-Za-z0-9])", text)[1:]
     assert entries
@@ -140,29 +147,33 @@ def test_a_lock_pins_and_hashes_everything_and_names_no_index(lock: Path) -> Non
         ("directml", "3.10", WINDOWS),
     ],
 )
-def test_a_lock_has_all_that_the_package_with_its_extra_asks_for(
+def test_a_lock_satisfies_every_requirement_of_the_package_and_its_extra(
     metadata: Message, extra: str, python: str, machine: dict[str, str]
 ) -> None:
     locked = pins(ROOT / "images" / f"{extra}.lock", python, machine)
     plain = [Requirement(text) for text in metadata.get_all("Requires-Dist", []) if "extra ==" not in text]
-    asked = plain + list(required(metadata, extra, python, machine).values())
-    assert len(asked) > len(plain) > 0
+    requirements = plain + list(required(metadata, extra, python, machine).values())
+    assert len(requirements) > len(plain) > 0
     assert [
-        str(one) for one in asked if locked.get(canonicalize_name(one.name), Version("0")) not in one.specifier
+        str(requirement)
+        for requirement in requirements
+        if locked.get(canonicalize_name(requirement.name), Version("0")) not in requirement.specifier
     ] == []
 
 
 @pytest.mark.parametrize(
     ("tools", "base", "python"), [("dev", "cpu", "3.13"), ("dev", "cpu", "3.10"), ("dev-directml", "directml", "3.10")]
 )
-def test_the_tools_lock_agrees_with_the_lock_that_it_is_installed_beside(tools: str, base: str, python: str) -> None:
-    ours, theirs = (pins(ROOT / "images" / f"{name}.lock", python, LINUX) for name in (tools, base))
-    shared = ours.keys() & theirs.keys()
+def test_a_lock_of_the_tools_agrees_with_the_backend_lock_in_the_same_environment(
+    tools: str, base: str, python: str
+) -> None:
+    tool_pins, base_pins = (pins(ROOT / "images" / f"{name}.lock", python, LINUX) for name in (tools, base))
+    shared = tool_pins.keys() & base_pins.keys()
     assert shared
-    assert {name: ours[name] for name in shared} == {name: theirs[name] for name in shared}
+    assert {name: tool_pins[name] for name in shared} == {name: base_pins[name] for name in shared}
 
 
-def test_the_cpu_and_cuda_locks_differ_in_nothing_that_both_have() -> None:
+def test_the_cpu_and_cuda_locks_have_the_same_versions_of_shared_packages() -> None:
     cpu, cuda = (pins(ROOT / "images" / f"{name}.lock", "3.12", LINUX) for name in ("cpu", "cuda"))
     assert cuda["tensorflow"] == cpu["tensorflow-cpu"]
     assert {name: cpu[name] for name in cpu.keys() & cuda.keys()} == {
@@ -170,7 +181,7 @@ def test_the_cpu_and_cuda_locks_differ_in_nothing_that_both_have() -> None:
     }
 
 
-def test_the_build_backend_is_the_locked_one() -> None:
-    named = re.search(r'requires = \["flit_core==([\d.]+)"\]', (ROOT / "pyproject.toml").read_text())
-    assert named is not None
-    assert pins(ROOT / "images" / "build.lock", "3.12", LINUX) == {"flit-core": Version(named[1])}
+def test_the_build_backend_has_the_locked_version() -> None:
+    version = re.search(r'requires = \["flit_core==([\d.]+)"\]', (ROOT / "pyproject.toml").read_text())
+    assert version is not None
+    assert pins(ROOT / "images" / "build.lock", "3.12", LINUX) == {"flit-core": Version(version[1])}

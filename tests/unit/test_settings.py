@@ -1,4 +1,4 @@
-"""Settings: one declaration for option, variable and file, which one wins, and errors that name the source."""
+"""Settings: options, variables and the settings file, their precedence, and errors that name the source."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ EXAMPLES: dict[str, list[tuple[str, Any]]] = {
     "hub_token_file": [("a", Path("a")), ("b", Path("b")), ("c", Path("c"))],
     "run_id": [("a", "a"), ("b-0", "b-0"), ("c.1", "c.1")],
 }
-"""Field: three values as text, with what each is read as. `examples` knows switches, choices and whole numbers."""
+"""Three values of each setting as text, with their parsed values. `examples` has those of switches and choices."""
 
 
 def examples(name: str) -> list[tuple[str, Any]]:
-    """Three values of a setting as text, with what each is read as. The first is not the default."""
+    """Return three values of a setting as text, with their parsed values. The first is not the default."""
     if name in EXAMPLES:
         return EXAMPLES[name]
     field = RunSettings.model_fields[name]
@@ -64,36 +64,36 @@ def examples(name: str) -> list[tuple[str, Any]]:
 
 @pytest.fixture(autouse=True)
 def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A working directory without a settings file and an environment without settings."""
-    for name in [each for each in os.environ if each.upper().startswith("DEVBENCH_")]:
+    """Change to an empty folder, and remove all settings from the environment."""
+    for name in [variable for variable in os.environ if variable.upper().startswith("DEVBENCH_")]:
         monkeypatch.delenv(name)
     monkeypatch.chdir(tmp_path)
 
 
 def toml(name: str, text: str) -> str:
-    """A setting as a line of the file."""
+    """Return the line of a settings file for a setting."""
     key, _, value = text.partition("=")
     return f"[param]\n{key} = {value}\n" if name == "param" else f'{name} = "{text}"\n'
 
 
 @pytest.mark.parametrize("name", RunSettings.model_fields)
-def test_an_option_wins_over_the_environment_over_the_file_over_the_default(
+def test_an_option_has_precedence_over_the_environment_the_file_and_the_default(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (by_file, filed), (by_variable, put), (by_option, asked) = examples(name)[:3]
+    (by_file, file_value), (by_variable, variable_value), (by_option, option_value) = examples(name)[:3]
     default = RunSettings.model_fields[name].default
     assert getattr(load(), name) == default
     Path("devbench.toml").write_text(toml(name, by_file), encoding="utf-8")
-    assert getattr(load(), name) == filed != default
+    assert getattr(load(), name) == file_value != default
     monkeypatch.setenv(RunSettings.variable(name), by_variable)
-    assert getattr(load(), name) == put
-    assert getattr(load(**{name: by_option}), name) == asked
+    assert getattr(load(), name) == variable_value
+    assert getattr(load(**{name: by_option}), name) == option_value
 
 
 @pytest.mark.parametrize(
     ("image", "backend"), [("devbench:cuda", "cuda"), ("devbench:cpu", "cpu"), ("devbench:hub", "cpu"), ("mine", "cpu")]
 )
-def test_an_image_of_a_backend_measures_on_it_unless_another_is_asked_for(
+def test_the_default_backend_in_an_image_is_the_backend_of_the_image(
     monkeypatch: pytest.MonkeyPatch, image: str, backend: str
 ) -> None:
     monkeypatch.setenv("DEVBENCH_IMAGE", image)
@@ -103,27 +103,27 @@ def test_an_image_of_a_backend_measures_on_it_unless_another_is_asked_for(
     assert load().backend == ("directml",)
 
 
-def test_none_and_an_empty_variable_count_as_not_given(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_none_and_an_empty_variable_count_as_not_set(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DEVBENCH_THREADS", "")
     assert load(threads=None, xla=None) == load()
 
 
-def test_parameters_are_merged_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parameters_of_all_sources_are_merged(monkeypatch: pytest.MonkeyPatch) -> None:
     Path("devbench.toml").write_text("[param]\nbatch = 1\nepochs = 1\nhidden = [10, 20]\n", encoding="utf-8")
     monkeypatch.setenv("DEVBENCH_PARAM", "batch=2,epochs=2")
     assert load(param=["batch=3"]).param == {"batch": "3", "epochs": "2", "hidden": "10,20"}
 
 
-def test_toml_types_are_read_as_well_as_text() -> None:
+def test_values_of_toml_types_are_accepted() -> None:
     Path("devbench.toml").write_text(
         'backend = ["cpu", "cuda"]\ntarget_error = 0.05\nmax_time = 90\nfull = true\nthreads = 3\n', encoding="utf-8"
     )
-    read = load()
-    assert (read.backend, read.target_error, read.max_time) == (("cpu", "cuda"), 0.05, 90)
-    assert (read.full, read.threads) == (True, 3)
+    settings = load()
+    assert (settings.backend, settings.target_error, settings.max_time) == (("cpu", "cuda"), 0.05, 90)
+    assert (settings.full, settings.threads) == (True, 3)
 
 
-def test_a_named_file_is_read_in_place_of_the_usual_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_named_settings_file_replaces_the_default_one(monkeypatch: pytest.MonkeyPatch) -> None:
     Path("devbench.toml").write_text("seed = 2\n", encoding="utf-8")
     Path("other.toml").write_text("threads = 2\n", encoding="utf-8")
     assert (load(config="other.toml").seed, load(config="other.toml").threads) == (1, 2)
@@ -131,32 +131,32 @@ def test_a_named_file_is_read_in_place_of_the_usual_one(monkeypatch: pytest.Monk
     assert (load().seed, load().threads) == (1, 2)
 
 
-def refused(**given: Any) -> SettingsError:
+def error_of(**options: Any) -> SettingsError:
     with pytest.raises(SettingsError) as caught:
-        load(**given)
+        load(**options)
     assert caught.value.exit_code == 2
     return caught.value
 
 
 def test_an_unknown_key_is_an_error_with_the_file_and_the_nearest_key() -> None:
     Path("devbench.toml").write_text("target_eror = 0.05\n", encoding="utf-8")
-    error = refused()
+    error = error_of()
     assert error.message == "unknown key 'target_eror' in devbench.toml"
     assert error.hint == "Did you mean target_error?"
 
 
 def test_a_file_that_is_not_toml_is_an_error_with_the_line() -> None:
     Path("devbench.toml").write_text("seed = 1\nbackend = cpu\n", encoding="utf-8")
-    assert "devbench.toml is not valid TOML" in refused().message
-    assert "line 2" in refused().message
+    assert "devbench.toml is not valid TOML" in error_of().message
+    assert "line 2" in error_of().message
 
 
-def test_a_named_file_that_is_not_there_is_an_error() -> None:
-    assert "nowhere.toml" in refused(config="nowhere.toml").message
+def test_a_missing_named_file_is_an_error() -> None:
+    assert "nowhere.toml" in error_of(config="nowhere.toml").message
 
 
 def test_an_unknown_setting_is_an_error_with_the_nearest_setting() -> None:
-    error = refused(max_tme="2m")
+    error = error_of(max_tme="2m")
     assert (error.message, error.hint) == ("unknown setting 'max_tme'", "Did you mean max_time?")
 
 
@@ -190,37 +190,37 @@ def test_an_unknown_setting_is_an_error_with_the_nearest_setting() -> None:
         ("pushgateway", "http://a b", "http://pushgateway:9091"),
     ],
 )
-def test_an_error_names_the_value_where_it_was_set_and_what_is_allowed(
+def test_an_error_names_the_invalid_value_its_source_and_the_allowed_values(
     name: str, value: str, allowed: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    by_option = refused(**{name: value})
+    by_option = error_of(**{name: value})
     value_shown = value.strip(",")
     assert by_option.message == f"invalid value '{value_shown}' for --{name.replace('_', '-')}"
     assert allowed in by_option.hint
     if name != "param":
         Path("devbench.toml").write_text(f'{name} = "{value}"\n', encoding="utf-8")
-        by_file = refused()
+        by_file = error_of()
         assert by_file.message == f"invalid value '{value_shown}' for '{name}' in devbench.toml"
         assert allowed in by_file.hint
     monkeypatch.setenv(RunSettings.variable(name), value)
-    by_variable = refused()
+    by_variable = error_of()
     assert by_variable.message == f"invalid value '{value_shown}' for {RunSettings.variable(name)}"
     assert allowed in by_variable.hint
 
 
 def test_one_error_names_all_invalid_values() -> None:
-    error = refused(xla="maybe", threads="0")
+    error = error_of(xla="maybe", threads="0")
     assert "--xla" in error.message
     assert "--threads" in error.message
 
 
-def test_a_variable_that_is_almost_a_settings_is_noticed_but_one_of_kubernetes_is_not() -> None:
+def test_misspelt_variables_are_found_and_those_of_kubernetes_are_not() -> None:
     environ = {"DEVBENCH_BACKEN": "cuda", "DEVBENCH_PORT_8080_TCP": "x", "DEVBENCH_SEED": "1", "DEVBENCH_CONFIG": "f"}
     assert misspelled_variables(environ) == {"DEVBENCH_BACKEN": "DEVBENCH_BACKEND"}
 
 
 @pytest.mark.parametrize("kind", [RunSettings, HubSettings])
-def test_every_setting_has_a_description_of_whole_sentences(kind: type[Settings]) -> None:
+def test_every_setting_has_a_description_in_full_sentences(kind: type[Settings]) -> None:
     descriptions = {name: field.description or "" for name, field in kind.model_fields.items()}
     assert [name for name, text in descriptions.items() if not text[:1].isupper() and ":" not in text[:10]] == []
     assert [name for name, text in descriptions.items() if not text.endswith(".")] == []
@@ -236,43 +236,43 @@ def test_settings_have_a_json_schema_for_the_charts_values() -> None:
     properties = RunSettings.model_json_schema()["properties"]
     assert set(properties) == set(RunSettings.model_fields)
     lists = {name for name, field in RunSettings.model_fields.items() if get_origin(field.annotation) is tuple}
-    assert {name for name, each in properties.items() if each.get("type") == "array"} == lists
+    assert {name for name, schema in properties.items() if schema.get("type") == "array"} == lists
     assert properties["xla"]["enum"] == list(get_args(RunSettings.model_fields["xla"].annotation))
 
 
 @given(st.floats(min_value=0.001, max_value=359_999, allow_nan=False).map(lambda value: round(value, 3)))
-def test_a_time_that_was_written_is_read_back(value: float) -> None:
+def test_a_written_time_is_read_as_the_same_time(value: float) -> None:
     assert syntax.seconds(syntax.write_seconds(value)) == pytest.approx(value, rel=1e-5)
 
 
 @given(st.just(0.0) | st.floats(min_value=0.001, max_value=359_999).map(lambda value: round(value, 3)))
-def test_a_pause_that_was_written_is_read_back(value: float) -> None:
+def test_a_written_pause_is_read_as_the_same_pause(value: float) -> None:
     assert syntax.pause(syntax.write_seconds(value)) == pytest.approx(value, rel=1e-5)
 
 
 @given(st.floats(min_value=1e-4, max_value=0.999))
-def test_a_share_that_was_written_is_read_back(value: float) -> None:
+def test_a_written_share_is_read_as_the_same_share(value: float) -> None:
     assert syntax.share(syntax.write_share(value)) == pytest.approx(value, rel=1e-5)
 
 
 @given(st.integers(0, 99), st.integers(0, 59), st.integers(0, 59))
-def test_hours_minutes_and_seconds_add_up(hours: int, minutes: int, rest: int) -> None:
-    total = hours * 3600 + minutes * 60 + rest
+def test_a_time_is_the_sum_of_its_hours_minutes_and_seconds(hours: int, minutes: int, seconds: int) -> None:
+    total = hours * 3600 + minutes * 60 + seconds
     if total:
-        assert syntax.seconds(f"{hours}h{minutes}m {rest}s") == total
+        assert syntax.seconds(f"{hours}h{minutes}m {seconds}s") == total
 
 
 WORDS = st.text("abcdefgh-_0123456789", min_size=1, max_size=8)
 
 
 @given(st.dictionaries(WORDS, st.lists(WORDS, min_size=1, max_size=3).map(",".join), min_size=1, max_size=4))
-def test_parameters_survive_being_joined_even_with_commas_in_their_values(wanted: dict[str, str]) -> None:
-    assert syntax.pairs(",".join(f"{name}={value}" for name, value in wanted.items())) == wanted
+def test_a_list_of_parameters_is_read_even_if_values_contain_commas(parameters: dict[str, str]) -> None:
+    assert syntax.pairs(",".join(f"{name}={value}" for name, value in parameters.items())) == parameters
 
 
 @given(st.one_of(st.text(), st.floats(), st.integers(), st.booleans(), st.none(), st.lists(st.none() | st.text())))
-def test_any_value_is_read_or_refused_with_the_syntax(value: object) -> None:
-    for read, words in (
+def test_every_value_is_parsed_or_refused_with_the_syntax(value: object) -> None:
+    for parse, syntax_text in (
         (syntax.share, syntax.SHARE),
         (syntax.seconds, syntax.TIME),
         (syntax.pause, syntax.PAUSE),
@@ -282,9 +282,9 @@ def test_any_value_is_read_or_refused_with_the_syntax(value: object) -> None:
         (syntax.pairs, syntax.PAIRS),
     ):
         try:
-            read(value)
+            parse(value)
         except ValueError as error:
-            assert str(error) == words  # noqa: PT017 - refusing is one of two right answers
+            assert str(error) == syntax_text  # noqa: PT017 - both parsing and refusing are correct
 
 
 @pytest.mark.parametrize("text", ["1m1m", "m", "", "s", "1d", "nan", "inf", "0", "0s", "1h-3m", "1 2", "-5s"])

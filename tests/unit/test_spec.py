@@ -1,4 +1,4 @@
-"""The spec: what its fields are for, and which specs are equal."""
+"""The spec: the roles of its fields, and the equality of specs."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ PAIRS: dict[str, tuple[Any, Any]] = {
     "threads": (Threads(intra=2, inter=2), Threads(intra=1, inter=1)),
     "data": (Data(kind="sample"), Data(kind="full")),
 }
-"""Field: two different values. `values` knows switches, choices and whole numbers."""
+"""Two different values of each field. `values` has those of switches, choices and whole numbers."""
 
 
 def values(name: str) -> tuple[Any, Any]:
-    """Two different values of a field. The first is the default, if the field has one."""
+    """Return two different values of a field. The first is the default, if the field has one."""
     field = Spec.model_fields[name]
     if name in PAIRS:
         return PAIRS[name]
@@ -45,41 +45,41 @@ def values(name: str) -> tuple[Any, Any]:
 
 
 def pair(name: str) -> tuple[Spec, Spec]:
-    """Two specs that differ in one field only."""
+    """Return two specs that differ in one field only."""
     left, right = (spec(**{name: value}) for value in values(name))
     return left, right
 
 
 @pytest.mark.parametrize("name", Spec.model_fields)
-def test_specs_that_differ_in_a_field_are_not_equal_unless_the_field_says_why(name: str) -> None:
+def test_specs_that_differ_in_a_field_are_unequal_unless_its_role_ignores_it_with_a_reason(name: str) -> None:
     left, right = pair(name)
-    found = differences(result("a", spec=left), result("b", spec=right))
+    fields = differences(result("a", spec=left), result("b", spec=right))
     ignored = ROLES[name].compare == "ignored"
     assert (left.key == right.key) == ignored
-    assert (found == []) == ignored
+    assert (fields == []) == ignored
     assert bool(ROLES[name].reason) == ignored
 
 
 @pytest.mark.parametrize("name", [name for name, role in ROLES.items() if role.compare in ("axis", "secondary")])
-def test_a_comparison_can_be_about_each_field_that_says_so(name: str) -> None:
+def test_a_field_with_the_role_of_an_axis_can_be_the_axis_of_a_comparison(name: str) -> None:
     left, right = pair(name)
-    (found,) = differences(result("a", spec=left), result("b", spec=right))
-    assert (found.name, found.kind) == (name, "axis")
+    (difference,) = differences(result("a", spec=left), result("b", spec=right))
+    assert (difference.name, difference.kind) == (name, "axis")
 
 
 @pytest.mark.parametrize("name", [name for name, role in ROLES.items() if role.label or name == "params"])
-def test_results_that_differ_in_a_field_have_labels_that_say_so(name: str) -> None:
+def test_labels_of_results_that_differ_in_a_field_contain_the_difference(name: str) -> None:
     left, right = pair(name)
-    found = short_labels([result("a", spec=left), result("b", spec=right)])
-    assert len(set(found)) == 2
-    assert not any("(" in each for each in found), "only the ids distinguish them"
+    labels = short_labels([result("a", spec=left), result("b", spec=right)])
+    assert len(set(labels)) == 2
+    assert not any("(" in label for label in labels), "only the ids distinguish them"
 
 
-def test_the_content_of_the_data_counts_and_its_place_does_not() -> None:
-    here, there = (Data(kind="full", name="d", sha256="1", source=place) for place in ("/mnt/a", "/mnt/b"))
-    assert spec(data=here).key == spec(data=there).key
-    assert differences(result("a", data=here), result("b", data=there)) == []
-    assert spec(data=here).key != spec(data=here.model_copy(update={"sha256": "2"})).key
+def test_specs_with_the_same_data_in_another_place_are_equal() -> None:
+    local, remote = (Data(kind="full", name="d", sha256="1", source=place) for place in ("/mnt/a", "/mnt/b"))
+    assert spec(data=local).key == spec(data=remote).key
+    assert differences(result("a", data=local), result("b", data=remote)) == []
+    assert spec(data=local).key != spec(data=local.model_copy(update={"sha256": "2"})).key
 
 
 @pytest.mark.parametrize("change", [{"kind": "sample"}, {"name": "e"}, {"sha256": "2"}, {"name": "e", "sha256": "2"}])
@@ -89,12 +89,12 @@ def test_runs_of_one_program_on_different_data_cannot_be_compared(change: dict[s
     assert (difference.name, difference.kind) == ("data", "unfair")
 
 
-def test_each_value_of_threads_counts() -> None:
+def test_specs_that_differ_in_either_number_of_threads_are_unequal() -> None:
     keys = {spec(threads=Threads(intra=intra, inter=inter)).key for intra in (1, 2) for inter in (1, 2)}
     assert len(keys) == 4
 
 
-def test_a_role_that_ignores_a_field_has_to_say_why() -> None:
+def test_a_role_that_ignores_a_field_needs_a_reason() -> None:
     with pytest.raises(TypeError, match="reason"):
         Role("ignored")
 
@@ -106,26 +106,26 @@ def test_every_option_of_a_role_is_a_setting() -> None:
 
 
 LISTS = {"xla": "auto,on,off", "threads": "1,2"}
-"""Option: what `--vary` takes, for options whose values differ from the field's."""
+"""The values for `--vary` of options whose values differ from those of their fields."""
 
 
 @pytest.mark.parametrize("name", [name for name, role in ROLES.items() if role.several == "vary" and name != "params"])
 def test_every_field_that_may_vary_can_be_varied(name: str) -> None:
     (option,) = ROLES[name].options
-    listed = LISTS.get(option) or ",".join(map(str, values(name)))
-    (group,) = plan(["matmul"], load(vary={option: listed}, loop="as-written"))
-    found = [getattr(each.spec, name) for each in group.planned]
-    assert len({str(each) for each in found}) == len(listed.split(","))
+    texts = LISTS.get(option) or ",".join(map(str, values(name)))
+    (group,) = plan(["matmul"], load(vary={option: texts}, loop="as-written"))
+    fields = [getattr(planned.spec, name) for planned in group.planned]
+    assert len({str(field) for field in fields}) == len(texts.split(","))
 
 
 @pytest.mark.parametrize("name", Execution.model_fields)
-def test_an_option_of_the_execution_reaches_the_spec_as_it_was_set(name: str) -> None:
+def test_an_execution_option_reaches_the_spec_unchanged(name: str) -> None:
     default, other = values(name)
     (group,) = plan(["matmul"], load(**{name: str(other)}))
     assert getattr(group.planned[0].spec, name) == value_of(name, str(other)) != default
 
 
-def test_the_key_is_the_same_in_every_process_and_in_any_order_of_parameters() -> None:
+def test_the_key_does_not_depend_on_the_process_or_the_order_of_parameters() -> None:
     script = """
 from bench.model.spec import Data, Spec, Threads
 print(Spec(workload="w", backend="cpu", params={"b": 1, "a": [1, 2]}, threads=Threads(intra=1, inter=1),
@@ -133,8 +133,8 @@ print(Spec(workload="w", backend="cpu", params={"b": 1, "a": [1, 2]}, threads=Th
 """
     params = {"a": [1, 2], "b": 1}
     spec = Spec(workload="w", backend="cpu", params=params, threads=Threads(intra=1, inter=1), data=Data(kind="own"))
-    there = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert there.stdout.strip() == spec.key
+    process = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert process.stdout.strip() == spec.key
     assert len(spec.key) == 16
     assert int(spec.key, 16) >= 0
 
