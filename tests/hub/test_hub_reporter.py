@@ -157,20 +157,6 @@ def test_an_interrupted_run_is_reported_as_interrupted(hub: Served, tmp_path: Pa
     assert (ended["state"], ended["run"]["reason"]) == ("interrupted", stop.message)
 
 
-def test_a_note_of_a_process_that_is_gone_is_not_taken_for_anothers_of_its_number(tmp_path: Path) -> None:
-    outbox = Outbox(tmp_path, "http://127.0.0.1:1")
-    outbox.prepare()
-    path = tmp_path / files.file_name(result := measured("1", [0.1], stop=DONE))
-    files.write(result, tmp_path)
-    note = {"file": path.name, "hub": outbox.hub, "writer": os.getppid()}
-    (tmp_path / "outbox" / "1-a.note").write_text(json.dumps({**note, "since": 1}), encoding="utf-8")
-    (waiting,) = outbox.pending()
-    assert [each.name for each in waiting.notes] == ["1-a.note"]
-    (tmp_path / "outbox" / "1-a.note").write_text(json.dumps(note), encoding="utf-8")  # of one that may live
-    (waiting,) = outbox.pending()
-    assert waiting.notes == ()
-
-
 @pytest.mark.usefixtures("known")
 def test_a_file_that_its_writer_was_killed_before_writing_is_not_missed_and_one_that_was_removed_is(
     hub: Served, tmp_path: Path
@@ -189,7 +175,7 @@ def test_a_file_that_its_writer_was_killed_before_writing_is_not_missed_and_one_
         f"{tmp_path / files.file_name(removed)} is gone, so it cannot be sent to the hub."
     ]
     assert outbox.pending() == []
-    assert list((tmp_path / "outbox").glob("*.note")) == []
+    assert [path.name for path in (tmp_path / "outbox").iterdir() if path.suffix != ".writing"] == ["runs"]
 
 
 @pytest.mark.usefixtures("known")
@@ -263,46 +249,69 @@ def test_a_change_that_comes_while_a_file_is_sent_is_sent_too(hub: Served, tmp_p
     assert after.path == before.path
 
 
-def test_a_file_whose_writer_was_killed_before_it_noted_the_change_waits_too(tmp_path: Path) -> None:
+@pytest.mark.parametrize("existed", [False, True])
+def test_a_file_whose_writer_was_killed_after_the_change_is_pending(tmp_path: Path, existed: bool) -> None:
     outbox = Outbox(tmp_path, "http://hub")
     outbox.prepare()
+    if existed:
+        files.write(measured("1", [0.2]), tmp_path)
     killed = outbox.writing(tmp_path / files.file_name(measured("1", [0.1])))
     killed.__enter__()
+    assert outbox.pending() == []
     path = files.write(measured("1", [0.1]), tmp_path)
-    (waiting,) = outbox.pending()
-    assert waiting.path == path
-
-
-def test_a_writers_note_is_left_to_it_as_long_as_it_lives(tmp_path: Path) -> None:
-    outbox = Outbox(tmp_path, "http://hub")
-    outbox.prepare()
-    path = files.write(measured("1", [0.1]), tmp_path)
-    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as writer:
-        note = tmp_path / "outbox" / "1-00000000.note"
-        note.write_text(json.dumps({"file": path.name, "hub": "http://hub", "writer": writer.pid}), encoding="utf-8")
-        (waiting,) = outbox.pending()
-        outbox.done(waiting)
-        assert (waiting.path, note.exists()) == (path, True)
-        writer.communicate(b"\n")
-    (waiting,) = outbox.pending()
-    outbox.done(waiting)
+    (pending,) = outbox.pending()
+    assert pending.path == path
+    outbox.done(pending)
     assert outbox.pending() == []
 
 
-def test_a_writer_in_another_container_may_have_this_ones_number_and_lives_for_some_minutes(tmp_path: Path) -> None:
+def test_a_delivery_before_the_change_leaves_the_announcement_to_its_writer(tmp_path: Path) -> None:
+    outbox = Outbox(tmp_path, "http://hub")
+    outbox.prepare()
+    change(outbox, measured("1", [0.1]))
+    other = Outbox(tmp_path, "http://hub")
+    with other.writing(tmp_path / files.file_name(measured("1", [0.1]))):
+        (before,) = outbox.pending()
+        outbox.done(before)
+        assert outbox.pending() == []
+        files.write(measured("1", [0.2]), tmp_path)
+        (changed,) = outbox.pending()
+    outbox.done(changed)
+    (again,) = outbox.pending()  # it cannot be told whether the delivery was before or after the change
+    assert again.path == before.path
+
+
+def test_two_writers_of_one_file_both_leave_a_note(tmp_path: Path) -> None:
+    first, second = Outbox(tmp_path, "http://hub"), Outbox(tmp_path, "http://hub")
+    first.prepare()
+    with first.writing(tmp_path / files.file_name(measured("1", [0.1]))):
+        change(second, measured("1", [0.2]))
+        (pending,) = second.pending()
+        second.done(pending)
+        files.write(measured("1", [0.1]), tmp_path)
+    assert [pending.path.name for pending in second.pending()] == [pending.path.name]
+
+
+def test_an_announcement_is_removed_when_its_writer_has_changed_nothing_for_minutes(tmp_path: Path) -> None:
     outbox = Outbox(tmp_path, "http://hub")
     outbox.prepare()
     path = files.write(measured("1", [0.1]), tmp_path)
-    note = tmp_path / "outbox" / "1-00000000.note"
-    said = {"file": path.name, "hub": "http://hub", "writer": os.getpid(), "space": "another"}
-    note.write_text(json.dumps(said), encoding="utf-8")
-    (waiting,) = outbox.pending()
-    outbox.done(waiting)
-    assert (waiting.path, note.exists()) == (path, True)  # it is sent as it is, and once more if it changes
+    outbox.writing(path).__enter__()
+    (note,) = (tmp_path / "outbox").glob("*.writing")
+    assert outbox.pending() == []
+    assert note.exists()
     os.utime(note, (0, 0))
-    (waiting,) = outbox.pending()
-    outbox.done(waiting)
     assert outbox.pending() == []
+    assert not note.exists()
+
+
+def test_a_result_that_is_saved_many_times_has_one_note(tmp_path: Path) -> None:
+    outbox = Outbox(tmp_path, "http://hub")
+    outbox.prepare()
+    for step in (0.1, 0.2, 0.3):
+        change(outbox, measured("1", [step]))
+    (pending,) = outbox.pending()
+    assert len(pending.notes) == 1
 
 
 @pytest.mark.usefixtures("known")

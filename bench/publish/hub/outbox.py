@@ -1,24 +1,22 @@
 """The outbox: what a hub has not received yet, kept as small notes beside the results.
 
-Each note names a file and the hub it is for. One note is written before a file changes, in case the writer is killed
-while it writes, and another one after it, each under its own name. The first note says whether the file existed. This
-tells a file that was never written from one that was deleted. Whoever delivers a file removes the notes that existed
-before the file was read, except those of a writer that is still alive. So a file that changes in the meantime keeps a
-note. There are no locks. Any number of processes may write and deliver, and may be killed at any point. At worst a file
-is sent twice, which the hub treats as once.
+Each note names a file and the hub it is for. Before a file changes, its writer leaves a note with the digest of the old
+content. After the change it renames the note. If the writer is killed in between, the digest tells whether the file has
+changed. Whoever delivers a file removes the notes that were there before it read the file. If the file changes in the
+meantime, its writer leaves another note. There are no locks. Any number of processes may write and deliver, and may be
+killed at any point. At worst a file is sent twice, which the hub treats as once.
 """
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
-import os
 import secrets
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -27,10 +25,12 @@ from bench.store import files
 
 FOLDER = "outbox"
 RUNS = "runs"
-SUFFIX = ".note"
 
-WRITING = 600.0
-"""Seconds that a writer in another container, which cannot be seen from here, may take to write a file."""
+ANNOUNCED, CHANGED = ".writing", ".note"
+"""Suffixes of notes: of a file that is about to change, and of one that has changed."""
+
+WRITING_SECONDS = 600.0
+"""Age at which the writer of an unchanged file counts as gone."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +58,7 @@ class Outbox:
         self.folder = folder
         self.notes = folder / FOLDER
         self.hub = hub.rstrip("/")
+        self._latest_notes: dict[Path, Path] = {}
 
     @contextmanager
     def writing(self, path: Path) -> Iterator[None]:
@@ -66,16 +67,21 @@ class Outbox:
         Raises:
             OutputError: The folder is full or cannot be written.
         """
-        writer = {"writer": os.getpid(), "since": _start_time(os.getpid()), "space": _pid_namespace()}
-        self._note(path, {**writer, "existed": path.exists()})
+        announcement = self._note(path, ANNOUNCED, before=_digest(path))
         yield
-        older = self._of(self._name(path))
-        self._note(path, {})
-        _remove(older)
+        note = announcement.with_suffix(CHANGED)
+        try:
+            announcement.replace(note)
+        except OSError:  # somebody has delivered the file, perhaps before this change
+            note = self._note(path, CHANGED)
+        if path in self._latest_notes:
+            _remove([self._latest_notes[path]])
+        self._latest_notes[path] = note
 
-    def _note(self, path: Path, more: dict[str, Any]) -> None:
-        line = json.dumps({"file": self._name(path), "hub": self.hub, **more}) + "\n"
-        files.write_text(self.notes / f"{path.stem}-{secrets.token_hex(4)}{SUFFIX}", [line])
+    def _note(self, path: Path, suffix: str, **fields: Any) -> Path:
+        note = self.notes / f"{path.stem}-{secrets.token_hex(4)}{suffix}"
+        files.write_text(note, [json.dumps({"file": self._name(path), "hub": self.hub, **fields}), "\n"])
+        return note
 
     def _name(self, path: Path) -> str:
         return path.relative_to(self.folder).as_posix()
@@ -89,28 +95,26 @@ class Outbox:
     def pending(self) -> list[Pending]:
         """Return the files that this hub has not received, by name. Runs come last, since they list their results.
 
-        Notes of files whose writer was killed before it wrote anything are removed.
+        Old notes of writers that were killed before they changed anything are removed.
         """
         notes: dict[Path, list[Path]] = {}
-        existed: set[Path] = set()
         for note, content in self._read():
             path = self.folder / content["file"]
-            if not _is_being_written(note, content):
+            if note.suffix == CHANGED or _digest(path) != content.get("before"):
                 notes.setdefault(path, []).append(note)
-                if content.get("existed", True):
-                    existed.add(path)
-            elif path.exists():
-                notes.setdefault(path, [])  # the file is sent as it is now; its writer owns the note
-        for path in [path for path in notes if path not in existed and not path.exists()]:
-            _remove(notes.pop(path))
+            elif _is_old(note):
+                _remove([note])
         order = sorted(notes, key=lambda path: (path.parent == self.notes / RUNS, path.name))
         return [Pending(path, tuple(notes[path])) for path in order]
 
-    def done(self, waiting: Pending) -> None:
+    def done(self, delivered: Pending) -> None:
         """Remove the notes of a delivered file, and a run's state, which nothing else needs."""
-        _remove(waiting.notes)
-        if waiting.path.parent == self.notes / RUNS and not self._of(self._name(waiting.path)):
-            _remove([waiting.path])
+        _remove(delivered.notes)
+        path = delivered.path
+        if path.parent == self.notes / RUNS and self._name(path) not in (
+            content["file"] for _, content in self._read()
+        ):
+            _remove([path])
 
     def prepare(self) -> None:
         """Make the folders, before anything is measured.
@@ -121,52 +125,29 @@ class Outbox:
         files.prepare(self.notes)
         files.prepare(self.notes / RUNS)
 
-    def _of(self, name: str) -> list[Path]:
-        return [note for note, content in self._read() if content["file"] == name]
-
     def _read(self) -> Iterator[tuple[Path, dict[str, Any]]]:
-        for note in sorted(self.notes.glob(f"*{SUFFIX}")):
+        for note in sorted([*self.notes.glob(f"*{ANNOUNCED}"), *self.notes.glob(f"*{CHANGED}")]):
             with contextlib.suppress(OSError, ValueError, LookupError, TypeError):
                 content = json.loads(note.read_text(encoding="utf-8"))
                 if content["hub"] == self.hub and isinstance(content["file"], str):
                     yield note, content
 
 
-def _is_being_written(note: Path, content: dict[str, Any]) -> bool:
-    """Return whether a note belongs to another process that is about to write the file."""
-    writer, since = content.get("writer"), content.get("since")
-    if not isinstance(writer, int):
-        return False
-    if content.get("space", _pid_namespace()) != _pid_namespace():
-        with contextlib.suppress(OSError):
-            return time.time() - note.stat().st_mtime < WRITING
-        return False
-    if writer == os.getpid():
-        return False
-    now = _start_time(writer)
-    return now is not None and (since is None or now == since)
-
-
-@cache
-def _pid_namespace() -> str:
-    """Return what makes a process id unique: the machine's boot and the container's namespace."""
-    with contextlib.suppress(OSError):
-        booted = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
-        return f"{booted} {Path('/proc/self/ns/pid').readlink()}"
-    return ""
-
-
-def _start_time(pid: int) -> int | None:
-    """Return when a process started, in seconds since 1970. It tells two processes with the same id apart."""
-    import psutil
-
+def _digest(path: Path) -> str | None:
+    """Return the digest of a file's content. None if there is no file."""
     try:
-        return round(psutil.Process(pid).create_time())
-    except psutil.Error:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError:
         return None
 
 
-def _remove(paths: tuple[Path, ...] | list[Path]) -> None:
+def _is_old(note: Path) -> bool:
+    with contextlib.suppress(OSError):
+        return time.time() - note.stat().st_mtime > WRITING_SECONDS
+    return False
+
+
+def _remove(paths: Iterable[Path]) -> None:
     for path in paths:
         with contextlib.suppress(OSError):
             path.unlink(missing_ok=True)
