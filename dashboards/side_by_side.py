@@ -8,7 +8,7 @@ from typing import Any
 from grafana_foundation_sdk.builders.dashboard import Dashboard, DashboardLink
 from grafana_foundation_sdk.models.dashboard import DashboardLinkType, DynamicConfigValue
 
-from bench.model.result import START_PHASES
+from bench.model.phase import START_PHASES
 from dashboards.panels import BAD, GOOD, PLAIN, WHOLE, Cells, bars, listing, matrix, stacked, steps
 from dashboards.parts import CHOSEN, Query, board, now, rows
 

@@ -13,6 +13,7 @@ from bench.analyse.samples import faster_half, usable_samples
 from bench.model.facts import Facts
 from bench.model.result import Result
 from bench.model.roofline import Peaks, Roofline
+from bench.model.series import CACHE_TRIAD, MEMORY_TRIAD, PRODUCT
 
 COMPUTE_DTYPE = {"mixed_float16": "float16", "mixed_bfloat16": "bfloat16"}
 """Dtype of the matrix products, for specs whose dtype is a Keras policy."""
@@ -31,15 +32,15 @@ def peaks_of(result: Result) -> Peaks | None:
                 seconds[series.name] = min(seconds.get(series.name, math.inf), faster_half(series.blocks))
                 moved[series.name] = series.bytes or 0
     operations = 2.0 * float(result.spec.params.get("n", 0)) ** 3
-    products = {name.partition("/")[2]: operations / s for name, s in seconds.items() if name.startswith("matmul/")}
-    if result.failure is not None or not products or "triad/memory" not in seconds:
+    products = {name.removeprefix(PRODUCT): operations / s for name, s in seconds.items() if name.startswith(PRODUCT)}
+    if result.failure is not None or not products or MEMORY_TRIAD not in seconds:
         return None
-    cache = seconds.get("triad/cache")
+    cache = seconds.get(CACHE_TRIAD)
     return Peaks(
         fingerprint=fingerprint(result),
         flops_per_second=products,
-        memory_bytes_per_second=moved["triad/memory"] / seconds["triad/memory"],
-        cache_bytes_per_second=moved["triad/cache"] / cache if cache else None,
+        memory_bytes_per_second=moved[MEMORY_TRIAD] / seconds[MEMORY_TRIAD],
+        cache_bytes_per_second=moved[CACHE_TRIAD] / cache if cache else None,
         cache_bytes=2 * int(result.spec.params["cache_bytes"]) if cache else None,
     )
 

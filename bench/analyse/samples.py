@@ -15,7 +15,8 @@ from typing import Any
 
 from bench.analyse.stats import Contrast
 from bench.model.facts import Facts
-from bench.model.result import PHASES, START_PHASES, Block, ProcessSample, Result, Series
+from bench.model.phase import PHASES, START_PHASES, Phase
+from bench.model.result import Block, ProcessSample, Result, Series
 
 StepEstimator = Callable[[Sequence[Block]], float]
 """From the blocks of a process to seconds per step."""
@@ -118,15 +119,14 @@ def cold_starts(samples: Sequence[ProcessSample]) -> list[ProcessSample]:
     return [s for s in samples if "first_step" in s.phases and s.start_position is not None]
 
 
-def phase_values(samples: Sequence[ProcessSample]) -> dict[str, dict[int, float]]:
+def phase_values(samples: Sequence[ProcessSample]) -> dict[Phase, dict[int, float]]:
     """Return phase to trial to seconds, of measured cold starts, warm-up included, in the order of the phases."""
-    measured: dict[str, dict[int, float]] = {}
+    measured: dict[Phase, dict[int, float]] = {}
     for sample in cold_starts(samples):
         warm_up = sum(b.seconds for x in sample.series for b in x.warmup)
-        for name, seconds in {**sample.phases, "warm_up": warm_up}.items():
-            measured.setdefault(name, {})[sample.trial] = seconds
-    ordered = sorted(measured, key=lambda name: PHASES.index(name) if name in PHASES else len(PHASES))
-    return {name: measured[name] for name in ordered}
+        for phase, seconds in [*sample.phases.items(), ("warm_up", warm_up)]:
+            measured.setdefault(phase, {})[sample.trial] = seconds
+    return {phase: measured[phase] for phase in PHASES if phase in measured}
 
 
 def start_seconds(samples: Sequence[ProcessSample]) -> dict[int, float]:

@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from bench.model.phase import Phase
 from bench.model.record import Record
 from bench.model.result import Interval
 
@@ -68,7 +69,7 @@ class Side(Record):
 class PhaseDifference(Record):
     """One phase of a cold start, on both sides."""
 
-    phase: str = Field(description="name of the phase")
+    phase: Phase = Field(description="name of the phase")
     base: float = Field(description="mean seconds of the baseline")
     other: float = Field(description="mean seconds of the other")
     difference: Interval = Field(description="seconds of the other minus those of the baseline")

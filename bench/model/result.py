@@ -12,25 +12,11 @@ from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from bench.model.environment import Environment
 from bench.model.facts import Facts
+from bench.model.phase import Phase
 from bench.model.record import Record
 from bench.model.spec import Spec
 
 SCHEMA_VERSION = 2
-
-LAUNCH_PHASES = ("interpreter", "import", "device_init", "data")
-"""Phases before a program builds its model."""
-
-BUILD_PHASES = ("build", "prepare", "trace", "first_step")
-"""Phases from building the model to the end of the first step."""
-
-START_PHASES = (*LAUNCH_PHASES, *BUILD_PHASES)
-"""Phases of a cold start."""
-
-PHASES = (
-    *START_PHASES, "warm_up", "batch_copy", "input_wait", "partial_batch", "partial_batch_again", "epoch_end",
-)  # fmt: skip
-"""All phases, in the order in which a training meets them."""
-
 
 Purpose = Literal["run", "sweep", "level", "what-if", "peaks"]
 
@@ -211,7 +197,7 @@ class ProcessSample(Record):
     )
     pid: int = Field(description="process id")
     started: datetime = Field(description="when it was started")
-    phases: dict[str, Annotated[float, Field(ge=0)]] = Field(
+    phases: dict[Phase, Annotated[float, Field(ge=0)]] = Field(
         default_factory=dict, description="phase to seconds, on a cold start"
     )
     series: list[Series] = Field(default_factory=list, description="its blocks, by kind of work")
@@ -244,7 +230,7 @@ class Summary(Record):
     flops_per_step: float | None = Field(None, description="floating-point operations of a step")
     flops_per_second: float | None = Field(None, description="floating-point operations per second at the typical step")
     cost_per_1000_steps: float | None = Field(None, description="at the mean step, in the currency of the price")
-    phases: dict[str, Interval] = Field(default_factory=dict, description="phase to mean seconds")
+    phases: dict[Phase, Interval] = Field(default_factory=dict, description="phase to mean seconds")
     series: dict[str, Interval] = Field(
         default_factory=dict, description="seconds per step of each series, its floor subtracted"
     )

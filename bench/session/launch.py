@@ -14,6 +14,7 @@ from bench import backends
 from bench.backends import capabilities
 from bench.machine import environment, gpu
 from bench.machine.limits import memory_available, thread_count
+from bench.model.phase import Activity
 from bench.model.result import Failure, Result
 from bench.session.progress import ProgressReporter
 from bench.session.worker_process import WorkerEnded
@@ -85,7 +86,7 @@ class Launcher:
         backend = backends.load(spec.backend)
         variables = {"TF_ENABLE_ONEDNN_OPTS": str(int(spec.onednn)), **backend.environment(spec)}
 
-        def report(phase: str, note: str) -> None:
+        def report(phase: Activity, note: str) -> None:
             self._progress.report(result, phase, note)
 
         with uninterrupted():  # a worker that was started must be one that `abandon` knows

@@ -12,6 +12,7 @@ from pathlib import Path
 from bench.machine.cgroup import control_groups
 from bench.machine.limits import Room, memory_room
 from bench.machine.system import ROOT
+from bench.model.phase import Activity
 from bench.model.result import Failure
 
 RESERVE_SHARE, RESERVE = 0.04, 64 * 2**20
@@ -47,7 +48,7 @@ class MemoryGuard:
         return (room if spare <= 0 else None), min(LATEST, max(SOONEST, spare / FASTEST))
 
 
-def out_of_memory(room: Room, worker_bytes: int, phase: str, last_lines: list[str]) -> Failure:
+def out_of_memory(room: Room, worker_bytes: int, phase: Activity, last_lines: list[str]) -> Failure:
     """Return the failure of a worker that was ended before it reached the limit.
 
     Args:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 
 from bench.analyse.samples import examples_per_step
+from bench.model.phase import Activity
 from bench.model.plan import Planned
 from bench.model.result import Result
 from bench.model.run_state import Estimate, Listener, LiveProgress, LiveResult
@@ -39,7 +40,7 @@ class ProgressReporter:
         """Seconds since the session began."""
         return time.monotonic() - self._start
 
-    def report(self, result: Result, phase: str, note: str = "") -> None:
+    def report(self, result: Result, phase: Activity, note: str = "") -> None:
         """Report that a worker of `result` entered a phase; `note` says why the phase takes long."""
         estimates = [
             Estimate(title=each.spec.label, step_seconds=step.value, relative_error=step.relative_error)

@@ -7,6 +7,7 @@ import signal
 from pathlib import Path
 from typing import Any
 
+from bench.model.phase import Activity
 from bench.model.result import Failure
 
 LAST_LINES = 20
@@ -24,7 +25,7 @@ def last_lines(stderr: str) -> list[str]:
     return [line[-500:] for line in lines if line.strip() and not OURS.match(line)][-LAST_LINES:]
 
 
-def hung(seconds: float, phase: str, stderr: str, file: str | None) -> Failure:
+def hung(seconds: float, phase: Activity, stderr: str, file: str | None) -> Failure:
     """Return the failure of a worker that was silent for too long and was ended.
 
     Args:
@@ -42,7 +43,7 @@ def hung(seconds: float, phase: str, stderr: str, file: str | None) -> Failure:
     )
 
 
-def closed_its_output(phase: str, stderr: str) -> Failure:
+def closed_its_output(phase: Activity, stderr: str) -> Failure:
     """Return the failure of a worker that still runs but closed its connection to devbench."""
     return Failure(
         kind="crashed",
@@ -53,7 +54,7 @@ def closed_its_output(phase: str, stderr: str) -> Failure:
     )
 
 
-def exited(code: int, phase: str, stderr: str, file: str | None) -> Failure:
+def exited(code: int, phase: Activity, stderr: str, file: str | None) -> Failure:
     """Return the failure of a worker that exited before it was done.
 
     Args:

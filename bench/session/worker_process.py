@@ -23,6 +23,7 @@ from pydantic import ValidationError
 from bench.config.secret_variables import SECRETS
 from bench.machine import system
 from bench.machine.limits import Room
+from bench.model.phase import Activity
 from bench.model.result import Failure
 from bench.model.spec import Spec
 from bench.session import worker_failure
@@ -61,7 +62,7 @@ class WorkerProcess:
         self.spec = spec
         self.timeout = timeout
         self.patience = timeout
-        self.phase = "start"
+        self.phase: Activity = "start"
         self.started = datetime.now(timezone.utc)
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as this object
         self._scratch = tempfile.TemporaryDirectory(prefix="devbench-", ignore_cleanup_errors=True)

@@ -16,6 +16,7 @@ from bench.backends import capabilities
 from bench.machine.telemetry import Meter
 from bench.model.device import Device
 from bench.model.framework import Framework
+from bench.model.phase import Activity
 from bench.model.result import Block, Failure, ProcessSample, Profile, Series
 from bench.model.spec import Spec
 from bench.session.steady_state import WINDOW, is_settled, stayed_settled
@@ -73,7 +74,7 @@ class WorkerSample:
         trial: int,
         environment: dict[str, str],
         timeout: float,
-        report: Callable[[str, str], None],
+        report: Callable[[Activity, str], None],
         full: bool = False,
         start_position: int | None = 0,
         load_before: float | None = None,

@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Literal
 
 from bench.errors import DataError, DevbenchError, DeviceAbsent
+from bench.model.phase import Activity
 from bench.model.result import Failure
 from bench.registry.user_file import error_text
 
 
-def failure_of(error: BaseException, file: str | None, phase: str) -> Failure:
+def failure_of(error: BaseException, file: str | None, phase: Activity) -> Failure:
     """Return the failure that an exception is.
 
     Args:

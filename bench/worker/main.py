@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from bench.model.phase import Activity, Phase
 from bench.model.result import FullTraining, LossPrecision
 from bench.worker import weights
 from bench.worker.channel import Channel
@@ -74,15 +75,15 @@ class Worker:
         self.start = start
         self.spec = start.spec
         self.entered = entered
-        self.current_phase = ""
+        self.current_phase: Activity = "start"
 
-    def enter(self, phase: str, note: str = "") -> None:
+    def enter(self, phase: Activity, note: str = "") -> None:
         """Report that a phase starts."""
         self.current_phase = phase
         self.send(PhaseStarted(phase=phase, note=note))
 
     @contextmanager
-    def phase(self, name: str) -> Iterator[None]:
+    def phase(self, name: Phase) -> Iterator[None]:
         """Time one phase of setting up and report it."""
         self.enter(name)
         start = time.perf_counter()
@@ -314,7 +315,7 @@ def main() -> None:
         worker.run()
     except BaseException as error:
         print_traceback(error)
-        phase = worker.current_phase if worker else "start"
+        phase: Activity = worker.current_phase if worker else "start"
         channel.send(Failed(failure=failure_of(error, worker.spec.file if worker else None, phase)))
         code = 1
     sys.stdout.flush()

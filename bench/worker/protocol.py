@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 from bench.model.device import Device
 from bench.model.facts import Facts
 from bench.model.framework import Framework
+from bench.model.phase import Activity, Phase
 from bench.model.result import Failure, FullTraining, LossPrecision, Placement, Profile
 from bench.model.spec import Spec
 
@@ -94,7 +95,7 @@ class PhaseStarted(Message):
     """
 
     event: Literal["phase-started"] = "phase-started"
-    phase: str
+    phase: Activity
     note: str = ""
     slow: bool = False
 
@@ -103,7 +104,7 @@ class PhaseEnded(Message):
     """A phase took so many seconds."""
 
     event: Literal["phase-ended"] = "phase-ended"
-    phase: str
+    phase: Phase
     seconds: float
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
+from bench.model.series import CACHE_TRIAD, MEMORY_TRIAD, PRODUCT
 from bench.workloads import Context, Probe
 
 NOT_DTYPES = dict.fromkeys(("float64", "mixed_float16", "mixed_bfloat16"), "it multiplies in every dtype anyway")
@@ -41,10 +42,10 @@ def probes(p: Params, ctx: Context) -> dict[str, Probe]:
     for dtype in DTYPES:
         run = _product(tf, ctx, p.n, dtype)
         if run is not None:
-            result[f"matmul/{dtype}"] = Probe(run)
-    result["triad/memory"] = Probe(_triad(tf, ctx, p.memory_bytes, 1), bytes=3 * p.memory_bytes)
+            result[PRODUCT + dtype] = Probe(run)
+    result[MEMORY_TRIAD] = Probe(_triad(tf, ctx, p.memory_bytes, 1), bytes=3 * p.memory_bytes)
     if ctx.on_cpu:  # a GPU would take longer to start one so small than to run it
-        result["triad/cache"] = Probe(_triad(tf, ctx, p.cache_bytes, p.repeats), bytes=3 * p.cache_bytes * p.repeats)
+        result[CACHE_TRIAD] = Probe(_triad(tf, ctx, p.cache_bytes, p.repeats), bytes=3 * p.cache_bytes * p.repeats)
     return result
 
 

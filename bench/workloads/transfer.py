@@ -9,6 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel, Field, model_validator
 
+from bench.model.series import copy_series
 from bench.workloads import Context, Probe
 
 NOT_ON = {"cpu": "its memory is the host's memory, so there is nothing to copy"}
@@ -75,9 +76,9 @@ def _both_directions(tf: Any, ctx: Context, host: Any, size: int) -> dict[str, P
             return _wait_for((resident + 1.0)[-1:])
 
     return {
-        f"h2d/{size}": Probe(to_device, bytes=size, floor="floor/h2d"),
+        copy_series("h2d", size): Probe(to_device, bytes=size, floor="floor/h2d"),
         f"floor/d2h/{size}": Probe(compute_only),
-        f"d2h/{size}": Probe(lambda: _wait_for(fresh()), bytes=size, floor=f"floor/d2h/{size}"),
+        copy_series("d2h", size): Probe(lambda: _wait_for(fresh()), bytes=size, floor=f"floor/d2h/{size}"),
     }
 
 

@@ -23,7 +23,8 @@ from bench.config.forms import default, option
 from bench.config.settings import RunSettings
 from bench.datasets import download
 from bench.datasets.files import SETS
-from bench.model.result import PHASES, Failure, Result, Stop, Telemetry
+from bench.model.phase import PHASES
+from bench.model.result import Failure, Result, Stop, Telemetry
 from bench.model.spec import LOOPS
 from bench.registry.user_file import FUNCTIONS
 from bench.render.report import compose, markdown, selection

@@ -66,8 +66,10 @@ def test_a_worker_in_a_slow_phase_may_be_silent_for_longer_until_its_steps_begin
 SLOW_START = """
 import sys
 sys.stdin.readline()
-for phase, more in [("device_init", ', "slow": true, "note": "compiles for minutes"'), ("first_step", ""), ("end", "")]:
+more = ', "slow": true, "note": "compiles for minutes"'
+for phase in "device_init", "first_step", "diagnosis":
     print('{"event": "phase-started", "phase": "%s"%s}' % (phase, more), flush=True)
+    more = ""
     if phase == "first_step":
         print('{"event": "ready", "series": ["step"]}', flush=True)
 print('{"event": "done"}', flush=True)
@@ -84,4 +86,4 @@ def test_the_reason_for_a_slow_start_is_shown_with_every_phase_of_the_start(monk
     worker.process.kill()
     worker.close()
     reason = "compiles for minutes"
-    assert phases == [("starting", ""), ("device_init", reason), ("first_step", reason), ("end", "")]
+    assert phases == [("starting", ""), ("device_init", reason), ("first_step", reason), ("diagnosis", "")]

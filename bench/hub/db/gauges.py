@@ -12,6 +12,7 @@ from typing import Any
 
 from bench.backends import capabilities
 from bench.model.result import Interval, Result
+from bench.model.series import direction_of
 from bench.render.field import Field
 from bench.render.fields import FIELDS, METRIC_PREFIX
 from bench.render.text import plain
@@ -124,13 +125,13 @@ def _field_samples(field: Field, value: Any) -> Iterator[Sample]:
 
 
 def _transfer_rates(result: Result) -> dict[str, float]:
-    """Return the highest rate in each direction, of the series whose names `transfer` starts with it."""
-    found: dict[str, float] = {}
+    """Return the highest rate in each direction, of the copies that `transfer` timed."""
+    rates: dict[str, float] = {}
     for name, rate in result.summary.bytes_per_second.items():
-        direction, slash, _ = name.partition("/")
-        if slash and direction in ("h2d", "d2h"):
-            found[direction] = max(rate, found.get(direction, 0.0))
-    return found
+        direction = direction_of(name)
+        if direction is not None:
+            rates[direction] = max(rate, rates.get(direction, 0.0))
+    return rates
 
 
 def _joules_per_step(result: Result) -> float | None:

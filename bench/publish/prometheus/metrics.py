@@ -19,11 +19,12 @@ from prometheus_client.core import (
 from prometheus_client.utils import floatToGoString
 
 from bench.backends import capabilities
-from bench.model.result import PHASES, Result, Telemetry
+from bench.model.phase import PHASES, Phase
+from bench.model.result import Result, Telemetry
 from bench.publish.prometheus.counters import BUCKETS, INFO, STATES, Counts, Run
 
 
-def _phases(run: Run) -> dict[str, float]:
+def _phases(run: Run) -> dict[Phase, float]:
     """Return the phases: their means over processes, or those of the first process while it runs."""
     means = {name: interval.value for name, interval in run.result.summary.phases.items()}
     phases = means or (dict(run.result.samples[0].phases) if run.result.samples else {})

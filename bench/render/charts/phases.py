@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from bench.model.phase import Phase
 from bench.render import numbers
 from bench.render.charts import vega
 from bench.render.charts.vega import COLOUR, EDGE, ON_COLOUR, SECONDS, TEXT_BESIDE, end, layer, word
 
-PALETTE = {
+PALETTE: dict[Phase, str] = {
     "interpreter": "#bdbdbd",
     "import": "#56b4e9",
     "device_init": "#e69f00",
@@ -47,7 +48,7 @@ class Segment:
     colour: str
 
 
-def colour(phase: str) -> str:
+def colour(phase: Phase) -> str:
     """Return the colour of a phase, as #rrggbb."""
     return PALETTE.get(phase, OTHER)
 

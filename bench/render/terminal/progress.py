@@ -12,6 +12,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, TextIO
 
+from bench.model.phase import Activity
 from bench.model.run_state import Estimate, Progress
 from bench.render import numbers
 from bench.render.sentences.progress import activity, estimate, process
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 REDRAW_SECONDS = 0.25
-MILESTONES = ("steady state", "training")
+MILESTONES: tuple[Activity, ...] = ("steady state", "training")
 """Phases that get a plain line of their own. A process has a dozen phases."""
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from functools import partial
 
-from bench.model.result import START_PHASES, Interval, Result
+from bench.model.phase import START_PHASES, Phase
+from bench.model.result import Interval, Result
 from bench.render import numbers
 from bench.render.charts import phases
 from bench.render.report.document import Figure, Row, Section, Table
 from bench.render.report.result_set import ResultSet
 
-STACKED = (*START_PHASES, "warm_up")
+STACKED: tuple[Phase, ...] = (*START_PHASES, "warm_up")
 """The phases that follow each other. The others happen after the steps or within a training."""
 
 
@@ -38,15 +39,15 @@ def section(results: ResultSet) -> Section | None:
     return Section("Phases", (Figure(caption, _alt(labelled), partial(phases.draw, segments)), table))
 
 
-def _name(phase: str) -> str:
+def _name(phase: Phase) -> str:
     return phase.replace("_", " ")
 
 
-def _phases(result: Result) -> dict[str, Interval]:
+def _phases(result: Result) -> dict[Phase, Interval]:
     return {name: seconds for name, seconds in result.summary.phases.items() if name in STACKED}
 
 
-def _cell(result: Result, phase: str) -> str:
+def _cell(result: Result, phase: Phase) -> str:
     seconds = _phases(result).get(phase)
     return numbers.interval(seconds) if seconds else "–"
 
