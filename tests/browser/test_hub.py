@@ -45,7 +45,7 @@ def paths(hub: Served) -> list[str]:
     series = hub.get("/api/v1/results?workload=along&limit=1")["results"][0]["series"]
     return [
         "/", "/results", "/results/10", "/results/13", "/compare?baseline=10&other=11", f"/history/{series}",
-        "/explanations", "/explanations/why", "/sweeps/along", "/runs", "/runs/over", "/results/none",
+        "/explanations", "/explanations/why", "/sweeps/batches", "/runs", "/runs/over", "/results/none",
     ]  # fmt: skip
 
 

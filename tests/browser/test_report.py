@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from synthetic import (
-    doubtful,
+    busy_machine,
     explanation,
     folder,
     interval,
@@ -16,7 +16,7 @@ from synthetic import (
     ladder_results,
     measured,
     misplaced,
-    swept,
+    sweep_results,
 )
 
 from bench.model.result import Summary
@@ -80,7 +80,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> str:
     machine = {"framework": {"tensorflow": "2.21.0"}, "host": {"cpu": {"model": "A processor", "limit": 2.0}}}
     failed = {"status": "failed", "failure": killed(), "summary": Summary(), "samples": []}
     loops = [
-        measured("10", [0.1, 0.101, 0.099], group="loops", environment=machine, warnings=doubtful()),
+        measured("10", [0.1, 0.101, 0.099], group="loops", environment=machine, warnings=busy_machine()),
         measured("11", [0.0081, 0.0082, 0.008], group="loops", loop="fit", environment=machine),
         measured("12", [0.1, 0.13, 0.09], group="loops", loop="step", environment=machine),
         measured("13", [0.2, 0.201, 0.202], group="loops", loop="fused", placement=misplaced()),
@@ -99,7 +99,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> str:
     alone = [measured(str(40 + n), [0.02], group=str(40 + n), workload="mnist") for n in range(3)]
     transfer = measured("50", [], group="t", workload="transfer", summary=Summary(series={"to device": interval(0.1)}))
     analysed = ladder_results()
-    results = folder(path / "results", *loops, *long, *alone, transfer, *analysed, *swept())
+    results = folder(path / "results", *loops, *long, *alone, transfer, *analysed, *sweep_results())
     files.write_explanation(explanation(analysed), results)
     page = path / "report.html"
     page.write_text(html.render(compose(results, 0.02), "1.2.3"), encoding="utf-8")

@@ -14,7 +14,7 @@ from urllib.parse import urlencode
 
 import pytest
 from hubs import POOL, TOKEN, Process, Served
-from synthetic import MOMENT, doubtful, explanation, killed, ladder_results, measured, misplaced, swept
+from synthetic import MOMENT, busy_machine, explanation, killed, ladder_results, measured, misplaced, sweep_results
 from test_hub_runs import run, send
 
 from bench.hub.db.tables import DOCUMENTS, EXPLANATIONS
@@ -46,14 +46,14 @@ def links(html: str) -> list[str]:
 
 def filled(hub: Served) -> None:
     """Fill a hub with documents of every kind."""
-    cpu = measured("10", [0.1, 0.101, 0.099], group="a", environment=place("t4"), warnings=doubtful())
+    cpu = measured("10", [0.1, 0.101, 0.099], group="a", environment=place("t4"), warnings=busy_machine())
     gpu = measured("11", [0.02, 0.0201, 0.0199], group="a", environment=place("t4"), backend="cuda")
     other = measured("12", [0.2, 0.201, 0.202], group="b", environment=place("arm"), workload="mnist")
     broken = measured(
         "13", [], group="c", environment=place("arm"), status="failed", failure=killed(), summary=Summary(), samples=[]
     )
     strayed = measured("14", [0.1, 0.1], group="d", loop="fit", environment=place("t4"), placement=misplaced())
-    for each in (cpu, gpu, other, broken, strayed, *ladder_results(), *swept()):
+    for each in (cpu, gpu, other, broken, strayed, *ladder_results(), *sweep_results()):
         hub.send(each)
     for n in range(12):
         step = 0.05 if n < 6 else 0.06
@@ -237,20 +237,20 @@ def test_a_truncated_history_says_so(hub: Served, monkeypatch: pytest.MonkeyPatc
 
 
 def test_the_specs_of_a_sweep_omit_its_varied_parameter(hub: Served) -> None:
-    for each in swept():
+    for each in sweep_results():
         hub.send(each)
-    shown = page(hub, "/sweeps/along").partition("Specs</")[2]
+    shown = page(hub, "/sweeps/batches").partition("Specs</")[2]
     rows = re.findall(r'<th scope="row">([^<]+)', re.sub(r"<span.*?</span> ?", "", shown))
     assert {"workload", "dtype", "seed"} <= set(rows)
     assert "batch" not in rows
 
 
 def test_a_truncated_sweep_says_so(hub: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    for each in swept():
+    for each in sweep_results():
         hub.send(each)
-    assert "are shown" not in text(page(hub, "/sweeps/along"))
+    assert "are shown" not in text(page(hub, "/sweeps/batches"))
     monkeypatch.setattr("bench.hub.pages.detail.MEMBERS", 4)
-    assert "Only the first 4 results are shown" in text(page(hub, "/sweeps/along"))
+    assert "Only the first 4 results are shown" in text(page(hub, "/sweeps/batches"))
 
 
 def test_explanations_and_runs_have_pages(hub: Served, monkeypatch: pytest.MonkeyPatch) -> None:

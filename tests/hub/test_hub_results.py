@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from hubs import OTHER_TOKEN, TOKEN, Served
-from synthetic import doubtful, explanation, ladder_results, measured, result
+from synthetic import busy_machine, explanation, ladder_results, measured, result
 from test_hub_runs import run, send
 
 from bench.hub.db.database import Database
@@ -37,7 +37,7 @@ def ids(page: dict[str, Any]) -> list[str]:
 
 
 def test_a_result_is_returned_byte_for_byte(hub: Served) -> None:
-    body = measured("1", [0.1, 0.11], warnings=doubtful()).model_dump_json(indent=3).encode() + b"\n"
+    body = measured("1", [0.1, 0.11], warnings=busy_machine()).model_dump_json(indent=3).encode() + b"\n"
     assert hub.put("/api/v1/results/1", body).json() == {"id": "1", "outcome": "created"}
     assert hub.ask("GET", "/api/v1/results/1").data == body
 

@@ -1,4 +1,4 @@
-"""Results made by hand, with every part that the outputs show."""
+"""Synthetic results with every part that the outputs show."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def interval(value: float, share: float = 0.02, n: int = 7) -> Interval:
 
 
 def spec(**changes: Any) -> Spec:
-    given: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "workload": "cifar",
         "backend": "cpu",
         "loop": "as-written",
@@ -51,21 +51,21 @@ def spec(**changes: Any) -> Spec:
         "threads": Threads(intra=2, inter=2),
         "data": Data(kind="sample", name="cifar10"),
     }
-    return Spec(**{**given, **changes})
+    return Spec(**{**fields, **changes})
 
 
 def result(name: str = "20260102T030405000-00000001", group: str = "g", **changes: Any) -> Result:
-    """Return a complete result with the id `name`. Fields of a spec go into its spec, other fields into the result."""
-    about = spec(**{name: changes.pop(name) for name in list(changes) if name in Spec.model_fields})
+    """Return a complete result with the id `name`. Fields of a spec change its spec, other fields the result."""
+    result_spec = spec(**{name: changes.pop(name) for name in list(changes) if name in Spec.model_fields})
     phases = {"import": interval(3.2), "device_init": interval(0.035), "first_step": interval(0.21)}
     block = Block(seconds=0.09, steps=5, cpu_seconds=0.17, position=0)
-    given: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "id": name,
         "status": "complete",
         "created": MOMENT,
         "devbench": "0.1.0",
-        "spec": about,
-        "key": about.key,
+        "spec": result_spec,
+        "key": result_spec.key,
         "group": group,
         "samples": [
             ProcessSample(
@@ -99,13 +99,16 @@ def result(name: str = "20260102T030405000-00000001", group: str = "g", **change
         "placement": Placement(requested_device="CPU:0", method="partition graphs", verified=True, on_device=37),
         "stop": Stop(reason="target", trials=7, needed_trials=7, error=0.021, target=0.03),
     }
-    return Result(**{**given, **changes})
+    return Result(**{**fields, **changes})
 
 
 def misplaced() -> Placement:
-    strays = [Operation(name="x/MatMul", op="MatMul", device="CPU:1"), Operation(name="y", op="Add", device="CPU:1")]
+    operations = [
+        Operation(name="x/MatMul", op="MatMul", device="CPU:1"),
+        Operation(name="y", op="Add", device="CPU:1"),
+    ]
     return Placement(
-        requested_device="CPU:0", method="partition graphs", verified=False, on_device=35, misplaced=strays
+        requested_device="CPU:0", method="partition graphs", verified=False, on_device=35, misplaced=operations
     )
 
 
@@ -120,7 +123,7 @@ def killed() -> Failure:
     )
 
 
-def doubtful() -> list[ResultWarning]:
+def busy_machine() -> list[ResultWarning]:
     return [ResultWarning(key="load", message="the machine was busy: load 1.7 on 2 CPUs", fix="Close what else runs.")]
 
 
@@ -128,9 +131,9 @@ def measured(name: str, steps: Sequence[float], **changes: Any) -> Result:
     """Return a result with blocks: one process per trial.
 
     Args:
-        name: its id; a number is also the seconds after `MOMENT` at which it was begun.
-        steps: seconds of the typical step of each trial.
-        changes: as for `result`.
+        name: The id. If it is a number, the result was created so many seconds after `MOMENT`.
+        steps: The typical step time of each trial in seconds.
+        changes: Fields, as for `result`.
     """
     shares = (0.97, 0.99, 1.0, 1.0, 1.01, 1.06)
     phases = {"interpreter": 0.3, "import": 3.2, "build": 0.4, "trace": 0.5, "first_step": 0.2}
@@ -159,43 +162,53 @@ def measured(name: str, steps: Sequence[float], **changes: Any) -> Result:
         step_seconds_mean=typical,
         phases={phase: Interval(value=value, n=len(steps)) for phase, value in phases.items()} if steps else {},
     )
-    begun = MOMENT + timedelta(seconds=int(name)) if name.isdigit() else MOMENT
-    given = {"samples": samples, "summary": summary, "projection": None, "created": begun}
-    return result(name, **{**given, **changes})
+    created = MOMENT + timedelta(seconds=int(name)) if name.isdigit() else MOMENT
+    fields = {"samples": samples, "summary": summary, "projection": None, "created": created}
+    return result(name, **{**fields, **changes})
 
 
 def folder(path: Path, *results: Result) -> Path:
     """Write results as a run does."""
     path.mkdir(exist_ok=True)
-    for each in results:
-        files.write(each, path)
+    for document in results:
+        files.write(document, path)
     return path
 
 
 def ladder_results(parent: str = "why") -> list[Result]:
     """Return the levels of an explanation, a what-if, and the machine's peaks."""
     steps = {"as-written": 0.010, "step": 0.006, "host-batches": 0.004, "resident": 0.0041, "fused": 0.002}
-    moods = (1.0, 1.6, 0.9, 1.3, 1.1)
-    spread = (1.0, 1.004, 0.997, 1.002, 0.999)
-    about: dict[str, Any] = {"purpose": "level", "parent": parent, "group": "levels"}
+    trial_factors = (1.0, 1.6, 0.9, 1.3, 1.1)
+    noise = (1.0, 1.004, 0.997, 1.002, 0.999)
+    membership: dict[str, Any] = {"purpose": "level", "parent": parent, "group": "levels"}
     levels = [
-        measured(str(60 + n), [step * mood * spread[(n + k) % 5] for k, mood in enumerate(moods)], loop=loop, **about)
+        measured(
+            str(60 + n),
+            [step * factor * noise[(n + k) % 5] for k, factor in enumerate(trial_factors)],
+            loop=loop,
+            **membership,
+        )
         for n, (loop, step) in enumerate(steps.items())
     ]
-    about = {"purpose": "what-if", "parent": parent, "group": "what-ifs"}
-    base = measured("70", [0.01 * mood for mood in moods], **about)
-    faster = measured("71", [0.005 * mood * part for mood, part in zip(moods, spread, strict=True)], xla=True, **about)
+    membership = {"purpose": "what-if", "parent": parent, "group": "what-ifs"}
+    base = measured("70", [0.01 * factor for factor in trial_factors], **membership)
+    faster = measured(
+        "71",
+        [0.005 * factor * share for factor, share in zip(trial_factors, noise, strict=True)],
+        xla=True,
+        **membership,
+    )
     peaks = measured("72", [], workload="peaks", purpose="peaks", parent=parent, group="peaks", summary=Summary())
     return [*levels, base, faster, peaks]
 
 
 def explanation(results: Sequence[Result]) -> Explanation:
     """Return the explanation of these results, with everything that an explanation can contain."""
-    parts, rest, trials = ladder(results[:5])
-    found = gains(results[5], {WhatIf("with XLA", "--xla on", "missing fusion"): results[6]}, 0.02)
+    parts, rest_share, trials = ladder(results[:5])
+    all_gains = gains(results[5], {WhatIf("with XLA", "--xla on", "missing fusion"): results[6]}, 0.02)
     return Explanation(
         id=results[0].parent or "", label="cifar on cpu, as-written", step_seconds=0.01, trials=trials, parts=parts,
-        rest_seconds=0.002, rest_share=rest, lowest_level="fused", gains=found, combined=found[0],
+        rest_seconds=0.002, rest_share=rest_share, lowest_level="fused", gains=all_gains, combined=all_gains[0],
         findings=[
             Finding(cause="slow input", sentence="Input takes 20% of the step. Slowest stage: <map> (mine.py line 12).",
                     evidence="time per batch by stage: map 12 ms", fix="Give map num_parallel_calls."),
@@ -217,26 +230,26 @@ def explanation(results: Sequence[Result]) -> Explanation:
 
 def profile(**changes: Any) -> Profile:
     """Return the profile of a program that mostly works on the host."""
-    given: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "folder": "/traces/cifar", "steps": 50, "step_seconds": 0.011, "device_share": 0.3, "input_share": 0.2,
         "host_share": 0.4, "idle_share": 0.1,
         "operations": [
             OperationTime(name="MatMul", seconds=0.002, calls=6), OperationTime(name="Relu", seconds=0.001, calls=2),
         ],
     }  # fmt: skip
-    return Profile(**{**given, **changes})
+    return Profile(**{**fields, **changes})
 
 
-def swept(parent: str = "along") -> list[Result]:
+def sweep_results(parent: str = "batches") -> list[Result]:
     """Return a sweep over the batch on two backends. The second overtakes the first a little above 16."""
-    found: list[Result] = []
+    results: list[Result] = []
     for n, batch in enumerate((1, 4, 16, 64, 256)):
         for backend, step in (("cpu", 0.001 + 0.0002 * batch), ("cuda", 0.004 + 0.00002 * batch)):
-            found.append(
+            results.append(
                 measured(
-                    str(100 + len(found)), [step, 1.01 * step, 0.99 * step], params={"batch": batch}, backend=backend,
+                    str(100 + len(results)), [step, 1.01 * step, 0.99 * step], params={"batch": batch}, backend=backend,
                     workload="dense-inference", purpose="sweep", parent=parent, group=f"point {n}",
                     sweep=SweepMembership(axes=["batch"]),
                 )
             )  # fmt: skip
-    return found
+    return results

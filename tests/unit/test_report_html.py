@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from synthetic import doubtful, explanation, folder, killed, ladder_results, measured, misplaced, swept
+from synthetic import busy_machine, explanation, folder, killed, ladder_results, measured, misplaced, sweep_results
 
 from bench.errors import UsageError
 from bench.model.result import Failure, Result, Summary
@@ -50,7 +50,7 @@ def page(path: Path, *results: Result) -> str:
 
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory: pytest.TempPathFactory) -> str:
-    warned = measured("2", [0.05, 0.051, 0.049], loop="fit", warnings=doubtful())
+    warned = measured("2", [0.05, 0.051, 0.049], loop="fit", warnings=busy_machine())
     return page(tmp_path_factory.mktemp("pair"), measured("1", [0.1, 0.101, 0.099]), warned)
 
 
@@ -204,7 +204,7 @@ def analyses(tmp_path_factory: pytest.TempPathFactory) -> str:
     """Return a page with an explanation and a sweep."""
     path = tmp_path_factory.mktemp("analyses")
     results = ladder_results()
-    files.write_explanation(explanation(results), folder(path, *results, *swept()))
+    files.write_explanation(explanation(results), folder(path, *results, *sweep_results()))
     return html.render(compose(path, 0.02), "1.2.3")
 
 

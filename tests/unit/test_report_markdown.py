@@ -6,7 +6,7 @@ import dataclasses
 from pathlib import Path
 
 import pytest
-from synthetic import doubtful, folder, killed, measured
+from synthetic import busy_machine, folder, killed, measured
 
 from bench.model.result import Summary
 from bench.render.report import markdown
@@ -45,7 +45,9 @@ def test_every_row_of_a_table_has_as_many_cells_as_its_head(tmp_path: Path) -> N
 
 def test_failures_and_warnings_are_not_folded_away(tmp_path: Path) -> None:
     failed = {"status": "failed", "failure": killed(), "summary": Summary(), "samples": []}
-    text = written(folder(tmp_path, measured("1", [0.1], warnings=doubtful()), measured("2", [], loop="fit", **failed)))
+    text = written(
+        folder(tmp_path, measured("1", [0.1], warnings=busy_machine()), measured("2", [], loop="fit", **failed))
+    )
     above = text.partition("<details>")[0]
     assert "❌ fit: the worker was killed by SIGKILL" in above
     assert "⚠️ as-written: the machine was busy: load 1.7 on 2 CPUs" in above

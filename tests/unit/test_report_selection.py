@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from synthetic import explanation, folder, ladder_results, measured, swept
+from synthetic import explanation, folder, ladder_results, measured, sweep_results
 
 from bench.errors import DataError
 from bench.model.result import SCHEMA_VERSION
@@ -104,9 +104,9 @@ def test_a_folder_without_results_is_an_error(tmp_path: Path) -> None:
 
 
 def test_a_sweep_is_one_chapter_with_all_its_points(tmp_path: Path) -> None:
-    (found,) = select(folder(tmp_path, *swept())).chapters
+    (found,) = select(folder(tmp_path, *sweep_results())).chapters
     assert found.sweep
-    assert len(found.members) == len(swept())
+    assert len(found.members) == len(sweep_results())
 
 
 def test_the_levels_of_an_explanation_are_one_chapter_and_its_what_ifs_are_only_listed(tmp_path: Path) -> None:

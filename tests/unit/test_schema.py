@@ -8,7 +8,7 @@ from typing import Any
 
 import jsonschema
 import pytest
-from synthetic import doubtful, killed, misplaced, result
+from synthetic import busy_machine, killed, misplaced, result
 
 from bench.model.schema import COMMITTED, schema, text
 
@@ -24,7 +24,7 @@ def test_the_committed_schema_is_up_to_date() -> None:
 
 
 def test_a_written_result_is_valid() -> None:
-    whole = result(placement=misplaced(), failure=killed(), warnings=doubtful())
+    whole = result(placement=misplaced(), failure=killed(), warnings=busy_machine())
     whole.samples[0].first_losses = [math.nan, 1.0]
     validator = jsonschema.Draft202012Validator(committed())
     validator.check_schema(committed())

@@ -8,7 +8,7 @@ import math
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from synthetic import doubtful, interval, killed, misplaced, result
+from synthetic import busy_machine, interval, killed, misplaced, result
 from synthetic import measured as processes
 from test_analyse_compare import measured
 
@@ -155,7 +155,7 @@ def test_more_results_than_fit_are_split_evenly_into_tables() -> None:
 def test_a_note_on_all_results_appears_once_and_a_note_on_some_names_them() -> None:
     group = [
         result("a", notes=["the article errs", "this loop differs"]),
-        result("b", loop="fit", notes=["the article errs"], warnings=doubtful()),
+        result("b", loop="fit", notes=["the article errs"], warnings=busy_machine()),
     ]
     shown = " ".join(verbose(*group).split())
     assert shown.count("the article errs") == 1
@@ -222,7 +222,7 @@ def test_columns_and_sentences_name_only_what_differs() -> None:
 def test_a_stream_that_is_not_a_terminal_gets_plain_text_in_its_encoding() -> None:
     raw = io.BytesIO()
     stream = io.TextIOWrapper(raw, encoding="cp1252", errors="replace")
-    table.show(Outcome.of([result(warnings=doubtful())]), stream)
+    table.show(Outcome.of([result(warnings=busy_machine())]), stream)
     stream.flush()
     shown = raw.getvalue().decode("cp1252")
     assert "-" * 80 in shown
