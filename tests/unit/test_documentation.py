@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import tokenize
 from pathlib import Path
@@ -208,19 +209,47 @@ def test_every_alert_is_documented() -> None:
     assert first_column(section(DOCS["metrics"], "Dashboards and alerts")) == alerts
 
 
-def test_the_walk_of_the_settings_has_at_most_20_stops_and_never_climbs() -> None:
+def test_the_walk_of_the_settings_follows_the_code_in_at_most_20_stops_and_never_climbs() -> None:
     floors = {
         name: int(row[0])
         for row in rows(section(DOCS["architecture"], "What may import what"))
         for name in spans(row[1])
     }
-    stops = rows(section(DOCS["architecture"], "The walk of a run's settings"))
+    stops = [(spans(row[1])[0], links(row[2])[0]) for row in rows(section(DOCS["architecture"], WALK))]
     assert 10 <= len(stops) <= 20
-    for stop in stops:
-        (folder,), (link,) = spans(stop[1]), links(stop[2])
-        assert folder in link
-    path = [floors[folder] for stop in stops for folder in spans(stop[1])]
-    assert path == sorted(path)
+    callers: list[str] = []
+    floor = 0
+    for folder, link in stops:
+        name = module((ROOT / "docs" / link).resolve())
+        assert name.split(".")[1] == folder
+        assert floors[folder] >= floor, f"{name} is on a higher floor than the stop before it"
+        floor = floors[folder]
+        while callers and name not in mentioned(callers[-1]):
+            callers.pop()  # it has returned
+        assert callers or link == stops[0][1], f"no stop before {name} that has not returned calls it"
+        callers.append(name)
+
+
+WALK = "The walk of a run's settings"
+
+
+def module(path: Path) -> str:
+    """Return the name of a module, whose file must exist."""
+    assert path.is_file(), f"{path} does not exist"
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts)
+
+
+def mentioned(name: str) -> set[str]:
+    """Return the modules that a module imports, at its top or in a function, or starts by their names."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(ROOT.joinpath(*name.split(".")).with_suffix(".py").read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            names.add(node.value)
+    return names
 
 
 def test_the_glossary_defines_each_term_once_in_alphabetical_order() -> None:
