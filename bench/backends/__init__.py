@@ -57,6 +57,10 @@ class Capabilities:
         dtypes: dtype policies narrower than float32 that an explanation tries.
         peaks: parameters of the workload `peaks` with which it keeps the device busy.
         hide: environment variables that hide this backend's devices from TensorFlow.
+        resource: the resource by which a Kubernetes device plugin offers the device; "" if no plugin offers it. A pool
+            of the chart can have any backend that needs no device or has a resource.
+        kernel_cache: the environment variable that names the folder of the kernels that the driver compiles; "" if
+            there is no such cache.
     """
 
     gpu: bool = True
@@ -69,6 +73,8 @@ class Capabilities:
     dtypes: tuple[str, ...] = ("mixed_float16", "mixed_bfloat16")
     peaks: Mapping[str, str] = field(default_factory=lambda: {"n": "8192", "memory_bytes": str(2**30)})
     hide: Mapping[str, str] = field(default_factory=dict)
+    resource: str = ""
+    kernel_cache: str = ""
 
 
 @cache

@@ -23,7 +23,12 @@ NAME = "cuda"
 DESCRIPTION = "an NVIDIA GPU, through CUDA"
 PLATFORMS = "Linux x86-64 and WSL2, with NVIDIA driver 525.60.13 or newer"
 CAPABILITIES = Capabilities(
-    telemetry=_nvml.open_sampler, tf32=True, tensor_cores=True, hide={"CUDA_VISIBLE_DEVICES": "-1"}
+    telemetry=_nvml.open_sampler,
+    tf32=True,
+    tensor_cores=True,
+    hide={"CUDA_VISIBLE_DEVICES": "-1"},
+    resource="nvidia.com/gpu",
+    kernel_cache="CUDA_CACHE_PATH",
 )
 
 

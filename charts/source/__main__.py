@@ -15,6 +15,7 @@ from typing import Any, get_args
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from charts.source.backends import backends_yaml
 from charts.source.values import Values
 
 CHART = Path(__file__).resolve().parent.parent / "devbench"
@@ -129,7 +130,12 @@ def _strict(schema: Any) -> Any:
     return {**made, "additionalProperties": False} if "patternProperties" in made else made
 
 
-FILES = {"values.yaml": values_yaml, "values.schema.json": schema_json, "README.md": readme}
+FILES = {
+    "backends.yaml": backends_yaml,
+    "values.yaml": values_yaml,
+    "values.schema.json": schema_json,
+    "README.md": readme,
+}
 
 
 def main(words: list[str]) -> int:

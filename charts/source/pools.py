@@ -6,7 +6,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, WithJsonSchema
 
+from bench.backends import reference
 from bench.config.settings import RunSettings
+from charts.source.backends import cluster_backends
 from charts.source.base import (
     NAME,
     ImageOverride,
@@ -31,6 +33,7 @@ DECIDED_BY_THE_CHART = frozenset(
 
 
 RunOptions = Annotated[dict[str, Any], WithJsonSchema(settings_schema(RunSettings, DECIDED_BY_THE_CHART))]
+Backend = Annotated[str, WithJsonSchema({"enum": list(cluster_backends()), "type": "string"})]
 Seconds = Annotated[int, Field(ge=1)]
 Workload = Annotated[str, Field(pattern="^[A-Za-z0-9]([-A-Za-z0-9_]*[A-Za-z0-9])?$")]
 
@@ -51,7 +54,7 @@ class Pool(Part):
     model_config = ConfigDict(title="Pool")
 
     enabled: bool = Field(True, description="Run this pool.")
-    backend: Literal["cpu", "cuda"] = Field("cpu", description="Backend to measure. It selects the image.")
+    backend: Backend = Field(reference(), description="Backend to measure. It selects the image.")
     accelerator: str = Field(
         "", description="Kind of GPU, by the preset's name, such as t4. Required for cuda pools with a preset."
     )

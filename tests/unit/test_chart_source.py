@@ -9,6 +9,7 @@ from typing import Any
 import jsonschema
 import pytest
 
+from bench.backends import capabilities, names
 from bench.config.hub_settings import HubSettings
 from bench.config.settings import RunSettings
 from charts.source import hub, pools
@@ -47,6 +48,16 @@ def test_every_value_is_explained_in_the_reference() -> None:
     for name, schema in SCHEMA["properties"].items():
         assert f"| `{name}` |" in page
         assert schema.get("description") or "$ref" in schema, name
+
+
+def test_a_pool_can_have_each_backend_that_a_cluster_can_offer_and_no_template_compares_its_name() -> None:
+    backends = SCHEMA["$defs"]["Pool"]["properties"]["backend"]["enum"]
+    assert backends == [name for name in names() if capabilities(name).resource or not capabilities(name).gpu]
+    assert "cuda" in backends
+    assert "directml" not in backends
+    for template in (CHART / "templates").rglob("*.*"):
+        found = [name for name in names() if f'.backend "{name}"' in template.read_text(encoding="utf-8")]
+        assert found == [], template
 
 
 def test_a_value_can_be_written_as_the_command_line_has_it() -> None:

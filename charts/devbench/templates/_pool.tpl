@@ -6,7 +6,7 @@
 {{- range $key, $value := index .root.Values.pools .name -}}
 {{- if and (kindIs "map" $value) (kindIs "map" (index $pool $key)) -}}
 {{- $inner := index $pool $key -}}
-{{- range $each, $one := $value }}{{ $_ := set $inner $each $one }}{{ end -}}
+{{- range $field, $setting := $value }}{{ $_ := set $inner $field $setting }}{{ end -}}
 {{- else -}}
 {{- $_ := set $pool $key $value -}}
 {{- end -}}
@@ -18,26 +18,37 @@
 {{- toYaml $pool -}}
 {{- end -}}
 
+{{/* A pool's backend, as YAML: its row of backends.yaml, and `measured`, the backends that the pool's runs measure.
+Arguments: root, pool. */}}
+{{- define "devbench.backend" -}}
+{{- $table := .root.Files.Get "backends.yaml" | fromYaml -}}
+{{- $backend := index $table.backends .pool.backend -}}
+{{- $both := printf "%s,%s" $table.reference .pool.backend -}}
+{{- $_ := set $backend "measured" (and $backend.gpu .pool.cpuColumn | ternary $both .pool.backend) -}}
+{{- toYaml $backend -}}
+{{- end -}}
+
 {{/* The nodes of a pool and their price, as YAML: nodeSelector, expressions, tolerations, instanceType, hourlyPrice,
 currency. Arguments: root, name, pool. */}}
 {{- define "devbench.place" -}}
 {{- $preset := .root.Files.Get (printf "presets/%s.yaml" .pool.preset) | fromYaml -}}
-{{- $common := ternary dict (.root.Files.Get "presets/common.yaml" | fromYaml) (hasKey $preset "bare") -}}
-{{- $gpu := eq .pool.backend "cuda" -}}
+{{- $bare := hasKey $preset "bare" -}}
+{{- $common := ternary dict (.root.Files.Get "presets/common.yaml" | fromYaml) $bare -}}
+{{- $backend := include "devbench.backend" . | fromYaml -}}
 {{- $kind := default dict $preset.cpu -}}
-{{- if and $gpu (not (hasKey $preset "bare")) -}}
-{{- $known := default dict $preset.accelerators -}}
-{{- if not (hasKey $known .pool.accelerator) -}}
-{{- fail (printf "pools.%s.accelerator is '%s', but the preset %s knows %s; for another, use preset none with your own nodeSelector" .name .pool.accelerator .pool.preset (keys $known | sortAlpha | join ", ")) -}}
+{{- if and $backend.gpu (not $bare) -}}
+{{- $accelerators := default dict $preset.accelerators -}}
+{{- if not (hasKey $accelerators .pool.accelerator) -}}
+{{- fail (printf "pools.%s.accelerator is '%s', but the preset %s knows %s; for another, use preset none with your own nodeSelector" .name .pool.accelerator .pool.preset (keys $accelerators | sortAlpha | join ", ")) -}}
 {{- end -}}
-{{- $kind = index $known .pool.accelerator -}}
+{{- $kind = index $accelerators .pool.accelerator -}}
 {{- end -}}
 {{- $selector := merge (deepCopy .pool.nodeSelector) (default dict $kind.nodeSelector) (default dict $common.nodeSelector) -}}
 {{- $expressions := list -}}
 {{- with $kind.product -}}
 {{- $expressions = append $expressions (dict "key" "nvidia.com/gpu.product" "operator" "In" "values" (ternary (list . (printf "%s-SHARED" .)) (list .) $.pool.allowSharedGpu)) -}}
 {{- end -}}
-{{- if not $gpu -}}
+{{- if not $backend.gpu -}}
 {{- range $common.notForCpu }}{{ $expressions = append $expressions (dict "key" . "operator" "DoesNotExist") }}{{ end -}}
 {{- with $common.typesNotForCpu }}{{ $expressions = append $expressions (dict "key" "node.kubernetes.io/instance-type" "operator" "NotIn" "values" .) }}{{ end -}}
 {{- else if not .pool.allowSharedGpu -}}
@@ -45,7 +56,10 @@ currency. Arguments: root, name, pool. */}}
 {{- with $kind.shared }}{{ $expressions = append $expressions (dict "key" "nvidia.com/gpu.product" "operator" "NotIn" "values" .) }}{{ end -}}
 {{- end -}}
 {{- $tolerations := .pool.tolerations -}}
-{{- if $gpu }}{{ $tolerations = concat $tolerations (default list $common.gpuTolerations) (default list $preset.gpuTolerations) }}{{ end -}}
+{{- if and $backend.gpu (not $bare) -}}
+{{- $taint := dict "key" $backend.resource "operator" "Exists" "effect" "NoSchedule" -}}
+{{- $tolerations = concat $tolerations (list $taint) (default list $preset.gpuTolerations) -}}
+{{- end -}}
 {{- if .pool.spot }}{{ $tolerations = concat $tolerations (default list $preset.spotTolerations) }}{{ end -}}
 {{- $type := default (default "" $kind.instanceType) .pool.instanceType -}}
 {{- if eq $type "any" }}{{ $type = "" }}{{ end -}}

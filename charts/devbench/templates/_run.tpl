@@ -5,7 +5,7 @@
 {{- $root := .root -}}
 {{- $pool := .pool -}}
 {{- $place := include "devbench.place" . | fromYaml -}}
-{{- $gpu := eq $pool.backend "cuda" -}}
+{{- $backend := include "devbench.backend" . | fromYaml -}}
 {{- $image := include "devbench.image" (dict "root" $root "backend" $pool.backend "override" $pool.image) -}}
 {{- $own := $root.Values.customWorkloads -}}
 metadata:
@@ -91,7 +91,7 @@ spec:
         - name: HOME
           value: /tmp
         - name: DEVBENCH_BACKEND
-          value: {{ and $gpu $pool.cpuColumn | ternary "cpu,cuda" $pool.backend }}
+          value: {{ $backend.measured }}
         - name: DEVBENCH_OUTPUT
           value: /results
         {{- if $pool.dataClaim }}
@@ -145,13 +145,13 @@ spec:
           valueFrom: {fieldRef: {fieldPath: "metadata.annotations['batch.kubernetes.io/job-index-ignored-failure-count']"}}
         - name: DEVBENCH_ATTEMPT
           value: 1$(DEVBENCH_EVICTIONS)1
-        {{- if $gpu }}
-        - name: CUDA_CACHE_PATH
-          value: /var/cache/cuda
-        {{- if $pool.allowSharedGpu }}
+        {{- with $backend.kernelCache }}
+        - name: {{ . }}
+          value: /var/cache/{{ $pool.backend }}
+        {{- end }}
+        {{- if and $backend.gpu $pool.allowSharedGpu }}
         - name: DEVBENCH_SHARED_GPU
           value: allowed
-        {{- end }}
         {{- end }}
         {{- include "devbench.plain.env" $pool.env | nindent 8 }}
       {{- if $root.Values.metrics.enabled }}
@@ -160,13 +160,13 @@ spec:
           containerPort: {{ $root.Values.metrics.port }}
       {{- end }}
       resources:
-        {{- range $each := list "requests" "limits" }}
-        {{ $each }}:
+        {{- range $part := list "requests" "limits" }}
+        {{ $part }}:
           cpu: {{ int $pool.cpu }}
           memory: {{ $pool.memory }}
           ephemeral-storage: {{ $pool.ephemeralStorage }}
-          {{- if $gpu }}
-          nvidia.com/gpu: {{ int $pool.gpus }}
+          {{- with $backend.resource }}
+          {{ . }}: {{ int $pool.gpus }}
           {{- end }}
         {{- end }}
       securityContext:
@@ -184,8 +184,8 @@ spec:
         {{- if $pool.dataClaim }}
         - {name: data, mountPath: /data, readOnly: true}
         {{- end }}
-        {{- if $gpu }}
-        - {name: cuda-cache, mountPath: /var/cache/cuda}
+        {{- if $backend.kernelCache }}
+        - {name: {{ $pool.backend }}-cache, mountPath: /var/cache/{{ $pool.backend }}}
         {{- end }}
   volumes:
     - name: results
@@ -198,15 +198,20 @@ spec:
     - name: data
       persistentVolumeClaim: {claimName: {{ $pool.dataClaim }}, readOnly: true}
     {{- end }}
-    {{- if $gpu }}
-    - name: cuda-cache
+    {{- if $backend.kernelCache }}
+    - name: {{ $pool.backend }}-cache
       {{- if or $pool.cudaCache.existingClaim $pool.cudaCache.size }}
       persistentVolumeClaim:
-        claimName: {{ default (printf "%s-%s-cuda" (include "devbench.fullname" $root) .name) $pool.cudaCache.existingClaim }}
+        claimName: {{ default (include "devbench.cache.claim" .) $pool.cudaCache.existingClaim }}
       {{- else }}
       emptyDir: {}
       {{- end }}
     {{- end }}
+{{- end -}}
+
+{{/* Name of the claim of a pool's kernel cache. Arguments: root, name, pool. */}}
+{{- define "devbench.cache.claim" -}}
+{{ include "devbench.fullname" .root }}-{{ .name }}-{{ .pool.backend }}
 {{- end -}}
 
 {{/* Custom workloads. Inline ones share a ConfigMap, whose name holds a hash of its content. */}}
@@ -290,7 +295,7 @@ kueue.x-k8s.io/queue-name: {{ . }}
 
 {{- define "devbench.run.annotations" -}}
 devbench/workloads: {{ .pool.workloads | toJson | quote }}
-devbench/backends: {{ and (eq .pool.backend "cuda") .pool.cpuColumn | ternary "cpu,cuda" .pool.backend }}
+devbench/backends: {{ (include "devbench.backend" . | fromYaml).measured }}
 {{- end -}}
 
 {{- define "devbench.run.name" -}}
