@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.analyse.outcome import Outcome
+from bench.analyse.pairing import pair_groups
 from bench.analyse.sweep import ran_out_of_memory
 from bench.config.settings import RunSettings, load
 from bench.errors import DeviceAbsent, Interrupted
@@ -56,7 +57,7 @@ def run(
     Raises:
         UsageError: The request cannot be met. Nothing was measured.
         DeviceAbsent: A backend's device is absent. Nothing was measured.
-        Interrupted: SIGINT or SIGTERM in the main thread. Its `results` hold what was measured.
+        Interrupted: SIGINT or SIGTERM in the main thread. Its `document` is the outcome so far, or None.
     """
     chosen = settings if settings is not None else load(**options)
     title = ", ".join(Path(name).name if str(name).endswith(".py") else str(name) for name in workloads)
@@ -71,8 +72,8 @@ def run(
                 session.run()
             record.judge(results)
         except Interrupted as error:
-            raise Interrupted(error.signum, results) from None
-    return Outcome.of(results, chosen.threshold)
+            raise Interrupted(error.signum, results, Outcome.of(pair_groups(results), chosen.threshold)) from None
+    return Outcome.of(pair_groups(results), chosen.threshold)
 
 
 def run_design(group: Group) -> Design:

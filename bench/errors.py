@@ -108,7 +108,7 @@ class Interrupted(DevbenchError):
     Args:
         signum: Number of the signal. The exit code is 128 + signum, as in a shell.
         results: The results so far.
-        document: The explanation or sweep so far. None if there is none.
+        document: The outcome, explanation or sweep so far. None if there is none.
     """
 
     def __init__(self, signum: int, results: Iterable[Any] = (), document: Any = None) -> None:

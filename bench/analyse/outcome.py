@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from bench.analyse import stats
 from bench.analyse.compare import compare
-from bench.analyse.pairing import MATRIX, Pairing, all_pairs, grouped, matrix_groups, within_group
+from bench.analyse.pairing import MATRIX, Pairing, all_pairs
 from bench.model.comparison import THRESHOLD, Cell, Comparison, Matrix, Side, Verdict
 from bench.model.result import Result
 
@@ -15,12 +15,16 @@ INVERSE: dict[Verdict, Verdict] = {"faster": "slower", "slower": "faster"}
 """The verdict with the two sides exchanged; every other verdict stays the same."""
 
 
+def _as_is(result: Result) -> Result:
+    return result
+
+
 @dataclass(frozen=True)
 class Outcome:
     """Results with everything that is computed from them for the outputs.
 
     Args:
-        results: the results that were compared.
+        results: the results, in the order in which they are shown.
         comparisons: each of a result with its baseline.
         matrices: all results of a group with one another, for groups of three to twelve results.
     """
@@ -30,53 +34,23 @@ class Outcome:
     matrices: list[Matrix]
 
     @classmethod
-    def of(cls, results: Sequence[Result], threshold: float = THRESHOLD) -> Outcome:
-        """Compare the results of each group.
+    def of(cls, pairing: Pairing, threshold: float = THRESHOLD, read: Callable[[Result], Result] = _as_is) -> Outcome:
+        """Compare the pairs of a pairing, fair or not, and the results of each group that can have a matrix.
 
         Args:
-            results: of any number of groups.
+            pairing: what to compare.
             threshold: smallest relative difference that matters.
-        """
-        groups = matrix_groups(grouped(results))
-        measured = ([result for result in members if result.status != "failed"] for members in groups)
-        return cls(list(results), comparisons_of(results, threshold), matrices_of(measured, threshold))
-
-    @classmethod
-    def of_pairing(cls, pairing: Pairing, read: Callable[[Result], Result], threshold: float = THRESHOLD) -> Outcome:
-        """Compare the pairs of a pairing, fair or not, and the groups that it has for matrices.
-
-        Args:
-            pairing: results whose samples may be missing, so that many fit in memory.
-            read: returns the same result with its samples.
-            threshold: smallest relative difference that matters.
+            read: returns a result with its samples, if those of the pairing lack them so that many fit in memory.
         """
         comparisons = [compare(read(base), read(other), threshold) for base, other in pairing.pairs]
         if pairing.explicit:
-            matrix = matrix_of(comparisons)
-            matrices = [] if matrix is None else [matrix]
+            candidates = [matrix(comparisons)]
         else:
-            matrices = matrices_of((list(map(read, members)) for members in pairing.groups), threshold)
-        results = {result.id: result for pair in pairing.pairs for result in pair}
-        return cls(list(results.values()), comparisons, matrices)
+            candidates = [matrix(_fair(list(map(read, members)), threshold)) for members in pairing.groups]
+        return cls(pairing.results, comparisons, [candidate for candidate in candidates if candidate is not None])
 
 
-def comparisons_of(results: Sequence[Result], threshold: float = THRESHOLD) -> list[Comparison]:
-    """Compare each result with its baseline, group by group."""
-    return [comparison for members in grouped(results) for comparison in comparisons_within(members, threshold)]
-
-
-def comparisons_within(members: Sequence[Result], threshold: float = THRESHOLD) -> list[Comparison]:
-    """Compare each result except the first with its baseline (`within_group`), as if all were of one group."""
-    return [compare(base, other, threshold) for base, other in within_group(members)]
-
-
-def matrices_of(groups: Iterable[Sequence[Result]], threshold: float = THRESHOLD) -> list[Matrix]:
-    """Compare all results of each group with one another; return the matrices of the groups that can have one."""
-    matrices = (matrix_of(_fair(members, threshold)) for members in groups)
-    return [matrix for matrix in matrices if matrix is not None]
-
-
-def matrix_of(comparisons: Sequence[Comparison]) -> Matrix | None:
+def matrix(comparisons: Sequence[Comparison]) -> Matrix | None:
     """Arrange comparisons as a matrix, each with its inverse.
 
     Returns:

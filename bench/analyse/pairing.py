@@ -1,4 +1,4 @@
-"""Which results are compared with which."""
+"""Which results are compared with which: those of a run, of a chapter of a report, or of the command `compare`."""
 
 from __future__ import annotations
 
@@ -24,21 +24,35 @@ class Pairing:
     """Pairs of results to compare, and results that are left over.
 
     Args:
+        results: all results, in the order in which they are shown.
         pairs: baseline and other, in the order of the others.
         alone: results with which nothing can be compared.
         explicit: whether each pair was named by the user. An unfair one is then an error; otherwise it is skipped.
-        groups: groups that can have a matrix: interleaved results, and results of one workload that were measured
-            apart. Empty if the pairs are explicit.
+        groups: groups that can have a matrix, such as interleaved results. Empty if the pairs are explicit.
         unchecked: of two sets, results without a partner that may have become slower: those that the second set lacks,
             and those whose workload is in the first set but that cannot be compared fairly. A workload that the first
             set lacks is new, so it is not unchecked.
     """
 
+    results: list[Result]
     pairs: list[Pair]
-    alone: list[Result]
+    alone: list[Result] = field(default_factory=list)
     explicit: bool = False
     groups: list[list[Result]] = field(default_factory=list)
     unchecked: list[Result] = field(default_factory=list)
+
+
+def pair_groups(results: Sequence[Result]) -> Pairing:
+    """Pair the results of each group of a run. A matrix leaves failed results out."""
+    groups = grouped(results)
+    pairs = [pair for members in groups for pair in within_group(members)]
+    measured = [[result for result in members if result.status != "failed"] for members in matrix_groups(groups)]
+    return Pairing(list(results), pairs, groups=measured)
+
+
+def pair_as_group(members: Sequence[Result]) -> Pairing:
+    """Pair results as if they were one group, even if they were measured apart. There is no matrix."""
+    return Pairing(list(members), within_group(members))
 
 
 def pair(sets: Sequence[Sequence[Result]]) -> Pairing:
@@ -53,7 +67,7 @@ def pair(sets: Sequence[Sequence[Result]]) -> Pairing:
     chosen = [latest(results) for results in sets]
     if len(sets) > 1 and all(len(results) == 1 for results in chosen):
         single = [results[0] for results in chosen]
-        return Pairing(all_pairs(single), [], explicit=True)
+        return Pairing(single, all_pairs(single), explicit=True)
     if len(sets) == 2:
         return _across(chosen[0], chosen[1])
     return _within([result for results in chosen for result in results])
@@ -148,9 +162,10 @@ def _across(bases: Sequence[Result], others: Sequence[Result]) -> Pairing:
         if base is not None:
             pairs.append((base, other))
             paired |= {base.id, other.id}
-    alone = [result for result in [*bases, *others] if result.id not in paired]
+    results = [*bases, *others]
+    alone = [result for result in results if result.id not in paired]
     workloads = {base.spec.workload for base in bases}
-    return Pairing(pairs, alone, unchecked=[result for result in alone if result.spec.workload in workloads])
+    return Pairing(results, pairs, alone, unchecked=[result for result in alone if result.spec.workload in workloads])
 
 
 def _nearest(bases: Sequence[Result], other: Result) -> Result | None:
@@ -193,4 +208,4 @@ def _within(results: Sequence[Result]) -> Pairing:
         else:
             pairs.append((base, result))
             alone = [other for other in alone if other is not base]
-    return Pairing(pairs, alone, groups=matrix_groups([*groups, *by_workload.values()]))
+    return Pairing(list(results), pairs, alone, groups=matrix_groups([*groups, *by_workload.values()]))

@@ -57,7 +57,7 @@ def compare(
     def read(head: Result) -> Result:
         return read_path(path_of[id(head)])
 
-    outcome = Outcome.of_pairing(pairing, read, settings.threshold)
+    outcome = Outcome.of(pairing, settings.threshold, read)
     if not outcome.comparisons:
         raise NotComparable(
             "no two of these results can be compared",

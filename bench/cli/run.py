@@ -49,7 +49,6 @@ def run(
     if only is not None:
         workloads = [_at(workloads, only)]
     from bench import api
-    from bench.analyse.outcome import Outcome
     from bench.publish.recorder import recording
     from bench.render.terminal.progress import ProgressDisplay
 
@@ -57,9 +56,11 @@ def run(
         interruption: Interrupted | None = None
         with ProgressDisplay(sys.stderr) as display:
             try:
-                outcome = api.run(workloads, settings, listener=display, recorder=recorder)
+                outcome: Outcome = api.run(workloads, settings, listener=display, recorder=recorder)
             except Interrupted as error:
-                interruption, outcome = error, Outcome.of(error.results, settings.threshold)
+                if error.document is None:
+                    raise
+                interruption, outcome = error, error.document
         code = _show(outcome, interruption, settings, verbose)
     end(code)
 

@@ -13,6 +13,7 @@ from commandline import ROOT, devbench
 from measuring import ONCE, SECONDS, Runs, under_way
 
 from bench.analyse.outcome import Outcome
+from bench.analyse.pairing import pair_groups
 from bench.model.facts import Epoch
 from bench.model.result import Result
 from bench.model.spec import LOOPS
@@ -250,7 +251,7 @@ def test_operations_of_a_step_are_counted_and_computed_by_formula(runs: Runs) ->
 
 
 def test_the_results_of_a_group_are_shown_side_by_side_in_80_columns(runs: Runs) -> None:
-    shown = table.text(Outcome.of(list(by_loop(runs, "tabular").values())), verbose=True)
+    shown = table.text(Outcome.of(pair_groups(list(by_loop(runs, "tabular").values()))), verbose=True)
     assert max(map(len, shown.splitlines())) <= 80
     assert all(loop in shown for loop in LOOPS)
     assert all(loop in runs["tabular"].out for loop in LOOPS)

@@ -9,6 +9,7 @@ import pytest
 from measuring import SECONDS, Runs, own, under_way
 
 from bench.analyse.outcome import Outcome
+from bench.analyse.pairing import pair_groups
 from bench.model.facts import Epoch
 from bench.render.terminal import table
 
@@ -200,7 +201,7 @@ def test_the_result_says_whether_xla_compiled_the_step(runs: Runs) -> None:
     assert contrary.placement.xla_clusters > 0
     (warned,) = [each for each in contrary.warnings if each.key == "xla"]
     assert "--xla off had no effect" in warned.message
-    assert "on, despite --xla off" in table.text(Outcome.of([contrary]), verbose=True)
+    assert "on, despite --xla off" in table.text(Outcome.of(pair_groups([contrary])), verbose=True)
 
 
 def test_the_result_says_that_a_training_runs_eagerly(runs: Runs) -> None:
@@ -230,7 +231,7 @@ def test_a_misplaced_operation_is_named_in_result_and_table(runs: Runs) -> None:
     (warned,) = [each for each in found.warnings if each.key == "misplaced"]
     assert "'planted' on CPU:1" in warned.message
     assert warned.fix
-    assert "planted" in table.text(Outcome.of([found]), verbose=True)
+    assert "planted" in table.text(Outcome.of(pair_groups([found])), verbose=True)
     assert "planted" in runs["misplaced"].out
 
 

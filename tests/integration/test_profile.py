@@ -12,6 +12,7 @@ from commandline import BRIEF, ROOT, Ended, devbench
 from measuring import SECONDS
 
 from bench.analyse.outcome import Outcome
+from bench.analyse.pairing import pair_groups
 from bench.model.result import Profile
 from bench.render.terminal import table
 
@@ -62,7 +63,7 @@ def test_a_trace_divides_a_step_of_each_loop_and_names_its_operations(run: Ended
 
 
 def test_the_table_shows_the_shares_and_the_measured_steps_are_as_if_there_were_no_trace(run: Ended) -> None:
-    shown = table.text(Outcome.of(run.every), verbose=True)
+    shown = table.text(Outcome.of(pair_groups(run.every)), verbose=True)
     assert "share of a traced step" in shown
     assert "operations running" in shown
     assert all(len(each.samples) == 1 for each in run.every)

@@ -20,8 +20,8 @@ from bench.analyse import stats
 from bench.analyse.break_even import fieller
 from bench.analyse.comparable import differences
 from bench.analyse.compare import compare
-from bench.analyse.outcome import comparisons_of
-from bench.analyse.pairing import pair
+from bench.analyse.outcome import Outcome
+from bench.analyse.pairing import pair, pair_groups
 from bench.analyse.samples import process_values
 from bench.analyse.stats import Contrast
 from bench.analyse.summary import summarize
@@ -443,7 +443,7 @@ def test_three_named_results_are_all_paired() -> None:
 
 def test_results_of_a_group_are_compared_with_its_first() -> None:
     group = [result("a"), result("b", loop="fit"), result("c", "other", loop="fit")]
-    assert [(c.base.id, c.other.id) for c in comparisons_of(group)] == [("a", "b")]
+    assert [(c.base.id, c.other.id) for c in Outcome.of(pair_groups(group)).comparisons] == [("a", "b")]
 
 
 def test_cases_are_compared_across_backends_and_with_each_other_on_the_first() -> None:
@@ -452,9 +452,9 @@ def test_cases_are_compared_across_backends_and_with_each_other_on_the_first() -
         measured([0.01, 0.011], name=name, backend=backend, case=case, params={"rows": 10 if case == "small" else 1000})
         for (case, backend), name in names.items()
     ]
-    told = [(c.base.id, c.other.id, c.axis) for c in comparisons_of(group)]
+    told = [(c.base.id, c.other.id, c.axis) for c in Outcome.of(pair_groups(group)).comparisons]
     assert told == [("a", "b", "backend"), ("a", "c", "case"), ("c", "d", "backend")]
-    assert not any(c.unfair for c in comparisons_of(group))
+    assert not any(c.unfair for c in Outcome.of(pair_groups(group)).comparisons)
 
 
 def test_cases_with_equal_parameters_are_the_same_work_whatever_their_names() -> None:
@@ -490,8 +490,8 @@ def test_loops_are_compared_within_a_case_and_with_the_same_loop_of_another_file
         first = {"file": "old.py", "file_sha256": "a"}
     specs = zip("abcd", (first, first, changed, changed), ("step", "fused", "step", "fused"), strict=True)
     group = [measured([0.01, 0.011], name=name, loop=loop, **which) for name, which, loop in specs]
-    assert [c.axis for c in comparisons_of(group)] == axes
-    assert not any(c.unfair for c in comparisons_of(group))
+    assert [c.axis for c in Outcome.of(pair_groups(group)).comparisons] == axes
+    assert not any(c.unfair for c in Outcome.of(pair_groups(group)).comparisons)
 
 
 def test_a_result_without_a_fair_partner_is_paired_with_the_first() -> None:
@@ -501,7 +501,7 @@ def test_a_result_without_a_fair_partner_is_paired_with_the_first() -> None:
         measured([0.01, 0.011], name="c", backend="rocm", dtype="float64"),
     ]
     assert [(a.id, b.id) for a, b in pair([group]).pairs] == [("a", "b"), ("a", "c")]
-    assert [bool(c.unfair) for c in comparisons_of(group)] == [False, True]
+    assert [bool(c.unfair) for c in Outcome.of(pair_groups(group)).comparisons] == [False, True]
 
 
 def test_a_process_with_a_negative_time_is_ignored() -> None:

@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 import bench
 from bench import api, backends, registry
 from bench.analyse.outcome import Outcome
+from bench.analyse.pairing import pair_groups
 from bench.cli import doctor, run
 from bench.cli.app import COMMANDS, app
 from bench.cli.options import describe
@@ -302,7 +303,7 @@ def finish(monkeypatch: pytest.MonkeyPatch, outcome: list[Result] | DevbenchErro
     def measured(*_: object, **__: object) -> Outcome:
         if isinstance(outcome, DevbenchError):
             raise outcome
-        return Outcome.of(outcome, 0.02)
+        return Outcome.of(pair_groups(outcome), 0.02)
 
     monkeypatch.setattr(api, "run", measured)
     monkeypatch.setattr(sys, "argv", ["devbench", *words])
@@ -332,7 +333,8 @@ def test_run_with_json_prints_one_document_with_the_complete_results(monkeypatch
 def test_an_interrupted_run_shows_its_partial_results_and_exits_with_128_plus_the_signal(
     signum: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    interruption = Interrupted(signum, [result(status="partial")])
+    partial = [result(status="partial")]
+    interruption = Interrupted(signum, partial, Outcome.of(pair_groups(partial)))
     command = finish(monkeypatch, interruption, "run", "cifar")
     assert command.exit_code == 128 + signum
     assert "18.40 ± 0.37 ms" in command.stdout

@@ -12,6 +12,7 @@ from test_analyse_compare import NOISE, measured
 from typer.testing import CliRunner, Result
 
 from bench.analyse.outcome import Outcome
+from bench.analyse.pairing import pair_groups
 from bench.cli import run
 from bench.cli.app import app
 from bench.config.settings import load
@@ -192,7 +193,7 @@ def test_the_json_document_of_a_run_contains_a_matrix_without_failed_results(
 ) -> None:
     group = [measured([0.01 * each * n for n in NOISE], name=str(each), params={"batch": each}) for each in (1, 2, 4)]
     broken = measured([], name="8", backend="cuda", status="failed", failure=Failure(kind="error", message="it broke"))
-    assert run._show(Outcome.of([*group, broken], 0.02), None, load(json=True, output=str(tmp_path))) == 1
+    assert run._show(Outcome.of(pair_groups([*group, broken]), 0.02), None, load(json=True, output=str(tmp_path))) == 1
     (matrix,) = json.loads(capsys.readouterr().out)["matrices"]
     assert [each["id"] for each in matrix["results"]] == ["1", "2", "4"]
     assert [[cell and round(cell["ratio"]["value"], 3) for cell in row] for row in matrix["rows"]] == [

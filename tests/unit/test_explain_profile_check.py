@@ -7,6 +7,7 @@ from synthetic import explanation, ladder_results, profile, result
 
 from bench.analyse.explain.profile_check import disagreements
 from bench.analyse.outcome import Outcome
+from bench.analyse.pairing import pair_groups
 from bench.model.result import Profile
 from bench.render.sentences.explanation import trace
 from bench.render.terminal import explanation as rendered
@@ -50,6 +51,6 @@ def test_the_explanation_and_the_table_show_the_trace() -> None:
     assert "50 steps, 11.0 ms each: operations running 30%, waiting for input 20%" in text
     assert "Longest operations in a step: MatMul 2.00 ms, Relu 1.00 ms." in text
     assert "Trace: /traces/cifar" in text
-    table_text = table.text(Outcome.of([result(profile=profile())]), verbose=True)
+    table_text = table.text(Outcome.of(pair_groups([result(profile=profile())])), verbose=True)
     assert "share of a traced step" in table_text
     assert "waiting for input" in table_text

@@ -24,6 +24,7 @@ from synthetic import measured, result
 
 from bench import api
 from bench.analyse.outcome import Outcome
+from bench.analyse.pairing import pair_groups
 from bench.cli.app import app
 from bench.config.settings import RunSettings, load
 from bench.errors import SettingsError
@@ -234,7 +235,7 @@ def test_metrics_linger_after_a_run_with_a_failed_result_and_its_exit_code_is_ke
 
     def run(workloads: list[str], settings: RunSettings, *, listener: Listener, recorder: Recorder) -> Outcome:
         recorder.progress(progress_of(failed))
-        return Outcome.of([failed], settings.threshold)
+        return Outcome.of(pair_groups([failed]), settings.threshold)
 
     monkeypatch.setattr(api, "run", run)
     options = ["--metrics-port", "0", "--metrics-host", "127.0.0.1", "--linger", "10ms", "--output", str(tmp_path)]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from synthetic import killed, measured, misplaced
 
+from bench.analyse.outcome import Outcome
+from bench.analyse.pairing import pair_as_group
 from bench.model.result import Failure, Result, Summary
 from bench.render.labels import common_label, short_labels
 from bench.render.report.result_set import ResultSet
@@ -15,8 +17,9 @@ pytestmark = pytest.mark.once
 
 
 def sentences(*members: Result) -> list[str]:
-    results = ResultSet.of(members, 0.02)
-    return list(summary(results.comparisons, {each.id: each for each in members}, results.label_of))
+    outcome = Outcome.of(pair_as_group(members))
+    labels = ResultSet.of(members).label_of
+    return list(summary(outcome.comparisons, {result.id: result for result in members}, labels))
 
 
 def pair(second: list[float], first: list[float] = [0.1] * 6, **changes: object) -> list[str]:

@@ -14,6 +14,7 @@ from test_analyse_compare import measured
 
 from bench.analyse.compare import compare
 from bench.analyse.outcome import Outcome
+from bench.analyse.pairing import pair_groups
 from bench.model.result import Interval, Price, Result, Stop, Summary
 from bench.render import numbers
 from bench.render.fields import FIELDS
@@ -21,11 +22,11 @@ from bench.render.terminal import table
 
 
 def verbose(*results: Result) -> str:
-    return table.text(Outcome.of(results), verbose=True)
+    return table.text(Outcome.of(pair_groups(results)), verbose=True)
 
 
 def brief(*results: Result) -> str:
-    return table.text(Outcome.of(results))
+    return table.text(Outcome.of(pair_groups(results)))
 
 
 def rows(shown: str, label: int = table.LABELS) -> dict[str, str]:
@@ -222,7 +223,7 @@ def test_columns_and_sentences_name_only_what_differs() -> None:
 def test_a_stream_that_is_not_a_terminal_gets_plain_text_in_its_encoding() -> None:
     raw = io.BytesIO()
     stream = io.TextIOWrapper(raw, encoding="cp1252", errors="replace")
-    table.show(Outcome.of([result(warnings=busy_machine())]), stream)
+    table.show(Outcome.of(pair_groups([result(warnings=busy_machine())])), stream)
     stream.flush()
     shown = raw.getvalue().decode("cp1252")
     assert "-" * 80 in shown

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from sqlalchemy import Connection
 
+from bench.analyse.outcome import Outcome
+from bench.analyse.pairing import pair_as_group
+from bench.analyse.sweep import sweep_of
 from bench.hub.db import queries
 from bench.hub.pages.layout import Page, address, guarded, timestamp, with_charts
 from bench.hub.problems import Problem, not_found
-from bench.model.explanation import Explanation
 from bench.model.result import Result
 from bench.render.messages import Message
-from bench.render.report.compose import Content, chapter_content
+from bench.render.report import content
+from bench.render.report.content import Content
 from bench.render.report.document import Section
-from bench.render.report.sections import explanation as explanation_section
 from bench.render.text import plain
 
 MEMBERS = 60
@@ -34,7 +37,7 @@ def result(connection: Connection, id_: str, threshold: float) -> Page:
         Problem: there is no such result, or it has another schema version.
     """
     row = queries.result_row(connection, id_)
-    content = _content([queries.result(connection, id_)], threshold)
+    shown = _outcome([queries.result(connection, id_)], threshold)
     links = [_parent(connection, row)] if row.parent else []
     if row.purpose == "run":
         links.append(("History", address("history", row.series)))
@@ -43,7 +46,7 @@ def result(connection: Connection, id_: str, threshold: float) -> Page:
         if other.id != id_:
             links.append((f"Compare with {other.label}", address("compare", baseline=other.id, other=id_)))
     about = f"Started {timestamp(row.created)} UTC. Pool: {row.pool}. Attempt: {row.attempt}. devbench {row.devbench}."
-    return _page(content, about, links, "/results")
+    return _page(shown, about, links, "/results")
 
 
 def comparison(connection: Connection, baseline: str, other: str, threshold: float) -> Page:
@@ -54,14 +57,14 @@ def comparison(connection: Connection, baseline: str, other: str, threshold: flo
     """
     ids = (baseline, other)
     rows = [queries.result_row(connection, id_) for id_ in ids]
-    content = _content([queries.result(connection, id_) for id_ in ids], threshold)
+    shown = _outcome([queries.result(connection, id_) for id_ in ids], threshold)
     links = [(f"{row.label}, {row.id}", address("results", row.id)) for row in rows]
     links.append(("Swap the sides", address("compare", baseline=other, other=baseline)))
     links.append(("JSON", address("api", "v1", "comparisons", baseline=baseline, other=other)))
     pools = list(dict.fromkeys(row.pool for row in rows))
     label = "Pool" if len(pools) == 1 else "Pools"
     about = f"Started {timestamp(rows[0].created)} and {timestamp(rows[1].created)} UTC. {label}: {', '.join(pools)}."
-    return _page(content, about, links, "/results")
+    return _page(shown, about, links, "/results")
 
 
 def explanation(connection: Connection, id_: str, threshold: float) -> Page:
@@ -70,13 +73,14 @@ def explanation(connection: Connection, id_: str, threshold: float) -> Page:
     Raises:
         Problem: there is no such explanation, or it has another schema version.
     """
-    found = queries.explanation(connection, id_)
+    document = queries.explanation(connection, id_)
     members = queries.related(connection, "parent", id_, MEMBERS)
     levels = [row for row in members if row.purpose == "level"][:LEVELS]
-    content = _content([queries.result(connection, row.id) for row in levels], threshold, found)
+    results = [queries.result(connection, row.id) for row in levels]
+    shown = _guarded(document.label, lambda: content.of_explanation(document, results, threshold))
     links = [(row.label, address("results", row.id)) for row in levels]
     links.append(("JSON", address("api", "v1", "explanations", id_)))
-    return _page(content, "", links, "/explanations")
+    return _page(shown, "", links, "/explanations")
 
 
 def sweep(connection: Connection, id_: str, threshold: float) -> Page:
@@ -89,29 +93,27 @@ def sweep(connection: Connection, id_: str, threshold: float) -> Page:
     points = [row for row in members if row.purpose == "sweep"]
     if not points:
         raise not_found("sweep", id_)
-    shown = points[:MEMBERS]
-    content = _content([queries.result(connection, row.id) for row in shown], threshold, swept=True)
-    about = f"Started {timestamp(shown[0].created)} UTC. Pool: {shown[0].pool}."
+    results = [queries.result(connection, row.id) for row in points[:MEMBERS]]
+    shown = _guarded(results[0].spec.label, lambda: content.of_sweep(sweep_of(results, threshold), results))
+    about = f"Started {timestamp(points[0].created)} UTC. Pool: {points[0].pool}."
     if len(points) > MEMBERS:
         about += f" Only the first {MEMBERS} results are shown. `devbench report` shows all results of a folder."
-    return _page(content, about, [("Results of the sweep", address("results", parent=id_))], "/results")
+    return _page(shown, about, [("Results of the sweep", address("results", parent=id_))], "/results")
 
 
-def _content(results: list[Result], threshold: float, of: Explanation | None = None, swept: bool = False) -> Content:
+def _outcome(results: list[Result], threshold: float) -> Content:
+    return _guarded(results[0].spec.label, lambda: content.of_outcome(Outcome.of(pair_as_group(results), threshold)))
+
+
+def _guarded(title: str, make: Callable[[], Content]) -> Content:
     """Return a chapter of the report, or a message if a document has figures that no run can have."""
     message = Message("warning", "The figures of these documents cannot be shown. See their JSON.")
-    fallback = Section("Figures", (message,))
-    if not results:  # retention has removed the results of the explanation
-        assert of is not None
-        sections = guarded(lambda: explanation_section.sections(of, threshold), [fallback])
-        return Content(explanation_section.title(of), tuple(explanation_section.sentences(of)), tuple(sections))
-    title = plain(of.label if of else results[0].spec.label)
-    return guarded(lambda: chapter_content(results, threshold, of, swept), Content(title, (), (fallback,)))
+    return guarded(make, Content(plain(title), (), (Section("Figures", (message,)),)))
 
 
-def _page(content: Content, about: str, links: list[tuple[str, str]], current: str) -> Page:
+def _page(shown: Content, about: str, links: list[tuple[str, str]], current: str) -> Page:
     lines = (about,) if about else ()
-    return Page(content.title, with_charts(content.sections), content.sentences, lines, tuple(links), current)
+    return Page(shown.title, with_charts(shown.sections), shown.sentences, lines, tuple(links), current)
 
 
 def _parent(connection: Connection, row: Any) -> tuple[str, str]:

@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
-from bench.analyse.sweep import first_points, sweep_of
-from bench.model.explanation import Explanation
+from bench.analyse.outcome import Outcome
+from bench.analyse.pairing import pair_as_group
+from bench.analyse.sweep import sweep_of
 from bench.model.result import Result
 from bench.render import numbers
-from bench.render.labels import common_label, short_labels
-from bench.render.report.document import Chapter, Report, Row, Section, Table
-from bench.render.report.result_set import ResultSet
-from bench.render.report.sections import SECTIONS, comparisons, environments, explanation, messages, sweep
+from bench.render.report import content
+from bench.render.report.content import Content
+from bench.render.report.document import Chapter, Report, Row, Table
 from bench.render.report.selection import ChapterEntries, Entry, Selection, select
-from bench.render.sentences.comparison import summary
-from bench.render.sentences.result import outcome
 from bench.render.text import plain
 
 LISTED = 10_000
 """Rows in the table of all results. The newest come first."""
-
-LABELS = 6
-"""Labels of results in a chapter's title."""
 
 HEAD = ("result", "status", "step", "processes", "started (UTC)", "id")
 
@@ -50,61 +45,18 @@ def compose(folder: Path, threshold: float) -> Report:
     return Report(f"devbench: {name}", _about(selection), tuple(chapters), _all_results(selection))
 
 
-@dataclass(frozen=True)
-class Content:
-    """The content of a chapter: its title, the outcome in sentences, and the figures."""
-
-    title: str
-    sentences: tuple[str, ...]
-    sections: tuple[Section, ...]
-
-
-def chapter_content(
-    results: list[Result], threshold: float, of: Explanation | None = None, swept: bool = False
-) -> Content:
-    """Compose the content of a chapter.
-
-    Args:
-        results: in the order in which they are shown, at least one.
-        threshold: relative difference that matters, as a share.
-        of: the explanation whose levels they are, if any.
-        swept: whether they are the points of a sweep.
-    """
-    sections: list[Section | None]
-    if swept:  # only the first point of each curve is compared: there may be many
-        curves, first = sweep_of(results, threshold), ResultSet.of(first_points(results), threshold)
-        title, sentences = sweep.title(curves), sweep.sentences(curves)
-        every = messages.section(ResultSet(results, short_labels(results), []))
-        sections = [*sweep.sections(curves), environments.section(first, curves.axes), every]
-    elif of is not None:
-        shown = ResultSet.of(results, threshold)
-        title, sentences = explanation.title(of), explanation.sentences(of)
-        others = (make(shown) for make in SECTIONS if make is not comparisons.section)
-        sections = [*explanation.sections(of, threshold), *others]
-    else:
-        shown = ResultSet.of(results, threshold)
-        title, sentences = _title(shown), _sentences(shown)
-        sections = [make(shown) for make in SECTIONS]
-    return Content(plain(title), tuple(map(plain, sentences)), tuple(each for each in sections if each is not None))
-
-
 def _chapter(entries: ChapterEntries, number: int, threshold: float) -> Chapter:
     results = entries.read()
-    content = chapter_content(results, threshold, entries.explanation, entries.sweep)
-    return Chapter(f"chapter-{number}", content.title, content.sentences, _how(entries, results), content.sections)
+    shown = _content(entries, results, threshold)
+    return Chapter(f"chapter-{number}", shown.title, shown.sentences, _how(entries, results), shown.sections)
 
 
-def _title(results: ResultSet) -> str:
-    title = common_label(results.members)
-    if len(results.members) == 1:
-        return title
-    return f"{title}: {'; '.join(results.labels[:LABELS])}" + ("; …" if len(results.labels) > LABELS else "")
-
-
-def _sentences(results: ResultSet) -> list[str]:
-    if not results.comparisons:
-        return [outcome(each) for each in results.members]
-    return list(summary(results.comparisons, {each.id: each for each in results.members}, results.label_of))
+def _content(entries: ChapterEntries, results: list[Result], threshold: float) -> Content:
+    if entries.sweep:
+        return content.of_sweep(sweep_of(results, threshold), results)
+    if entries.explanation is not None:
+        return content.of_explanation(entries.explanation, results, threshold)
+    return content.of_outcome(Outcome.of(pair_as_group(results), threshold))
 
 
 def _how(entries: ChapterEntries, results: list[Result]) -> str:

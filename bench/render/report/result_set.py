@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bench.analyse.outcome import comparisons_within
 from bench.model.comparison import Comparison
 from bench.model.result import Result
 from bench.render.labels import short_labels
@@ -18,22 +17,17 @@ class ResultSet:
     Args:
         members: the results, in the order in which they are shown.
         labels: a short label for each.
-        comparisons: of each result but the first, with the nearest one before it (`within_group`).
+        comparisons: those of them that are compared, each with its baseline.
     """
 
     members: Sequence[Result]
     labels: Sequence[str]
-    comparisons: Sequence[Comparison]
+    comparisons: Sequence[Comparison] = ()
 
     @classmethod
-    def of(cls, results: Sequence[Result], threshold: float) -> ResultSet:
-        """Label and compare results.
-
-        Args:
-            results: at least one.
-            threshold: relative difference that matters, as a share.
-        """
-        return cls(results, short_labels(results), comparisons_within(results, threshold))
+    def of(cls, results: Sequence[Result], comparisons: Sequence[Comparison] = ()) -> ResultSet:
+        """Label results."""
+        return cls(results, short_labels(results), comparisons)
 
     @property
     def labelled(self) -> list[tuple[str, Result]]:
@@ -43,4 +37,4 @@ class ResultSet:
     @property
     def label_of(self) -> dict[str, str]:
         """Label by the result's id."""
-        return {each.id: label for label, each in self.labelled}
+        return {result.id: label for label, result in self.labelled}
