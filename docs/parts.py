@@ -14,8 +14,8 @@ from bench import errors, whatif
 from bench.cli.app import COMMANDS, load
 from bench.cli.command import record
 from bench.config.base import Settings
-from bench.config.forms import default, option
 from bench.config.hub_settings import HubSettings
+from bench.config.notation import default, option
 from bench.config.settings import RunSettings, groups
 from bench.publish.prometheus.counters import INFO
 from bench.publish.prometheus.metrics import METRICS, RunMetric

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from bench.machine.gpu import GpuReadings, Memory
+from bench.machine.gpu import GpuMemory, GpuReadings
 
 PERIOD_SECONDS = 0.2
 
@@ -99,10 +99,10 @@ class NvmlSampler:
         self._thread.join()
         self._read(self._nvml.nvmlShutdown)
 
-    def memory(self) -> Memory | None:
+    def memory(self) -> GpuMemory | None:
         """Return the GPU's memory as it is now; None if the GPU does not report it."""
         info = self._read(self._nvml.nvmlDeviceGetMemoryInfo, self._handle)
-        return None if info is None else Memory(int(info.used), int(info.total))
+        return None if info is None else GpuMemory(int(info.used), int(info.total))
 
     def _read(self, function: Callable[..., Any], *arguments: Any) -> Any | None:
         """Call an NVML function; return None if this GPU or driver does not support it."""

@@ -10,7 +10,7 @@ import typer
 from bench.cli import completion
 from bench.cli.command import announce, as_json, build, conclude, end, say
 from bench.cli.options import with_settings
-from bench.config.settings import RunSettings, Selection, title
+from bench.config.settings import RunSettings, SelectionOptions, title
 from bench.errors import Interrupted
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def explain(
         typer.Option(
             "--changes/--no-changes",
             help="Try what-ifs. They take most of the time. Default: on.",
-            rich_help_panel=title(Selection),
+            rich_help_panel=title(SelectionOptions),
         ),
     ] = True,
 ) -> None:

@@ -15,7 +15,7 @@ from pydantic.fields import FieldInfo
 from bench.cli.completion import completer
 from bench.config import settings_errors, syntax
 from bench.config.base import FILE, FILE_VARIABLE, Settings
-from bench.config.forms import default, form, is_list, option
+from bench.config.notation import default, is_list, notation_of, option
 from bench.config.settings import RunSettings, groups, load, misspelled_variables
 from bench.errors import SettingsError
 
@@ -134,8 +134,8 @@ def _keyword(name: str, annotation: Any) -> inspect.Parameter:
 def _metavar(name: str, field: FieldInfo) -> str:
     if name.endswith("_file"):
         return "FILE"
-    if shape := form(field):
-        return shape.metavar
+    if notation := notation_of(field):
+        return notation.metavar
     if get_origin(field.annotation) is Literal:
         return "[" + "|".join(get_args(field.annotation)) + "]"
     kinds = [field.annotation, *get_args(field.annotation)]

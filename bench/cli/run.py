@@ -11,7 +11,7 @@ import typer
 from bench.cli import completion
 from bench.cli.command import announce, as_json, build, complain, describe, end, print_json, say
 from bench.cli.options import with_settings
-from bench.config.settings import Output, RunSettings, title
+from bench.config.settings import OutputOptions, RunSettings, title
 from bench.errors import Interrupted, UsageError
 from bench.machine import system
 from bench.model.result import Result
@@ -39,7 +39,9 @@ def run(
     ] = None,
     verbose: Annotated[
         bool,
-        typer.Option("--verbose", help="Show every phase, every figure and the notes.", rich_help_panel=title(Output)),
+        typer.Option(
+            "--verbose", help="Show every phase, every figure and the notes.", rich_help_panel=title(OutputOptions)
+        ),
     ] = False,
 ) -> None:
     """Measure workloads on one or more backends.

@@ -10,7 +10,7 @@ import typer
 from bench.cli import completion
 from bench.cli.command import announce, as_json, build, conclude, end, say
 from bench.cli.options import duration, with_settings
-from bench.config.settings import Measurement, RunSettings, title
+from bench.config.settings import MeasurementOptions, RunSettings, title
 from bench.errors import DevbenchError, Interrupted, RunFailed
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def sweep(
             "--point-time",
             metavar="TIME",
             help="Time limit per point. Default: 45s.",
-            rich_help_panel=title(Measurement),
+            rich_help_panel=title(MeasurementOptions),
         ),
     ] = "45s",
 ) -> None:

@@ -22,7 +22,7 @@ from pydantic_settings import (
 )
 
 from bench.config import settings_errors
-from bench.config.forms import option
+from bench.config.notation import option
 from bench.errors import SettingsError, nearest
 
 PREFIX = "DEVBENCH_"

@@ -12,7 +12,7 @@ from pydantic import Field
 from pydantic_settings import SettingsConfigDict
 
 from bench.config import base
-from bench.config.forms import Days, Share, UrlPath
+from bench.config.notation import Days, Share, UrlPath
 from bench.model.comparison import THRESHOLD
 
 

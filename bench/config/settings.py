@@ -19,7 +19,19 @@ from pydantic_settings import NoDecode, PydanticBaseSettingsSource, SettingsConf
 
 from bench import backends, whatif
 from bench.config import base, settings_errors, syntax
-from bench.config.forms import NAMES, STRINGS, Form, Names, Pairs, Pause, Seconds, Share, Url, option, write
+from bench.config.notation import (
+    NAMES,
+    STRINGS,
+    Assignments,
+    Names,
+    Notation,
+    Pause,
+    Seconds,
+    Share,
+    Url,
+    option,
+    write,
+)
 from bench.errors import nearest
 from bench.machine import system
 from bench.model.comparison import THRESHOLD
@@ -39,10 +51,12 @@ def _what_ifs(value: tuple[str, ...]) -> tuple[str, ...]:
 
 
 Loops = Annotated[tuple[Loop, ...], NoDecode, BeforeValidator(syntax.names), STRINGS, NAMES]
-WhatIfs = Annotated[tuple[str, ...], NoDecode, BeforeValidator(syntax.names), AfterValidator(_what_ifs), STRINGS, NAMES]
+WhatIfNames = Annotated[
+    tuple[str, ...], NoDecode, BeforeValidator(syntax.names), AfterValidator(_what_ifs), STRINGS, NAMES
+]
 
 
-class Selection(BaseModel):
+class SelectionOptions(BaseModel):
     """What to measure."""
 
     backend: Names = Field(
@@ -57,19 +71,19 @@ class Selection(BaseModel):
         "interleaved. Default: the workload's own loop, usually as-written.",
     )
     case: Names = Field((), description="Cases of the workload to measure, interleaved. Default: all cases.")
-    param: Pairs = Field({}, description="Parameter of the workload, such as batch=64. Repeat it to set several.")
-    change: WhatIfs = Field(
+    param: Assignments = Field({}, description="Parameter of the workload, such as batch=64. Repeat it to set several.")
+    change: WhatIfNames = Field(
         (), description=f"What-ifs to apply, separated by commas: {', '.join(whatif.program_changes())}."
     )
     compare: bool = Field(False, description="Measure several workload files interleaved, and compare them.")
-    vary: Pairs = Field(
+    vary: Assignments = Field(
         {},
         description="Measure several values of one option or parameter interleaved, such as "
         "dtype=float32,mixed_bfloat16, xla=on,off, threads=1,2 or batch=32,256.",
     )
 
 
-class Measurement(BaseModel):
+class MeasurementOptions(BaseModel):
     """How to measure."""
 
     target_error: Share = Field(
@@ -91,7 +105,7 @@ class Measurement(BaseModel):
     )
 
 
-class TensorFlow(Execution):
+class TensorFlowOptions(Execution):
     """How TensorFlow runs."""
 
     xla: Literal["auto", "on", "off"] = Field(
@@ -103,7 +117,7 @@ class TensorFlow(Execution):
     )
 
 
-class DataSet(BaseModel):
+class DataOptions(BaseModel):
     """Data sets."""
 
     data: Literal["auto", "full", "sample", "synthetic"] = Field(
@@ -114,13 +128,13 @@ class DataSet(BaseModel):
     data_dir: Path | None = Field(None, description="Folder with full data sets. The cache of Keras is searched too.")
 
 
-class Cost(BaseModel):
+class CostOptions(BaseModel):
     """Cost."""
 
-    hourly_price: Annotated[float | None, Form("PRICE")] = Field(
+    hourly_price: Annotated[float | None, Notation("PRICE")] = Field(
         None, gt=0, lt=1e9, description="Price of this machine per hour. Results then include costs."
     )
-    currency: Annotated[str, Form("CODE")] = Field(
+    currency: Annotated[str, Notation("CODE")] = Field(
         "USD", pattern=syntax.CURRENCY, description="Currency of the price: three letters, such as EUR."
     )
 
@@ -129,20 +143,22 @@ with warnings.catch_warnings():
     # `json` hides a deprecated method of BaseModel. The setting has the name of its option.
     warnings.filterwarnings("ignore", message='Field name "json"')
 
-    class Output(BaseModel):
+    class OutputOptions(BaseModel):
         """Output."""
 
         output: Path = Field(Path("results"), description="Folder for results.")
         json: bool = Field(False, description="Write one JSON document to stdout, and nothing else.")  # type: ignore[assignment]
 
 
-class Metrics(BaseModel):
+class MetricsOptions(BaseModel):
     """Prometheus metrics."""
 
     metrics_port: int | None = Field(
         None, ge=0, le=65535, description="Serve metrics on this port during the run. 0 picks a free port."
     )
-    metrics_host: Annotated[str, Form("HOST")] = Field("", description="Address to listen on. Default: all interfaces.")
+    metrics_host: Annotated[str, Notation("HOST")] = Field(
+        "", description="Address to listen on. Default: all interfaces."
+    )
     scrape_interval: Seconds = Field(30.0, description="How often Prometheus scrapes the metrics.")
     linger: Pause = Field(
         None,
@@ -152,10 +168,10 @@ class Metrics(BaseModel):
     pushgateway: Url = Field(None, description="Pushgateway to push the metrics to after the run.")
 
 
-class Hub(BaseModel):
+class HubOptions(BaseModel):
     """Results server."""
 
-    hub: Annotated[str | None, Form("URL")] = Field(
+    hub: Annotated[str | None, Notation("URL")] = Field(
         None, pattern=syntax.ADDRESS, description="URL of a hub to send the results to, such as http://hub:8080."
     )
     hub_token_file: Path | None = Field(None, description="File with the token for the hub.")
@@ -163,7 +179,7 @@ class Hub(BaseModel):
         None,
         description="How long to retry at the end of the run if the hub does not answer. Default: up to 1m.",
     )
-    run_id: Annotated[str | None, Form("ID")] = Field(
+    run_id: Annotated[str | None, Notation("ID")] = Field(
         None,
         pattern=syntax.NAME,
         description="Id of the run, such as a Job's UID and index. The ids of its results start with it. Default: a "
@@ -177,7 +193,17 @@ class Hub(BaseModel):
     )
 
 
-class RunSettings(Selection, Measurement, Output, TensorFlow, DataSet, Cost, Metrics, Hub, base.Settings):
+class RunSettings(
+    SelectionOptions,
+    MeasurementOptions,
+    OutputOptions,
+    TensorFlowOptions,
+    DataOptions,
+    CostOptions,
+    MetricsOptions,
+    HubOptions,
+    base.Settings,
+):
     """The settings of a run. `load` gathers them."""
 
     model_config = SettingsConfigDict(env_prefix=base.PREFIX)

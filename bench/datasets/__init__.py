@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
     Arrays = tuple[NDArray[np.uint8], NDArray[np.uint8]]
 
-Kind = Literal["auto", "full", "sample", "synthetic"]
+DataChoice = Literal["auto", "full", "sample", "synthetic"]
 SAMPLES = Path(__file__).parent / "samples"
 
 
-def locate(name: str, kind: Kind, data_dir: Path | None = None) -> Data:
+def locate(name: str, kind: DataChoice, data_dir: Path | None = None) -> Data:
     """Choose the data that a run reads, and check that it is readable.
 
     Args:

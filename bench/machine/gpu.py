@@ -32,7 +32,7 @@ class GpuReadings:
 
 
 @dataclass(frozen=True)
-class Memory:
+class GpuMemory:
     """A GPU's memory, in bytes."""
 
     used: int
@@ -50,7 +50,7 @@ class Sampler(Protocol):
     def off(self) -> None:
         """Pause sampling, after one last sample."""
 
-    def memory(self) -> Memory | None:
+    def memory(self) -> GpuMemory | None:
         """Return the GPU's memory as it is now; None if the GPU does not report it."""
 
     def close(self) -> None:
@@ -62,7 +62,7 @@ OpenSampler = Callable[[Mapping[str, str]], Sampler | None]
 Never raises."""
 
 
-def memory(open_sampler: OpenSampler | None) -> Memory | None:
+def memory(open_sampler: OpenSampler | None) -> GpuMemory | None:
     """Return the memory of the GPU that a new worker would use; None if it is not known."""
     sampler = open_sampler(os.environ) if open_sampler else None
     if sampler is None:
@@ -73,7 +73,7 @@ def memory(open_sampler: OpenSampler | None) -> Memory | None:
         sampler.close()
 
 
-def has_room(before: Memory, now: Memory | None, workers: int) -> bool:
+def has_room(before: GpuMemory, now: GpuMemory | None, workers: int) -> bool:
     """Return whether a GPU's memory holds more workers, each as large as the one that was started between two readings.
 
     Args:

@@ -22,7 +22,7 @@ from bench.errors import UnknownName, WorkloadError
 from bench.machine import system
 from bench.model.spec import LOOPS
 from bench.registry import user_file
-from bench.registry.description import Inspection, Problem, Resolved, case_params, error_from, resolve_module
+from bench.registry.description import ErrorDocument, Inspection, Resolved, case_params, error_from, resolve_module
 from bench.registry.params import params_type, parse_params
 from bench.registry.user_file import Description
 
@@ -44,7 +44,7 @@ __all__ = [
 ROOT = Path(__file__).parent.parent
 INSPECT_SECONDS = 120.0
 
-_RESOLVED: dict[tuple[str, ...], Resolved | Problem] = {}
+_RESOLVED: dict[tuple[str, ...], Resolved | ErrorDocument] = {}
 """Answers about users' files, by file, content and parameters."""
 
 
@@ -104,7 +104,7 @@ def resolve(
             _RESOLVED[_key(file, {**case_params(inspection.cases[case]), **assignments})] = resolved
         _RESOLVED[key] = inspection.resolved
     answer = _RESOLVED[key]
-    if isinstance(answer, Problem):
+    if isinstance(answer, ErrorDocument):
         raise error_from(answer)
     return answer
 
@@ -155,7 +155,7 @@ def inspect_file(
         raise WorkloadError(message, last_lines)
     document = json.loads(process.stdout)
     if "error" in document:
-        raise error_from(Problem.model_validate(document))
+        raise error_from(ErrorDocument.model_validate(document))
     return Inspection.model_validate(document)
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from bench.errors import DevbenchError
-from bench.registry.description import Problem, inspect
+from bench.registry.description import ErrorDocument, inspect
 
 
 def main() -> None:
@@ -24,7 +24,7 @@ def main() -> None:
     try:
         answer: BaseModel = inspect(Path(sys.argv[1]), assignments)
     except DevbenchError as error:
-        answer = Problem.of(error)
+        answer = ErrorDocument.of(error)
     with os.fdopen(channel, "w", encoding="utf-8") as out:
         out.write(answer.model_dump_json())
     sys.stderr.flush()

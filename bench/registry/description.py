@@ -39,7 +39,7 @@ class Resolved(BaseModel):
     epochs: int | None
 
 
-class Problem(BaseModel):
+class ErrorDocument(BaseModel):
     """An error that the process which reads a user's file sends to its parent."""
 
     error: str
@@ -47,8 +47,8 @@ class Problem(BaseModel):
     hint: str
 
     @classmethod
-    def of(cls, error: DevbenchError) -> Problem:
-        """Return the problem that describes an error."""
+    def of(cls, error: DevbenchError) -> ErrorDocument:
+        """Return the document of an error."""
         return cls(error=type(error).__name__, message=error.message, hint=error.hint)
 
 
@@ -59,8 +59,8 @@ class Inspection(BaseModel):
     defaults: dict[str, Any]
     cases: dict[str, dict[str, Any]]
     offers: list[str]
-    resolved: Resolved | Problem = Field(description="the workload with the given parameters")
-    by_case: dict[str, Resolved | Problem] = Field(description="each case with the given parameters")
+    resolved: Resolved | ErrorDocument = Field(description="the workload with the given parameters")
+    by_case: dict[str, Resolved | ErrorDocument] = Field(description="each case with the given parameters")
 
 
 def resolve_module(
@@ -129,11 +129,11 @@ def case_params(case: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in case.items() if name != "loop"}
 
 
-def error_from(problem: Problem) -> DevbenchError:
+def error_from(document: ErrorDocument) -> DevbenchError:
     """Return the error as the other process raised it."""
-    kind: type[DevbenchError] = getattr(errors, problem.error, WorkloadError)
+    kind: type[DevbenchError] = getattr(errors, document.error, WorkloadError)
     error = kind.__new__(kind)  # not called, because `UnknownName` would compose another message
-    DevbenchError.__init__(error, problem.message, problem.hint)
+    DevbenchError.__init__(error, document.message, document.hint)
     return error
 
 
@@ -143,11 +143,11 @@ def inspect(file: Path, assignments: Mapping[str, Any]) -> Inspection:
     kind = params_type(module)
     cases = _cases(module)
 
-    def resolve(case: Mapping[str, Any]) -> Resolved | Problem:
+    def resolve(case: Mapping[str, Any]) -> Resolved | ErrorDocument:
         try:
             return resolve_module(module, {**case_params(case), **assignments}, file.stem, file, file)
         except DevbenchError as error:
-            return Problem.of(error)
+            return ErrorDocument.of(error)
 
     return Inspection(
         params=kind.model_json_schema(),

@@ -21,7 +21,7 @@ from bench.analyse.pairing import pair_groups
 from bench.cli import doctor, run
 from bench.cli.app import COMMANDS, app
 from bench.cli.options import describe
-from bench.config.forms import option
+from bench.config.notation import option
 from bench.config.settings import RunSettings
 from bench.errors import DevbenchError, Interrupted
 from bench.model.check import Check

@@ -19,7 +19,7 @@ from bench.analyse import same_answer
 from bench.analyse.warnings import add_warnings
 from bench.cli.app import COMMANDS, app, load
 from bench.config.base import FILE_VARIABLE
-from bench.config.forms import default, option
+from bench.config.notation import default, option
 from bench.config.settings import RunSettings
 from bench.datasets import download
 from bench.datasets.files import SETS

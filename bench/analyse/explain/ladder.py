@@ -20,7 +20,7 @@ from bench.model.result import Interval, Result
 from bench.model.spec import LOOPS, Loop
 
 
-class Difference(NamedTuple):
+class LevelDifference(NamedTuple):
     """What one level does and the next one does not."""
 
     name: str
@@ -35,34 +35,34 @@ _PREPARE = (
     "cache() what does not change."
 )
 
-DIFFERENCES: dict[tuple[Loop, Loop], Difference] = {
-    ("as-written", "fit"): Difference(
+DIFFERENCES: dict[tuple[Loop, Loop], LevelDifference] = {
+    ("as-written", "fit"): LevelDifference(
         "the program's own loop",
         "shuffling, callbacks and logging, which a bare fit leaves out",
         "Shuffle once before training or in tf.data. Move callbacks and output to the end of an epoch.",
     ),
-    ("as-written", "step"): Difference(
+    ("as-written", "step"): LevelDifference(
         "the program's own loop", "Python, conversions and reads between steps", _OWN_LOOP
     ),
-    ("fit", "step"): Difference("Keras fit", "Keras bookkeeping around the train step", _STEPS_PER_CALL),
-    ("as-written", "host-batches"): Difference(
+    ("fit", "step"): LevelDifference("Keras fit", "Keras bookkeeping around the train step", _STEPS_PER_CALL),
+    ("as-written", "host-batches"): LevelDifference(
         "the program's own loop and its input",
         "everything except a step on prepared batches",
         f"{_OWN_LOOP} {_PREPARE}",
     ),
-    ("step", "host-batches"): Difference("input", "preparing batches", _PREPARE),
-    ("fit", "host-batches"): Difference(
+    ("step", "host-batches"): LevelDifference("input", "preparing batches", _PREPARE),
+    ("fit", "host-batches"): LevelDifference(
         "input and fit",
         "preparing batches, and Keras bookkeeping around the train step",
         f"{_PREPARE} {_STEPS_PER_CALL}",
     ),
-    ("host-batches", "resident"): Difference(
+    ("host-batches", "resident"): LevelDifference(
         "copies",
         "converting batches and moving them to the device",
         "Pass tensors to a step, not arrays, in the dtype that the step computes in. If the data fit on the device, "
         "copy them once before training. If not, copy them ahead of the step with tf.data's prefetch_to_device.",
     ),
-    ("resident", "fused"): Difference(
+    ("resident", "fused"): LevelDifference(
         "dispatch",
         "calling TensorFlow once per step",
         "Use a larger batch and adapt the learning rate. Or run several steps per call: a loop inside the tf.function, "
@@ -96,19 +96,19 @@ def simultaneous(count: int) -> float:
     return 1 - (1 - stats.CONFIDENCE) / max(1, count)
 
 
-def difference(upper: Result, lower: Result) -> Difference:
+def difference(upper: Result, lower: Result) -> LevelDifference:
     """Return what lies between two levels, even if levels between them are missing."""
     pair = upper.spec.loop, lower.spec.loop
     if merged_facts(upper.samples).run_eagerly and not merged_facts(lower.samples).run_eagerly:
         what = f"running operations one by one from Python, where {lower.spec.loop} runs a graph"
-        return Difference("eager execution", what, "Compile the model without run_eagerly.")
+        return LevelDifference("eager execution", what, "Compile the model without run_eagerly.")
     if pair in DIFFERENCES:
         return DIFFERENCES[pair]
     loops = LOOPS[LOOPS.index(pair[0]) : LOOPS.index(pair[1]) + 1]
     names, whats, fixes = zip(
         *(DIFFERENCES[levels] for levels in pairwise(loops) if levels in DIFFERENCES), strict=True
     )
-    return Difference(" and ".join(names), "; ".join(whats), " ".join(fixes))
+    return LevelDifference(" and ".join(names), "; ".join(whats), " ".join(fixes))
 
 
 def ladder(levels: Sequence[Result]) -> tuple[list[Part], Interval, int]:

@@ -1,4 +1,4 @@
-"""The kinds of values that settings have: how each is read, named in the help, and written back."""
+"""Types of the values of settings: how each is read, named in the help, and written back."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bench.config import syntax
 
 
 @dataclass(frozen=True)
-class Form:
+class Notation:
     """How a setting's value is written.
 
     Args:
@@ -30,31 +30,31 @@ def _optional(read: Callable[[Any], Any]) -> BeforeValidator:
     return BeforeValidator(lambda value: None if value is None else read(value))
 
 
-NAMES = Form("NAME,…", ",".join)
+NAMES = Notation("NAME,…", ",".join)
 STRINGS = WithJsonSchema({"type": "array", "items": {"type": "string"}})
 _NUMBER = WithJsonSchema({"type": ["string", "number"]})
 
 Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(syntax.names), STRINGS, NAMES]
-Pairs = Annotated[dict[str, str], NoDecode, BeforeValidator(syntax.pairs), Form("NAME=VALUE")]
-Share = Annotated[float, BeforeValidator(syntax.share), _NUMBER, Form("SHARE", syntax.write_share)]
-Seconds = Annotated[float, BeforeValidator(syntax.seconds), _NUMBER, Form("TIME", syntax.write_seconds)]
-Pause = Annotated[float | None, _optional(syntax.pause), _NUMBER, Form("TIME", syntax.write_seconds)]
-Days = Annotated[float | None, _optional(syntax.days), _NUMBER, Form("DAYS")]
-Url = Annotated[str | None, _optional(syntax.url), Form("URL")]
-UrlPath = Annotated[str, BeforeValidator(syntax.url_path), Form("PATH")]
+Assignments = Annotated[dict[str, str], NoDecode, BeforeValidator(syntax.pairs), Notation("NAME=VALUE")]
+Share = Annotated[float, BeforeValidator(syntax.share), _NUMBER, Notation("SHARE", syntax.write_share)]
+Seconds = Annotated[float, BeforeValidator(syntax.seconds), _NUMBER, Notation("TIME", syntax.write_seconds)]
+Pause = Annotated[float | None, _optional(syntax.pause), _NUMBER, Notation("TIME", syntax.write_seconds)]
+Days = Annotated[float | None, _optional(syntax.days), _NUMBER, Notation("DAYS")]
+Url = Annotated[str | None, _optional(syntax.url), Notation("URL")]
+UrlPath = Annotated[str, BeforeValidator(syntax.url_path), Notation("PATH")]
 
 
-def form(field: FieldInfo) -> Form | None:
+def notation_of(field: FieldInfo) -> Notation | None:
     """Return how a field's values are written. None for plain text, numbers and choices."""
-    return next((item for item in field.metadata if isinstance(item, Form)), None)
+    return next((item for item in field.metadata if isinstance(item, Notation)), None)
 
 
 def write(field: FieldInfo, value: Any) -> str:
     """Return a value as a person writes it: "on", "3%", "1m30s", "cpu,cuda"."""
     if isinstance(value, bool):
         return "on" if value else "off"
-    shape = form(field)
-    return shape.write(value) if shape else str(value)
+    notation = notation_of(field)
+    return notation.write(value) if notation else str(value)
 
 
 def default(field: FieldInfo) -> str:
