@@ -29,7 +29,7 @@ class Fence:
 
 def fences(text: str) -> list[Fence]:
     """Return the fenced blocks of a page."""
-    return [Fence(found[2], found[3]) for found in re.finditer(r"^( *)```(\w*)\n(.*?)^\1```", text, re.M | re.S)]
+    return [Fence(match[2], match[3]) for match in re.finditer(r"^( *)```(\w*)\n(.*?)^\1```", text, re.M | re.S)]
 
 
 def prose(text: str) -> str:
@@ -39,9 +39,9 @@ def prose(text: str) -> str:
 
 def section(text: str, title: str) -> str:
     """Return the text under a heading of the second level."""
-    found = re.search(rf"^## {re.escape(title)}\n(.*?)(?=^## |\Z)", text, re.M | re.S)
-    assert found, f"there is no heading '## {title}'"
-    return found[1]
+    match = re.search(rf"^## {re.escape(title)}\n(.*?)(?=^## |\Z)", text, re.M | re.S)
+    assert match, f"there is no heading '## {title}'"
+    return match[1]
 
 
 def spans(text: str) -> list[str]:
@@ -64,26 +64,26 @@ def first_column(text: str) -> set[str]:
 
 def links(text: str) -> list[str]:
     """Return the targets of a page's links, without links to the network."""
-    found = re.findall(r"\[(?:[^\[\]]|\[[^\]]*\])*\]\(([^)\s]+)\)", re.sub(r"`[^`\n]*`", "", prose(text)))
-    return [target for target in found if not re.match(r"\w+:", target)]
+    targets = re.findall(r"\[(?:[^\[\]]|\[[^\]]*\])*\]\(([^)\s]+)\)", re.sub(r"`[^`\n]*`", "", prose(text)))
+    return [target for target in targets if not re.match(r"\w+:", target)]
 
 
 def anchors(text: str) -> set[str]:
     """Return the anchors that GitHub gives to a page's headings."""
-    heads = re.findall(r"^#+ (.*)$", prose(text), re.M)
-    return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
+    headings = re.findall(r"^#+ (.*)$", prose(text), re.M)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 def command_lines(text: str) -> list[str]:
     """Return the lines that call devbench: in shell blocks, after `$` if a block shows output too, and in the text."""
-    found = [span for span in spans(prose(text)) if re.match(r"(\w+=\S+ )*devbench ", span)]
+    calls = [span for span in spans(prose(text)) if re.match(r"(\w+=\S+ )*devbench ", span)]
     for fence in fences(text):
         if fence.language in SHELL:
             lines = fence.text.replace("\\\n", " ").splitlines()
             prompted = fence.language == "console" or any(line.startswith("$ ") for line in lines)
             commands = [line[2:] for line in lines if line.startswith("$ ")] if prompted else lines
-            found += [line for line in commands if re.match(r"\s*(\w+=\S+ )*(\S*/)?devbench ", line)]
-    return found
+            calls += [line for line in commands if re.match(r"\s*(\w+=\S+ )*(\S*/)?devbench ", line)]
+    return calls
 
 
 def words(line: str) -> tuple[list[str], list[str]]:

@@ -1,4 +1,4 @@
-"""What holds for every backend: it defines the protocol's names, and its module imports no TensorFlow."""
+"""The protocol of backends. Every backend defines its names, and no backend imports TensorFlow at module level."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_exactly_one_backend_is_the_reference() -> None:
     assert [name for name in NAMES if capabilities(name).reference] == [reference()] == ["cpu"]
 
 
-def test_the_backend_of_another_installations_result_counts_as_a_gpu_of_which_nothing_is_known() -> None:
+def test_an_unknown_backend_in_a_result_counts_as_a_gpu_without_known_capabilities() -> None:
     unknown = capabilities("from-a-newer-release")
     assert unknown == Capabilities()
     assert unknown.gpu
@@ -66,8 +66,8 @@ def test_a_backend_can_be_hidden_by_the_others(backend: ModuleType) -> None:
     assert hidden().items() >= backend.CAPABILITIES.hide.items()
 
 
-def test_no_code_outside_the_folder_compares_a_backends_name() -> None:
-    found = [
+def test_no_code_outside_the_backends_folder_compares_the_name_of_a_backend() -> None:
+    comparisons = [
         f"{path.relative_to(FOLDER.parent)}:{node.lineno}"
         for path in FOLDER.parent.rglob("*.py")
         if FOLDER not in path.parents
@@ -77,16 +77,16 @@ def test_no_code_outside_the_folder_compares_a_backends_name() -> None:
         for constant in ast.walk(part)
         if isinstance(constant, ast.Constant) and constant.value in NAMES
     ]
-    assert found == []
+    assert comparisons == []
 
 
-def test_a_backends_checks_do_not_import_tensorflow_and_never_raise(backend: ModuleType) -> None:
+def test_the_checks_of_a_backend_do_not_import_tensorflow_and_never_raise(backend: ModuleType) -> None:
     code = (
         f"import sys; from bench.backends import {backend.NAME} as backend; checks = list(backend.checks());"
         "assert checks; print([name for name in sys.modules if name.split('.')[0] in ('tensorflow', 'keras')])"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert process.stdout.strip() == "[]"
 
 
 def test_every_failed_check_has_a_cause_and_a_fix(backend: ModuleType) -> None:
@@ -96,7 +96,7 @@ def test_every_failed_check_has_a_cause_and_a_fix(backend: ModuleType) -> None:
         assert check.fix or check.status in ("PASS", "SKIP"), check
 
 
-def test_the_environment_sets_the_specs_threads_and_onednn(backend: ModuleType) -> None:
+def test_the_environment_sets_the_threads_and_onednn_of_the_spec(backend: ModuleType) -> None:
     environment = backend.environment(spec(backend))
     assert environment["TF_ENABLE_ONEDNN_OPTS"] == "1"
     assert environment["TF_NUM_INTRAOP_THREADS"] == environment["OMP_NUM_THREADS"] == "3"
@@ -122,9 +122,11 @@ def test_without_tensorflow_the_cpu_backend_says_what_to_install(tmp_path: Path)
         "print([check.status for check in cpu.checks()])\n"
         "try: cpu.require()\nexcept SettingsError as error: print(error.exit_code, error.message, error.hint)"
     )
-    environ = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{FOLDER.parents[1]}"}
-    done = subprocess.run([sys.executable, "-S", "-c", code], env=environ, capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines() == [
+    environment = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{FOLDER.parents[1]}"}
+    process = subprocess.run(
+        [sys.executable, "-S", "-c", code], env=environment, capture_output=True, text=True, check=True
+    )
+    assert process.stdout.splitlines() == [
         "['FAIL', 'PASS']",
         "2 TensorFlow is not installed pip install devbench[cpu]",
     ]

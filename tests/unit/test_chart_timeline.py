@@ -13,11 +13,11 @@ from bench.render.charts.timeline import Run
 pytestmark = pytest.mark.once
 
 
-@pytest.mark.parametrize("apart", [timedelta(minutes=5), timedelta(hours=5)])
-def test_times_of_day_are_in_utc_on_a_24_hour_clock(apart: timedelta) -> None:
+@pytest.mark.parametrize("interval", [timedelta(minutes=5), timedelta(hours=5)])
+def test_times_of_day_are_in_utc_on_a_24_hour_clock(interval: timedelta) -> None:
     start = datetime(2026, 1, 1, 13, 0, tzinfo=timezone.utc)
-    drawn = timeline.draw([Run(start + apart * n, 1.0, 0.9, 1.1) for n in range(4)], [])
-    hours = {int(found) for found in re.findall(r">(\d\d):\d\d<", drawn)}
+    chart = timeline.draw([Run(start + interval * n, 1.0, 0.9, 1.1) for n in range(4)], [])
+    hours = {int(hour) for hour in re.findall(r">(\d\d):\d\d<", chart)}
     assert hours
     assert max(hours) >= 13
-    assert not re.search(r">\d\d [AP]M<", drawn)
+    assert not re.search(r">\d\d [AP]M<", chart)

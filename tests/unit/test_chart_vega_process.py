@@ -32,16 +32,16 @@ time.sleep(60)
 
 @pytest.fixture
 def vega() -> Iterator[VegaProcess]:
-    made = VegaProcess(charts=3)
-    yield made
-    made.close()
+    process = VegaProcess(charts=3)
+    yield process
+    process.close()
 
 
 def children() -> set[psutil.Process]:
     return set(psutil.Process().children())
 
 
-def ended(process: psutil.Process) -> bool:
+def has_ended(process: psutil.Process) -> bool:
     try:
         process.wait(20)
     except psutil.TimeoutExpired:
@@ -49,32 +49,32 @@ def ended(process: psutil.Process) -> bool:
     return True
 
 
-def test_a_chart_is_drawn_again_after_the_process_was_killed(vega: VegaProcess) -> None:
-    before = children()
+def test_a_chart_is_drawn_by_a_new_process_after_the_process_was_killed(vega: VegaProcess) -> None:
+    earlier = children()
     first = vega.draw(CHART)
-    (own,) = children() - before
-    own.kill()
+    (process,) = children() - earlier
+    process.kill()
     assert vega.draw(CHART) == first
     assert first.startswith("<svg")
 
 
 def test_the_process_is_replaced_after_its_last_chart(vega: VegaProcess) -> None:
-    before = children()
+    earlier = children()
     vega.draw(CHART)
-    (first,) = children() - before
+    (first,) = children() - earlier
     for _ in range(2):
         vega.draw(CHART)
-    assert ended(first)
+    assert has_ended(first)
     vega.draw(CHART)
-    (second,) = children() - before
+    (second,) = children() - earlier
     assert second != first
 
 
-def test_an_idle_process_ends_and_the_next_chart_starts_another() -> None:
-    vega, before = VegaProcess(idle=0.2), children()
+def test_an_idle_process_ends_and_the_next_chart_starts_a_new_one() -> None:
+    vega, earlier = VegaProcess(idle=0.2), children()
     first = vega.draw(CHART)
-    (own,) = children() - before
-    assert ended(own)
+    (process,) = children() - earlier
+    assert has_ended(process)
     assert vega.draw(CHART) == first
     vega.close()
 
@@ -85,13 +85,13 @@ def test_an_invalid_chart_is_an_error_and_the_next_chart_is_drawn(vega: VegaProc
     assert vega.draw(CHART).startswith("<svg")
 
 
-def test_the_process_ends_with_its_parent_even_if_that_is_killed() -> None:
+def test_the_process_ends_if_its_parent_is_killed() -> None:
     with subprocess.Popen([sys.executable, "-c", PARENT], stdout=subprocess.PIPE) as parent:
         assert parent.stdout
         assert parent.stdout.readline() == b"drawn\n"
-        (own,) = psutil.Process(parent.pid).children()
+        (process,) = psutil.Process(parent.pid).children()
         parent.kill()
-    end = time.monotonic() + 20
-    while own.is_running() and own.status() != psutil.STATUS_ZOMBIE:
-        assert time.monotonic() < end
+    deadline = time.monotonic() + 20
+    while process.is_running() and process.status() != psutil.STATUS_ZOMBIE:
+        assert time.monotonic() < deadline
         time.sleep(0.05)

@@ -1,4 +1,4 @@
-"""Every kind of chart conforms to Vega-Lite's schema. Vega-Lite itself ignores a word that it does not know."""
+"""Every kind of chart conforms to the schema of Vega-Lite, which itself ignores unknown properties."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from bench.render.charts.waterfall import Bar
 
 pytestmark = pytest.mark.once
 
-WHEN = datetime(2026, 1, 1, tzinfo=timezone.utc)
+MOMENT = datetime(2026, 1, 1, tzinfo=timezone.utc)
 CHARTS: dict[str, Callable[[], str]] = {
     "ratios": lambda: ratios.draw([Ratio("a, b", 0.2, 0.1, 0.3, "faster"), Ratio("c", 9.0, None, None, "?")], 0.02),
     "phases": lambda: phases.draw([Segment("a", n, n, phases.colour("import")) for n in (1, 2)]),
@@ -35,7 +35,7 @@ CHARTS: dict[str, Callable[[], str]] = {
         [Crossing(1.5, 1.2, None)],
     ),
     "roofline": lambda: roofline.draw(3.0, 2e10, [("memory", 2e10), ("cache", 2e11)], 3e11),
-    "timeline": lambda: timeline.draw([Run(WHEN, 1.0, 0.9, None), Run(WHEN, 2, 1, 3)], [1]),
+    "timeline": lambda: timeline.draw([Run(MOMENT, 1.0, 0.9, None), Run(MOMENT, 2, 1, 3)], [1]),
 }
 
 
@@ -43,9 +43,9 @@ CHARTS: dict[str, Callable[[], str]] = {
 def schema() -> jsonschema.Draft7Validator:
     """Return Vega-Lite's schema, which Vega-Altair carries."""
     (path,) = [
-        found
+        schema
         for version in files("altair.vegalite").iterdir()
-        if version.is_dir() and (found := version / "schema" / "vega-lite-schema.json").is_file()
+        if version.is_dir() and (schema := version / "schema" / "vega-lite-schema.json").is_file()
     ]
     return jsonschema.Draft7Validator(json.loads(path.read_text(encoding="utf-8")))
 
@@ -54,16 +54,16 @@ def schema() -> jsonschema.Draft7Validator:
 def test_every_chart_conforms_to_the_vega_lite_schema(
     name: str, schema: jsonschema.Draft7Validator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    described: list[str] = []
+    charts: list[str] = []
     draw = VEGA.draw
 
     def describe(chart: dict[str, Any]) -> str:
-        described.append(json.dumps(chart))
+        charts.append(json.dumps(chart))
         return draw(chart)
 
     monkeypatch.setattr(VEGA, "draw", describe)
     assert CHARTS[name]().count("<path") >= 2
-    (chart,) = map(json.loads, described)
+    (chart,) = map(json.loads, charts)
     schema.validate(chart)
     chart["layer"][0]["mark"]["hue"] = "red"
     with pytest.raises(jsonschema.ValidationError):
@@ -71,17 +71,17 @@ def test_every_chart_conforms_to_the_vega_lite_schema(
 
 
 @pytest.mark.parametrize(("low", "high"), [(0.0, math.inf), (1e-80, 1e80)])
-def test_a_very_wide_interval_leaves_room_for_the_others(
+def test_a_very_wide_interval_does_not_widen_the_scale(
     low: float, high: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    described: list[dict[str, Any]] = []
+    charts: list[dict[str, Any]] = []
 
     def describe(chart: dict[str, Any]) -> str:
-        described.append(chart)
+        charts.append(chart)
         return ""
 
     monkeypatch.setattr(VEGA, "draw", describe)
     ratios.draw([Ratio("a", 0.9, 0.85, 0.95, "faster"), Ratio("b", 1.0, low, high, "undecided")], 0.02)
-    (chart,) = described
+    (chart,) = charts
     scales = [layer["encoding"]["x"].get("scale", {}) for layer in chart["layer"]]
-    assert {tuple(each["domain"]) for each in scales if "domain" in each} == {(0.1 / 1.15, 10.0 * 1.15)}
+    assert {tuple(scale["domain"]) for scale in scales if "domain" in scale} == {(0.1 / 1.15, 10.0 * 1.15)}

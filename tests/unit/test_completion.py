@@ -30,7 +30,7 @@ def complete(shell: str, line: str) -> list[str]:
         "_TYPER_COMPLETE_ARGS": line,
         "_TYPER_COMPLETE_FISH_ACTION": "get-args",
     }
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-X", "importtime", "-m", "bench"],
         env={**os.environ, "PYTHONPATH": str(ROOT), **protocol},
         capture_output=True,
@@ -38,11 +38,11 @@ def complete(shell: str, line: str) -> list[str]:
         timeout=60,
         check=False,
     )
-    assert " tensorflow" not in done.stderr
-    lines = done.stdout.splitlines()
+    assert " tensorflow" not in process.stderr
+    lines = process.stdout.splitlines()
     if shell == "zsh":
-        return [each.partition("((")[2] or each for each in lines]
-    return [each.partition("\t")[0] for each in lines]
+        return [candidate.partition("((")[2] or candidate for candidate in lines]
+    return [candidate.partition("\t")[0] for candidate in lines]
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
@@ -56,15 +56,15 @@ def complete(shell: str, line: str) -> list[str]:
     ],
 )
 def test_each_shell_completes_commands_options_workloads_and_backends(shell: str, line: str, candidate: str) -> None:
-    found = complete(shell, line)
-    assert any(each.strip('"').startswith(candidate) for each in found), found
+    candidates = complete(shell, line)
+    assert any(completion.strip('"').startswith(candidate) for completion in candidates), candidates
 
 
-def test_an_empty_word_is_completed_by_all_commands() -> None:
+def test_an_empty_word_is_completed_to_all_commands() -> None:
     assert complete("bash", "devbench ") == list(COMMANDS)
 
 
-def test_an_empty_word_after_run_is_completed_by_all_workloads() -> None:
+def test_an_empty_word_after_run_is_completed_to_all_workloads() -> None:
     assert complete("fish", "devbench run ") == registry.names()
 
 
@@ -81,12 +81,12 @@ def test_an_empty_word_after_run_is_completed_by_all_workloads() -> None:
         ("devbench list mat", ["matmul"]),
     ],
 )
-def test_values_are_completed_and_in_a_list_the_last_one(line: str, candidates: list[str]) -> None:
+def test_the_last_value_of_a_list_is_completed(line: str, candidates: list[str]) -> None:
     assert complete("bash", line) == candidates
 
 
 @pytest.mark.parametrize("line", ["devbench run ./", "devbench compare res", "devbench run cifar --data-dir d"])
-def test_files_are_left_to_the_shell(line: str) -> None:
+def test_file_names_are_completed_by_the_shell(line: str) -> None:
     assert "".join(complete("bash", line)) == ""
     assert complete("zsh", line) == ["_files"]
 
@@ -96,7 +96,7 @@ def test_no_summary_is_too_long_for_a_candidate() -> None:
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash")
-def test_bash_completes_after_the_completion_was_installed(tmp_path: Path) -> None:
+def test_bash_completes_commands_after_the_completion_is_installed(tmp_path: Path) -> None:
     program = tmp_path / "devbench"
     program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m bench "$@"\n', encoding="utf-8")
     program.chmod(0o755)
@@ -107,7 +107,7 @@ def test_bash_completes_after_the_completion_was_installed(tmp_path: Path) -> No
     _devbench_completion devbench
     echo "completed: ${COMPREPLY[*]}"
     """
-    done = subprocess.run(
+    process = subprocess.run(
         ["bash", "-c", script],
         env={**os.environ, "HOME": str(tmp_path), "PATH": f"{tmp_path}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT)},
         capture_output=True,
@@ -115,5 +115,5 @@ def test_bash_completes_after_the_completion_was_installed(tmp_path: Path) -> No
         timeout=60,
         check=False,
     )
-    assert "bash completion installed" in done.stdout, done.stderr
-    assert done.stdout.endswith("completed: explain\n")
+    assert "bash completion installed" in process.stdout, process.stderr
+    assert process.stdout.endswith("completed: explain\n")

@@ -1,3 +1,5 @@
+"""The shared fixtures and the rules about skips in `conftest.py`, tried on small suites."""
+
 from __future__ import annotations
 
 import platform
@@ -16,15 +18,15 @@ ELSEWHERE = "windows" if sys.platform == "linux" else "linux"
 @pytest.fixture
 def suite(pytester: pytest.Pytester) -> pytest.Pytester:
     pytester.makeconftest(CONFTEST.read_text(encoding="utf-8"))
-    pytester.makeini("[pytest]\nmarkers = needs(*capabilities): what it must have\n")
+    pytester.makeini("[pytest]\nmarkers = needs(*capabilities): required capabilities\n")
     return pytester
 
 
-def test_a_skip_that_the_machine_could_not_avoid_is_named_and_excused(suite: pytest.Pytester) -> None:
+def test_strict_skips_allow_a_skip_for_a_capability_that_the_machine_cannot_have(suite: pytest.Pytester) -> None:
     suite.makepyfile(f"import pytest\n\n@pytest.mark.needs({ELSEWHERE!r})\ndef test_it(): assert False\n")
-    ran = suite.runpytest_subprocess("-rs", "--strict-skips")
-    ran.assert_outcomes(skipped=1)
-    ran.stdout.fnmatch_lines([f"SKIPPED*needs {ELSEWHERE}: this is *. Use *."])
+    outcome = suite.runpytest_subprocess("-rs", "--strict-skips")
+    outcome.assert_outcomes(skipped=1)
+    outcome.stdout.fnmatch_lines([f"SKIPPED*needs {ELSEWHERE}: this is *. Use *."])
 
 
 @pytest.mark.parametrize(
@@ -35,7 +37,7 @@ def test_a_skip_that_the_machine_could_not_avoid_is_named_and_excused(suite: pyt
         "import pytest\n\n@pytest.mark.skip(reason='not today')\ndef test_it(): pass\n",
     ],
 )
-def test_any_other_skip_passes_by_itself_and_fails_under_strictness(suite: pytest.Pytester, source: str) -> None:
+def test_strict_skips_fail_on_any_other_skip(suite: pytest.Pytester, source: str) -> None:
     suite.makepyfile(source)
     assert suite.runpytest_subprocess().parseoutcomes() == {"skipped": 1}
     strict = suite.runpytest_subprocess("--strict-skips")
@@ -44,28 +46,28 @@ def test_any_other_skip_passes_by_itself_and_fails_under_strictness(suite: pytes
 
 
 @pytest.mark.needs("linux")
-def test_a_missing_second_tensorflow_fails_under_strictness_where_it_could_be(suite: pytest.Pytester) -> None:
+def test_strict_skips_fail_on_a_missing_second_tensorflow_if_the_machine_supports_it(suite: pytest.Pytester) -> None:
     suite.makepyfile("def test_it(directml_python): pass\n")
     assert suite.runpytest_subprocess().parseoutcomes() == {"skipped": 1}
     strict = suite.runpytest_subprocess("--strict-skips")
     strict.assert_outcomes(**({"errors": 1} if platform.machine() == "x86_64" else {"skipped": 1}))
 
 
-def test_a_misspelt_capability_is_refused(suite: pytest.Pytester) -> None:
+def test_a_misspelt_capability_is_an_error(suite: pytest.Pytester) -> None:
     suite.makepyfile("import pytest\n\n@pytest.mark.needs('widnows')\ndef test_it(): pass\n")
-    ran = suite.runpytest_subprocess()
-    assert ran.ret == pytest.ExitCode.USAGE_ERROR
-    ran.stderr.fnmatch_lines(["*test_it needs 'widnows', which is not one of *"])
+    outcome = suite.runpytest_subprocess()
+    assert outcome.ret == pytest.ExitCode.USAGE_ERROR
+    outcome.stderr.fnmatch_lines(["*test_it needs 'widnows', which is not one of *"])
 
 
-def test_all_of_a_file_goes_to_one_process_where_several_run(suite: pytest.Pytester) -> None:
-    several = "import pytest\n\n@pytest.mark.parametrize('n', range(8))\ndef test_it(n): pass\n"
-    suite.makepyfile(test_one=several, test_other=several)
-    ran = suite.runpytest_subprocess("-v", "-n", "2", "--dist", "loadgroup")
-    ran.assert_outcomes(passed=16)
-    told = [re.match(r"\[(gw\d)\].*PASSED (test_\w+)\.py", line) for line in ran.outlines]
-    whose = {(found[1], found[2]) for found in told if found}
-    assert sorted(file for _, file in whose) == ["test_one", "test_other"]
+def test_all_tests_of_a_file_run_in_one_process(suite: pytest.Pytester) -> None:
+    tests = "import pytest\n\n@pytest.mark.parametrize('n', range(8))\ndef test_it(n): pass\n"
+    suite.makepyfile(test_one=tests, test_other=tests)
+    outcome = suite.runpytest_subprocess("-v", "-n", "2", "--dist", "loadgroup")
+    outcome.assert_outcomes(passed=16)
+    matches = [re.match(r"\[(gw\d)\].*PASSED (test_\w+)\.py", line) for line in outcome.outlines]
+    assignments = {(match[1], match[2]) for match in matches if match}
+    assert sorted(file for _, file in assignments) == ["test_one", "test_other"]
 
 
 def test_the_users_settings_do_not_reach_the_tests(suite: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:

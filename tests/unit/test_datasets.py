@@ -118,17 +118,17 @@ def test_an_unknown_data_set_gets_the_nearest_name() -> None:
     assert "cifar10" in met.value.hint
 
 
-@pytest.mark.parametrize("where", ["argument", "variable", "keras"])
+@pytest.mark.parametrize("source", ["argument", "variable", "keras"])
 def test_a_full_set_is_found_and_read(
-    where: str, full_mnist: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+    source: str, full_mnist: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = full_mnist.parent
-    if where == "variable":
+    if source == "variable":
         monkeypatch.setenv("DEVBENCH_DATA_DIR", str(folder))
-    if where == "keras":
+    if source == "keras":
         home.mkdir(parents=True)
         (home / "mnist.npz").symlink_to(full_mnist)
-    data = datasets.locate("mnist", "auto", folder if where == "argument" else None)
+    data = datasets.locate("mnist", "auto", folder if source == "argument" else None)
     assert data.kind == "full"
     assert Path(data.source or "").resolve() == full_mnist.resolve()
     assert data.sha256 == hashlib.sha256(full_mnist.read_bytes()).hexdigest()
@@ -306,9 +306,9 @@ def test_a_file_that_is_missing_on_the_mirror_is_an_error(server: Path) -> None:
 
 
 def test_a_refused_connection_is_an_error_with_other_ways_to_get_the_set(monkeypatch: pytest.MonkeyPatch) -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        monkeypatch.setenv("DEVBENCH_DATA_URL", f"http://127.0.0.1:{taken.getsockname()[1]}")
+    with socket.socket() as refusing:
+        refusing.bind(("127.0.0.1", 0))
+        monkeypatch.setenv("DEVBENCH_DATA_URL", f"http://127.0.0.1:{refusing.getsockname()[1]}")
         with pytest.raises(DataError, match="refused") as met:
             datasets.locate("cifar10", "full")
     for way in ("https://www.cs.toronto.edu/~kriz/cifar-10-python.tar.gz", "--data-dir", "DEVBENCH_DATA_URL"):

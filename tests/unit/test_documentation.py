@@ -48,38 +48,41 @@ def parse(line: str) -> None:
     Raises:
         Exception: devbench would refuse the line too.
     """
-    variables, rest = words(line)
+    variables, arguments = words(line)
     for name in variables:
         if name.startswith("DEVBENCH_") and name != FILE_VARIABLE:
             assert name in map(RunSettings.variable, RunSettings.model_fields), f"{name} is not a setting"
     group: Any = typer.main.get_command(app)
-    if rest[0].startswith("-"):  # these options act when they are parsed, so they are only looked up
-        known = {name for each in group.params for name in each.opts} | {"-h", "--help"}
-        assert set(rest) <= known, f"devbench has no option {' '.join(rest)}"
+    if arguments[0].startswith("-"):  # these options act when they are parsed, so they are only looked up
+        names = {name for parameter in group.params for name in parameter.opts} | {"-h", "--help"}
+        assert set(arguments) <= names, f"devbench has no option {' '.join(arguments)}"
         return
-    assert rest[0] in COMMANDS, f"there is no command {rest[0]}"
-    if rest[1:]:  # a command by itself is a mention, not a call
-        given = load_command(rest[0]).make_context(rest[0], rest[1:]).params
-        if not str(given.get("name") or "X").isupper() and given.get("name") != "./mine.py":  # of `devbench list`
-            registry.describe(given["name"])
-        if "config" in given:
-            known = {"config", *RunSettings.model_fields}  # Typer has checked all other options
-            check_settings(given.pop("workloads", []), {name: value for name, value in given.items() if name in known})
+    assert arguments[0] in COMMANDS, f"there is no command {arguments[0]}"
+    if arguments[1:]:  # a command by itself is a mention, not a call
+        parameters = load_command(arguments[0]).make_context(arguments[0], arguments[1:]).params
+        workload = parameters.get("name") or "NAME"  # only `devbench list` has this parameter
+        if not str(workload).isupper() and workload != "./mine.py":
+            registry.describe(workload)
+        if "config" in parameters:
+            names = {"config", *RunSettings.model_fields}  # Typer has checked all other options
+            check_settings(
+                parameters.pop("workloads", []), {name: value for name, value in parameters.items() if name in names}
+            )
 
 
-def check_settings(names: list[str], given: dict[str, Any]) -> None:
+def check_settings(names: list[str], options: dict[str, Any]) -> None:
     """Check settings and the names of workloads. A name in capitals is a placeholder. No file is run."""
-    settings = load(given.pop("config"), **{name: value for name, value in given.items() if value not in ([], ())})
+    settings = load(options.pop("config"), **{name: value for name, value in options.items() if value not in ([], ())})
     for backend in settings.backend:
         backends.load(backend)
     for name in names:
         if name.endswith(".py"):
             assert name == "./mine.py" or registry.describe(ROOT / name).offers
         elif not name.isupper():
-            known = registry.resolve(name, settings.param)
-            assert set(settings.case) <= set(known.cases), f"{name} lacks a case"
+            workload = registry.resolve(name, settings.param)
+            assert set(settings.case) <= set(workload.cases), f"{name} lacks a case"
             for loop in settings.loop:
-                assert registry.obstacle(known.offers, known.not_loops, loop) is None
+                assert registry.obstacle(workload.offers, workload.not_loops, loop) is None
 
 
 @pytest.mark.parametrize(("page", "line"), LINES, ids=[f"{page.name}: {line}" for page, line in LINES])
@@ -120,7 +123,7 @@ def test_a_command_line_that_devbench_refuses_is_not_valid(
         parse(full)
 
 
-def test_command_lines_are_found_in_shell_blocks_after_prompts_and_in_text() -> None:
+def test_command_lines_are_found_in_shell_blocks_in_consoles_and_in_text() -> None:
     page = """
 Call `devbench run cifar`, or `devbench` alone; `devbench.toml` is a file. `X=1 devbench list` has a variable.
 ```sh
@@ -188,7 +191,7 @@ def test_make_bench_runs_every_program_of_the_benchmarks_page() -> None:
     assert all((ROOT / "benchmarks" / f"{name}.py").is_file() for name in run)
 
 
-def test_the_page_about_the_architecture_says_what_each_folder_is_for_and_where_it_stands() -> None:
+def test_the_architecture_page_describes_every_folder_and_gives_its_floor() -> None:
     folders = {path.parent.name for path in (ROOT / "bench").glob("*/__init__.py")}
     assert first_column(section(DOCS["architecture"], "What each folder is for")) == folders
     floors = {name for row in rows(section(DOCS["architecture"], "What may import what")) for name in spans(row[1])}
@@ -209,7 +212,7 @@ def test_every_alert_is_documented() -> None:
     assert first_column(section(DOCS["metrics"], "Dashboards and alerts")) == alerts
 
 
-def test_the_walk_of_the_settings_follows_the_code_in_at_most_20_stops_and_never_climbs() -> None:
+def test_the_documented_walk_of_the_settings_follows_the_code_in_at_most_20_stops_and_never_climbs() -> None:
     floors = {
         name: int(row[0])
         for row in rows(section(DOCS["architecture"], "What may import what"))

@@ -1,4 +1,4 @@
-"""The documentation against the code: what is in the code is documented, and what is documented is in the code."""
+"""The documentation is complete: it has every option, variable, code and number of the code, and no others."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def calls(folder: str = "bench") -> Iterator[ast.Call]:
         )
 
 
-def named(call: ast.Call) -> str:
+def called_name(call: ast.Call) -> str:
     """Return the name of the function that is called, without its module or object."""
     return getattr(call.func, "id", getattr(call.func, "attr", ""))
 
@@ -66,15 +66,24 @@ def literals(function: str, keyword: str, position: int = 0) -> set[str]:
     """Return the string literals that calls of a function pass for one of its arguments."""
     strings = set()
     for call in calls():
-        if named(call) == function:
-            values = [each.value for each in call.keywords if each.arg == keyword] or call.args[position : position + 1]
-            strings |= {each.value for each in values if isinstance(each, ast.Constant) and isinstance(each.value, str)}
+        if called_name(call) == function:
+            values = [argument.value for argument in call.keywords if argument.arg == keyword] or call.args[
+                position : position + 1
+            ]
+            strings |= {
+                value.value for value in values if isinstance(value, ast.Constant) and isinstance(value.value, str)
+            }
     return strings
 
 
 def options(command: Any) -> set[str]:
     """Return all spellings of a command's options."""
-    return {name for each in command.params for name in (*each.opts, *each.secondary_opts) if name.startswith("-")}
+    return {
+        name
+        for parameter in command.params
+        for name in (*parameter.opts, *parameter.secondary_opts)
+        if name.startswith("-")
+    }
 
 
 def test_the_generated_parts_of_all_pages_are_up_to_date() -> None:
@@ -87,19 +96,21 @@ def test_every_generated_part_and_the_example_are_on_a_page() -> None:
     assert (ROOT / "examples" / "mine.py").read_text(encoding="utf-8") in text
 
 
-def test_an_outdated_part_is_reported_or_rewritten_and_the_rest_of_the_page_stays(
+def test_an_outdated_part_is_reported_or_rewritten_and_the_rest_of_the_page_is_unchanged(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    page, shown = tmp_path / "page.md", tmp_path / "shown.py"
-    shown.write_text("x = 1\n")
-    old = "Before\n<!-- generated: settings -->\nold\n<!-- end -->\n<!-- generated: shown.py -->\n<!-- end -->\nAfter\n"
-    page.write_text(old)
+    page, program = tmp_path / "page.md", tmp_path / "program.py"
+    program.write_text("x = 1\n")
+    outdated = (
+        "Before\n<!-- generated: settings -->\nold\n<!-- end -->\n<!-- generated: program.py -->\n<!-- end -->\nAfter\n"
+    )
+    page.write_text(outdated)
     assert main(check=True, pages=[page]) == 1
     assert "Run: python -m docs" in capsys.readouterr().err
-    assert page.read_text(encoding="utf-8") == old
+    assert page.read_text(encoding="utf-8") == outdated
     assert main(pages=[page]) == 0
     settings = f"<!-- generated: settings -->\n{settings_tables()}<!-- end -->\n"
-    code = "<!-- generated: shown.py -->\n```python\nx = 1\n```\n<!-- end -->\n"
+    code = "<!-- generated: program.py -->\n```python\nx = 1\n```\n<!-- end -->\n"
     assert page.read_text(encoding="utf-8") == f"Before\n{settings}{code}After\n"
     assert main(check=True, pages=[page]) == 0
 
@@ -112,45 +123,45 @@ def test_the_row_of_a_setting_has_its_option_variable_key_default_and_meaning(na
     assert spans(row[1]) == [RunSettings.variable(name)]
     assert field.description is not None
     assert row[4].startswith(field.description)
-    (shown,) = (each.help for each in load("run").params if each.name == name)
-    assert (f"Default: {row[3]}." if row[3] != "–" else "") in shown
-    assert ("Default:" in shown) == (row[3] != "–" or "Default:" in row[4])
+    (help_text,) = (parameter.help for parameter in load("run").params if parameter.name == name)
+    assert (f"Default: {row[3]}." if row[3] != "–" else "") in help_text
+    assert ("Default:" in help_text) == (row[3] != "–" or "Default:" in row[4])
     assert row[3] == (default(field) or "–")
 
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_has_a_section_with_all_its_options(name: str) -> None:
     (text,) = re.findall(rf"^### devbench {name}\n(.*?)(?=^#|\Z)", section(REFERENCE, "Commands"), re.M | re.S)
-    taken = {each for each in options(load(name)) if not each.startswith("--no-")}
+    names = {spelling for spelling in options(load(name)) if not spelling.startswith("--no-")}
     settings = {option(field) for field in RunSettings.model_fields}
     if "every [setting](#settings)" in text:
-        assert settings <= taken
-        taken -= settings
+        assert settings <= names
+        names -= settings
     elif "[settings of the hub]" in text:
         text += DOCS["hub"]
-    assert {each for each in taken if not mentions(each, text)} == set()
+    assert {spelling for spelling in names if not mentions(spelling, text)} == set()
 
 
 def test_the_options_of_devbench_itself_are_documented() -> None:
-    assert {each for each in {*options(COMMAND), "-h", "--help"} if not mentions(each)} == set()
+    assert {name for name in {*options(COMMAND), "-h", "--help"} if not mentions(name)} == set()
 
 
 def test_every_environment_variable_is_documented() -> None:
     sources = [path.read_text(encoding="utf-8") for path in (ROOT / "bench").rglob("*.py")]
     strings = {node.value for text in sources for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Constant)}
-    known = {each for each in strings if isinstance(each, str) and re.fullmatch(r"DEVBENCH_[A-Z_]*[A-Z]", each)}
-    assert {"DEVBENCH_DATA_URL", "DEVBENCH_TRACEBACK"} <= known
-    assert {each for each in known | {FILE_VARIABLE} if not mentions(each)} == set()
+    variables = {text for text in strings if isinstance(text, str) and re.fullmatch(r"DEVBENCH_[A-Z_]*[A-Z]", text)}
+    assert {"DEVBENCH_DATA_URL", "DEVBENCH_TRACEBACK"} <= variables
+    assert {name for name in variables | {FILE_VARIABLE} if not mentions(name)} == set()
 
 
 def test_every_exit_code_of_an_error_is_documented() -> None:
-    def below(kind: type[errors.DevbenchError]) -> Iterator[type[errors.DevbenchError]]:
+    def subclasses(kind: type[errors.DevbenchError]) -> Iterator[type[errors.DevbenchError]]:
         yield kind
-        for each in kind.__subclasses__():
-            yield from below(each)
+        for subclass in kind.__subclasses__():
+            yield from subclasses(subclass)
 
-    codes = {kind.exit_code for kind in below(errors.DevbenchError)} | {0}
-    codes |= {errors.Interrupted(each).exit_code for each in (signal.SIGINT, signal.SIGTERM)}
+    codes = {kind.exit_code for kind in subclasses(errors.DevbenchError)} | {0}
+    codes |= {errors.Interrupted(signum).exit_code for signum in (signal.SIGINT, signal.SIGTERM)}
     documented = {int(code) for row in rows(section(REFERENCE, "Exit codes")) for code in row[0].split(", ")}
     assert documented == codes
 
@@ -166,12 +177,12 @@ def test_every_phase_that_a_worker_reports_is_documented_in_order() -> None:
 
 
 def test_every_warning_of_a_result_is_documented() -> None:
-    known = literals("add_warning", "key", 1) | literals("ResultWarning", "key")
-    assert first_column(section(REFERENCE, "Warnings")) == known
+    keys = literals("add_warning", "key", 1) | literals("ResultWarning", "key")
+    assert first_column(section(REFERENCE, "Warnings")) == keys
 
 
 @pytest.mark.parametrize(
-    ("key", "field", "whole"),
+    ("key", "field", "total"),
     [
         ("throttled", "throttled_seconds", 20.0),
         ("stolen", "stolen_seconds", 10.0),
@@ -179,19 +190,19 @@ def test_every_warning_of_a_result_is_documented() -> None:
         ("clocks", "gpu_sm_clock_spread", 1.0),
     ],
 )
-def test_a_warning_appears_above_the_limit_that_is_documented(key: str, field: str, whole: float) -> None:
+def test_a_warning_appears_only_above_its_documented_limit(key: str, field: str, total: float) -> None:
     (row,) = (row for row in rows(section(REFERENCE, "Warnings")) if spans(row[0]) == [key])
     documented = re.search(r"more than (\d+)%", row[1])
     assert documented
-    limit = int(documented[1]) / 100 * whole
+    limit = int(documented[1]) / 100 * total
 
-    def warned(value: float) -> bool:
-        found = result()  # on two CPUs
-        found.samples[0].telemetry = Telemetry.model_validate({"wall_seconds": 10.0, field: value})
-        add_warnings(found)
-        return key in {each.key for each in found.warnings}
+    def has_warning(value: float) -> bool:
+        measured = result()  # on two CPUs
+        measured.samples[0].telemetry = Telemetry.model_validate({"wall_seconds": 10.0, field: value})
+        add_warnings(measured)
+        return key in {warning.key for warning in measured.warnings}
 
-    assert (warned(limit * 0.99), warned(limit * 1.01)) == (False, True)
+    assert (has_warning(limit * 0.99), has_warning(limit * 1.01)) == (False, True)
 
 
 def test_every_kind_of_failure_is_documented() -> None:
@@ -216,7 +227,7 @@ def test_every_function_and_constant_of_the_workload_protocol_is_documented() ->
 def test_every_kind_of_data_and_every_file_of_a_data_set_is_documented() -> None:
     documented = section(MEASURING, "Data")
     assert first_column(documented) == set(get_args(RunSettings.model_fields["data"].annotation))
-    files = {name for known in SETS.values() for name in (known.name, *known.forms)}
+    files = {name for data_set in SETS.values() for name in (data_set.name, *data_set.forms)}
     assert files <= set(spans(documented))
 
 
@@ -258,7 +269,7 @@ def test_every_kind_of_data_and_every_file_of_a_data_set_is_documented() -> None
         ("report", "Formats", f"{markdown.LONGEST:,} characters"),
     ],
 )
-def test_a_number_on_a_page_is_the_number_in_the_code(page: str, title: str, text: str) -> None:
+def test_the_numbers_on_the_pages_are_those_of_the_code(page: str, title: str, text: str) -> None:
     assert text in " ".join(section(DOCS[page], title).split())
 
 

@@ -1,4 +1,4 @@
-"""Built-in workloads and users' files work alike, and an error in a user's file names the file's line."""
+"""The registry: built-in workloads and user files work the same way, and an error in a file names its line."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ GOOD = '''
     NOT_LOOPS = {"fused": "it would be folded"}
     DATA = "mnist"
     print("a megabyte of chatter")
-    os.write(1, b"from below")
+    os.write(1, b"from the system")
 
     class Params(BaseModel):
         rows: int = Field(100, ge=1, le=5000, description="examples")
@@ -75,12 +75,14 @@ def test_every_file_in_the_folders_is_a_workload_or_a_backend() -> None:
     assert len(backends.names()) == len(list((folder / "backends").glob("[!_]*.py")))
 
 
-@pytest.mark.parametrize(("wrong", "near"), [("op_granularity", "op-granularity"), ("matmull", "matmul")])
-def test_an_unknown_workload_gets_the_nearest_name_and_how_to_name_a_file(wrong: str, near: str) -> None:
+@pytest.mark.parametrize(("wrong", "nearest"), [("op_granularity", "op-granularity"), ("matmull", "matmul")])
+def test_the_hint_for_an_unknown_workload_has_the_nearest_name_and_the_syntax_of_a_file(
+    wrong: str, nearest: str
+) -> None:
     for ask in (registry.load, registry.resolve, registry.describe):
         with pytest.raises(UnknownName, match=wrong) as met:
             ask(wrong)
-        assert near in met.value.hint
+        assert nearest in met.value.hint
         assert "./mine.py" in met.value.hint
 
 
@@ -90,14 +92,14 @@ def test_an_unknown_backend_is_refused() -> None:
 
 
 def test_describing_a_file_does_not_run_it(tmp_path: Path) -> None:
-    found = registry.describe(write(tmp_path, GOOD.replace("import os", "import nothing_of_this_name")))
-    assert found.name == "mine"
-    assert found.summary == "Count to a number."
-    assert found.doc.endswith("More text.")
-    assert found.offers["as_written"] == ("p", "model", "data", "inner")
-    assert found.offers["model"] == ("p", "data")
-    assert found.constants["CASES"]["many"] == {"rows": 1000, "loop": "step"}
-    assert found.constants["DATA"] == "mnist"
+    description = registry.describe(write(tmp_path, GOOD.replace("import os", "import nothing_of_this_name")))
+    assert description.name == "mine"
+    assert description.summary == "Count to a number."
+    assert description.doc.endswith("More text.")
+    assert description.offers["as_written"] == ("p", "model", "data", "inner")
+    assert description.offers["model"] == ("p", "data")
+    assert description.constants["CASES"]["many"] == {"rows": 1000, "loop": "step"}
+    assert description.constants["DATA"] == "mnist"
 
 
 def test_resolving_built_ins_imports_neither_tensorflow_nor_numpy() -> None:
@@ -110,35 +112,37 @@ def test_resolving_built_ins_imports_neither_tensorflow_nor_numpy() -> None:
                 registry.resolve(name, {k: v for k, v in case.items() if k != "loop"})
         print([m for m in ("tensorflow", "keras", "numpy") if m in sys.modules])
     """
-    done = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, check=True)
-    assert done.stdout == "[]\n"
+    process = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, check=True
+    )
+    assert process.stdout == "[]\n"
 
 
-def test_a_users_file_is_resolved_like_a_built_in_in_a_separate_process(tmp_path: Path) -> None:
+def test_a_user_file_is_resolved_in_another_process_and_gives_the_same_fields_as_a_built_in(tmp_path: Path) -> None:
     import os
 
     path = write(tmp_path, GOOD)
-    found = registry.resolve(path, {"batch": "20", "rate": "0.25", "sides": "[3, 4]", "fast": "true"})
-    assert found.name == "mine"
-    assert found.file == str(path.resolve())
-    assert found.params == {"rows": 100, "batch": 20, "rate": 0.25, "mode": "a", "sides": [3, 4], "fast": True}
-    assert (found.total_steps, found.flops, found.examples, found.epochs) == (5, 200, 20, None)
-    assert found.cases == {"few": {"rows": 10}, "many": {"rows": 1000, "loop": "step"}}
-    assert found.notes[0] == "It is only a test."
-    assert found.notes[1].startswith("100 rows in process ")
-    assert not found.notes[1].endswith(f" {os.getpid()}")
-    assert (found.data, found.not_on["directml"]) == ("mnist", "it has no such kernel")
-    assert set(found.offers) == {"data", "model", "as_written", "notes", "total_steps", "flops"}
+    workload = registry.resolve(path, {"batch": "20", "rate": "0.25", "sides": "[3, 4]", "fast": "true"})
+    assert workload.name == "mine"
+    assert workload.file == str(path.resolve())
+    assert workload.params == {"rows": 100, "batch": 20, "rate": 0.25, "mode": "a", "sides": [3, 4], "fast": True}
+    assert (workload.total_steps, workload.flops, workload.examples, workload.epochs) == (5, 200, 20, None)
+    assert workload.cases == {"few": {"rows": 10}, "many": {"rows": 1000, "loop": "step"}}
+    assert workload.notes[0] == "It is only a test."
+    assert workload.notes[1].startswith("100 rows in process ")
+    assert not workload.notes[1].endswith(f" {os.getpid()}")
+    assert (workload.data, workload.not_on["directml"]) == ("mnist", "it has no such kernel")
+    assert set(workload.offers) == {"data", "model", "as_written", "notes", "total_steps", "flops"}
     assert not any("mine" in name for name in sys.modules)
 
 
 def test_one_process_resolves_all_cases_of_a_file(tmp_path: Path) -> None:
     path = write(tmp_path, GOOD)
     plain = registry.resolve(path, {"batch": "5"})
-    few = registry.resolve(path, {"rows": 10, "batch": "5"})
-    assert few.params["rows"] == 10
-    assert few.total_steps == 2
-    assert plain.notes[1].split()[-1] == few.notes[1].split()[-1]
+    small = registry.resolve(path, {"rows": 10, "batch": "5"})
+    assert small.params["rows"] == 10
+    assert small.total_steps == 2
+    assert plain.notes[1].split()[-1] == small.notes[1].split()[-1]
 
 
 def test_a_changed_file_is_read_again(tmp_path: Path) -> None:
@@ -157,7 +161,7 @@ def test_a_file_is_imported_once_and_can_import_from_its_folder(tmp_path: Path) 
     assert not (tmp_path / "__pycache__" / "mine.pyc").exists()
 
 
-def test_output_of_a_file_does_not_reach_the_answer(tmp_path: Path) -> None:
+def test_output_of_a_file_does_not_mix_with_its_description(tmp_path: Path) -> None:
     path = write(tmp_path, 'import os, sys\nprint("x" * 1_000_000)\nos.system("echo shell")\n\ndef step(): ...\n')
     assert registry.inspect_file(path).offers == ["step"]
 
@@ -189,14 +193,14 @@ BROKEN = [
 
 
 @pytest.mark.parametrize(("text", "message"), BROKEN)
-def test_an_error_in_a_users_file_names_its_line(text: str, message: str, tmp_path: Path) -> None:
+def test_an_error_in_a_user_file_names_its_line(text: str, message: str, tmp_path: Path) -> None:
     path = write(tmp_path, text)
-    before = set(sys.modules)
+    loaded = set(sys.modules)
     with pytest.raises(WorkloadError, match=message) as met:
         registry.params_type(registry.load(path))
     assert "bench/" not in met.value.message
-    left = [name for name in set(sys.modules) - before if "mine" in name]
-    assert len(left) == ("Params" in text)
+    modules = [name for name in set(sys.modules) - loaded if "mine" in name]
+    assert len(modules) == ("Params" in text)
 
 
 @pytest.mark.parametrize(("text", "message"), [BROKEN[0], BROKEN[2], BROKEN[6], BROKEN[12]])
@@ -205,14 +209,14 @@ def test_the_error_is_the_same_if_another_process_reads_the_file(text: str, mess
         registry.resolve(write(tmp_path, text))
 
 
-def test_an_error_in_an_imported_file_names_that_files_line(tmp_path: Path) -> None:
+def test_an_error_in_an_imported_file_names_the_line_of_that_file(tmp_path: Path) -> None:
     write(tmp_path, "\nraise LookupError('no table')\n", "broken_helper.py")
     path = write(tmp_path, "import broken_helper\n")
     with pytest.raises(WorkloadError, match=r"LookupError: no table\n  broken_helper\.py, line 2: raise LookupError"):
         registry.load(path)
 
 
-def test_an_error_in_a_library_names_the_users_line_that_called_it(tmp_path: Path) -> None:
+def test_an_error_in_a_library_names_the_line_of_the_file_that_called_it(tmp_path: Path) -> None:
     path = write(tmp_path, "import json\n\njson.loads('{')\n\ndef step(): ...\n")
     with pytest.raises(WorkloadError, match=r"JSONDecodeError: .*\n  mine\.py, line 3: json\.loads"):
         registry.load(path)
@@ -228,7 +232,7 @@ def test_an_error_in_a_library_names_the_users_line_that_called_it(tmp_path: Pat
         ("import os, signal\nos.abort()\n", r"importing .*mine\.py ended the process with exit code"),
     ],
 )
-def test_an_error_in_a_function_or_case_is_an_error_of_the_file(body: str, message: str, tmp_path: Path) -> None:
+def test_an_error_in_a_function_or_case_names_the_file(body: str, message: str, tmp_path: Path) -> None:
     with pytest.raises(WorkloadError, match=message):
         registry.resolve(write(tmp_path, body + "\ndef step(): ...\n"))
 
@@ -269,7 +273,7 @@ def test_an_invalid_choice_is_refused_with_the_choices() -> None:
     assert met.value.hint.startswith("Use one of serial, parallel, model: where images are brightened")
 
 
-def test_an_unknown_parameter_gets_the_nearest_name(tmp_path: Path) -> None:
+def test_the_hint_for_an_unknown_parameter_has_the_nearest_name(tmp_path: Path) -> None:
     with pytest.raises(UnknownName, match="no parameter named 'bacth'") as met:
         registry.resolve("cifar", {"bacth": "64"})
     assert "batch" in met.value.hint
@@ -290,7 +294,7 @@ def test_a_parameter_without_a_default_is_required(tmp_path: Path) -> None:
 
 
 @given(st.integers(1, 65_536), st.floats(1e-9, 100))
-def test_numbers_in_text_keep_their_value(batch: int, rate: float) -> None:
+def test_numbers_are_parsed_from_text_without_loss(batch: int, rate: float) -> None:
     p: Any = registry.parse_params(registry.load("cifar"), {"batch": str(batch), "learning_rate": repr(rate)})
     assert (p.batch, p.learning_rate) == (batch, rate)
 
@@ -313,7 +317,7 @@ def test_the_functions_of_a_file_decide_which_loops_apply(offers: set[str], loop
     assert {loop for loop in LOOPS if registry.obstacle(offers, {}, loop) is None} == loops
 
 
-def test_a_loop_that_the_file_rules_out_has_the_files_reason() -> None:
+def test_a_loop_that_the_file_excludes_has_the_reason_of_the_file() -> None:
     assert registry.obstacle({"step"}, {"fused": "it would be folded"}, "fused") == "it would be folded"
     with pytest.raises(UnknownName, match="no loop named 'fussed'"):
         registry.obstacle({"step"}, {}, "fussed")
