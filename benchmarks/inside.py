@@ -142,7 +142,7 @@ def of_fit(call: Any, tf: Any, rounds: int) -> list[float]:
     step = min(fit(5, 10)[1:]) / 10
     batches = max(2, round(EPOCH_SECONDS / step))
     order[0] = Go(steps=max(1, round(BLOCK_SECONDS / step)), blocks=10**9)
-    timed_loop.left, timed_loop._end = (
+    timed_loop.steps_left, timed_loop._end = (
         1,
         lambda value: timed_loop._obey(),
     )  # the first order is above

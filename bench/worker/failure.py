@@ -1,4 +1,4 @@
-"""Describes a program's exception to its user: the message, the line of the user's own file, and no frames of ours."""
+"""Describes a program's exception: its message and the line of the user's file, without frames of devbench."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bench.registry.user_file import error_text
 
 
 def failure_of(error: BaseException, file: str | None, phase: Activity) -> Failure:
-    """Return the failure that an exception is.
+    """Return the failure that an exception stands for.
 
     Args:
         error: the exception.

@@ -20,7 +20,7 @@ from bench.worker.what_ifs import WhatIfs
 
 
 class FitHook:
-    """What was observed of the program's `fit`.
+    """Observes the steps of the program's `fit`.
 
     Args:
         tf: TensorFlow.
@@ -30,8 +30,8 @@ class FitHook:
 
     Attributes:
         model: the model that is trained. None before its first step.
-        iterator: the input iterator of the last step. None until no more steps are wanted: before that the program
-            owns it, and drops it when its epoch ends.
+        iterator: the input iterator of the last step, once no more steps are wanted. None before that: the program owns
+            it and drops it when its epoch ends.
         make_train_function: Keras' own method, unpatched.
         train_function: the train function of the latest step, without the wrapper.
         dataset: the `tf.data.Dataset` that Python iterated over last, in Keras or elsewhere.
@@ -85,8 +85,8 @@ class FitHook:
         hook = self
 
         def make_train_function(model: Any, force: bool = False) -> Any:
-            made = hook.make_train_function(model, force=force)
-            function = model.train_function if made is None else made
+            returned = hook.make_train_function(model, force=force)
+            function = model.train_function if returned is None else returned
             if not hook.passive and not hasattr(function, "devbench_original"):
                 function = hook._wrap(model, function)
             model.train_function = function
@@ -133,14 +133,14 @@ class FitHook:
         if iterator is not self._latest_iterator():
             self._latest_iterator, self._steps_of_epoch = weakref.ref(iterator), 0
             self._length = epoch_length(self._tf, self.arguments)
-        left = per_call if self._length is None else self._length - self._steps_of_epoch % self._length
-        steps = min(per_call, left)
+        remaining = per_call if self._length is None else self._length - self._steps_of_epoch % self._length
+        steps = min(per_call, remaining)
         self._steps_of_epoch += steps
         return steps
 
     def _first_step(self, model: Any) -> None:
-        """Note the first step of a model. What came before it was preparation."""
-        if self.model is None:  # a program that starts again makes a new model; only the first start is cold
+        """Record the first step of a model. Everything before it was preparation."""
+        if self.model is None:  # only the first start is cold; a program that starts again makes a new model
             self._send(PhaseEnded(phase="prepare", seconds=time.perf_counter() - self._fit_start))
         self.model = model
         self._on_first(model)

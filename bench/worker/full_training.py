@@ -19,7 +19,7 @@ def train(rig: Rig, counter: StepCounter) -> Any:
         NotApplicable: the length of the training is not known.
     """
     returned = _run(rig, counter)
-    counter.sync(counter.last)
+    counter.sync(counter.last_value)
     return returned
 
 
@@ -30,11 +30,11 @@ def _run(rig: Rig, counter: StepCounter) -> Any:
         return rig.call("as_written")
     fits = rig.spec.loop == "fit" or (as_written and not rig.has("as_written"))
     if fits and rig.compiled and rig.data is not None:
-        how = {} if rig.is_dataset else {"batch_size": rig.p.batch, "shuffle": as_written}
+        options = {} if rig.is_dataset else {"batch_size": rig.p.batch, "shuffle": as_written}
         with rig.tf.device(rig.ctx.device):
             parts = (rig.data,) if rig.is_dataset else rig.data
             counter.epoch_steps = steps_of_epoch(rig)
-            return rig.model.fit(*parts, epochs=getattr(rig.p, "epochs", 1), **how)
+            return rig.model.fit(*parts, epochs=getattr(rig.p, "epochs", 1), **options)
     counter.limit = steps_of_training(rig)
     if counter.limit is None:
         message = f"the length of the whole training of {rig.spec.workload} is not known"
@@ -44,13 +44,13 @@ def _run(rig: Rig, counter: StepCounter) -> Any:
     return None
 
 
-def metrics(rig: Rig, returned: Any, counter: StepCounter) -> dict[str, float]:
-    """Return loss, accuracy and so on at the end: of the last epoch or the last step, and from `evaluate`."""
-    found = {}
+def final_metrics(rig: Rig, returned: Any, counter: StepCounter) -> dict[str, float]:
+    """Return the final metrics, such as loss and accuracy: of the last epoch or step, and from `evaluate`."""
+    metrics = {}
     if hasattr(returned, "history"):
-        found = {key: float(values[-1]) for key, values in returned.history.items()}
-    elif rig.data is not None and counter.last is not None:  # a step on examples returns its loss
-        found = {"loss": counter.loss(counter.last)}
+        metrics = {key: float(values[-1]) for key, values in returned.history.items()}
+    elif rig.data is not None and counter.last_value is not None:  # a step on examples returns its loss
+        metrics = {"loss": counter.loss(counter.last_value)}
     if rig.has("evaluate"):
-        found.update({key: float(value) for key, value in rig.call("evaluate").items()})
-    return found
+        metrics.update({key: float(value) for key, value in rig.call("evaluate").items()})
+    return metrics

@@ -135,11 +135,11 @@ def step(rig: Rig, timed_loop: TimedLoop) -> None:
 def host_batches(rig: Rig, timed_loop: TimedLoop) -> None:
     """Run one call per step, on batches that are ready in host memory. All that is left of input is the copy."""
     rig.what_ifs.check()
-    ready = pool(rig)
-    function = graph_step(rig, ready[0])
+    prepared = pool(rig)
+    function = graph_step(rig, prepared[0])
     with rig.tf.device(rig.ctx.device):
         timed_loop.begin()
-        for batch in itertools.cycle(ready):
+        for batch in itertools.cycle(prepared):
             timed_loop.tick(function(*batch))
 
 
@@ -148,10 +148,10 @@ def resident(rig: Rig, timed_loop: TimedLoop) -> None:
     rig.what_ifs.check()
     tf = rig.tf
     with tf.device(rig.ctx.device):
-        ready = [tuple(tf.identity(tf.convert_to_tensor(part)) for part in batch) for batch in pool(rig)]
-        function = graph_step(rig, ready[0])
+        prepared = [tuple(tf.identity(tf.convert_to_tensor(part)) for part in batch) for batch in pool(rig)]
+        function = graph_step(rig, prepared[0])
         timed_loop.begin()
-        for batch in itertools.cycle(ready):
+        for batch in itertools.cycle(prepared):
             timed_loop.tick(function(*batch))
 
 
@@ -159,16 +159,16 @@ def fused(rig: Rig, timed_loop: TimedLoop) -> None:
     """Run many steps in one graph, on resident batches: one dispatch for all of them."""
     rig.what_ifs.check()
     tf = rig.tf
-    many, size = fused_function(rig)
+    run_steps, size = fused_function(rig)
     with tf.device(rig.ctx.device):
-        many.get_concrete_function(tf.constant(0), tf.constant(1))
-        rig.state.function = many
+        run_steps.get_concrete_function(tf.constant(0), tf.constant(1))
+        rig.state.function = run_steps
         rig.state.fused_arguments = (tf.constant(0), tf.constant(2))
         position = 0
         timed_loop.begin()
         while True:
-            count = min(timed_loop.left, FUSED_STEPS)
-            value = many(tf.constant(position % size), tf.constant(count))
+            count = min(timed_loop.steps_left, FUSED_STEPS)
+            value = run_steps(tf.constant(position % size), tf.constant(count))
             position += count
             timed_loop.tick(value, count)
 
@@ -176,26 +176,26 @@ def fused(rig: Rig, timed_loop: TimedLoop) -> None:
 def fused_function(rig: Rig) -> tuple[Any, int]:
     """Return the function of `fused`, untraced: (first batch, steps) -> value of the last step; and its batches."""
     tf = rig.tf
-    ready = pool(rig)
+    prepared = pool(rig)
     body = python_step(rig)
     with tf.device(rig.ctx.device):
-        parts = [[tf.convert_to_tensor(part) for part in same] for same in zip(*ready, strict=True)]
-        stacks = [tf.identity(tf.stack(same)) for same in parts]
+        columns = [[tf.convert_to_tensor(part) for part in parts] for parts in zip(*prepared, strict=True)]
+        stacks = [tf.identity(tf.stack(column)) for column in columns]
         single = tf.function(body)
-        shape = single.get_concrete_function(*signature(tf, ready[0])).structured_outputs
-    size = len(ready)
-    rig.state.example = ready[0]
+        output = single.get_concrete_function(*signature(tf, prepared[0])).structured_outputs
+    size = len(prepared)
+    rig.state.example = prepared[0]
 
     @tf.function(jit_compile=bool(rig.spec.xla))  # type: ignore[untyped-decorator]
-    def many(first: Any, count: Any) -> Any:
-        def one(index: Any, _: Any) -> Any:
-            place = tf.math.floormod(first + index, size)
-            return index + 1, body(*[tf.gather(stack, place) for stack in stacks])
+    def run_steps(first: Any, count: Any) -> Any:
+        def step_at(index: Any, _: Any) -> Any:
+            position = tf.math.floormod(first + index, size)
+            return index + 1, body(*[tf.gather(stack, position) for stack in stacks])
 
-        start = (tf.constant(0), tf.zeros([d or 1 for d in shape.shape], shape.dtype))
-        return tf.while_loop(lambda index, _: index < count, one, start, parallel_iterations=1)[1]
+        start = (tf.constant(0), tf.zeros([side or 1 for side in output.shape], output.dtype))
+        return tf.while_loop(lambda index, _: index < count, step_at, start, parallel_iterations=1)[1]
 
-    return many, size
+    return run_steps, size
 
 
 def probes(rig: Rig, timed_loop: TimedLoop) -> None:

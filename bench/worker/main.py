@@ -119,7 +119,7 @@ class Worker:
 
         timed_loop.profiler = Profiler(tf, rig.ctx.device, marked)
         self.tracing = Tracing()
-        timed_loop.traced = lambda: self.tracing.seconds - synchronizer.trace_seconds
+        timed_loop.trace_seconds = lambda: self.tracing.seconds - synchronizer.trace_seconds
         hook = FitHook(tf, on_first, self.send, rig.what_ifs)
         hook.on_step, hook.passive = timed_loop.tick, rig.yields
         self.set_up(rig)
@@ -260,11 +260,11 @@ class Worker:
             build_and_fit_seconds=end - self.build_start, total_seconds=total_seconds, steps=counter.steps_run
         )
         full.epoch_ends = counter.epoch_ends(end)
-        full.metrics = full_training.metrics(rig, returned, counter)
+        full.metrics = full_training.final_metrics(rig, returned, counter)
         self.send(Trained(full=full))
 
     def diagnose(self, rig: Any, hook: Any, synchronizer: Any, order: Finish) -> None:
-        """Measure what would have disturbed the timed part."""
+        """Run the diagnosis, which would have disturbed the timed part."""
         from bench.worker.diagnose import epoch_ends, operations, partial_batch, placement, program, transfers
 
         self.enter("diagnosis")
@@ -272,10 +272,10 @@ class Worker:
         rig.report_facts()
         if order.check_placement:
             self.optional("operations", rig, lambda: operations.count(rig))
-            checked = placement.check(rig, hook)
-            self.send(PlacementChecked(placement=checked))
-            if rig.facts.jit_compile is None and checked.verified:
-                rig.facts.jit_compile = checked.xla_clusters > 0
+            step_placement = placement.check(rig, hook)
+            self.send(PlacementChecked(placement=step_placement))
+            if rig.facts.jit_compile is None and step_placement.verified:
+                rig.facts.jit_compile = step_placement.xla_clusters > 0
                 rig.report_facts()
         if order.inspect:
             self.optional("pipeline", rig, lambda: program.read_pipeline(rig, hook, order.time_stages))
@@ -289,12 +289,12 @@ class Worker:
         else:
             self.optional("epoch_end", rig, lambda: epoch_ends.measure(rig, hook, synchronizer, order.time_waits))
 
-    def optional(self, what: str, rig: Any, measure: Callable[[], None]) -> None:
-        """Measure something that a result can do without. If that fails, a note says so."""
+    def optional(self, name: str, rig: Any, measure: Callable[[], None]) -> None:
+        """Measure something optional. If that fails, the result has a note."""
         try:
             measure()
         except Exception as error:
-            self.send(Note(text=f"{what} could not be measured: {type(error).__name__}: {str(error)[:200]}"))
+            self.send(Note(text=f"{name} could not be measured: {type(error).__name__}: {str(error)[:200]}"))
         rig.report_facts()
 
 

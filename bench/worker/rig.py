@@ -1,4 +1,4 @@
-"""What one worker set up: the workload, its model and its data, and the batches that loops read from them.
+"""The rig of one worker: the workload, its model and its data, and the batches that loops read from them.
 
 Inputs always vary. A loop that reads prepared batches cycles through `POOL` different ones, so that TensorFlow cannot
 hoist work out of the loop or merge steps. Worker's side only.
@@ -28,7 +28,7 @@ POOL = 32
 
 @dataclass
 class LoopState:
-    """What a loop built and met while it ran, for the diagnosis afterwards. None: this loop has no such thing.
+    """What a loop leaves for the diagnosis. A field is None if the loop has no such thing.
 
     Attributes:
         function: the compiled step, a `tf.function` of one batch; of the loop `fused`, the function of many steps.
@@ -60,8 +60,8 @@ class Rig:
         model: the workload's model. None if it has none.
         data: the workload's data. None if it has none.
         probes: the workload's probes, by name. None if it has none.
-        state: what the loop built and met.
-        facts: what was read from the run so far.
+        state: what the loop leaves for the diagnosis.
+        facts: the facts about the run so far.
     """
 
     tf: Any
@@ -167,12 +167,12 @@ def batches(rig: Rig) -> Iterator[tuple[Any, ...]]:
 def pool(rig: Rig) -> list[tuple[Any, ...]]:
     """Return the batches that loops without an input pipeline cycle through, all of one size."""
     size = rig.epoch.batches if rig.epoch else POOL
-    found = list(itertools.islice(batches(rig), max(1, min(POOL, size))))
-    return [batch for batch in found if not is_smaller(batch, found[0])]
+    candidates = list(itertools.islice(batches(rig), max(1, min(POOL, size))))
+    return [batch for batch in candidates if not is_smaller(batch, candidates[0])]
 
 
 def is_smaller(batch: tuple[Any, ...], first: tuple[Any, ...]) -> bool:
-    """Whether a batch has another number of examples than the first one: it is the partial batch."""
+    """Whether a batch is the partial batch: it has another number of examples than the first one."""
     return bool(batch) and getattr(batch[0], "shape", None) != getattr(first[0], "shape", None)
 
 
@@ -183,7 +183,7 @@ def dataset_remainder(dataset: Any) -> int:
     number of batches.
     """
     chain = stages(dataset)
-    last = next((n for n, stage in reversed(list(enumerate(chain))) if hasattr(stage, "_batch_size")), 0)
+    last = next((index for index, stage in reversed(list(enumerate(chain))) if hasattr(stage, "_batch_size")), 0)
     if not last:
         return 0
     examples, count, size = int(chain[last - 1].cardinality()), int(dataset.cardinality()), int(chain[last]._batch_size)

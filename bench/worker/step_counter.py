@@ -35,15 +35,15 @@ class StepCounter(TimedLoop):
     def tick(self, value: Any, steps: int = 1) -> None:
         """Count steps. Nothing is synchronized or timed."""
         self.steps_run += steps
-        self.last = value
-        self.left = 1 if self.limit is None else self.limit - self.steps_run
+        self.last_value = value
+        self.steps_left = 1 if self.limit is None else self.limit - self.steps_run
         now = time.perf_counter()
         self._first_tick = self._first_tick or now
         if self.epoch_steps and self.steps_run % self.epoch_steps < steps:
             self._last_steps.append(now)
         elif len(self._first_steps) < len(self._last_steps):
             self._first_steps.append(now)
-        if self.left <= 0:
+        if self.steps_left <= 0:
             raise Finished(None)
         if now >= self._next_report:
             self._next_report = now + PROGRESS_SECONDS

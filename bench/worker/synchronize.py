@@ -37,15 +37,15 @@ class Synchronizer:
 
     def sync(self, value: Any) -> float:
         """Wait for the step that returned `value`, and for every variable of the model that it trains."""
-        number = self._last(value)
+        number = self._last_element(value)
         if self.model is None or (self._on_cpu and self._tf.config.experimental.get_synchronous_execution()):
             return number
         return number + self._variables(self.model)
 
     def loss(self, value: Any) -> float:
-        """Return the number that must agree between devices: a loss, or the root mean square of an output.
+        """Return the number that must agree on every device: a loss, or the root mean square of an output.
 
-        The mean of an output would not do: the mean of a softmax is the same for any computation.
+        The mean of an output is not enough: the mean of a softmax is the same for any computation.
         """
         import numpy as np
 
@@ -55,13 +55,13 @@ class Synchronizer:
         array = np.asarray(value, dtype="float64")
         return float(np.sqrt(np.mean(array**2))) if array.ndim else float(array)
 
-    def _last(self, value: Any) -> float:
+    def _last_element(self, value: Any) -> float:
         if isinstance(value, dict):
-            return sum(self._last(part) for part in value.values())
+            return sum(self._last_element(part) for part in value.values())
         if isinstance(value, (tuple, list)):
-            return sum(self._last(part) for part in value)
+            return sum(self._last_element(part) for part in value)
         if hasattr(value, "trainable_variables"):
-            return sum(self._last(v) for v in value.trainable_variables)
+            return sum(self._last_element(v) for v in value.trainable_variables)
         if hasattr(value, "value") and callable(value.value):
             value = value.value()
         if not hasattr(value, "shape") or not len(value.shape):

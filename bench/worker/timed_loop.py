@@ -34,11 +34,11 @@ from bench.worker.protocol import (
 )
 
 LOSSES = 5
-"""How many first steps have their loss read, for the same-answer check."""
+"""Number of first steps whose losses are read for the same-answer check."""
 
 
 class Finished(BaseException):
-    """Unwinds the program that drives the steps, when the parent wants no more of them.
+    """Unwinds the program that drives the steps when the parent wants no more steps.
 
     It is not an `Exception`, so that `except Exception` in a program cannot catch it.
     """
@@ -50,19 +50,19 @@ class TimedLoop:
     Args:
         channel: the connection to the parent.
         sync: waits until everything that a value depends on is done, and returns a number from it.
-        loss: returns the number that must agree wherever this step is computed.
+        loss: returns the number that must agree on every device.
         precision: how exactly the losses can be expected to agree.
 
     Attributes:
         running_mean: whether the losses are Keras' running mean.
-        left: steps until the clock is read. A loop that issues several steps at once issues no more than these.
+        steps_left: steps until the clock is read. A loop that issues several steps at once issues at most this many.
         series: names of the series that can be timed.
         current: the series that is timed now.
         profiler: traces steps (`bench.worker.diagnose.profiler.Profiler`).
-        traced: returns the seconds that tracing took so far.
+        trace_seconds: returns the seconds that tracing took so far.
         steps_run: steps in blocks that were reported.
         restarts: how often the program ended and was started again.
-        last: the latest value, if all steps are only counted (`step_counter`).
+        last_value: the latest value, if all steps are only counted (`step_counter`).
     """
 
     def __init__(
@@ -78,13 +78,13 @@ class TimedLoop:
         self.precision = precision
         self.series: list[str] = ["step"]
         self.ready = Ready(series=self.series)
-        self.traced: Callable[[], float] = lambda: 0.0
+        self.trace_seconds: Callable[[], float] = lambda: 0.0
         self.running_mean = False
         self.current = "step"
-        self.left = 1
+        self.steps_left = 1
         self.profiler: Any = None
         self.steps_run = self.restarts = 0
-        self.last: Any = None
+        self.last_value: Any = None
         self._losses: list[float] = []
         self._restarted = False
         self._from_start = False
@@ -97,7 +97,7 @@ class TimedLoop:
         self._sync_seconds: list[float] = []
         self._latency_order: tuple[int, float] = (0, 0.0)
         self._steps_to_profile = self._steps_profiled = 0
-        self._traced_at_start = self._traced_in_set_up = 0.0
+        self._trace_seconds_at_start = self._trace_seconds_in_set_up = 0.0
         self._cpu_start = time.process_time()
         self._start = time.perf_counter()
 
@@ -108,24 +108,24 @@ class TimedLoop:
 
     def end_set_up(self) -> None:
         """Count what was traced until now towards the phases of setting up."""
-        self._traced_in_set_up = self.traced()
+        self._trace_seconds_in_set_up = self.trace_seconds()
 
     def begin(self) -> None:
         """Start the clock of the first step. Everything before it belongs to the phases of setting up."""
         self._steps_to_profile = self._steps_profiled = 0
-        self._traced_at_start = self.traced()
+        self._trace_seconds_at_start = self.trace_seconds()
         self._start = time.perf_counter()
 
     def tick(self, value: Any, steps: int = 1) -> None:
         """Count `steps` issued steps, the last of which returned `value`. Every step calls this: keep it short."""
-        self.left -= steps
-        if self.left <= 0:
+        self.steps_left -= steps
+        if self.steps_left <= 0:
             self._end(value)
             self._cpu_start = time.process_time()
             self._start = time.perf_counter()
 
     def restart(self) -> None:
-        """Tell that the program ended and starts again. The current block does not count.
+        """Record that the program ended and starts again. The current block does not count.
 
         A block that started with the program and was not full when the program ended is shortened to the program's
         length, so that the next one is full. The first step after each start does not count, because it may trace,
@@ -135,22 +135,24 @@ class TimedLoop:
             WorkloadError: the program is one step long, so that no step would count.
         """
         if self._from_start:
-            self._steps -= self.left
+            self._steps -= self.steps_left
             if not self._steps:
                 raise WorkloadError("the program ends after one step", "Run several steps in a loop: `while True: …`.")
         self._restarted, self._from_start = True, False
-        self.left = 1
+        self.steps_left = 1
         self.restarts += 1
 
     def _first_step(self, value: Any) -> None:
         number = self.sync(value)
         seconds = time.perf_counter() - self._start
-        traced = self.traced()
-        self.channel.send(PhaseEnded(phase="trace", seconds=max(0.0, traced - self._traced_in_set_up)))
-        self.channel.send(PhaseEnded(phase="first_step", seconds=max(0.0, seconds - traced + self._traced_at_start)))
+        trace_seconds = self.trace_seconds()
+        self.channel.send(PhaseEnded(phase="trace", seconds=max(0.0, trace_seconds - self._trace_seconds_in_set_up)))
+        self.channel.send(
+            PhaseEnded(phase="first_step", seconds=max(0.0, seconds - trace_seconds + self._trace_seconds_at_start))
+        )
         self._check(number)
         self._read_loss(value)
-        self._end, self.left = self._next_loss, 1
+        self._end, self.steps_left = self._next_loss, 1
         if LOSSES == 1 or self.series != ["step"]:
             self._get_ready()
 
@@ -162,7 +164,7 @@ class TimedLoop:
     def _next_loss(self, value: Any) -> None:
         self._check(self.sync(value))
         self._read_loss(value)
-        self._restarted, self.left = False, 1
+        self._restarted, self.steps_left = False, 1
         if len(self._losses) == LOSSES:
             self._get_ready()
 
@@ -178,49 +180,49 @@ class TimedLoop:
         cpu_seconds = time.process_time() - self._cpu_start
         self._check(number)
         if self._restarted:
-            self._restarted, self._from_start, self.left = False, True, self._steps
+            self._restarted, self._from_start, self.steps_left = False, True, self._steps
             return
         self._from_start = False
-        done = self._steps - self.left  # one call of several steps may overshoot the block
-        self.channel.send(BlockTimed(series=self.current, seconds=seconds, steps=done, cpu_seconds=cpu_seconds))
-        self.steps_run += done
-        if self._calibrating and seconds < BLOCK_SECONDS and done > self._longest:
-            self._longest = done
-            estimate = math.ceil(done * BLOCK_SECONDS * 1.1 / seconds)
-            self._steps = self.left = max(done + 1, min(estimate, done * 16))
+        steps = self._steps - self.steps_left  # one call of several steps may overshoot the block
+        self.channel.send(BlockTimed(series=self.current, seconds=seconds, steps=steps, cpu_seconds=cpu_seconds))
+        self.steps_run += steps
+        if self._calibrating and seconds < BLOCK_SECONDS and steps > self._longest:
+            self._longest = steps
+            estimate = math.ceil(steps * BLOCK_SECONDS * 1.1 / seconds)
+            self._steps = self.steps_left = max(steps + 1, min(estimate, steps * 16))
             return
         self._blocks -= 1
-        self.left = self._steps
+        self.steps_left = self._steps
         if self._blocks <= 0:
             self._obey()
 
     def _lead_in(self, value: Any) -> None:
         self._check(self.sync(value))
         self._restarted, self._from_start = False, self._restarted
-        self._end, self.left = self._block, self._steps
+        self._end, self.steps_left = self._block, self._steps
 
     def _single_step(self, value: Any) -> None:
         number = self.sync(value)
         seconds = time.perf_counter() - self._start
         self._check(number)
-        again = time.perf_counter()
+        read_start = time.perf_counter()
         self.sync(value)  # the step is done, so this is the cost of reading
-        self._sync_seconds.append(time.perf_counter() - again)
-        steps, budget = self._latency_order
+        self._sync_seconds.append(time.perf_counter() - read_start)
+        most_steps, budget = self._latency_order
         if self._restarted:
             self._restarted = False
         else:
             self._latencies.append(seconds)
-        per_call, self.left = 1 - self.left, 1  # steps of one call
-        if len(self._latencies) >= steps or sum(self._latencies) >= budget:
+        per_call, self.steps_left = 1 - self.steps_left, 1  # steps of one call
+        if len(self._latencies) >= most_steps or sum(self._latencies) >= budget:
             floor = statistics.median(self._sync_seconds)
-            self.channel.send(Latencies(seconds=[max(0.0, each - floor) / per_call for each in self._latencies]))
+            self.channel.send(Latencies(seconds=[max(0.0, latency - floor) / per_call for latency in self._latencies]))
             self._obey()
 
     def _profiled_step(self, value: Any) -> None:
         issued = 1 if self.profiler.marks else self._steps_to_profile
-        self._steps_profiled += issued - self.left
-        self.left = 1
+        self._steps_profiled += issued - self.steps_left
+        self.steps_left = 1
         if self._steps_profiled < self._steps_to_profile:
             self.profiler.step(self._steps_profiled)
             return
@@ -237,13 +239,13 @@ class TimedLoop:
             self._calibrating, self._longest = order.steps is None, 0
             self._steps = order.steps or 1
             self._blocks = order.blocks
-            self._end, self.left = (self._lead_in, order.lead) if order.lead else (self._block, self._steps)
+            self._end, self.steps_left = (self._lead_in, order.lead) if order.lead else (self._block, self._steps)
         elif isinstance(order, Latency):
             self._latencies, self._sync_seconds, self._latency_order = [], [], (order.steps, order.seconds)
-            self._end, self.left = self._single_step, 1
+            self._end, self.steps_left = self._single_step, 1
         elif isinstance(order, Trace):
             self._steps_to_profile, self._steps_profiled = order.steps, 0
-            self._end, self.left = self._profiled_step, 1 if self.profiler.marks else order.steps
+            self._end, self.steps_left = self._profiled_step, 1 if self.profiler.marks else order.steps
             self.profiler.start(order.folder)
         elif isinstance(order, Finish):
             raise Finished(order)
@@ -260,4 +262,6 @@ class TimedLoop:
 
 def from_running_mean(means: list[float]) -> list[float]:
     """Return the losses of single steps from Keras' loss, which is the mean over the epoch so far."""
-    return [k * mean - (k - 1) * before for k, (mean, before) in enumerate(zip(means, [0.0, *means], strict=False), 1)]
+    return [
+        k * mean - (k - 1) * previous for k, (mean, previous) in enumerate(zip(means, [0.0, *means], strict=False), 1)
+    ]

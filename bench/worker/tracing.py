@@ -13,7 +13,7 @@ from collections import Counter, deque
 from typing import Any
 
 LATEST_GRAPHS = 8
-"""How many graphs are kept for inspection."""
+"""Number of graphs that are kept for inspection."""
 
 
 class Tracing:
@@ -23,7 +23,7 @@ class Tracing:
         seconds: time of all traces.
         count: number of traces.
         graphs: the latest graphs.
-        by_function: (name, file, line) of a Python function: how often it was traced.
+        by_function: number of traces of each Python function, by (name, file, line).
     """
 
     def __init__(self) -> None:

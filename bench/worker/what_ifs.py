@@ -10,7 +10,7 @@ from bench.errors import NotApplicable
 
 
 class WhatIfs:
-    """Applies what-ifs, and notes which of them had something to change.
+    """Applies what-ifs, and records which of them changed something.
 
     Args:
         tf: TensorFlow.
@@ -39,9 +39,9 @@ class WhatIfs:
             arguments = {**arguments, "x": self.dataset(arguments["x"])}
         for name, module in self._modules.items():
             if hasattr(module, "change_fit"):
-                changed = module.change_fit(self._tf, model, arguments)
-                if changed is not None:
-                    arguments = changed
+                new_arguments = module.change_fit(self._tf, model, arguments)
+                if new_arguments is not None:
+                    arguments = new_arguments
                     self._applied.add(name)
         return arguments
 
@@ -60,9 +60,9 @@ class WhatIfs:
         Raises:
             NotApplicable: one of them had nothing to change.
         """
-        idle = [name for name in self._modules if name not in self._applied]
-        if idle:
+        unapplied = [name for name in self._modules if name not in self._applied]
+        if unapplied:
             raise NotApplicable(
-                f"--change {','.join(idle)} does not apply to this program and loop",
+                f"--change {','.join(unapplied)} does not apply to this program and loop",
                 "A pipeline can be changed if data is a tf.data.Dataset, fit if it trains the model.",
             )

@@ -114,7 +114,7 @@ class Bench:
 def test_the_first_step_and_its_tracing_are_separate_phases(monkeypatch: pytest.MonkeyPatch) -> None:
     bench = Bench(monkeypatch)
     traced = iter([2.0, 5.0])  # 2 s of tracing before the first step, 3 s in it
-    bench.timed_loop.traced = lambda: next(traced)
+    bench.timed_loop.trace_seconds = lambda: next(traced)
     seconds = iter([4.0])
     bench.drive(lambda: bench.step(seconds=next(seconds, STEP)))
     assert {each.phase: each.seconds for each in bench.channel.of(PhaseEnded)} == {
@@ -214,7 +214,7 @@ def test_all_steps_of_a_fused_call_are_counted(monkeypatch: pytest.MonkeyPatch) 
     bench = Bench(monkeypatch, Go(steps=512, blocks=2))
 
     def fused() -> None:
-        count = min(bench.timed_loop.left, 100)
+        count = min(bench.timed_loop.steps_left, 100)
         bench.issued += count
         bench.clock.issue(count * STEP)
         bench.timed_loop.tick(0.5, count)
@@ -414,7 +414,7 @@ def test_an_endless_training_is_unwound_after_its_last_step(monkeypatch: pytest.
     bench.timed_loop.limit = 130
 
     def fused() -> None:
-        count = min(bench.timed_loop.left, 50)
+        count = min(bench.timed_loop.steps_left, 50)
         bench.issued += count
         bench.timed_loop.tick(0.5, count)
 

@@ -83,7 +83,7 @@ def count_waits(rig: Rig, hook: FitHook, arguments: dict[str, Any], step: float,
         step: seconds of a step.
         end: seconds between two epochs.
     """
-    found: list[IteratorEnd] = []
+    iterator_ends: list[IteratorEnd] = []
     hook.on_step = lambda logs, steps: None
     for length in LENGTHS:
         batches = max(BATCHES, math.ceil(length * EPOCH_SECONDS / step))
@@ -94,12 +94,12 @@ def count_waits(rig: Rig, hook: FitHook, arguments: dict[str, Any], step: float,
         hook.iterator_starts.clear()
         with rig.tf.device(rig.ctx.device):
             hook.model.fit(**{**shortened, "epochs": epochs})
-        found += [
+        iterator_ends += [
             IteratorEnd(age=created - previous, gap=first_step - created)
             for (_, previous), (created, first_step) in pairwise(hook.iterator_starts)
         ]
-    if found:
-        rig.facts.iterator_ends = found
+    if iterator_ends:
+        rig.facts.iterator_ends = iterator_ends
 
 
 def _shortened(rig: Rig, arguments: dict[str, Any], batches: int, remainder: int = 0) -> dict[str, Any] | None:
@@ -107,7 +107,7 @@ def _shortened(rig: Rig, arguments: dict[str, Any], batches: int, remainder: int
 
     Args:
         rig: the rig.
-        arguments: those arguments.
+        arguments: the arguments of the call.
         batches: full batches to keep, or as many as there are.
         remainder: examples of a partial batch that follows them.
     """
@@ -115,9 +115,9 @@ def _shortened(rig: Rig, arguments: dict[str, Any], batches: int, remainder: int
     data = shortened.get("x")
     if isinstance(data, rig.tf.data.Dataset):
         count = int(data.cardinality()) - bool(remainder)
-        few = data.take(min(batches, count) if count > 0 else batches)
+        full_batches = data.take(min(batches, count) if count > 0 else batches)
         partial = data.take(1).map(lambda *batch: rig.tf.nest.map_structure(lambda part: part[:remainder], batch))
-        shortened["x"] = few.concatenate(partial) if remainder else few
+        shortened["x"] = full_batches.concatenate(partial) if remainder else full_batches
     elif hasattr(data, "shape"):
         size = int(shortened.get("batch_size") or 32)
         for name in ("x", "y"):

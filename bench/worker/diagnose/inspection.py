@@ -1,4 +1,4 @@
-"""What an explanation reads from a program's own steps: reads of the device, eager operations, dtypes, Python calls.
+"""Facts about a program's own steps: reads of the device, eager operations, dtypes, Python calls.
 
 A generator is started once more and a few of its steps are observed, after everything was timed: observing makes
 TensorFlow slow. Graphs are those that the program traced. Each fact names lines of the program's own file, if it comes
@@ -25,7 +25,7 @@ STEPS = 5
 """Steps that are observed."""
 
 LISTED = 5
-"""How many lines, or types of operations, a fact lists."""
+"""Maximum number of lines, or of types of operations, in a fact."""
 
 PYTHON_CALLS = ("PyFunc", "EagerPyFunc", "PyFuncStateless")
 
@@ -51,7 +51,7 @@ def read_steps(facts: Facts, tf: Any, start: Callable[[], Iterator[Any]], file: 
         file: the program's own file, whose lines are named.
     """
     steps = start()
-    warm = len(list(islice(steps, WARM_UP)))
+    warmed_up = len(list(islice(steps, WARM_UP)))
     reads: Counter[int] = Counter()
     eager: Counter[tuple[str, int]] = Counter()
     with (
@@ -59,7 +59,7 @@ def read_steps(facts: Facts, tf: Any, start: Callable[[], Iterator[Any]], file: 
         _eager_operations(lambda op: eager.update([(op, line_in(file))])),
     ):
         count = len(list(islice(steps, STEPS)))
-    if warm < WARM_UP or not count:
+    if warmed_up < WARM_UP or not count:
         return
     facts.host_reads = HostReads(per_step=reads.total() / count, lines=_lines(reads))
     by_line: Counter[int] = Counter()
@@ -138,11 +138,11 @@ def _host_reads(tf: Any, report: Callable[[], None]) -> Iterator[None]:
     tensorflow = str(Path(tf.__file__).parent)
     base = next(kind for kind in ops.EagerTensor.__mro__ if "_numpy" in vars(kind))
     original = base._numpy
-    home = original.__code__.co_filename
+    own_file = original.__code__.co_filename
 
     def read(tensor: Any) -> Any:
         frame = sys._getframe(1)
-        while frame.f_back is not None and frame.f_code.co_filename == home:
+        while frame.f_back is not None and frame.f_code.co_filename == own_file:
             frame = frame.f_back
         if not frame.f_code.co_filename.startswith(tensorflow):  # TensorFlow's own reads do not count
             report()
@@ -160,13 +160,15 @@ def _eager_operations(report: Callable[[str], None]) -> Iterator[None]:
     """Report the type of each operation that runs eagerly, except calls of traced functions."""
     from tensorflow.python.framework import op_callbacks
 
-    def ran(op_type: Any, inputs: Any, attrs: Any, outputs: Any, op_name: Any = None, graph: Any = None) -> None:
+    def on_operation(
+        op_type: Any, inputs: Any, attrs: Any, outputs: Any, op_name: Any = None, graph: Any = None
+    ) -> None:
         name = op_type.decode() if isinstance(op_type, bytes) else str(op_type)
         if graph is None and not name.startswith("__") and "PartitionedCall" not in name:
             report(name)
 
-    op_callbacks.add_op_callback(ran)
+    op_callbacks.add_op_callback(on_operation)
     try:
         yield
     finally:
-        op_callbacks.remove_op_callback(ran)
+        op_callbacks.remove_op_callback(on_operation)

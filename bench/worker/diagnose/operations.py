@@ -18,7 +18,7 @@ TILE = 8
 """Sides of products that are multiples of this fill a tensor core's tile (NVIDIA: Deep Learning Performance Guide)."""
 
 EXAMPLES = 5
-"""How many of the products with odd sides are listed."""
+"""Maximum number of products with odd sides that are listed."""
 
 NO_DATA = ("resource", "variant", "string")
 """Dtypes whose size is not known or does not count."""
@@ -58,10 +58,10 @@ def least_bytes(concrete: Any) -> float:
     """
     graph = concrete.graph
     tensors = [t for t in [*graph.inputs, *graph.outputs] if t.dtype.name not in NO_DATA]
-    moved = sum((tensor.shape.num_elements() or 0) * tensor.dtype.size for tensor in tensors)
+    moved_bytes = sum((tensor.shape.num_elements() or 0) * tensor.dtype.size for tensor in tensors)
     variables = sum(variable.shape.num_elements() * variable.dtype.size for variable in graph.variables)
     updates = any(VARIABLE_UPDATES.search(op.type) for op in graph.get_operations())
-    return float(moved + variables * (2 if updates else 1))
+    return float(moved_bytes + variables * (2 if updates else 1))
 
 
 def products(graph: Any) -> Products:

@@ -19,6 +19,6 @@ def measure(rig: Rig, synchronizer: Synchronizer) -> None:
     parts = [part[: epoch.remainder] for part in state.example or ()]
     with rig.tf.device(rig.ctx.device):
         first = median_seconds(lambda: synchronizer.sync(state.function(*parts)), 1)
-        again = median_seconds(lambda: synchronizer.sync(state.function(*parts)), 3)
+        repeated = median_seconds(lambda: synchronizer.sync(state.function(*parts)), 3)
     rig.send(PhaseEnded(phase="partial_batch", seconds=first))
-    rig.send(PhaseEnded(phase="partial_batch_again", seconds=again))
+    rig.send(PhaseEnded(phase="partial_batch_again", seconds=repeated))

@@ -17,7 +17,7 @@ from typing import Any
 from bench.model.facts import PipelineStage
 
 ENOUGH_SECONDS = 0.2
-"""The shortest pass, beyond its start."""
+"""The shortest pass in seconds, without its start."""
 
 REPEAT_SECONDS = 10.0
 """Time limit for all stages together, after which no stage is timed again."""
@@ -28,7 +28,7 @@ FIRST_SECONDS = 60.0
 MOST_ELEMENTS = 10_000_000
 
 REPEATS = 3
-"""How often each stage is timed within the time limit."""
+"""Number of times that each stage is timed, within the time limit."""
 
 UNCOUNTED = re.compile(r"Unbatch|FlatMap|Interleave|Window|Filter|Rebatch|GroupBy|Scan|TakeWhile")
 """Stages that make an unknown number of elements from one."""
@@ -39,11 +39,11 @@ FUNCTIONS = ("_map_func", "_predicate", "_func", "_reduce_func")
 
 def stages(dataset: Any) -> list[Any]:
     """Return the datasets of a pipeline, its source first."""
-    found: list[Any] = []
+    chain: list[Any] = []
     while dataset is not None:
-        found.append(dataset)
+        chain.append(dataset)
         dataset = getattr(dataset, "_input_dataset", None) or getattr(dataset, "_dataset", None)
-    return [each for each in reversed(found) if not type(each).__name__.endswith(("OptionsDataset", "Adapter"))]
+    return [stage for stage in reversed(chain) if not type(stage).__name__.endswith(("OptionsDataset", "Adapter"))]
 
 
 def describe(stage: Any) -> PipelineStage:
@@ -111,7 +111,7 @@ class _Part:
             self._pass = self._calibrate()  # again if a stall of the machine made too few elements look enough
 
     def _calibrate(self) -> float:
-        """Find how many elements take long enough beyond the start. Return the seconds of the last try."""
+        """Find how many elements take long enough. Return the seconds of the last try."""
         self._count = self.elements
         while True:
             seconds = _seconds_to_skip(self._endless, self._count)
@@ -123,13 +123,13 @@ class _Part:
 
     def described(self) -> PipelineStage:
         """Return the stage with its times, if it was timed."""
-        found = describe(self.stage)
+        stage = describe(self.stage)
         if self.timed:
-            found.seconds = self._net / self._count * self.elements
+            stage.seconds = self._net / self._count * self.elements
             buffer = getattr(self.stage, "_buffer_size", None)
             if "Shuffle" in type(self.stage).__name__ and buffer is not None:
-                found.buffer, found.filling_seconds = int(buffer), self._start
-        return found
+                stage.buffer, stage.filling_seconds = int(buffer), self._start
+        return stage
 
     @property
     def timed(self) -> bool:

@@ -169,8 +169,8 @@ def _new_step(rig: Rig, hook: FitHook) -> tuple[Callable[[], Any], str]:
     if hook.model is not None:
         return lambda: _train_function(rig, hook), "partition graphs of a new train function"
     if state.fused_arguments is not None:
-        many, arguments = fused_function(rig)[0], state.fused_arguments
-        return lambda: many(*arguments), "partition graphs of new steps in one graph"
+        run_steps, arguments = fused_function(rig)[0], state.fused_arguments
+        return lambda: run_steps(*arguments), "partition graphs of new steps in one graph"
     if state.function is not None:
         step, example = rig.tf.function(python_step(rig), jit_compile=bool(rig.spec.xla)), state.example or ()
         return lambda: step(*example), "partition graphs of a new step"
@@ -183,8 +183,8 @@ def _new_step(rig: Rig, hook: FitHook) -> tuple[Callable[[], Any], str]:
 def _train_function(rig: Rig, hook: FitHook) -> None:
     """Make Keras' train function again, and run it on the input that `fit` was reading."""
     hook.on_step = lambda logs, steps: None
-    made = hook.make_train_function(hook.model, force=True) or hook.model.train_function
+    train_function = hook.make_train_function(hook.model, force=True) or hook.model.train_function
     try:
-        getattr(made, "devbench_original", made)(hook.iterator)
+        getattr(train_function, "devbench_original", train_function)(hook.iterator)
     except (rig.tf.errors.OutOfRangeError, StopIteration):  # the timed part ended with an epoch
         hook.model.fit(**{**hook.arguments, "epochs": 1, "steps_per_epoch": 1, "verbose": 0})

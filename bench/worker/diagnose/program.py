@@ -1,4 +1,4 @@
-"""Facts about the program itself: what it became, its pipeline, its call of `fit`, and what its own steps do."""
+"""Facts about the program itself: its lengths and graphs, its pipeline, its call of `fit`, and its own steps."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ FEW_TRACES = 5
 """A function that was traced more often than this is listed."""
 
 LISTED = 3
-"""How many functions are listed."""
+"""Maximum number of functions that are listed."""
 
 
 def read_facts(rig: Rig, hook: FitHook, tracing: Tracing) -> None:
-    """Read the facts of every run: lengths, traces, and what XLA and eager execution became."""
+    """Read the facts of every run: lengths, traces, and whether XLA and eager execution are on."""
     facts, model, steps = rig.facts, hook.model, rig.state.program_steps
     facts.total_steps = steps_of_training(rig) or steps
     facts.epoch = rig.epoch
@@ -40,10 +40,10 @@ def read_pipeline(rig: Rig, hook: FitHook, timed: bool) -> None:
     reachable = [hook.arguments.get("x"), rig.data]
     own_iteration = rig.spec.loop == "as-written" and rig.has("as_written") and hook.model is None
     candidates = [*reachable, *([hook.dataset] if own_iteration else [])]
-    dataset = next((each for each in candidates if isinstance(each, rig.tf.data.Dataset)), None)
+    dataset = next((candidate for candidate in candidates if isinstance(candidate, rig.tf.data.Dataset)), None)
     if dataset is None:
         return
-    rig.facts.pipeline_reachable = any(each is dataset for each in reachable)
+    rig.facts.pipeline_reachable = any(candidate is dataset for candidate in reachable)
     if timed:
         with rig.tf.device("/device:CPU:0"):
             rig.facts.pipeline = pipeline_stages.measure(
@@ -72,7 +72,7 @@ def _fit_call(hook: FitHook) -> FitCall:
     if not isinstance(callbacks, (list, tuple)):
         callbacks = [callbacks]
     return FitCall(
-        callbacks=[type(each).__name__ for each in callbacks],
+        callbacks=[type(callback).__name__ for callback in callbacks],
         verbose=verbose if isinstance(verbose, (int, str)) else str(verbose),
         metrics=bool(metrics_of(hook.model)),
     )

@@ -35,9 +35,9 @@ def batch_copy(rig: Rig, hook: FitHook) -> None:
     with tf.device(rig.ctx.device):
         on_device = [tf.identity(tf.constant(a)) for a in arrays]
         read(on_device)
-        floor = median_seconds(lambda: read([tf.identity(part) for part in on_device]))
-        whole = median_seconds(lambda: read([tf.identity(tf.constant(a)) for a in arrays]))
-    rig.send(PhaseEnded(phase="batch_copy", seconds=max(0.0, whole - floor)))
+        without_copy = median_seconds(lambda: read([tf.identity(part) for part in on_device]))
+        with_copy = median_seconds(lambda: read([tf.identity(tf.constant(a)) for a in arrays]))
+    rig.send(PhaseEnded(phase="batch_copy", seconds=max(0.0, with_copy - without_copy)))
 
 
 def _example(rig: Rig, hook: FitHook) -> tuple[Any, ...] | None:

@@ -31,10 +31,10 @@ INPUT = "Iterator::Root"
 """The event in which a step waits for the next element of a `tf.data` pipeline."""
 
 NOT_WORK = re.compile(rf"^({WINDOW}|{STEP}$|ThreadpoolListener|Memory(Alloc|Dealloc)ation)")
-"""Events of the host that are no work."""
+"""Events of the host that do no work."""
 
 LONGEST = 8
-"""How many types of operations are listed."""
+"""Maximum number of types of operations that are listed."""
 
 Span = tuple[int, int]
 """Start and end, in picoseconds."""
@@ -71,15 +71,15 @@ def read(folder: Path, device: str, steps: int) -> Profile:
     computing = _covered(running, window)
     with_input = _covered([*running, *waits], window)
     with_host = _covered([*running, *waits, *host_work], window)
-    whole = window[1] - window[0]
+    duration = window[1] - window[0]
     return Profile(
         folder=str(folder),
         steps=steps,
-        step_seconds=whole / steps / 1e12,
-        device_share=computing / whole if has_trace else None,
-        input_share=(with_input - computing) / whole,
-        host_share=(with_host - with_input) / whole,
-        idle_share=1 - with_host / whole,
+        step_seconds=duration / steps / 1e12,
+        device_share=computing / duration if has_trace else None,
+        input_share=(with_input - computing) / duration,
+        host_share=(with_host - with_input) / duration,
+        idle_share=1 - with_host / duration,
         operations=_longest(operations, window, steps),
     )
 
@@ -95,7 +95,7 @@ def _space_class() -> Any:
 
 def _events(plane: Any) -> Iterator[tuple[str, Span, str]]:
     """Yield name, span and line of each event of a plane."""
-    names = {key: each.name for key, each in plane.event_metadata.items()}
+    names = {key: metadata.name for key, metadata in plane.event_metadata.items()}
     for line in plane.lines:
         for event in line.events:
             start = line.timestamp_ns * 1000 + event.offset_ps
