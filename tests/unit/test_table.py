@@ -186,7 +186,9 @@ def test_no_line_exceeds_80_columns_or_contains_control_codes(
 
     group: list[Result] = []
     for number in range(count):
-        summary = Summary(step_seconds=interval(seconds), series={name: interval(seconds)}, phases={name: interval(1)})
+        summary = Summary(
+            step_seconds=interval(seconds), series={name: interval(seconds)}, phases={"import": interval(1)}
+        )
         more = {"status": "failed", "failure": killed()} if fails else {}
         group.append(
             result(str(number), workload=name, summary=summary, notes=[words], placement=misplaced(), **more)  # type: ignore[arg-type]
