@@ -81,7 +81,7 @@ def _with_settings(function: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(function)
     def call(**values: Any) -> None:
         if missing:
-            raise UsageError(f"the hub needs {' and '.join(missing)}", "Install them: pip install devbench[hub]")
+            raise UsageError(f"the hub needs {' and '.join(missing)}", "Install them with `pip install devbench[hub]`.")
         settings = {each.name: values.pop(each.name) for each in options}
         function(settings=load(values.pop("config"), **settings), **values)
 

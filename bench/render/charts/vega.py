@@ -68,7 +68,7 @@ def require() -> None:
     if missing:
         raise UsageError(
             f"an HTML report needs {' and '.join(missing)}",
-            "Install devbench[report]: pip install devbench[report]. Or use --format markdown or --format csv.",
+            "Install them with `pip install devbench[report]`, or use --format markdown or --format csv.",
         )
 
 
