@@ -73,6 +73,8 @@ class SweepStudy:
             raise SettingsError(
                 "sweep does not take --profile", "Profile one point with `devbench run … --profile DIR`."
             )
+        if self.settings.full:
+            raise SettingsError("sweep does not take --full", "Train to the end at one point: `devbench run … --full`.")
         self.settings = stopping.limited(self.settings, SECONDS)
         self.axes = axes_of(self.settings.param)
         self.fixed = {name: value for name, value in self.settings.param.items() if name not in self.axes}

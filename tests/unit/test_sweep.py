@@ -67,6 +67,14 @@ def test_a_sweep_without_axes_or_with_too_many_points_is_refused() -> None:
         axes_of({"batch": "1..10+1", "epochs": "1..10+1"})
 
 
+@pytest.mark.parametrize(("option", "value"), [("full", True), ("profile", Path("trace")), ("vary", {"seed": "1,2"})])
+def test_a_sweep_refuses_what_applies_to_single_points_only(option: str, value: Any) -> None:
+    settings = load(param={"batch": "1..64"}, **{option: value})
+    with pytest.raises(SettingsError, match=f"^sweep does not take --{option}$") as caught:
+        SweepStudy("cifar", settings, Recorder(settings), point_time=10)
+    assert caught.value.hint
+
+
 def at(batch: int, step: float, backend: str, noise: Sequence[float] = NOISE, **changes: Any) -> Result:
     made = result(
         f"{backend}{batch}",
