@@ -63,11 +63,11 @@ def break_even(
         return estimate
     crossing = fieller(cost, gain, (_paired_covariance if paired else _independent_covariance)(starts, equal))
     if examples:
-        estimate.examples = stats.scaled(crossing, examples[0])
+        estimate.examples = stats.scale(crossing, examples[0])
     else:
         estimate.steps = crossing
     length = steps_per_epoch(usable_samples(base)) or factor * steps_per_epoch(usable_samples(other))
-    estimate.epochs = stats.scaled(crossing, 1 / length) if length else None
+    estimate.epochs = stats.scale(crossing, 1 / length) if length else None
     return estimate
 
 

@@ -154,16 +154,16 @@ def _first_losses(base: Result, other: Result) -> Iterator[Difference]:
     Two files may compute different things, so their losses are context. The same computation must have the same losses;
     within a group that was checked when it was measured.
     """
-    first, second = (next(iter(same_answer.with_losses(result)), None) for result in (base, other))
+    first, second = (next(iter(same_answer.samples_with_losses(result)), None) for result in (base, other))
     if first is None or second is None:
         return
     left, right = (", ".join(f"{loss:.6g}" for loss in sample.first_losses) for sample in (first, second))
     if base.spec.file_sha256 != other.spec.file_sha256:
-        if not same_answer.alike(first.first_losses, second.first_losses):
+        if not same_answer.equal_losses(first.first_losses, second.first_losses):
             yield Difference(name="first losses", base=left, other=right, kind="context")
         return
     separate = base.group != other.group and base.environment.tensorflow == other.environment.tensorflow
-    if separate and same_answer.same_computation(base, other) and not same_answer.agree(first, second):
+    if separate and same_answer.same_computation(base, other) and not same_answer.losses_agree(first, second):
         reason = "they compute different first losses, so they do not compute the same"
         yield Difference(name="first losses", base=left, other=right, kind="unfair", reason=reason)
 

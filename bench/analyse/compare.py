@@ -20,7 +20,7 @@ from bench.analyse.samples import (
     typical_step,
     usable_samples,
 )
-from bench.analyse.verdict import needed, verdict
+from bench.analyse.verdict import units_for_verdict, verdict
 from bench.model.comparison import THRESHOLD, Comparison, Difference, PhaseDifference, Side, Unit
 from bench.model.result import Interval, Result
 
@@ -36,7 +36,7 @@ def compare(base: Result, other: Result, threshold: float = THRESHOLD) -> Compar
     diffs = differences(base, other)
     unit, factor = unit_of(base, other)
     ratio, paired = step_ratio(base, other)
-    ratio = _scaled(ratio, factor)
+    ratio = _scale(ratio, factor)
     word = verdict(ratio, threshold)
     labels = _labels(base, other, diffs)
     return Comparison(
@@ -47,9 +47,9 @@ def compare(base: Result, other: Result, threshold: float = THRESHOLD) -> Compar
         paired=paired,
         ratio=ratio,
         verdict=word,
-        mean_ratio=_scaled(_ratio(base, other, mean_ratio, mean_step)[0], factor),
+        mean_ratio=_scale(_ratio(base, other, mean_ratio, mean_step)[0], factor),
         threshold=threshold,
-        needed_units=needed(ratio, threshold) if ratio is not None and word == "undecided" else None,
+        needed_units=units_for_verdict(ratio, threshold) if ratio is not None and word == "undecided" else None,
         phases=_phases(base, other, paired),
         break_even=break_even(base, other, paired, _unequal_examples(base, other)),
         differences=diffs,
@@ -73,8 +73,8 @@ def _ratio(base: Result, other: Result, paired: RatioEstimator, single: StepEsti
     return stats.independent_ratio(first, second), False
 
 
-def _scaled(ratio: Interval | None, factor: float) -> Interval | None:
-    return None if ratio is None else stats.scaled(ratio, factor)
+def _scale(ratio: Interval | None, factor: float) -> Interval | None:
+    return None if ratio is None else stats.scale(ratio, factor)
 
 
 def _side(result: Result, label: str) -> Side:

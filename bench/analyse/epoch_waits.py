@@ -42,7 +42,7 @@ def can_wait(version: str) -> bool:
     return all(number.isdigit() for number in numbers) and tuple(map(int, numbers)) >= FIRST_VERSION
 
 
-def until_wake_up(age: float) -> float:
+def seconds_until_wake_up(age: float) -> float:
     """Return the seconds from an iterator's age, in seconds, until the next wake-up of its autotuning thread."""
     wake_up, pause = 0.0, 0.01
     while wake_up < age:
@@ -53,12 +53,12 @@ def until_wake_up(age: float) -> float:
 
 def observed_waits(samples: Sequence[ProcessSample]) -> tuple[int, int]:
     """Return how many short epochs waited at their ends, and how many ends were observed."""
-    ends = [(until_wake_up(end.age), end.gap) for s in samples for end in s.facts.iterator_ends or ()]
+    ends = [(seconds_until_wake_up(end.age), end.gap) for s in samples for end in s.facts.iterator_ends or ()]
     clear = [gap > 0.5 * wait for wait, gap in ends if wait > CLEAR_SECONDS]
     return sum(clear), len(clear)
 
 
-def with_waits(
+def add_waits(
     projected: Interval, samples: Sequence[ProcessSample], total: int, step_seconds: float
 ) -> tuple[Interval, float]:
     """Return a projection with its expected waits, and the expected waits alone, in seconds.
@@ -75,7 +75,7 @@ def with_waits(
     length, (waited, observed) = steps_per_epoch(samples), observed_waits(samples)
     if not length or observed < FEWEST_ENDS:
         return projected, 0.0
-    passes, wait = total / length, until_wake_up(length * step_seconds)
+    passes, wait = total / length, seconds_until_wake_up(length * step_seconds)
     expected = passes * waited / observed * wait
     share = (waited + 0.5) / (observed + 1)
     spread = wait * math.sqrt(share * (1 - share) * (passes + passes**2 / observed))
@@ -116,4 +116,4 @@ def longest_wait(result: Result, samples: Sequence[ProcessSample]) -> float:
         return 0.0
     if not can_wait(result.environment.tensorflow or ""):
         return 0.0
-    return until_wake_up(length * mean.value) * result.projection.steps / length
+    return seconds_until_wake_up(length * mean.value) * result.projection.steps / length

@@ -44,15 +44,15 @@ class Pairing:
 
 def pair_groups(results: Sequence[Result]) -> Pairing:
     """Pair the results of each group of a run. A matrix leaves failed results out."""
-    groups = grouped(results)
-    pairs = [pair for members in groups for pair in within_group(members)]
+    groups = by_group(results)
+    pairs = [pair for members in groups for pair in pairs_within_group(members)]
     measured = [[result for result in members if result.status != "failed"] for members in matrix_groups(groups)]
     return Pairing(list(results), pairs, groups=measured)
 
 
 def pair_as_group(members: Sequence[Result]) -> Pairing:
     """Pair results as if they were one group, even if they were measured apart. There is no matrix."""
-    return Pairing(list(members), within_group(members))
+    return Pairing(list(members), pairs_within_group(members))
 
 
 def pair(sets: Sequence[Sequence[Result]]) -> Pairing:
@@ -61,10 +61,10 @@ def pair(sets: Sequence[Sequence[Result]]) -> Pairing:
     - Two or more sets of one result each: every pair of them, explicitly.
     - Two sets: each result of the second with its counterpart in the first, which does the same work or differs in one
       thing only.
-    - Otherwise: the results of each group (`within_group`), then results that were measured alone with the first one
-      that is comparable.
+    - Otherwise: the results of each group (`pairs_within_group`). Then each result that was measured alone, with the
+      first one that is comparable.
     """
-    chosen = [latest(results) for results in sets]
+    chosen = [latest_runs(results) for results in sets]
     if len(sets) > 1 and all(len(results) == 1 for results in chosen):
         single = [results[0] for results in chosen]
         return Pairing(single, all_pairs(single), explicit=True)
@@ -78,7 +78,7 @@ def all_pairs(members: Sequence[Result]) -> list[Pair]:
     return [(base, other) for index, base in enumerate(members) for other in members[index + 1 :]]
 
 
-def grouped(results: Iterable[Result]) -> list[list[Result]]:
+def by_group(results: Iterable[Result]) -> list[list[Result]]:
     """Return the results of each group, in their order."""
     groups: dict[str, list[Result]] = {}
     for result in results:
@@ -91,7 +91,7 @@ def matrix_groups(groups: Iterable[list[Result]]) -> list[list[Result]]:
     return [members for members in groups if len(members) in MATRIX]
 
 
-def within_group(members: Sequence[Result]) -> list[Pair]:
+def pairs_within_group(members: Sequence[Result]) -> list[Pair]:
     """Pair each member of a group except the first with the nearest one before it, on another backend if possible.
 
     So with two cases on two backends, each case on the second backend is compared with the same case on the first. With
@@ -100,7 +100,9 @@ def within_group(members: Sequence[Result]) -> list[Pair]:
     """
     pairs = []
     for index, other in enumerate(members[1:], 1):
-        candidates = [(_distance(diffs), base) for base in members[:index] if fair(diffs := differences(base, other))]
+        candidates = [
+            (_distance(diffs), base) for base in members[:index] if is_fair(diffs := differences(base, other))
+        ]
         base = min(candidates, key=lambda candidate: candidate[0])[1] if candidates else members[0]
         pairs.append((base, other))
     return pairs
@@ -112,7 +114,7 @@ def _distance(diffs: list[Difference]) -> tuple[bool, int, bool]:
     return name != "backend", sum(difference.name not in ROWS for difference in diffs), name == "case"
 
 
-def fair(diffs: Iterable[Difference]) -> bool:
+def is_fair(diffs: Iterable[Difference]) -> bool:
     """Return whether no difference makes the comparison unfair."""
     return all(difference.kind != "unfair" for difference in diffs)
 
@@ -144,7 +146,7 @@ class Repeatable(Protocol):
 T = TypeVar("T", bound=Repeatable)
 
 
-def latest(results: Sequence[T]) -> list[T]:
+def latest_runs(results: Sequence[T]) -> list[T]:
     """Return the newest run of each key and machine, in their order. A single result counts whatever its purpose."""
     newest: dict[tuple[str, str], T] = {}
     for result in sorted(results, key=lambda r: r.created):
@@ -176,7 +178,7 @@ def _nearest(bases: Sequence[Result], other: Result) -> Result | None:
     """
     ranked: dict[tuple[bool, ...], list[Result]] = {}
     for base in bases:
-        if fair(diffs := differences(base, other)):
+        if is_fair(diffs := differences(base, other)):
             name = axis(diffs)
             rank = (
                 name not in (None, *SECONDARY),
@@ -191,8 +193,8 @@ def _nearest(bases: Sequence[Result], other: Result) -> Result | None:
 
 
 def _within(results: Sequence[Result]) -> Pairing:
-    groups = grouped(results)
-    pairs = [pair for members in groups for pair in within_group(members)]
+    groups = by_group(results)
+    pairs = [pair for members in groups for pair in pairs_within_group(members)]
     by_workload: dict[str, list[Result]] = {}
     for members in groups:
         if len(members) == 1:
@@ -201,7 +203,7 @@ def _within(results: Sequence[Result]) -> Pairing:
     bases: dict[str, list[Result]] = {}
     for result in (members[0] for members in groups if len(members) == 1):
         candidates = bases.setdefault(result.spec.workload, [])
-        base = next((candidate for candidate in candidates if fair(differences(candidate, result))), None)
+        base = next((candidate for candidate in candidates if is_fair(differences(candidate, result))), None)
         if base is None:
             candidates.append(result)
             alone.append(result)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bench.analyse import stats
-from bench.analyse.epoch_waits import steps_per_epoch, with_waits
+from bench.analyse.epoch_waits import add_waits, steps_per_epoch
 from bench.analyse.samples import main_series, mean_step, warm_up_excess
 from bench.analyse.warnings import add_warning
 from bench.model.phase import BUILD_PHASES, LAUNCH_PHASES
@@ -48,7 +48,7 @@ def project(result: Result, samples: Sequence[ProcessSample], total: int) -> Pro
         from_start.append(seconds + sum(phases.get(name, 0.0) for name in LAUNCH_PHASES))
     step = result.summary.step_seconds_mean
     (build_and_fit_seconds, waits), (total_seconds, _) = (
-        with_waits(stats.arithmetic(seconds), samples, total, step.value if step else 0.0)
+        add_waits(stats.arithmetic(seconds), samples, total, step.value if step else 0.0)
         for seconds in (build_and_fit, from_start)
     )
     return Projection(

@@ -24,17 +24,17 @@ def check_same_answer(results: Sequence[Result]) -> None:
     """
     bases: list[tuple[Result, ProcessSample]] = []
     for result in results:
-        samples = with_losses(result)
+        samples = samples_with_losses(result)
         if not samples:
             continue
         sample = samples[0]
-        if not all(agree(sample, other) for other in samples[1:]):
+        if not all(losses_agree(sample, other) for other in samples[1:]):
             message = "processes with the same seed computed different first losses"
             add_warning(result, "same-answer", message, "Check whether they agree with --deterministic.")
         base = next(((r, s) for r, s in bases if same_computation(r, result)), None)
         if base is None:
             bases.append((result, sample))
-        elif not agree(base[1], sample):
+        elif not losses_agree(base[1], sample):
             own, others = (", ".join(f"{loss:.6g}" for loss in s.first_losses) for s in (sample, base[1]))
             result.failure = Failure(
                 kind="same-answer",
@@ -45,7 +45,7 @@ def check_same_answer(results: Sequence[Result]) -> None:
             result.status = "failed"
 
 
-def with_losses(result: Result) -> list[ProcessSample]:
+def samples_with_losses(result: Result) -> list[ProcessSample]:
     """Return the usable samples that have first losses."""
     return [sample for sample in usable_samples(result) if sample.first_losses]
 
@@ -61,7 +61,7 @@ def same_computation(a: Result, b: Result) -> bool:
     return a.spec.loop == b.spec.loop or "as-written" not in (a.spec.loop, b.spec.loop)
 
 
-def agree(a: ProcessSample, b: ProcessSample) -> bool:
+def losses_agree(a: ProcessSample, b: ProcessSample) -> bool:
     """Return whether first losses agree within the tolerance. On a GPU, products may use fewer bits (TF32)."""
     classes = {a.loss_precision, b.loss_precision}
     if "changed" in classes:
@@ -74,6 +74,6 @@ def agree(a: ProcessSample, b: ProcessSample) -> bool:
     )
 
 
-def alike(a: Sequence[float], b: Sequence[float]) -> bool:
+def equal_losses(a: Sequence[float], b: Sequence[float]) -> bool:
     """Return whether the first losses of two different programs are equal within the exact tolerance."""
     return all(math.isclose(x, y, rel_tol=TOLERANCES["exact"], abs_tol=1e-8) for x, y in zip(a, b, strict=False))

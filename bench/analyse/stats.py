@@ -86,13 +86,13 @@ def inverse(ratio: Interval) -> Interval:
     return ratio.model_copy(update={"value": 1 / ratio.value, "low": low, "high": high})
 
 
-def scaled(estimate: Interval, factor: float) -> Interval:
+def scale(estimate: Interval, factor: float) -> Interval:
     """Return an estimate and its bounds, multiplied by a positive factor."""
     low, high = (None if v is None else v * factor for v in (estimate.low, estimate.high))
     return estimate.model_copy(update={"value": estimate.value * factor, "low": low, "high": high})
 
 
-def needed(values: Sequence[float], target: float, confidence: float = CONFIDENCE) -> int:
+def units_for_target(values: Sequence[float], target: float, confidence: float = CONFIDENCE) -> int:
     """Return how many units a target error needs, by the variance of a pilot (C. Stein, 1945, two stages).
 
     Args:

@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 from bench.analyse.compare import step_ratio
-from bench.analyse.pairing import within_group
+from bench.analyse.pairing import pairs_within_group
 from bench.analyse.verdict import verdict
 from bench.model.result import Result
 from bench.model.sweep import Crossing, Curve, CurveRatio, Point, Sweep
@@ -27,7 +27,7 @@ def sweep_of(results: Sequence[Result], threshold: float) -> Sweep:
         by_curve.setdefault(curve_label(result), []).append(result)
     names = list(dict.fromkeys(curve_label(result) for result in results))
     curves = [Curve(label=name, points=[_point(result, axes) for result in by_curve[name]]) for name in names]
-    bases = {curve_label(other): curve_label(base) for base, other in within_group(first_points(results))}
+    bases = {curve_label(other): curve_label(base) for base, other in pairs_within_group(first_points(results))}
     for curve in curves:
         curve.best_values = _best_values(curve)
         curve.base = bases.get(curve.label)

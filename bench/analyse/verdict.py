@@ -35,7 +35,7 @@ def verdict(ratio: Interval | None, threshold: float) -> Verdict:
     return "undecided"
 
 
-def needed(ratio: Interval, threshold: float) -> int | None:
+def units_for_verdict(ratio: Interval, threshold: float) -> int | None:
     """Return how many units would settle an undecided verdict, if the ratio stays where it is.
 
     Units are trials, or processes on each side. The interval must shrink until it contains no bound of the threshold:

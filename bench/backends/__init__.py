@@ -113,7 +113,7 @@ def reference() -> str:
     return next(name for name in names() if capabilities(name).reference)
 
 
-def hidden(visible: str | None = None) -> dict[str, str]:
+def hiding_variables(visible: str | None = None) -> dict[str, str]:
     """Return the environment variables that hide the devices of every backend but `visible`."""
     others = (capabilities(name) for name in names() if name != visible)
     return {variable: value for other in others for variable, value in other.hide.items()}

@@ -10,7 +10,7 @@ import platform
 from collections.abc import Iterator
 from typing import Any
 
-from bench.backends import Capabilities, hidden
+from bench.backends import Capabilities, hiding_variables
 from bench.backends._shared import common_environment, require_tensorflow, tensorflow_check
 from bench.machine import system
 from bench.model.check import Check, run_check
@@ -27,7 +27,7 @@ CAPABILITIES = Capabilities(
 
 def environment(spec: Spec) -> dict[str, str]:
     """Return the environment variables that a worker needs before it imports TensorFlow."""
-    return {**common_environment(spec), **hidden()}
+    return {**common_environment(spec), **hiding_variables()}
 
 
 def require() -> None:

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from bench.backends import Capabilities, _cuda_checks, _nvml, _probe, hidden
+from bench.backends import Capabilities, _cuda_checks, _nvml, _probe, hiding_variables
 from bench.backends._shared import common_environment, refuse
 from bench.errors import DeviceAbsent
 from bench.machine import installed
@@ -39,7 +39,7 @@ def environment(spec: Spec) -> dict[str, str]:
     """
     variables = {
         **common_environment(spec),
-        **hidden(NAME),
+        **hiding_variables(NAME),
         "TF_FORCE_GPU_ALLOW_GROWTH": "true",
         # CUDA numbers the fastest GPU first, NVML and nvidia-smi go by the bus. A number must mean the same GPU in all.
         "CUDA_DEVICE_ORDER": os.environ.get("CUDA_DEVICE_ORDER", "PCI_BUS_ID"),

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from bench.backends import Capabilities, hidden
+from bench.backends import Capabilities, hiding_variables
 from bench.backends._probe import query
 from bench.backends._shared import common_environment, files_named, install, library_folders, refuse
 from bench.errors import DeviceAbsent
@@ -39,7 +39,7 @@ def environment(spec: Spec) -> dict[str, str]:
 
     A CUDA device has the type GPU as well, so it is hidden.
     """
-    return {**common_environment(spec), **hidden(NAME)}
+    return {**common_environment(spec), **hiding_variables(NAME)}
 
 
 def require() -> None:

@@ -41,14 +41,14 @@ def compare(
     no match. With one folder, all results in it that can be compared are compared.
     """
     from bench.analyse.outcome import Outcome
-    from bench.analyse.pairing import latest, pair
+    from bench.analyse.pairing import latest_runs, pair
     from bench.render.terminal import comparison
     from bench.store import files, headers
 
     named = [files.find(each, settings.output) for each in results]
     if sum(map(len, named)) < 2:
         raise UsageError("there is only one result", "Name two results, or a folder that contains several.")
-    entries = [latest([headers.entry(path) for path in each]) for each in named]
+    entries = [latest_runs([headers.entry(path) for path in each]) for each in named]
     heads = [[(headers.head(entry.path), entry.path) for entry in each] for each in entries]
     path_of = {id(head): path for each in heads for head, path in each}
     pairing = pair([sorted((head for head, _ in each), key=lambda head: head.id) for each in heads])

@@ -18,7 +18,9 @@ def from_validation(error: ValidationError, origin: Callable[[str], str]) -> Set
         origin: Names the place where a setting was set: "--threads", "DEVBENCH_THREADS", "'threads' in devbench.toml".
     """
     messages = [_message(detail["input"], origin(str(detail["loc"][0]))) for detail in error.errors()]
-    return SettingsError("; ".join(messages), "\n".join(_sentence(syntax.allowed(detail)) for detail in error.errors()))
+    return SettingsError(
+        "; ".join(messages), "\n".join(_sentence(syntax.requirement(detail)) for detail in error.errors())
+    )
 
 
 def invalid(value: object, origin: str, allowed: str) -> SettingsError:

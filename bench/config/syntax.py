@@ -162,7 +162,7 @@ _PATH = re.compile(r"[/\\]|^\s*\.\.")
 """A path, such as ../data. Its dots are no range."""
 
 
-def axis(text: str) -> list[str] | None:
+def sweep_values(text: str) -> list[str] | None:
     """Return the values of a swept parameter, or None for a single value.
 
     "1..4096" doubles, "1..4096*4" multiplies by 4, "0..100+10" adds 10, "16,64,256" is a list. The end of a range is
@@ -240,7 +240,7 @@ _BOUNDS = {
 _KINDS = {"bool": "use on or off", "int": "use a whole number", "float": "use a number"}
 
 
-def allowed(error: Mapping[str, Any]) -> str:
+def requirement(error: Mapping[str, Any]) -> str:
     """Return what is allowed where pydantic found an error.
 
     Args:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from bench.machine import installed, limits, system
-from bench.machine.environment import governor, load
+from bench.machine.environment import governor, load_average
 from bench.machine.system import ROOT
 from bench.model.check import Check, run_check
 
@@ -83,7 +83,7 @@ def _cpus(root: Path) -> Iterator[Check]:
 
 
 def _load() -> Iterator[Check]:
-    now, cpus = load(), os.cpu_count() or 1
+    now, cpus = load_average(), os.cpu_count() or 1
     if now is None:
         yield Check("load", "SKIP", "this system does not report a load average")
     elif now > _MAX_LOAD * cpus:

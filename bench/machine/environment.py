@@ -48,7 +48,7 @@ def variables(environ: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def load() -> float | None:
+def load_average() -> float | None:
     """Return the load average of the last minute. None on Windows, which has none."""
     if sys.platform == "win32":
         return None
@@ -103,7 +103,7 @@ def host(root: Path = ROOT, environ: Mapping[str, str] = os.environ) -> Host:
             hypervisor=system.hypervisor(root),
             container=system.container(root, environ),
             wsl=system.wsl(root),
-            load=load(),
+            load=load_average(),
         ),
         deployment=deployment(root, environ),
         variables=variables(environ),

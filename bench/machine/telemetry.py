@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from bench.machine.environment import load
+from bench.machine.environment import load_average
 from bench.machine.gpu import GpuReadings, OpenSampler, Sampler
 from bench.machine.limits import Throttling, throttling
 from bench.machine.system import ROOT, read
@@ -61,7 +61,7 @@ class Meter:
         self._pid = pid
         self._open_gpu = open_gpu
         self._root = root
-        self._load = load() if load_before is None else load_before
+        self._load = load_average() if load_before is None else load_before
         self._gpu: Sampler | None = None
         self._from: _Counters | None = None
         self._zones: dict[Path, int] = {}

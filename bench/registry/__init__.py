@@ -134,7 +134,7 @@ def inspect_file(
         WorkloadError: the file fails to import, breaks the protocol, ends the process, or exceeds the time limit.
     """
     file = path.resolve()
-    quiet = {**backends.hidden(), "TF_CPP_MIN_LOG_LEVEL": "3"}
+    quiet = {**backends.hiding_variables(), "TF_CPP_MIN_LOG_LEVEL": "3"}
     python_path = os.pathsep.join(filter(None, [str(ROOT.parent), os.environ.get("PYTHONPATH")]))
     try:
         process = subprocess.run(

@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import Literal
 
 from bench.analyse import stats
-from bench.analyse.pairing import within_group
+from bench.analyse.pairing import pairs_within_group
 from bench.model.result import Purpose, Result
 
 PILOT = 5
@@ -54,7 +54,7 @@ class Design:
 
     purpose: Purpose = "run"
     parent: str | None = None
-    pairs: Pairs = within_group
+    pairs: Pairs = pairs_within_group
     pilot: int = PILOT
     confidence: float = stats.CONFIDENCE
     separate_starts: int = 1

@@ -54,7 +54,7 @@ class Launcher:
         self._timeout = timeout
         self._progress = progress
         self._save = save
-        self._load = environment.load()
+        self._load = environment.load_average()
         self._workers: list[WorkerSample] = []
 
     def trial(self, results: Sequence[Result], together: bool) -> Iterator[list[Pair]]:

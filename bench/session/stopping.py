@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from bench.analyse import stats
 from bench.analyse.explain.gains import gain_of
 from bench.analyse.samples import process_totals
-from bench.analyse.verdict import needed, verdict
+from bench.analyse.verdict import units_for_verdict, verdict
 from bench.config.settings import RunSettings
 from bench.model.result import Projection, Result, StopReason
 from bench.session.design import Pairs
@@ -82,7 +82,7 @@ def accuracy(
         return None
     error = max(stats.interval(values).relative_error or 0.0 for values in columns)
     known = error <= target
-    return Accuracy(error, max(stats.needed(values, target) for values in columns), known, known)
+    return Accuracy(error, max(stats.units_for_target(values, target) for values in columns), known, known)
 
 
 def accuracy_of_contrasts(
@@ -100,7 +100,7 @@ def accuracy_of_contrasts(
         return None
     looks = [contrast.ratio(max(LOOK, confidence)) for contrast in known]
     undecided = [look for look in looks if verdict(look, threshold) == "undecided"]
-    more = [needed(look, threshold) for look in undecided]
+    more = [units_for_verdict(look, threshold) for look in undecided]
     return Accuracy(
         error=max(contrast.ratio().relative_error or 0.0 for contrast in known),
         needed=None if None in more else max((n for n in more if n), default=min(c.n for c in known)),

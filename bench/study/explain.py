@@ -13,8 +13,8 @@ from bench.analyse import stats
 from bench.analyse.explain import shares
 from bench.analyse.explain.findings import findings
 from bench.analyse.explain.fixed_cost import fixed_cost
-from bench.analyse.explain.gains import gains, largest_first
-from bench.analyse.explain.ladder import caveats, ladder, simultaneous
+from bench.analyse.explain.gains import gains, sort_by_gain
+from bench.analyse.explain.ladder import caveats, ladder, simultaneous_confidence
 from bench.analyse.explain.profile_check import disagreements
 from bench.analyse.explain.utilization import bound
 from bench.analyse.roofline import roofline
@@ -32,7 +32,7 @@ from bench.session.session import Session
 from bench.study.peaks import peaks_for
 from bench.study.plan import plan
 from bench.study.recommend import Tried, fastest
-from bench.whatif import Program, WhatIf, candidates, combined
+from bench.whatif import Program, WhatIf, candidates, combine
 
 SECONDS = 300.0
 """Default time limit in seconds of each session of an explanation. Its trials are large."""
@@ -260,7 +260,7 @@ class ExplainStudy:
         tried = dict(zip(what_ifs, results, strict=True))
         self.tried += [Tried(what_if, base, result) for what_if, result in tried.items()]
         new_gains = gains(base, tried, self.settings.threshold, len(self.what_ifs))
-        explanation.gains = largest_first([*explanation.gains, *new_gains])
+        explanation.gains = sort_by_gain([*explanation.gains, *new_gains])
         larger = [result for what_if, result in tried.items() if what_if.name == "batch" and result.failure is None]
         explanation.findings += fixed_cost(base, larger)
 
@@ -274,14 +274,14 @@ class ExplainStudy:
                 best.setdefault(what_if.name, what_if)
         if len(best) < 2:
             return None
-        all_of_them = combined(list(best.values()))
+        all_of_them = combine(list(best.values()))
         base, result = self._measure([baseline, all_of_them.apply(baseline)], self._what_if_design())
         self.tried.append(Tried(all_of_them, base, result))
         return gains(base, {all_of_them: result}, self.settings.threshold)[0]
 
     def _what_if_design(self) -> Design:
         """Return the design of what-ifs, at the confidence at which all their intervals hold together."""
-        return replace(WHAT_IF, confidence=simultaneous(len(self.what_ifs)))
+        return replace(WHAT_IF, confidence=simultaneous_confidence(len(self.what_ifs)))
 
     def _add_interruption(self, with_what_ifs: bool) -> None:
         """Add the caveat that the explanation was interrupted, and what it lacks."""

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from bench.analyse import stats
 from bench.analyse.explain.gains import gain_of
-from bench.analyse.explain.ladder import simultaneous
+from bench.analyse.explain.ladder import simultaneous_confidence
 from bench.analyse.samples import paired_contrast
 from bench.analyse.verdict import verdict
 from bench.config.settings import RunSettings, arguments
@@ -56,7 +56,7 @@ def fastest(workload: str, settings: RunSettings, measured: Sequence[Result], tr
         if contrast is not None and level_ratio is not None and result.failure is None:
             words = what_if.words if loop == base.spec.loop else f"loop {loop} {what_if.words}"
             options.append((level_ratio.plus(contrast), words, unit, what_if.option, without.spec))
-    confidence = simultaneous(len(options))  # or the best of so many would be faster by chance
+    confidence = simultaneous_confidence(len(options))  # or the best of so many would be faster by chance
     faster = [each for each in options if verdict(each[0].ratio(confidence), settings.threshold) == "faster"]
     if not faster:
         return None

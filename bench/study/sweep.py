@@ -16,7 +16,7 @@ from typing import Any
 
 from bench.analyse.sweep import interpolate, open_brackets, ran_out_of_memory, sweep_of
 from bench.config.settings import RunSettings
-from bench.config.syntax import axis
+from bench.config.syntax import sweep_values
 from bench.errors import DataError, NotApplicable, SettingsError, UsageError
 from bench.model.result import Result, SweepMembership
 from bench.model.sweep import Sweep
@@ -191,7 +191,7 @@ def axes_of(params: Mapping[str, str]) -> dict[str, list[str]]:
     axes = {}
     for name, text in params.items():
         try:
-            values = axis(text)
+            values = sweep_values(text)
         except ValueError as error:
             raise SettingsError(f"invalid range '{text}' for --param {name}", f"{str(error).capitalize()}.") from None
         if values is not None:

@@ -123,7 +123,7 @@ def candidates(program: Program) -> list[WhatIf]:
     return what_ifs
 
 
-def combined(what_ifs: Sequence[WhatIf]) -> WhatIf:
+def combine(what_ifs: Sequence[WhatIf]) -> WhatIf:
     """Return several what-ifs as one."""
     update: dict[str, Any] = {}
     examples = 1.0

@@ -25,7 +25,7 @@ from bench.analyse.pairing import pair, pair_groups
 from bench.analyse.samples import process_values
 from bench.analyse.stats import Contrast
 from bench.analyse.summary import summarize
-from bench.analyse.verdict import needed, verdict
+from bench.analyse.verdict import units_for_verdict, verdict
 from bench.model.result import Block, Failure, Interval, Placement, ProcessSample, Result, Series
 from bench.model.spec import Data, Threads
 from bench.render.sentences.comparison import cold_start, mean_step
@@ -108,7 +108,7 @@ def test_exchanging_the_sides_exchanges_faster_and_slower(value: float, spread: 
 def test_the_needed_number_of_trials_settles_the_verdict() -> None:
     ratio = Interval(value=1.01, low=0.97, high=1.01**2 / 0.97, n=5)
     assert verdict(ratio, 0.02) == "undecided"
-    enough = needed(ratio, 0.02)
+    enough = units_for_verdict(ratio, 0.02)
     assert enough is not None
     spread = math.log(ratio.high / ratio.low) / 2 / stats.t_quantile(5) * math.sqrt(5)  # type: ignore[operator]
 
@@ -121,7 +121,7 @@ def test_the_needed_number_of_trials_settles_the_verdict() -> None:
 
 
 def test_a_ratio_at_the_threshold_is_never_settled() -> None:
-    assert needed(Interval(value=1.02, low=1.0, high=1.0404, n=5), 0.02) is None
+    assert units_for_verdict(Interval(value=1.02, low=1.0, high=1.0404, n=5), 0.02) is None
 
 
 def test_results_measured_apart_are_compared_by_scipys_welch_test() -> None:

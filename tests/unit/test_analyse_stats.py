@@ -93,7 +93,9 @@ def test_the_unit_of_time_does_not_matter(values: list[float], scale: float) -> 
         assert a is not None
         assert b is not None
         assert b == pytest.approx(a * scale, rel=1e-6)
-    assert stats.needed(values, 0.03) == pytest.approx(stats.needed([value * scale for value in values], 0.03), abs=1)
+    assert stats.units_for_target(values, 0.03) == pytest.approx(
+        stats.units_for_target([value * scale for value in values], 0.03), abs=1
+    )
 
 
 @given(SAMPLES)
@@ -141,7 +143,7 @@ def test_95_percent_of_simulated_intervals_contain_the_true_value(n: int) -> Non
 
 
 def test_processes_that_agree_need_the_minimum() -> None:
-    assert stats.needed([0.1, 0.1, 0.1], 0.03) == 2
+    assert stats.units_for_target([0.1, 0.1, 0.1], 0.03) == 2
 
 
 def test_the_needed_number_follows_from_the_variance_of_the_pilot() -> None:
@@ -149,8 +151,8 @@ def test_the_needed_number_follows_from_the_variance_of_the_pilot() -> None:
     spread = statistics.stdev(map(math.log, values))
     expected = math.ceil((scipy_stats.t.ppf(0.975, 4) * spread / math.log(1.03)) ** 2)
     assert expected > 5
-    assert stats.needed(values, 0.03) == expected
-    assert stats.needed(values, 0.01) > 8 * stats.needed(values, 0.03)
+    assert stats.units_for_target(values, 0.03) == expected
+    assert stats.units_for_target(values, 0.01) > 8 * stats.units_for_target(values, 0.03)
 
 
 def test_the_needed_number_usually_reaches_the_target() -> None:
@@ -162,7 +164,7 @@ def test_the_needed_number_usually_reaches_the_target() -> None:
     reached = 0
     for _ in range(300):
         pilot = processes(5)
-        error = stats.interval([*pilot, *processes(max(0, stats.needed(pilot, 0.03) - 5))]).relative_error
+        error = stats.interval([*pilot, *processes(max(0, stats.units_for_target(pilot, 0.03) - 5))]).relative_error
         assert error is not None
         reached += error <= 0.03 * 1.05
     assert reached >= 0.7 * 300

@@ -14,7 +14,7 @@ from types import ModuleType
 import pytest
 
 import bench.backends
-from bench.backends import Capabilities, capabilities, hidden, names, reference
+from bench.backends import Capabilities, capabilities, hiding_variables, names, reference
 from bench.model.check import Check
 from bench.model.spec import Data, Spec, Threads
 
@@ -63,7 +63,7 @@ def test_an_unknown_backend_in_a_result_counts_as_a_gpu_without_known_capabiliti
 def test_a_backend_can_be_hidden_by_the_others(backend: ModuleType) -> None:
     assert backend.CAPABILITIES.hide or not backend.CAPABILITIES.gpu
     assert not backend.CAPABILITIES.hide.keys() & backend.environment(spec(backend)).keys()
-    assert hidden().items() >= backend.CAPABILITIES.hide.items()
+    assert hiding_variables().items() >= backend.CAPABILITIES.hide.items()
 
 
 def test_no_code_outside_the_backends_folder_compares_the_name_of_a_backend() -> None:

@@ -13,7 +13,7 @@ from test_analyse_compare import sample
 
 from bench.analyse.sweep import sweep_of
 from bench.config.settings import load
-from bench.config.syntax import axis
+from bench.config.syntax import sweep_values
 from bench.errors import SettingsError
 from bench.model.result import Failure, Result, SweepMembership
 from bench.model.sweep import Sweep
@@ -42,7 +42,7 @@ NOISE = (1.0, 1.01, 0.99)
     ],
 )
 def test_a_range_doubles_by_default_and_includes_its_end(text: str, values: list[str] | None) -> None:
-    assert axis(text) == values
+    assert sweep_values(text) == values
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from bench.config.settings import load
 from bench.errors import SettingsError
 from bench.model.facts import Facts
 from bench.model.plan import Planned
-from bench.whatif import Program, candidates, combined, program_changes
+from bench.whatif import Program, candidates, combine, program_changes
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -97,7 +97,7 @@ def test_combined_what_ifs_equal_the_single_what_ifs_applied_in_turn() -> None:
     changed = plan
     for what_if in chosen:
         changed = what_if.apply(changed)
-    assert combined(chosen).apply(plan) == changed
+    assert combine(chosen).apply(plan) == changed
     assert changed.spec.what_ifs == ("cache", "prefetch")
     assert (changed.spec.params["batch"], changed.spec.xla, changed.examples) == (128, True, 128)
-    assert combined(chosen).option == "--change cache --change prefetch --param batch=128 --xla on"
+    assert combine(chosen).option == "--change cache --change prefetch --param batch=128 --xla on"

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from bench.analyse.compare import unit_of
-from bench.analyse.explain.ladder import simultaneous
+from bench.analyse.explain.ladder import simultaneous_confidence
 from bench.analyse.samples import paired_contrast
 from bench.analyse.stats import Contrast
 from bench.analyse.verdict import verdict
@@ -26,8 +26,8 @@ def gains(base: Result, results: Mapping[WhatIf, Result], threshold: float, tota
         total: the number of what-ifs that are tried in all, so that all their intervals hold together. None if these
             are all.
     """
-    confidence = simultaneous(total or len(results))
-    return largest_first([_gain(base, what_if, result, threshold, confidence) for what_if, result in results.items()])
+    confidence = simultaneous_confidence(total or len(results))
+    return sort_by_gain([_gain(base, what_if, result, threshold, confidence) for what_if, result in results.items()])
 
 
 def _gain(base: Result, what_if: WhatIf, result: Result, threshold: float, confidence: float) -> Gain:
@@ -45,7 +45,7 @@ def _gain(base: Result, what_if: WhatIf, result: Result, threshold: float, confi
     )
 
 
-def largest_first(gains: Sequence[Gain]) -> list[Gain]:
+def sort_by_gain(gains: Sequence[Gain]) -> list[Gain]:
     """Sort by gain, failures last."""
     return sorted(gains, key=lambda gain: gain.ratio.value if gain.ratio else math.inf)
 

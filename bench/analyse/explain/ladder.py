@@ -87,7 +87,7 @@ def caveats(levels: Sequence[Result]) -> list[str]:
     ]
 
 
-def simultaneous(count: int) -> float:
+def simultaneous_confidence(count: int) -> float:
     """Return the confidence of each of several intervals such that all of them hold together with 95%.
 
     This is the correction of C. E. Bonferroni, 1936. Holm's procedure would reject a little more, but it gives tests
@@ -129,7 +129,7 @@ def ladder(levels: Sequence[Result]) -> tuple[list[Part], Interval, int]:
         raise ValueError("no trial has all levels")
     steps = [faster_half(blocks[0][trial]) for trial in trials]
     ratios = [[math.exp(typical_ratio(blocks[0][t], b[t])) for t in trials] for b in blocks]  # to the whole step
-    confidence = simultaneous(len(levels) - 1)
+    confidence = simultaneous_confidence(len(levels) - 1)
     parts = []
     for (upper, above), (lower, below) in pairwise(zip(levels, ratios, strict=True)):
         shares = [a - b for a, b in zip(above, below, strict=True)]

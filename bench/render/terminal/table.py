@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, TextIO
 
 from bench.analyse.outcome import Outcome
-from bench.analyse.pairing import grouped
+from bench.analyse.pairing import by_group
 from bench.model.comparison import Comparison
 from bench.model.result import Result
 from bench.render import numbers
@@ -76,7 +76,7 @@ def render(outcome: Outcome, verbose: bool = False, width: int = WIDTH) -> Itera
     """Yield tables, matrices and paragraphs, group by group."""
     from rich.text import Text
 
-    for group in grouped(outcome.results):
+    for group in by_group(outcome.results):
         labels = short_labels(group)
         if len(group) > 1:
             yield Text(wrapped(common_label(group), width), style="bold")
