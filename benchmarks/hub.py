@@ -87,9 +87,9 @@ def copy(of: Sequence[bytes], number: int) -> tuple[str, bytes]:
 @contextmanager
 def running(database: str) -> Iterator[tuple[str, int]]:
     """Run a hub in a process of its own. Yield its address and process id."""
-    from hubs import Process
+    from hubs import HubProcess
 
-    hub = Process(database)
+    hub = HubProcess(database)
     try:
         yield hub.url, hub.process.pid
     finally:

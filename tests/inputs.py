@@ -62,7 +62,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "bench/store/*.py",
         "images/hub.lock",
         "tests/hub/hubs.py",
-        "tests/hub/killing.py",
+        "tests/hub/killable.py",
         "tests/hub/postgres.py",
         "tests/hub/test_hub_killed.py",
     ),

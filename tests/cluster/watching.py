@@ -27,7 +27,7 @@ def hub_in(folder: Path) -> Iterator[str]:
     tokens.write_text(TOKEN + "\n", encoding="utf-8")
     database = Database(str(folder / "hub.db"))
     database.upgrade()
-    url, stop = hubs.in_thread(load(tokens_file=tokens), database)
+    url, stop = hubs.serve_in_thread(load(tokens_file=tokens), database)
     try:
         yield url
     finally:

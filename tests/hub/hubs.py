@@ -38,7 +38,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 @dataclass
-class Served:
+class RunningHub:
     """A hub that is running."""
 
     url: str
@@ -46,33 +46,33 @@ class Served:
     token: str = TOKEN
     headers: dict[str, str] = field(default_factory=dict)
 
-    def ask(self, method: str, path: str, body: bytes | None = None, **headers: str) -> urllib3.BaseHTTPResponse:
-        given = {name.replace("_", "-"): value for name, value in headers.items()}
-        return POOL.request(method, self.url + path, body=body, headers={**self.headers, **given})
+    def request(self, method: str, path: str, body: bytes | None = None, **headers: str) -> urllib3.BaseHTTPResponse:
+        converted = {name.replace("_", "-"): value for name, value in headers.items()}
+        return POOL.request(method, self.url + path, body=body, headers={**self.headers, **converted})
 
     def get(self, path: str, **headers: str) -> Any:
-        answer = self.ask("GET", path, None, **headers)
-        assert answer.status == 200, (answer.status, answer.data)
-        return answer.json()
+        response = self.request("GET", path, None, **headers)
+        assert response.status == 200, (response.status, response.data)
+        return response.json()
 
     def put(self, path: str, document: Any, **headers: str) -> urllib3.BaseHTTPResponse:
         body = document if isinstance(document, bytes) else json.dumps(document).encode()
-        given = {"content_type": "application/json", "authorization": f"Bearer {self.token}", **headers}
-        return self.ask("PUT", path, body, **given)
+        defaults = {"content_type": "application/json", "authorization": f"Bearer {self.token}", **headers}
+        return self.request("PUT", path, body, **defaults)
 
     def send(self, result: Result) -> str:
         """Send a result; return the outcome."""
-        answer = self.put(f"/api/v1/results/{result.id}", result.model_dump_json().encode())
-        assert answer.status == 200, answer.data
-        outcome: str = answer.json()["outcome"]
+        response = self.put(f"/api/v1/results/{result.id}", result.model_dump_json().encode())
+        assert response.status == 200, response.data
+        outcome: str = response.json()["outcome"]
         return outcome
 
 
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[postgres.Cluster]:
     """A PostgreSQL server, for tests that need "postgresql"."""
-    with postgres.cluster() as started:
-        yield started
+    with postgres.cluster() as server:
+        yield server
 
 
 @pytest.fixture(
@@ -91,38 +91,38 @@ def database(database_url: str) -> Iterator[Database]:
     """The open database, with its tables."""
     from bench.hub.db.database import Database
 
-    made = Database(database_url)
-    made.upgrade()
-    yield made
-    made.close()
+    database = Database(database_url)
+    database.upgrade()
+    yield database
+    database.close()
 
 
 @pytest.fixture
-def serve(database: Database, tmp_path: Path) -> Iterator[Callable[..., Served]]:
+def serve(database: Database, tmp_path: Path) -> Iterator[Callable[..., RunningHub]]:
     """A function that starts hubs on the database, in threads of this process, with the given settings."""
     from bench.config.hub_settings import load
 
     tokens = tmp_path / "tokens"
     tokens.write_text(f"# two tokens, so that one can be removed\n{TOKEN}\n{OTHER_TOKEN}\n", encoding="utf-8")
-    stops: list[Callable[[], None]] = []
+    stop_functions: list[Callable[[], None]] = []
 
-    def started(**given: Any) -> Served:
-        url, stop = in_thread(load(**{"tokens_file": tokens, **given}), database)
-        stops.append(stop)
-        return Served(url, database)
+    def started(**options: Any) -> RunningHub:
+        url, stop = serve_in_thread(load(**{"tokens_file": tokens, **options}), database)
+        stop_functions.append(stop)
+        return RunningHub(url, database)
 
     yield started
-    for stop in stops:
+    for stop in stop_functions:
         stop()
 
 
 @pytest.fixture
-def hub(serve: Callable[..., Served]) -> Served:
+def hub(serve: Callable[..., RunningHub]) -> RunningHub:
     """A hub that everyone may read, and that requires a token for writing."""
     return serve()
 
 
-def in_thread(settings: HubSettings, database: Database) -> tuple[str, Callable[[], None]]:
+def serve_in_thread(settings: HubSettings, database: Database) -> tuple[str, Callable[[], None]]:
     """Start a hub; return its address, and a function that stops it."""
     import socket
 
@@ -130,24 +130,26 @@ def in_thread(settings: HubSettings, database: Database) -> tuple[str, Callable[
 
     from bench.hub.web import app
 
-    bound = socket.socket()
-    bound.bind(("127.0.0.1", 0))
-    bound.listen(128)
-    made = app.create(settings, database)
-    server = uvicorn.Server(uvicorn.Config(made, log_level="warning", lifespan="off", timeout_graceful_shutdown=2))
-    thread = threading.Thread(target=server.run, args=([bound],), daemon=True)
+    listener = socket.socket()
+    listener.bind(("127.0.0.1", 0))
+    listener.listen(128)
+    application = app.create(settings, database)
+    server = uvicorn.Server(
+        uvicorn.Config(application, log_level="warning", lifespan="off", timeout_graceful_shutdown=2)
+    )
+    thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
     thread.start()
 
     def stop() -> None:
         server.should_exit = True
         thread.join(30)
         assert not thread.is_alive()
-        bound.close()
+        listener.close()
 
-    return f"http://127.0.0.1:{bound.getsockname()[1]}", stop
+    return f"http://127.0.0.1:{listener.getsockname()[1]}", stop
 
 
-class Process:
+class HubProcess:
     """A hub in its own process, as `devbench hub` starts it."""
 
     def __init__(self, database: str, *options: str, **environ: str) -> None:

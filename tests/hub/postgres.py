@@ -21,10 +21,10 @@ USERS = ("postgres", "nobody")
 
 def programs() -> Path | None:
     """Return the folder of the newest server on this machine, or None."""
-    debian = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda p: int(p.parts[-3]))
-    named = shutil.which("initdb")
-    found = debian[-1] if debian else Path(named) if named else None
-    return found.parent if found and (found.parent / "postgres").exists() else None
+    debian_paths = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda p: int(p.parts[-3]))
+    path = shutil.which("initdb")
+    initdb = debian_paths[-1] if debian_paths else Path(path) if path else None
+    return initdb.parent if initdb and (initdb.parent / "postgres").exists() else None
 
 
 @dataclass
@@ -105,8 +105,8 @@ def _user() -> str | None:
         return None
     import pwd
 
-    known = {each.pw_name for each in pwd.getpwall()}
-    return next((name for name in USERS if name in known), None)
+    existing = {entry.pw_name for entry in pwd.getpwall()}
+    return next((name for name in USERS if name in existing), None)
 
 
 def _wait_until_ready(port: int, server: subprocess.Popen[bytes], log: Path) -> None:

@@ -17,32 +17,32 @@ pytestmark = pytest.mark.once
 
 
 def test_one_thread_computes_a_cached_value_while_the_others_wait() -> None:
-    kept, made, ready = Cached[str](), [], threading.Barrier(8)
+    cache, computed_by, ready = Cached[str](), [], threading.Barrier(8)
 
     def make() -> str:
-        made.append(threading.get_ident())
+        computed_by.append(threading.get_ident())
         time.sleep(0.05)
         return "page"
 
     def ask() -> str:
         ready.wait()
-        return kept.get((1, 1), make)
+        return cache.get((1, 1), make)
 
     with ThreadPoolExecutor(8) as pool:
-        assert {asked.result() for asked in [pool.submit(ask) for _ in range(8)]} == {"page"}
-    assert len(made) == 1
-    assert kept.get((2, 1), lambda: "another") == "another"
+        assert {future.result() for future in [pool.submit(ask) for _ in range(8)]} == {"page"}
+    assert len(computed_by) == 1
+    assert cache.get((2, 1), lambda: "another") == "another"
 
 
 def test_a_failing_write_does_not_affect_the_writes_committed_with_it(tmp_path: Path) -> None:
     database = Database(str(tmp_path / "hub.db"))
     with database.write() as connection:
         connection.execute(text("CREATE TABLE numbers (number INTEGER)"))
-    held, go_on = threading.Event(), threading.Event()
+    started, release = threading.Event(), threading.Event()
 
     def first(connection: Connection) -> None:
-        held.set()
-        assert go_on.wait(30)
+        started.set()
+        assert release.wait(30)
 
     def add(number: int) -> int:
         def work(connection: Connection) -> int:
@@ -52,13 +52,13 @@ def test_a_failing_write_does_not_affect_the_writes_committed_with_it(tmp_path: 
         return database.transact(work)
 
     with ThreadPoolExecutor(5) as pool:
-        begun = pool.submit(database.transact, first)
-        assert held.wait(30)
-        added = [pool.submit(add, number) for number in (1, 0, 2, 5)]
-        go_on.set()
-        begun.result()
-        assert isinstance(added[1].exception(), ZeroDivisionError)
-        assert [added[n].result() for n in (0, 2, 3)] == [10, 5, 2]
+        blocker = pool.submit(database.transact, first)
+        assert started.wait(30)
+        futures = [pool.submit(add, number) for number in (1, 0, 2, 5)]
+        release.set()
+        blocker.result()
+        assert isinstance(futures[1].exception(), ZeroDivisionError)
+        assert [futures[n].result() for n in (0, 2, 3)] == [10, 5, 2]
     with database.read() as connection:
         assert sorted(connection.execute(text("SELECT number FROM numbers")).scalars()) == [1, 2, 5]
     database.close()

@@ -35,38 +35,38 @@ def free_port() -> int:
 
 
 def wait_until_ready(url: str) -> None:
-    again = urllib3.Retry(total=200, backoff_factor=0.02, backoff_max=0.2, status_forcelist=[503])
-    assert urllib3.request("GET", f"{url}/readyz", retries=again, timeout=30).status == 200
+    retries = urllib3.Retry(total=200, backoff_factor=0.02, backoff_max=0.2, status_forcelist=[503])
+    assert urllib3.request("GET", f"{url}/readyz", retries=retries, timeout=30).status == 200
 
 
 def stored(database: str) -> dict[str, bytes]:
     """Return the stored results and explanations by their ids."""
-    opened = Database(database)
-    with opened.read() as connection:
+    connected = Database(database)
+    with connected.read() as connection:
         rows = queries.results(connection, {}, 100_000).items
-        found = {row.id: queries.result_body(connection, row.id) for row in rows}
-        why = queries.explanations(connection, 100_000).items
-        documents = {row.id: queries.explanation(connection, row.id).model_dump_json().encode() for row in why}
-    opened.close()
-    assert len(rows) == len(found)
-    assert len(why) == len(documents)
-    return {**found, **documents}
+        results = {row.id: queries.result_body(connection, row.id) for row in rows}
+        explanations = queries.explanations(connection, 100_000).items
+        documents = {row.id: queries.explanation(connection, row.id).model_dump_json().encode() for row in explanations}
+    connected.close()
+    assert len(rows) == len(results)
+    assert len(explanations) == len(documents)
+    return {**results, **documents}
 
 
 def ended(database: str) -> list[RunState]:
     """Return the runs that reported their end."""
-    opened = Database(database)
-    with opened.read() as connection:
+    connected = Database(database)
+    with connected.read() as connection:
         runs = queries.runs(connection, records.now(), 100_000).items
-    opened.close()
-    assert len({each.run.id for each in runs}) == len(runs)
-    return [each.run for each in runs if each.run.state == "finished"]
+    connected.close()
+    assert len({entry.run.id for entry in runs}) == len(runs)
+    return [entry.run for entry in runs if entry.run.state == "finished"]
 
 
 def written(folder: Path) -> dict[str, Path]:
     """Return the files of results and explanations by their ids."""
-    why = (folder / store.EXPLANATIONS).glob(f"*{store.SUFFIX}")
-    return {headers.entry(path).id: path for path in store.files(folder)} | {path.stem: path for path in why}
+    explanations = (folder / store.EXPLANATIONS).glob(f"*{store.SUFFIX}")
+    return {headers.entry(path).id: path for path in store.files(folder)} | {path.stem: path for path in explanations}
 
 
 def same(stored: bytes | None, path: Path) -> bool:
@@ -77,64 +77,66 @@ def same(stored: bytes | None, path: Path) -> bool:
 
 
 @pytest.mark.timeout(600)
-def test_killing_either_side_at_any_point_loses_and_duplicates_nothing(database_url: str, tmp_path: Path) -> None:
-    import killing
+def test_killing_the_hub_or_a_sender_at_any_point_neither_loses_nor_duplicates_results(
+    database_url: str, tmp_path: Path
+) -> None:
+    import killable
 
     seed = secrets.randbits(32)
     print(f"seed {seed}")
-    chance = random.Random(seed)
+    rng = random.Random(seed)
     folder = tmp_path / "results"
     folder.mkdir()
     port = free_port()
     url = f"http://127.0.0.1:{port}"
-    hub = killing.start(killing.serve, database_url, str(port))
-    sender = killing.start(killing.measure, str(folder), url)
-    killed = {"hub": 0, "sender": 0, "push": 0}
+    hub = killable.start(killable.serve, database_url, str(port))
+    sender = killable.start(killable.measure, str(folder), url)
+    kills = {"hub": 0, "sender": 0, "push": 0}
     for _ in range(KILLS):
-        enough = len(store.files(folder)) + chance.randrange(3)
-        while len(store.files(folder)) < enough:
+        target = len(store.files(folder)) + rng.randrange(3)
+        while len(store.files(folder)) < target:
             sender.join(0.01)
-        sender.join(chance.uniform(0, LONGEST))
+        sender.join(rng.uniform(0, LONGEST))
         assert sender.is_alive()
-        victim = chance.choice(["hub", "sender", "push"])
+        victim = rng.choice(["hub", "sender", "push"])
         if victim == "push":
-            push = killing.start(killing.push, str(folder), url)
-            push.join(chance.uniform(0, 10 * LONGEST))
+            push = killable.start(killable.push, str(folder), url)
+            push.join(rng.uniform(0, 10 * LONGEST))
             push.kill()
             push.join()
         elif victim == "hub":
             hub.kill()
             hub.join()
-            hub = killing.start(killing.serve, database_url, str(port))
+            hub = killable.start(killable.serve, database_url, str(port))
         else:
             sender.kill()
             sender.join()
-            sender = killing.start(killing.measure, str(folder), url)
-        killed[victim] += 1
+            sender = killable.start(killable.measure, str(folder), url)
+        kills[victim] += 1
     sender.kill()
     sender.join()
     wait_until_ready(url)
     files = written(folder)
-    waiting = {each.path for each in Outbox(folder, url).pending()}
-    there = stored(database_url)
+    pending = {entry.path for entry in Outbox(folder, url).pending()}
+    documents = stored(database_url)
     # What is not in the outbox is stored as it is in its file.
-    settled = {name: path for name, path in files.items() if path not in waiting}
-    assert {name for name, path in settled.items() if not same(there.get(name), path)} == set()
-    last = killing.start(killing.finish, str(folder), url)
-    last.join()
-    assert last.exitcode == 0
-    there = stored(database_url)
-    assert there.keys() == files.keys()
-    assert {name for name, path in files.items() if not same(there[name], path)} == set()
+    delivered = {name: path for name, path in files.items() if path not in pending}
+    assert {name for name, path in delivered.items() if not same(documents.get(name), path)} == set()
+    final_run = killable.start(killable.finish, str(folder), url)
+    final_run.join()
+    assert final_run.exitcode == 0
+    documents = stored(database_url)
+    assert documents.keys() == files.keys()
+    assert {name for name, path in files.items() if not same(documents[name], path)} == set()
     runs = ended(database_url)
     assert runs
-    assert {name for run in runs for name in run.results} <= there.keys()
-    assert sum(len(run.results) == killing.RESULTS for run in runs) == len(runs) - 1  # the last run measured nothing
+    assert {name for run in runs for name in run.results} <= documents.keys()
+    assert sum(len(run.results) == killable.RESULTS for run in runs) == len(runs) - 1  # the last run measured nothing
     assert Outbox(folder, url).pending() == []
-    assert min(killed.values()) > 0
-    assert len(there) > KILLS / 5
+    assert min(kills.values()) > 0
+    assert len(documents) > KILLS / 5
     hub.kill()
     hub.join()
-    opened = Database(database_url)
-    assert exchange.export_to(opened, tmp_path / "all.jsonl") >= len(files)
-    opened.close()
+    database = Database(database_url)
+    assert exchange.export_to(database, tmp_path / "all.jsonl") >= len(files)
+    database.close()

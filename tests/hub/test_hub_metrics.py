@@ -7,7 +7,7 @@ import subprocess
 from typing import Any
 
 import pytest
-from hubs import Served
+from hubs import RunningHub
 from pages import DOCS, rows, section, spans
 from prometheus_client.parser import text_string_to_metric_families
 from synthetic import MOMENT, measured, misplaced, result
@@ -22,60 +22,60 @@ pytestmark = pytest.mark.once
 Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
 
 
-def scraped(hub: Served) -> Samples:
+def scrape(hub: RunningHub) -> Samples:
     """Return the values by name and labels, after checking that no sample occurs twice."""
-    found: Samples = {}
-    for family in text_string_to_metric_families(hub.ask("GET", "/metrics").data.decode()):
+    values: Samples = {}
+    for family in text_string_to_metric_families(hub.request("GET", "/metrics").data.decode()):
         for sample in family.samples:
-            place = (sample.name, frozenset(sample.labels.items()))
-            assert place not in found
-            found[place] = sample.value
-    return found
+            key = (sample.name, frozenset(sample.labels.items()))
+            assert key not in values
+            values[key] = sample.value
+    return values
 
 
-def samples_of(hub: Served, name: str) -> list[tuple[dict[str, str], float]]:
-    return [(dict(labels), value) for (each, labels), value in scraped(hub).items() if each == METRIC_PREFIX + name]
+def samples_of(hub: RunningHub, name: str) -> list[tuple[dict[str, str], float]]:
+    return [(dict(labels), value) for (metric, labels), value in scrape(hub).items() if metric == METRIC_PREFIX + name]
 
 
-def everything() -> Any:
+def full_result() -> Any:
     """Return a result that has a figure for every metric."""
-    sent = measured("1", [0.1, 0.11], price=Price(per_hour=1, currency="EUR"), placement=misplaced())
-    for sample in sent.samples:
+    full = measured("1", [0.1, 0.11], price=Price(per_hour=1, currency="EUR"), placement=misplaced())
+    for sample in full.samples:
         sample.telemetry = Telemetry(wall_seconds=2.0, package_joules=100.0)
-    figures = result().summary.model_copy(
+    summary = result().summary.model_copy(
         update={"cost_per_1000_steps": 0.02, "bytes_per_second": {"h2d/4": 1e3, "h2d/64": 5e9, "d2h/4": 2e3}}
     )
-    return sent.model_copy(update={"summary": figures, "projection": result().projection})
+    return full.model_copy(update={"summary": summary, "projection": result().projection})
 
 
-def test_every_metric_is_exported_and_has_a_help_text(hub: Served) -> None:
-    hub.send(everything())
-    assert {name for name, _ in scraped(hub) if name.startswith(METRIC_PREFIX)} == {
+def test_every_metric_is_exported_and_has_a_help_text(hub: RunningHub) -> None:
+    hub.send(full_result())
+    assert {name for name, _ in scrape(hub) if name.startswith(METRIC_PREFIX)} == {
         METRIC_PREFIX + name for name in HELP
     }
     assert {field.metric for field in FIELDS if field.metric} <= HELP.keys()
 
 
-def test_every_metric_is_documented_with_its_labels_and_help_text(hub: Served) -> None:
+def test_every_metric_is_documented_with_its_labels_and_help_text(hub: RunningHub) -> None:
     documented = {row[0]: row[1:] for row in rows(section(DOCS["metrics"], "Metrics of the hub"))}
     for name, text in HELP.items():
         assert documented[f"`{METRIC_PREFIX}{name}`"][1] == text
-    hub.send(everything())
+    hub.send(full_result())
     send(hub, run("a"))
     labels: dict[str, set[str]] = {}
-    for name, given in scraped(hub):
+    for name, pairs in scrape(hub):
         if name.startswith("devbench_"):
-            labels.setdefault(re.sub("_(bucket|sum|count)$", "", name), set()).update(dict(given).keys() - {"key"})
+            labels.setdefault(re.sub("_(bucket|sum|count)$", "", name), set()).update(dict(pairs).keys() - {"key"})
     assert {name.strip("`"): set(spans(cells[0])) for name, cells in documented.items()} == labels
 
 
-def test_figures_are_those_of_the_result(hub: Served) -> None:
-    sent = everything()
-    hub.send(sent)
+def test_metrics_equal_the_figures_of_the_result(hub: RunningHub) -> None:
+    result = full_result()
+    hub.send(result)
     for name, field in (("step_seconds", "value"), ("step_seconds_low", "low"), ("step_seconds_high", "high")):
-        assert [value for _, value in samples_of(hub, name)] == [getattr(sent.summary.step_seconds, field)]
+        assert [value for _, value in samples_of(hub, name)] == [getattr(result.summary.step_seconds, field)]
     assert {labels["phase"]: value for labels, value in samples_of(hub, "phase_seconds")} == {
-        name: each.value for name, each in sent.summary.phases.items()
+        name: interval.value for name, interval in result.summary.phases.items()
     }
     assert {labels["scope"]: value for labels, value in samples_of(hub, "projected_seconds")} == {
         "build_and_fit": 288,
@@ -97,24 +97,24 @@ def test_figures_are_those_of_the_result(hub: Served) -> None:
 
 
 @pytest.mark.parametrize(("backend", "watts"), [("cpu", 50), ("cuda", 300)])
-def test_energy_is_that_of_the_packages_on_the_cpu_and_the_gpus_own_on_a_gpu(
-    hub: Served, backend: str, watts: float
+def test_energy_is_read_from_the_packages_for_the_cpu_and_from_the_gpu_for_a_gpu(
+    hub: RunningHub, backend: str, watts: float
 ) -> None:
-    sent = measured("1", [0.1, 0.1], backend=backend)
-    for sample, gpu in zip(sent.samples, (600.0, None), strict=True):
+    result = measured("1", [0.1, 0.1], backend=backend)
+    for sample, gpu in zip(result.samples, (600.0, None), strict=True):
         sample.telemetry = Telemetry(wall_seconds=2.0, package_joules=100.0, gpu_joules=gpu)
-    hub.send(sent)
+    hub.send(result)
     ((_, joules),) = samples_of(hub, "energy_joules_per_step")
     assert joules == pytest.approx(watts * 0.1 * (0.97 + 0.99 + 1 + 1 + 1.01 + 1.06) / 6)
 
 
-def test_a_gpu_whose_energy_was_not_read_has_no_energy_metric(hub: Served) -> None:
-    sent = everything()
-    hub.send(sent.model_copy(update={"spec": sent.spec.model_copy(update={"backend": "cuda"})}))
+def test_a_gpu_whose_energy_was_not_read_has_no_energy_metric(hub: RunningHub) -> None:
+    result = full_result()
+    hub.send(result.model_copy(update={"spec": result.spec.model_copy(update={"backend": "cuda"})}))
     assert samples_of(hub, "energy_joules_per_step") == []
 
 
-def test_only_the_latest_run_of_each_key_is_exported_and_no_sweep_or_level(hub: Served) -> None:
+def test_metrics_show_the_latest_run_of_each_key_but_no_sweeps_or_levels(hub: RunningHub) -> None:
     hub.send(measured("2", [0.2]))
     hub.send(measured("1", [0.1]))
     hub.send(measured("3", [0.3], purpose="sweep"))
@@ -124,20 +124,20 @@ def test_only_the_latest_run_of_each_key_is_exported_and_no_sweep_or_level(hub: 
     assert len({labels["key"] for labels, _ in samples_of(hub, "step_seconds")}) == 2
 
 
-def test_a_result_that_replaces_another_is_exported_immediately(hub: Served) -> None:
+def test_a_result_that_replaces_another_is_exported_immediately(hub: RunningHub) -> None:
     hub.send(measured("1", [0.1], status="partial"))
     assert {labels["status"]: value for labels, value in samples_of(hub, "status")}["partial"] == 1
     hub.send(measured("1", [0.2, 0.2]))
     assert {labels["status"]: value for labels, value in samples_of(hub, "status")}["complete"] == 1
 
 
-def test_only_the_info_metric_identifies_a_result(hub: Served) -> None:
-    place = {
+def test_only_the_info_metric_identifies_a_result(hub: RunningHub) -> None:
+    environment = {
         "host": {"deployment": {"pool": "t4"}},
         "device": {"name": 'A "GPU"\\\n'},
         "framework": {"tensorflow": "2.21"},
     }
-    hub.send(measured("1", [0.1], environment=place))
+    hub.send(measured("1", [0.1], environment=environment))
     ((labels, value),) = samples_of(hub, "info")
     assert value == 1
     assert (labels["workload"], labels["backend"], labels["pool"], labels["tensorflow"]) == (
@@ -147,48 +147,48 @@ def test_only_the_info_metric_identifies_a_result(hub: Served) -> None:
         "2.21",
     )
     assert labels["device"] == 'A "GPU"\\ '
-    for name, given in scraped(hub):
-        assert not {"job", "instance", "pod"} & dict(given).keys()
+    for name, pairs in scrape(hub):
+        assert not {"job", "instance", "pod"} & dict(pairs).keys()
         if name.startswith(METRIC_PREFIX) and not name.endswith("_info"):
-            assert dict(given).keys() - {"key", "status", "phase", "scope", "direction", "currency"} == set()
+            assert dict(pairs).keys() - {"key", "status", "phase", "scope", "direction", "currency"} == set()
 
 
-def test_a_missing_bound_is_not_exported(hub: Served) -> None:
+def test_a_missing_bound_is_not_exported(hub: RunningHub) -> None:
     hub.send(measured("1", [0.1], summary=Summary(step_seconds=Interval(value=1e308, low=None, high=None))))
     assert [value for _, value in samples_of(hub, "step_seconds")] == [1e308]
     assert samples_of(hub, "step_seconds_low") == []
 
 
-def test_the_hub_exports_metrics_of_its_own_work(hub: Served) -> None:
+def test_the_hub_exports_metrics_of_its_own_work(hub: RunningHub) -> None:
     hub.send(measured("1", [0.1]))
-    hub.ask("GET", "/api/v1/results/none")
-    hub.ask("GET", "/nowhere/at/all")
+    hub.request("GET", "/api/v1/results/none")
+    hub.request("GET", "/nowhere/at/all")
     send(hub, run("a"))
     send(hub, run("b", state="finished"))
-    found = {(name, tuple(sorted(dict(labels).items()))): value for (name, labels), value in scraped(hub).items()}
+    values = {(name, tuple(sorted(dict(labels).items()))): value for (name, labels), value in scrape(hub).items()}
     requests = "devbench_hub_requests_total"
-    put = (("method", "PUT"), ("route", "/api/v1/results/{id}"), ("status", "200"))
-    assert found[requests, put] == 1
-    assert found[requests, (("method", "GET"), ("route", "/api/v1/results/{id}"), ("status", "404"))] == 1
-    assert found[requests, (("method", "GET"), ("route", "none"), ("status", "404"))] == 1
-    assert found["devbench_hub_request_duration_seconds_count", (("route", "/api/v1/results/{id}"),)] == 2
-    assert found["devbench_hub_rows", (("table", "results"),)] == 1
-    assert found["devbench_hub_runs", (("state", "running"),)] == 1
-    assert found["devbench_hub_runs", (("state", "finished"),)] == 1
+    put_labels = (("method", "PUT"), ("route", "/api/v1/results/{id}"), ("status", "200"))
+    assert values[requests, put_labels] == 1
+    assert values[requests, (("method", "GET"), ("route", "/api/v1/results/{id}"), ("status", "404"))] == 1
+    assert values[requests, (("method", "GET"), ("route", "none"), ("status", "404"))] == 1
+    assert values["devbench_hub_request_duration_seconds_count", (("route", "/api/v1/results/{id}"),)] == 2
+    assert values["devbench_hub_rows", (("table", "results"),)] == 1
+    assert values["devbench_hub_runs", (("state", "running"),)] == 1
+    assert values["devbench_hub_runs", (("state", "finished"),)] == 1
 
 
-def test_unused_methods_share_one_label_and_invented_ones_are_rejected(hub: Served) -> None:
+def test_unused_methods_share_one_label_and_invented_ones_are_rejected(hub: RunningHub) -> None:
     for method in ("LOCK", "MOVE", "PURGE", "REPORT", "SEARCH"):
-        hub.ask(method, "/nowhere")
-    assert hub.ask("MADE-UP", "/nowhere").status == 400
-    asked = {labels: value for (name, labels), value in scraped(hub).items() if name == "devbench_hub_requests_total"}
-    methods = {dict(labels)["method"]: value for labels, value in asked.items()}
+        hub.request(method, "/nowhere")
+    assert hub.request("MADE-UP", "/nowhere").status == 400
+    requests = {labels: value for (name, labels), value in scrape(hub).items() if name == "devbench_hub_requests_total"}
+    methods = {dict(labels)["method"]: value for labels, value in requests.items()}
     assert methods == {"other": 5}
 
 
 @pytest.mark.needs("prometheus")
-def test_promtool_accepts_the_metrics(hub: Served) -> None:
-    hub.send(everything())
-    text = hub.ask("GET", "/metrics").data
-    ran = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True, check=False)
-    assert (ran.returncode, ran.stdout, ran.stderr) == (0, b"", b"")
+def test_promtool_accepts_the_metrics(hub: RunningHub) -> None:
+    hub.send(full_result())
+    text = hub.request("GET", "/metrics").data
+    check = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True, check=False)
+    assert (check.returncode, check.stdout, check.stderr) == (0, b"", b"")

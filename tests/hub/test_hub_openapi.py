@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hubs import TOKEN, Served
+from hubs import TOKEN, RunningHub
 from hypothesis import HealthCheck, given, settings
 from synthetic import explanation, ladder_results, measured
 from test_hub_runs import run, send
@@ -18,27 +18,27 @@ EXAMPLES = 20
 """Cases per operation."""
 
 
-def test_the_document_has_the_schemas_of_request_bodies(hub: Served) -> None:
+def test_the_document_has_the_schemas_of_request_bodies(hub: RunningHub) -> None:
     document = hub.get("/openapi.json")
     schemas = document["components"]["schemas"]
     assert {"Result", "RunState", "Explanation", "Comparison", "Problem", "ResultPage"} <= schemas.keys()
-    wanted = set(_references(document))
-    assert {each.rpartition("/")[2] for each in wanted} <= schemas.keys()
-    assert all(each.startswith("#/components/schemas/") for each in wanted)
+    references = set(_references(document))
+    assert {reference.rpartition("/")[2] for reference in references} <= schemas.keys()
+    assert all(reference.startswith("#/components/schemas/") for reference in references)
 
 
 def _references(part: Any) -> Any:
     if isinstance(part, dict):
         yield from (value for name, value in part.items() if name == "$ref" and isinstance(value, str))
-        for each in part.values():
-            yield from _references(each)
+        for child in part.values():
+            yield from _references(child)
     elif isinstance(part, list):
-        for each in part:
-            yield from _references(each)
+        for child in part:
+            yield from _references(child)
 
 
 @pytest.mark.timeout(600)
-def test_schemathesis_finds_no_response_that_the_document_does_not_describe(serve: Callable[..., Served]) -> None:
+def test_schemathesis_finds_no_response_that_the_document_does_not_describe(serve: Callable[..., RunningHub]) -> None:
     import schemathesis
     from schemathesis.checks import not_a_server_error
     from schemathesis.specs.openapi.checks import (
@@ -48,35 +48,35 @@ def test_schemathesis_finds_no_response_that_the_document_does_not_describe(serv
     )
 
     hub = serve()
-    for each in ladder_results():
-        hub.send(each)
+    for result in ladder_results():
+        hub.send(result)
     hub.send(measured("1", [0.1, 0.1]))
     hub.put("/api/v1/explanations/why", explanation(ladder_results()).model_dump_json().encode())
     send(hub, run("r"))
-    document = json.loads(hub.ask("GET", "/openapi.json").data)
+    document = json.loads(hub.request("GET", "/openapi.json").data)
     schema = schemathesis.openapi.from_dict(document)
     schema.config.update(base_url=hub.url)
     checks = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
-    tried = 0
-    for found in schema.get_all_operations():
-        tried += 1
-        operation: Any = found
-        _tried(operation.ok(), hub, checks)
-    assert tried == 11
+    operations = 0
+    for item in schema.get_all_operations():
+        operations += 1
+        operation: Any = item
+        _check_operation(operation.ok(), hub, checks)
+    assert operations == 11
     rows = hub.get("/api/v1/results?limit=500")["results"]
     assert len(rows) >= 9
 
 
-def _tried(operation: Any, hub: Served, checks: list[Any]) -> None:
+def _check_operation(operation: Any, hub: RunningHub, checks: list[Any]) -> None:
     """Call one operation with many cases."""
 
-    def holds(case: Any) -> None:
+    def check(case: Any) -> None:
         headers = {"Authorization": f"Bearer {TOKEN}"}
         case.call_and_validate(base_url=hub.url, headers=headers, checks=checks, timeout=60)
 
-    health = list(HealthCheck)
-    often = settings(
-        max_examples=EXAMPLES, deadline=None, database=None, suppress_health_check=health, derandomize=True
+    suppressed = list(HealthCheck)
+    repeated = settings(
+        max_examples=EXAMPLES, deadline=None, database=None, suppress_health_check=suppressed, derandomize=True
     )
-    made: Any = often(given(case=operation.as_strategy())(holds))
-    made()
+    run_cases: Any = repeated(given(case=operation.as_strategy())(check))
+    run_cases()

@@ -21,18 +21,18 @@ pytestmark = pytest.mark.once
 
 def rows(connection: Connection) -> list[dict[str, Any]]:
     """Return all rows without their stamps, which change with every write."""
-    found = connection.execute(RESULTS.select().order_by(RESULTS.c.id)).mappings()
-    return [{name: value for name, value in row.items() if name != "stamp"} for row in found]
+    stored = connection.execute(RESULTS.select().order_by(RESULTS.c.id)).mappings()
+    return [{name: value for name, value in row.items() if name != "stamp"} for row in stored]
 
 
-def age(database: Database) -> None:
-    """Make the rows look as if an older version of devbench had written them."""
+def make_outdated(database: Database) -> None:
+    """Change the rows as if an older version of devbench had written them."""
     with database.write() as connection:
-        old = {"writer": "0.0.9", "title": "t", "series": "s", "header": "{}", "gauges": "{}", "stamp": 0}
-        connection.execute(RESULTS.update().values(old))
+        outdated = {"writer": "0.0.9", "title": "t", "series": "s", "header": "{}", "gauges": "{}", "stamp": 0}
+        connection.execute(RESULTS.update().values(outdated))
 
 
-def renewed(database: Database) -> int:
+def renew(database: Database) -> int:
     return renewal.renew(database, threading.Event())
 
 
@@ -44,38 +44,38 @@ def test_rows_of_another_version_are_computed_again_from_their_documents(
         put(database, measured(str(n), [0.1, 0.2]), 1_000_000 * n)
     with database.read() as connection:
         before = rows(connection)
-    age(database)
-    assert renewed(database) == 5
+    make_outdated(database)
+    assert renew(database) == 5
     with database.read() as connection:
         assert rows(connection) == before
         assert queries.version(connection)[1] > 0
-    assert renewed(database) == 0
+    assert renew(database) == 0
 
 
 def test_the_row_of_an_unreadable_document_stays(database: Database) -> None:
     for name in ("1", "2", "3"):
         put(database, measured(name, [0.1]))
-    age(database)
+    make_outdated(database)
     with database.write() as connection:
         changed = text("UPDATE documents SET body = :body WHERE id = '2'")
         connection.execute(changed, {"body": zlib.compress(b'{"schema_version": 0}')})
-    assert renewed(database) == 2
+    assert renew(database) == 2
     with database.read() as connection:
         assert [row["title"] for row in rows(connection)] == ["cifar", "t", "cifar"]
 
 
 def test_a_result_that_is_updated_during_renewal_stays(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     put(database, measured("1", [0.1], status="partial"))
-    age(database)
+    make_outdated(database)
     real = records.row
 
-    def meanwhile(*given: Any) -> dict[str, Any]:
+    def update_first(*arguments: Any) -> dict[str, Any]:
         monkeypatch.setattr(records, "row", real)
         put(database, measured("1", [0.1, 0.2]))
-        return real(*given)
+        return real(*arguments)
 
-    monkeypatch.setattr(records, "row", meanwhile)
-    assert renewed(database) == 0
+    monkeypatch.setattr(records, "row", update_first)
+    assert renew(database) == 0
     with database.read() as connection:
         (row,) = rows(connection)
     assert (row["status"], row["processes"]) == ("complete", 2)
@@ -86,8 +86,8 @@ def test_a_hub_renews_the_rows_of_an_older_version_when_it_starts(tmp_path: Path
     database = Database(str(tmp_path / "hub.db"))
     database.upgrade()
     put(database, measured("1", [0.1]))
-    age(database)
+    make_outdated(database)
     database.close()
     with running(tmp_path) as (server, hub):
-        while b"devbench_result_step_seconds{" not in hub.ask("GET", "/metrics").data:
+        while b"devbench_result_step_seconds{" not in hub.request("GET", "/metrics").data:
             assert server.process.poll() is None

@@ -1,4 +1,4 @@
-"""The way from a run to a hub: on disk first, then sent, and sent again until the hub has it, once."""
+"""Delivery from a run to a hub: documents are written to disk, and sent until the hub has stored them once."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hubs import OTHER_TOKEN, TOKEN, Served
+from hubs import OTHER_TOKEN, TOKEN, RunningHub
 from synthetic import explanation, ladder_results, measured
 
 from bench.config.settings import load
@@ -37,25 +37,25 @@ DONE = Stop(reason="target", trials=1)
 STARTED = datetime(2026, 1, 2, 3, 4, 5, tzinfo=timezone.utc)
 
 
-def nowhere() -> str:
-    """The address of a hub that is away."""
+def unreachable_address() -> str:
+    """Return an address where no hub listens."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         return f"http://127.0.0.1:{free.getsockname()[1]}"
 
 
 @pytest.fixture
-def known(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A user who has the token, and no wish to wait long."""
+def valid_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Set a valid token in the environment, and shorten the wait between attempts."""
     monkeypatch.setenv("DEVBENCH_HUB_TOKEN", TOKEN)
     monkeypatch.setattr("bench.publish.hub.client.BACKOFF", 0.01)
 
 
 @contextmanager
-def linked(folder: Path, hub: str, told: list[str], **given: Any) -> Iterator[Recorder]:
-    settings = load(hub=hub, output=folder, **given)
+def reporting(folder: Path, hub: str, warnings: list[str], **options: Any) -> Iterator[Recorder]:
+    settings = load(hub=hub, output=folder, **options)
     files.prepare(folder)
-    recorder = Recorder(settings, warn=told.append)
+    recorder = Recorder(settings, warn=warnings.append)
     with recorder.reporting("cifar"):
         yield recorder
 
@@ -65,102 +65,100 @@ def change(outbox: Outbox, result: Result) -> None:
         files.write(result, outbox.folder)
 
 
-def ids(hub: Served) -> list[str]:
-    return sorted(each["id"] for each in hub.get("/api/v1/results")["results"])
+def ids(hub: RunningHub) -> list[str]:
+    return sorted(result["id"] for result in hub.get("/api/v1/results")["results"])
 
 
-@pytest.mark.usefixtures("known")
-def test_a_run_tells_of_its_start_its_results_and_its_end(hub: Served, tmp_path: Path) -> None:
-    told: list[str] = []
-    with linked(tmp_path, hub.url, told, run_id="job-0", attempt="2") as link:
+@pytest.mark.usefixtures("valid_token")
+def test_a_run_reports_its_start_its_results_and_its_end(hub: RunningHub, tmp_path: Path) -> None:
+    warnings: list[str] = []
+    with reporting(tmp_path, hub.url, warnings, run_id="job-0", attempt="2") as recorder:
         started = hub.get("/api/v1/runs/job-0")
         assert (started["state"], started["run"]["attempt"], started["run"]["title"]) == ("running", 2, "cifar")
-        link.save(measured("1", [0.1], status="partial", stop=None))
-        assert ids(hub) == []  # a trial of several is not worth a disturbance
-        link.save(measured("1", [0.1, 0.1], stop=DONE))
+        recorder.save(measured("1", [0.1], status="partial", stop=None))
+        assert ids(hub) == []  # while more trials follow, the result waits
+        recorder.save(measured("1", [0.1, 0.1], stop=DONE))
         assert ids(hub) == ["1"]
     ended = hub.get("/api/v1/runs/job-0")
     assert (ended["state"], ended["run"]["results"]) == ("finished", ["1"])
-    assert told == [f"This run at the hub: {hub.url}/runs/{hub.get('/api/v1/runs')['runs'][0]['run']['id']}"]
+    assert warnings == [f"This run at the hub: {hub.url}/runs/{hub.get('/api/v1/runs')['runs'][0]['run']['id']}"]
     assert Outbox(tmp_path, hub.url).pending() == []
     assert list((tmp_path / "outbox" / "runs").iterdir()) == []
 
 
-@pytest.mark.usefixtures("known")
+@pytest.mark.usefixtures("valid_token")
 @pytest.mark.parametrize("name", ["runs", "explanations"])
-def test_a_folder_of_results_may_have_any_name(hub: Served, tmp_path: Path, name: str) -> None:
-    with linked(tmp_path / name, hub.url, []) as link:
-        link.save(measured("1", [0.1], stop=DONE))
-        link.save_explanation(explanation(ladder_results()))
+def test_a_folder_of_results_may_have_any_name(hub: RunningHub, tmp_path: Path, name: str) -> None:
+    with reporting(tmp_path / name, hub.url, []) as recorder:
+        recorder.save(measured("1", [0.1], stop=DONE))
+        recorder.save_explanation(explanation(ladder_results()))
     assert ids(hub) == ["1"]
     assert len(hub.get("/api/v1/explanations")["explanations"]) == 1
     assert Outbox(tmp_path / name, hub.url).pending() == []
 
 
-@pytest.mark.usefixtures("known")
-def test_a_signal_while_the_last_is_sent_ends_the_run_and_what_was_not_sent_waits(
+@pytest.mark.usefixtures("valid_token")
+def test_a_signal_during_the_last_delivery_ends_the_run_and_the_rest_stays_in_the_outbox(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def interrupted(*given: Any) -> str:
+    def interrupted(*arguments: Any) -> str:
         raise Interrupted(15)
 
     def run() -> None:
-        with linked(tmp_path, away, []) as link:
-            saved.append(link.save(measured("1", [0.1], status="partial", stop=None)))
-            monkeypatch.setattr(Client, "put", interrupted)  # a signal that comes while it waits to send again
+        with reporting(tmp_path, address, []) as recorder:
+            saved.append(recorder.save(measured("1", [0.1], status="partial", stop=None)))
+            monkeypatch.setattr(Client, "put", interrupted)  # a signal during the wait before the next attempt
 
-    away, saved = nowhere(), list[Path]()
+    address, saved = unreachable_address(), list[Path]()
     with pytest.raises(Interrupted):
         run()
-    assert saved[0] in [each.path for each in Outbox(tmp_path, away).pending()]
+    assert saved[0] in [entry.path for entry in Outbox(tmp_path, address).pending()]
 
 
-@pytest.mark.usefixtures("known")
-def test_a_run_that_is_interrupted_waits_for_no_hub_that_never_answers(
+@pytest.mark.usefixtures("valid_token")
+def test_an_interrupted_run_does_not_wait_for_a_hub_that_never_answers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def serve() -> None:
-        connection, _ = bound.accept()
+        connection, _ = listener.accept()
         while not connection.recv(65536).endswith(b"}"):
             pass
         connection.sendall(b'HTTP/1.1 200 OK\r\nContent-Length: 21\r\n\r\n{"outcome":"created"}')
-        kept.append(connection)
+        connections.append(connection)
 
     def run() -> None:
-        with suppress(Interrupted), linked(tmp_path, hub, told) as link:
-            link.save(measured("1", [0.1], status="partial", stop=Stop(reason="interrupted", trials=1)))
+        with suppress(Interrupted), reporting(tmp_path, hub, warnings) as recorder:
+            recorder.save(measured("1", [0.1], status="partial", stop=Stop(reason="interrupted", trials=1)))
             raise Interrupted(15)
 
-    told: list[str] = []
-    kept: list[socket.socket] = []
+    warnings: list[str] = []
+    connections: list[socket.socket] = []
     monkeypatch.setattr("bench.publish.hub.client.READ", 3600.0)
-    with socket.socket() as bound:
-        bound.bind(("127.0.0.1", 0))
-        bound.listen()
-        hub = f"http://127.0.0.1:{bound.getsockname()[1]}"
-        threads = [threading.Thread(target=each, daemon=True) for each in (serve, run)]
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        hub = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        threads = [threading.Thread(target=target, daemon=True) for target in (serve, run)]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join(60)
             assert not thread.is_alive()
-    kept[0].close()
-    assert told[-1].startswith("2 documents have not been sent")
+    connections[0].close()
+    assert warnings[-1].startswith("2 documents have not been sent")
 
 
-@pytest.mark.usefixtures("known")
-def test_an_interrupted_run_is_reported_as_interrupted(hub: Served, tmp_path: Path) -> None:
+@pytest.mark.usefixtures("valid_token")
+def test_an_interrupted_run_is_reported_as_interrupted(hub: RunningHub, tmp_path: Path) -> None:
     stop = Interrupted(signal.SIGTERM)
-    with pytest.raises(Interrupted), linked(tmp_path, hub.url, [], run_id="job-0"):
+    with pytest.raises(Interrupted), reporting(tmp_path, hub.url, [], run_id="job-0"):
         raise stop
     ended = hub.get("/api/v1/runs/job-0")
     assert (ended["state"], ended["run"]["reason"]) == ("interrupted", stop.message)
 
 
-@pytest.mark.usefixtures("known")
-def test_a_file_that_its_writer_was_killed_before_writing_is_not_missed_and_one_that_was_removed_is(
-    hub: Served, tmp_path: Path
-) -> None:
+@pytest.mark.usefixtures("valid_token")
+def test_a_removed_file_is_reported_but_a_file_that_was_never_written_is_not(hub: RunningHub, tmp_path: Path) -> None:
     outbox = Outbox(tmp_path, hub.url)
     outbox.prepare()
     change(outbox, removed := measured("1", [0.1], stop=DONE))
@@ -168,77 +166,77 @@ def test_a_file_that_its_writer_was_killed_before_writing_is_not_missed_and_one_
         with pytest.raises(KeyboardInterrupt), outbox.writing(tmp_path / files.file_name(result)):
             raise KeyboardInterrupt
     (tmp_path / files.file_name(removed)).unlink()
-    told: list[str] = []
-    with linked(tmp_path, hub.url, told):
+    warnings: list[str] = []
+    with reporting(tmp_path, hub.url, warnings):
         pass
-    assert [each for each in told if "is gone" in each] == [
+    assert [warning for warning in warnings if "is gone" in warning] == [
         f"{tmp_path / files.file_name(removed)} is gone, so it cannot be sent to the hub."
     ]
     assert outbox.pending() == []
     assert [path.name for path in (tmp_path / "outbox").iterdir() if path.suffix != ".writing"] == ["runs"]
 
 
-@pytest.mark.usefixtures("known")
-def test_the_heartbeat_carries_progress(hub: Served, tmp_path: Path) -> None:
+@pytest.mark.usefixtures("valid_token")
+def test_the_heartbeat_carries_progress(hub: RunningHub, tmp_path: Path) -> None:
     client = Client(hub.url, TOKEN)
     run = RunState(id="r", state="running", title="cifar", started=STARTED, devbench="0.1.0")
-    sender = Reporter(client, Outbox(tmp_path, hub.url), run, lambda _: None, every=0.05)
-    sender.start()
+    reporter = Reporter(client, Outbox(tmp_path, hub.url), run, lambda _: None, every=0.05)
+    reporter.start()
     estimate = Estimate(title="cifar", step_seconds=0.1, relative_error=0.02)
-    sender.progress(Progress(title="cifar on cpu", phase="steady state", trial=4, estimates=[estimate]))
-    while (now := hub.get("/api/v1/runs/r")["run"]["progress"]) is None:
+    reporter.progress(Progress(title="cifar on cpu", phase="steady state", trial=4, estimates=[estimate]))
+    while (progress := hub.get("/api/v1/runs/r")["run"]["progress"]) is None:
         pass
-    assert (now["phase"], now["trial"], now["estimates"][0]["step_seconds"]) == ("steady state", 4, 0.1)
-    sender.end("finished")
+    assert (progress["phase"], progress["trial"], progress["estimates"][0]["step_seconds"]) == ("steady state", 4, 0.1)
+    reporter.end("finished")
 
 
-@pytest.mark.usefixtures("known")
-def test_while_the_hub_is_away_results_wait_and_go_with_the_next_run(hub: Served, tmp_path: Path) -> None:
-    told: list[str] = []
-    with linked(tmp_path, away := nowhere(), told, run_id="first") as link:
-        link.save(measured("1", [0.1], stop=DONE))
-        link.save(measured("2", [0.1], stop=DONE))
-    assert any("cannot reach the hub" in each and "refused" in each for each in told)
-    assert told[-1].startswith("3 documents have not been sent")
-    for note in (tmp_path / "outbox").glob("*.note"):  # the hub comes back, here under another address
-        note.write_text(note.read_text(encoding="utf-8").replace(away, hub.url), encoding="utf-8")
-    with linked(tmp_path, hub.url, told, run_id="second"):
+@pytest.mark.usefixtures("valid_token")
+def test_results_that_an_unreachable_hub_missed_are_sent_by_the_next_run(hub: RunningHub, tmp_path: Path) -> None:
+    warnings: list[str] = []
+    with reporting(tmp_path, address := unreachable_address(), warnings, run_id="first") as recorder:
+        recorder.save(measured("1", [0.1], stop=DONE))
+        recorder.save(measured("2", [0.1], stop=DONE))
+    assert any("cannot reach the hub" in warning and "refused" in warning for warning in warnings)
+    assert warnings[-1].startswith("3 documents have not been sent")
+    for note in (tmp_path / "outbox").glob("*.note"):  # the hub is reachable again, here at another address
+        note.write_text(note.read_text(encoding="utf-8").replace(address, hub.url), encoding="utf-8")
+    with reporting(tmp_path, hub.url, warnings, run_id="second"):
         assert ids(hub) == ["1", "2"]
-    states = {each["run"]["id"]: each["state"] for each in hub.get("/api/v1/runs")["runs"]}
+    states = {item["run"]["id"]: item["state"] for item in hub.get("/api/v1/runs")["runs"]}
     assert states == {"first": "finished", "second": "finished"}
-    assert [each.name for each in (tmp_path / "outbox").iterdir()] == ["runs"]
+    assert [path.name for path in (tmp_path / "outbox").iterdir()] == ["runs"]
 
 
-@pytest.mark.usefixtures("known")
-def test_at_its_end_a_run_waits_for_a_hub_that_comes_back_as_long_as_it_is_told(
-    hub: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.usefixtures("valid_token")
+def test_hub_wait_makes_a_run_wait_at_its_end_until_the_hub_is_reachable_again(
+    hub: RunningHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("bench.publish.hub.reporter.AGAIN", 0.01)
     put, tries = Client.put, itertools.count()
 
-    def away_at_first(self: Client, kind: str, name: str, body: bytes, retries: int = 0) -> str:
+    def unreachable_at_first(self: Client, kind: str, name: str, body: bytes, retries: int = 0) -> str:
         if next(tries) < 10:
             raise HubUnavailable("cannot reach the hub")
         return put(self, kind, name, body, retries)
 
-    monkeypatch.setattr(Client, "put", away_at_first)
-    with linked(tmp_path, hub.url, [], hub_wait="1h") as link:
-        link.save(measured("1", [0.1], stop=DONE))
+    monkeypatch.setattr(Client, "put", unreachable_at_first)
+    with reporting(tmp_path, hub.url, [], hub_wait="1h") as recorder:
+        recorder.save(measured("1", [0.1], stop=DONE))
     assert ids(hub) == ["1"]
     assert Outbox(tmp_path, hub.url).pending() == []
 
 
-@pytest.mark.usefixtures("known")
-def test_a_run_that_was_killed_leaves_its_last_state_to_the_next(hub: Served, tmp_path: Path) -> None:
+@pytest.mark.usefixtures("valid_token")
+def test_the_next_run_sends_the_last_state_of_a_result_whose_run_was_killed(hub: RunningHub, tmp_path: Path) -> None:
     outbox = Outbox(tmp_path, hub.url)
     outbox.prepare()
     change(outbox, measured("1", [0.1, 0.2], status="partial"))
-    with linked(tmp_path, hub.url, []):
+    with reporting(tmp_path, hub.url, []):
         assert hub.get("/api/v1/results/1")["status"] == "partial"
 
 
-@pytest.mark.usefixtures("known")
-def test_a_change_that_comes_while_a_file_is_sent_is_sent_too(hub: Served, tmp_path: Path) -> None:
+@pytest.mark.usefixtures("valid_token")
+def test_a_file_that_changes_during_its_delivery_is_still_pending(hub: RunningHub, tmp_path: Path) -> None:
     outbox = Outbox(tmp_path, hub.url)
     outbox.prepare()
     change(outbox, measured("1", [0.1], status="partial"))
@@ -265,7 +263,7 @@ def test_a_file_whose_writer_was_killed_after_the_change_is_pending(tmp_path: Pa
     assert outbox.pending() == []
 
 
-def test_a_delivery_before_the_change_leaves_the_announcement_to_its_writer(tmp_path: Path) -> None:
+def test_a_delivery_before_the_change_does_not_remove_the_announcement_of_the_writer(tmp_path: Path) -> None:
     outbox = Outbox(tmp_path, "http://hub")
     outbox.prepare()
     change(outbox, measured("1", [0.1]))
@@ -277,8 +275,8 @@ def test_a_delivery_before_the_change_leaves_the_announcement_to_its_writer(tmp_
         files.write(measured("1", [0.2]), tmp_path)
         (changed,) = outbox.pending()
     outbox.done(changed)
-    (again,) = outbox.pending()  # it cannot be told whether the delivery was before or after the change
-    assert again.path == before.path
+    (after,) = outbox.pending()  # the outbox cannot know whether the delivery came before or after the change
+    assert after.path == before.path
 
 
 def test_two_writers_of_one_file_both_leave_a_note(tmp_path: Path) -> None:
@@ -292,7 +290,7 @@ def test_two_writers_of_one_file_both_leave_a_note(tmp_path: Path) -> None:
     assert [pending.path.name for pending in second.pending()] == [pending.path.name]
 
 
-def test_an_announcement_is_removed_when_its_writer_has_changed_nothing_for_minutes(tmp_path: Path) -> None:
+def test_an_announcement_without_a_change_is_removed_after_minutes(tmp_path: Path) -> None:
     outbox = Outbox(tmp_path, "http://hub")
     outbox.prepare()
     path = files.write(measured("1", [0.1]), tmp_path)
@@ -314,161 +312,169 @@ def test_a_result_that_is_saved_many_times_has_one_note(tmp_path: Path) -> None:
     assert len(pending.notes) == 1
 
 
-@pytest.mark.usefixtures("known")
-def test_an_interruption_and_a_failure_are_told_as_such(hub: Served, tmp_path: Path) -> None:
-    with pytest.raises(Interrupted), linked(tmp_path, hub.url, [], run_id="a"):
+@pytest.mark.usefixtures("valid_token")
+def test_an_interruption_and_a_failure_are_reported_as_different_states(hub: RunningHub, tmp_path: Path) -> None:
+    with pytest.raises(Interrupted), reporting(tmp_path, hub.url, [], run_id="a"):
         raise Interrupted(15)
-    with pytest.raises(ZeroDivisionError), linked(tmp_path, hub.url, [], run_id="b"):
+    with pytest.raises(ZeroDivisionError), reporting(tmp_path, hub.url, [], run_id="b"):
         raise ZeroDivisionError
-    told = {each["run"]["id"]: (each["state"], each["run"]["reason"]) for each in hub.get("/api/v1/runs")["runs"]}
-    assert told["a"][0] == "interrupted"
-    assert told["b"] == ("failed", "internal error of devbench")
+    ends = {item["run"]["id"]: (item["state"], item["run"]["reason"]) for item in hub.get("/api/v1/runs")["runs"]}
+    assert ends["a"][0] == "interrupted"
+    assert ends["b"] == ("failed", "internal error of devbench")
 
 
-def test_what_the_hub_refuses_is_told_and_kept(hub: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DEVBENCH_HUB_TOKEN", "no token that it knows")
-    told: list[str] = []
-    with linked(tmp_path, hub.url, told) as link:
-        link.save(measured("1", [0.1], stop=DONE))
-    assert any("the token is not valid" in each for each in told)
-    assert "have not been sent" in told[-1]
+def test_documents_with_an_invalid_token_are_reported_and_stay_in_the_outbox(
+    hub: RunningHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DEVBENCH_HUB_TOKEN", "an invalid token")
+    warnings: list[str] = []
+    with reporting(tmp_path, hub.url, warnings) as recorder:
+        recorder.save(measured("1", [0.1], stop=DONE))
+    assert any("the token is not valid" in warning for warning in warnings)
+    assert "have not been sent" in warnings[-1]
     assert len(Outbox(tmp_path, hub.url).pending()) == 2
 
 
-def test_a_token_that_is_rotated_while_a_run_goes_on_is_read_again(
-    serve: Callable[..., Served], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_token_that_is_rotated_during_a_run_is_read_again(
+    serve: Callable[..., RunningHub], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("bench.publish.hub.reporter.AGAIN", 0.01)
-    known, file = tmp_path / "rotated", tmp_path / "token"
-    for each in (known, file):
-        each.write_text(f"{TOKEN}\n", encoding="utf-8")
-    hub = serve(tokens_file=known)
-    folder, told = tmp_path / "results", list[str]()
-    with linked(folder, hub.url, told, run_id="r", hub_token_file=file, hub_wait="1h") as link:
-        link.save(measured("1", [0.1], stop=DONE))
-        known.write_text(f"{OTHER_TOKEN}\n", encoding="utf-8")
-        link.save(measured("2", [0.1], stop=DONE))
+    hub_tokens, token_file = tmp_path / "rotated", tmp_path / "token"
+    for path in (hub_tokens, token_file):
+        path.write_text(f"{TOKEN}\n", encoding="utf-8")
+    hub = serve(tokens_file=hub_tokens)
+    folder, warnings = tmp_path / "results", list[str]()
+    with reporting(folder, hub.url, warnings, run_id="r", hub_token_file=token_file, hub_wait="1h") as recorder:
+        recorder.save(measured("1", [0.1], stop=DONE))
+        hub_tokens.write_text(f"{OTHER_TOKEN}\n", encoding="utf-8")
+        recorder.save(measured("2", [0.1], stop=DONE))
         assert ids(hub) == ["1"]
-        threading.Timer(0.1, file.write_text, [OTHER_TOKEN]).start()  # a cluster takes its time to mount it
+        threading.Timer(
+            0.1, token_file.write_text, [OTHER_TOKEN]
+        ).start()  # a cluster mounts the new token with a delay
     assert ids(hub) == ["1", "2"]
     assert hub.get("/api/v1/runs/r")["state"] == "finished"
     assert Outbox(folder, hub.url).pending() == []
-    assert any("the token is not valid" in each for each in told)
+    assert any("the token is not valid" in warning for warning in warnings)
 
 
-def test_a_token_that_another_thread_has_renewed_meanwhile_is_used_too(
-    hub: Served, monkeypatch: pytest.MonkeyPatch
+def test_a_request_is_repeated_with_a_token_that_another_thread_has_renewed(
+    hub: RunningHub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put = Client._put
-    client = Client(hub.url, "what it was until now", lambda: TOKEN)
+    client = Client(hub.url, "the previous token", lambda: TOKEN)
 
-    def while_the_heartbeat_renews(self: Client, kind: str, name: str, body: bytes, retries: int) -> Any:
-        answer = put(self, kind, name, body, retries)
+    def put_and_renew(self: Client, kind: str, name: str, body: bytes, retries: int) -> Any:
+        response = put(self, kind, name, body, retries)
         self.token = TOKEN
-        return answer
+        return response
 
-    monkeypatch.setattr(Client, "_put", while_the_heartbeat_renews)
+    monkeypatch.setattr(Client, "_put", put_and_renew)
     assert client.put("results", "1", measured("1", [0.1], stop=DONE).model_dump_json().encode()) == "created"
 
 
-@pytest.mark.usefixtures("known")
-def test_what_the_hub_will_never_take_is_told_once_and_not_sent_by_every_later_run(hub: Served, tmp_path: Path) -> None:
+@pytest.mark.usefixtures("valid_token")
+def test_a_result_that_the_hub_rejects_for_good_is_reported_once_and_not_sent_again(
+    hub: RunningHub, tmp_path: Path
+) -> None:
     hub.send(measured("1", [0.2]))
-    told: list[str] = []
-    with linked(tmp_path, hub.url, told) as link:
-        path = link.save(measured("1", [0.1], stop=DONE))
-    assert len([each for each in told if "that differs from this one" in each]) == 1
+    warnings: list[str] = []
+    with reporting(tmp_path, hub.url, warnings) as recorder:
+        path = recorder.save(measured("1", [0.1], stop=DONE))
+    assert len([warning for warning in warnings if "that differs from this one" in warning]) == 1
     assert path.exists()
-    later: list[str] = []
-    with linked(tmp_path, hub.url, later, run_id="second"):
+    second_warnings: list[str] = []
+    with reporting(tmp_path, hub.url, second_warnings, run_id="second"):
         pass
-    assert later == [f"This run at the hub: {hub.url}/runs/second"]
+    assert second_warnings == [f"This run at the hub: {hub.url}/runs/second"]
 
 
-@pytest.mark.usefixtures("known")
-def test_a_disk_that_is_full_at_the_end_keeps_neither_the_end_nor_what_waits_from_the_hub(
-    hub: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.usefixtures("valid_token")
+def test_a_run_on_a_full_disk_still_sends_its_end_and_its_pending_results(
+    hub: RunningHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: Any) -> None:
         raise OutputError("the disk is full")
 
     def run() -> None:
-        with linked(tmp_path, hub.url, [], run_id="r") as link:
+        with reporting(tmp_path, hub.url, [], run_id="r") as recorder:
             change(Outbox(tmp_path, hub.url), measured("1", [0.1], stop=DONE))
             monkeypatch.setattr(files, "write_text", full)
-            link.save(measured("2", [0.1], stop=DONE))
+            recorder.save(measured("2", [0.1], stop=DONE))
 
     with pytest.raises(OutputError):
         run()
     assert ids(hub) == ["1"]
-    told = hub.get("/api/v1/runs/r")
-    assert (told["state"], told["run"]["reason"]) == ("failed", "the disk is full")
-    assert not [each for each in threading.enumerate() if "_beat" in each.name]
+    status = hub.get("/api/v1/runs/r")
+    assert (status["state"], status["run"]["reason"]) == ("failed", "the disk is full")
+    assert not [thread for thread in threading.enumerate() if "_beat" in thread.name]
 
 
-@pytest.mark.usefixtures("known")
-def test_what_another_process_delivered_meanwhile_is_no_fault(hub: Served, tmp_path: Path) -> None:
+@pytest.mark.usefixtures("valid_token")
+def test_a_document_that_another_process_delivered_meanwhile_is_not_an_error(hub: RunningHub, tmp_path: Path) -> None:
     outbox = Outbox(tmp_path, hub.url)
     outbox.prepare()
     outbox.keep_run_state(RunState(id="r", state="finished", title="x", started=STARTED, devbench="0"))
-    client, listed = Client(hub.url, TOKEN), outbox.pending()
+    client, queue = Client(hub.url, TOKEN), outbox.pending()
     assert [outcome for _, outcome in deliveries(client, outbox, outbox.pending())] == ["created"]
-    assert [outcome for _, outcome in deliveries(client, outbox, listed)] == ["same"]
+    assert [outcome for _, outcome in deliveries(client, outbox, queue)] == ["same"]
 
 
-@pytest.mark.usefixtures("known")
-def test_one_document_that_the_hub_always_puts_off_holds_up_no_other(
-    hub: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.usefixtures("valid_token")
+def test_a_document_that_the_hub_cannot_take_does_not_delay_the_others(
+    hub: RunningHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    put, told = Client.put, list[str]()
+    put, warnings = Client.put, list[str]()
 
-    def but_one(self: Client, kind: str, name: str, body: bytes, retries: int = 0) -> str:
+    def refuse_one(self: Client, kind: str, name: str, body: bytes, retries: int = 0) -> str:
         if name == "1":
             raise HubBusy("the hub cannot take 1 now: it answered 500")
         return put(self, kind, name, body, retries)
 
-    monkeypatch.setattr(Client, "put", but_one)
-    with linked(tmp_path, hub.url, told, run_id="r") as link:
+    monkeypatch.setattr(Client, "put", refuse_one)
+    with reporting(tmp_path, hub.url, warnings, run_id="r") as recorder:
         for name in "123":
-            link.save(measured(name, [0.1], stop=DONE))
+            recorder.save(measured(name, [0.1], stop=DONE))
     assert ids(hub) == ["2", "3"]
     assert hub.get("/api/v1/runs/r")["state"] == "finished"
-    assert [each for each in told if "cannot take 1" in each] == ["the hub cannot take 1 now: it answered 500."]
-    assert [each.path.stem.rsplit("-", 1)[1] for each in Outbox(tmp_path, hub.url).pending()] == ["1"]
+    assert [warning for warning in warnings if "cannot take 1" in warning] == [
+        "the hub cannot take 1 now: it answered 500."
+    ]
+    assert [entry.path.stem.rsplit("-", 1)[1] for entry in Outbox(tmp_path, hub.url).pending()] == ["1"]
 
 
-@pytest.mark.usefixtures("known")
-def test_a_hub_that_puts_off_everything_is_left_alone_after_some(
-    hub: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.usefixtures("valid_token")
+def test_delivery_stops_after_the_hub_was_busy_for_ten_documents(
+    hub: RunningHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[tuple[str, int]] = []
+    requests: list[tuple[str, int]] = []
 
-    def never(self: Client, kind: str, name: str, body: bytes, retries: int = 0) -> str:
-        asked.append((name, retries))
+    def refuse_all(self: Client, kind: str, name: str, body: bytes, retries: int = 0) -> str:
+        requests.append((name, retries))
         raise HubBusy("the hub does not answer now")
 
     outbox = Outbox(tmp_path, hub.url)
     outbox.prepare()
     for number in range(30):
         change(outbox, measured(str(number), [0.1], stop=DONE))
-    monkeypatch.setattr(Client, "put", never)
+    monkeypatch.setattr(Client, "put", refuse_all)
     with pytest.raises(HubBusy):
         list(deliveries(Client(hub.url, TOKEN), outbox, outbox.pending()))
-    assert [retries for _, retries in asked] == [PATIENT] + [BRIEF] * 9
+    assert [retries for _, retries in requests] == [PATIENT] + [BRIEF] * 9
     assert len(outbox.pending()) == 30
 
 
-@pytest.mark.usefixtures("known")
-@pytest.mark.parametrize("late", [False, True])
-def test_the_heartbeat_goes_on_while_what_waits_is_delivered(
-    hub: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, late: bool
+@pytest.mark.usefixtures("valid_token")
+@pytest.mark.parametrize("started_first", [False, True])
+def test_the_heartbeat_continues_while_pending_documents_are_delivered(
+    hub: RunningHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, started_first: bool
 ) -> None:
     put, beats = Client.put, threading.Semaphore(0)
-    seen: list[bool] = []
+    outcomes: list[bool] = []
 
-    def slow(self: Client, kind: str, name: str, body: bytes, retries: int = 0) -> str:
+    def wait_for_heartbeats(self: Client, kind: str, name: str, body: bytes, retries: int = 0) -> str:
         if kind == "results":
-            seen.append(all(beats.acquire(timeout=20) for _ in range(3)))
+            outcomes.append(all(beats.acquire(timeout=20) for _ in range(3)))
         elif b'"running"' in body:
             beats.release()
         return put(self, kind, name, body, retries)
@@ -476,53 +482,53 @@ def test_the_heartbeat_goes_on_while_what_waits_is_delivered(
     outbox = Outbox(tmp_path, hub.url)
     outbox.prepare()
     run = RunState(id="r", state="running", title="cifar", started=STARTED, devbench="0.1.0")
-    sender = Reporter(Client(hub.url, TOKEN), outbox, run, lambda _: None, every=0.02)
-    monkeypatch.setattr(Client, "put", slow)
-    if late:
-        sender.start()
+    reporter = Reporter(Client(hub.url, TOKEN), outbox, run, lambda _: None, every=0.02)
+    monkeypatch.setattr(Client, "put", wait_for_heartbeats)
+    if started_first:
+        reporter.start()
     change(outbox, measured("1", [0.1], stop=DONE))
-    if not late:
-        sender.start()
-    sender.end("finished")
-    assert seen == [True]
+    if not started_first:
+        reporter.start()
+    reporter.end("finished")
+    assert outcomes == [True]
     assert (ids(hub), hub.get("/api/v1/runs/r")["state"]) == (["1"], "finished")
 
 
-@pytest.mark.usefixtures("known")
-def test_a_hub_that_is_busy_is_asked_again(tmp_path: Path) -> None:
-    """A server of our own that answers 503 twice, then breaks off, then takes it."""
-    answers = [b"HTTP/1.1 503 HubBusy\r\nContent-Length: 0\r\n\r\n"] * 2 + [b""]
-    answers.append(b'HTTP/1.1 200 OK\r\nContent-Length: 21\r\n\r\n{"outcome":"created"}')
-    bound = socket.socket()
-    bound.bind(("127.0.0.1", 0))
-    bound.listen()
+@pytest.mark.usefixtures("valid_token")
+def test_a_request_to_a_busy_hub_is_repeated(tmp_path: Path) -> None:
+    """The server responds with 503 twice, then closes the connection, then accepts the document."""
+    responses = [b"HTTP/1.1 503 HubBusy\r\nContent-Length: 0\r\n\r\n"] * 2 + [b""]
+    responses.append(b'HTTP/1.1 200 OK\r\nContent-Length: 21\r\n\r\n{"outcome":"created"}')
+    listener = socket.socket()
+    listener.bind(("127.0.0.1", 0))
+    listener.listen()
 
     def serve() -> None:
-        for answer in answers:
-            connection, _ = bound.accept()
+        for response in responses:
+            connection, _ = listener.accept()
             with connection:
                 while not connection.recv(65536).endswith(b"{}"):
                     pass
-                connection.sendall(answer)
+                connection.sendall(response)
 
     thread = threading.Thread(target=serve)
     thread.start()
-    client = Client(f"http://127.0.0.1:{bound.getsockname()[1]}", TOKEN)
+    client = Client(f"http://127.0.0.1:{listener.getsockname()[1]}", TOKEN)
     assert client.put("results", "a", b"{}") == "created"
     thread.join()
-    bound.close()
+    listener.close()
     with pytest.raises(HubUnavailable):
         client.put("results", "a", b"{}", retries=0)
 
 
-@pytest.mark.usefixtures("known")
-def test_an_address_that_is_no_hub_is_told(hub: Served) -> None:
-    with pytest.raises(HubRefused) as caught:
+@pytest.mark.usefixtures("valid_token")
+def test_an_address_without_a_hub_is_an_error(hub: RunningHub) -> None:
+    with pytest.raises(HubRefused) as error:
         Client(hub.url + "/elsewhere", TOKEN).put("results", "a", b"{}")
-    assert caught.value.message.startswith("the hub ")
+    assert error.value.message.startswith("the hub ")
 
 
-def test_the_token_stands_in_a_file_or_in_the_variable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_token_comes_from_a_file_or_a_variable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert token(None) is None
     monkeypatch.setenv("DEVBENCH_HUB_TOKEN", " by-variable\n")
     assert token(None) == "by-variable"
@@ -536,15 +542,15 @@ def test_the_token_stands_in_a_file_or_in_the_variable(tmp_path: Path, monkeypat
 
 
 def push(folder: Path, hub: str, *words: str) -> subprocess.CompletedProcess[str]:
-    called = [sys.executable, "-m", "bench", "push", str(folder), "--hub", hub, "--json", *words]
-    return subprocess.run(called, capture_output=True, text=True, check=False)
+    command = [sys.executable, "-m", "bench", "push", str(folder), "--hub", hub, "--json", *words]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
-@pytest.mark.usefixtures("known")
-def test_push_sends_a_folder_with_its_explanations_once(hub: Served, tmp_path: Path) -> None:
+@pytest.mark.usefixtures("valid_token")
+def test_push_sends_a_folder_with_its_explanations_once(hub: RunningHub, tmp_path: Path) -> None:
     results = ladder_results()
-    for each in results:
-        files.write(each, tmp_path)
+    for result in results:
+        files.write(result, tmp_path)
     files.write_explanation(explanation(results), tmp_path)
     outbox = Outbox(tmp_path, hub.url)
     outbox.prepare()
@@ -552,15 +558,15 @@ def test_push_sends_a_folder_with_its_explanations_once(hub: Served, tmp_path: P
     first = push(tmp_path, hub.url)
     assert first.returncode == 0, first.stderr
     assert json.loads(first.stdout)["push"]["created"] == len(results) + 2
-    assert ids(hub) == sorted(each.id for each in results)
+    assert ids(hub) == sorted(result.id for result in results)
     assert hub.get("/api/v1/explanations/why")["label"] == "cifar on cpu, as-written"
     assert hub.get("/api/v1/runs/r")["state"] == "finished"
     assert json.loads(push(tmp_path, hub.url).stdout)["push"]["same"] == len(results) + 1
     assert outbox.pending() == []
 
 
-@pytest.mark.usefixtures("known")
-def test_push_says_what_was_not_taken_and_that_the_hub_is_away(hub: Served, tmp_path: Path) -> None:
+@pytest.mark.usefixtures("valid_token")
+def test_push_reports_rejected_results_and_a_missing_address(hub: RunningHub, tmp_path: Path) -> None:
     files.write(measured("1", [0.1]), tmp_path)
     hub.send(measured("1", [0.2]))
     refused = push(tmp_path, hub.url)
@@ -572,7 +578,7 @@ def test_push_says_what_was_not_taken_and_that_the_hub_is_away(hub: Served, tmp_
     assert (without.returncode, "--hub" in without.stderr) == (2, True)
 
 
-def test_ids_after_what_asked_for_a_run_are_the_same_at_each_attempt() -> None:
-    made: list[Callable[[], str]] = [files.namer("uid-0"), files.namer("uid-0")]
-    assert [[new() for _ in range(3)] for new in made] == [["uid-0-001", "uid-0-002", "uid-0-003"]] * 2
+def test_ids_that_start_with_a_run_id_are_the_same_in_each_attempt() -> None:
+    namers: list[Callable[[], str]] = [files.namer("uid-0"), files.namer("uid-0")]
+    assert [[namer() for _ in range(3)] for namer in namers] == [["uid-0-001", "uid-0-002", "uid-0-003"]] * 2
     assert len({files.namer(None)() for _ in range(9)}) == 9

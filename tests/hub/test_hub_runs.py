@@ -6,7 +6,7 @@ from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import pytest
-from hubs import Served
+from hubs import RunningHub
 
 from bench.hub.db import documents, queries, records, writes
 from bench.hub.db.database import Database
@@ -19,23 +19,29 @@ STARTED = datetime(2026, 1, 2, 3, 4, 5, tzinfo=timezone.utc)
 
 
 def run(name: str = "r", /, **changes: Any) -> RunState:
-    given: dict[str, Any] = {"id": name, "state": "running", "title": "cifar", "started": STARTED, "devbench": "0.1.0"}
-    return RunState(**{**given, **changes})
+    defaults: dict[str, Any] = {
+        "id": name,
+        "state": "running",
+        "title": "cifar",
+        "started": STARTED,
+        "devbench": "0.1.0",
+    }
+    return RunState(**{**defaults, **changes})
 
 
-def send(hub: Served, state: RunState) -> str:
-    answer = hub.put(f"/api/v1/runs/{state.id}", state.model_dump_json().encode())
-    assert answer.status == 200, answer.data
-    outcome: str = answer.json()["outcome"]
+def send(hub: RunningHub, state: RunState) -> str:
+    response = hub.put(f"/api/v1/runs/{state.id}", state.model_dump_json().encode())
+    assert response.status == 200, response.data
+    outcome: str = response.json()["outcome"]
     return outcome
 
 
-def state_and_attempt(hub: Served, name: str = "r") -> tuple[str, int]:
-    found = hub.get(f"/api/v1/runs/{name}")
-    return found["state"], found["run"]["attempt"]
+def state_and_attempt(hub: RunningHub, name: str = "r") -> tuple[str, int]:
+    status = hub.get(f"/api/v1/runs/{name}")
+    return status["state"], status["run"]["attempt"]
 
 
-def test_a_run_reports_its_start_its_progress_and_its_end(hub: Served) -> None:
+def test_a_run_reports_its_start_its_progress_and_its_end(hub: RunningHub) -> None:
     assert send(hub, run()) == "created"
     progress = {"title": "cifar on cpu, fit", "phase": "steady state", "trial": 3, "elapsed": 12.5, "budget": 90.0}
     assert send(hub, run(progress=progress)) == "updated"
@@ -45,88 +51,88 @@ def test_a_run_reports_its_start_its_progress_and_its_end(hub: Served) -> None:
     assert state_and_attempt(hub) == ("finished", 1)
 
 
-def test_a_heartbeat_after_the_end_changes_nothing(hub: Served) -> None:
+def test_a_heartbeat_after_the_end_changes_nothing(hub: RunningHub) -> None:
     send(hub, run(state="failed", reason="it broke"))
     assert send(hub, run()) == "superseded"
     assert send(hub, run(state="failed", reason="it broke")) == "same"
     assert state_and_attempt(hub) == ("failed", 1)
 
 
-def test_a_later_attempt_replaces_an_earlier_one_but_not_the_reverse(hub: Served) -> None:
+def test_a_later_attempt_replaces_an_earlier_one_but_not_the_reverse(hub: RunningHub) -> None:
     send(hub, run(state="interrupted"))
     assert send(hub, run(attempt=2)) == "updated"
     assert send(hub, run(state="finished", attempt=1)) == "superseded"
     assert state_and_attempt(hub) == ("running", 2)
 
 
-def test_an_interrupted_run_continues_when_it_is_started_again(hub: Served) -> None:
+def test_an_interrupted_run_continues_when_it_is_started_again(hub: RunningHub) -> None:
     send(hub, run(state="interrupted", reason="by SIGTERM"))
     assert send(hub, run()) == "superseded"  # its last heartbeat, late
-    again = {"started": STARTED + timedelta(seconds=20)}
-    assert send(hub, run(**again)) == "updated"
+    restarted = {"started": STARTED + timedelta(seconds=20)}
+    assert send(hub, run(**restarted)) == "updated"
     assert state_and_attempt(hub) == ("running", 1)
     assert send(hub, run(state="interrupted", reason="by SIGTERM")) == "superseded"
-    assert send(hub, run(state="finished", **again)) == "updated"
+    assert send(hub, run(state="finished", **restarted)) == "updated"
     assert state_and_attempt(hub) == ("finished", 1)
 
 
-def test_an_end_that_the_watcher_reports_counts_even_if_the_run_started_after_its_pod(hub: Served) -> None:
-    began = STARTED + timedelta(seconds=5)
-    send(hub, run(started=began, results=["a"]))
-    seen = {"observed": True, "reason": "OOMKilled: it needed more memory than 8Gi"}
-    assert send(hub, run(state="failed", **seen)) == "updated"
-    found = hub.get("/api/v1/runs/r")
-    assert (found["state"], found["run"]["reason"], found["run"]["results"]) == ("failed", seen["reason"], ["a"])
-    assert send(hub, run(started=began)) == "superseded"  # its last heartbeat, late
-    assert send(hub, run(state="failed", **seen)) == "superseded"
+def test_an_end_that_the_watcher_reports_counts_even_if_the_run_started_after_its_pod(hub: RunningHub) -> None:
+    started = STARTED + timedelta(seconds=5)
+    send(hub, run(started=started, results=["a"]))
+    observed = {"observed": True, "reason": "OOMKilled: it needed more memory than 8Gi"}
+    assert send(hub, run(state="failed", **observed)) == "updated"
+    status = hub.get("/api/v1/runs/r")
+    assert (status["state"], status["run"]["reason"], status["run"]["results"]) == ("failed", observed["reason"], ["a"])
+    assert send(hub, run(started=started)) == "superseded"  # its last heartbeat, late
+    assert send(hub, run(state="failed", **observed)) == "superseded"
     assert state_and_attempt(hub) == ("failed", 1)
 
 
-def test_the_watcher_does_not_replace_the_end_that_a_run_reported(hub: Served) -> None:
-    began = STARTED + timedelta(seconds=5)
-    send(hub, run(state="finished", started=began))
+def test_the_watcher_does_not_replace_the_end_that_a_run_reported(hub: RunningHub) -> None:
+    started = STARTED + timedelta(seconds=5)
+    send(hub, run(state="finished", started=started))
     assert send(hub, run(state="failed", observed=True, reason="Error: exit code 1")) == "superseded"
     assert state_and_attempt(hub) == ("finished", 1)
-    send(hub, run("i", state="interrupted", started=began, reason="by SIGTERM"))
+    send(hub, run("i", state="interrupted", started=started, reason="by SIGTERM"))
     assert send(hub, run("i", state="failed", observed=True, reason="DeadlineExceeded")) == "updated"
-    assert send(hub, run("i", state="running", attempt=2, started=began)) == "updated"
+    assert send(hub, run("i", state="running", attempt=2, started=started)) == "updated"
 
 
-def test_runs_are_listed_in_pages_running_ones_first(hub: Served) -> None:
+def test_pages_of_runs_start_with_the_running_ones(hub: RunningHub) -> None:
     for number in range(5):
         send(hub, run(f"r{number}", state="running" if number in (1, 3) else "finished"))
     names, cursor = [], ""
     while True:
-        found = hub.get(f"/api/v1/runs?limit=2{cursor}")
-        names += [each["run"]["id"] for each in found["runs"]]
-        if found["next"] is None:
+        page = hub.get(f"/api/v1/runs?limit=2{cursor}")
+        names += [item["run"]["id"] for item in page["runs"]]
+        if page["next"] is None:
             break
-        cursor = f"&cursor={found['next']}"
+        cursor = f"&cursor={page['next']}"
     assert names == ["r3", "r1", "r4", "r2", "r0"]
     send(hub, run("job.1"))
     send(hub, run("job_1"))
-    assert [each["run"]["id"] for each in hub.get("/api/v1/runs?prefix=job.")["runs"]] == ["job.1"]
-    assert [each["run"]["id"] for each in hub.get("/api/v1/runs?prefix=job_")["runs"]] == ["job_1"]
+    assert [item["run"]["id"] for item in hub.get("/api/v1/runs?prefix=job.")["runs"]] == ["job.1"]
+    assert [item["run"]["id"] for item in hub.get("/api/v1/runs?prefix=job_")["runs"]] == ["job_1"]
 
 
-def test_a_run_is_lost_after_three_missed_heartbeats_until_the_next_one(database: Database) -> None:
-    beat = 15.0
-    heard = 1_000_000_000_000_000
-    writes.put_run(database, run(heartbeat_seconds=beat), received=heard)
+def test_a_run_is_lost_from_three_missed_heartbeats_until_the_next_heartbeat(database: Database) -> None:
+    interval = 15.0
+    received = 1_000_000_000_000_000
+    writes.put_run(database, run(heartbeat_seconds=interval), received=received)
 
     def state(seconds: float) -> str:
         with database.read() as connection:
-            return queries.run(connection, "r", heard + int(seconds * 1e6)).state
+            return queries.run(connection, "r", received + int(seconds * 1e6)).state
 
-    assert [state(0), state(2.9 * beat), state(3.1 * beat)] == ["running", "running", "lost"]
+    assert [state(0), state(2.9 * interval), state(3.1 * interval)] == ["running", "running", "lost"]
     with database.read() as connection:
-        late = heard + int(4 * beat * 1e6)
-        assert queries.run_counts(connection, late) == {
+        overdue = received + int(4 * interval * 1e6)
+        assert queries.run_counts(connection, overdue) == {
             "running": 0, "lost": 1, "finished": 0, "failed": 0, "interrupted": 0
         }  # fmt: skip
-        assert [each.state for each in queries.runs(connection, late, 10).items] == ["lost"]
-    writes.put_run(database, run(heartbeat_seconds=beat), received=heard + int(5 * beat * 1e6))
-    assert state(5 * beat) == "running"
+        assert [item.state for item in queries.runs(connection, overdue, 10).items] == ["lost"]
+    writes.put_run(database, run(heartbeat_seconds=interval), received=received + int(5 * interval * 1e6))
+    assert state(5 * interval) == "running"
 
 
 def test_a_message_of_another_version_is_distinguished_from_an_invalid_one() -> None:

@@ -30,28 +30,28 @@ EXAMPLES: dict[str, list[tuple[str, Any]]] = {
     "keep_days": [("90", 90), ("1.5d", 1.5), ("12h", 0.5)],
     "keep_results": [("4", 4), ("5", 5), ("6", 6)],
 }
-"""Of each field: three ways to write a value, and the parsed values."""
+"""Three values of each field, as text and parsed."""
 
 
 @pytest.fixture(autouse=True)
-def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [each for each in os.environ if each.upper().startswith("DEVBENCH_")]:
-        monkeypatch.delenv(name)
+def clean_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable in [variable for variable in os.environ if variable.upper().startswith("DEVBENCH_")]:
+        monkeypatch.delenv(variable)
     monkeypatch.chdir(tmp_path)
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_an_option_wins_over_the_environment_over_the_file_over_the_default(
+def test_options_override_variables_which_override_the_file_which_overrides_defaults(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (by_file, filed), (by_variable, put), (by_option, asked) = EXAMPLES[name]
+    (by_file, file_value), (by_variable, variable_value), (by_option, option_value) = EXAMPLES[name]
     assert getattr(load(), name) == HubSettings.model_fields[name].default
     Path("devbench.toml").write_text(f'backend = "cuda"\n[server]\n{name} = "{by_file}"\n', encoding="utf-8")
-    assert getattr(load(), name) == filed
+    assert getattr(load(), name) == file_value
     assert load_run().backend == ("cuda",)  # a run ignores the table
     monkeypatch.setenv(HubSettings.variable(name), by_variable)
-    assert getattr(load(), name) == put
-    assert getattr(load(**{name: by_option}), name) == asked
+    assert getattr(load(), name) == variable_value
+    assert getattr(load(**{name: by_option}), name) == option_value
 
 
 def test_every_setting_is_documented_with_its_option_and_its_variable() -> None:
@@ -59,8 +59,8 @@ def test_every_setting_is_documented_with_its_option_and_its_variable() -> None:
     table = section((ROOT / "docs" / "hub.md").read_text(encoding="utf-8"), "Settings")
     assert first_column(table) == {f"--{name.replace('_', '-')}" for name in EXAMPLES}
     assert [name for name in EXAMPLES if f"`{HubSettings.variable(name)}`" not in table] == []
-    taken = {name for each in load_command("hub").params for name in each.opts if name.startswith("--")}
-    assert taken - {"--config", "--json"} == first_column(table)
+    options = {name for parameter in load_command("hub").params for name in parameter.opts if name.startswith("--")}
+    assert options - {"--config", "--json"} == first_column(table)
 
 
 def test_an_invalid_setting_is_reported_with_its_source(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""The database behind a hub: migrations, retention, export and import, a copy while it runs."""
+"""The hub's database: migrations, retention, export, import, and copies while the hub runs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import Any
 
 import postgres
 import pytest
-from hubs import Process, Served
+from hubs import HubProcess, RunningHub
 from sqlalchemy import text
 from synthetic import explanation, ladder_results, measured
 from test_hub_runs import run, send
@@ -49,16 +49,16 @@ def test_the_migrations_create_the_tables_that_the_code_declares(database: Datab
 
 
 def test_hubs_that_start_at_the_same_time_create_the_tables_once(database_url: str) -> None:
-    made = [Database(database_url) for _ in range(4)]
-    threads = [threading.Thread(target=each.upgrade) for each in made]
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join()
-    put(made[0], measured("1", [0.1]))
-    made[1].upgrade()
-    assert names(made[2]) == ["1"]
-    for database in made:
+    databases = [Database(database_url) for _ in range(4)]
+    threads = [threading.Thread(target=database.upgrade) for database in databases]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    put(databases[0], measured("1", [0.1]))
+    databases[1].upgrade()
+    assert names(databases[2]) == ["1"]
+    for database in databases:
         database.close()
 
 
@@ -83,12 +83,12 @@ def test_an_unusable_database_is_reported_with_a_hint(tmp_path: Path) -> None:
 
 
 @contextmanager
-def running(folder: Path) -> Iterator[tuple[Process, Served]]:
+def running(folder: Path) -> Iterator[tuple[HubProcess, RunningHub]]:
     """Run a hub in its own process, which is killed at the end."""
-    named = str(folder / "hub.db")
-    server = Process(named)
+    database = str(folder / "hub.db")
+    server = HubProcess(database)
     try:
-        yield server, Served(server.url, Database(named))
+        yield server, RunningHub(server.url, Database(database))
     finally:
         server.kill()
 
@@ -104,27 +104,27 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.mark.needs("mounts")
-def test_a_hub_with_a_full_disk_still_serves_what_it_has_and_stores_more_once_there_is_space(
+def test_a_hub_with_a_full_disk_serves_its_documents_and_stores_more_once_there_is_space(
     small_disk: Path,
 ) -> None:
     with running(small_disk) as (server, hub):
         for number in count():
             result = measured(str(number), [0.1])
-            answer = hub.put(f"/api/v1/results/{result.id}", result.model_dump_json().encode())
-            if answer.status != 200:
+            response = hub.put(f"/api/v1/results/{result.id}", result.model_dump_json().encode())
+            if response.status != 200:
                 break
-        problem = answer.json()
-        assert (answer.status, problem["type"]) == (503, "urn:devbench:problem:disk-full")
+        problem = response.json()
+        assert (response.status, problem["type"]) == (503, "urn:devbench:problem:disk-full")
         assert "full" in problem["detail"]
         assert "Free some space" in problem["hint"]
-        assert answer.headers["Retry-After"]
+        assert response.headers["Retry-After"]
     assert any("disk is full" in line for line in server.log)
     with running(small_disk) as (_, hub):
         for path in ("/", "/metrics", "/readyz"):
-            assert hub.ask("GET", path).status == 200
+            assert hub.request("GET", path).status == 200
         assert number > 9
         assert hub.get(f"/api/v1/results/{number - 1}")["id"] == f"{number - 1}"
-        assert hub.ask("GET", f"/api/v1/results/{number}").status == 404
+        assert hub.request("GET", f"/api/v1/results/{number}").status == 404
         subprocess.run(["mount", "-o", "remount,size=9m", small_disk], check=True)
         assert hub.send(result) == "created"
 
@@ -135,12 +135,12 @@ def test_documents_older_than_keep_days_are_removed(database: Database) -> None:
         put(database, measured(str(age), [0.1]), now - age * retention.DAY)
     writes.put_run(database, run("old", state="finished"), now - 11 * retention.DAY)
     writes.put_run(database, run("new", state="finished"), now)
-    found = explanation(ladder_results())
-    writes.put_explanation(database, found, found.model_dump_json().encode(), now - 11 * retention.DAY)
+    document = explanation(ladder_results())
+    writes.put_explanation(database, document, document.model_dump_json().encode(), now - 11 * retention.DAY)
     assert retention.prune(database, HubSettings(keep_days=10), now) == retention.Removed(2, 1, 1)
     assert names(database) == ["9", "1"]
     with database.read() as connection:
-        assert [each.run.id for each in queries.runs(connection, now, 9).items] == ["new"]
+        assert [item.run.id for item in queries.runs(connection, now, 9).items] == ["new"]
     assert retention.prune(database, HubSettings(keep_days=10), now) == retention.Removed(0, 0, 0)
 
 
@@ -165,27 +165,27 @@ def test_a_result_that_is_updated_during_retention_stays(database: Database) -> 
     for name in ("1", "2"):
         put(database, measured(name, [0.1], status="partial"), 1)
     with database.read() as connection:
-        seen = [(row.id, row.stamp) for row in queries.results(connection, {}, 9).items]
+        stamps = [(row.id, row.stamp) for row in queries.results(connection, {}, 9).items]
     put(database, measured("2", [0.1, 0.1]), 1)
     with database.write() as connection:
-        assert writes.remove_results(connection, seen) == 1
+        assert writes.remove_results(connection, stamps) == 1
     with database.read() as connection:
         assert len(queries.result(connection, "2").samples) == 2
         assert connection.execute(text("SELECT id FROM documents")).scalars().all() == ["2"]
 
 
 def test_runs_and_explanations_older_than_the_oldest_kept_result_are_removed(database: Database) -> None:
-    found = explanation(ladder_results())
-    writes.put_explanation(database, found, found.model_dump_json().encode(), 3_000_000)
-    for at in range(1, 6):
-        put(database, measured(str(at), [0.1]), at * 1_000_000)
-        writes.put_run(database, run(f"run-{at}", state="finished"), at * 1_000_000 + 1)
+    document = explanation(ladder_results())
+    writes.put_explanation(database, document, document.model_dump_json().encode(), 3_000_000)
+    for number in range(1, 6):
+        put(database, measured(str(number), [0.1]), number * 1_000_000)
+        writes.put_run(database, run(f"run-{number}", state="finished"), number * 1_000_000 + 1)
     writes.put_run(database, run("silent"), 1_000_000)
     assert retention.prune(database, HubSettings(keep_results=6)) == retention.Removed(0, 0, 0)
     assert retention.prune(database, HubSettings(keep_results=2)) == retention.Removed(3, 4, 1)
     assert sorted(names(database)) == ["4", "5"]
     with database.read() as connection:
-        assert {each.run.id for each in queries.runs(connection, records.now(), 9).items} == {"run-4", "run-5"}
+        assert {item.run.id for item in queries.runs(connection, records.now(), 9).items} == {"run-4", "run-5"}
 
 
 def test_cached_comparisons_are_removed_with_their_results(database: Database) -> None:
@@ -228,56 +228,56 @@ def test_a_cached_comparison_of_another_version_is_replaced(
     assert (replace_verdict("undecided"), verdict()) == (1, "undecided")
 
 
-def test_an_unreadable_cached_comparison_is_replaced(hub: Served) -> None:
+def test_an_unreadable_cached_comparison_is_replaced(hub: RunningHub) -> None:
     for number, (backend, step) in enumerate((("cpu", 0.2), ("cuda", 0.1))):
         hub.send(measured(str(number), [step, step, step], backend=backend))
-    page = hub.ask("GET", "/").data
+    page = hub.request("GET", "/").data
     assert b"faster" in page
     with hub.database.write() as connection:
         assert connection.execute(text('UPDATE comparisons SET document = \'{"of": "a newer one"}\'')).rowcount == 1
         connection.execute(text("UPDATE results SET stamp = stamp + 1"))  # otherwise the page is not rendered again
-    again = hub.ask("GET", "/")
-    assert (again.status, again.data) == (200, page)
+    response = hub.request("GET", "/")
+    assert (response.status, response.data) == (200, page)
 
 
 @pytest.mark.parametrize("name", ["everything.jsonl", "everything.jsonl.gz"])
-def test_an_export_moves_everything_to_another_hub_and_back(hub: Served, tmp_path: Path, name: str) -> None:
+def test_an_export_moves_everything_to_another_hub_and_back(hub: RunningHub, tmp_path: Path, name: str) -> None:
     for n in range(5):
         hub.send(measured(str(n), [0.1, 0.2], workload="é\x00<b>"))
-    send(hub, run("going"))
-    send(hub, run("over", state="interrupted", reason="why"))
+    send(hub, run("active"))
+    send(hub, run("ended", state="interrupted", reason="why"))
     hub.put("/api/v1/explanations/why", explanation(ladder_results()).model_dump_json().encode())
     file = tmp_path / name
     assert exchange.export_to(hub.database, file) == 8
     other = Database(str(tmp_path / "other.db"))
     other.upgrade()
     assert [exchange.import_from(other, file), exchange.import_from(other, file)] == [8, 8]
-    again = tmp_path / f"again-{name}"
-    exchange.export_to(other, again)
-    opened = gzip.open if name.endswith(".gz") else open
-    with opened(file, "rt", encoding="utf-8") as first, opened(again, "rt", encoding="utf-8") as second:
+    second_file = tmp_path / f"again-{name}"
+    exchange.export_to(other, second_file)
+    opener = gzip.open if name.endswith(".gz") else open
+    with opener(file, "rt", encoding="utf-8") as first, opener(second_file, "rt", encoding="utf-8") as second:
         assert first.read() == second.read()
     other.close()
 
 
 def test_an_import_does_not_replace_later_states(database: Database, tmp_path: Path) -> None:
-    found = explanation(ladder_results())
-    newer = found.model_copy(update={"label": "newer"})
-    writes.put_explanation(database, found, found.model_dump_json().encode())
+    older = explanation(ladder_results())
+    newer = older.model_copy(update={"label": "newer"})
+    writes.put_explanation(database, older, older.model_dump_json().encode())
     writes.put_run(database, run("r"), received=1_000_000)
     exchange.export_to(database, tmp_path / "all.jsonl")
     writes.put_explanation(database, newer, newer.model_dump_json().encode())
     writes.put_run(database, run("r"), received=2_000_000)
     assert exchange.import_from(database, tmp_path / "all.jsonl") == 2
     with database.read() as connection:
-        assert queries.explanation(connection, found.id).label == "newer"
+        assert queries.explanation(connection, older.id).label == "newer"
         assert queries.run(connection, "r", 0).last_seen == 2_000_000
 
 
 def test_an_import_skips_a_result_that_differs_from_the_stored_one(database: Database, tmp_path: Path) -> None:
     for name, seconds in (("1", 0.1), ("2", 0.2)):
-        one = measured(name, [seconds])
-        writes.put_result(database, one, one.model_dump_json().encode())
+        result = measured(name, [seconds])
+        writes.put_result(database, result, result.model_dump_json().encode())
     exchange.export_to(database, tmp_path / "all.jsonl")
     text = (tmp_path / "all.jsonl").read_text(encoding="utf-8").replace('\\"pid\\":4001', '\\"pid\\":4999')
     (tmp_path / "all.jsonl").write_text(text, encoding="utf-8")
@@ -328,7 +328,7 @@ def test_importing_a_damaged_file_fails_and_keeps_what_came_before(database: Dat
 
 
 @contextmanager
-def results_coming_in(hub: Served) -> Iterator[list[str]]:
+def results_coming_in(hub: RunningHub) -> Iterator[list[str]]:
     """Send results all the time; yield the ids of those that were acknowledged so far."""
     stop = threading.Event()
     acknowledged: list[str] = []
@@ -349,7 +349,7 @@ def results_coming_in(hub: Served) -> Iterator[list[str]]:
         writer.join()
 
 
-def test_an_export_while_results_arrive_is_one_consistent_view(hub: Served, tmp_path: Path) -> None:
+def test_an_export_while_results_arrive_is_one_consistent_view(hub: RunningHub, tmp_path: Path) -> None:
     """The export holds every result that was acknowledged before it started."""
     for n in range(20):
         hub.send(measured(str(n), [0.1]))
@@ -363,8 +363,8 @@ def test_an_export_while_results_arrive_is_one_consistent_view(hub: Served, tmp_
 
 
 @pytest.mark.needs("sqlite3")
-def test_the_databases_own_tools_copy_it_while_results_arrive(
-    hub: Served, database_url: str, request: pytest.FixtureRequest, tmp_path: Path
+def test_the_tools_of_the_database_copy_it_while_results_arrive(
+    hub: RunningHub, database_url: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
     """The copy holds every result that was acknowledged before, as the documentation promises."""
     with results_coming_in(hub) as acknowledged:
@@ -373,10 +373,10 @@ def test_the_databases_own_tools_copy_it_while_results_arrive(
         before = list(acknowledged)
         if database_url.startswith("postgresql"):
             target = request.getfixturevalue("cluster").database()
-            bin_ = postgres.programs()
-            assert bin_
-            dumped = subprocess.run([bin_ / "pg_dump", database_url], capture_output=True, check=True)
-            words = [bin_ / "psql", "--quiet", "--set", "ON_ERROR_STOP=1", target]
+            programs = postgres.programs()
+            assert programs
+            dumped = subprocess.run([programs / "pg_dump", database_url], capture_output=True, check=True)
+            words = [programs / "psql", "--quiet", "--set", "ON_ERROR_STOP=1", target]
             subprocess.run(words, input=dumped.stdout, stdout=subprocess.DEVNULL, check=True)
         else:
             target = str(tmp_path / "copy.db")
@@ -384,10 +384,10 @@ def test_the_databases_own_tools_copy_it_while_results_arrive(
     assert len(acknowledged) > len(before)
     restored = Database(target)
     restored.upgrade()
-    found = names(restored)
-    assert set(before) <= set(found)
+    restored_names = names(restored)
+    assert set(before) <= set(restored_names)
     with restored.read() as connection:
-        assert [queries.result(connection, name).id for name in found] == found
+        assert [queries.result(connection, name).id for name in restored_names] == restored_names
     restored.close()
 
 
@@ -409,24 +409,24 @@ def test_sqlites_backup_copies_the_database_while_the_hub_runs(tmp_path: Path) -
 
 def test_connections_that_open_a_new_file_at_once_wait_for_each_other(tmp_path: Path) -> None:
     """SQLite itself does not wait if several turn the write-ahead log on at the same time."""
-    wrong: list[Exception] = []
+    errors: list[Exception] = []
 
-    def opened(database: Database, ready: threading.Barrier) -> None:
+    def create_table(database: Database, ready: threading.Barrier) -> None:
         ready.wait()
         try:
             with database.write() as connection:
                 connection.execute(text("CREATE TABLE IF NOT EXISTS some (a)"))
         except Exception as error:
-            wrong.append(error)
+            errors.append(error)
 
     for number in range(100):
         ready = threading.Barrier(8)
-        made = [Database(str(tmp_path / f"{number}.db")) for _ in range(8)]
-        threads = [threading.Thread(target=opened, args=(each, ready)) for each in made]
-        for each in threads:
-            each.start()
-        for each in threads:
-            each.join()
-        for database in made:
+        databases = [Database(str(tmp_path / f"{number}.db")) for _ in range(8)]
+        threads = [threading.Thread(target=create_table, args=(database, ready)) for database in databases]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        for database in databases:
             database.close()
-    assert wrong == []
+    assert errors == []

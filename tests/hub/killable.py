@@ -1,4 +1,4 @@
-"""A hub and a sender as processes to be killed, forked from a process that has imported everything."""
+"""A hub and a sender in processes that tests kill. They are forked from a process with all imports."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from bench.publish.recorder import Recorder
 
 FORKS: Any = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload(
-    ["killing", "bench.hub.web.serve", "bench.hub.web.app", "psycopg", "alembic.command", "urllib3"]
+    ["killable", "bench.hub.web.serve", "bench.hub.web.app", "psycopg", "alembic.command", "urllib3"]
 )
 
 RESULTS = 4
@@ -54,7 +54,7 @@ def measure(folder: str, hub: str) -> None:
     path = Path(folder)
     settings = load(hub=hub, output=path)
     first_number = len(list(path.glob("*.json")))
-    found = explanation(ladder_results())
+    complete = explanation(ladder_results())
     for first in itertools.count(first_number, RESULTS):
         recorder = Recorder(settings)
         with recorder.reporting("cifar"):
@@ -63,8 +63,8 @@ def measure(folder: str, hub: str) -> None:
                 recorder.save(measured(name, BODY[:3], status="partial", stop=None))
                 recorder.save(measured(name, BODY, stop=Stop(reason="target", trials=20)))
             for label in ("partial", "complete"):
-                why = found.model_copy(update={"id": f"why-{name}", "label": label})
-                recorder.save_explanation(why)
+                document = complete.model_copy(update={"id": f"why-{name}", "label": label})
+                recorder.save_explanation(document)
 
 
 def push(folder: str, hub: str) -> None:

@@ -1,4 +1,4 @@
-"""Real runs that send to a real hub, both server by their commands."""
+"""Real runs that send to a real hub. Both are started by their commands."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 import urllib3
-from hubs import TOKEN, Process
+from hubs import TOKEN, HubProcess
 
 pytestmark = [pytest.mark.once, pytest.mark.needs("posix")]
 
@@ -20,7 +20,7 @@ import os
 
 
 def probes(p, ctx):
-    """One thing to time, and what it can see."""
+    """Time one operation, and check the environment of the worker."""
     from bench.workloads import Probe
 
     import tensorflow as tf
@@ -30,10 +30,10 @@ def probes(p, ctx):
 '''
 
 
-def devbench(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+def devbench(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run devbench in a folder, with the hub's token in the environment."""
     return subprocess.run(
-        [sys.executable, "-m", "bench", *words],
+        [sys.executable, "-m", "bench", *arguments],
         cwd=folder,
         env={**os.environ, "DEVBENCH_HUB_TOKEN": TOKEN, "PYTHONPATH": os.pathsep.join(sys.path)},
         capture_output=True,
@@ -43,24 +43,24 @@ def devbench(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.fixture
-def hub(tmp_path: Path) -> Iterator[Process]:
+def hub(tmp_path: Path) -> Iterator[HubProcess]:
     """A hub in its own process."""
-    server = Process(str(tmp_path / "hub.db"))
+    server = HubProcess(str(tmp_path / "hub.db"))
     yield server
     server.process.terminate()
     server.wait()
 
 
 @pytest.mark.needs("no-nvidia-gpu")
-def test_a_run_without_its_device_sends_a_failed_result_with_cause_and_fix(tmp_path: Path, hub: Process) -> None:
+def test_a_run_without_its_device_sends_a_failed_result_with_cause_and_fix(tmp_path: Path, hub: HubProcess) -> None:
     words = ["run", "matmul", "--backend", "cpu,cuda", "--hub", hub.url, "--run-id", "job-0"]
-    ran = devbench(tmp_path, *words)
-    assert ran.returncode == 3, ran.stderr + ran.stdout
+    completed = devbench(tmp_path, *words)
+    assert completed.returncode == 3, completed.stderr + completed.stdout
     (listed,) = urllib3.request("GET", f"{hub.url}/api/v1/results").json()["results"]
     assert (listed["backend"], listed["status"], listed["failure"]) == ("cuda", "failed", "device")
-    found = urllib3.request("GET", f"{hub.url}/api/v1/results/{listed['id']}").json()
-    assert "no CUDA device" in found["failure"]["message"]
-    assert found["failure"]["hint"]
+    result = urllib3.request("GET", f"{hub.url}/api/v1/results/{listed['id']}").json()
+    assert "no CUDA device" in result["failure"]["message"]
+    assert result["failure"]["hint"]
     status = urllib3.request("GET", f"{hub.url}/api/v1/runs/job-0").json()
     assert (status["state"], status["run"]["results"]) == ("failed", [listed["id"]])
     assert "no CUDA device" in status["run"]["reason"]
@@ -68,42 +68,42 @@ def test_a_run_without_its_device_sends_a_failed_result_with_cause_and_fix(tmp_p
     assert "no CUDA device" in page
 
 
-def test_a_run_whose_program_fails_is_reported_with_the_reason(tmp_path: Path, hub: Process) -> None:
+def test_a_run_whose_program_fails_is_reported_with_the_reason(tmp_path: Path, hub: HubProcess) -> None:
     (tmp_path / "mine.py").write_text("def as_written():\n    raise ValueError('no such luck')\n", encoding="utf-8")
     words = ["run", "./mine.py", "--hub", hub.url, "--run-id", "job-0"]
-    ran = devbench(tmp_path, *words)
-    assert ran.returncode == 1, ran.stderr + ran.stdout
+    completed = devbench(tmp_path, *words)
+    assert completed.returncode == 1, completed.stderr + completed.stdout
     status = urllib3.request("GET", f"{hub.url}/api/v1/runs/job-0").json()
     assert status["state"] == "failed"
     assert status["run"]["reason"].startswith("1 of 1 failed; mine on cpu, as-written: ")
     assert "no such luck" in status["run"]["reason"]
 
 
-def test_a_sweep_whose_points_fail_is_reported_as_failed(tmp_path: Path, hub: Process) -> None:
+def test_a_sweep_whose_points_fail_is_reported_as_failed(tmp_path: Path, hub: HubProcess) -> None:
     program = (
         "from pydantic import BaseModel\n\n\nclass Params(BaseModel):\n    size: int = 1\n\n\n"
         "def as_written(p):\n    raise ValueError('no such luck')\n"
     )
     (tmp_path / "mine.py").write_text(program, encoding="utf-8")
     words = ["sweep", "./mine.py", "--param", "size=1,2", "--hub", hub.url, "--run-id", "job-0"]
-    ran = devbench(tmp_path, *words)
-    assert ran.returncode == 1, ran.stderr + ran.stdout
+    completed = devbench(tmp_path, *words)
+    assert completed.returncode == 1, completed.stderr + completed.stdout
     status = urllib3.request("GET", f"{hub.url}/api/v1/runs/job-0").json()
     assert status["state"] == "failed"
     assert "no such luck" in status["run"]["reason"]
 
 
 @pytest.mark.essential
-def test_a_run_sends_its_results_and_its_worker_sees_no_secret(tmp_path: Path, hub: Process) -> None:
+def test_a_run_sends_its_results_and_its_worker_sees_no_secret(tmp_path: Path, hub: HubProcess) -> None:
     (tmp_path / "mine.py").write_text(PROGRAM, encoding="utf-8")
     words = ["run", "./mine.py", "--max-processes", "1", "--hub", hub.url, "--run-id", "job-0", "--json"]
-    ran = devbench(tmp_path, *words)
-    assert ran.returncode == 0, ran.stderr + ran.stdout
-    (measured,) = json.loads(ran.stdout)["results"]
+    completed = devbench(tmp_path, *words)
+    assert completed.returncode == 0, completed.stderr + completed.stdout
+    (measured,) = json.loads(completed.stdout)["results"]
     (file,) = (tmp_path / "results").glob("*.json")
     assert measured["id"].startswith("job-0-")
-    there = urllib3.request("GET", f"{hub.url}/api/v1/results/{measured['id']}")
-    assert there.data == file.read_bytes()
+    response = urllib3.request("GET", f"{hub.url}/api/v1/results/{measured['id']}")
+    assert response.data == file.read_bytes()
     status = urllib3.request("GET", f"{hub.url}/api/v1/runs/job-0").json()
     assert (status["state"], status["run"]["results"]) == ("finished", [measured["id"]])
     assert list((tmp_path / "results" / "outbox").glob("*.note")) == []
