@@ -23,7 +23,7 @@ def test_a_constant_level_has_no_change_points(count: int) -> None:
     assert change_points([0.05] * count, THRESHOLD) == []
 
 
-def test_each_new_level_is_found_at_its_first_value() -> None:
+def test_a_change_point_is_the_first_value_of_a_new_level() -> None:
     values = [*noisy(0.05, 8), *noisy(0.06, 7, seed=2), *noisy(0.04, 5, seed=3)]
     assert change_points(values, THRESHOLD) == [8, 15]
 
@@ -40,21 +40,21 @@ def test_the_c_implementation_agrees_with_the_python_implementation(seed: int) -
     import numpy as np
     import ruptures
 
-    made = random.Random(seed)
-    values = [each for n in range(4) for each in noisy(made.uniform(0.04, 0.06), made.randint(2, 15), seed=seed + n)]
-    searched: list[tuple[object, float]] = []
-    plain = ruptures.KernelCPD.predict
+    rng = random.Random(seed)
+    values = [value for n in range(4) for value in noisy(rng.uniform(0.04, 0.06), rng.randint(2, 15), seed=seed + n)]
+    searches: list[tuple[object, float]] = []
+    original = ruptures.KernelCPD.predict
 
     def predict(self: ruptures.KernelCPD, n_bkps: int | None = None, pen: float | None = None) -> list[int]:
-        searched.append((self.cost.signal, pen or 0.0))
-        found: list[int] = plain(self, n_bkps, pen)
-        assert found == ruptures.Pelt(model="l2", min_size=2, jump=1).fit(np.asarray(self.cost.signal)).predict(pen)
-        return found
+        searches.append((self.cost.signal, pen or 0.0))
+        positions: list[int] = original(self, n_bkps, pen)
+        assert positions == ruptures.Pelt(model="l2", min_size=2, jump=1).fit(np.asarray(self.cost.signal)).predict(pen)
+        return positions
 
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(ruptures.KernelCPD, "predict", predict)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ruptures.KernelCPD, "predict", predict)
         change_points(values, THRESHOLD)
-    assert len(searched) == 1
+    assert len(searches) == 1
 
 
 def test_a_change_below_the_threshold_is_ignored() -> None:

@@ -26,6 +26,7 @@ from bench.analyse.samples import process_values
 from bench.analyse.stats import Contrast
 from bench.analyse.summary import summarize
 from bench.analyse.verdict import units_for_verdict, verdict
+from bench.model.comparison import BreakEven
 from bench.model.result import Block, Failure, Interval, Placement, ProcessSample, Result, Series
 from bench.model.spec import Data, Threads
 from bench.render.sentences.comparison import cold_start, mean_step
@@ -36,8 +37,8 @@ from bench.store import files
 def sample(trial: int, step: float, start: float = 3.0, **changes: Any) -> ProcessSample:
     """Return a sample of a process that starts in `start` seconds and takes `step` seconds per step."""
     blocks = [Block(seconds=100 * step, steps=100, cpu_seconds=100 * step, position=n) for n in range(5)]
-    given: dict[str, Any] = {"phases": {"import": start - 0.5, "first_step": 0.5}, "series": [Series(blocks=blocks)]}
-    return ProcessSample(trial=trial, pid=1, started=MOMENT, **{**given, **changes})
+    fields: dict[str, Any] = {"phases": {"import": start - 0.5, "first_step": 0.5}, "series": [Series(blocks=blocks)]}
+    return ProcessSample(trial=trial, pid=1, started=MOMENT, **{**fields, **changes})
 
 
 def measured(steps: Sequence[float], start: float = 3.0, name: str = "a", **changes: Any) -> Result:
@@ -49,12 +50,12 @@ def measured(steps: Sequence[float], start: float = 3.0, name: str = "a", **chan
 NOISE = (1.0, 1.004, 0.997, 1.002, 0.996, 1.001)
 
 
-def test_a_phase_says_why_its_difference_is_unknown() -> None:
+def test_a_phase_without_a_measurable_difference_gives_the_reason() -> None:
     def differences_of(starts: int, slower: float) -> set[str]:
         base, other = measured([0.01] * 4), measured([0.01] * 4, 3.0 + slower, name="b", loop="fit")
-        for each in (base, other):
-            for later in each.samples[starts:]:
-                later.start_position = None  # several started at once, so their starts do not count
+        for side in (base, other):
+            for process in side.samples[starts:]:
+                process.start_position = None  # several processes started at once, so these starts do not count
         return {line.rpartition("   ")[2].split(" [")[0] for line in phases(compare(base, other))[1:]}
 
     assert differences_of(4, 1.0) == {"+1.000 s", "not measurable"}
@@ -65,13 +66,13 @@ def test_a_phase_says_why_its_difference_is_unknown() -> None:
 def test_rare_slow_steps_are_reported_by_the_mean_step() -> None:
     base = measured([0.01 * n for n in NOISE])
     rare = measured([0.01 * n for n in NOISE], name="b")
-    for each in rare.samples:
-        each.series[0].blocks[2].seconds *= 1.5  # one block in five holds a checkpoint
-    found = compare(base, rare)
-    assert found.verdict == "same"
-    assert found.mean_ratio is not None
-    assert found.mean_ratio.value == pytest.approx(1.1)
-    assert "is slower: 1.1" in mean_step(found)
+    for process in rare.samples:
+        process.series[0].blocks[2].seconds *= 1.5  # one block in five writes a checkpoint
+    comparison = compare(base, rare)
+    assert comparison.verdict == "same"
+    assert comparison.mean_ratio is not None
+    assert comparison.mean_ratio.value == pytest.approx(1.1)
+    assert "is slower: 1.1" in mean_step(comparison)
     assert mean_step(compare(base, measured([0.012 * n for n in NOISE], name="c"))) == ""  # both agree
 
 
@@ -124,58 +125,58 @@ def test_a_ratio_at_the_threshold_is_never_settled() -> None:
     assert units_for_verdict(Interval(value=1.02, low=1.0, high=1.0404, n=5), 0.02) is None
 
 
-def test_results_measured_apart_are_compared_by_scipys_welch_test() -> None:
+def test_results_of_different_groups_are_compared_as_in_scipys_welch_test() -> None:
     rng = random.Random(4)
     first = [rng.lognormvariate(0, 0.1) for _ in range(7)]
     other = [rng.lognormvariate(0.2, 0.3) for _ in range(4)]
-    found = stats.independent_ratio(first, other)
+    ratio = stats.independent_ratio(first, other)
     expected = scipy_stats.ttest_ind(*([math.log(v) for v in side] for side in (other, first)), equal_var=False)
     low, high = expected.confidence_interval(0.95)
-    assert found is not None
-    assert found.low is not None
-    assert found.high is not None
-    assert (found.low, found.high) == pytest.approx((math.exp(low), math.exp(high)))
+    assert ratio is not None
+    assert ratio.low is not None
+    assert ratio.high is not None
+    assert (ratio.low, ratio.high) == pytest.approx((math.exp(low), math.exp(high)))
 
 
 def test_interleaved_processes_are_paired_and_their_common_noise_cancels() -> None:
     noise = [1.0, 1.5, 0.8, 2.0, 1.2]
     base = measured([0.01 * n for n in noise])
     other = measured([0.0095 * n for n in noise], name="b", loop="fit")
-    found = compare(base, other)
-    assert found.paired
-    assert found.verdict == "faster"
-    assert found.ratio is not None
-    assert found.ratio.value == pytest.approx(0.95)
-    apart = compare(base, other.model_copy(update={"group": "another"}))
-    assert not apart.paired
-    assert apart.verdict == "undecided"
+    paired = compare(base, other)
+    assert paired.paired
+    assert paired.verdict == "faster"
+    assert paired.ratio is not None
+    assert paired.ratio.value == pytest.approx(0.95)
+    independent = compare(base, other.model_copy(update={"group": "another"}))
+    assert not independent.paired
+    assert independent.verdict == "undecided"
 
 
 def test_different_batches_are_compared_per_example() -> None:
     base, other = measured([0.01 * n for n in NOISE]), measured([0.015 * n for n in NOISE], name="b")
     other.spec.params["batch"] = 64
-    for each, batch in ((base, 32), (other, 64)):
-        each.summary.step_seconds = stats.interval(list(process_values(each).values()))
-        each.summary.examples_per_second = batch / each.summary.step_seconds.value
-    found = compare(base, other)
-    assert (found.axis, found.unit, found.verdict) == ("batch", "example", "faster")
-    assert found.ratio is not None
-    assert found.ratio.value == pytest.approx(0.75)
+    for side, batch in ((base, 32), (other, 64)):
+        side.summary.step_seconds = stats.interval(list(process_values(side).values()))
+        side.summary.examples_per_second = batch / side.summary.step_seconds.value
+    comparison = compare(base, other)
+    assert (comparison.axis, comparison.unit, comparison.verdict) == ("batch", "example", "faster")
+    assert comparison.ratio is not None
+    assert comparison.ratio.value == pytest.approx(0.75)
 
 
-def test_the_slower_starter_with_faster_steps_is_ahead_where_the_lines_cross() -> None:
+def test_the_break_even_is_where_faster_steps_make_up_for_a_slower_start() -> None:
     base = measured([0.012 * n for n in NOISE], start=3.0)
     other = measured([0.002 * n for n in NOISE], start=43.0, name="b", backend="cuda")
-    found = compare(base, other).break_even
-    assert found is not None
-    assert found.winner == "other"
-    assert found.steps is not None
-    assert found.steps.low is not None
-    assert found.steps.high is not None
-    assert found.steps.value == pytest.approx(4000, rel=0.01)
-    assert found.steps.low < 4000 < found.steps.high
-    assert found.training_steps == 15630
-    assert found.training_seconds == pytest.approx([3 + 15629 * 0.012, 43 + 15629 * 0.002], rel=0.01)
+    break_even = compare(base, other).break_even
+    assert break_even is not None
+    assert break_even.winner == "other"
+    assert break_even.steps is not None
+    assert break_even.steps.low is not None
+    assert break_even.steps.high is not None
+    assert break_even.steps.value == pytest.approx(4000, rel=0.01)
+    assert break_even.steps.low < 4000 < break_even.steps.high
+    assert break_even.training_steps == 15630
+    assert break_even.training_seconds == pytest.approx([3 + 15629 * 0.012, 43 + 15629 * 0.002], rel=0.01)
 
 
 def test_all_trials_count_for_steps_even_if_few_starts_were_measured() -> None:
@@ -183,89 +184,91 @@ def test_all_trials_count_for_steps_even_if_few_starts_were_measured() -> None:
         measured([step * n for n in NOISE * 2], start=start, name=name, loop=loop)
         for name, loop, step, start in (("a", "fit", 0.012, 3.0), ("b", "step", 0.002, 43.0))
     )
-    every = compare(base, other).break_even
-    for each in (base, other):
-        for late in each.samples[3:]:
-            late.start_position = None
-    few = compare(base, other).break_even
-    for each in (base, other):
-        for late in each.samples[1:]:
-            late.start_position = None
-    one = compare(base, other).break_even
-    assert every is not None
-    assert few is not None
-    assert one is not None
-    assert [each.steps.value for each in (every, few, one) if each.steps] == pytest.approx([4000] * 3, rel=0.01)
-    assert few.steps is not None
-    assert few.steps.high is not None
-    assert few.steps.n == 3
-    assert one.steps is not None
-    assert one.steps.low is None
+
+    def break_even_of(starts: int) -> BreakEven:
+        """Return the break-even if only so many starts count."""
+        for side in (base, other):
+            for process in side.samples[starts:]:
+                process.start_position = None
+        break_even = compare(base, other).break_even
+        assert break_even is not None
+        return break_even
+
+    estimates = [break_even_of(starts).steps for starts in (len(base.samples), 3, 1)]
+    assert [steps.value for steps in estimates if steps] == pytest.approx([4000] * 3, rel=0.01)
+    (_, from_three, from_one) = estimates
+    assert from_three is not None
+    assert from_three.high is not None
+    assert from_three.n == 3
+    assert from_one is not None
+    assert from_one.low is None
     assert "steps, from one start each" in cold_start(compare(base, other))
 
 
 def test_the_break_even_of_unequal_batches_is_in_examples_and_epochs() -> None:
     epoch = {"facts": {"epoch": {"batches": 100, "remainder": 0}}}
-    few, many = (
+    small, large = (
         result(
             name, params={"batch": batch, "epochs": 10}, projection=None,
             samples=[sample(n, step * noise, start, **epoch) for n, noise in enumerate(NOISE, 1)],
         )
         for name, batch, step, start in (("a", 32, 0.010, 3.0), ("b", 64, 0.010, 13.0))
     )  # fmt: skip
-    for each, examples in ((few, 32), (many, 64)):
-        summarize(each, 1000 * 32 // examples, examples)
-    found = compare(few, many)
-    even = found.break_even
-    assert found.unit == "example"
-    assert even is not None
-    assert (even.winner, even.steps, even.training_steps) == ("other", None, None)
-    assert even.examples is not None
-    assert even.epochs is not None
-    assert even.examples.value == pytest.approx(2000 * 32, rel=0.01)
-    assert even.epochs.value == pytest.approx(20, rel=0.01)
-    assert even.training_seconds == pytest.approx([3 + 999 * 0.01, 13 + 499 * 0.01], rel=0.01)
-    assert " examples [" in cold_start(found)
+    for side, examples in ((small, 32), (large, 64)):
+        summarize(side, 1000 * 32 // examples, examples)
+    comparison = compare(small, large)
+    break_even = comparison.break_even
+    assert comparison.unit == "example"
+    assert break_even is not None
+    assert (break_even.winner, break_even.steps, break_even.training_steps) == ("other", None, None)
+    assert break_even.examples is not None
+    assert break_even.epochs is not None
+    assert break_even.examples.value == pytest.approx(2000 * 32, rel=0.01)
+    assert break_even.epochs.value == pytest.approx(20, rel=0.01)
+    assert break_even.training_seconds == pytest.approx([3 + 999 * 0.01, 13 + 499 * 0.01], rel=0.01)
+    assert " examples [" in cold_start(comparison)
 
 
 def test_phases_of_interleaved_results_are_compared_within_trials() -> None:
-    machine = (1.0, 3.0, 2.0, 5.0)
+    delays = (1.0, 3.0, 2.0, 5.0)
     base, other = (
-        result(name, loop=loop, samples=[sample(n, 0.01, more + at) for n, at in enumerate(machine, 1)])
-        for name, loop, more in (("a", "fit", 3.0), ("b", "step", 3.1))
+        result(name, loop=loop, samples=[sample(n, 0.01, start + delay) for n, delay in enumerate(delays, 1)])
+        for name, loop, start in (("a", "fit", 3.0), ("b", "step", 3.1))
     )
-    within = {each.phase: each.difference for each in compare(base, other).phases}["import"]
+    paired = {phase.phase: phase.difference for phase in compare(base, other).phases}["import"]
     other.group = "h"
-    apart = {each.phase: each.difference for each in compare(base, other).phases}["import"]
-    assert [within.low, within.high] == pytest.approx([0.1, 0.1])
-    assert apart.low is not None
-    assert apart.low < 0
+    independent = {phase.phase: phase.difference for phase in compare(base, other).phases}["import"]
+    assert [paired.low, paired.high] == pytest.approx([0.1, 0.1])
+    assert independent.low is not None
+    assert independent.low < 0
 
 
 def test_a_side_that_starts_and_runs_faster_is_ahead_immediately() -> None:
     base = measured([0.012 * n for n in NOISE], start=8.0)
-    found = compare(base, measured([0.002 * n for n in NOISE], start=3.0, name="b", loop="fit")).break_even
-    assert found is not None
-    assert (found.winner, found.immediate, found.steps) == ("other", True, None)
+    break_even = compare(base, measured([0.002 * n for n in NOISE], start=3.0, name="b", loop="fit")).break_even
+    assert break_even is not None
+    assert (break_even.winner, break_even.immediate, break_even.steps) == ("other", True, None)
 
 
 def test_steps_that_may_be_equal_have_no_break_even() -> None:
     base, other = measured([0.01, 0.012, 0.009]), measured([0.012, 0.009, 0.01], name="b", loop="fit")
-    found = compare(base, other).break_even
-    assert found is not None
-    assert (found.winner, found.steps) == ("none", None)
+    break_even = compare(base, other).break_even
+    assert break_even is not None
+    assert (break_even.winner, break_even.steps) == ("none", None)
 
 
 def test_95_percent_of_fieller_intervals_contain_the_true_ratio() -> None:
     rng = random.Random(7)
-    trials, held = 2000, 0
+    trials, covered = 2000, 0
     for _ in range(trials):
-        above, below = ([[0.0] * 6, [rng.gauss(mean, spread) for _ in range(6)]] for mean, spread in ((40, 3), (10, 1)))
-        cost, gain = Contrast.paired(*above), Contrast.paired(*below)
-        covariance = statistics.covariance(above[1], below[1]) / 6
-        found = fieller(cost, gain, covariance)
-        held += (found.low or 0) <= 4 <= (found.high or math.inf)
-    assert scipy_stats.binom.ppf(1e-4, trials, 0.95) <= held <= scipy_stats.binom.ppf(1 - 1e-4, trials, 0.95)
+        numerator, denominator = (
+            [[0.0] * 6, [rng.gauss(mean, spread) for _ in range(6)]] for mean, spread in ((40, 3), (10, 1))
+        )
+        cost, gain = Contrast.paired(*numerator), Contrast.paired(*denominator)
+        covariance = statistics.covariance(numerator[1], denominator[1]) / 6
+        interval = fieller(cost, gain, covariance)
+        covered += (interval.low or 0) <= 4 <= (interval.high or math.inf)
+    assert scipy_stats.binom.ppf(1e-4, trials, 0.95) <= covered <= scipy_stats.binom.ppf(1 - 1e-4, trials, 0.95)
 
 
 @pytest.mark.parametrize(
@@ -281,13 +284,13 @@ def test_95_percent_of_fieller_intervals_contain_the_true_ratio() -> None:
     ],
 )
 def test_the_only_difference_is_the_axis(change: dict[str, Any], axis: str | None) -> None:
-    found = compare(result("a"), result("b", **change))
-    assert found.axis == axis
-    assert not found.unfair
+    comparison = compare(result("a"), result("b", **change))
+    assert comparison.axis == axis
+    assert not comparison.unfair
 
 
 @pytest.mark.parametrize(
-    ("change", "named"),
+    ("change", "name"),
     [
         ({"workload": "mnist"}, "workload"),
         ({"backend": "cuda", "loop": "fit"}, "backend"),
@@ -300,19 +303,19 @@ def test_the_only_difference_is_the_axis(change: dict[str, Any], axis: str | Non
         ),
     ],
 )
-def test_unfair_differences_are_named_with_a_reason(change: dict[str, Any], named: str) -> None:
-    found = compare(result("a"), result("b", **change))
-    assert named in [d.name for d in found.unfair]
-    assert all(d.reason for d in found.unfair)
+def test_unfair_differences_are_named_with_a_reason(change: dict[str, Any], name: str) -> None:
+    comparison = compare(result("a"), result("b", **change))
+    assert name in [d.name for d in comparison.unfair]
+    assert all(d.reason for d in comparison.unfair)
 
 
-def test_two_user_files_are_the_axis_and_their_parameters_the_context() -> None:
+def test_two_user_files_are_the_axis_and_their_parameters_are_context() -> None:
     old = result("a", workload="old", file="/x/old.py", file_sha256="1", params={"batch": 32})
     new = result("b", workload="new", file="/x/new.py", file_sha256="2", params={"rows": 5})
-    found = compare(old, new)
-    assert found.axis == "file"
-    assert not found.unfair
-    assert {"batch", "rows"} <= {d.name for d in found.differences if d.kind == "context"}
+    comparison = compare(old, new)
+    assert comparison.axis == "file"
+    assert not comparison.unfair
+    assert {"batch", "rows"} <= {d.name for d in comparison.differences if d.kind == "context"}
 
 
 def test_another_version_of_tensorflow_is_context() -> None:
@@ -322,7 +325,7 @@ def test_another_version_of_tensorflow_is_context() -> None:
 
 
 @pytest.mark.parametrize(
-    ("environment", "named"),
+    ("environment", "name"),
     [
         ({"framework": {"build": {"cuda_version": "12.5"}}}, "CUDA"),
         ({"framework": {"git_version": "v2.21.0-5"}}, "TensorFlow's build"),
@@ -331,34 +334,34 @@ def test_another_version_of_tensorflow_is_context() -> None:
         ({"host": {"system": {"hypervisor": "KVM"}}}, "hypervisor"),
     ],
 )
-def test_differences_of_the_machines_are_context(environment: dict[str, Any], named: str) -> None:
+def test_differences_between_machines_are_context(environment: dict[str, Any], name: str) -> None:
     base, other = result("a"), result("b", environment=environment, backend="cpu")
-    assert [(d.name, d.kind) for d in differences(base, other)] == [(named, "context")]
+    assert [(d.name, d.kind) for d in differences(base, other)] == [(name, "context")]
 
 
-def test_what_a_backend_brings_along_is_left_out() -> None:
-    brings = {"framework": {"build": {"cuda_version": "12.5"}}, "device": {"name": "T4", "driver": "550"}}
-    found = differences(result("a"), result("b", backend="cuda", environment=brings))
-    assert [(d.name, d.kind) for d in found] == [("backend", "axis")]
+def test_the_libraries_and_device_of_a_backend_are_not_a_difference() -> None:
+    environment = {"framework": {"build": {"cuda_version": "12.5"}}, "device": {"name": "T4", "driver": "550"}}
+    listing = differences(result("a"), result("b", backend="cuda", environment=environment))
+    assert [(d.name, d.kind) for d in listing] == [("backend", "axis")]
 
 
 def test_one_argument_pairs_groups_and_then_comparable_single_results() -> None:
     group = [result("a", "g"), result("b", "g", loop="fit", xla=False)]
     single = [result("c", "h", dtype="mixed_float16"), result("d", "i", workload="mnist")]
-    found = pair([[*group, *single]])
-    assert [(a.id, b.id) for a, b in found.pairs] == [("a", "b")]
-    assert [r.id for r in found.alone] == ["c", "d"]
-    again = pair([[*single, result("e", "j", workload="mnist", loop="fit", xla=False)]])
-    assert [(a.id, b.id) for a, b in again.pairs] == [("d", "e")]
+    pairing = pair([[*group, *single]])
+    assert [(a.id, b.id) for a, b in pairing.pairs] == [("a", "b")]
+    assert [r.id for r in pairing.alone] == ["c", "d"]
+    single_pairing = pair([[*single, result("e", "j", workload="mnist", loop="fit", xla=False)]])
+    assert [(a.id, b.id) for a, b in single_pairing.pairs] == [("d", "e")]
 
 
-def test_two_folders_are_paired_by_the_same_work_and_the_rest_is_alone() -> None:
-    later = {"created": MOMENT + timedelta(days=1)}
-    before = [result("a1"), result("b1", workload="mnist"), result("c1", workload="matmul", params={"n": 4})]
-    after = [result("b2", "h", workload="mnist", **later), result("a2", "h", backend="cuda", **later)]
-    found = pair([before, after])
-    assert [(a.id, b.id) for a, b in found.pairs] == [("b1", "b2"), ("a1", "a2")]
-    assert [r.id for r in found.alone] == ["c1"]
+def test_two_folders_are_paired_by_workload_and_the_other_results_are_alone() -> None:
+    next_day = {"created": MOMENT + timedelta(days=1)}
+    old = [result("a1"), result("b1", workload="mnist"), result("c1", workload="matmul", params={"n": 4})]
+    new = [result("b2", "h", workload="mnist", **next_day), result("a2", "h", backend="cuda", **next_day)]
+    pairing = pair([old, new])
+    assert [(a.id, b.id) for a, b in pairing.pairs] == [("b1", "b2"), ("a1", "a2")]
+    assert [r.id for r in pairing.alone] == ["c1"]
 
 
 @pytest.mark.parametrize("changed", [{"file_sha256": "newer"}, {"threads": Threads(intra=4, inter=4)}, {"seed": 2}])
@@ -368,8 +371,8 @@ def test_two_folders_pair_the_same_backend_even_if_the_key_differs(changed: dict
     assert [(a.id, b.id) for a, b in pair([before, after]).pairs] == [("cpu1", "cpu2"), ("cuda1", "cuda2")]
 
 
-def test_two_folders_pair_a_changed_file_with_its_namesake_in_the_same_loop() -> None:
-    def of(version: str) -> list[Result]:
+def test_two_folders_pair_a_changed_file_with_the_file_of_the_same_name_and_loop() -> None:
+    def folder(version: str) -> list[Result]:
         return [
             result(f"{name} {loop} {version}", version, workload=name, file=f"/{name}.py", file_sha256=name + version,
                    loop=loop, params={})
@@ -377,46 +380,49 @@ def test_two_folders_pair_a_changed_file_with_its_namesake_in_the_same_loop() ->
             for loop in ("fit", "step")
         ]  # fmt: skip
 
-    found = pair([of("old"), of("new")])
-    assert [(a.id, b.id) for a, b in found.pairs] == [
-        (f"{each} old", f"{each} new") for each in ("one fit", "one step", "two fit", "two step")
+    pairing = pair([folder("old"), folder("new")])
+    assert [(a.id, b.id) for a, b in pairing.pairs] == [
+        (f"{name} old", f"{name} new") for name in ("one fit", "one step", "two fit", "two step")
     ]
-    assert found.alone == []
+    assert pairing.alone == []
 
 
 def test_two_folders_report_results_without_a_counterpart_as_unchecked() -> None:
-    before = [result("a1"), result("b1", workload="mnist"), result("c1", workload="matmul", params={"n": 4})]
+    old = [result("a1"), result("b1", workload="mnist"), result("c1", workload="matmul", params={"n": 4})]
     unfair = result("b2", "h", workload="mnist", backend="cuda", dtype="float64")
-    after = [result("a2", "h"), unfair, result("d2", "h", workload="new")]
-    found = pair([before, after])
-    assert [r.id for r in found.alone] == ["b1", "c1", "b2", "d2"]
-    assert [r.id for r in found.unchecked] == ["b1", "c1", "b2"]
-    assert pair([[*before, *after]]).unchecked == []
+    new = [result("a2", "h"), unfair, result("d2", "h", workload="new")]
+    pairing = pair([old, new])
+    assert [r.id for r in pairing.alone] == ["b1", "c1", "b2", "d2"]
+    assert [r.id for r in pairing.unchecked] == ["b1", "c1", "b2"]
+    assert pair([[*old, *new]]).unchecked == []
 
 
 def test_only_the_newest_repetition_is_paired() -> None:
     runs = [result(str(n), str(n), created=MOMENT + timedelta(hours=n)) for n in range(3)]
-    found = pair([[*runs], [result("x", "x", loop="fit", xla=False)]])
-    assert [(a.id, b.id) for a, b in found.pairs] == [("2", "x")]
+    pairing = pair([[*runs], [result("x", "x", loop="fit", xla=False)]])
+    assert [(a.id, b.id) for a, b in pairing.pairs] == [("2", "x")]
 
 
 def test_the_same_work_on_another_kind_of_machine_is_not_a_repetition() -> None:
-    here, there = (measured(NOISE, name=name, group=name, fingerprint=name) for name in ("here", "there"))
-    again = measured(NOISE, name="again", group="again", fingerprint="here", created=MOMENT + timedelta(days=1))
-    found = pair([[here, there, again]])
-    assert [(a.id, b.id) for a, b in found.pairs] == [("there", "again")]
-    across = pair([[here, there], [again, measured(NOISE, name="other", backend="cuda", fingerprint="here")]])
-    assert [(a.id, b.id) for a, b in across.pairs] == [("here", "again"), ("here", "other")]
+    local, remote = (measured(NOISE, name=name, group=name, fingerprint=name) for name in ("local", "remote"))
+    repetition = measured(NOISE, name="again", group="again", fingerprint="local", created=MOMENT + timedelta(days=1))
+    pairing = pair([[local, remote, repetition]])
+    assert [(a.id, b.id) for a, b in pairing.pairs] == [("remote", "again")]
+    across_folders = pair(
+        [[local, remote], [repetition, measured(NOISE, name="other", backend="cuda", fingerprint="local")]]
+    )
+    assert [(a.id, b.id) for a, b in across_folders.pairs] == [("local", "again"), ("local", "other")]
 
 
 def with_losses(losses: list[float], **changes: Any) -> Result:
-    found = measured(NOISE, **changes)
-    for each in found.samples:
-        each.first_losses = losses
-    return found
+    """Return a result whose processes all have these first losses."""
+    document = measured(NOISE, **changes)
+    for process in document.samples:
+        process.first_losses = losses
+    return document
 
 
-def test_results_measured_apart_must_have_the_same_first_losses() -> None:
+def test_results_of_different_groups_must_have_the_same_first_losses() -> None:
     cpu = with_losses([2.3, 2.2], name="a", group="a")
     for losses, changes, fair in (
         ([2.3, 2.5], {}, False),
@@ -425,20 +431,23 @@ def test_results_measured_apart_must_have_the_same_first_losses() -> None:
         ([2.3, 2.5], {"params": {"batch": 64}}, True),
     ):
         gpu = with_losses(losses, name="b", group="b", backend="cuda" if "params" not in changes else "cpu", **changes)
-        found = [each for each in compare(cpu, gpu).unfair if each.name == "first losses"]
-        assert not found if fair else "do not compute the same" in found[0].reason, (losses, changes)
+        findings = [difference for difference in compare(cpu, gpu).unfair if difference.name == "first losses"]
+        assert not findings if fair else "do not compute the same" in findings[0].reason, (losses, changes)
 
 
-def test_results_measured_apart_show_when_they_were_measured() -> None:
-    later = measured(NOISE, name="b", group="b", backend="cuda", created=MOMENT + timedelta(hours=2))
-    (date,) = [each for each in compare(measured(NOISE), later).differences if each.name == "date"]
+def test_results_of_different_groups_show_their_dates() -> None:
+    second = measured(NOISE, name="b", group="b", backend="cuda", created=MOMENT + timedelta(hours=2))
+    (date,) = [difference for difference in compare(measured(NOISE), second).differences if difference.name == "date"]
     assert (date.base, date.other) == ("2026-01-02 03:04 UTC", "2026-01-02 05:04 UTC")
-    assert all(each.name != "date" for each in compare(measured(NOISE), measured(NOISE, backend="cuda")).differences)
+    assert all(
+        difference.name != "date"
+        for difference in compare(measured(NOISE), measured(NOISE, backend="cuda")).differences
+    )
 
 
 def test_three_named_results_are_all_paired() -> None:
-    found = pair([[result(name, name, backend=name)] for name in ("a", "b", "c")])
-    assert [(a.id, b.id) for a, b in found.pairs] == [("a", "b"), ("a", "c"), ("b", "c")]
+    pairing = pair([[result(name, name, backend=name)] for name in ("a", "b", "c")])
+    assert [(a.id, b.id) for a, b in pairing.pairs] == [("a", "b"), ("a", "c"), ("b", "c")]
 
 
 def test_results_of_a_group_are_compared_with_its_first() -> None:
@@ -446,14 +455,14 @@ def test_results_of_a_group_are_compared_with_its_first() -> None:
     assert [(c.base.id, c.other.id) for c in Outcome.of(pair_groups(group)).comparisons] == [("a", "b")]
 
 
-def test_cases_are_compared_across_backends_and_with_each_other_on_the_first() -> None:
+def test_cases_are_compared_across_backends_and_with_each_other_on_the_first_backend() -> None:
     names = {("small", "cpu"): "a", ("small", "cuda"): "b", ("large", "cpu"): "c", ("large", "cuda"): "d"}
     group = [
         measured([0.01, 0.011], name=name, backend=backend, case=case, params={"rows": 10 if case == "small" else 1000})
         for (case, backend), name in names.items()
     ]
-    told = [(c.base.id, c.other.id, c.axis) for c in Outcome.of(pair_groups(group)).comparisons]
-    assert told == [("a", "b", "backend"), ("a", "c", "case"), ("c", "d", "backend")]
+    comparisons = [(c.base.id, c.other.id, c.axis) for c in Outcome.of(pair_groups(group)).comparisons]
+    assert comparisons == [("a", "b", "backend"), ("a", "c", "case"), ("c", "d", "backend")]
     assert not any(c.unfair for c in Outcome.of(pair_groups(group)).comparisons)
 
 
@@ -489,7 +498,7 @@ def test_loops_are_compared_within_a_case_and_with_the_same_loop_of_another_file
     if "file" in changed:
         first = {"file": "old.py", "file_sha256": "a"}
     specs = zip("abcd", (first, first, changed, changed), ("step", "fused", "step", "fused"), strict=True)
-    group = [measured([0.01, 0.011], name=name, loop=loop, **which) for name, which, loop in specs]
+    group = [measured([0.01, 0.011], name=name, loop=loop, **fields) for name, fields, loop in specs]
     assert [c.axis for c in Outcome.of(pair_groups(group)).comparisons] == axes
     assert not any(c.unfair for c in Outcome.of(pair_groups(group)).comparisons)
 
@@ -512,21 +521,21 @@ def test_a_process_with_a_negative_time_is_ignored() -> None:
 
 @pytest.mark.parametrize("steps", [[0.0, 0.0], [-1.0, 1.0], [math.nan, 1.0], [math.inf, 1.0]])
 def test_invalid_times_give_no_verdict(steps: list[float]) -> None:
-    found = compare(measured([0.01, 0.011]), measured(steps, name="b", loop="fit"))
-    assert found.verdict == "not enough data"
-    found.model_dump_json()
+    comparison = compare(measured([0.01, 0.011]), measured(steps, name="b", loop="fit"))
+    assert comparison.verdict == "not enough data"
+    comparison.model_dump_json()
 
 
 def test_times_without_variance_are_compared() -> None:
-    found = compare(measured([0.01] * 3), measured([0.02] * 3, name="b", loop="fit"))
-    assert found.verdict == "slower"
-    assert found.ratio is not None
-    assert (found.ratio.low, found.ratio.high) == pytest.approx((2.0, 2.0))
+    comparison = compare(measured([0.01] * 3), measured([0.02] * 3, name="b", loop="fit"))
+    assert comparison.verdict == "slower"
+    assert comparison.ratio is not None
+    assert (comparison.ratio.low, comparison.ratio.high) == pytest.approx((2.0, 2.0))
 
 
 def test_a_result_is_found_by_file_folder_or_part_of_its_id(tmp_path: Path) -> None:
-    one = result("20260102T030405000-aaaaaaaa")
-    path = files.write(one, tmp_path)
+    document = result("20260102T030405000-aaaaaaaa")
+    path = files.write(document, tmp_path)
     files.write(result("20260102T030405000-bbbbbbbb"), tmp_path)
     assert files.find(str(path), Path("nowhere")) == [path]
     assert files.find("aaaaaaaa", tmp_path) == [path]
@@ -543,7 +552,7 @@ def test_a_what_if_is_the_axis_or_a_second_difference() -> None:
 def test_a_break_even_may_have_no_upper_bound() -> None:
     cost = Contrast(mean=40.0, variance=100.0, freedom=4, n=5)
     gain = Contrast(mean=0.010, variance=0.004**2, freedom=8, n=9)
-    found = fieller(cost, gain, 0.0)
-    assert found.high is None
-    assert found.low is not None
-    assert 0 <= found.low < found.value
+    interval = fieller(cost, gain, 0.0)
+    assert interval.high is None
+    assert interval.low is not None
+    assert 0 <= interval.low < interval.value

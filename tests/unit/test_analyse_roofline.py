@@ -22,25 +22,25 @@ PEAKS = Peaks(
 )
 
 
-def result_of(seconds: float, flops: float, moved: float, **changes: Any) -> Result:
-    facts = {"flops_per_step": flops, "bytes_per_step": moved}
+def result_of(seconds: float, flops: float, transferred: float, **changes: Any) -> Result:
+    facts = {"flops_per_step": flops, "bytes_per_step": transferred}
     samples = [sample(n, seconds, facts=facts) for n in (1, 2, 3)]
     return result(samples=samples, summary=Summary(step_seconds=interval(seconds)), **changes)
 
 
 def roofline_of(*args: Any, **changes: Any) -> Roofline:
-    found = roofline(result_of(*args, **changes), PEAKS)
-    assert found is not None
-    return found
+    model = roofline(result_of(*args, **changes), PEAKS)
+    assert model is not None
+    return model
 
 
 def test_low_intensity_is_bound_by_memory() -> None:
-    found = roofline_of(0.001, 1e6, 8e6)
-    assert found.bound == "memory"
-    assert found.intensity == pytest.approx(0.125)
-    assert found.memory_peak == pytest.approx(1.25e9)
-    assert found.share == pytest.approx(0.8)
-    assert not found.exceeds_memory_peak
+    model = roofline_of(0.001, 1e6, 8e6)
+    assert model.bound == "memory"
+    assert model.intensity == pytest.approx(0.125)
+    assert model.memory_peak == pytest.approx(1.25e9)
+    assert model.share == pytest.approx(0.8)
+    assert not model.exceeds_memory_peak
 
 
 def test_high_intensity_is_bound_by_the_compute_peak_of_the_dtype() -> None:
@@ -50,9 +50,9 @@ def test_high_intensity_is_bound_by_the_compute_peak_of_the_dtype() -> None:
 
 
 def test_a_step_in_a_cache_may_exceed_the_memory_peak() -> None:
-    found = roofline_of(0.0001, 1e6, 8e6)
-    assert found.exceeds_memory_peak
-    assert found.share > 1
+    model = roofline_of(0.0001, 1e6, 8e6)
+    assert model.exceeds_memory_peak
+    assert model.share > 1
 
 
 def test_without_operations_bytes_or_a_peak_of_the_dtype_there_is_no_roofline() -> None:
@@ -60,13 +60,13 @@ def test_without_operations_bytes_or_a_peak_of_the_dtype_there_is_no_roofline() 
     assert roofline(result_of(0.01, 1e6, 1e6, dtype="float64"), PEAKS) is None
 
 
-def test_operations_by_formula_go_before_counted_ones_in_a_roofline() -> None:
-    one = result_of(0.01, 3e6, 1e6)
-    for each in one.samples:
-        each.facts.flops_formula = 2e6
-    found = roofline(one, PEAKS)
-    assert found is not None
-    assert (found.flops, found.flops_method) == (2e6, "formula")
+def test_a_roofline_uses_operations_by_formula_rather_than_counted_ones() -> None:
+    measured = result_of(0.01, 3e6, 1e6)
+    for process in measured.samples:
+        process.facts.flops_formula = 2e6
+    model = roofline(measured, PEAKS)
+    assert model is not None
+    assert (model.flops, model.flops_method) == (2e6, "formula")
 
 
 @pytest.mark.parametrize(
@@ -81,30 +81,29 @@ def test_only_a_step_near_its_peak_is_bound_by_it(step: tuple[float, float, floa
 def test_peaks_are_read_from_the_fastest_process_and_identified_by_the_machine() -> None:
     def process(number: int, slow: float) -> ProcessSample:
         times = {"matmul/float32": 0.02, "triad/memory": 0.1, "triad/cache": 0.001}
-        made = sample(number, 0.01)
-        made.series = [
+        measured = sample(number, 0.01)
+        measured.series = [
             Series(name=name, bytes=8 * 10**8, blocks=[Block(seconds=slow * s, steps=1, cpu_seconds=0.0)] * 3)
             for name, s in times.items()
         ]
-        return made
+        return measured
 
     params = {"n": 1000, "memory_bytes": 2**28, "cache_bytes": 2**17, "repeats": 64}
     measured = result(workload="peaks", params=params, samples=[process(1, 1.4), process(2, 1.0), process(3, 1.1)])
-    found = peaks_of(measured)
-    assert found is not None
-    assert found.flops_per_second == {
-        "float32": pytest.approx(1e11)
-    }  # of the fastest process: noise only lowers a peak
-    assert found.memory_bytes_per_second == pytest.approx(8e9)
-    assert found.cache_bytes_per_second == pytest.approx(8e11)
-    assert found.fingerprint == fingerprint(result())
-    assert found.fingerprint != fingerprint(result(backend="cuda"))
+    peaks = peaks_of(measured)
+    assert peaks is not None
+    # The fastest process counts, because noise only lowers a peak.
+    assert peaks.flops_per_second == {"float32": pytest.approx(1e11)}
+    assert peaks.memory_bytes_per_second == pytest.approx(8e9)
+    assert peaks.cache_bytes_per_second == pytest.approx(8e11)
+    assert peaks.fingerprint == fingerprint(result())
+    assert peaks.fingerprint != fingerprint(result(backend="cuda"))
     assert peaks_of(result()) is None
 
 
 def test_a_step_in_a_cache_is_compared_with_the_cache_peak() -> None:
-    found = roofline_of(0.0001, 1e6, 8e6)  # 80 GB/s; the memory gives 10 and the cache 80
-    (finding,) = bound(found, 0.9)
+    model = roofline_of(0.0001, 1e6, 8e6)  # 80 GB/s; the memory gives 10 and the cache 80
+    (finding,) = bound(model, 0.9)
     assert "100% of the cache peak" in finding.sentence
-    assert not list(bound(found.model_copy(update={"cache_peak": None}), 0.9))
-    assert not list(bound(found.model_copy(update={"cache_peak": 1e12}), 0.9))
+    assert not list(bound(model.model_copy(update={"cache_peak": None}), 0.9))
+    assert not list(bound(model.model_copy(update={"cache_peak": 1e12}), 0.9))

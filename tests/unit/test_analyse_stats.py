@@ -34,14 +34,14 @@ SAMPLES = st.lists(TIMES, min_size=2, max_size=30)
 
 def blocks(seconds: Sequence[float], steps: int = 1) -> list[Block]:
     """Return blocks of these seconds."""
-    return [Block(seconds=each, steps=steps, cpu_seconds=0.0) for each in seconds]
+    return [Block(seconds=value, steps=steps, cpu_seconds=0.0) for value in seconds]
 
 
 def measured(times: Mapping[int, Sequence[float]], group: str = "g", **changes: Any) -> Result:
     """Return a result with one sample per trial, with these step times."""
     samples = [
-        ProcessSample(trial=trial, pid=trial, started=MOMENT, series=[Series(blocks=blocks(each))])
-        for trial, each in times.items()
+        ProcessSample(trial=trial, pid=trial, started=MOMENT, series=[Series(blocks=blocks(seconds))])
+        for trial, seconds in times.items()
     ]
     return result(group=group, samples=samples, **changes)
 
@@ -50,20 +50,20 @@ def test_an_interval_equals_scipys_student_t_on_logarithms() -> None:
     values = [0.101, 0.098, 0.107, 0.1, 0.103]
     logs = [math.log(value) for value in values]
     low, high = scipy_stats.t.interval(0.95, len(logs) - 1, loc=statistics.fmean(logs), scale=scipy_stats.sem(logs))
-    found = stats.interval(values)
-    assert found.low is not None
-    assert found.high is not None
-    assert (found.value, found.low, found.high) == pytest.approx(
+    interval = stats.interval(values)
+    assert interval.low is not None
+    assert interval.high is not None
+    assert (interval.value, interval.low, interval.high) == pytest.approx(
         (scipy_stats.gmean(values), math.exp(low), math.exp(high)), rel=1e-12
     )
-    assert (found.n, found.confidence) == (5, 0.95)
+    assert (interval.n, interval.confidence) == (5, 0.95)
 
 
 def test_an_arithmetic_interval_equals_scipys_student_t_and_may_contain_zero() -> None:
     values = [0.0, 0.1, -0.05, 0.02]
     expected = scipy_stats.t.interval(0.95, 3, loc=statistics.fmean(values), scale=scipy_stats.sem(values))
-    found = stats.arithmetic(values)
-    assert (found.low, found.high) == pytest.approx(expected, rel=1e-12)
+    interval = stats.arithmetic(values)
+    assert (interval.low, interval.high) == pytest.approx(expected, rel=1e-12)
 
 
 @pytest.mark.parametrize("confidence", [0.5, 0.9, 0.95, 0.999])
@@ -73,8 +73,14 @@ def test_the_quantile_equals_scipys(n: int, confidence: float) -> None:
 
 
 def test_a_single_process_gives_a_value_without_bounds() -> None:
-    for found in (stats.interval([0.25]), stats.arithmetic([0.25])):
-        assert (found.value, found.low, found.high, found.n, found.relative_error) == (0.25, None, None, 1, None)
+    for interval in (stats.interval([0.25]), stats.arithmetic([0.25])):
+        assert (interval.value, interval.low, interval.high, interval.n, interval.relative_error) == (
+            0.25,
+            None,
+            None,
+            1,
+            None,
+        )
 
 
 def test_an_interval_of_no_values_is_an_error() -> None:
@@ -88,8 +94,10 @@ def test_a_time_of_zero_gives_the_arithmetic_mean() -> None:
 
 @given(SAMPLES, st.floats(1e-3, 1e3))
 def test_the_unit_of_time_does_not_matter(values: list[float], scale: float) -> None:
-    one, other = stats.interval(values), stats.interval([value * scale for value in values])
-    for a, b in zip((one.value, one.low, one.high), (other.value, other.low, other.high), strict=True):
+    interval, scaled = stats.interval(values), stats.interval([value * scale for value in values])
+    for a, b in zip(
+        (interval.value, interval.low, interval.high), (scaled.value, scaled.low, scaled.high), strict=True
+    ):
         assert a is not None
         assert b is not None
         assert b == pytest.approx(a * scale, rel=1e-6)
@@ -100,11 +108,11 @@ def test_the_unit_of_time_does_not_matter(values: list[float], scale: float) -> 
 
 @given(SAMPLES)
 def test_inverse_values_have_the_inverse_interval(values: list[float]) -> None:
-    one, other = stats.interval(values), stats.interval([1 / value for value in values])
-    assert one.low is not None
-    assert other.high is not None
-    assert other.value == pytest.approx(1 / one.value, rel=1e-9)
-    assert other.high == pytest.approx(1 / one.low, rel=1e-6)
+    interval, inverse = stats.interval(values), stats.interval([1 / value for value in values])
+    assert interval.low is not None
+    assert inverse.high is not None
+    assert inverse.value == pytest.approx(1 / interval.value, rel=1e-9)
+    assert inverse.high == pytest.approx(1 / interval.low, rel=1e-6)
 
 
 @given(SAMPLES, st.randoms(use_true_random=False))
@@ -132,14 +140,14 @@ def test_an_interval_contains_its_value_and_widens_with_confidence(values: list[
 def test_95_percent_of_simulated_intervals_contain_the_true_value(n: int) -> None:
     rng = random.Random(7)
     trials = 2000
-    held = 0
+    covered = 0
     for _ in range(trials):
-        found = stats.interval([math.exp(rng.gauss(math.log(0.02), 0.1)) for _ in range(n)])
-        assert found.low is not None
-        assert found.high is not None
-        held += found.low <= 0.02 <= found.high
-    # within the 1/10,000 quantiles of the binomial distribution at 95%
-    assert scipy_stats.binom.ppf(1e-4, trials, 0.95) <= held <= scipy_stats.binom.ppf(1 - 1e-4, trials, 0.95)
+        interval = stats.interval([math.exp(rng.gauss(math.log(0.02), 0.1)) for _ in range(n)])
+        assert interval.low is not None
+        assert interval.high is not None
+        covered += interval.low <= 0.02 <= interval.high
+    # These are the 1/10,000 quantiles of the binomial distribution at 95%.
+    assert scipy_stats.binom.ppf(1e-4, trials, 0.95) <= covered <= scipy_stats.binom.ppf(1 - 1e-4, trials, 0.95)
 
 
 def test_processes_that_agree_need_the_minimum() -> None:
@@ -187,26 +195,26 @@ def test_disturbances_in_the_slower_half_do_not_change_the_faster_half() -> None
 def test_ratios_are_taken_within_common_trials_only() -> None:
     first = measured({1: [1.0], 2: [10.0], 3: [5.0]})
     other = measured({2: [20.0], 1: [3.0], 4: [7.0]})
-    found = paired_contrast(first, other)
-    assert found is not None
-    assert found.n == 2
-    assert found.ratio().value == pytest.approx(math.sqrt(6.0))
+    contrast = paired_contrast(first, other)
+    assert contrast is not None
+    assert contrast.n == 2
+    assert contrast.ratio().value == pytest.approx(math.sqrt(6.0))
 
 
 def test_common_noise_cancels_in_the_ratio() -> None:
     noise = {1: 1.0, 2: 1.7, 3: 0.6}
     first = measured({trial: [0.1 * level, 0.11 * level] for trial, level in noise.items()})
     other = measured({trial: [0.2 * level, 0.22 * level] for trial, level in noise.items()})
-    found = paired_contrast(first, other)
-    assert found is not None
-    assert (found.ratio().low, found.ratio().high) == pytest.approx((2.0, 2.0))
+    contrast = paired_contrast(first, other)
+    assert contrast is not None
+    assert (contrast.ratio().low, contrast.ratio().high) == pytest.approx((2.0, 2.0))
 
 
 def interleaved(first: Sequence[float], other: Sequence[float]) -> tuple[list[Block], list[Block]]:
-    """Return the blocks of two interleaved processes, which come first in a round in alternation."""
+    """Return the blocks of two interleaved processes. The first process starts two of three rounds."""
     sides = blocks(first), blocks(other)
-    for number, (one, two) in enumerate(zip(*sides, strict=True)):
-        for offset, block in enumerate((one, two) if number % 3 else (two, one)):
+    for number, (left, right) in enumerate(zip(*sides, strict=True)):
+        for offset, block in enumerate((left, right) if number % 3 else (right, left)):
             block.position = 2 * number + offset
     return sides
 
@@ -223,10 +231,10 @@ def test_disturbed_rounds_and_single_blocks_do_not_change_the_interleaved_ratio(
     assert faster_half(changed) / faster_half(base) != pytest.approx(1.05, rel=0.05)
 
 
-def test_processes_that_ran_one_after_the_other_are_compared_by_their_faster_halves() -> None:
+def test_processes_that_are_not_interleaved_are_compared_by_their_faster_halves() -> None:
     base, other = blocks([1.0, 1.2, 5.0]), blocks([9.0, 2.0, 2.4])
-    for both in (base, other):
-        for number, block in enumerate(both):
+    for side in (base, other):
+        for number, block in enumerate(side):
             block.position = number
     assert math.exp(typical_ratio(base, other)) == pytest.approx(2.0)
 
@@ -236,62 +244,62 @@ def test_results_of_different_groups_have_no_paired_ratio() -> None:
     assert paired_contrast(measured(times), measured(times, group="another")) is None
 
 
-def started(
+def with_start_positions(
     first: list[float], other: list[float], positions: Sequence[tuple[int | None, int | None]]
 ) -> tuple[Result, Result]:
     """Return two results whose processes were started in these positions of their trials."""
     sides = []
-    for times, which in ((first, 0), (other, 1)):
-        made = measured({trial: [seconds] for trial, seconds in enumerate(times, 1)})
-        for sample, both in zip(made.samples, positions, strict=True):
-            sample.start_position = both[which]
-        sides.append(made)
+    for times, side in ((first, 0), (other, 1)):
+        document = measured({trial: [seconds] for trial, seconds in enumerate(times, 1)})
+        for sample, pair in zip(document.samples, positions, strict=True):
+            sample.start_position = pair[side]
+        sides.append(document)
     return sides[0], sides[1]
 
 
 def test_the_cost_of_starting_first_is_removed_from_the_ratio() -> None:
     noise = [1.002, 0.999, 1.0, 1.001, 0.998, 1.0]
-    turns = [(0, 1), (1, 0)] * 3
-    first = [0.010 * n * (1.05 if a == 0 else 1) for n, (a, _) in zip(noise, turns, strict=True)]
-    other = [0.0102 * (1.05 if b == 0 else 1) for _, b in turns]
-    found = paired_contrast(*started(first, other, turns))
-    plain = paired_contrast(*started(first, other, [(0, 0)] * 6))
-    assert found is not None
+    positions = [(0, 1), (1, 0)] * 3
+    first = [0.010 * factor * (1.05 if a == 0 else 1) for factor, (a, _) in zip(noise, positions, strict=True)]
+    other = [0.0102 * (1.05 if b == 0 else 1) for _, b in positions]
+    adjusted = paired_contrast(*with_start_positions(first, other, positions))
+    plain = paired_contrast(*with_start_positions(first, other, [(0, 0)] * 6))
+    assert adjusted is not None
     assert plain is not None
-    assert found.ratio().value == pytest.approx(1.02, rel=0.001)
-    assert found.variance < plain.variance / 100
-    assert found.freedom == 4
+    assert adjusted.ratio().value == pytest.approx(1.02, rel=0.001)
+    assert adjusted.variance < plain.variance / 100
+    assert adjusted.freedom == 4
 
 
-def test_ratios_are_adjusted_even_if_later_trials_started_at_once() -> None:
+def test_ratios_are_adjusted_even_if_later_trials_have_no_start_positions() -> None:
     first, other = [0.01] * 5, [0.011, 0.0112, 0.0111, 0.0109, 0.011]
     positions: list[tuple[int | None, int | None]] = [(0, 1), (1, 0), (0, 1), (None, None), (None, None)]
-    found = paired_contrast(*started(first, other, positions))
-    assert found is not None
-    assert found.freedom == 3
+    contrast = paired_contrast(*with_start_positions(first, other, positions))
+    assert contrast is not None
+    assert contrast.freedom == 3
 
 
 def test_ratios_are_not_adjusted_if_one_side_rarely_started_first() -> None:
     first, other = [0.01] * 5, [0.011, 0.0112, 0.0111, 0.0109, 0.011]
-    mostly = paired_contrast(*started(first, other, [(0, 1)] * 4 + [(1, 0)]))
+    mostly = paired_contrast(*with_start_positions(first, other, [(0, 1)] * 4 + [(1, 0)]))
     assert mostly is not None
     assert mostly.freedom == 4
 
 
 def test_95_percent_of_adjusted_intervals_contain_the_true_ratio() -> None:
     rng = random.Random(5)
-    held, trials = 0, 400
+    covered, trials = 0, 400
     for _ in range(trials):
-        turns = [(0, 1), (1, 0), (1, 2)] * 2
+        positions = [(0, 1), (1, 0), (1, 2)] * 2
         first, other = (
-            [0.01 * rng.lognormvariate(0, 0.01) * (1.04 if place[side] == 0 else 1) for place in turns]
+            [0.01 * rng.lognormvariate(0, 0.01) * (1.04 if pair[side] == 0 else 1) for pair in positions]
             for side in (0, 1)
         )
-        found = paired_contrast(*started(first, other, turns))
-        assert found is not None
-        interval = found.ratio()
-        held += (interval.low or 0) <= 1.0 <= (interval.high or 0)
-    assert held / trials == pytest.approx(0.95, abs=0.03)
+        contrast = paired_contrast(*with_start_positions(first, other, positions))
+        assert contrast is not None
+        interval = contrast.ratio()
+        covered += (interval.low or 0) <= 1.0 <= (interval.high or 0)
+    assert covered / trials == pytest.approx(0.95, abs=0.03)
 
 
 def test_results_without_a_common_trial_have_no_paired_ratio() -> None:
@@ -299,25 +307,25 @@ def test_results_without_a_common_trial_have_no_paired_ratio() -> None:
 
 
 def test_failed_and_empty_samples_are_ignored() -> None:
-    one = measured({1: [1.0], 2: [2.0], 3: [3.0]})
-    one.samples[0].failure = Failure(kind="killed", message="…")
-    one.samples[1].series[0].blocks = []
-    assert process_values(one) == {3: 3.0}
+    document = measured({1: [1.0], 2: [2.0], 3: [3.0]})
+    document.samples[0].failure = Failure(kind="killed", message="…")
+    document.samples[1].series[0].blocks = []
+    assert process_values(document) == {3: 3.0}
 
 
 def test_series_other_than_steps_do_not_count_as_steps() -> None:
-    one = measured({1: [1.0]})
-    one.samples[0].series[0].name = "h2d/4"
-    assert process_values(one) == {}
-    assert usable_samples(one) == one.samples
+    document = measured({1: [1.0]})
+    document.samples[0].series[0].name = "h2d/4"
+    assert process_values(document) == {}
+    assert usable_samples(document) == document.samples
 
 
 def test_a_sum_of_contrasts_has_satterthwaites_degrees_of_freedom() -> None:
     a, b = stats.Contrast(0.1, 0.02, 4, 5), stats.Contrast(0.2, 0.03, 9, 10)
-    found = a.plus(b)
-    assert (found.mean, found.variance) == pytest.approx((0.3, 0.05))
-    assert found.freedom == pytest.approx(0.05**2 / (0.02**2 / 4 + 0.03**2 / 9))
-    alone = stats.Contrast.paired([0.0], [0.1])
-    assert a.plus(alone).interval().low is None
+    total = a.plus(b)
+    assert (total.mean, total.variance) == pytest.approx((0.3, 0.05))
+    assert total.freedom == pytest.approx(0.05**2 / (0.02**2 / 4 + 0.03**2 / 9))
+    single = stats.Contrast.paired([0.0], [0.1])
+    assert a.plus(single).interval().low is None
     exact = stats.Contrast(0.0, 0.0, math.inf, 5)
     assert exact.plus(a).freedom == pytest.approx(4)

@@ -1,4 +1,4 @@
-"""Summary, projection, warnings and same-answer check of samples made by hand."""
+"""Summary, projection, warnings and same-answer check of synthetic samples."""
 
 from __future__ import annotations
 
@@ -46,46 +46,46 @@ def series(step: float, name: str = "step", blocks: int = 3, warm: float | None 
 
 
 def sample(step: float = 0.01, trial: int = 1, **changes: Any) -> ProcessSample:
-    given: dict[str, Any] = {"phases": dict(PHASES), "series": [series(step)], **changes}
-    return ProcessSample(trial=trial, pid=trial, started=MOMENT, **given)
+    fields: dict[str, Any] = {"phases": dict(PHASES), "series": [series(step)], **changes}
+    return ProcessSample(trial=trial, pid=trial, started=MOMENT, **fields)
 
 
 def blank(*samples: ProcessSample, **changes: Any) -> Result:
     """Return a result that contains nothing but samples."""
-    given: dict[str, Any] = {"summary": {}, "projection": None, "placement": None, "stop": None, **changes}
-    return result(samples=list(samples), **given)
+    fields: dict[str, Any] = {"summary": {}, "projection": None, "placement": None, "stop": None, **changes}
+    return result(samples=list(samples), **fields)
 
 
 def summarized(*samples: ProcessSample, total: int | None = None, examples: int | None = None) -> Result:
-    found = blank(*samples)
-    summarize(found, total, examples)
-    return found
+    document = blank(*samples)
+    summarize(document, total, examples)
+    return document
 
 
-def warning_keys(found: Result) -> list[str]:
-    return [each.key for each in found.warnings]
+def warning_keys(document: Result) -> list[str]:
+    return [warning.key for warning in document.warnings]
 
 
 def test_the_summary_has_the_typical_and_the_mean_step() -> None:
-    one = sample()
-    one.series[0].blocks[2].seconds *= 4
-    found = summarized(one, examples=32).summary
-    assert found.step_seconds is not None
-    assert found.step_seconds_mean is not None
-    assert found.step_seconds.value == pytest.approx(0.01)
-    assert found.step_seconds_mean.value == pytest.approx(0.02)
-    assert found.examples_per_second == pytest.approx(3200)
+    process = sample()
+    process.series[0].blocks[2].seconds *= 4
+    summary = summarized(process, examples=32).summary
+    assert summary.step_seconds is not None
+    assert summary.step_seconds_mean is not None
+    assert summary.step_seconds.value == pytest.approx(0.01)
+    assert summary.step_seconds_mean.value == pytest.approx(0.02)
+    assert summary.examples_per_second == pytest.approx(3200)
 
 
 def test_each_process_counts_once_regardless_of_its_blocks() -> None:
-    found = summarized(sample(0.01), sample(0.04, trial=2, series=[series(0.04, blocks=300)])).summary
-    assert found.step_seconds is not None
-    assert [found.step_seconds.value, found.step_seconds.n] == pytest.approx([0.02, 2])
+    summary = summarized(sample(0.01), sample(0.04, trial=2, series=[series(0.04, blocks=300)])).summary
+    assert summary.step_seconds is not None
+    assert [summary.step_seconds.value, summary.step_seconds.n] == pytest.approx([0.02, 2])
 
 
 def test_percentiles_come_from_the_latency_pass() -> None:
-    found = summarized(sample(latency=[0.04, 0.01, 0.03]), sample(trial=2, latency=[0.02, 0.05])).summary
-    assert (found.step_seconds_p50, found.step_seconds_p90, found.step_seconds_p99) == pytest.approx(
+    summary = summarized(sample(latency=[0.04, 0.01, 0.03]), sample(trial=2, latency=[0.02, 0.05])).summary
+    assert (summary.step_seconds_p50, summary.step_seconds_p90, summary.step_seconds_p99) == pytest.approx(
         (0.03, 0.046, 0.0496)
     )
 
@@ -97,64 +97,64 @@ def test_without_a_latency_pass_there_are_no_percentiles() -> None:
 def test_operations_by_formula_take_precedence_over_counted_ones() -> None:
     counted = summarized(sample(facts={"flops_per_step": 3e6})).summary
     assert [counted.flops_per_step, counted.flops_per_second] == pytest.approx([3e6, 3e8])
-    both = summarized(sample(facts={"flops_per_step": 3e6, "flops_formula": 2e6})).summary
-    assert both.flops_per_second == pytest.approx(2e8)
+    with_formula = summarized(sample(facts={"flops_per_step": 3e6, "flops_formula": 2e6})).summary
+    assert with_formula.flops_per_second == pytest.approx(2e8)
 
 
 def test_a_phase_is_averaged_over_the_processes_that_had_it() -> None:
     other = sample(trial=2, phases={**PHASES, "build": 1.5, "partial_batch": 9.0})
-    found = summarized(sample(), other).summary.phases
-    assert (found["build"].value, found["build"].n) == (1.0, 2)
-    assert (found["partial_batch"].value, found["partial_batch"].n) == (9.0, 1)
-    assert found["warm_up"].value == pytest.approx(0.1)
+    phases = summarized(sample(), other).summary.phases
+    assert (phases["build"].value, phases["build"].n) == (1.0, 2)
+    assert (phases["partial_batch"].value, phases["partial_batch"].n) == (9.0, 1)
+    assert phases["warm_up"].value == pytest.approx(0.1)
 
 
 def test_a_floor_is_subtracted_within_each_process_before_the_bandwidth() -> None:
     def copies(floor: float, copy: float) -> list[Series]:
         return [series(floor, "floor"), series(copy, "h2d/1000", bytes=1000, floor="floor")]
 
-    found = summarized(sample(series=copies(0.1, 0.3)), sample(trial=2, series=copies(0.4, 0.6))).summary
-    assert found.series["h2d/1000"].value == pytest.approx(0.2)
-    assert found.series["floor"].value == pytest.approx(0.25)
-    assert found.bytes_per_second == {"h2d/1000": pytest.approx(5000)}
-    assert found.step_seconds is None
+    summary = summarized(sample(series=copies(0.1, 0.3)), sample(trial=2, series=copies(0.4, 0.6))).summary
+    assert summary.series["h2d/1000"].value == pytest.approx(0.2)
+    assert summary.series["floor"].value == pytest.approx(0.25)
+    assert summary.bytes_per_second == {"h2d/1000": pytest.approx(5000)}
+    assert summary.step_seconds is None
 
 
 def test_a_copy_faster_than_its_floor_has_no_bandwidth() -> None:
     parts = [series(0.3, "floor"), series(0.2, "h2d/4", bytes=4, floor="floor")]
-    found = summarized(sample(series=parts)).summary
-    assert found.series["h2d/4"].value == 0.0
-    assert found.bytes_per_second == {}
+    summary = summarized(sample(series=parts)).summary
+    assert summary.series["h2d/4"].value == 0.0
+    assert summary.bytes_per_second == {}
 
 
 def test_the_projection_adds_the_phases_and_the_remaining_mean_steps() -> None:
-    found = summarized(sample(), total=1000).projection
-    assert found is not None
+    projection = summarized(sample(), total=1000).projection
+    assert projection is not None
     build_and_fit = 0.5 + 4.0 + 0.7 + 0.2 + 999 * 0.01
-    assert found.steps == 1000
-    assert found.build_and_fit_seconds.value == pytest.approx(build_and_fit)
-    assert found.total_seconds.value == pytest.approx(build_and_fit + 0.1 + 2.0 + 0.3 + 1.0)
+    assert projection.steps == 1000
+    assert projection.build_and_fit_seconds.value == pytest.approx(build_and_fit)
+    assert projection.total_seconds.value == pytest.approx(build_and_fit + 0.1 + 2.0 + 0.3 + 1.0)
 
 
 def test_slow_steps_of_the_warm_up_count_as_measured() -> None:
-    found = summarized(sample(series=[series(0.01, warm=0.05)]), total=1000).projection
-    assert found is not None
-    assert found.build_and_fit_seconds.value == pytest.approx(5.4 + 999 * 0.01 + 10 * (0.05 - 0.01))
+    projection = summarized(sample(series=[series(0.01, warm=0.05)]), total=1000).projection
+    assert projection is not None
+    assert projection.build_and_fit_seconds.value == pytest.approx(5.4 + 999 * 0.01 + 10 * (0.05 - 0.01))
 
 
 def test_the_projection_has_a_partial_batch_per_epoch_and_an_end_between_epochs() -> None:
     phases = {**PHASES, "partial_batch": 0.9, "partial_batch_again": 0.004, "epoch_end": 0.25}
     facts = {"epoch": {"batches": 9, "remainder": 3}, "total_steps": 50}
-    found = summarized(sample(phases=phases, facts=facts)).projection
-    assert found is not None
-    assert found.steps == 50
-    assert found.build_and_fit_seconds.value == pytest.approx(5.4 + (45 - 1) * 0.01 + 0.9 + 4 * 0.004 + 4 * 0.25)
+    projection = summarized(sample(phases=phases, facts=facts)).projection
+    assert projection is not None
+    assert projection.steps == 50
+    assert projection.build_and_fit_seconds.value == pytest.approx(5.4 + (45 - 1) * 0.01 + 0.9 + 4 * 0.004 + 4 * 0.25)
 
 
-def test_the_workloads_number_of_steps_takes_precedence_over_the_datas() -> None:
-    found = summarized(sample(facts={"total_steps": 50}), total=70).projection
-    assert found is not None
-    assert found.steps == 70
+def test_the_number_of_steps_of_the_workload_takes_precedence_over_that_of_the_data() -> None:
+    projection = summarized(sample(facts={"total_steps": 50}), total=70).projection
+    assert projection is not None
+    assert projection.steps == 70
 
 
 def test_a_program_of_unknown_length_has_no_projection() -> None:
@@ -162,54 +162,54 @@ def test_a_program_of_unknown_length_has_no_projection() -> None:
 
 
 def test_costs_follow_from_the_hourly_price() -> None:
-    found = blank(sample(), price=Price(per_hour=3.6, currency="EUR"))
-    summarize(found, 1000, None)
-    assert found.summary.cost_per_1000_steps == pytest.approx(0.01)  # 10 s of 0.001 EUR each
-    assert found.projection is not None
-    assert found.projection.cost == pytest.approx(found.projection.total_seconds.value / 1000)
+    document = blank(sample(), price=Price(per_hour=3.6, currency="EUR"))
+    summarize(document, 1000, None)
+    assert document.summary.cost_per_1000_steps == pytest.approx(0.01)  # 10 s of 0.001 EUR each
+    assert document.projection is not None
+    assert document.projection.cost == pytest.approx(document.projection.total_seconds.value / 1000)
     assert summarized(sample(), total=1000).summary.cost_per_1000_steps is None
 
 
-@pytest.mark.parametrize(("backend", "warned"), [("cuda", ["shared-gpu"]), ("cpu", [])])
-def test_a_shared_gpu_gives_a_warning_for_gpu_backends_only(backend: str, warned: list[str]) -> None:
-    found = blank(sample())
-    found.spec = found.spec.model_copy(update={"backend": backend})
-    found.environment.host.deployment.shared_gpu = "allowed"
-    add_warnings(found)
-    assert warning_keys(found) == warned
+@pytest.mark.parametrize(("backend", "keys"), [("cuda", ["shared-gpu"]), ("cpu", [])])
+def test_a_shared_gpu_gives_a_warning_for_gpu_backends_only(backend: str, keys: list[str]) -> None:
+    document = blank(sample())
+    document.spec = document.spec.model_copy(update={"backend": backend})
+    document.environment.host.deployment.shared_gpu = "allowed"
+    add_warnings(document)
+    assert warning_keys(document) == keys
 
 
 @pytest.mark.parametrize(
-    ("asked", "compiled", "warned"), [(True, False, True), (False, True, True), (True, True, False)]
+    ("requested", "compiled", "expected"), [(True, False, True), (False, True, True), (True, True, False)]
 )
-def test_xla_without_effect_gives_a_warning(asked: bool, compiled: bool, warned: bool) -> None:
-    found = blank(sample(facts={"jit_compile": compiled}))
-    found.spec = found.spec.model_copy(update={"xla": asked})
-    add_warnings(found)
-    assert ("xla" in warning_keys(found)) is warned
+def test_xla_without_effect_gives_a_warning(requested: bool, compiled: bool, expected: bool) -> None:
+    document = blank(sample(facts={"jit_compile": compiled}))
+    document.spec = document.spec.model_copy(update={"xla": requested})
+    add_warnings(document)
+    assert ("xla" in warning_keys(document)) is expected
 
 
-def test_a_measured_training_is_kept_beside_its_projection() -> None:
-    found = summarized(sample(), total=1000)
+def test_a_measured_training_and_its_projection_are_both_in_the_result() -> None:
+    document = summarized(sample(), total=1000)
     full = FullTraining(build_and_fit_seconds=15.0, total_seconds=19.0, steps=1000, metrics={"loss": 0.5})
-    add_full_training(found, full)
-    summarize(found, 1000, None)
-    assert found.projection is not None
-    assert found.projection.full_training == full
-    assert found.projection.build_and_fit_seconds.value == pytest.approx(5.4 + 999 * 0.01)
+    add_full_training(document, full)
+    summarize(document, 1000, None)
+    assert document.projection is not None
+    assert document.projection.full_training == full
+    assert document.projection.build_and_fit_seconds.value == pytest.approx(5.4 + 999 * 0.01)
 
 
 def test_waits_at_epoch_ends_are_separated_from_the_error_of_the_projection() -> None:
-    found = summarized(sample(phases={**PHASES, "epoch_end": 0.1}), total=1000)
+    document = summarized(sample(phases={**PHASES, "epoch_end": 0.1}), total=1000)
     full = FullTraining(
         build_and_fit_seconds=15.4 + 30, total_seconds=50, steps=1000, epoch_ends=[0.2, 20.1, 0.1, 10.1]
     )
-    add_full_training(found, full)
-    (warned,) = found.warnings
-    assert warned.key == "epoch-end"
-    assert "waited 30.0 s at 2 of 4 ends of epochs, where 0.0 s were projected" in warned.message
-    assert "it took 15 s (projected -0.1%)" in warned.message
-    assert "autotune" in warned.fix
+    add_full_training(document, full)
+    (warning,) = document.warnings
+    assert warning.key == "epoch-end"
+    assert "waited 30.0 s at 2 of 4 ends of epochs, where 0.0 s were projected" in warning.message
+    assert "it took 15 s (projected -0.1%)" in warning.message
+    assert "autotune" in warning.fix
 
 
 @pytest.mark.parametrize(
@@ -218,39 +218,40 @@ def test_waits_at_epoch_ends_are_separated_from_the_error_of_the_projection() ->
 )
 def test_a_note_says_how_long_the_training_may_wait_at_epoch_ends(tensorflow: str, loop: str, seconds: float) -> None:
     epoch = {"batches": 299, "remainder": 1}  # 3 s per epoch; the thread wakes up after 2.55 and 5.11 s
-    found = blank(sample(facts={"epoch": epoch}))
-    found.spec = found.spec.model_copy(update={"loop": loop})
-    found.environment.framework = Framework(tensorflow=tensorflow)
-    summarize(found, 3000, None)
-    add_warnings(found)
-    assert epoch_waits.longest_wait(found, found.samples) == pytest.approx(seconds)
-    told = [each for each in found.notes if "may take up to 21 s longer than projected" in each]
-    assert len(told) == bool(seconds)
+    document = blank(sample(facts={"epoch": epoch}))
+    document.spec = document.spec.model_copy(update={"loop": loop})
+    document.environment.framework = Framework(tensorflow=tensorflow)
+    summarize(document, 3000, None)
+    add_warnings(document)
+    assert epoch_waits.longest_wait(document, document.samples) == pytest.approx(seconds)
+    notes = [note for note in document.notes if "may take up to 21 s longer than projected" in note]
+    assert len(notes) == bool(seconds)
 
 
-WAITED, WENT_ON = {"age": 0.2, "gap": 0.11}, {"age": 0.2, "gap": 0.001}
+WAITED, CONTINUED = {"age": 0.2, "gap": 0.11}, {"age": 0.2, "gap": 0.001}
 """Ends of iterators. The autotuning thread wakes up at an age of 0.31 s."""
 
 
 @pytest.mark.parametrize(
-    ("ends", "share"), [([WAITED, WENT_ON, WENT_ON, WENT_ON] * 2, 0.25), ([WAITED] * 8, 1.0), ([WENT_ON] * 8, 0.0)]
+    ("ends", "share"),
+    [([WAITED, CONTINUED, CONTINUED, CONTINUED] * 2, 0.25), ([WAITED] * 8, 1.0), ([CONTINUED] * 8, 0.0)],
 )
 def test_waits_of_short_epochs_are_projected_to_the_real_epochs(ends: list[Any], share: float) -> None:
     facts = {"epoch": {"batches": 300, "remainder": 0}}  # 3 s per epoch; the thread wakes up after 2.55 and 5.11 s
     plain = summarized(sample(facts=facts), sample(trial=2, facts=facts), total=3000).projection
-    found = blank(*(sample(trial=n, facts={**facts, "iterator_ends": ends[n - 1 :: 2]}) for n in (1, 2)))
-    summarize(found, 3000, None)
-    add_warnings(found)
+    document = blank(*(sample(trial=n, facts={**facts, "iterator_ends": ends[n - 1 :: 2]}) for n in (1, 2)))
+    summarize(document, 3000, None)
+    add_warnings(document)
     assert plain is not None
-    assert found.projection is not None
-    assert found.projection.epoch_end_wait_seconds == pytest.approx(10 * share * 2.11)
+    assert document.projection is not None
+    assert document.projection.epoch_end_wait_seconds == pytest.approx(10 * share * 2.11)
     for name in ("build_and_fit_seconds", "total_seconds"):
-        less, more = getattr(plain, name), getattr(found.projection, name)
-        assert more.value == pytest.approx(less.value + 10 * share * 2.11)
-        assert more.high - more.low > less.high - less.low
-    told = [note for note in found.notes if f"{round(8 * share)} of 8 short epochs waited" in note]
-    assert len(told) == bool(share)
-    assert not any("longer than projected" in note for note in found.notes)
+        without_waits, with_waits = getattr(plain, name), getattr(document.projection, name)
+        assert with_waits.value == pytest.approx(without_waits.value + 10 * share * 2.11)
+        assert with_waits.high - with_waits.low > without_waits.high - without_waits.low
+    notes = [note for note in document.notes if f"{round(8 * share)} of 8 short epochs waited" in note]
+    assert len(notes) == bool(share)
+    assert not any("longer than projected" in note for note in document.notes)
 
 
 def test_an_epoch_that_ends_right_before_a_wake_up_is_not_observed() -> None:
@@ -260,19 +261,19 @@ def test_an_epoch_that_ends_right_before_a_wake_up_is_not_observed() -> None:
 
 @pytest.mark.parametrize(("usual", "ends"), [(0.1, [0.9, 0.5]), (6.0, [7.0, 20.0]), (0.1, [])])
 def test_epoch_ends_of_usual_length_are_not_waits(usual: float, ends: list[float]) -> None:
-    found = summarized(sample(phases={**PHASES, "epoch_end": usual}), total=1000)
-    add_full_training(found, FullTraining(build_and_fit_seconds=45, total_seconds=50, steps=1000, epoch_ends=ends))
-    assert found.warnings == []
+    document = summarized(sample(phases={**PHASES, "epoch_end": usual}), total=1000)
+    add_full_training(document, FullTraining(build_and_fit_seconds=45, total_seconds=50, steps=1000, epoch_ends=ends))
+    assert document.warnings == []
 
 
 def test_a_failed_process_is_left_out_of_all_figures() -> None:
-    broken = sample(9.0, trial=2, failure=Failure(kind="killed", message="…"), latency=[9.0])
-    found = summarized(sample(), broken)
-    assert found.summary.step_seconds is not None
-    assert [found.summary.step_seconds.value, found.summary.step_seconds.n] == pytest.approx([0.01, 1])
-    assert found.summary.step_seconds_p50 is None
-    assert found.summary.phases["import"].n == 1
-    assert process_totals(found) == [pytest.approx(0.01)]
+    failed = sample(9.0, trial=2, failure=Failure(kind="killed", message="…"), latency=[9.0])
+    document = summarized(sample(), failed)
+    assert document.summary.step_seconds is not None
+    assert [document.summary.step_seconds.value, document.summary.step_seconds.n] == pytest.approx([0.01, 1])
+    assert document.summary.step_seconds_p50 is None
+    assert document.summary.phases["import"].n == 1
+    assert process_totals(document) == [pytest.approx(0.01)]
 
 
 def test_the_total_of_a_process_without_steps_is_the_sum_of_its_series() -> None:
@@ -285,12 +286,12 @@ def with_losses(
     placement = Placement(
         requested_device="CPU:0" if backend == "cpu" else "GPU:0", method="", verified=True, on_device=1
     )
-    one = sample(first_losses=list(losses), loss_precision=kind, placement=placement)
-    return blank(one, loop=loop, backend=backend, **changes)
+    process = sample(first_losses=list(losses), loss_precision=kind, placement=placement)
+    return blank(process, loop=loop, backend=backend, **changes)
 
 
 @pytest.mark.parametrize(
-    ("kind", "off", "agree"),
+    ("kind", "error", "agree"),
     [
         ("exact", 1e-4, True),
         ("exact", 1e-2, False),
@@ -299,10 +300,10 @@ def with_losses(
         ("changed", 0.2, True),
     ],
 )
-def test_first_losses_must_agree_within_their_tolerance(kind: str, off: float, agree: bool) -> None:
-    one, other = with_losses(2.0, 1.5, kind=kind), with_losses(2.0, 1.5 * (1 + off), kind=kind, loop="fit")
-    check_same_answer([one, other])
-    assert one.failure is None
+def test_first_losses_must_agree_within_their_tolerance(kind: str, error: float, agree: bool) -> None:
+    first, other = with_losses(2.0, 1.5, kind=kind), with_losses(2.0, 1.5 * (1 + error), kind=kind, loop="fit")
+    check_same_answer([first, other])
+    assert first.failure is None
     assert (other.failure is None) is agree
     if other.failure is not None:
         assert (other.failure.kind, other.status) == ("same-answer", "failed")
@@ -323,15 +324,15 @@ def test_a_gpu_may_use_fewer_bits_than_the_cpu() -> None:
 
 
 def test_as_written_is_not_checked_against_other_loops() -> None:
-    written, step = with_losses(1.0, loop="as-written"), with_losses(5.0)
-    check_same_answer([written, step])
+    as_written, step = with_losses(1.0, loop="as-written"), with_losses(5.0)
+    check_same_answer([as_written, step])
     assert step.failure is None
 
 
 def test_as_written_does_not_hide_a_difference_between_other_loops() -> None:
-    three = [with_losses(9.0, loop="as-written"), with_losses(1.0), with_losses(5.0, loop="fit")]
-    check_same_answer(three)
-    assert [each.failure is not None for each in three] == [False, False, True]
+    results = [with_losses(9.0, loop="as-written"), with_losses(1.0), with_losses(5.0, loop="fit")]
+    check_same_answer(results)
+    assert [result.failure is not None for result in results] == [False, False, True]
 
 
 def test_other_parameters_may_give_other_losses() -> None:
@@ -341,16 +342,16 @@ def test_other_parameters_may_give_other_losses() -> None:
 
 
 def test_processes_of_one_spec_that_disagree_give_a_warning() -> None:
-    found = blank(sample(first_losses=[1.0, 2.0]), sample(trial=2, first_losses=[1.0, 2.2]))
-    check_same_answer([found])
-    assert warning_keys(found) == ["same-answer"]
-    assert "--deterministic" in found.warnings[0].fix
+    document = blank(sample(first_losses=[1.0, 2.0]), sample(trial=2, first_losses=[1.0, 2.2]))
+    check_same_answer([document])
+    assert warning_keys(document) == ["same-answer"]
+    assert "--deterministic" in document.warnings[0].fix
 
 
 def with_telemetry(**telemetry: Any) -> Result:
-    found = blank(sample(telemetry=Telemetry(wall_seconds=10.0, **telemetry)))
-    add_warnings(found)
-    return found
+    document = blank(sample(telemetry=Telemetry(wall_seconds=10.0, **telemetry)))
+    add_warnings(document)
+    return document
 
 
 @pytest.mark.parametrize(
@@ -364,9 +365,9 @@ def with_telemetry(**telemetry: Any) -> Result:
     ],
 )
 def test_a_disturbance_gives_a_warning_with_a_fix(key: str, telemetry: dict[str, float]) -> None:
-    found = with_telemetry(**telemetry)
-    assert warning_keys(found) == [key]
-    assert found.warnings[0].fix
+    document = with_telemetry(**telemetry)
+    assert warning_keys(document) == [key]
+    assert document.warnings[0].fix
 
 
 def test_a_quiet_machine_gives_no_warning() -> None:
@@ -376,16 +377,16 @@ def test_a_quiet_machine_gives_no_warning() -> None:
 
 
 def test_the_warning_counts_processes_that_never_settled() -> None:
-    found = blank(sample(series=[series(0.1, settled=False)]), sample(trial=2))
-    add_warnings(found)
-    assert warning_keys(found) == ["unsettled"]
-    assert found.warnings[0].message.startswith("1 of 2 processes")
+    document = blank(sample(series=[series(0.1, settled=False)]), sample(trial=2))
+    add_warnings(document)
+    assert warning_keys(document) == ["unsettled"]
+    assert document.warnings[0].message.startswith("1 of 2 processes")
 
 
 def test_the_warning_counts_processes_not_series() -> None:
-    found = blank(sample(series=[series(0.1, name, settled=False) for name in ("a", "b", "c")]), sample(trial=2))
-    add_warnings(found)
-    assert found.warnings[0].message.startswith("1 of 2 processes")
+    document = blank(sample(series=[series(0.1, name, settled=False) for name in ("a", "b", "c")]), sample(trial=2))
+    add_warnings(document)
+    assert document.warnings[0].message.startswith("1 of 2 processes")
 
 
 @pytest.mark.parametrize(
@@ -405,11 +406,11 @@ def test_the_warning_counts_processes_not_series() -> None:
     ],
 )
 def test_a_run_that_a_cap_ended_early_gives_a_warning(stop: Stop, message: str, option: str) -> None:
-    found = blank(sample(), stop=stop)
-    add_warnings(found)
-    assert warning_keys(found) == ["target"]
-    assert message in found.warnings[0].message
-    assert option in found.warnings[0].fix
+    document = blank(sample(), stop=stop)
+    add_warnings(document)
+    assert warning_keys(document) == ["target"]
+    assert message in document.warnings[0].message
+    assert option in document.warnings[0].fix
 
 
 @pytest.mark.parametrize(
@@ -423,42 +424,44 @@ def test_a_run_that_a_cap_ended_early_gives_a_warning(stop: Stop, message: str, 
     ],
 )
 def test_the_fix_names_the_cap_that_would_reach_the_target(stop: Stop, option: str) -> None:
-    found = blank(sample(), stop=stop)
-    add_warnings(found)
-    assert [each.fix for each in found.warnings] == [f"Use {option}, or a larger --target-error."]
+    document = blank(sample(), stop=stop)
+    add_warnings(document)
+    assert [warning.fix for warning in document.warnings] == [f"Use {option}, or a larger --target-error."]
 
 
 @pytest.mark.parametrize("reason", ["max-time", "max-processes"])
 def test_no_cap_is_suggested_that_would_take_more_than_a_day(reason: Any) -> None:
-    known: dict[str, Any] = {"trials": 2, "needed_trials": 300_000, "error": 7.7, "target": 0.02, "seconds": 53.7}
-    found = blank(sample(), stop=Stop(reason=reason, error_of="ratio", **known))
-    add_warnings(found)
+    progress: dict[str, Any] = {"trials": 2, "needed_trials": 300_000, "error": 7.7, "target": 0.02, "seconds": 53.7}
+    document = blank(sample(), stop=Stop(reason=reason, error_of="ratio", **progress))
+    add_warnings(document)
     fixes = ["Reaching it would take more than a day. Use a quieter machine, or a larger --threshold."]
-    assert [each.fix for each in found.warnings] == fixes
+    assert [warning.fix for warning in document.warnings] == fixes
 
 
 @pytest.mark.parametrize("reason", ["target", "max-processes"])
 def test_a_run_that_reached_its_target_gives_no_warning(reason: Any) -> None:
-    found = blank(sample(), stop=Stop(reason=reason, trials=4, error=0.02, target=0.03, settled=True))
-    add_warnings(found)
-    assert warning_keys(found) == []
+    document = blank(sample(), stop=Stop(reason=reason, trials=4, error=0.02, target=0.03, settled=True))
+    add_warnings(document)
+    assert warning_keys(document) == []
 
 
 def test_misplaced_operations_are_named_in_a_warning() -> None:
-    found = blank(sample(), placement=misplaced())
-    add_warnings(found)
-    assert warning_keys(found) == ["misplaced"]
-    assert "MatMul 'x/MatMul' on CPU:1" in found.warnings[0].message
+    document = blank(sample(), placement=misplaced())
+    add_warnings(document)
+    assert warning_keys(document) == ["misplaced"]
+    assert "MatMul 'x/MatMul' on CPU:1" in document.warnings[0].message
 
 
-def test_equal_notes_of_processes_are_kept_once() -> None:
-    found = blank(sample(notes=["the program is 3 steps long"]), sample(trial=2, notes=["the program is 3 steps long"]))
-    add_warnings(found)
-    assert found.notes == ["the program is 3 steps long"]
+def test_equal_notes_of_several_processes_appear_once() -> None:
+    document = blank(
+        sample(notes=["the program is 3 steps long"]), sample(trial=2, notes=["the program is 3 steps long"])
+    )
+    add_warnings(document)
+    assert document.notes == ["the program is 3 steps long"]
 
 
 @pytest.mark.parametrize(("counted", "notes"), [(2.1e6, 0), (3e6, 1)])
 def test_a_count_of_operations_far_from_the_formula_gives_a_note(counted: float, notes: int) -> None:
-    found = blank(sample(facts={"flops_per_step": counted, "flops_formula": 2e6}))
-    add_warnings(found)
-    assert len(found.notes) == notes
+    document = blank(sample(facts={"flops_per_step": counted, "flops_formula": 2e6}))
+    add_warnings(document)
+    assert len(document.notes) == notes
