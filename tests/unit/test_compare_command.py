@@ -38,14 +38,14 @@ def two(tmp_path: Path) -> tuple[str, str]:
 
 
 def test_a_comparison_prints_the_verdict_and_the_phases(two: tuple[str, str]) -> None:
-    done = devbench(*two)
-    assert done.exit_code == 0
-    told = " ".join(done.stdout.split())
-    assert "slower: cifar on cuda, as-written takes 1.3" in told
-    assert "as long as cifar on cpu, as-written per step (6 trials)" in told
-    assert "From a cold start, cifar on cpu, as-written is ahead from the first step" in told
-    assert "import 2.51 s 19.5 s +17.000 s" in told
-    assert max(map(len, done.stdout.splitlines())) <= 80
+    command = devbench(*two)
+    assert command.exit_code == 0
+    text = " ".join(command.stdout.split())
+    assert "slower: cifar on cuda, as-written takes 1.3" in text
+    assert "as long as cifar on cpu, as-written per step (6 trials)" in text
+    assert "From a cold start, cifar on cpu, as-written is ahead from the first step" in text
+    assert "import 2.51 s 19.5 s +17.000 s" in text
+    assert max(map(len, command.stdout.splitlines())) <= 80
 
 
 def test_fail_on_slower_exits_with_5(two: tuple[str, str]) -> None:
@@ -56,11 +56,11 @@ def test_fail_on_slower_exits_with_5(two: tuple[str, str]) -> None:
 
 def test_fail_on_slower_fails_without_a_verdict(tmp_path: Path) -> None:
     cpu = saved(tmp_path, [0.01, 0.011], "20260102T030405000-aaaaaaaa")
-    broken = saved(tmp_path, [-1.0, -1.0], "20260102T030405000-bbbbbbbb", backend="cuda")
-    done = devbench(cpu, broken, "--fail-on", "slower")
-    assert done.exit_code == 1
-    assert "may be slower: cifar on cuda" in done.stderr
-    assert devbench(cpu, broken).exit_code == 0
+    invalid = saved(tmp_path, [-1.0, -1.0], "20260102T030405000-bbbbbbbb", backend="cuda")
+    command = devbench(cpu, invalid, "--fail-on", "slower")
+    assert command.exit_code == 1
+    assert "may be slower: cifar on cuda" in command.stderr
+    assert devbench(cpu, invalid).exit_code == 0
 
 
 def folders(tmp_path: Path, wrong: Mapping[str, str]) -> list[str]:
@@ -75,14 +75,14 @@ def folders(tmp_path: Path, wrong: Mapping[str, str]) -> list[str]:
 
 
 def test_fail_on_slower_fails_on_an_unfair_comparison_of_two_folders(tmp_path: Path) -> None:
-    both = folders(tmp_path, {"fit": "its loss is not a number"})
-    done = devbench(*both)
-    assert done.exit_code == 0
-    assert "not comparable: cifar on cpu, fit" in done.stdout
-    gated = devbench(*both, "--fail-on", "slower")
+    arguments = folders(tmp_path, {"fit": "its loss is not a number"})
+    command = devbench(*arguments)
+    assert command.exit_code == 0
+    assert "not comparable: cifar on cpu, fit" in command.stdout
+    gated = devbench(*arguments, "--fail-on", "slower")
     assert gated.exit_code == 4
     assert "may be slower: cifar on cpu, fit" in gated.stderr
-    assert devbench(*both, "--fail-on", "slower", "--force").exit_code != 4
+    assert devbench(*arguments, "--fail-on", "slower", "--force").exit_code != 4
 
 
 LARGE: dict[str, Any] = {"backend": "cuda", "params": {"batch": 64, "epochs": 2}}
@@ -119,41 +119,41 @@ def test_a_single_result_need_not_have_counterparts_for_a_whole_folder(tmp_path:
 
 
 def test_a_workload_that_only_the_second_folder_has_passes_and_is_listed(tmp_path: Path) -> None:
-    both = folders(tmp_path, {})
-    saved(Path(both[1]), [0.01], "20260109T030405000-cccccccc", workload="mnist")
-    done = devbench(*both, "--fail-on", "slower")
-    assert done.exit_code == 0
-    assert "nothing to compare with: mnist on cpu, as-written (20260109T030405000-cccccccc)" in done.stdout
-    assert devbench(*reversed(both), "--fail-on", "slower").exit_code == 4  # the workload is missing now
+    arguments = folders(tmp_path, {})
+    saved(Path(arguments[1]), [0.01], "20260109T030405000-cccccccc", workload="mnist")
+    command = devbench(*arguments, "--fail-on", "slower")
+    assert command.exit_code == 0
+    assert "nothing to compare with: mnist on cpu, as-written (20260109T030405000-cccccccc)" in command.stdout
+    assert devbench(*reversed(arguments), "--fail-on", "slower").exit_code == 4  # the workload is missing now
 
 
 def test_folders_without_a_fair_comparison_are_refused_with_the_reason(tmp_path: Path) -> None:
-    done = devbench(*folders(tmp_path, {"fit": "not a number", "as-written": "not a number"}))
-    assert done.exit_code == 4
-    assert "cannot be compared with" in done.stderr
-    assert "--force" in done.stderr
+    command = devbench(*folders(tmp_path, {"fit": "not a number", "as-written": "not a number"}))
+    assert command.exit_code == 4
+    assert "cannot be compared with" in command.stderr
+    assert "--force" in command.stderr
 
 
 def test_the_json_document_contains_the_error_of_the_gate(two: tuple[str, str]) -> None:
-    done = devbench(*two, "--fail-on", "slower", "--json")
-    assert done.exit_code == 5
-    document = json.loads(done.stdout)
+    command = devbench(*two, "--fail-on", "slower", "--json")
+    assert command.exit_code == 5
+    document = json.loads(command.stdout)
     assert document["error"]["exit_code"] == 5
-    assert [each["verdict"] for each in document["comparisons"]] == ["slower"]
+    assert [comparison["verdict"] for comparison in document["comparisons"]] == ["slower"]
 
 
-def test_the_json_document_is_alone_on_stdout(two: tuple[str, str]) -> None:
-    (found,) = json.loads(devbench(*two, "--json").stdout)["comparisons"]
-    assert (found["axis"], found["verdict"], found["paired"]) == ("backend", "slower", True)
-    assert found["ratio"]["value"] == pytest.approx(1.3)
+def test_stdout_contains_only_the_json_document(two: tuple[str, str]) -> None:
+    (comparison,) = json.loads(devbench(*two, "--json").stdout)["comparisons"]
+    assert (comparison["axis"], comparison["verdict"], comparison["paired"]) == ("backend", "slower", True)
+    assert comparison["ratio"]["value"] == pytest.approx(1.3)
 
 
 def test_an_unfair_comparison_exits_with_4_unless_forced(two: tuple[str, str], tmp_path: Path) -> None:
     other = saved(tmp_path, [0.01, 0.011], "20260102T030405000-cccccccc", workload="mnist", group="h")
-    refused = devbench(two[0], other)
-    assert refused.exit_code == 4
-    assert "they are different programs" in refused.stderr
-    assert "--force" in refused.stderr
+    command = devbench(two[0], other)
+    assert command.exit_code == 4
+    assert "they are different programs" in command.stderr
+    assert "--force" in command.stderr
     forced = devbench(two[0], other, "--force")
     assert forced.exit_code == 0
     assert "unfair: workload: cifar vs. mnist" in forced.stdout
@@ -161,23 +161,23 @@ def test_an_unfair_comparison_exits_with_4_unless_forced(two: tuple[str, str], t
 
 def test_three_results_make_a_matrix(two: tuple[str, str], tmp_path: Path) -> None:
     third = saved(tmp_path, [0.005 * n for n in NOISE], "20260102T030405000-dddddddd", backend="directml")
-    done = devbench(*two, third)
-    assert "B  cifar on cuda, as-written" in done.stdout
-    row = next(line for line in done.stdout.splitlines() if line.startswith("  C   "))
+    command = devbench(*two, third)
+    assert "B  cifar on cuda, as-written" in command.stdout
+    row = next(line for line in command.stdout.splitlines() if line.startswith("  C   "))
     assert row.split() == ["C", "0.5", "faster", "0.385", "faster", "–"]
 
 
 def test_the_json_document_contains_the_matrix(two: tuple[str, str], tmp_path: Path) -> None:
     third = saved(tmp_path, [0.005 * n for n in NOISE], "20260102T030405000-dddddddd", backend="directml")
-    for named in ((*two, third), (str(tmp_path),)):  # named results; an interleaved group
-        (matrix,) = json.loads(devbench(*named, "--json").stdout)["matrices"]
-        assert [each["label"] for each in matrix["results"]] == [
+    for arguments in ((*two, third), (str(tmp_path),)):  # named results; an interleaved group
+        (matrix,) = json.loads(devbench(*arguments, "--json").stdout)["matrices"]
+        assert [result["label"] for result in matrix["results"]] == [
             f"cifar on {backend}, as-written" for backend in ("cpu", "cuda", "directml")
         ]
-        told = [
+        cells = [
             [cell and (round(cell["ratio"]["value"], 3), cell["verdict"]) for cell in row] for row in matrix["rows"]
         ]
-        assert told == [
+        assert cells == [
             [None, (0.769, "faster"), (2.0, "slower")],
             [(1.3, "slower"), None, (2.6, "slower")],
             [(0.5, "faster"), (0.385, "faster"), None],
@@ -191,11 +191,11 @@ def test_the_json_document_contains_the_matrix(two: tuple[str, str], tmp_path: P
 def test_the_json_document_of_a_run_contains_a_matrix_without_failed_results(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    group = [measured([0.01 * each * n for n in NOISE], name=str(each), params={"batch": each}) for each in (1, 2, 4)]
-    broken = measured([], name="8", backend="cuda", status="failed", failure=Failure(kind="error", message="it broke"))
-    assert run._show(Outcome.of(pair_groups([*group, broken]), 0.02), None, load(json=True, output=str(tmp_path))) == 1
+    group = [measured([0.01 * size * n for n in NOISE], name=str(size), params={"batch": size}) for size in (1, 2, 4)]
+    failed = measured([], name="8", backend="cuda", status="failed", failure=Failure(kind="error", message="it broke"))
+    assert run._show(Outcome.of(pair_groups([*group, failed]), 0.02), None, load(json=True, output=str(tmp_path))) == 1
     (matrix,) = json.loads(capsys.readouterr().out)["matrices"]
-    assert [each["id"] for each in matrix["results"]] == ["1", "2", "4"]
+    assert [result["id"] for result in matrix["results"]] == ["1", "2", "4"]
     assert [[cell and round(cell["ratio"]["value"], 3) for cell in row] for row in matrix["rows"]] == [
         [None, 0.5, 0.25],
         [2.0, None, 0.5],
@@ -205,8 +205,8 @@ def test_the_json_document_of_a_run_contains_a_matrix_without_failed_results(
 
 def test_a_matrix_of_named_results_contains_forced_comparisons(two: tuple[str, str], tmp_path: Path) -> None:
     third = saved(tmp_path, [0.005 * n for n in NOISE], "20260102T030405000-dddddddd", workload="mnist")
-    done = devbench(*two, third, "--force")
-    row = next(line for line in done.stdout.splitlines() if line.startswith("  C   "))
+    command = devbench(*two, third, "--force")
+    row = next(line for line in command.stdout.splitlines() if line.startswith("  C   "))
     assert row.split() == ["C", "0.5", "faster", "0.385", "faster", "–"]
     assert devbench(*two).stdout.startswith("slower: ")
 
@@ -231,8 +231,8 @@ def test_results_measured_apart_make_a_matrix(tmp_path: Path) -> None:
 
 
 def test_a_folder_is_compared_within_itself(two: tuple[str, str], tmp_path: Path) -> None:
-    done = devbench(str(tmp_path))
-    assert done.stdout.startswith("slower: cifar on cuda")
+    command = devbench(str(tmp_path))
+    assert command.stdout.startswith("slower: cifar on cuda")
 
 
 @pytest.mark.parametrize(
@@ -247,12 +247,12 @@ def test_a_folder_is_compared_within_itself(two: tuple[str, str], tmp_path: Path
 def test_an_argument_that_names_no_result_is_an_error(
     two: tuple[str, str], tmp_path: Path, words: tuple[str, ...], code: int, message: str
 ) -> None:
-    done = devbench(*words, "--output", str(tmp_path))
-    assert done.exit_code == code
-    assert message in " ".join(done.stderr.split())
+    command = devbench(*words, "--output", str(tmp_path))
+    assert command.exit_code == code
+    assert message in " ".join(command.stderr.split())
 
 
-def test_documents_of_another_version_and_damaged_ones_have_their_own_errors(
+def test_a_damaged_document_and_one_of_another_version_have_their_own_errors(
     two: tuple[str, str], tmp_path: Path
 ) -> None:
     text, version = Path(two[0]).read_text(), f'"schema_version": {SCHEMA_VERSION}'
@@ -265,21 +265,21 @@ def test_documents_of_another_version_and_damaged_ones_have_their_own_errors(
     for name, (content, message) in wrong.items():
         path = tmp_path / f"{name}.json"
         path.write_text(content)
-        done = devbench(str(path), two[1])
-        assert done.exit_code == 2
-        assert message in " ".join(done.stderr.split())
+        command = devbench(str(path), two[1])
+        assert command.exit_code == 2
+        assert message in " ".join(command.stderr.split())
 
 
 def test_an_empty_folder_is_an_error_that_names_devbench_run(tmp_path: Path) -> None:
-    done = devbench(str(tmp_path))
-    assert done.exit_code == 2
-    assert "holds no result" in done.stderr
-    assert "devbench run" in done.stderr
+    command = devbench(str(tmp_path))
+    assert command.exit_code == 2
+    assert "holds no result" in command.stderr
+    assert "devbench run" in command.stderr
 
 
-def test_one_process_each_gives_no_verdict(tmp_path: Path) -> None:
-    one = saved(tmp_path, [0.01], "20260102T030405000-aaaaaaaa")
+def test_a_single_trial_gives_no_verdict(tmp_path: Path) -> None:
+    first = saved(tmp_path, [0.01], "20260102T030405000-aaaaaaaa")
     other = saved(tmp_path, [0.02], "20260102T030405000-bbbbbbbb", loop="fit", xla=False)
-    done = devbench(one, other)
-    assert done.exit_code == 0
-    assert done.stdout.startswith("Too few trials for a verdict.")
+    command = devbench(first, other)
+    assert command.exit_code == 0
+    assert command.stdout.startswith("Too few trials for a verdict.")

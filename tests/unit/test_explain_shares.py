@@ -28,13 +28,13 @@ INSPECTED: dict[str, Any] = {"retraced": []}
 
 
 def inspected(loop: str, step: float, noise: float = 0.002, **facts: Any) -> Result:
-    made = level(loop, step, noise)
-    made.samples[0].facts = Facts(**{**INSPECTED, **facts})
-    return made
+    measured = level(loop, step, noise)
+    measured.samples[0].facts = Facts(**{**INSPECTED, **facts})
+    return measured
 
 
 def finding(levels: list[Result], cause: str) -> Finding:
-    return next(each for each in findings(levels, ladder(levels)[0]) if each.cause == cause)
+    return next(candidate for candidate in findings(levels, ladder(levels)[0]) if candidate.cause == cause)
 
 
 READS: dict[str, Any] = {"host_reads": {"per_step": 1, "lines": [12]}}
@@ -49,9 +49,9 @@ PYTHON: dict[str, Any] = {"python": {"operations": 1, "lines": [7]}}
 def test_a_cause_that_the_next_level_does_not_have_takes_the_part_between_the_two(
     facts: dict[str, Any], cause: str
 ) -> None:
-    found = finding([inspected("as-written", 0.010, **facts), inspected("step", 0.004)], cause)
-    assert found.share == pytest.approx(0.6, rel=0.02)
-    assert found.evidence.endswith("as-written minus step is 60% of the step")
+    cost = finding([inspected("as-written", 0.010, **facts), inspected("step", 0.004)], cause)
+    assert cost.share == pytest.approx(0.6, rel=0.02)
+    assert cost.evidence.endswith("as-written minus step is 60% of the step")
 
 
 def test_the_share_of_a_cause_is_measured_at_the_first_level_without_it() -> None:
@@ -62,9 +62,9 @@ def test_the_share_of_a_cause_is_measured_at_the_first_level_without_it() -> Non
 
 def test_the_share_of_a_cause_includes_what_fit_adds_to_a_program_with_its_own_loop() -> None:
     levels = [inspected("as-written", 0.010, **READS), inspected("fit", 0.009), inspected("step", 0.004)]
-    found = finding(levels, "per-step synchronization")
-    assert found.share == pytest.approx(0.6, rel=0.02)
-    assert found.evidence.endswith("as-written minus step is 60% of the step")
+    cost = finding(levels, "per-step synchronization")
+    assert cost.share == pytest.approx(0.6, rel=0.02)
+    assert cost.evidence.endswith("as-written minus step is 60% of the step")
 
 
 def test_the_share_of_host_operations_is_measured_at_the_level_that_runs_them_on_the_device() -> None:
@@ -93,18 +93,18 @@ def test_causes_that_the_same_level_does_not_have_say_that_they_share_the_part()
 
 
 def test_a_cause_has_no_share_if_the_part_is_not_measurable_or_the_level_was_not_inspected() -> None:
-    unsure = [inspected("as-written", 0.010, 0.3, **READS), inspected("step", 0.0099, 0.3)]
-    assert {each.share for each in findings(unsure, ladder(unsure)[0])} == {None}
-    unseen = [inspected("as-written", 0.010, **READS), level("step", 0.004)]
-    assert {each.share for each in findings(unseen, ladder(unseen)[0])} == {None}
+    noisy = [inspected("as-written", 0.010, 0.3, **READS), inspected("step", 0.0099, 0.3)]
+    assert {candidate.share for candidate in findings(noisy, ladder(noisy)[0])} == {None}
+    not_inspected = [inspected("as-written", 0.010, **READS), level("step", 0.004)]
+    assert {candidate.share for candidate in findings(not_inspected, ladder(not_inspected)[0])} == {None}
 
 
 def test_the_share_of_idle_cpus_is_the_gain_of_the_larger_batch() -> None:
     idle = Finding(cause="too little parallelism", sentence="One of two CPUs is busy.", evidence="CPU time")
     base, larger = level("step", 0.010), level("fused", 0.005)
     results = {WhatIf("batch 128", "--param batch=128", batch.FIXES): larger}
-    why = explained(findings=[idle], gains=gains(base, results, 0.02), what_if_loop="step")
-    shares.from_what_ifs(why)
+    document = explained(findings=[idle], gains=gains(base, results, 0.02), what_if_loop="step")
+    shares.from_what_ifs(document)
     assert idle.share == pytest.approx(0.3, rel=0.02)  # half of the 60% that the level step takes
     assert idle.evidence == "CPU time; the loop step takes 50% less per step with batch 128"
 
@@ -112,30 +112,30 @@ def test_the_share_of_idle_cpus_is_the_gain_of_the_larger_batch() -> None:
 def test_idle_cpus_have_no_share_if_no_larger_batch_is_faster() -> None:
     idle = Finding(cause="too little parallelism", sentence="One of two CPUs is busy.", evidence="CPU time")
     same = {WhatIf("batch 128", "--param batch=128", batch.FIXES): level("fused", 0.010)}
-    why = explained(findings=[idle], gains=gains(level("step", 0.010), same, 0.02), what_if_loop="step")
-    shares.from_what_ifs(why)
+    document = explained(findings=[idle], gains=gains(level("step", 0.010), same, 0.02), what_if_loop="step")
+    shares.from_what_ifs(document)
     assert (idle.share, idle.evidence) == (None, "CPU time")
 
 
 def test_a_partial_batch_has_a_share_of_the_first_epoch() -> None:
     phases = {"partial_batch": 0.51, "partial_batch_again": 0.01}
     facts = {"epoch": {"batches": 49, "remainder": 4}}
-    (found,) = (
-        each
-        for each in findings([result(samples=[sample(n, 0.01, phases=phases, facts=facts) for n in (1, 2, 3)])])
-        if each.cause == "partial last batch"
+    (partial_batch,) = (
+        candidate
+        for candidate in findings([result(samples=[sample(n, 0.01, phases=phases, facts=facts) for n in (1, 2, 3)])])
+        if candidate.cause == "partial last batch"
     )
-    assert found.share == pytest.approx(0.5 / (0.49 + 0.51))
-    assert "That is 50% of the first epoch." in found.sentence
+    assert partial_batch.share == pytest.approx(0.5 / (0.49 + 0.51))
+    assert "That is 50% of the first epoch." in partial_batch.sentence
 
 
 def test_a_slow_start_has_a_share_of_all_steps() -> None:
     short = result(samples=[sample(n, 0.001, phases={"trace": 0.075, "first_step": 0.026}) for n in (1, 2)])
     assert short.projection is not None
     short.projection.steps = 100
-    found = next(each for each in findings([short]) if each.cause == "first-step costs")
-    assert found.share == pytest.approx(0.5)
-    assert found.sentence.endswith("as long as 101 steps. That is 50% of the time of all 100 steps.")
+    start_cost = next(candidate for candidate in findings([short]) if candidate.cause == "first-step costs")
+    assert start_cost.share == pytest.approx(0.5)
+    assert start_cost.sentence.endswith("as long as 101 steps. That is 50% of the time of all 100 steps.")
 
 
 def test_a_bound_says_how_much_of_the_step_it_applies_to() -> None:
@@ -144,25 +144,27 @@ def test_a_bound_says_how_much_of_the_step_it_applies_to() -> None:
         compute_peak=110e9, memory_peak=48 * 12e9, cache_peak=None, bound="compute", share=0.8,
         exceeds_memory_peak=False,
     )  # fmt: skip
-    (found,) = bound(roofline, 0.7)
-    assert found.sentence == "During 70% of the step, the device computes at 80% of the compute peak."
+    (finding,) = bound(roofline, 0.7)
+    assert finding.sentence == "During 70% of the step, the device computes at 80% of the compute peak."
 
 
 def test_a_finding_says_if_its_share_was_not_measured() -> None:
-    unknown = Finding(cause="float64", sentence="3 operations compute in float64.", evidence="dtypes", fix="Convert.")
-    shown = " ".join(explanation.text(explained(findings=[unknown])).split())
-    assert "float64: 3 operations compute in float64. Its share of the step was not measured. Evidence: dtypes" in shown
-    assert "Fix: Convert." in shown
-    known = unknown.model_copy(update={"share": 0.2})
-    assert "not measured" not in explanation.text(explained(findings=[known]))
+    without_share = Finding(
+        cause="float64", sentence="3 operations compute in float64.", evidence="dtypes", fix="Convert."
+    )
+    text = " ".join(explanation.text(explained(findings=[without_share])).split())
+    assert "float64: 3 operations compute in float64. Its share of the step was not measured. Evidence: dtypes" in text
+    assert "Fix: Convert." in text
+    with_share = without_share.model_copy(update={"share": 0.2})
+    assert "not measured" not in explanation.text(explained(findings=[with_share]))
 
 
 def test_a_large_part_is_shown_with_its_fix() -> None:
     parts = {part.name: part for part in ladder([level(loop, step) for loop, step in LEVELS.items()])[0]}
     assert {name for name, part in parts.items() if part.fix} == {"the program's own loop", "input", "dispatch"}
     assert "larger batch" in parts["dispatch"].fix
-    shown = " ".join(explanation.text(explained()).split())
-    assert f"(resident minus fused, {1000 * parts['dispatch'].seconds:.2f} ms) Fix: {parts['dispatch'].fix}" in shown
+    text = " ".join(explanation.text(explained()).split())
+    assert f"(resident minus fused, {1000 * parts['dispatch'].seconds:.2f} ms) Fix: {parts['dispatch'].fix}" in text
 
 
 def test_every_part_has_a_fix() -> None:
@@ -180,10 +182,10 @@ def test_a_part_that_is_small_or_not_measurable_or_negative_has_no_fix() -> None
 
 
 def test_the_report_shows_the_fix_of_each_part() -> None:
-    why = explained()
-    table = next(part for part in section.sections(why, 0.02)[0].content if isinstance(part, Table))
+    document = explained()
+    table = next(part for part in section.sections(document, 0.02)[0].content if isinstance(part, Table))
     assert table.head[-1] == "fix"
-    assert [row.cells[-1] for row in table.rows] == [*(part.fix for part in why.parts), ""]
+    assert [row.cells[-1] for row in table.rows] == [*(part.fix for part in document.parts), ""]
 
 
 def test_the_report_says_if_a_share_was_not_measured() -> None:

@@ -32,9 +32,11 @@ def report(monkeypatch: pytest.MonkeyPatch, *words: str) -> Any:
     return CliRunner().invoke(app, ["report", *words])
 
 
-def test_by_default_it_writes_an_html_file_and_says_where(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    done = report(monkeypatch, "results")
-    assert (done.exit_code, done.stdout, done.stderr) == (0, "", "report: report.html\n")
+def test_by_default_report_writes_an_html_file_and_prints_its_name(
+    results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = report(monkeypatch, "results")
+    assert (command.exit_code, command.stdout, command.stderr) == (0, "", "report: report.html\n")
     text = Path("report.html").read_text(encoding="utf-8")
     assert text.startswith("<!doctype html>")
     assert f"devbench {__version__}" in text
@@ -45,11 +47,11 @@ def test_by_default_it_writes_an_html_file_and_says_where(results: Path, monkeyp
 def test_the_other_formats_go_to_stdout_or_into_a_file(
     results: Path, monkeypatch: pytest.MonkeyPatch, form: str, begins: str
 ) -> None:
-    done = report(monkeypatch, "results", "--format", form)
-    assert done.exit_code == 0
-    assert done.stdout.startswith(begins)
+    command = report(monkeypatch, "results", "--format", form)
+    assert command.exit_code == 0
+    assert command.stdout.startswith(begins)
     assert report(monkeypatch, "results", "--format", form, "--output", "it").stdout == ""
-    assert Path("it").read_text(encoding="utf-8") == done.stdout
+    assert Path("it").read_text(encoding="utf-8") == command.stdout
     assert results.is_dir()
 
 
@@ -58,24 +60,24 @@ def test_csv_and_markdown_need_no_extra_package(results: Path, monkeypatch: pyte
         monkeypatch.setitem(sys.modules, name, None)
     assert len(list(csv.reader(report(monkeypatch, "results", "--format", "csv").stdout.splitlines()))) > 50
     assert "fit" in report(monkeypatch, "results", "--format", "markdown").stdout
-    done = report(monkeypatch, str(results))
-    assert done.exit_code == 2
-    assert "pip install devbench[report]" in done.stderr
+    command = report(monkeypatch, str(results))
+    assert command.exit_code == 2
+    assert "pip install devbench[report]" in command.stderr
     assert not Path("report.html").exists()
 
 
-def test_json_names_the_file(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    done = report(monkeypatch, "results", "--json", "--output", "page.html")
+def test_the_json_document_names_the_file(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    command = report(monkeypatch, "results", "--json", "--output", "page.html")
     size = Path("page.html").stat().st_size
-    assert json.loads(done.stdout) == {"report": {"file": "page.html", "format": "html", "bytes": size}}
+    assert json.loads(command.stdout) == {"report": {"file": "page.html", "format": "html", "bytes": size}}
     assert results.is_dir()
 
 
 @pytest.mark.parametrize("form", ["markdown", "csv"])
 def test_json_and_a_report_cannot_both_go_to_stdout(results: Path, monkeypatch: pytest.MonkeyPatch, form: str) -> None:
-    done = report(monkeypatch, "results", "--json", "--format", form)
-    assert done.exit_code == 2
-    assert json.loads(done.stdout)["error"]["hint"] == "Set a file with --output."
+    command = report(monkeypatch, "results", "--json", "--format", form)
+    assert command.exit_code == 2
+    assert json.loads(command.stdout)["error"]["hint"] == "Set a file with --output."
     assert results.is_dir()
 
 
@@ -98,7 +100,7 @@ def test_the_threshold_decides_what_counts_as_the_same(results: Path, monkeypatc
         (["results", "--output", "none/it"], "cannot write"),
     ],
 )
-def test_an_error_is_exit_2_and_keeps_an_older_report(
+def test_an_error_exits_with_2_and_keeps_an_older_report(
     results: Path, monkeypatch: pytest.MonkeyPatch, form: str, words: list[str], message: str
 ) -> None:
     Path("empty").mkdir()
@@ -111,19 +113,21 @@ def test_an_error_is_exit_2_and_keeps_an_older_report(
         (Path(name) / "x.json").write_text(text, encoding="utf-8")
     old = results.parent / "report.html"
     old.write_text("old", encoding="utf-8")
-    done = report(monkeypatch, *words, "--format", form, *(() if "--output" in words else ("--output", "report.html")))
-    assert done.exit_code == 2
-    assert message in done.stderr
+    command = report(
+        monkeypatch, *words, "--format", form, *(() if "--output" in words else ("--output", "report.html"))
+    )
+    assert command.exit_code == 2
+    assert message in command.stderr
     assert old.read_text(encoding="utf-8") == "old"
     assert [path.name for path in results.parent.iterdir() if path.name.endswith(".tmp")] == []
 
 
-def test_it_loads_no_tensorflow_and_loads_charts_only_for_html(results: Path) -> None:
+def test_report_loads_no_tensorflow_and_loads_charts_only_for_html(results: Path) -> None:
     code = "import sys; sys.argv[1:] = ['report', 'results', '--format', 'markdown']; from bench.__main__ import main\n"
     code += "try: main()\nexcept SystemExit as end: assert not end.code\n"
     code += "print(*{'tensorflow', 'keras', 'vl_convert', 'jinja2'} & set(sys.modules), file=sys.stderr)"
-    environ = {**os.environ, "PYTHONPATH": str(Path(bench.__file__).parent.parent), "PYTHONIOENCODING": "utf-8"}
-    run = [sys.executable, "-c", code]
-    done = subprocess.run(run, env=environ, capture_output=True, text=True, encoding="utf-8", check=True)
-    assert done.stderr.strip() == ""
+    environment = {**os.environ, "PYTHONPATH": str(Path(bench.__file__).parent.parent), "PYTHONIOENCODING": "utf-8"}
+    arguments = [sys.executable, "-c", code]
+    process = subprocess.run(arguments, env=environment, capture_output=True, text=True, encoding="utf-8", check=True)
+    assert process.stderr.strip() == ""
     assert results.is_dir()

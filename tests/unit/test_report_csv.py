@@ -20,27 +20,29 @@ def rows(path: Path) -> list[dict[str, str]]:
 
 
 def test_each_phase_block_and_single_step_has_a_line_with_its_result_and_process(tmp_path: Path) -> None:
-    one = measured("1", [0.1, 0.2], workload='a,"b"')
-    found = rows(folder(tmp_path, one))
-    sample = one.samples[1]
-    mine = [row for row in found if row["trial"] == "2"]
-    assert {row["workload"] for row in found} == {'a,"b"'}
-    assert len(found) == 2 * len(mine)
-    kinds = {kind: [row for row in mine if row["kind"] == kind] for kind in ("phase", "warm-up", "block", "step")}
+    document = measured("1", [0.1, 0.2], workload='a,"b"')
+    lines = rows(folder(tmp_path, document))
+    sample = document.samples[1]
+    second_trial = [row for row in lines if row["trial"] == "2"]
+    assert {row["workload"] for row in lines} == {'a,"b"'}
+    assert len(lines) == 2 * len(second_trial)
+    kinds = {
+        kind: [row for row in second_trial if row["kind"] == kind] for kind in ("phase", "warm-up", "block", "step")
+    }
     assert {row["name"]: float(row["seconds"]) for row in kinds["phase"]} == sample.phases
-    assert [float(row["seconds"]) for row in kinds["block"]] == [each.seconds for each in sample.series[0].blocks]
-    assert [int(row["position"]) for row in kinds["block"]] == [each.position for each in sample.series[0].blocks]
+    assert [float(row["seconds"]) for row in kinds["block"]] == [block.seconds for block in sample.series[0].blocks]
+    assert [int(row["position"]) for row in kinds["block"]] == [block.position for block in sample.series[0].blocks]
     assert [float(row["seconds"]) for row in kinds["step"]] == sample.latency
     assert len(kinds["warm-up"]) == 1
 
 
 def test_a_failure_has_a_line(tmp_path: Path) -> None:
-    broken = measured("1", [0.1])
-    broken.samples[0].failure = killed()
-    broken.failure = killed()
-    absent = measured("2", [], loop="fit", status="failed", failure=killed(), summary=Summary(), samples=[])
-    found = [row for row in rows(folder(tmp_path, broken, absent)) if row["kind"] == "failure"]
-    assert [(row["id"], row["name"], row["seconds"]) for row in found] == [("1", "killed", ""), ("2", "killed", "")]
+    failed = measured("1", [0.1])
+    failed.samples[0].failure = killed()
+    failed.failure = killed()
+    without_samples = measured("2", [], loop="fit", status="failed", failure=killed(), summary=Summary(), samples=[])
+    lines = [row for row in rows(folder(tmp_path, failed, without_samples)) if row["kind"] == "failure"]
+    assert [(row["id"], row["name"], row["seconds"]) for row in lines] == [("1", "killed", ""), ("2", "killed", "")]
 
 
 def test_a_folder_without_results_is_an_error(tmp_path: Path) -> None:

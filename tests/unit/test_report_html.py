@@ -1,4 +1,4 @@
-"""The HTML of the report as text. tests/browser opens it in a browser."""
+"""The HTML of the report, parsed as text. tests/browser opens it in a browser."""
 
 from __future__ import annotations
 
@@ -54,10 +54,12 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> str:
     return page(tmp_path_factory.mktemp("pair"), measured("1", [0.1, 0.101, 0.099]), warned)
 
 
-def test_it_has_no_script_and_no_external_address(pair: str) -> None:
-    found = Outline(pair)
-    assert found.all("script") == []
-    addresses = [value for _, given in found.tags for key, value in given.items() if key in ("src", "href", "srcset")]
+def test_the_page_has_no_script_and_no_external_address(pair: str) -> None:
+    outline = Outline(pair)
+    assert outline.all("script") == []
+    addresses = [
+        value for _, attributes in outline.tags for key, value in attributes.items() if key in ("src", "href", "srcset")
+    ]
     assert addresses
     assert [value for value in addresses if not (value or "").startswith(("#", "data:,"))] == []
     assert re.findall(r"url\(|@import", pair) == []
@@ -68,8 +70,8 @@ def test_it_has_no_script_and_no_external_address(pair: str) -> None:
 def test_every_chart_is_one_image_with_its_figures_as_text(pair: str) -> None:
     drawings = Outline(pair).all("svg")
     assert len(drawings) == 3
-    assert {each["role"] for each in drawings} == {"img"}
-    texts = " ".join(each["aria-label"] or "" for each in drawings)
+    assert {drawing["role"] for drawing in drawings} == {"img"}
+    texts = " ".join(drawing["aria-label"] or "" for drawing in drawings)
     assert "fit 0.5, faster" in texts
     assert "as-written 4.60 s, longest phase import with 3.20 s" in texts
     assert "Medians: as-written 100 ms; fit 50.0 ms" in texts
@@ -82,8 +84,8 @@ def test_every_section_with_a_chart_has_a_table(pair: str) -> None:
 
 
 def test_tables_name_their_rows_and_columns(pair: str) -> None:
-    heads = Outline(pair).all("th")
-    assert {each.get("scope") for each in heads} == {"col", "row", "colgroup"}
+    headers = Outline(pair).all("th")
+    assert {header.get("scope") for header in headers} == {"col", "row", "colgroup"}
     assert pair.count("<caption>") == pair.count("<table>")
 
 
@@ -101,9 +103,9 @@ def test_verdicts_with_several_baselines_name_the_baseline_in_each_row(tmp_path:
         )
     ]
     (section,) = [
-        each for each in compose(folder(tmp_path, *cases), 0.02).chapters[0].sections if each.title == "Verdicts"
+        part for part in compose(folder(tmp_path, *cases), 0.02).chapters[0].sections if part.title == "Verdicts"
     ]
-    (table,) = [each for each in section.content if isinstance(each, Table)]
+    (table,) = [part for part in section.content if isinstance(part, Table)]
     assert table.head[:3] == ("", "baseline", "verdict")
     assert [(row.label, *row.cells[:2]) for row in table.rows] == [
         ("small, cpu", "large, cpu", "faster"),
@@ -113,26 +115,26 @@ def test_verdicts_with_several_baselines_name_the_baseline_in_each_row(tmp_path:
 
 
 def test_the_output_of_a_program_is_text_and_never_markup(tmp_path: Path) -> None:
-    evil = Failure(kind="error", message="<script>alert(1)</script>", last_lines=["<b>x</b>", "\x1b[31mred"])
-    given = {"status": "failed", "failure": evil, "summary": Summary(), "samples": []}
-    text = page(tmp_path, measured("1", [], workload='<img src="x">"', **given))
-    found = Outline(text)
-    assert found.all("script") == found.all("img") == found.all("b") == []
-    assert "<script>alert(1)</script>" in " ".join(found.texts)
+    failure = Failure(kind="error", message="<script>alert(1)</script>", last_lines=["<b>x</b>", "\x1b[31mred"])
+    fields = {"status": "failed", "failure": failure, "summary": Summary(), "samples": []}
+    text = page(tmp_path, measured("1", [], workload='<img src="x">"', **fields))
+    outline = Outline(text)
+    assert outline.all("script") == outline.all("img") == outline.all("b") == []
+    assert "<script>alert(1)</script>" in " ".join(outline.texts)
     assert "\x1b" not in text
 
 
 def test_markup_in_a_label_stays_text_in_a_chart(tmp_path: Path) -> None:
-    odd = [measured(str(n), [0.1, 0.1], params={"x": f'</svg><i title="{n}">&amp;'}) for n in (1, 2)]
-    assert Outline(page(tmp_path, *odd)).all("i") == []
+    results = [measured(str(n), [0.1, 0.1], params={"x": f'</svg><i title="{n}">&amp;'}) for n in (1, 2)]
+    assert Outline(page(tmp_path, *results)).all("i") == []
 
 
 def test_one_process_nan_and_failures_are_shown(tmp_path: Path) -> None:
     nan = Failure(kind="nan", message="the loss became NaN")
-    broken = measured("2", [0.1, 0.1], loop="fit", status="failed", failure=nan)
-    broken.samples[0].first_losses = [float("nan")]
-    gone = measured("3", [], loop="step", status="failed", failure=killed(), summary=Summary(), samples=[])
-    text = page(tmp_path, measured("1", [0.1]), broken, gone)
+    diverged = measured("2", [0.1, 0.1], loop="fit", status="failed", failure=nan)
+    diverged.samples[0].first_losses = [float("nan")]
+    killed_run = measured("3", [], loop="step", status="failed", failure=killed(), summary=Summary(), samples=[])
+    text = page(tmp_path, measured("1", [0.1]), diverged, killed_run)
     texts = "\n".join(Outline(text).texts)
     assert "fit failed: the loss became NaN" in texts
     assert "step failed: the worker was killed by SIGKILL" in texts
@@ -154,49 +156,49 @@ def test_a_report_on_10_000_results_stays_under_10_megabytes_and_lists_them_all(
         text = template.replace('"ID"', f'"20260102T030405{n % 1000:03d}-{n:08x}"').replace('"GROUP"', f'"g{n // 24}"')
         text = re.sub(r'"key":"\w+"', f'"key":"{n:016x}"', text).replace('"batch":32', f'"batch":{n}')
         (tmp_path / f"{n}.json").write_text(text, encoding="utf-8")
-    made = html.render(compose(tmp_path, 0.02), "1.2.3")
-    assert len(made.encode()) < 10_000_000
-    assert made.count("<svg ") == 20 * 3
-    assert made.partition('id="all-results"')[2].count('<th scope="row">') == 10_000
-    assert "9,520 further results have no chapter" in made
+    rendered = html.render(compose(tmp_path, 0.02), "1.2.3")
+    assert len(rendered.encode()) < 10_000_000
+    assert rendered.count("<svg ") == 20 * 3
+    assert rendered.partition('id="all-results"')[2].count('<th scope="row">') == 10_000
+    assert "9,520 further results have no chapter" in rendered
 
 
 def test_repeated_runs_are_listed_and_the_newest_has_the_chapter(tmp_path: Path) -> None:
     runs = [measured(str(n), [0.1 + n / 100], group=str(n)) for n in range(3)]
     text = page(tmp_path, *runs)
     assert "The newest of 3 runs." in text
-    listed = text.partition('id="all-results"')[2]
-    assert re.findall(r"<td[^>]*>(1\d0 ms)", listed) == ["120 ms", "110 ms", "100 ms"]
+    all_results = text.partition('id="all-results"')[2]
+    assert re.findall(r"<td[^>]*>(1\d0 ms)", all_results) == ["120 ms", "110 ms", "100 ms"]
 
 
-def test_the_list_of_all_results_says_how_many_it_leaves_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_all_results_results_says_how_many_it_leaves_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compose_module, "LISTED", 2)
     text = page(tmp_path, *(measured(str(n), [0.1], group=str(n)) for n in range(3)))
     assert "The newest 2 of 3 results" in text
 
 
 def test_an_error_says_how_to_install_a_missing_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = compose(folder(tmp_path, measured("1", [0.1])), 0.02)
+    report = compose(folder(tmp_path, measured("1", [0.1])), 0.02)
     monkeypatch.setitem(sys.modules, "vl_convert", None)
     with pytest.raises(UsageError, match="an HTML report needs vl_convert") as raised:
-        html.render(found, "1.2.3")
+        html.render(report, "1.2.3")
     assert "pip install devbench[report]" in raised.value.hint
 
 
 def test_charts_accept_distant_ratios_single_values_and_zero_seconds() -> None:
-    far = ratios.draw([Ratio("a", 0.001, 0.0009, 0.0011, "faster"), Ratio("b", 900.0, None, None, "?")], 0.02)
-    assert far.count("<text") >= 6
-    assert "NaN" not in far
+    chart = ratios.draw([Ratio("a", 0.001, 0.0009, 0.0011, "faster"), Ratio("b", 900.0, None, None, "?")], 0.02)
+    assert chart.count("<text") >= 6
+    assert "NaN" not in chart
     assert "NaN" not in phases.draw([Segment("a", 1, 0.0, phases.colour("import"))])
     assert "NaN" not in steps.draw([Spread("a", [0.1], 0.1, 0.1, 0.1)])
 
 
 def test_the_page_replaces_every_colour_of_a_chart_except_those_of_phases(pair: str) -> None:
-    drawn = "".join(re.findall(r"<svg.*?</svg>", pair, re.DOTALL))
-    used = set(re.findall(r'(?:fill|stroke)="(#\w+|\w+)"', drawn))
-    known = {vega.INK, vega.MUTED, vega.GRID, vega.ACCENT, vega.BAND, vega.ON_COLOUR}
-    assert used - known - set(phases.PALETTE.values()) <= {"none", "transparent"}
-    assert known <= used
+    drawings = "".join(re.findall(r"<svg.*?</svg>", pair, re.DOTALL))
+    used = set(re.findall(r'(?:fill|stroke)="(#\w+|\w+)"', drawings))
+    replaced = {vega.INK, vega.MUTED, vega.GRID, vega.ACCENT, vega.BAND, vega.ON_COLOUR}
+    assert used - replaced - set(phases.PALETTE.values()) <= {"none", "transparent"}
+    assert replaced <= used
 
 
 @pytest.fixture(scope="module")
@@ -238,12 +240,12 @@ def test_a_sweep_has_a_chart_with_the_crossing_and_a_table(analyses: str) -> Non
 
 
 def test_charts_of_analyses_have_marks_and_only_colours_that_suit_a_dark_page(analyses: str) -> None:
-    drawn = re.findall(r"<svg.*?</svg>", analyses, re.DOTALL)
-    assert len(drawn) >= 5
-    assert all("NaN" not in each and each.count("<path") > 3 for each in drawn)
-    used = set(re.findall(r'(?:fill|stroke)="(#\w+)"', "".join(drawn)))
-    swapped = {vega.INK, vega.MUTED, vega.GRID, vega.ACCENT, vega.BAND, vega.ON_COLOUR}
-    assert used - swapped - set(phases.PALETTE.values()) <= set(curves.COLOURS)
+    drawings = re.findall(r"<svg.*?</svg>", analyses, re.DOTALL)
+    assert len(drawings) >= 5
+    assert all("NaN" not in drawing and drawing.count("<path") > 3 for drawing in drawings)
+    used = set(re.findall(r'(?:fill|stroke)="(#\w+)"', "".join(drawings)))
+    replaced = {vega.INK, vega.MUTED, vega.GRID, vega.ACCENT, vega.BAND, vega.ON_COLOUR}
+    assert used - replaced - set(phases.PALETTE.values()) <= set(curves.COLOURS)
 
 
 def test_a_grid_or_an_axis_of_words_has_only_a_table(tmp_path: Path) -> None:

@@ -16,12 +16,12 @@ from bench.render.report.document import Chapter, Report
 pytestmark = pytest.mark.once
 
 
-def written(path: Path) -> str:
+def rendered(path: Path) -> str:
     return markdown.render(compose(path, 0.02), "1.2.3")
 
 
-def test_it_starts_with_the_outcome_and_folds_away_the_details(tmp_path: Path) -> None:
-    text = written(folder(tmp_path, measured("1", [0.1] * 5), measured("2", [0.0081] * 5, backend="cuda")))
+def test_the_comment_starts_with_the_outcome_and_folds_the_details(tmp_path: Path) -> None:
+    text = rendered(folder(tmp_path, measured("1", [0.1] * 5), measured("2", [0.0081] * 5, backend="cuda")))
     sentence, folded = (
         text.index("- **faster: cuda is 12."),
         text.index("<details><summary>Phases, steps, environments</summary>"),
@@ -33,7 +33,7 @@ def test_it_starts_with_the_outcome_and_folds_away_the_details(tmp_path: Path) -
 
 def test_every_row_of_a_table_has_as_many_cells_as_its_head(tmp_path: Path) -> None:
     pair = measured("1", [0.1] * 5, params={"name": "a|b"}), measured("2", [0.1] * 5, params={"name": "*c*"})
-    text = written(folder(tmp_path, *pair)).replace(r"\|", "")
+    text = rendered(folder(tmp_path, *pair)).replace(r"\|", "")
     tables = [block.splitlines() for block in text.split("\n\n") if block.startswith("|")]
     assert len(tables) >= 4
     for lines in tables:
@@ -43,25 +43,25 @@ def test_every_row_of_a_table_has_as_many_cells_as_its_head(tmp_path: Path) -> N
     assert r"\*c\*" in text
 
 
-def test_failures_and_warnings_are_not_folded_away(tmp_path: Path) -> None:
+def test_failures_and_warnings_are_not_folded(tmp_path: Path) -> None:
     failed = {"status": "failed", "failure": killed(), "summary": Summary(), "samples": []}
-    text = written(
+    text = rendered(
         folder(tmp_path, measured("1", [0.1], warnings=busy_machine()), measured("2", [], loop="fit", **failed))
     )
-    above = text.partition("<details>")[0]
-    assert "❌ fit: the worker was killed by SIGKILL" in above
-    assert "⚠️ as-written: the machine was busy: load 1.7 on 2 CPUs" in above
-    assert "  ```text\n  about to allocate\n" in above
+    unfolded = text.partition("<details>")[0]
+    assert "❌ fit: the worker was killed by SIGKILL" in unfolded
+    assert "⚠️ as-written: the machine was busy: load 1.7 on 2 CPUs" in unfolded
+    assert "  ```text\n  about to allocate\n" in unfolded
     assert "\x1b" not in text
 
 
 def test_chapters_that_do_not_fit_into_a_comment_are_counted(tmp_path: Path) -> None:
     report = compose(folder(tmp_path, measured("1", [0.1] * 3), measured("2", [0.05] * 3, loop="fit")), 0.02)
-    many = dataclasses.replace(report, chapters=report.chapters * 400)
-    text = markdown.render(many, "1.2.3")
+    long_report = dataclasses.replace(report, chapters=report.chapters * 400)
+    text = markdown.render(long_report, "1.2.3")
     assert 40_000 < len(text) < 65_536
-    shown = text.count("\n### ")
-    assert f"{400 - shown} more chapters do not fit here" in text
+    chapters = text.count("\n### ")
+    assert f"{400 - chapters} more chapters do not fit here" in text
 
 
 def test_a_chapter_that_is_too_long_keeps_only_its_sentences(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Which results of a folder get a chapter, and which are only listed."""
+"""The selection of results: chapters, and results that are only listed."""
 
 from __future__ import annotations
 
@@ -17,36 +17,36 @@ pytestmark = pytest.mark.once
 
 
 def ids(chapters: list[ChapterEntries]) -> list[list[str]]:
-    return [[each.id for each in chapter.members] for chapter in chapters]
+    return [[entry.id for entry in chapter.members] for chapter in chapters]
 
 
 def test_a_group_is_a_chapter_in_the_order_of_its_start_times(tmp_path: Path) -> None:
-    started = measured("1", [0.1]).created
-    found = select(folder(tmp_path, measured("z", [0.1]), measured("a", [0.1], loop="fit", created=started)))
-    assert ids(found.chapters) == [["z", "a"]]
-    assert found.chapters[0].grouped
+    start = measured("1", [0.1]).created
+    selected = select(folder(tmp_path, measured("z", [0.1]), measured("a", [0.1], loop="fit", created=start)))
+    assert ids(selected.chapters) == [["z", "a"]]
+    assert selected.chapters[0].grouped
 
 
 def test_only_the_newest_of_repeated_groups_is_selected_and_the_others_are_counted(tmp_path: Path) -> None:
     runs = [
         measured(f"{n}{m}", [0.1], group=f"g{n}", loop=loop) for n in (1, 2, 3) for m, loop in ((0, "fit"), (1, "step"))
     ]
-    found = select(folder(tmp_path, *runs))
-    assert ids(found.chapters) == [["30", "31"]]
-    assert (found.chapters[0].runs, found.repeated, found.omitted) == (3, 4, 0)
+    selected = select(folder(tmp_path, *runs))
+    assert ids(selected.chapters) == [["30", "31"]]
+    assert (selected.chapters[0].runs, selected.repeated, selected.omitted) == (3, 4, 0)
 
 
 def test_a_group_stays_if_only_a_part_of_it_was_repeated(tmp_path: Path) -> None:
     pair = [measured("1", [0.1], group="pair"), measured("2", [0.1], group="pair", loop="fit")]
-    found = select(folder(tmp_path, *pair, measured("3", [0.1], group="alone")))
-    assert ids(found.chapters) == [["1", "2"], ["3"]]
+    selected = select(folder(tmp_path, *pair, measured("3", [0.1], group="alone")))
+    assert ids(selected.chapters) == [["1", "2"], ["3"]]
 
 
 def test_a_newer_group_that_contains_the_spec_repeats_a_single_run(tmp_path: Path) -> None:
     pair = [measured("2", [0.1], group="pair"), measured("3", [0.1], group="pair", loop="fit")]
-    found = select(folder(tmp_path, measured("1", [0.1], group="alone"), *pair))
-    assert ids(found.chapters) == [["2", "3"]]
-    assert found.chapters[0].runs == 2
+    selected = select(folder(tmp_path, measured("1", [0.1], group="alone"), *pair))
+    assert ids(selected.chapters) == [["2", "3"]]
+    assert selected.chapters[0].runs == 2
 
 
 def test_the_same_spec_with_another_tensorflow_is_not_a_repetition(tmp_path: Path) -> None:
@@ -55,28 +55,28 @@ def test_the_same_spec_with_another_tensorflow_is_not_a_repetition(tmp_path: Pat
     assert ids(select(folder(tmp_path, *runs)).chapters) == [["1", "2"]]
 
 
-def test_results_measured_apart_are_collected_by_workload_with_the_cpu_first(tmp_path: Path) -> None:
+def test_results_of_different_groups_are_collected_by_workload_with_the_cpu_first(tmp_path: Path) -> None:
     runs = [
         measured("1", [0.1], group="a", backend="cuda"),
         measured("2", [0.1], group="b"),
         measured("3", [0.1], group="c", workload="mnist"),
     ]
-    found = select(folder(tmp_path, *runs))
-    assert ids(found.chapters) == [["2", "1"], ["3"]]
-    assert not found.chapters[0].grouped
+    selected = select(folder(tmp_path, *runs))
+    assert ids(selected.chapters) == [["2", "1"], ["3"]]
+    assert not selected.chapters[0].grouped
 
 
-def test_a_chapter_and_a_report_have_a_limited_size_and_count_the_rest(
+def test_the_size_of_a_chapter_and_of_a_report_is_limited_and_omitted_results_are_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(selection, "CHAPTERS", 2)
     monkeypatch.setattr(selection, "MEMBERS", 3)
     runs = [measured(str(n), [0.1], group=str(n), params={"batch": n}) for n in range(5)]
     runs += [measured(str(10 + n), [0.1], group=str(10 + n), workload=f"w{n}") for n in range(3)]
-    found = select(folder(tmp_path, *runs))
-    assert [each.members[0].title for each in found.chapters] == ["w1", "w2"]
-    assert found.omitted == len(runs) - 2
-    assert len(found.entries) == len(runs)
+    selected = select(folder(tmp_path, *runs))
+    assert [chapter.members[0].title for chapter in selected.chapters] == ["w1", "w2"]
+    assert selected.omitted == len(runs) - 2
+    assert len(selected.entries) == len(runs)
 
 
 @pytest.mark.parametrize(
@@ -104,25 +104,25 @@ def test_a_folder_without_results_is_an_error(tmp_path: Path) -> None:
 
 
 def test_a_sweep_is_one_chapter_with_all_its_points(tmp_path: Path) -> None:
-    (found,) = select(folder(tmp_path, *sweep_results())).chapters
-    assert found.sweep
-    assert len(found.members) == len(sweep_results())
+    (chapter,) = select(folder(tmp_path, *sweep_results())).chapters
+    assert chapter.sweep
+    assert len(chapter.members) == len(sweep_results())
 
 
 def test_the_levels_of_an_explanation_are_one_chapter_and_its_what_ifs_are_only_listed(tmp_path: Path) -> None:
     results = ladder_results()
     files.write_explanation(explanation(results), folder(tmp_path, *results))
     selected = select(tmp_path)
-    (found,) = selected.chapters
-    assert found.explanation == explanation(results)
-    assert [each.purpose for each in found.members] == ["level"] * 5
-    assert len(found.hidden) == 3
+    (chapter,) = selected.chapters
+    assert chapter.explanation == explanation(results)
+    assert [entry.purpose for entry in chapter.members] == ["level"] * 5
+    assert len(chapter.hidden) == 3
     assert selected.omitted == 0
 
 
 def test_levels_without_an_explanation_are_ordinary_results(tmp_path: Path) -> None:
     selected = select(folder(tmp_path, *ladder_results()[:5]))
-    assert [each.explanation for each in selected.chapters] == [None]
+    assert [chapter.explanation for chapter in selected.chapters] == [None]
 
 
 @pytest.mark.parametrize("more", ["", ', "more": 1'])
@@ -132,9 +132,9 @@ def test_levels_without_an_explanation_are_ordinary_results(tmp_path: Path) -> N
 def test_an_explanation_of_another_schema_version_is_refused(
     tmp_path: Path, version: int, age: str, advice: str, more: str
 ) -> None:
-    written = files.write_explanation(explanation(ladder_results()), folder(tmp_path, *ladder_results()))
+    path = files.write_explanation(explanation(ladder_results()), folder(tmp_path, *ladder_results()))
     current, other = f'"schema_version": {SCHEMA_VERSION}', f'"schema_version": {version}{more}'
-    written.write_text(written.read_text(encoding="utf-8").replace(current, other), encoding="utf-8")
+    path.write_text(path.read_text(encoding="utf-8").replace(current, other), encoding="utf-8")
     with pytest.raises(DataError, match=rf"{age} devbench \(schema {version}\)") as caught:
         select(tmp_path)
     assert caught.value.hint == f"This version reads schema {SCHEMA_VERSION}. {advice}"
