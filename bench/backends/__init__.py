@@ -57,6 +57,10 @@ class Capabilities:
         dtypes: dtype policies narrower than float32 that an explanation tries.
         peaks: parameters of the workload `peaks` with which it keeps the device busy.
         hide: environment variables that hide this backend's devices from TensorFlow.
+        packages: distributions, besides TensorFlow, whose versions a result records, as patterns such as
+            "nvidia-*-cu[0-9]*".
+        prefixes: beginnings of the names of environment variables that the backend's libraries read. A result records
+            these variables.
         resource: the resource by which a Kubernetes device plugin offers the device; "" if no plugin offers it. A pool
             of the chart can have any backend that needs no device or has a resource.
         kernel_cache: the environment variable that names the folder of the kernels that the driver compiles; "" if
@@ -73,6 +77,8 @@ class Capabilities:
     dtypes: tuple[str, ...] = ("mixed_float16", "mixed_bfloat16")
     peaks: Mapping[str, str] = field(default_factory=lambda: {"n": "8192", "memory_bytes": str(2**30)})
     hide: Mapping[str, str] = field(default_factory=dict)
+    packages: tuple[str, ...] = ()
+    prefixes: tuple[str, ...] = ()
     resource: str = ""
     kernel_cache: str = ""
 
@@ -111,6 +117,16 @@ def capabilities(name: str) -> Capabilities:
 def reference() -> str:
     """Return the name of the backend that the others are compared with."""
     return next(name for name in names() if capabilities(name).reference)
+
+
+def recorded_packages() -> tuple[str, ...]:
+    """Return the patterns of the distributions whose versions a result records, of all backends."""
+    return tuple(pattern for name in names() for pattern in capabilities(name).packages)
+
+
+def recorded_prefixes() -> tuple[str, ...]:
+    """Return the prefixes of the environment variables that a result records, of all backends."""
+    return tuple(prefix for name in names() for prefix in capabilities(name).prefixes)
 
 
 def hiding_variables(visible: str | None = None) -> dict[str, str]:

@@ -27,6 +27,8 @@ CAPABILITIES = Capabilities(
     tf32=True,
     tensor_cores=True,
     hide={"CUDA_VISIBLE_DEVICES": "-1"},
+    packages=("nvidia-ml-py", "nvidia-*-cu[0-9]*"),
+    prefixes=("CUDA_", "NVIDIA_"),
     resource="nvidia.com/gpu",
     kernel_cache="CUDA_CACHE_PATH",
 )

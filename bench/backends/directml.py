@@ -25,9 +25,9 @@ from bench.model.spec import Spec
 NAME = "directml"
 DESCRIPTION = "a DirectX 12 GPU of any maker, through Microsoft's DirectML plug-in (paused since October 2023)"
 PLATFORMS = "Windows and WSL2, with Python 3.10"
-CAPABILITIES = Capabilities(hide={"DML_VISIBLE_DEVICES": "-1"})
-
 PLUGIN = "tensorflow-directml-plugin"
+CAPABILITIES = Capabilities(hide={"DML_VISIBLE_DEVICES": "-1"}, packages=(PLUGIN,), prefixes=("DML_",))
+
 INSTALL = install(NAME) if system.image() else f"With Python 3.10: {install(NAME)}"
 CONTAINER = "--device=/dev/dxg -v /usr/lib/wsl:/usr/lib/wsl -e LD_LIBRARY_PATH=/usr/lib/wsl/lib"
 _LIBRARIES = ("libd3d12.so", "libdxcore.so")

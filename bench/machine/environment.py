@@ -10,7 +10,8 @@ import os
 import platform
 import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from fnmatch import filter as matching
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -21,8 +22,11 @@ from bench.model.environment import Cpu, Deployment, Host, Memory, Python, Syste
 from bench.model.framework import Build, Framework, ThreadPools
 from bench.version import __version__
 
-VARIABLE_PREFIXES = ("TF_", "XLA_", "CUDA_", "NVIDIA_", "OMP_", "MKL_", "KMP_", "DML_", "KERAS_")
-"""Environment variables with these prefixes change what TensorFlow or its libraries do."""
+VARIABLE_PREFIXES = ("TF_", "XLA_", "OMP_", "MKL_", "KMP_", "KERAS_")
+"""Environment variables with these prefixes change what TensorFlow does on any backend."""
+
+PACKAGES = ("protobuf", "h5py", "ml-dtypes", "keras")
+"""Distributions that TensorFlow computes with on any backend."""
 
 _FOREIGN = ("TF_CLI_", "TF_VAR_", "TF_HTTP_")  # Terraform's, which may hold secrets
 _SECRET = re.compile(
@@ -34,15 +38,19 @@ DEPLOYMENT = tuple(name for name in Deployment.model_fields if name != "image_id
 """Fields that an image or the chart sets by an environment variable: `pool` by DEVBENCH_POOL, and so on."""
 
 
-def variables(environ: Mapping[str, str]) -> dict[str, str]:
+def variables(environ: Mapping[str, str], prefixes: tuple[str, ...] = ()) -> dict[str, str]:
     """Return the environment variables that change what TensorFlow or its libraries do, sorted by name.
 
     A variable whose name suggests a secret is left out. User and password are removed from URLs.
+
+    Args:
+        environ: the environment variables to read.
+        prefixes: prefixes besides `VARIABLE_PREFIXES`, such as those of the backends.
     """
     return {
         name: _USERINFO.sub("", value)
         for name, value in sorted(environ.items())
-        if name.upper().startswith(VARIABLE_PREFIXES)
+        if name.upper().startswith((*VARIABLE_PREFIXES, *prefixes))
         and not name.upper().startswith(_FOREIGN)
         and not _SECRET.search(name.upper())
     }
@@ -58,12 +66,13 @@ def load_average() -> float | None:
         return None
 
 
-def host(root: Path = ROOT, environ: Mapping[str, str] = os.environ) -> Host:
+def host(root: Path = ROOT, environ: Mapping[str, str] = os.environ, prefixes: tuple[str, ...] = ()) -> Host:
     """Return the machine, the system and the interpreter.
 
     Args:
         root: the folder that is read as `/`.
         environ: the environment variables to read.
+        prefixes: prefixes of variables to record besides `VARIABLE_PREFIXES`.
     """
     import psutil
 
@@ -106,7 +115,7 @@ def host(root: Path = ROOT, environ: Mapping[str, str] = os.environ) -> Host:
             load=load_average(),
         ),
         deployment=deployment(root, environ),
-        variables=variables(environ),
+        variables=variables(environ, prefixes),
     )
 
 
@@ -159,11 +168,12 @@ def _os_name(root: Path) -> str:
     return match[1] if match else platform.system()
 
 
-def framework(tf: Any) -> Framework:
+def framework(tf: Any, packages: tuple[str, ...] = ()) -> Framework:
     """Return TensorFlow as it came up in this process. Call it after TensorFlow is configured.
 
     Args:
         tf: the imported TensorFlow.
+        packages: distributions to record besides `PACKAGES`, as patterns such as "nvidia-*-cu[0-9]*".
     """
     return Framework(
         tensorflow=tf.__version__,
@@ -175,7 +185,7 @@ def framework(tf: Any) -> Framework:
         build=Build(**{key: _plain(value) for key, value in tf.sysconfig.get_build_info().items()}),
         keras=tf.keras.__version__,
         numpy=installed.version("numpy"),
-        packages=_packages(),
+        packages=_packages(packages),
         onednn=onednn(tf),
         tf32=bool(tf.config.experimental.tensor_float_32_execution_enabled()),
         jit=tf.config.optimizer.get_jit() or None,
@@ -205,16 +215,12 @@ def onednn(tf: Any) -> bool | None:
     return {"1": True, "true": True, "0": False, "false": False}.get(variable)
 
 
-def _packages() -> dict[str, str]:
-    """Return the versions of packages that TensorFlow computes with, CUDA's libraries among them."""
-    names = ["protobuf", "h5py", "ml-dtypes", "keras", "tensorflow-directml-plugin", "nvidia-ml-py"]
-    names += sorted(_nvidia(metadata.distributions()))
+def _packages(patterns: tuple[str, ...]) -> dict[str, str]:
+    """Return the versions of the installed distributions that match `PACKAGES` or a pattern, by name."""
+    distributions = (distribution.metadata["Name"] or "" for distribution in metadata.distributions())
+    installed_names = {re.sub(r"[-_.]+", "-", name).lower() for name in distributions}
+    names = [name for pattern in (*PACKAGES, *patterns) for name in sorted(matching(installed_names, pattern))]
     return {name: version for name in names if (version := installed.version(name))}
-
-
-def _nvidia(distributions: Iterable[metadata.Distribution]) -> set[str]:
-    names = (distribution.metadata["Name"] or "" for distribution in distributions)
-    return {name.lower() for name in names if re.match(r"nvidia[-_].*[-_]cu\d+$", name, re.IGNORECASE)}
 
 
 def _plain(value: Any) -> Any:

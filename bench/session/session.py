@@ -14,6 +14,7 @@ from datetime import datetime, timezone
 from bench.analyse.same_answer import check_same_answer
 from bench.analyse.summary import summarize
 from bench.analyse.warnings import add_warnings
+from bench.backends import recorded_prefixes
 from bench.config.settings import RunSettings
 from bench.errors import Interrupted
 from bench.machine.environment import host
@@ -241,7 +242,7 @@ class Session:
 
 def _new_results(group: Group, settings: RunSettings, design: Design, recorder: Recorder) -> list[Result]:
     """Return an empty result for each spec of a group."""
-    environment = Environment(host=host())
+    environment = Environment(host=host(prefixes=recorded_prefixes()))
     group_id = recorder.new_id()
     price = None
     if settings.hourly_price is not None:

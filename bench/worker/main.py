@@ -175,7 +175,7 @@ class Worker:
             tf.keras.mixed_precision.set_global_policy(spec.dtype)
         from bench.machine.environment import framework
 
-        self.send(EnvironmentRead(framework=framework(tf), device=backend.describe(tf)))
+        self.send(EnvironmentRead(framework=framework(tf, backends.recorded_packages()), device=backend.describe(tf)))
         return tf
 
     def make_rig(self, tf: Any) -> Any:

@@ -15,6 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 RUN = """
 import importlib, json, os, sys
+from bench.backends import recorded_packages
 from bench.errors import DevbenchError
 from bench.machine.environment import framework
 from bench.model.spec import Data, Spec, Threads
@@ -36,7 +37,7 @@ with tf.device(device):
 report = {"device": device, "slow": slow, "ran": value.device, "value": float(value[0, 0])}
 report["describe"] = backend.describe(tf).model_dump()
 report["physical"] = [device.device_type for device in tf.config.list_physical_devices()]
-print(json.dumps({**report, "framework": framework(tf).model_dump()}))
+print(json.dumps({**report, "framework": framework(tf, recorded_packages()).model_dump()}))
 """
 
 

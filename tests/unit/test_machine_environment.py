@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from bench.machine import installed, system
+from bench.backends import recorded_prefixes
+from bench.machine import environment, installed, system
 from bench.machine.environment import governor, host, variables
 from bench.model.environment import Deployment
 
@@ -71,7 +72,7 @@ def test_relevant_variables_are_kept_and_secrets_never() -> None:
         "HOME": "/somewhere",
         "DEVBENCH_TOKEN": "s7",
     }
-    kept = variables(environ)
+    kept = variables(environ, recorded_prefixes())
     assert set(kept) == {
         "TF_XLA_FLAGS", "XLA_FLAGS", "OMP_NUM_THREADS", "KERAS_BACKEND", "CUDA_VISIBLE_DEVICES", "TF_CPP_PROXY",
     }  # fmt: skip
@@ -166,6 +167,13 @@ def test_the_installed_tensorflow_and_its_build_are_read_without_importing_it() 
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "tensorflow" in done.stdout
     assert "'is_cuda_build'" in done.stdout
+
+
+def test_packages_are_recorded_by_pattern_with_their_versions() -> None:
+    found = environment._packages(("pydantic*", "no-such-*"))
+    assert found["pydantic"] == installed.version("pydantic")
+    assert "pydantic-core" in found
+    assert not found.keys() & {"typer", "no-such-distribution"}
 
 
 def test_the_packages_of_an_extra_are_listed() -> None:
