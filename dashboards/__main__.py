@@ -1,4 +1,4 @@
-"""Writes the dashboards' JSON files anew: `python -m dashboards [FOLDER]`."""
+"""Writes the JSON files of the dashboards: `python -m dashboards [FOLDER]`."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from dashboards import health, live_run, side_by_side
 from dashboards.parts import text
 
 FOLDER = Path(__file__).parent.parent / "charts" / "devbench" / "dashboards"
-MADE = {"side-by-side": side_by_side.dashboard, "live-run": live_run.dashboard, "health": health.dashboard}
+DASHBOARDS = {"side-by-side": side_by_side.dashboard, "live-run": live_run.dashboard, "health": health.dashboard}
 
 
 def main(folder: Path = FOLDER) -> None:
-    """Writes each dashboard into the folder."""
-    for name, dashboard in MADE.items():
+    """Write each dashboard into the folder."""
+    for name, dashboard in DASHBOARDS.items():
         (folder / f"{name}.json").write_text(text(dashboard()), encoding="utf-8", newline="\n")
 
 

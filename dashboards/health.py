@@ -5,9 +5,19 @@ from __future__ import annotations
 from grafana_foundation_sdk.builders.dashboard import Dashboard
 
 from dashboards import live_run
-from dashboards.panels import BAD, DOUBTFUL, GOOD, bars, counts, figures, listing, over_time, steps
-from dashboards.parts import CHOSEN, board, now, query, rows
-from dashboards.side_by_side import INFO, NAMED, SAME, WHAT, each, highest, history, newest, one
+from dashboards.panels import BAD, GOOD, WARNING, bars, counts, figures, listing, over_time, steps
+from dashboards.parts import SELECTED, board, now, query, rows
+from dashboards.side_by_side import (
+    INFO,
+    PROGRAM_LABELS,
+    RESULT_LABELS,
+    WITH_LABELS,
+    highest,
+    history,
+    newest,
+    per_result,
+    selected,
+)
 
 DAY = 24 * 3600
 WEEK = 7 * DAY
@@ -16,23 +26,24 @@ REQUESTS = "devbench_hub_request_duration_seconds_bucket"
 
 def dashboard() -> Dashboard:
     """Return status, age and placement of each latest result, throttling, and the hub."""
+    latest = newest(f"{PROGRAM_LABELS}, backend", SELECTED)
     panels = [
         figures(
             "Latest results by status",
             "Number of latest results that are complete, partial or failed.",
             "none",
-            {"complete": GOOD, "partial": DOUBTFUL, "failed": BAD},
-            now(f"sum by (status) ({each('status', 'status')})", "{{status}}"),
+            {"complete": GOOD, "partial": WARNING, "failed": BAD},
+            now(f"sum by (status) ({selected('status', 'status')})", "{{status}}"),
         ),
         listing(
             "Incomplete results",
             "Latest results that failed or were interrupted. The link opens the history of a result.",
             "none",
-            {name: name for name in ("status", *WHAT)},
-            rows(f"""({one("status", "status", where='{status!="complete"}')} == 1) * on (key) {NAMED}"""),
+            {name: name for name in ("status", *RESULT_LABELS)},
+            rows(f"""({per_result("status", "status", where='{status!="complete"}')} == 1) * on (key) {WITH_LABELS}"""),
             sort=("status", "workload"),
             hidden=("program", "Value"),
-            kept=("key",),
+            link_columns=("key",),
         )
         .data_links([history()])
         .no_value("Every latest result is complete"),
@@ -40,23 +51,22 @@ def dashboard() -> Dashboard:
             "Age of results",
             "Time since the newest result of each program, backend and pool. The chart's alert fires after 8 days.",
             "s",
-            highest(
-                f"(time() - {one('timestamp_seconds')} and on (key) {newest(f'{SAME}, backend', CHOSEN)}) "
-                f"* on (key) {NAMED}"
-            ),
-        ).thresholds(steps(GOOD, (WEEK, DOUBTFUL), (WEEK + DAY, BAD))),
+            highest(f"(time() - {per_result('timestamp_seconds')} and on (key) {latest}) * on (key) {WITH_LABELS}"),
+        ).thresholds(steps(GOOD, (WEEK, WARNING), (WEEK + DAY, BAD))),
         bars(
             "Misplaced operations",
             "Operations of a step that ran on another device than the one asked for. It should be 0.",
             "suffix:operations",
-            highest(each("misplaced_operations")),
+            highest(selected("misplaced_operations")),
         ).thresholds(steps(GOOD, (1, BAD))),
         over_time(
             "Throttling of runs",
             "Throttled seconds per second, summed over CPUs. Empty without a CPU quota.",
             "suffix:s/s",
             query(
-                live_run.named("rate(devbench_cpu_throttled_seconds_total[$__rate_interval])", live_run.EVERY),
+                live_run.with_labels(
+                    "rate(devbench_cpu_throttled_seconds_total[$__rate_interval])", live_run.WITH_LABELS_OF_ALL
+                ),
                 live_run.LEGEND,
             ),
         )

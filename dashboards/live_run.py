@@ -4,51 +4,51 @@ from __future__ import annotations
 
 from grafana_foundation_sdk.builders.dashboard import Dashboard
 
-from dashboards.panels import BAD, DOUBTFUL, GOOD, PLAIN, WHOLE, Cells, heat, over_time, stacked, states
-from dashboards.parts import CHOSEN, board, query
+from dashboards.panels import BAD, FULL_WIDTH, GOOD, PLAIN, WARNING, Cells, heat, over_time, stacked, states
+from dashboards.parts import SELECTED, board, query
 from dashboards.side_by_side import ALL_PHASES
 
 INFO = "devbench_run_info"
-NAMES = "workload, backend, loop, pool"
-EVERY = f"on (run) group_left ({NAMES}) max by (run, {NAMES}) ({INFO})"
-NAMED = EVERY.replace(INFO, f"{INFO}{{{CHOSEN}}}")
+INFO_LABELS = "workload, backend, loop, pool"
+WITH_LABELS_OF_ALL = f"on (run) group_left ({INFO_LABELS}) max by (run, {INFO_LABELS}) ({INFO})"
+WITH_LABELS = WITH_LABELS_OF_ALL.replace(INFO, f"{INFO}{{{SELECTED}}}")
 LEGEND = "{{workload}} on {{backend}} {{pool}} {{loop}}"
-WHAT = ("run", "workload", "backend", "pool", "loop")
+RUN_LABELS = ("run", "workload", "backend", "pool", "loop")
 BUCKETS = "devbench_step_duration_seconds_bucket"
-STATES = {"running": PLAIN, "complete": GOOD, "partial": DOUBTFUL, "failed": BAD}
+STATES = {"running": PLAIN, "complete": GOOD, "partial": WARNING, "failed": BAD}
 
 
-def named(metric: str, whose: str = NAMED) -> str:
+def with_labels(metric: str, labels: str = WITH_LABELS) -> str:
     """Return a metric of each selected run (or of all), once even if a run is both scraped and pushed."""
-    return f"max by (run) ({metric}) * {whose}"
+    return f"max by (run) ({metric}) * {labels}"
 
 
 def rate(counter: str) -> str:
     """Return the rate of a counter of each selected run."""
-    return named(f"rate({counter}[$__rate_interval])")
+    return with_labels(f"rate({counter}[$__rate_interval])")
 
 
 def quantile(share: float) -> str:
     """Return a quantile of the single steps of each selected run."""
-    return f"histogram_quantile({share}, max by (run, le) ({BUCKETS}) * {NAMED})"
+    return f"histogram_quantile({share}, max by (run, le) ({BUCKETS}) * {WITH_LABELS})"
 
 
 def dashboard() -> Dashboard:
     """Return state, rates, step times, and what the machine does."""
-    numbered = " or ".join(
+    state_numbers = " or ".join(
         f'{number} * (devbench_run_state{{state="{state}"}} == 1)' for number, state in enumerate(STATES, 1)
     )
     phases = (
         "max by (run, phase) (last_over_time(devbench_phase_seconds[$__range])) * on (run) "
-        f"group_left ({NAMES}) max by (run, {NAMES}) (last_over_time({INFO}{{{CHOSEN}}}[$__range]))"
+        f"group_left ({INFO_LABELS}) max by (run, {INFO_LABELS}) (last_over_time({INFO}{{{SELECTED}}}[$__range]))"
     )
     panels = [
         states(
             "State",
             "State of each run: running, complete, partial or failed.",
             STATES,
-            query(named(numbered), LEGEND),
-        ).span(WHOLE),
+            query(with_labels(state_numbers), LEGEND),
+        ).span(FULL_WIDTH),
         over_time(
             "Steps",
             "Timed steps per second. If several specs are interleaved, this is less than 1 / step time.",
@@ -65,9 +65,9 @@ def dashboard() -> Dashboard:
             "Typical step so far",
             "Typical step, with its 95% interval once there are two processes.",
             "s",
-            query(named("devbench_step_seconds"), LEGEND),
-            query(named("devbench_step_seconds_low"), LEGEND + ", low"),
-            query(named("devbench_step_seconds_high"), LEGEND + ", high"),
+            query(with_labels("devbench_step_seconds"), LEGEND),
+            query(with_labels("devbench_step_seconds_low"), LEGEND + ", low"),
+            query(with_labels("devbench_step_seconds_high"), LEGEND + ", high"),
             zero=False,
         ),
         over_time(
@@ -82,32 +82,32 @@ def dashboard() -> Dashboard:
             "Single steps",
             "Distribution of the steps of the latency passes, over all selected runs.",
             "s",
-            query(f"sum by (le) (max by (run, le) (increase({BUCKETS}[$__rate_interval])) * {NAMED})", "{{le}}"),
-        ).span(WHOLE),
+            query(f"sum by (le) (max by (run, le) (increase({BUCKETS}[$__rate_interval])) * {WITH_LABELS})", "{{le}}"),
+        ).span(FULL_WIDTH),
         stacked(
             "Phases",
             "Mean seconds of each phase, over the runs in this time range.",
             "s",
-            Cells(phases, WHAT, "phase", ALL_PHASES),
-        ).span(WHOLE),
+            Cells(phases, RUN_LABELS, "phase", ALL_PHASES),
+        ).span(FULL_WIDTH),
         "Machine",
         over_time(
             "Utilization",
             "Share of the steady state in which the GPU was busy. On a CPU: share of its threads' time.",
             "percentunit",
-            query(named("devbench_device_utilization_ratio"), LEGEND),
+            query(with_labels("devbench_device_utilization_ratio"), LEGEND),
         ),
         over_time(
             "Memory",
             "Peak memory of the GPU. On a CPU: peak memory of the process.",
             "bytes",
-            query(named("devbench_device_memory_bytes"), LEGEND),
+            query(with_labels("devbench_device_memory_bytes"), LEGEND),
         ),
         over_time(
             "Power",
             "Mean power of the GPU, or of the CPU packages, in the steady state. Empty if unknown.",
             "watt",
-            query(named("devbench_device_power_watts"), LEGEND),
+            query(with_labels("devbench_device_power_watts"), LEGEND),
         ).no_value("No machine reports its power"),
         over_time(
             "Throttling",

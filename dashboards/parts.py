@@ -1,4 +1,4 @@
-"""What all dashboards are put together from: variables, queries, the board itself. Its panels: `dashboards.panels`."""
+"""The parts of every dashboard: variables, queries and the board. The kinds of panel are in `dashboards.panels`."""
 
 from __future__ import annotations
 
@@ -23,75 +23,75 @@ TAG = "devbench"
 SOURCE = DataSourceRef("prometheus", "${datasource}")
 
 HUB = "http://localhost:8080"
-"""Where a hub is, if nothing else is said: the address that the chart's port-forward gives it."""
+"""Default address of the hub: the one that the port-forward in the chart's notes gives it."""
 
-CHOSEN = 'workload=~"$workload", backend=~"$backend", pool=~"$pool"'
-"""What the variables choose, among the labels of an info."""
+SELECTED = 'workload=~"$workload", backend=~"$backend", pool=~"$pool"'
+"""Selector of the info metrics that match the variables of a dashboard."""
 
 Query: TypeAlias = prometheus.Dataquery
 
 
 def query(expression: str, legend: str = "") -> Query:
-    """A query over the dashboard's time."""
+    """Return a query over the time range of the dashboard."""
     return prometheus.Dataquery().expr(" ".join(expression.split())).legend_format(legend).range()
 
 
 def now(expression: str, legend: str = "") -> Query:
-    """A query of the latest values."""
+    """Return a query of the latest values."""
     return prometheus.Dataquery().expr(" ".join(expression.split())).legend_format(legend).instant()
 
 
 def rows(expression: str) -> Query:
-    """A query of the latest values, with a column a label."""
+    """Return a query of the latest values as a table, with a column per label."""
     return now(expression).format(PromQueryFormat.TABLE)
 
 
 def variable(name: str, label: str, info: str) -> build.QueryVariable:
-    """A choice among the values of a label, all of them at first; also those series that lack it."""
+    """Return a variable that selects values of a label. Default: all, including series without the label."""
     values: dict[str, object] = {"query": f"label_values({info}, {name})", "refId": name}
-    made = (
+    selection = (
         build.QueryVariable(name)
         .label(label)
         .datasource(SOURCE)
         .query(values)
         .refresh(VariableRefresh.ON_TIME_RANGE_CHANGED)
     )
-    return made.multi(True).include_all(True).all_value(".*").sort(VariableSort.ALPHABETICAL_ASC)
+    return selection.multi(True).include_all(True).all_value(".*").sort(VariableSort.ALPHABETICAL_ASC)
 
 
 def board(
     uid: str, title: str, description: str, info: str, panels: Sequence[Any], since: str = "24h"
 ) -> build.Dashboard:
-    """A dashboard of panels in rows of two, or one that is as wide.
+    """Return a dashboard. A row holds two panels, or one of full width.
 
     Args:
-        uid: names it in addresses.
-        title: as Grafana lists it.
-        description: what it is for.
-        info: metric whose labels the variables choose from.
-        panels: in their order; one with a text alone begins a new row.
-        since: how far back it shows at first.
+        uid: Identifier in URLs.
+        title: Title in Grafana's list.
+        description: Purpose of the dashboard.
+        info: Metric whose labels the variables select from.
+        panels: Panels in order. A string is the title of a new section.
+        since: Default time range, back from now.
     """
-    made = build.Dashboard(f"devbench / {title}").uid(f"devbench-{uid}").description(description).tags([TAG])
-    made.time(f"now-{since}", "now").refresh("30s").timezone("browser")
-    made.tooltip(DashboardCursorSync.CROSSHAIR).readonly()
-    made.with_variable(build.DatasourceVariable("datasource").label("Data source").type("prometheus"))
+    dashboard = build.Dashboard(f"devbench / {title}").uid(f"devbench-{uid}").description(description).tags([TAG])
+    dashboard.time(f"now-{since}", "now").refresh("30s").timezone("browser")
+    dashboard.tooltip(DashboardCursorSync.CROSSHAIR).readonly()
+    dashboard.with_variable(build.DatasourceVariable("datasource").label("Data source").type("prometheus"))
     for name, label in (("workload", "Workload"), ("backend", "Backend"), ("pool", "Pool")):
-        made.with_variable(variable(name, label, info))
-    hub = VariableOption(True, HUB, HUB)  # without one chosen Grafana shows an empty box, and links lead nowhere
+        dashboard.with_variable(variable(name, label, info))
+    hub = VariableOption(True, HUB, HUB)  # without it, the box is empty and links are broken
     box = build.TextBoxVariable("hub").label("Hub").default_value(HUB).current(hub).options([hub])
-    made.with_variable(box)
-    others = build.DashboardLink("Dashboards").type(DashboardLinkType.DASHBOARDS).tags([TAG]).as_dropdown(True)
-    made.link(others.include_vars(True).keep_time(True))
-    made.link(build.DashboardLink("Hub").type(DashboardLinkType.LINK).url("${hub}").target_blank(True))
-    for each in panels:
-        made.with_row(build.Row(each)) if isinstance(each, str) else made.with_panel(each)
-    return made
+    dashboard.with_variable(box)
+    dashboards = build.DashboardLink("Dashboards").type(DashboardLinkType.DASHBOARDS).tags([TAG]).as_dropdown(True)
+    dashboard.link(dashboards.include_vars(True).keep_time(True))
+    dashboard.link(build.DashboardLink("Hub").type(DashboardLinkType.LINK).url("${hub}").target_blank(True))
+    for panel in panels:
+        dashboard.with_row(build.Row(panel)) if isinstance(panel, str) else dashboard.with_panel(panel)
+    return dashboard
 
 
-def text(made: build.Dashboard) -> str:
-    """A dashboard as its file holds it: numbered panels, keys in order."""
-    model = made.build()
+def text(dashboard: build.Dashboard) -> str:
+    """Return the JSON of a dashboard, with numbered panels and sorted keys."""
+    model = dashboard.build()
     for number, panel in enumerate(model.panels or [], 1):
         panel.id_val = number
     return json.dumps(model, cls=JSONEncoder, indent=1, sort_keys=True, ensure_ascii=False) + "\n"

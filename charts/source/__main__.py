@@ -1,4 +1,4 @@
-"""Makes `values.yaml`, `values.schema.json` and the table in the chart's README from the declared values.
+"""Generates files of the chart: its values with schema and reference, what it knows of backends, and a threshold.
 
 `python -m charts.source` writes them. `python -m charts.source --check` exits with 1 if one is out of date.
 """
@@ -15,6 +15,7 @@ from typing import Any, get_args
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from bench.model.comparison import THRESHOLD
 from charts.source.backends import backends_yaml
 from charts.source.values import Values
 
@@ -41,6 +42,13 @@ def readme() -> str:
     page = (CHART / "README.md").read_text(encoding="utf-8")
     rows = ["| value | default | meaning |", "|---|---|---|", *_rows(Values, "", Values())]
     return PART.sub(lambda found: found[1] + "\n".join(rows) + "\n", page)
+
+
+def alerting_yaml() -> str:
+    """Return the alerts with the default threshold of comparisons."""
+    rules = (CHART / "rules" / "alerting.yaml").read_text(encoding="utf-8")
+    rules = re.sub(r"(?<=on \(key\) )[\d.]+(?= \* quantile_over_time)", f"{1 + THRESHOLD:g}", rules)
+    return re.sub(r"(?<=more than )[\d.]+(?=%)", f"{100 * THRESHOLD:g}", rules)
 
 
 def _lines(part: BaseModel, depth: int) -> Iterator[str]:
@@ -135,6 +143,7 @@ FILES = {
     "values.yaml": values_yaml,
     "values.schema.json": schema_json,
     "README.md": readme,
+    "rules/alerting.yaml": alerting_yaml,
 }
 
 
