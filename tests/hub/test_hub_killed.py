@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import urllib3
 
-from bench.hub.db import exchange, queries, records
+from bench.hub.db import exchange, explanation_queries, records, result_queries, run_queries
 from bench.hub.db.database import Database
 from bench.model.run_state import RunState
 from bench.publish.hub.outbox import Outbox
@@ -43,21 +43,21 @@ def stored(database: str) -> dict[str, bytes]:
     """Return the stored results and explanations by their ids."""
     connected = Database(database)
     with connected.read() as connection:
-        rows = queries.results(connection, {}, 100_000).items
-        results = {row.id: queries.result_body(connection, row.id) for row in rows}
-        explanations = queries.explanations(connection, 100_000).items
-        documents = {row.id: queries.explanation(connection, row.id).model_dump_json().encode() for row in explanations}
+        rows = result_queries.results(connection, {}, 100_000).items
+        results = {row.id: result_queries.result_body(connection, row.id) for row in rows}
+        ids = [row.id for row in explanation_queries.explanations(connection, 100_000).items]
+        explanations = [explanation_queries.explanation(connection, id_) for id_ in ids]
     connected.close()
     assert len(rows) == len(results)
-    assert len(explanations) == len(documents)
-    return {**results, **documents}
+    assert len(set(ids)) == len(ids)
+    return results | {explanation.id: explanation.model_dump_json().encode() for explanation in explanations}
 
 
 def ended(database: str) -> list[RunState]:
     """Return the runs that reported their end."""
     connected = Database(database)
     with connected.read() as connection:
-        runs = queries.runs(connection, records.now(), 100_000).items
+        runs = run_queries.runs(connection, records.now(), 100_000).items
     connected.close()
     assert len({entry.run.id for entry in runs}) == len(runs)
     return [entry.run for entry in runs if entry.run.state == "finished"]

@@ -239,7 +239,7 @@ def test_a_truncated_history_says_so(hub: RunningHub, monkeypatch: pytest.Monkey
     fill(hub)
     series = hub.get("/api/v1/results?workload=slower&limit=1")["results"][0]["series"]
     assert hub.get(f"/api/v1/history/{series}")["truncated"] is False
-    monkeypatch.setattr("bench.hub.db.queries.HISTORY", 5)
+    monkeypatch.setattr("bench.hub.db.comparison_keys.HISTORY", 5)
     history = hub.get(f"/api/v1/history/{series}")
     assert (len(history["results"]), history["truncated"]) == (5, True)
     assert "The newest 5 runs" in text(get_page(hub, f"/history/{series}"))

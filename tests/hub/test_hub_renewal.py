@@ -12,7 +12,7 @@ from sqlalchemy import Connection, text
 from synthetic import measured
 from test_hub_storage import put, running
 
-from bench.hub.db import queries, records, renewal
+from bench.hub.db import records, renewal, result_queries
 from bench.hub.db.database import Database
 from bench.hub.db.tables import RESULTS
 
@@ -48,7 +48,7 @@ def test_rows_of_another_version_are_computed_again_from_their_documents(
     assert renew(database) == 5
     with database.read() as connection:
         assert rows(connection) == before
-        assert queries.version(connection)[1] > 0
+        assert result_queries.version(connection)[1] > 0
     assert renew(database) == 0
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hubs import RunningHub
 
-from bench.hub.db import documents, queries, records, writes
+from bench.hub.db import documents, records, run_queries, writes
 from bench.hub.db.database import Database
 from bench.hub.problems import Problem
 from bench.model.run_state import MESSAGE_VERSION, RunState
@@ -122,15 +122,15 @@ def test_a_run_is_lost_from_three_missed_heartbeats_until_the_next_heartbeat(dat
 
     def state(seconds: float) -> str:
         with database.read() as connection:
-            return queries.run(connection, "r", received + int(seconds * 1e6)).state
+            return run_queries.run(connection, "r", received + int(seconds * 1e6)).state
 
     assert [state(0), state(2.9 * interval), state(3.1 * interval)] == ["running", "running", "lost"]
     with database.read() as connection:
         overdue = received + int(4 * interval * 1e6)
-        assert queries.run_counts(connection, overdue) == {
+        assert run_queries.run_counts(connection, overdue) == {
             "running": 0, "lost": 1, "finished": 0, "failed": 0, "interrupted": 0
         }  # fmt: skip
-        assert [item.state for item in queries.runs(connection, overdue, 10).items] == ["lost"]
+        assert [item.state for item in run_queries.runs(connection, overdue, 10).items] == ["lost"]
     writes.put_run(database, run(heartbeat_seconds=interval), received=received + int(5 * interval * 1e6))
     assert state(5 * interval) == "running"
 

@@ -13,7 +13,7 @@ from bench.cli.app import load as load_command
 from bench.config.hub_settings import HubSettings, load
 from bench.config.settings import load as load_run
 from bench.errors import SettingsError
-from bench.hub.db.queries import Filters
+from bench.hub.db.result_queries import Filters
 from bench.hub.db.tables import RESULTS
 from bench.hub.web.auth import Access
 

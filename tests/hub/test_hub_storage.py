@@ -23,7 +23,16 @@ from test_hub_runs import run, send
 
 from bench.config.hub_settings import HubSettings
 from bench.errors import DataError, UsageError
-from bench.hub.db import comparisons, exchange, queries, records, retention, writes
+from bench.hub.db import (
+    comparisons,
+    exchange,
+    explanation_queries,
+    records,
+    result_queries,
+    retention,
+    run_queries,
+    writes,
+)
 from bench.hub.db.database import Database, database_url
 from bench.hub.db.tables import METADATA
 from bench.model.result import SCHEMA_VERSION, Result
@@ -37,7 +46,7 @@ def put(database: Database, result: Result, received: int | None = None) -> None
 
 def names(database: Database) -> list[str]:
     with database.read() as connection:
-        return [row.id for row in queries.results(connection, {}, 500).items]
+        return [row.id for row in result_queries.results(connection, {}, 500).items]
 
 
 def test_the_migrations_create_the_tables_that_the_code_declares(database: Database) -> None:
@@ -140,7 +149,7 @@ def test_documents_older_than_keep_days_are_removed(database: Database) -> None:
     assert retention.prune(database, HubSettings(keep_days=10), now) == retention.Removed(2, 1, 1)
     assert names(database) == ["9", "1"]
     with database.read() as connection:
-        assert [item.run.id for item in queries.runs(connection, now, 9).items] == ["new"]
+        assert [item.run.id for item in run_queries.runs(connection, now, 9).items] == ["new"]
     assert retention.prune(database, HubSettings(keep_days=10), now) == retention.Removed(0, 0, 0)
 
 
@@ -165,12 +174,12 @@ def test_a_result_that_is_updated_during_retention_stays(database: Database) -> 
     for name in ("1", "2"):
         put(database, measured(name, [0.1], status="partial"), 1)
     with database.read() as connection:
-        stamps = [(row.id, row.stamp) for row in queries.results(connection, {}, 9).items]
+        stamps = [(row.id, row.stamp) for row in result_queries.results(connection, {}, 9).items]
     put(database, measured("2", [0.1, 0.1]), 1)
     with database.write() as connection:
         assert writes.remove_results(connection, stamps) == 1
     with database.read() as connection:
-        assert len(queries.result(connection, "2").samples) == 2
+        assert len(result_queries.result(connection, "2").samples) == 2
         assert connection.execute(text("SELECT id FROM documents")).scalars().all() == ["2"]
 
 
@@ -185,14 +194,14 @@ def test_runs_and_explanations_older_than_the_oldest_kept_result_are_removed(dat
     assert retention.prune(database, HubSettings(keep_results=2)) == retention.Removed(3, 4, 1)
     assert sorted(names(database)) == ["4", "5"]
     with database.read() as connection:
-        assert {item.run.id for item in queries.runs(connection, records.now(), 9).items} == {"run-4", "run-5"}
+        assert {item.run.id for item in run_queries.runs(connection, records.now(), 9).items} == {"run-4", "run-5"}
 
 
 def test_cached_comparisons_are_removed_with_their_results(database: Database) -> None:
     put(database, measured("1", [0.1, 0.1, 0.1]), 1)
     put(database, measured("2", [0.2, 0.2, 0.2], backend="cuda"), 2)
     with database.read() as connection:
-        digests = [queries.result_row(connection, name).digest for name in ("1", "2")]
+        digests = [result_queries.result_row(connection, name).digest for name in ("1", "2")]
     pairs = [(("1", "2"), (digests[0], digests[1]))]
     first = comparisons.comparisons(database, pairs, 0.02)
     assert first[digests[0], digests[1]].verdict == "slower"
@@ -210,7 +219,7 @@ def test_a_cached_comparison_of_another_version_is_replaced(
     put(database, measured("1", [0.1, 0.1, 0.1]))
     put(database, measured("2", [0.2, 0.2, 0.2], backend="cuda"))
     with database.read() as connection:
-        pair = (queries.result_row(connection, "1").digest, queries.result_row(connection, "2").digest)
+        pair = (result_queries.result_row(connection, "1").digest, result_queries.result_row(connection, "2").digest)
 
     def verdict() -> str:
         return comparisons.comparisons(database, [(("1", "2"), pair)], 0.02)[pair].verdict
@@ -270,8 +279,8 @@ def test_an_import_does_not_replace_later_states(database: Database, tmp_path: P
     writes.put_run(database, run("r"), received=2_000_000)
     assert exchange.import_from(database, tmp_path / "all.jsonl") == 2
     with database.read() as connection:
-        assert queries.explanation(connection, older.id).label == "newer"
-        assert queries.run(connection, "r", 0).last_seen == 2_000_000
+        assert explanation_queries.explanation(connection, older.id).label == "newer"
+        assert run_queries.run(connection, "r", 0).last_seen == 2_000_000
 
 
 def test_an_import_skips_a_result_that_differs_from_the_stored_one(database: Database, tmp_path: Path) -> None:
@@ -283,7 +292,7 @@ def test_an_import_skips_a_result_that_differs_from_the_stored_one(database: Dat
     (tmp_path / "all.jsonl").write_text(text, encoding="utf-8")
     assert exchange.import_from(database, tmp_path / "all.jsonl") == 2
     with database.read() as connection:
-        assert queries.result(connection, "1").samples[0].pid == 4001
+        assert result_queries.result(connection, "1").samples[0].pid == 4001
 
 
 def test_importing_a_result_of_an_older_devbench_says_that_it_is_too_old(database: Database, tmp_path: Path) -> None:
@@ -387,7 +396,7 @@ def test_the_tools_of_the_database_copy_it_while_results_arrive(
     restored_names = names(restored)
     assert set(before) <= set(restored_names)
     with restored.read() as connection:
-        assert [queries.result(connection, name).id for name in restored_names] == restored_names
+        assert [result_queries.result(connection, name).id for name in restored_names] == restored_names
     restored.close()
 
 

@@ -14,7 +14,7 @@ from sqlalchemy import and_, select, tuple_
 from sqlalchemy.dialects import postgresql, sqlite
 
 from bench.analyse.compare import compare
-from bench.hub.db import queries
+from bench.hub.db import result_queries
 from bench.hub.db.database import Database
 from bench.hub.db.documents import FIGURE_ERRORS
 from bench.hub.db.tables import COMPARISONS, RESULTS
@@ -82,7 +82,7 @@ def _compare(database: Database, pairs: Iterable[tuple[Pair, Pair]], threshold: 
 
         @lru_cache(maxsize=16)
         def read(id_: str) -> Result:
-            return queries.result(connection, id_)
+            return result_queries.result(connection, id_)
 
         for (baseline, other), digests in pairs:
             try:

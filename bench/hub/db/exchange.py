@@ -17,7 +17,7 @@ from typing import IO, Any
 from sqlalchemy import Connection, select
 
 from bench.errors import DataError, OutputError
-from bench.hub.db import documents, queries, writes
+from bench.hub.db import documents, result_queries, writes
 from bench.hub.db.database import Database
 from bench.hub.db.tables import EXPLANATIONS, RESULTS, RUNS
 from bench.hub.problems import Problem
@@ -85,7 +85,7 @@ def _entries(connection: Connection) -> Iterator[dict[str, Any]]:
         select(*columns).where(RESULTS.c.id > last_id).order_by(RESULTS.c.id).limit(BATCH)
     ).all():
         for row in rows:
-            yield {"result": queries.result_body(connection, row.id).decode(), "received": row.received}
+            yield {"result": result_queries.result_body(connection, row.id).decode(), "received": row.received}
         last_id = rows[-1].id
     for row in connection.execute(select(RUNS.c.document, RUNS.c.last_seen).order_by(RUNS.c.id)):
         yield {"run": row.document, "received": row.last_seen}

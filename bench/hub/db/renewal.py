@@ -13,7 +13,7 @@ from typing import Any
 from sqlalchemy import Connection, and_, select, update
 from sqlalchemy.exc import SQLAlchemyError
 
-from bench.hub.db import documents, queries, records
+from bench.hub.db import documents, records, result_queries
 from bench.hub.db.database import Database
 from bench.hub.db.tables import RESULTS
 from bench.hub.problems import Problem
@@ -62,7 +62,7 @@ def run(database: Database, stop: threading.Event) -> None:
 
 def _row(connection: Connection, id_: str) -> dict[str, Any] | None:
     try:
-        body = queries.result_body(connection, id_)
+        body = result_queries.result_body(connection, id_)
         row = records.row(documents.result(body), body)
     except (Problem, *documents.FIGURE_ERRORS):
         return None

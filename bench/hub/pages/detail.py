@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 from bench.analyse.outcome import Outcome
 from bench.analyse.pairing import pair_as_group
 from bench.analyse.sweep import sweep_of
-from bench.hub.db import queries
+from bench.hub.db import explanation_queries, result_queries
 from bench.hub.pages.layout import Page, address, guarded, timestamp, with_charts
 from bench.hub.problems import Problem, not_found
 from bench.model.result import Result
@@ -36,13 +36,13 @@ def result(connection: Connection, id_: str, threshold: float) -> Page:
     Raises:
         Problem: there is no such result, or it has another schema version.
     """
-    row = queries.result_row(connection, id_)
-    shown = _outcome([queries.result(connection, id_)], threshold)
+    row = result_queries.result_row(connection, id_)
+    shown = _outcome([result_queries.result(connection, id_)], threshold)
     links = [_parent(connection, row)] if row.parent else []
     if row.purpose == "run":
         links.append(("History", address("history", row.series)))
     links.append(("JSON", address("api", "v1", "results", id_)))
-    for other in queries.related(connection, "group", row.group, PARTNERS):
+    for other in result_queries.related(connection, "group", row.group, PARTNERS):
         if other.id != id_:
             links.append((f"Compare with {other.label}", address("compare", baseline=other.id, other=id_)))
     about = f"Started {timestamp(row.created)} UTC. Pool: {row.pool}. Attempt: {row.attempt}. devbench {row.devbench}."
@@ -56,8 +56,8 @@ def comparison(connection: Connection, baseline: str, other: str, threshold: flo
         Problem: one of them does not exist or has another schema version.
     """
     ids = (baseline, other)
-    rows = [queries.result_row(connection, id_) for id_ in ids]
-    shown = _outcome([queries.result(connection, id_) for id_ in ids], threshold)
+    rows = [result_queries.result_row(connection, id_) for id_ in ids]
+    shown = _outcome([result_queries.result(connection, id_) for id_ in ids], threshold)
     links = [(f"{row.label}, {row.id}", address("results", row.id)) for row in rows]
     links.append(("Swap the sides", address("compare", baseline=other, other=baseline)))
     links.append(("JSON", address("api", "v1", "comparisons", baseline=baseline, other=other)))
@@ -73,10 +73,10 @@ def explanation(connection: Connection, id_: str, threshold: float) -> Page:
     Raises:
         Problem: there is no such explanation, or it has another schema version.
     """
-    document = queries.explanation(connection, id_)
-    members = queries.related(connection, "parent", id_, MEMBERS)
+    document = explanation_queries.explanation(connection, id_)
+    members = result_queries.related(connection, "parent", id_, MEMBERS)
     levels = [row for row in members if row.purpose == "level"][:LEVELS]
-    results = [queries.result(connection, row.id) for row in levels]
+    results = [result_queries.result(connection, row.id) for row in levels]
     shown = _guarded(document.label, lambda: content.of_explanation(document, results, threshold))
     links = [(row.label, address("results", row.id)) for row in levels]
     links.append(("JSON", address("api", "v1", "explanations", id_)))
@@ -89,11 +89,11 @@ def sweep(connection: Connection, id_: str, threshold: float) -> Page:
     Raises:
         Problem: there is no such sweep, or its results have another schema version.
     """
-    members = queries.related(connection, "parent", id_, MEMBERS + 1)
+    members = result_queries.related(connection, "parent", id_, MEMBERS + 1)
     points = [row for row in members if row.purpose == "sweep"]
     if not points:
         raise not_found("sweep", id_)
-    results = [queries.result(connection, row.id) for row in points[:MEMBERS]]
+    results = [result_queries.result(connection, row.id) for row in points[:MEMBERS]]
     shown = _guarded(results[0].spec.label, lambda: content.of_sweep(sweep_of(results, threshold), results))
     about = f"Started {timestamp(points[0].created)} UTC. Pool: {points[0].pool}."
     if len(points) > MEMBERS:
@@ -121,7 +121,7 @@ def _parent(connection: Connection, row: Any) -> tuple[str, str]:
     if row.purpose == "sweep":
         return "Sweep", address("sweeps", row.parent)
     try:
-        queries.explanation(connection, row.parent)
+        explanation_queries.explanation(connection, row.parent)
     except Problem:
         return "Results of the same explanation", address("results", parent=row.parent)
     return "Explanation", address("explanations", row.parent)

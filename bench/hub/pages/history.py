@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from bench.hub.db import queries, records
+from bench.hub.db import comparison_keys, records
 from bench.hub.pages.layout import NONE, Page, address, timestamp, with_charts
 from bench.render import numbers
 from bench.render.charts import timeline
@@ -32,8 +32,8 @@ def page(connection: Connection, series: str, threshold: float) -> Page:
     Raises:
         Problem: there are no runs of this key.
     """
-    rows, truncated = queries.history(connection, series)
-    changes = queries.change_points(rows, threshold)
+    rows, truncated = comparison_keys.history(connection, series)
+    changes = comparison_keys.change_points(rows, threshold)
     timed = [index for index, row in enumerate(rows) if row.step is not None and row.step > 0]
     last = rows[-1]
     sections = [Section("Runs", (_table(rows, set(changes)),))]

@@ -7,8 +7,8 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from bench.hub.db import queries, records
-from bench.hub.db.queries import Filters
+from bench.hub.db import explanation_queries, records, result_queries
+from bench.hub.db.result_queries import Filters
 from bench.hub.pages.layout import NONE, Choice, Form, Page, address, timestamp
 from bench.render import numbers
 from bench.render.messages import Message
@@ -34,7 +34,7 @@ def results(connection: Connection, filters: Filters, choices: Mapping[str, Sequ
         Problem: the cursor is invalid.
     """
     columns = filters.columns()
-    found = queries.results(connection, columns, filters.limit, filters.cursor)
+    found = result_queries.results(connection, columns, filters.limit, filters.cursor)
     fields = tuple(Choice(name, label, tuple(choices[name]), columns.get(name, "")) for name, label in FILTERS.items())
     links = []
     if filters.cursor:
@@ -84,7 +84,7 @@ def explanations(connection: Connection, cursor: str | None = None) -> Page:
     Raises:
         Problem: the cursor is invalid.
     """
-    found = queries.explanations(connection, EXPLANATIONS, cursor)
+    found = explanation_queries.explanations(connection, EXPLANATIONS, cursor)
     rows = [
         Row(
             row.label,

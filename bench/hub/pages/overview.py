@@ -16,7 +16,7 @@ from sqlalchemy import Connection, select
 
 from bench.analyse import stats
 from bench.backends import reference
-from bench.hub.db import comparisons, documents, queries, records
+from bench.hub.db import comparison_keys, comparisons, documents, records
 from bench.hub.db.database import Database
 from bench.hub.db.tables import RESULTS
 from bench.hub.pages.layout import NONE, Page, address
@@ -87,7 +87,7 @@ def page(database: Database, threshold: float) -> Page:
         threshold: smallest relative difference that matters.
     """
     with database.read() as connection:
-        latest = queries.latest(connection, *NEEDED, limit=KEYS)
+        latest = comparison_keys.latest(connection, *NEEDED, limit=KEYS)
         if not latest:
             return _empty()
         group_baselines = _group_baselines(connection, latest)

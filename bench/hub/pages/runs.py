@@ -7,8 +7,8 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from bench.hub.db import queries, records
-from bench.hub.db.queries import StoredRun
+from bench.hub.db import records, result_queries, run_queries
+from bench.hub.db.run_queries import StoredRun
 from bench.hub.pages import lists
 from bench.hub.pages.layout import NONE, Page, address, timestamp
 from bench.render import numbers
@@ -36,7 +36,7 @@ def page(connection: Connection, cursor: str | None = None) -> Page:
     Raises:
         Problem: the cursor is invalid.
     """
-    found = queries.runs(connection, records.now(), SHOWN, cursor)
+    found = run_queries.runs(connection, records.now(), SHOWN, cursor)
     about = ("A run that misses three heartbeats is lost.",)
     links = (("Older runs", address("runs", cursor=found.next)),) if found.next else ()
     content = _sections(found.items)
@@ -48,7 +48,7 @@ def page(connection: Connection, cursor: str | None = None) -> Page:
 
 def sections(connection: Connection) -> tuple[Section, ...]:
     """Return the part of the first page that changes."""
-    return _sections(queries.runs(connection, records.now(), SHOWN).items)
+    return _sections(run_queries.runs(connection, records.now(), SHOWN).items)
 
 
 def run(connection: Connection, id_: str) -> Page:
@@ -57,13 +57,13 @@ def run(connection: Connection, id_: str) -> Page:
     Raises:
         Problem: there is no such run.
     """
-    stored = queries.run(connection, id_, records.now())
+    stored = run_queries.run(connection, id_, records.now())
     message = stored.run
     head, row = (RUNNING, _running(stored)) if stored.state == "running" else (ENDED, _ended(stored))
     content = [Section("Status", (Table("The run", head, (row,)),))]
     links: list[tuple[str, str]] = []
     if message.results:
-        rows = queries.results_by_id(connection, message.results[:SHOWN])
+        rows = result_queries.results_by_id(connection, message.results[:SHOWN])
         links = [
             (f"Compare {baseline.label} and {other.label}", address("compare", baseline=baseline.id, other=other.id))
             for baseline, other in _pairs(rows)

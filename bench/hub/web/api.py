@@ -9,8 +9,17 @@ from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from pydantic.json_schema import models_json_schema
 from starlette.concurrency import run_in_threadpool
 
-from bench.hub.db import comparisons, documents, queries, records, writes
-from bench.hub.db.queries import Filters
+from bench.hub.db import (
+    comparison_keys,
+    comparisons,
+    documents,
+    explanation_queries,
+    records,
+    result_queries,
+    run_queries,
+    writes,
+)
+from bench.hub.db.result_queries import Filters
 from bench.hub.problems import MEDIA_TYPE
 from bench.hub.web import body
 from bench.hub.web.responses import (
@@ -103,7 +112,7 @@ async def _put(id_: str, request: Request, hub: Hub, put: Callable[[bytes], writ
 def list_results(hub: CurrentHub, filters: Annotated[Filters, Query()]) -> ResultPage:
     """List results, newest first."""
     with hub.database.read() as connection:
-        page = queries.results(connection, filters.columns(), filters.limit, filters.cursor)
+        page = result_queries.results(connection, filters.columns(), filters.limit, filters.cursor)
     return ResultPage(results=[ResultSummary.of(row) for row in page.items], next=page.next)
 
 
@@ -111,7 +120,7 @@ def list_results(hub: CurrentHub, filters: Annotated[Filters, Query()]) -> Resul
 def get_result(id: Id, hub: CurrentHub) -> Response:  # noqa: A002
     """Get a result, byte for byte as it was sent."""
     with hub.database.read() as connection:
-        return Response(queries.result_body(connection, id), media_type="application/json")
+        return Response(result_queries.result_body(connection, id), media_type="application/json")
 
 
 @READ.get("/comparisons", tags=["results"])
@@ -126,7 +135,7 @@ def compare(
 ) -> Comparison:
     """Compare two results: which is faster, from which step on, and what else differs."""
     with hub.database.read() as connection:
-        first, second = (queries.result(connection, id_) for id_ in (baseline, other))
+        first, second = (result_queries.result(connection, id_) for id_ in (baseline, other))
     return comparisons.comparison(first, second, threshold or hub.settings.threshold)
 
 
@@ -134,12 +143,12 @@ def compare(
 def get_history(series: Annotated[str, Path(pattern=r"^[0-9a-f]{16}$")], hub: CurrentHub) -> History:
     """Get the runs of a comparison key, oldest first, and where the step time changed. At most the newest 2,000."""
     with hub.database.read() as connection:
-        rows, truncated = queries.history(connection, series)
+        rows, truncated = comparison_keys.history(connection, series)
     return History(
         series=series,
         results=[ResultSummary.of(row) for row in rows],
         truncated=truncated,
-        change_points=[rows[index].id for index in queries.change_points(rows, hub.settings.threshold)],
+        change_points=[rows[index].id for index in comparison_keys.change_points(rows, hub.settings.threshold)],
     )
 
 
@@ -152,7 +161,7 @@ def list_runs(
 ) -> RunPage:
     """List runs, running ones first."""
     with hub.database.read() as connection:
-        page = queries.runs(connection, records.now(), limit, cursor, prefix)
+        page = run_queries.runs(connection, records.now(), limit, cursor, prefix)
     return RunPage(runs=[RunStatus.of(run) for run in page.items], next=page.next)
 
 
@@ -160,7 +169,7 @@ def list_runs(
 def get_run(id: Id, hub: CurrentHub) -> RunStatus:  # noqa: A002
     """Get a run."""
     with hub.database.read() as connection:
-        return RunStatus.of(queries.run(connection, id, records.now()))
+        return RunStatus.of(run_queries.run(connection, id, records.now()))
 
 
 @READ.get("/explanations", tags=["explanations"])
@@ -171,7 +180,7 @@ def list_explanations(
 ) -> ExplanationPage:
     """List explanations, newest first."""
     with hub.database.read() as connection:
-        page = queries.explanations(connection, limit, cursor)
+        page = explanation_queries.explanations(connection, limit, cursor)
     summaries = [
         ExplanationSummary(id=row.id, label=row.label, received=records.to_datetime(row.received)) for row in page.items
     ]
@@ -182,7 +191,7 @@ def list_explanations(
 def get_explanation(id: Id, hub: CurrentHub) -> Explanation:  # noqa: A002
     """Get an explanation."""
     with hub.database.read() as connection:
-        return queries.explanation(connection, id)
+        return explanation_queries.explanation(connection, id)
 
 
 def body_schemas() -> dict[str, Any]:

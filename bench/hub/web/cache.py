@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 class Cached(Generic[T]):
-    """A value computed from the results at one version (`queries.version`)."""
+    """A value computed from the results at one version (`result_queries.version`)."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

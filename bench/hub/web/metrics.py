@@ -18,7 +18,7 @@ from prometheus_client import (
 )
 from sqlalchemy import Connection, func, select
 
-from bench.hub.db import gauges, queries, records
+from bench.hub.db import comparison_keys, gauges, records, result_queries, run_queries
 from bench.hub.db.database import Database
 from bench.hub.db.tables import DOCUMENTS, EXPLANATIONS, RESULTS, RUNS
 from bench.hub.web.cache import Cached
@@ -74,11 +74,11 @@ class Metrics:
         """Return all metrics in Prometheus' text format."""
         with self._lock:
             with database.read() as connection:
-                results = self._results.get(queries.version(connection), lambda: _result_metrics(connection))
+                results = self._results.get(result_queries.version(connection), lambda: _result_metrics(connection))
                 for table in TABLES:
                     count = connection.execute(select(func.count()).select_from(table)).scalar_one()
                     self.rows.labels(table.name).set(count)
-                for state, runs in queries.run_counts(connection, records.now()).items():
+                for state, runs in run_queries.run_counts(connection, records.now()).items():
                     self.runs.labels(state).set(runs)
             return results + generate_latest(self.registry).decode()
 
@@ -86,7 +86,7 @@ class Metrics:
 def _result_metrics(connection: Connection) -> str:
     """Return the gauges of the latest result of each comparison key."""
     lines: dict[str, list[str]] = {}
-    for row in queries.latest(connection, RESULTS.c.gauges):
+    for row in comparison_keys.latest(connection, RESULTS.c.gauges):
         for metric, text in json.loads(row.gauges).items():
             lines.setdefault(metric, []).append(text)
     return "".join(gauges.exposition({metric: "".join(texts) for metric, texts in lines.items()}))

@@ -8,8 +8,8 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.responses import HTMLResponse
 from sse_starlette import EventSourceResponse
 
-from bench.hub.db import queries
-from bench.hub.db.queries import Filters
+from bench.hub.db import result_queries
+from bench.hub.db.result_queries import Filters
 from bench.hub.pages import detail, history, layout, lists, overview, runs
 from bench.hub.problems import not_found
 from bench.hub.web.api import Cursor, Id, IdParameter
@@ -24,7 +24,7 @@ CACHE_FOREVER = "public, max-age=31536000, immutable"
 def show_overview(hub: CurrentHub) -> str:
     """Show the overview, rendered again after a result has changed."""
     with hub.database.read() as connection:
-        version = queries.version(connection)
+        version = result_queries.version(connection)
     return hub.overview.get(
         version, lambda: layout.render(overview.page(hub.database, hub.settings.threshold), hub.settings.root_path)
     )
@@ -34,7 +34,7 @@ def show_overview(hub: CurrentHub) -> str:
 def show_results(hub: CurrentHub, filters: Annotated[Filters, Query()]) -> str:
     """Show a list of results."""
     with hub.database.read() as connection:
-        choices = hub.choices.get(queries.version(connection), lambda: queries.filter_choices(connection))
+        choices = hub.choices.get(result_queries.version(connection), lambda: result_queries.filter_choices(connection))
         return layout.render(lists.results(connection, filters, choices), hub.settings.root_path)
 
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, Field
 
 from bench.hub.db import records
-from bench.hub.db.queries import StoredRun
+from bench.hub.db.run_queries import StoredRun
 from bench.hub.db.writes import Outcome
 from bench.model.result import Interval
 from bench.model.run_state import RunState

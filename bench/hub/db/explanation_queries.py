@@ -1,0 +1,46 @@
+"""Queries of explanations: single ones and lists."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import Connection, Row, and_, or_, select
+
+from bench.hub.db import documents
+from bench.hub.db.paging import Page, decode, encode
+from bench.hub.db.tables import EXPLANATIONS
+from bench.hub.problems import not_found
+from bench.model.explanation import Explanation
+
+
+def explanation(connection: Connection, id_: str) -> Explanation:
+    """Return an explanation.
+
+    Raises:
+        Problem: there is no such explanation, or it has another schema version.
+    """
+    document = connection.execute(select(EXPLANATIONS.c.document).where(EXPLANATIONS.c.id == id_)).scalar()
+    if document is None:
+        raise not_found("explanation", id_)
+    return documents.stored(document, Explanation)
+
+
+def explanations(connection: Connection, limit: int, cursor: str | None = None) -> Page[Row[Any]]:
+    """Return ids, labels and times of receipt of a page of explanations, newest first.
+
+    Args:
+        connection: to the database.
+        limit: maximum number of explanations.
+        cursor: `next` of the previous page.
+
+    Raises:
+        Problem: the cursor is invalid.
+    """
+    time, id_ = EXPLANATIONS.c.received, EXPLANATIONS.c.id
+    query = select(id_, EXPLANATIONS.c.label, time).order_by(time.desc(), id_).limit(limit + 1)
+    if cursor is not None:
+        last_time, last_id = decode(cursor, 2)
+        query = query.where(or_(time < last_time, and_(time == last_time, id_ > last_id)))
+    rows = list[Row[Any]](connection.execute(query))
+    following = encode(rows[limit - 1].received, rows[limit - 1].id) if len(rows) > limit else None
+    return Page(rows[:limit], following)
