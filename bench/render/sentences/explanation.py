@@ -8,8 +8,8 @@ from bench.model.result import Interval, Profile
 from bench.model.roofline import Roofline
 from bench.model.spec import Loop
 from bench.render import numbers
-from bench.render.fields import longest_operations, traced_shares
 from bench.render.text import plain
+from bench.render.trace import longest_operations, shares
 
 NOTABLE = 0.1
 """Smallest share of a step that the headline names."""
@@ -124,9 +124,9 @@ def roofline(step: Roofline, loop: str) -> str:
 
 def trace(profile: Profile) -> str:
     """Return how a profiler's trace divides a step."""
-    shares = ", ".join(f"{name} {numbers.percent(share)}" for name, share in traced_shares(profile).items())
+    parts = ", ".join(f"{name} {numbers.percent(share)}" for name, share in shares(profile).items())
     operations = longest_operations(profile)
-    return f"Profiler trace of {profile.steps} steps, {numbers.time(profile.step_seconds)} each: {shares}." + (
+    return f"Profiler trace of {profile.steps} steps, {numbers.time(profile.step_seconds)} each: {parts}." + (
         f" Longest operations in a step: {plain(operations)}." if operations else ""
     )
 

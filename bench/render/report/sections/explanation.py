@@ -7,9 +7,8 @@ from functools import partial
 from bench.model.explanation import Explanation, Gain
 from bench.model.result import Profile
 from bench.model.roofline import Roofline
-from bench.render import numbers
+from bench.render import numbers, trace
 from bench.render.charts import ratios, roofline, waterfall
-from bench.render.fields import longest_operations, traced_shares
 from bench.render.messages import Message
 from bench.render.report.document import Figure, Row, Section, Table
 from bench.render.sentences import explanation as wording
@@ -146,8 +145,8 @@ def _roofline(step: Roofline, loop: str) -> Section:
 
 
 def _trace(explanation: Explanation, profile: Profile) -> Section:
-    rows = [Row(name, (numbers.percent(share),)) for name, share in traced_shares(profile).items()]
-    rows.append(Row("longest operations", (plain(longest_operations(profile)),)))
+    rows = [Row(name, (numbers.percent(share),)) for name, share in trace.shares(profile).items()]
+    rows.append(Row("longest operations", (plain(trace.longest_operations(profile)),)))
     caption = f"Profiler trace of {profile.steps} steps, {numbers.time(profile.step_seconds)} each"
     table = Table(caption, ("", "share"), tuple(rows))
     notes = [*wording.trace_check(explanation), f"Trace: {profile.folder}"]
