@@ -96,9 +96,9 @@ Behave = Callable[[str], None]
 def behave(driver: Path, monkeypatch: pytest.MonkeyPatch) -> Behave:
     """Put the stand-in on the loader's path and choose how it behaves."""
 
-    def set_up(how: str) -> None:
+    def set_up(behaviour: str) -> None:
         monkeypatch.setenv("LD_LIBRARY_PATH", str(driver))
-        monkeypatch.setenv("DRIVER", how)
+        monkeypatch.setenv("DRIVER", behaviour)
 
     return set_up
 
@@ -126,10 +126,10 @@ def test_without_a_gpu_each_missing_part_is_named_with_its_fix() -> None:
 
 
 def test_a_docker_container_gets_the_option_for_docker_and_podman(tmp_path: Path) -> None:
-    found = by_name(write(tmp_path, {".dockerenv": ""}))
-    assert "docker" in found["container"].detail
-    assert "docker run --gpus all" in found["container"].fix
-    assert "podman run --device nvidia.com/gpu=all" in found["container"].fix
+    checks = by_name(write(tmp_path, {".dockerenv": ""}))
+    assert "docker" in checks["container"].detail
+    assert "docker run --gpus all" in checks["container"].fix
+    assert "podman run --device nvidia.com/gpu=all" in checks["container"].fix
 
 
 def test_a_pod_gets_the_resource_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -146,9 +146,9 @@ def test_wsl_gets_its_own_device_node_library_and_driver(tmp_path: Path) -> None
 
 
 def test_existing_device_nodes_pass(tmp_path: Path) -> None:
-    found = by_name(write(tmp_path, {"dev/nvidia0": "", "dev/nvidiactl": "", ".dockerenv": ""}))
-    assert found["device nodes"].status == "PASS"
-    assert "container" not in found
+    checks = by_name(write(tmp_path, {"dev/nvidia0": "", "dev/nvidiactl": "", ".dockerenv": ""}))
+    assert checks["device nodes"].status == "PASS"
+    assert "container" not in checks
 
 
 @pytest.mark.parametrize("value", ["", "-1", "-1,0"])
@@ -199,9 +199,9 @@ def test_a_driver_without_a_device_reports_its_error_and_the_device_nodes_are_ch
     tmp_path: Path, behave: Behave
 ) -> None:
     behave("no-device")
-    found = by_name(tmp_path)
-    assert "CUDA_ERROR_NO_DEVICE" in found["driver library"].detail
-    assert found["device nodes"].status == "FAIL"
+    checks = by_name(tmp_path)
+    assert "CUDA_ERROR_NO_DEVICE" in checks["driver library"].detail
+    assert checks["device nodes"].status == "FAIL"
 
 
 def test_a_driver_that_crashes_fails_the_check_only(tmp_path: Path, behave: Behave) -> None:
@@ -235,10 +235,10 @@ def test_a_driver_that_reports_no_gpu_fails(tmp_path: Path, behave: Behave) -> N
 def test_the_first_gpu_is_shown_with_its_capability_and_memory(tmp_path: Path, behave: Behave) -> None:
     behave("fine")
     nodes = {"proc/driver/nvidia/version": "NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.14  Thu Feb 22"}
-    found = by_name(write(tmp_path, nodes))
-    assert found["driver library"].status == "PASS"
-    assert found["driver version"] == Check("driver version", "PASS", "driver 550.54.14, CUDA 12.4")
-    assert found["GPU"].detail == "First, compute capability 7.5, 16.0 GiB (and 1 more, unused)"
+    checks = by_name(write(tmp_path, nodes))
+    assert checks["driver library"].status == "PASS"
+    assert checks["driver version"] == Check("driver version", "PASS", "driver 550.54.14, CUDA 12.4")
+    assert checks["GPU"].detail == "First, compute capability 7.5, 16.0 GiB (and 1 more, unused)"
 
 
 @pytest.mark.parametrize(
@@ -289,18 +289,23 @@ def cuda_build(folder: Path) -> Path:
     )
 
 
-def asked(path: Path, driver: Path, how: str, **variables: str) -> list[str]:
+def output_of(path: Path, driver: Path, behaviour: str, **variables: str) -> list[str]:
     """Return the lines that the backend prints in a fresh process with this TensorFlow and this driver."""
     root = Path(__file__).resolve().parents[2]
-    environ = {**os.environ, "PYTHONPATH": f"{path}{os.pathsep}{root}", "LD_LIBRARY_PATH": str(driver), "DRIVER": how}
-    done = subprocess.run(
-        [sys.executable, "-c", RUN], env=environ | variables, capture_output=True, text=True, check=True
+    environment = {
+        **os.environ,
+        "PYTHONPATH": f"{path}{os.pathsep}{root}",
+        "LD_LIBRARY_PATH": str(driver),
+        "DRIVER": behaviour,
+    }
+    process = subprocess.run(
+        [sys.executable, "-c", RUN], env=environment | variables, capture_output=True, text=True, check=True
     )
-    return done.stdout.splitlines()
+    return process.stdout.splitlines()
 
 
 def test_a_run_can_start_if_nothing_is_missing(tmp_path: Path, driver: Path) -> None:
-    lines = asked(cuda_build(tmp_path), driver, "fine")
+    lines = output_of(cuda_build(tmp_path), driver, "fine")
     assert lines[-1] == "PRESENT"
     text = "\n".join(lines)
     assert "PASS | TensorFlow with CUDA | tensorflow 2.21.0, built for CUDA 12.5.1" in text
@@ -308,16 +313,16 @@ def test_a_run_can_start_if_nothing_is_missing(tmp_path: Path, driver: Path) -> 
 
 
 def test_a_gpu_without_code_in_the_build_is_refused(tmp_path: Path, driver: Path) -> None:
-    lines = asked(cuda_build(tmp_path), driver, "kepler")
+    lines = output_of(cuda_build(tmp_path), driver, "kepler")
     assert lines[-1].startswith("ABSENT no CUDA device: GPU: First, compute capability 3.5")
 
 
 def test_a_gpu_whose_code_is_compiled_at_the_first_start_is_a_warning(tmp_path: Path, driver: Path) -> None:
-    lines = asked(cuda_build(tmp_path), driver, "hopper")
+    lines = output_of(cuda_build(tmp_path), driver, "hopper")
     assert lines[-1] == "PRESENT"
     assert any(line.startswith("WARN | GPU code") and "CUDA_CACHE_PATH" in line for line in lines)
     assert any(line.startswith("WARN | GPU code") and "unsupported PTX" in line for line in lines)
-    lines = asked(cuda_build(tmp_path), driver, "hopper", CUDA_CACHE_PATH="/cache")
+    lines = output_of(cuda_build(tmp_path), driver, "hopper", CUDA_CACHE_PATH="/cache")
     assert any(line.startswith("PASS | GPU code") and "/cache" in line for line in lines)
 
 
@@ -326,7 +331,7 @@ def test_a_missing_package_is_named(tmp_path: Path, driver: Path) -> None:
     metadata = path / "tensorflow-2.21.0.dist-info/METADATA"
     more = 'Requires-Dist: nvidia-cufft-cu12>=11.2; extra == "and-cuda"\n'
     metadata.write_text(metadata.read_text(encoding="utf-8") + more, encoding="utf-8")
-    assert "CUDA libraries: not installed: nvidia-cufft-cu12" in asked(path, driver, "fine")[-1]
+    assert "CUDA libraries: not installed: nvidia-cufft-cu12" in output_of(path, driver, "fine")[-1]
 
 
 def spec(**more: object) -> Spec:

@@ -34,10 +34,10 @@ def test_every_failure_and_warning_has_a_fix(tmp_path: Path) -> None:
 
 
 def test_the_installed_python_and_tensorflow_pass(tmp_path: Path) -> None:
-    found = by_name(tmp_path)
-    assert found["Python"].status == "PASS"
-    assert found["TensorFlow"].status == "PASS"
-    assert found["TensorFlow"].detail.startswith("tensorflow")
+    checks = by_name(tmp_path)
+    assert checks["Python"].status == "PASS"
+    assert checks["TensorFlow"].status == "PASS"
+    assert checks["TensorFlow"].detail.startswith("tensorflow")
 
 
 def test_a_fractional_cpu_quota_is_a_warning_that_recommends_whole_cpus(tmp_path: Path) -> None:

@@ -40,8 +40,8 @@ def test_describing_the_host_does_not_import_tensorflow() -> None:
         "import sys; from bench.machine.environment import host; host();"
         "print([name for name in sys.modules if name.split('.')[0] in ('tensorflow', 'keras', 'numpy')])"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert process.stdout.strip() == "[]"
 
 
 def test_a_machine_without_system_files_is_described_without_an_error(tmp_path: Path) -> None:
@@ -56,7 +56,7 @@ def test_the_deployment_comes_from_devbench_variables_that_are_set() -> None:
     assert host(environ=environ).deployment == Deployment(image="devbench-cpu:1", pool="t4")
 
 
-def test_relevant_variables_are_kept_and_secrets_never() -> None:
+def test_relevant_variables_are_recorded_and_secrets_are_not() -> None:
     environ = {
         "TF_XLA_FLAGS": "--tf_xla_auto_jit=2",
         "XLA_FLAGS": "--xla_dump_to=x",
@@ -72,11 +72,11 @@ def test_relevant_variables_are_kept_and_secrets_never() -> None:
         "HOME": "/somewhere",
         "DEVBENCH_TOKEN": "s7",
     }
-    kept = variables(environ, recorded_prefixes())
-    assert set(kept) == {
+    recorded = variables(environ, recorded_prefixes())
+    assert set(recorded) == {
         "TF_XLA_FLAGS", "XLA_FLAGS", "OMP_NUM_THREADS", "KERAS_BACKEND", "CUDA_VISIBLE_DEVICES", "TF_CPP_PROXY",
     }  # fmt: skip
-    assert kept["TF_CPP_PROXY"] == "http://proxy:80/x"
+    assert recorded["TF_CPP_PROXY"] == "http://proxy:80/x"
 
 
 def test_the_cpu_has_a_name_and_the_extensions_that_decide_code_paths(tmp_path: Path) -> None:
@@ -164,21 +164,21 @@ def test_the_installed_tensorflow_and_its_build_are_read_without_importing_it() 
         "import sys; from bench.machine import installed; print(installed.tensorflow(), installed.build());"
         "assert 'tensorflow' not in sys.modules"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "tensorflow" in done.stdout
-    assert "'is_cuda_build'" in done.stdout
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "tensorflow" in process.stdout
+    assert "'is_cuda_build'" in process.stdout
 
 
 def test_packages_are_recorded_by_pattern_with_their_versions() -> None:
-    found = environment._packages(("pydantic*", "no-such-*"))
-    assert found["pydantic"] == installed.version("pydantic")
-    assert "pydantic-core" in found
-    assert not found.keys() & {"typer", "no-such-distribution"}
+    packages = environment._packages(("pydantic*", "no-such-*"))
+    assert packages["pydantic"] == installed.version("pydantic")
+    assert "pydantic-core" in packages
+    assert not packages.keys() & {"typer", "no-such-distribution"}
 
 
 def test_the_packages_of_an_extra_are_listed() -> None:
-    found = installed.tensorflow()
-    assert found is not None
-    if found[1].startswith("2.21."):
-        assert "nvidia-cudnn-cu12" in installed.extra_requirements(found[0], "and-cuda")
+    distribution = installed.tensorflow()
+    assert distribution is not None
+    if distribution[1].startswith("2.21."):
+        assert "nvidia-cudnn-cu12" in installed.extra_requirements(distribution[0], "and-cuda")
     assert installed.extra_requirements("no-such-distribution", "and-cuda") == []

@@ -67,13 +67,13 @@ def test_a_quota_of_minus_one_means_no_quota_in_version_1(tmp_path: Path) -> Non
     assert cpu_limit(version_1(tmp_path, files)) == HOST
 
 
-@pytest.mark.parametrize(("own", "above", "tightest"), [("80000", "40000", 0.4), ("40000", "80000", 0.4)])
-def test_the_tightest_quota_of_the_own_group_and_its_parents_applies(
-    tmp_path: Path, own: str, above: str, tightest: float
+@pytest.mark.parametrize(("own", "parent", "tightest"), [("80000", "40000", 0.4), ("40000", "80000", 0.4)])
+def test_the_tightest_quota_of_a_group_and_its_parents_applies(
+    tmp_path: Path, own: str, parent: str, tightest: float
 ) -> None:
     files = {
         "kubepods/pod1/c1/cpu.max": f"{own} 100000",
-        "kubepods/pod1/cpu.max": f"{above} 100000",
+        "kubepods/pod1/cpu.max": f"{parent} 100000",
         "kubepods/cpu.max": "max 100000",
     }
     assert cpu_limit(version_2(tmp_path, files, group="/kubepods/pod1/c1")) == tightest
@@ -174,14 +174,14 @@ def test_without_a_limit_the_available_memory_is_the_systems(tmp_path: Path) -> 
 
 
 def test_throttling_is_read_in_the_unit_of_each_version_and_summed_over_nested_groups(tmp_path: Path) -> None:
-    two = {
+    files_2 = {
         "pod/cpu.stat": "usage_usec 7\nnr_periods 9\nnr_throttled 3\nthrottled_usec 1500000",
         "pod/c/cpu.stat": "usage_usec 7\nnr_periods 9\nnr_throttled 1\nthrottled_usec 250000",
         "cpu.stat": "usage_usec 7",
     }
-    assert throttling(version_2(tmp_path / "2", two, group="/pod/c")) == Throttling(4, 1.75)
-    one = {"cpu,cpuacct/cpu.stat": "nr_periods 5\nnr_throttled 2\nthrottled_time 3000000000"}
-    assert throttling(version_1(tmp_path / "1", one)) == Throttling(2, 3.0)
+    assert throttling(version_2(tmp_path / "2", files_2, group="/pod/c")) == Throttling(4, 1.75)
+    files_1 = {"cpu,cpuacct/cpu.stat": "nr_periods 5\nnr_throttled 2\nthrottled_time 3000000000"}
+    assert throttling(version_1(tmp_path / "1", files_1)) == Throttling(2, 3.0)
 
 
 def test_a_system_without_control_groups_has_no_limits(tmp_path: Path) -> None:
@@ -208,9 +208,9 @@ def test_the_limits_of_this_machine_are_plausible() -> None:
     assert json.dumps(limit)
 
 
-@pytest.mark.parametrize(("ids", "written"), [({0}, "0"), ({3, 0, 1, 2}, "0-3"), ({0, 1, 2, 5, 7, 8}, "0-2,5,7-8")])
-def test_cpus_are_written_in_the_notation_of_linux(ids: set[int], written: str) -> None:
-    assert limits.ranges(ids) == written
+@pytest.mark.parametrize(("ids", "text"), [({0}, "0"), ({3, 0, 1, 2}, "0-3"), ({0, 1, 2, 5, 7, 8}, "0-2,5,7-8")])
+def test_cpus_are_written_in_the_notation_of_linux(ids: set[int], text: str) -> None:
+    assert limits.ranges(ids) == text
 
 
 @pytest.mark.needs("linux")

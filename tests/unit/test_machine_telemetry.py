@@ -47,9 +47,9 @@ class Worker:
         self._in, self._out = self.process.stdin, self.process.stdout
         self._out.readline()
 
-    def do(self, what: str) -> float:
+    def do(self, command: str) -> float:
         """Run a command and return the CPU seconds that the worker itself counts."""
-        self._in.write(f"{what}\n")
+        self._in.write(f"{command}\n")
         self._in.flush()
         return float(self._out.readline())
 
@@ -314,10 +314,10 @@ def test_without_nvml_the_other_figures_are_reported(monkeypatch: pytest.MonkeyP
 def test_a_driver_that_does_not_match_nvml_is_no_error(monkeypatch: pytest.MonkeyPatch, worker: Worker) -> None:
     nvml = Nvml(["GPU-aaaa"])
 
-    def broken() -> None:
+    def fail() -> None:
         raise NVMLError("Driver/library version mismatch")
 
-    monkeypatch.setattr(nvml, "nvmlInit", broken)
+    monkeypatch.setattr(nvml, "nvmlInit", fail)
     assert metered(monkeypatch, worker, nvml).gpu_utilization_ratio is None
 
 

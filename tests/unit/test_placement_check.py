@@ -1,4 +1,4 @@
-"""The placement check on partitioned graphs, with nodes made by hand as TensorFlow writes them."""
+"""The placement check on partitioned graphs, with synthetic nodes in the format of TensorFlow."""
 
 from __future__ import annotations
 
@@ -43,44 +43,44 @@ def test_all_spellings_of_a_device_are_shortened_to_one() -> None:
 
 
 def test_a_step_that_ran_on_the_requested_device_is_verified() -> None:
-    found = judge([node("MatMul", "CPU:0", FLOAT), node("_Arg", "CPU:0", FLOAT)], "/device:CPU:0", "by hand")
-    assert (found.verified, found.on_device, found.misplaced, found.reason) == (True, 2, [], None)
-    assert (found.requested_device, found.method, found.devices) == ("CPU:0", "by hand", {"CPU:0": 2})
+    placement = judge([node("MatMul", "CPU:0", FLOAT), node("_Arg", "CPU:0", FLOAT)], "/device:CPU:0", "by hand")
+    assert (placement.verified, placement.on_device, placement.misplaced, placement.reason) == (True, 2, [], None)
+    assert (placement.requested_device, placement.method, placement.devices) == ("CPU:0", "by hand", {"CPU:0": 2})
 
 
 def test_a_step_without_nodes_is_not_verified() -> None:
-    found = judge([], "/device:CPU:0", "by hand")
-    assert not found.verified
-    assert found.reason == "no operation was seen on CPU:0"
+    placement = judge([], "/device:CPU:0", "by hand")
+    assert not placement.verified
+    assert placement.reason == "no operation was seen on CPU:0"
 
 
 def test_nodes_on_the_host_alone_do_not_verify_a_gpu() -> None:
-    found = judge([node("IteratorGetNext", "CPU:0"), node("_Send", "CPU:0", FLOAT)], "/device:GPU:0", "by hand")
-    assert not found.verified
-    assert found.on_device == 0
-    assert found.misplaced == []
+    placement = judge([node("IteratorGetNext", "CPU:0"), node("_Send", "CPU:0", FLOAT)], "/device:GPU:0", "by hand")
+    assert not placement.verified
+    assert placement.on_device == 0
+    assert placement.misplaced == []
 
 
 def test_an_operation_on_another_cpu_is_misplaced() -> None:
     planted = node("MatMul", "CPU:1", FLOAT, "model/planted")
-    found = judge([node("MatMul", "CPU:0", FLOAT), planted], "/device:CPU:0", "by hand")
-    assert not found.verified
-    assert [(o.name, o.op, o.device) for o in found.misplaced] == [("model/planted", "MatMul", "CPU:1")]
-    assert "1 operation" in (found.reason or "")
+    placement = judge([node("MatMul", "CPU:0", FLOAT), planted], "/device:CPU:0", "by hand")
+    assert not placement.verified
+    assert [(o.name, o.op, o.device) for o in placement.misplaced] == [("model/planted", "MatMul", "CPU:1")]
+    assert "1 operation" in (placement.reason or "")
 
 
 def test_operations_that_carry_values_to_a_misplaced_one_are_not_misplaced() -> None:
     strays = [node(op, "CPU:1", FLOAT, op) for op in ("_Recv", "MatMul", "_Send", "_Arg", "_Retval", "NoOp")]
-    found = judge([node("MatMul", "CPU:0", FLOAT), *strays], "/device:CPU:0", "by hand")
-    assert [o.op for o in found.misplaced] == ["MatMul"]
-    assert not found.verified
+    placement = judge([node("MatMul", "CPU:0", FLOAT), *strays], "/device:CPU:0", "by hand")
+    assert [o.op for o in placement.misplaced] == ["MatMul"]
+    assert not placement.verified
 
 
 @pytest.mark.parametrize("op", ["MatMul", "Conv2D", "ResourceApplyGradientDescent", "Relu", "BiasAdd", "AddV2", "Mul"])
 def test_computing_on_the_host_is_misplaced_on_a_gpu(op: str) -> None:
-    found = judge([node("MatMul", "GPU:0", FLOAT), node(op, "CPU:0", FLOAT, "stray")], "/device:GPU:0", "by hand")
-    assert [o.name for o in found.misplaced] == ["stray"]
-    assert not found.verified
+    placement = judge([node("MatMul", "GPU:0", FLOAT), node(op, "CPU:0", FLOAT, "stray")], "/device:GPU:0", "by hand")
+    assert [o.name for o in placement.misplaced] == ["stray"]
+    assert not placement.verified
 
 
 HOST = [
@@ -102,29 +102,29 @@ HOST = [
 ]
 
 
-@pytest.mark.parametrize("one", HOST, ids=lambda one: f"{one.op}-{one.attr}")
-def test_operations_that_belong_on_the_host_are_counted_and_not_misplaced(one: Node) -> None:
-    found = judge([node("MatMul", "GPU:0", FLOAT), one], "/device:GPU:0", "by hand")
-    assert found.verified
-    assert found.host_by_design == {one.op: 1}
+@pytest.mark.parametrize("operation", HOST, ids=lambda operation: f"{operation.op}-{operation.attr}")
+def test_operations_that_belong_on_the_host_are_counted_and_not_misplaced(operation: Node) -> None:
+    placement = judge([node("MatMul", "GPU:0", FLOAT), operation], "/device:GPU:0", "by hand")
+    assert placement.verified
+    assert placement.host_by_design == {operation.op: 1}
 
 
 def test_shape_arithmetic_without_a_dtype_is_misplaced() -> None:
-    found = judge([node("MatMul", "GPU:0", FLOAT), node("AddV2", "CPU:0")], "/device:GPU:0", "by hand")
-    assert [o.op for o in found.misplaced] == ["AddV2"]
+    placement = judge([node("MatMul", "GPU:0", FLOAT), node("AddV2", "CPU:0")], "/device:GPU:0", "by hand")
+    assert [o.op for o in placement.misplaced] == ["AddV2"]
 
 
 def test_a_cast_of_images_on_the_host_is_misplaced() -> None:
     cast = Node("cast", "Cast", "/device:CPU:0", {"SrcT": Attr(type=UINT8), "DstT": Attr(type=FLOAT)})
-    found = judge([node("MatMul", "GPU:0", FLOAT), cast], "/device:GPU:0", "by hand")
-    assert [o.op for o in found.misplaced] == ["Cast"]
+    placement = judge([node("MatMul", "GPU:0", FLOAT), cast], "/device:GPU:0", "by hand")
+    assert [o.op for o in placement.misplaced] == ["Cast"]
 
 
 def test_an_operation_in_many_graphs_is_listed_once() -> None:
     stray = node("MatMul", "CPU:0", FLOAT, "stray")
-    found = judge([node("MatMul", "GPU:0", FLOAT), stray, stray, stray], "/device:GPU:0", "by hand")
-    assert len(found.misplaced) == 1
-    assert found.devices == {"GPU:0": 1, "CPU:0": 3}
+    placement = judge([node("MatMul", "GPU:0", FLOAT), stray, stray, stray], "/device:GPU:0", "by hand")
+    assert len(placement.misplaced) == 1
+    assert placement.devices == {"GPU:0": 1, "CPU:0": 3}
 
 
 def test_xla_clusters_are_counted() -> None:

@@ -1,4 +1,4 @@
-"""Progress: a live view on a terminal, redrawn rarely and only when called; a few plain lines elsewhere."""
+"""Progress: a live view on a terminal, and a few plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class Clock:
         return self.now
 
 
-def moment(**changes: object) -> LiveProgress:
-    given: dict[str, object] = {
+def progress_of(**changes: object) -> LiveProgress:
+    fields: dict[str, object] = {
         "title": "cifar on cpu, fit",
         "phase": "steady state",
         "trial": 4,
@@ -31,11 +31,11 @@ def moment(**changes: object) -> LiveProgress:
         "budget": 120.0,
         "estimates": [Estimate(title="cifar on cpu, fit", step_seconds=0.0184, relative_error=0.021)],
     }
-    return LiveProgress(**{**given, **changes})
+    return LiveProgress(**{**fields, **changes})
 
 
 def test_a_plain_line_has_the_phase_the_process_the_estimate_and_the_time_left() -> None:
-    assert line(moment()) == (
+    assert line(progress_of()) == (
         "cifar on cpu, fit, process 4 of about 7: steady state, step 18.4 ms ± 2.1% (at most 40 s left)"
     )
 
@@ -54,7 +54,7 @@ def test_a_plain_line_has_the_phase_the_process_the_estimate_and_the_time_left()
 def test_the_time_left_follows_the_pace_but_never_exceeds_the_budget(
     elapsed: float, trial: int, planned: int | None, left: str
 ) -> None:
-    assert line(moment(elapsed=elapsed, trial=trial, planned=planned)).endswith(f"({left})")
+    assert line(progress_of(elapsed=elapsed, trial=trial, planned=planned)).endswith(f"({left})")
 
 
 def test_without_a_terminal_a_process_gets_two_lines_without_control_codes() -> None:
@@ -62,28 +62,28 @@ def test_without_a_terminal_a_process_gets_two_lines_without_control_codes() -> 
     with ProgressDisplay(stream) as draw:
         for trial in (1, 2, 3):
             for phase in PHASES:
-                draw(moment(trial=trial, phase=phase))
+                draw(progress_of(trial=trial, phase=phase))
     lines = stream.getvalue().splitlines()
     assert len(lines) == 6
-    assert [each for each in lines if "\x1b" in each or "\r" in each] == []
-    assert ["starting" in each for each in lines] == [True, False] * 3
+    assert [line for line in lines if "\x1b" in line or "\r" in line] == []
+    assert ["starting" in line for line in lines] == [True, False] * 3
 
 
 def test_interleaved_specs_add_no_lines() -> None:
     stream = io.StringIO()
     with ProgressDisplay(stream) as draw:
         for _ in range(50):
-            draw(moment(title="a"))
-            draw(moment(title="b"))
+            draw(progress_of(title="a"))
+            draw(progress_of(title="b"))
     assert len(stream.getvalue().splitlines()) == 2
 
 
 def test_a_note_is_written_once() -> None:
     stream = io.StringIO()
     with ProgressDisplay(stream) as draw:
-        draw(moment(phase="starting"))
+        draw(progress_of(phase="starting"))
         for trial in (4, 4, 4):
-            draw(moment(phase="device_init", note="may compile for minutes", trial=trial))
+            draw(progress_of(phase="device_init", note="may compile for minutes", trial=trial))
     assert stream.getvalue().count("device init (may compile for minutes)") == 1
 
 
@@ -92,27 +92,27 @@ def test_a_terminal_is_redrawn_at_most_four_times_a_second() -> None:
     with ProgressDisplay(stream, tty=True, clock=clock) as draw:
         for number in range(21):
             clock.now = 100.0 + number * 0.05
-            draw(moment(phase=f"phase {number}"))
-        drawn = [number for number in range(21) if f"phase {number}," in stream.getvalue()]
-    assert drawn == [0, 5, 10, 15, 20]
+            draw(progress_of(phase=f"phase {number}"))
+        numbers = [number for number in range(21) if f"phase {number}," in stream.getvalue()]
+    assert numbers == [0, 5, 10, 15, 20]
 
 
-def test_a_note_is_drawn_at_once_and_stays_until_it_is_gone() -> None:
+def test_a_note_is_drawn_immediately_and_stays_until_the_progress_has_none() -> None:
     stream = io.StringIO()
     with ProgressDisplay(stream, tty=True, clock=Clock()) as draw:
-        draw(moment(phase="import"))
+        draw(progress_of(phase="import"))
         for phase in ("device_init", "first step"):
-            draw(moment(phase=phase, note="may compile for minutes"))
-        draw(moment(phase="warm-up"))
-    drawn = stream.getvalue()
-    assert "device init (may compile for minutes)" in drawn
-    assert drawn.rindex("warm-up") > drawn.rindex("may compile for minutes")
+            draw(progress_of(phase=phase, note="may compile for minutes"))
+        draw(progress_of(phase="warm-up"))
+    text = stream.getvalue()
+    assert "device init (may compile for minutes)" in text
+    assert text.rindex("warm-up") > text.rindex("may compile for minutes")
 
 
-def test_it_draws_only_when_called_and_starts_no_thread() -> None:
+def test_the_display_draws_only_when_it_is_called_and_starts_no_thread() -> None:
     stream, before = io.StringIO(), set(threading.enumerate())
     with ProgressDisplay(stream, tty=True, clock=Clock()) as draw:
-        draw(moment())
+        draw(progress_of())
         assert set(threading.enumerate()) <= before
     assert "process 4 of about 7" in stream.getvalue()
     assert "step 18.4 ms ± 2.1%" in stream.getvalue()
@@ -120,11 +120,11 @@ def test_it_draws_only_when_called_and_starts_no_thread() -> None:
 
 def interrupt_a_drawer(stream: io.StringIO) -> None:
     with ProgressDisplay(stream, tty=True) as draw:
-        draw(moment())
+        draw(progress_of())
         raise KeyboardInterrupt
 
 
-def test_the_live_view_disappears_at_the_end_and_the_cursor_is_back_even_after_an_error() -> None:
+def test_the_live_view_is_removed_at_the_end_and_the_cursor_is_restored_even_after_an_error() -> None:
     stream = io.StringIO()
     with pytest.raises(KeyboardInterrupt):
         interrupt_a_drawer(stream)
@@ -135,8 +135,8 @@ def test_the_live_view_disappears_at_the_end_and_the_cursor_is_back_even_after_a
 
 
 def test_each_of_several_specs_has_its_estimate() -> None:
-    both = [
+    estimates = [
         Estimate(title="a on cpu, fit", step_seconds=0.001),
         Estimate(title="a on cuda, fit", step_seconds=0.0005, relative_error=0.5),
     ]
-    assert "a on cpu, fit: step 1.00 ms, a on cuda, fit: step 500 µs ± 50%" in line(moment(estimates=both))
+    assert "a on cpu, fit: step 1.00 ms, a on cuda, fit: step 500 µs ± 50%" in line(progress_of(estimates=estimates))

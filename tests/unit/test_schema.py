@@ -24,16 +24,16 @@ def test_the_committed_schema_is_up_to_date() -> None:
 
 
 def test_a_written_result_is_valid() -> None:
-    whole = result(placement=misplaced(), failure=killed(), warnings=busy_machine())
-    whole.samples[0].first_losses = [math.nan, 1.0]
+    document = result(placement=misplaced(), failure=killed(), warnings=busy_machine())
+    document.samples[0].first_losses = [math.nan, 1.0]
     validator = jsonschema.Draft202012Validator(committed())
     validator.check_schema(committed())
-    validator.validate(json.loads(whole.model_dump_json()))
+    validator.validate(json.loads(document.model_dump_json()))
 
 
 @pytest.mark.parametrize(
     "change", [{"extra": 1}, {"schema_version": 1}, {"status": "fine"}, {"created": 5}, {"samples": [{"trial": 1}]}]
 )
-def test_an_invalid_document_is_not(change: dict[str, Any]) -> None:
+def test_the_schema_refuses_an_invalid_document(change: dict[str, Any]) -> None:
     document = {**json.loads(result().model_dump_json()), **change}
     assert not jsonschema.Draft202012Validator(committed()).is_valid(document)

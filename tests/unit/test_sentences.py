@@ -74,8 +74,8 @@ def test_failures_with_one_cause_are_one_sentence_and_are_not_compared() -> None
 
 def test_a_loss_of_nan_is_a_failure() -> None:
     failure = Failure(kind="nan", message="the loss became NaN at step 3")
-    broken = measured("2", [0.1, 0.1], loop="fit", status="failed", failure=failure)
-    assert sentences(measured("1", [0.1, 0.1]), broken) == ["fit failed: the loss became NaN at step 3."]
+    diverged = measured("2", [0.1, 0.1], loop="fit", status="failed", failure=failure)
+    assert sentences(measured("1", [0.1, 0.1]), diverged) == ["fit failed: the loss became NaN at step 3."]
 
 
 def test_an_unfair_comparison_has_a_reason_and_no_verdict() -> None:
@@ -83,21 +83,21 @@ def test_an_unfair_comparison_has_a_reason_and_no_verdict() -> None:
     assert sentence.startswith("cuda cannot be compared fairly with cpu: cifar on cuda, as-written did not run where")
 
 
-def test_each_result_is_compared_with_the_nearest_and_a_failure_appears_once() -> None:
+def test_each_result_is_compared_with_its_nearest_baseline_and_a_failure_appears_once() -> None:
     failed = {"status": "failed", "failure": killed(), "summary": Summary(), "samples": []}
-    found = sentences(
+    lines = sentences(
         measured("1", [0.10, 0.10, 0.101], case="large"),
         measured("2", [0.01, 0.01, 0.0101], case="small"),
         measured("3", [], case="large", backend="cuda", **failed),
         measured("4", [0.02, 0.02, 0.0201], case="small", backend="cuda"),
     )
-    assert [each.split(" [")[0] for each in found] == [
+    assert [line.split(" [")[0] for line in lines] == [
         "large, cuda failed: the worker was killed by SIGKILL, as by the system when memory ends.",
         "faster: small, cpu is 10.000 times",
         "slower: small, cuda takes 2.00 times",
     ]
-    assert found[1].endswith("as fast as large, cpu per step (3 trials).")
-    assert found[2].endswith("as long as small, cpu per step (3 trials).")
+    assert lines[1].endswith("as fast as large, cpu per step (3 trials).")
+    assert lines[2].endswith("as long as small, cpu per step (3 trials).")
 
 
 def test_a_single_result_has_its_step_time_with_the_error_if_that_is_known() -> None:

@@ -1,4 +1,4 @@
-"""Sweeps: ranges, which points are measured, what the curves show."""
+"""Sweeps: ranges, the choice of points, curves and crossings."""
 
 from __future__ import annotations
 
@@ -75,39 +75,39 @@ def test_a_sweep_refuses_what_applies_to_single_points_only(option: str, value: 
     assert caught.value.hint
 
 
-def at(batch: int, step: float, backend: str, noise: Sequence[float] = NOISE, **changes: Any) -> Result:
-    made = result(
+def point_of(batch: int, step: float, backend: str, noise: Sequence[float] = NOISE, **changes: Any) -> Result:
+    point = result(
         f"{backend}{batch}",
         f"group{batch}",
         params={"batch": batch},
         backend=backend,
-        samples=[sample(n, step * each) for n, each in enumerate(noise, 1)],
+        samples=[sample(n, step * factor) for n, factor in enumerate(noise, 1)],
         purpose="sweep",
         parent="s",
         sweep=SweepMembership(axes=["batch"]),
         **changes,
     )
-    made.summary.examples_per_second = batch / step
-    return made
+    point.summary.examples_per_second = batch / step
+    return point
 
 
 def two_lines(crossing: float, noise: Sequence[float] = NOISE) -> list[Result]:
-    """Return a sweep whose two curves are equal at `crossing`, from where on the GPU is faster."""
-    found = []
+    """Return a sweep of two curves that meet at `crossing`. From there the GPU is faster."""
+    points = []
     for batch in (1, 2, 4, 8, 16, 32, 64):
-        found.append(at(batch, 0.001 * batch, "cpu", [1.0] * len(noise)))
-        found.append(at(batch, 0.001 * math.sqrt(batch * crossing), "cuda", noise))
-    return found
+        points.append(point_of(batch, 0.001 * batch, "cpu", [1.0] * len(noise)))
+        points.append(point_of(batch, 0.001 * math.sqrt(batch * crossing), "cuda", noise))
+    return points
 
 
 @pytest.mark.parametrize("crossing", [3.0, 11.0, 40.0])
 def test_the_interval_of_a_crossing_contains_where_the_lines_meet(crossing: float) -> None:
-    (found,) = sweep_of(two_lines(crossing), 0.02).curves[1].crossings
-    assert found.value == pytest.approx(crossing, rel=0.02)
-    assert found.low is not None
-    assert found.high is not None
-    assert found.low < crossing < found.high
-    assert found.leader == "cuda, as-written"
+    (estimate,) = sweep_of(two_lines(crossing), 0.02).curves[1].crossings
+    assert estimate.value == pytest.approx(crossing, rel=0.02)
+    assert estimate.low is not None
+    assert estimate.high is not None
+    assert estimate.low < crossing < estimate.high
+    assert estimate.leader == "cuda, as-written"
 
 
 def test_noisier_ratios_widen_the_interval_of_a_crossing() -> None:
@@ -119,68 +119,70 @@ def test_noisier_ratios_widen_the_interval_of_a_crossing() -> None:
 
 
 def test_a_crossing_near_the_end_of_the_axis_has_no_bound_there() -> None:
-    (found,) = sweep_of(two_lines(60.0, (1, 1.1, 0.9)), 0.02).curves[1].crossings
-    assert found.high is None
-    assert found.low is not None
+    (estimate,) = sweep_of(two_lines(60.0, (1, 1.1, 0.9)), 0.02).curves[1].crossings
+    assert estimate.high is None
+    assert estimate.low is not None
 
 
 def test_curves_that_do_not_meet_have_a_leader() -> None:
-    found = sweep_of(two_lines(200.0), 0.02)
-    assert found.curves[1].crossings == []
-    told = " ".join(summary(found))
-    assert "cpu, as-written is faster than cuda, as-written from batch 1 to 64. Neither overtakes the other." in told
+    sweep = sweep_of(two_lines(200.0), 0.02)
+    assert sweep.curves[1].crossings == []
+    sentences = " ".join(summary(sweep))
+    assert (
+        "cpu, as-written is faster than cuda, as-written from batch 1 to 64. Neither overtakes the other." in sentences
+    )
 
 
-def along(axis: str, times: Mapping[Any, tuple[float, float]], noise: Sequence[float] = NOISE) -> Sweep:
-    """Return a sweep from value to seconds per step: on the CPU, and on the GPU with noise."""
-    found = []
+def sweep_along(axis: str, times: Mapping[Any, tuple[float, float]], noise: Sequence[float] = NOISE) -> Sweep:
+    """Return a sweep. `times` has the seconds per step of each value, on the CPU and on the GPU. The GPU has noise."""
+    points = []
     for value, steps in times.items():
         for backend, step, levels in (("cpu", steps[0], [1.0] * len(noise)), ("cuda", steps[1], noise)):
-            made = at(1, step, backend, levels)
-            made.sweep = SweepMembership(axes=[axis])
-            made.spec.params[axis] = value
-            made.group = f"group{value}"
-            found.append(made)
-    return sweep_of(found, 0.02)
+            point = point_of(1, step, backend, levels)
+            point.sweep = SweepMembership(axes=[axis])
+            point.spec.params[axis] = value
+            point.group = f"group{value}"
+            points.append(point)
+    return sweep_of(points, 0.02)
 
 
 def test_a_crossing_next_to_0_is_interpolated_linearly() -> None:
-    sweep = along("workers", {0: (0.02, 0.01), 4: (0.01, 0.02), 8: (0.01, 0.02)})
-    (found,) = sweep.curves[1].crossings
-    assert found.value == pytest.approx(2.0, rel=0.01)
-    assert found.leader == "cpu, as-written"
-    assert found.low is not None
-    assert found.high is not None
-    assert 0 < found.low < found.value < found.high < 4
-    told = " ".join(summary(sweep))
-    assert "cpu, as-written overtakes cuda, as-written at workers 2" in told
-    assert "Neither overtakes" not in told
+    sweep = sweep_along("workers", {0: (0.02, 0.01), 4: (0.01, 0.02), 8: (0.01, 0.02)})
+    (estimate,) = sweep.curves[1].crossings
+    assert estimate.value == pytest.approx(2.0, rel=0.01)
+    assert estimate.leader == "cpu, as-written"
+    assert estimate.low is not None
+    assert estimate.high is not None
+    assert 0 < estimate.low < estimate.value < estimate.high < 4
+    sentences = " ".join(summary(sweep))
+    assert "cpu, as-written overtakes cuda, as-written at workers 2" in sentences
+    assert "Neither overtakes" not in sentences
 
 
 def test_a_boolean_axis_has_no_crossings() -> None:
-    sweep = along("shuffle", {False: (0.02, 0.01), True: (0.01, 0.02)})
+    sweep = sweep_along("shuffle", {False: (0.02, 0.01), True: (0.01, 0.02)})
     assert sweep.curves[1].crossings == []
-    told = " ".join(summary(sweep))
-    assert "cuda, as-written is slower than cpu, as-written at shuffle True, faster at shuffle False" in told
-    assert "Neither overtakes" not in told
+    sentences = " ".join(summary(sweep))
+    assert "cuda, as-written is slower than cpu, as-written at shuffle True, faster at shuffle False" in sentences
+    assert "Neither overtakes" not in sentences
 
 
-def test_a_curve_that_is_slower_anywhere_does_not_lead_throughout() -> None:
-    sweep = along("batch", {1: (0.02, 0.01), 4: (0.01, 0.02)})
+def test_a_curve_that_is_slower_at_one_point_does_not_lead_throughout() -> None:
+    sweep = sweep_along("batch", {1: (0.02, 0.01), 4: (0.01, 0.02)})
     sweep.curves[1].crossings = []
-    told = " ".join(summary(sweep))
-    assert "cuda, as-written is slower than cpu, as-written at batch 4, faster at batch 1" in told
-    assert "Neither overtakes" not in told
+    sentences = " ".join(summary(sweep))
+    assert "cuda, as-written is slower than cpu, as-written at batch 4, faster at batch 1" in sentences
+    assert "Neither overtakes" not in sentences
 
 
-def test_an_axis_of_words_says_where_a_curve_is_as_fast_or_undecided() -> None:
+def test_the_sentence_about_an_axis_of_words_names_the_values_of_each_verdict() -> None:
     quiet, loud = (1.0, 1.001, 0.999), (1.0, 1.3, 0.7)
     times = {"model": (0.01, 0.01001), "serial": (0.01, 0.009967)}
-    (told,) = [each for each in summary(along("place", times, quiet)) if "throughput" not in each]
-    assert told == "cuda, as-written is as fast as cpu, as-written at place model and serial."
-    (told,) = [each for each in summary(along("place", times, loud)) if "throughput" not in each]
-    assert told == "cuda, as-written is undecided against cpu, as-written at place model and serial."
-    mixed = list(summary(along("place", {**times, "parallel": (0.01, 0.02)}, quiet)))
+    (sentence,) = [text for text in summary(sweep_along("place", times, quiet)) if "throughput" not in text]
+    assert sentence == "cuda, as-written is as fast as cpu, as-written at place model and serial."
+    (sentence,) = [text for text in summary(sweep_along("place", times, loud)) if "throughput" not in text]
+    assert sentence == "cuda, as-written is undecided against cpu, as-written at place model and serial."
+    mixed = list(summary(sweep_along("place", {**times, "parallel": (0.01, 0.02)}, quiet)))
     assert mixed[0].endswith("slower than cpu, as-written at place parallel, as fast at place model and serial.")
 
 
@@ -188,20 +190,20 @@ def test_running_out_of_memory_is_shown_in_the_table_and_in_a_sentence() -> None
     points = two_lines(11.0)
     points[-1].failure = Failure(kind="memory", message="OOM when allocating tensor")
     points[-1].sweep = SweepMembership(axes=["batch"], incomplete_reason="memory ended at batch=64 (cuda)")
-    shown = text(sweep_of(points, 0.02))
-    assert "Some points were not measured: memory ended at batch=64 (cuda)" in " ".join(shown.split())
-    assert "out of memory" in next(line for line in shown.splitlines() if line.startswith("batch 64"))
-    assert "cuda, as-written ran out of memory at batch 64: OOM" in " ".join(shown.split())
-    assert max(map(len, shown.splitlines())) <= 80
+    output = text(sweep_of(points, 0.02))
+    assert "Some points were not measured: memory ended at batch=64 (cuda)" in " ".join(output.split())
+    assert "out of memory" in next(line for line in output.splitlines() if line.startswith("batch 64"))
+    assert "cuda, as-written ran out of memory at batch 64: OOM" in " ".join(output.split())
+    assert max(map(len, output.splitlines())) <= 80
 
 
 def test_a_grid_has_a_line_per_pair_of_values() -> None:
-    points = [at(batch, 0.001 * batch, "cpu") for batch in (1, 2)]
-    for each in points:
-        each.spec.params["epochs"] = 3
-        each.sweep = SweepMembership(axes=["batch", "epochs"])
-    shown = text(sweep_of(points, 0.02))
-    assert [line[:17] for line in shown.splitlines() if line.startswith("batch")] == [
+    points = [point_of(batch, 0.001 * batch, "cpu") for batch in (1, 2)]
+    for point in points:
+        point.spec.params["epochs"] = 3
+        point.sweep = SweepMembership(axes=["batch", "epochs"])
+    output = text(sweep_of(points, 0.02))
+    assert [line[:17] for line in output.splitlines() if line.startswith("batch")] == [
         "batch 1, epochs 3",
         "batch 2, epochs 3",
     ]
@@ -226,11 +228,11 @@ class Fake:
         batch = int(settings.param["batch"])
         Fake.measured.append(batch)
         assert len(Fake.measured) < 100, "it does not end"
-        cpu, cuda = (at(batch, step, name) for step, name in zip(Fake.steps(batch), ("cpu", "cuda"), strict=True))
+        cpu, cuda = (point_of(batch, step, name) for step, name in zip(Fake.steps(batch), ("cpu", "cuda"), strict=True))
         cuda.failure = Fake.failure(batch)
         self.results = [cpu, cuda]
-        for each in self.results:
-            each.spec.params["epochs"] = int(settings.param.get("epochs", "1"))
+        for point in self.results:
+            point.spec.params["epochs"] = int(settings.param.get("epochs", "1"))
 
     def run(self) -> None:
         """Do nothing."""
@@ -251,11 +253,11 @@ def sweeping(text: str) -> SweepStudy:
 
 
 def test_further_points_close_in_on_the_crossing(faked: type[Fake]) -> None:
-    found = sweeping("1..64*8").run()
+    sweep = sweeping("1..64*8").run()
     assert faked.measured[:3] == [1, 8, 64]
     assert set(faked.measured[3:]) <= set(range(9, 64))
     assert {10, 11, 12} & set(faked.measured[3:])
-    assert found.curves[1].crossings[0].value == pytest.approx(11, rel=0.02)
+    assert sweep.curves[1].crossings[0].value == pytest.approx(11, rel=0.02)
     assert len(faked.measured) == len(set(faked.measured)) <= 9
 
 
@@ -268,34 +270,34 @@ def test_another_point_is_measured_if_one_between_two_others_fails(
     faked: type[Fake], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(faked, "failure", failing("error", 23))
-    found = sweeping("1..64*8").run()
+    sweep = sweeping("1..64*8").run()
     assert faked.measured[:4] == [1, 8, 64, 23]
     assert len(faked.measured) == len(set(faked.measured)) <= 10
     assert {10, 11, 12} & set(faked.measured)
-    assert found.curves[1].crossings[0].value == pytest.approx(11, rel=0.02)
+    assert sweep.curves[1].crossings[0].value == pytest.approx(11, rel=0.02)
 
 
 def test_another_value_is_tried_if_the_program_refuses_one_between_two_others(
     faked: type[Fake], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def planned(names: Any, settings: Any, swept: Any) -> Any:
+    def refuse_two_values(names: Any, settings: Any, swept: Any) -> Any:
         if settings.param["batch"] in {"23", "14"}:
             raise SettingsError("batch must be a multiple of 4", "Take another.")
         return [None]
 
-    monkeypatch.setattr(measuring, "plan", planned)
-    found = sweeping("1..64*8").run()
+    monkeypatch.setattr(measuring, "plan", refuse_two_values)
+    sweep = sweeping("1..64*8").run()
     assert faked.measured[:3] == [1, 8, 64]
     assert {10, 11, 12} & set(faked.measured)
-    assert found.curves[1].crossings[0].value == pytest.approx(11, rel=0.02)
-    assert found.incomplete_reason == "batch=23 was refused: batch must be a multiple of 4"
+    assert sweep.curves[1].crossings[0].value == pytest.approx(11, rel=0.02)
+    assert sweep.incomplete_reason == "batch=23 was refused: batch must be a multiple of 4"
 
 
 def test_the_search_ends_if_point_after_point_fails(faked: type[Fake], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(faked, "failure", failing("error", *range(9, 64)))
-    found = sweeping("1..64*8").run()
+    sweep = sweeping("1..64*8").run()
     assert len(faked.measured) == len(set(faked.measured)) == 3 + measuring.MOST_FAILED
-    assert found.curves[1].crossings[0].value == pytest.approx(11, rel=0.02)
+    assert sweep.curves[1].crossings[0].value == pytest.approx(11, rel=0.02)
 
 
 def test_no_further_point_is_larger_than_one_that_ran_out_of_memory(
@@ -310,15 +312,15 @@ def test_no_further_point_is_larger_than_one_that_ran_out_of_memory(
 
 def test_the_search_next_to_0_ends_at_a_tenth_of_the_axis(faked: type[Fake], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(faked, "steps", staticmethod(lambda batch: (0.001 * (1 + batch), 0.0035)))
-    found = sweeping("0..96+96").run()
+    sweep = sweeping("0..96+96").run()
     assert faked.measured == [0, 96, 48, 24, 12, 6]
-    assert 0 < found.curves[1].crossings[0].value < 6
+    assert 0 < sweep.curves[1].crossings[0].value < 6
 
 
 def test_points_larger_than_memory_are_not_tried(faked: type[Fake]) -> None:
-    found = sweeping("1..4096").run()
+    sweep = sweeping("1..4096").run()
     assert max(faked.measured) == 128
-    assert found.incomplete_reason == "out of memory at batch=128 (cuda)"
+    assert sweep.incomplete_reason == "out of memory at batch=128 (cuda)"
 
 
 def test_points_of_a_grid_are_skipped_only_if_larger_in_every_axis(faked: type[Fake]) -> None:
@@ -332,33 +334,33 @@ def test_only_the_last_point_says_why_a_sweep_is_incomplete(faked: type[Fake]) -
     sweep = sweeping("64..256")
     sweep.run()
     saved = files.results(Path("results"))
-    assert {each.sweep.incomplete_reason for each in saved if each.sweep} == {"out of memory at batch=128 (cuda)"}
-    assert {each.spec.params["batch"] for each in saved} == {128}
+    assert {point.sweep.incomplete_reason for point in saved if point.sweep} == {"out of memory at batch=128 (cuda)"}
+    assert {point.spec.params["batch"] for point in saved} == {128}
     sweep.cut_short("it was interrupted")
     assert sweep.read().incomplete_reason == "out of memory at batch=128 (cuda)"
 
 
 def test_the_crossing_is_searched_even_if_memory_runs_out(faked: type[Fake]) -> None:
-    found = sweeping("1..4096").run()
+    sweep = sweeping("1..4096").run()
     assert max(faked.measured) == 128
     assert set(faked.measured) & {9, 10, 11, 12, 13}
-    assert found.incomplete_reason == "out of memory at batch=128 (cuda)"
+    assert sweep.incomplete_reason == "out of memory at batch=128 (cuda)"
 
 
 def test_values_are_measured_in_rising_order() -> None:
     assert axes_of({"batch": "256,64,16"}) == {"batch": ["16", "64", "256"]}
 
 
-@pytest.mark.parametrize(("apart", "told"), [(1.0, "are equally fast"), (1.003, "are equally fast")])
-def test_curves_within_noise_do_not_cross(apart: float, told: str) -> None:
+@pytest.mark.parametrize(("ratio", "words"), [(1.0, "are equally fast"), (1.003, "are equally fast")])
+def test_curves_within_noise_do_not_cross(ratio: float, words: str) -> None:
     points = []
     for turn, batch in enumerate((1, 2, 4, 8, 16)):
-        points.append(at(batch, 0.01 * batch, "cpu", [1.0] * 3))
+        points.append(point_of(batch, 0.01 * batch, "cpu", [1.0] * 3))
         tilt = 1 + 0.004 * (-1) ** turn
-        points.append(at(batch, 0.01 * batch * apart * tilt, "cuda", [1.0, 1.001, 0.999]))
-    found = sweep_of(points, 0.02)
-    assert found.curves[1].crossings == []
-    assert f"cuda, as-written and cpu, as-written {told} from batch 1 to 16" in " ".join(summary(found))
+        points.append(point_of(batch, 0.01 * batch * ratio * tilt, "cuda", [1.0, 1.001, 0.999]))
+    sweep = sweep_of(points, 0.02)
+    assert sweep.curves[1].crossings == []
+    assert f"cuda, as-written and cpu, as-written {words} from batch 1 to 16" in " ".join(summary(sweep))
 
 
 def test_a_sweep_that_runs_out_of_time_shows_what_it_measured(
@@ -366,10 +368,10 @@ def test_a_sweep_that_runs_out_of_time_shows_what_it_measured(
 ) -> None:
     clock = iter(range(0, 100000, 1000))
     monkeypatch.setattr("time.monotonic", lambda: float(next(clock)))
-    found = sweeping("1..4096").run()
+    sweep = sweeping("1..4096").run()
     assert 1 <= len(faked.measured) < 6
-    assert found.incomplete_reason is not None
-    assert "--max-time" in found.incomplete_reason
+    assert sweep.incomplete_reason is not None
+    assert "--max-time" in sweep.incomplete_reason
 
 
 def test_a_sweep_that_runs_out_of_time_after_its_last_point_is_complete(
@@ -382,7 +384,7 @@ def test_a_sweep_that_runs_out_of_time_after_its_last_point_is_complete(
 
 
 def test_an_axis_of_words_has_ratios_and_no_crossings() -> None:
-    found = sweep_of(
+    sweep = sweep_of(
         [
             result(f"{loop}{place}", loop=loop, params={"place": place}, group=place, purpose="sweep", parent="s",
                    samples=[sample(n, step * noise) for n, noise in enumerate(NOISE, 1)])
@@ -391,10 +393,10 @@ def test_an_axis_of_words_has_ratios_and_no_crossings() -> None:
         ],
         0.02,
     )  # fmt: skip
-    assert [round(r.ratio.value, 1) for r in found.curves[1].ratios] == [2.0, 0.7]
-    assert found.curves[1].crossings == []
-    told = list(summary(found))
-    assert "cpu, step is slower than cpu, fit at place model, faster at place serial." in told
+    assert [round(r.ratio.value, 1) for r in sweep.curves[1].ratios] == [2.0, 0.7]
+    assert sweep.curves[1].crossings == []
+    sentences = list(summary(sweep))
+    assert "cpu, step is slower than cpu, fit at place model, faster at place serial." in sentences
 
 
 def test_each_case_is_a_curve() -> None:
@@ -406,12 +408,12 @@ def test_each_case_is_a_curve() -> None:
         for backend in ("cpu", "cuda")
         for case in ("small", "large")
     ]  # fmt: skip
-    found = sweep_of(points, 0.02)
-    assert [(each.label, each.base) for each in found.curves] == [
+    sweep = sweep_of(points, 0.02)
+    assert [(curve.label, curve.base) for curve in sweep.curves] == [
         ("small, cpu, as-written", None),
         ("large, cpu, as-written", "small, cpu, as-written"),
         ("small, cuda, as-written", "small, cpu, as-written"),
         ("large, cuda, as-written", "large, cpu, as-written"),
     ]
-    assert {len(each.points) for each in found.curves} == {2}
-    assert "large, cuda, as-written and large, cpu, as-written are equally fast" in " ".join(summary(found))
+    assert {len(curve.points) for curve in sweep.curves} == {2}
+    assert "large, cuda, as-written and large, cpu, as-written are equally fast" in " ".join(summary(sweep))

@@ -28,11 +28,11 @@ def root(folder: Path, mounts: str) -> Path:
 
 
 def test_files_in_the_containers_layer_or_in_memory_are_ephemeral(tmp_path: Path) -> None:
-    here = root(tmp_path, MOUNTS)
-    assert is_ephemeral(Path("/srv"), here)
-    assert is_ephemeral(Path("/tmp"), here)
-    assert not is_ephemeral(Path("/results"), here)
-    assert not is_ephemeral(Path("/results/cpu"), here)
+    system_root = root(tmp_path, MOUNTS)
+    assert is_ephemeral(Path("/srv"), system_root)
+    assert is_ephemeral(Path("/tmp"), system_root)
+    assert not is_ephemeral(Path("/results"), system_root)
+    assert not is_ephemeral(Path("/results/cpu"), system_root)
 
 
 def test_an_image_is_known_by_its_variable_and_keeps_the_default_output_if_nothing_is_mounted(
@@ -66,7 +66,7 @@ ROOTLESS = "         0       1000          1\n         1     100000      65536\n
 
 
 @pytest.mark.parametrize(
-    ("owner", "user_ids", "said"),
+    ("owner", "user_ids", "parts"),
     [
         ((4711, 4712), HOSTS, ["User 4711 owns it", "docker run --user 4711:4712 …"]),
         ((0, 0), HOSTS, ["root owns it", "chown", "`mkdir`", "docker run --user $(id -u):$(id -g) …"]),
@@ -77,12 +77,12 @@ ROOTLESS = "         0       1000          1\n         1     100000      65536\n
         ((1000, 1000), HOSTS, ["SELinux", "…:/results:z"]),
     ],
 )
-def test_a_mounted_folder_that_is_not_writable_gets_its_owner_and_the_right_container_options(
-    owner: tuple[int, int], user_ids: str, said: list[str]
+def test_the_hint_for_a_mounted_folder_that_is_not_writable_names_its_owner_and_container_options(
+    owner: tuple[int, int], user_ids: str, parts: list[str]
 ) -> None:
     hint = mount_hint.how(Path("/results"), owner, 1000, user_ids)
-    assert [part for part in said if part not in hint] == []
-    assert ("userns" in hint) == ("--userns=keep-id" in " ".join(said))
+    assert [text for text in parts if text not in hint] == []
+    assert ("userns" in hint) == ("--userns=keep-id" in " ".join(parts))
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/containers.md", "bench/cli/run.py"])

@@ -1,4 +1,4 @@
-"""The timed loop under a scripted parent: which events it sends, in which order, and what it does not count.
+"""The timed loop with a scripted parent: its events, their order, and the steps that it does not count.
 
 The channel, the clock and the programs are scripted. The timed loop is real.
 """
@@ -39,7 +39,7 @@ STEP = 0.003
 
 
 class Channel:
-    """A channel whose parent gives scripted orders."""
+    """A channel with scripted orders."""
 
     def __init__(self, orders: list[Order]) -> None:
         self.orders = orders
@@ -54,7 +54,7 @@ class Channel:
 
     def of(self, kind: type[Any]) -> list[Any]:
         """Return the events of a kind, in order."""
-        return [each for each in self.log if isinstance(each, kind)]
+        return [event for event in self.log if isinstance(event, kind)]
 
 
 class Clock:
@@ -117,7 +117,7 @@ def test_the_first_step_and_its_tracing_are_separate_phases(monkeypatch: pytest.
     bench.timed_loop.trace_seconds = lambda: next(traced)
     seconds = iter([4.0])
     bench.drive(lambda: bench.step(seconds=next(seconds, STEP)))
-    assert {each.phase: each.seconds for each in bench.channel.of(PhaseEnded)} == {
+    assert {event.phase: event.seconds for event in bench.channel.of(PhaseEnded)} == {
         "trace": 5.0,
         "first_step": pytest.approx(4.0 - 3.0),
     }
@@ -127,7 +127,7 @@ def test_time_before_begin_is_not_part_of_the_first_step(monkeypatch: pytest.Mon
     bench = Bench(monkeypatch)
     bench.clock.now += 50.0
     bench.drive()
-    assert {each.phase: each.seconds for each in bench.channel.of(PhaseEnded)}["first_step"] == pytest.approx(STEP)
+    assert {event.phase: event.seconds for event in bench.channel.of(PhaseEnded)}["first_step"] == pytest.approx(STEP)
 
 
 def test_the_first_losses_are_sent_before_the_worker_is_ready(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -135,7 +135,7 @@ def test_the_first_losses_are_sent_before_the_worker_is_ready(monkeypatch: pytes
     bench.drive(lambda: bench.step(value=bench.issued + 0.5))
     (losses,) = bench.channel.of(FirstLosses)
     assert (losses.values, losses.precision) == ([n + 0.5 for n in range(LOSSES)], "exact")
-    kinds = [each if isinstance(each, str) else type(each) for each in bench.channel.log]
+    kinds = [event if isinstance(event, str) else type(event) for event in bench.channel.log]
     assert kinds == [PhaseEnded, PhaseEnded, FirstLosses, Ready, "order"]
 
 
@@ -156,14 +156,14 @@ def test_calibration_finds_how_many_steps_fill_a_block(monkeypatch: pytest.Monke
     assert timed[0].steps == 1
     assert timed[-1].seconds >= BLOCK_SECONDS
     assert timed[-1].seconds < 3 * BLOCK_SECONDS
-    assert all(each.seconds < BLOCK_SECONDS for each in timed[:-1])
-    assert all(each.seconds == pytest.approx(each.steps * STEP) for each in timed)
+    assert all(block.seconds < BLOCK_SECONDS for block in timed[:-1])
+    assert all(block.seconds == pytest.approx(block.steps * STEP) for block in timed)
 
 
 def test_a_step_that_is_longer_than_a_block_is_a_block(monkeypatch: pytest.MonkeyPatch) -> None:
     bench = Bench(monkeypatch, Go())
     bench.drive(lambda: bench.step(seconds=0.5))
-    assert [(each.steps, each.seconds) for each in bench.channel.of(BlockTimed)] == [(1, pytest.approx(0.5))]
+    assert [(block.steps, block.seconds) for block in bench.channel.of(BlockTimed)] == [(1, pytest.approx(0.5))]
 
 
 def test_calibrating_a_tiny_step_takes_few_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -175,21 +175,21 @@ def test_calibrating_a_tiny_step_takes_few_blocks(monkeypatch: pytest.MonkeyPatc
 def test_a_block_is_its_steps_and_one_synchronization(monkeypatch: pytest.MonkeyPatch) -> None:
     bench = Bench(monkeypatch, Go(steps=20, blocks=3))
     bench.drive()
-    assert [(each.series, each.steps, each.seconds) for each in bench.channel.of(BlockTimed)] == [
+    assert [(block.series, block.steps, block.seconds) for block in bench.channel.of(BlockTimed)] == [
         ("step", 20, pytest.approx(20 * STEP))
     ] * 3
     assert bench.clock.syncs == LOSSES + 3
     assert bench.issued == LOSSES + 60
 
 
-def test_work_that_is_queued_at_the_end_of_a_block_belongs_to_that_block(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_work_that_is_still_queued_at_the_end_of_a_block_counts_in_that_block(monkeypatch: pytest.MonkeyPatch) -> None:
     bench = Bench(monkeypatch, Go(steps=2, blocks=2))
     seconds = iter([STEP] * LOSSES + [0.0, 7.0, 1.0, 1.0])
     bench.drive(lambda: bench.step(seconds=next(seconds)))
-    assert [each.seconds for each in bench.channel.of(BlockTimed)] == [pytest.approx(7.0), pytest.approx(2.0)]
+    assert [block.seconds for block in bench.channel.of(BlockTimed)] == [pytest.approx(7.0), pytest.approx(2.0)]
 
 
-def test_waiting_for_an_order_is_not_timed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_wait_for_an_order_is_not_timed(monkeypatch: pytest.MonkeyPatch) -> None:
     bench = Bench(monkeypatch, Go(steps=4), Go(steps=4))
     receive = bench.channel.receive
 
@@ -199,14 +199,14 @@ def test_waiting_for_an_order_is_not_timed(monkeypatch: pytest.MonkeyPatch) -> N
 
     monkeypatch.setattr(bench.channel, "receive", late)
     bench.drive()
-    assert [each.seconds for each in bench.channel.of(BlockTimed)] == [pytest.approx(4 * STEP)] * 2
+    assert [block.seconds for block in bench.channel.of(BlockTimed)] == [pytest.approx(4 * STEP)] * 2
 
 
 def test_lead_in_steps_run_and_are_not_timed(monkeypatch: pytest.MonkeyPatch) -> None:
     bench = Bench(monkeypatch, Go(steps=10, lead=3))
     slow_start = iter([STEP] * LOSSES + [9.0, 9.0, 9.0])
     bench.drive(lambda: bench.step(seconds=next(slow_start, STEP)))
-    assert [each.seconds for each in bench.channel.of(BlockTimed)] == [pytest.approx(10 * STEP)]
+    assert [block.seconds for block in bench.channel.of(BlockTimed)] == [pytest.approx(10 * STEP)]
     assert bench.issued == LOSSES + 3 + 10
 
 
@@ -220,7 +220,7 @@ def test_all_steps_of_a_fused_call_are_counted(monkeypatch: pytest.MonkeyPatch) 
         bench.timed_loop.tick(0.5, count)
 
     bench.drive(fused)
-    assert [(each.steps, each.seconds) for each in bench.channel.of(BlockTimed)] == [
+    assert [(block.steps, block.seconds) for block in bench.channel.of(BlockTimed)] == [
         (512, pytest.approx(512 * STEP))
     ] * 2
 
@@ -234,7 +234,9 @@ def test_a_call_that_overshoots_a_block_counts_in_that_block(monkeypatch: pytest
         bench.timed_loop.tick(0.5, 4)
 
     bench.drive(execution)
-    assert [(each.steps, each.seconds) for each in bench.channel.of(BlockTimed)] == [(8, pytest.approx(8 * STEP))] * 2
+    assert [(block.steps, block.seconds) for block in bench.channel.of(BlockTimed)] == [
+        (8, pytest.approx(8 * STEP))
+    ] * 2
 
 
 def test_a_block_in_which_the_program_restarted_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -247,7 +249,9 @@ def test_a_block_in_which_the_program_restarted_does_not_count(monkeypatch: pyte
             bench.timed_loop.restart()
 
     bench.drive(program)
-    assert [(each.steps, each.seconds) for each in bench.channel.of(BlockTimed)] == [(10, pytest.approx(10 * STEP))] * 2
+    assert [(block.steps, block.seconds) for block in bench.channel.of(BlockTimed)] == [
+        (10, pytest.approx(10 * STEP))
+    ] * 2
     assert bench.issued == LOSSES + 4 + 1 + 20
 
 
@@ -264,11 +268,11 @@ def finite(bench: Bench, length: int) -> Callable[[], None]:
 
 
 @pytest.mark.parametrize("length", [2, 3, 7, 20])
-def test_a_block_is_shortened_to_a_program_that_is_shorter(monkeypatch: pytest.MonkeyPatch, length: int) -> None:
+def test_a_block_is_shortened_to_the_length_of_a_shorter_program(monkeypatch: pytest.MonkeyPatch, length: int) -> None:
     bench = Bench(monkeypatch, Go(steps=1000, blocks=3), Go(steps=1000, lead=125), Latency(steps=5, seconds=60.0))
     bench.drive(finite(bench, length))
     steps = length - 1  # the first step after each start may trace, so it does not count
-    assert [(each.steps, each.seconds) for each in bench.channel.of(BlockTimed)] == [
+    assert [(block.steps, block.seconds) for block in bench.channel.of(BlockTimed)] == [
         (steps, pytest.approx(steps * STEP))
     ] * 4
     assert bench.channel.of(Latencies)[0].seconds == [pytest.approx(STEP)] * 5
@@ -278,11 +282,11 @@ def test_a_block_is_shortened_to_a_program_that_is_shorter(monkeypatch: pytest.M
 def test_calibration_ends_for_a_program_shorter_than_a_block(monkeypatch: pytest.MonkeyPatch, length: int) -> None:
     bench = Bench(monkeypatch, Go())
     bench.drive(finite(bench, length))
-    assert max(each.steps for each in bench.channel.of(BlockTimed)) <= max(
+    assert max(block.steps for block in bench.channel.of(BlockTimed)) <= max(
         length - 1, math.ceil(1.1 * BLOCK_SECONDS / STEP)
     )
     if length < 20:
-        assert [each.steps for each in bench.channel.of(BlockTimed)][-2:] == [length - 1] * 2
+        assert [block.steps for block in bench.channel.of(BlockTimed)][-2:] == [length - 1] * 2
 
 
 def test_a_program_of_one_step_is_refused_with_a_hint(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -301,15 +305,15 @@ def test_the_first_step_after_a_restart_is_not_a_latency(monkeypatch: pytest.Mon
             bench.timed_loop.restart()
 
     bench.drive(program)
-    (found,) = bench.channel.of(Latencies)
-    assert found.seconds == [pytest.approx(STEP)] * 4
+    (latencies,) = bench.channel.of(Latencies)
+    assert latencies.seconds == [pytest.approx(STEP)] * 4
 
 
 def test_the_latency_pass_synchronizes_each_step(monkeypatch: pytest.MonkeyPatch) -> None:
     bench = Bench(monkeypatch, Latency(steps=7, seconds=60.0))
     bench.drive()
-    (found,) = bench.channel.of(Latencies)
-    assert found.seconds == [pytest.approx(STEP)] * 7
+    (latencies,) = bench.channel.of(Latencies)
+    assert latencies.seconds == [pytest.approx(STEP)] * 7
     assert bench.clock.syncs == LOSSES + 2 * 7
 
 
@@ -317,8 +321,8 @@ def test_the_cost_of_synchronization_is_subtracted_from_a_latency(monkeypatch: p
     bench = Bench(monkeypatch, Latency(steps=7, seconds=60.0))
     bench.clock.reading = 0.02
     bench.drive()
-    (found,) = bench.channel.of(Latencies)
-    assert found.seconds == [pytest.approx(STEP)] * 7
+    (latencies,) = bench.channel.of(Latencies)
+    assert latencies.seconds == [pytest.approx(STEP)] * 7
 
 
 def test_the_latency_of_a_call_is_divided_by_its_steps(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -330,20 +334,20 @@ def test_the_latency_of_a_call_is_divided_by_its_steps(monkeypatch: pytest.Monke
         bench.timed_loop.tick(0.5, 4)
 
     bench.drive(execution)
-    (found,) = bench.channel.of(Latencies)
-    assert found.seconds == [pytest.approx(STEP)] * 3
+    (latencies,) = bench.channel.of(Latencies)
+    assert latencies.seconds == [pytest.approx(STEP)] * 3
 
 
 def test_the_latency_pass_ends_at_its_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     bench = Bench(monkeypatch, Latency(steps=1000, seconds=10.5 * STEP))
     bench.drive()
-    (found,) = bench.channel.of(Latencies)
-    assert len(found.seconds) == 11
+    (latencies,) = bench.channel.of(Latencies)
+    assert len(latencies.seconds) == 11
 
 
 @pytest.mark.parametrize("at", [1, 3, LOSSES + 7])
 @pytest.mark.parametrize("number", [math.nan, math.inf])
-def test_a_loss_that_is_not_finite_unwinds_the_program(monkeypatch: pytest.MonkeyPatch, at: int, number: float) -> None:
+def test_a_loss_that_is_not_finite_ends_the_program(monkeypatch: pytest.MonkeyPatch, at: int, number: float) -> None:
     bench = Bench(monkeypatch, Go(steps=1, blocks=50))
     ended = bench.drive(lambda: bench.step(value=number if bench.issued + 1 == at else 0.5))
     (failed,) = bench.channel.of(Failed)
@@ -353,7 +357,7 @@ def test_a_loss_that_is_not_finite_unwinds_the_program(monkeypatch: pytest.Monke
     assert bench.issued == at
 
 
-def test_except_exception_in_a_program_does_not_catch_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_program_that_catches_all_exceptions_ends_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not issubclass(Finished, Exception)
     bench = Bench(monkeypatch)
 
@@ -366,7 +370,9 @@ def test_except_exception_in_a_program_does_not_catch_the_end(monkeypatch: pytes
     bench.drive(careless)
 
 
-def test_the_end_carries_its_order_and_timed_steps_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_end_of_a_program_contains_its_order_and_the_timed_steps_are_counted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     bench = Bench(monkeypatch, Go(steps=6, blocks=2))
     ended = bench.drive()
     assert isinstance(ended.args[0], Finish)
@@ -378,7 +384,7 @@ def test_the_ordered_series_is_timed(monkeypatch: pytest.MonkeyPatch) -> None:
     bench.timed_loop.series = ["small", "big"]
     bench.timed_loop.current = "small"
     bench.drive()
-    assert [(each.series, each.steps) for each in bench.channel.of(BlockTimed)] == [("big", 2), ("small", 3)]
+    assert [(block.series, block.steps) for block in bench.channel.of(BlockTimed)] == [("big", 2), ("small", 3)]
 
 
 def test_an_unexpected_order_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -395,7 +401,7 @@ def test_a_whole_training_is_counted_and_never_synchronized(monkeypatch: pytest.
     assert isinstance(bench.timed_loop, StepCounter)
     assert bench.timed_loop.steps_run == 500
     assert bench.clock.syncs == 0
-    assert all(isinstance(each, PhaseStarted) for each in bench.channel.log)
+    assert all(isinstance(event, PhaseStarted) for event in bench.channel.log)
 
 
 def test_a_long_training_reports_progress(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -403,12 +409,12 @@ def test_a_long_training_reports_progress(monkeypatch: pytest.MonkeyPatch) -> No
     for _ in range(600):
         bench.step()
         bench.clock.now += 1.0
-    said = [each.note for each in bench.channel.of(PhaseStarted)]
-    assert 600 / (step_counter.PROGRESS_SECONDS + 1) <= len(said) <= 1 + 600 / step_counter.PROGRESS_SECONDS
-    assert "1" in said[0]
+    notes = [event.note for event in bench.channel.of(PhaseStarted)]
+    assert 600 / (step_counter.PROGRESS_SECONDS + 1) <= len(notes) <= 1 + 600 / step_counter.PROGRESS_SECONDS
+    assert "1" in notes[0]
 
 
-def test_an_endless_training_is_unwound_after_its_last_step(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_endless_training_is_ended_after_its_last_step(monkeypatch: pytest.MonkeyPatch) -> None:
     bench = Bench(monkeypatch, kind=StepCounter)
     assert isinstance(bench.timed_loop, StepCounter)
     bench.timed_loop.limit = 130
@@ -429,8 +435,8 @@ def test_a_whole_training_measures_the_end_of_each_epoch(monkeypatch: pytest.Mon
     for number in range(120):
         bench.clock.now += 0.1 + {0: 30.0, 40: 2.0, 80: 20.0}.get(number, 0.0)  # the first gap is before the first step
         bench.step()
-    found = bench.timed_loop.epoch_ends(bench.clock.now + 5.0)
-    assert found == pytest.approx([2.0, 20.0, 5.0])
+    ends = bench.timed_loop.epoch_ends(bench.clock.now + 5.0)
+    assert ends == pytest.approx([2.0, 20.0, 5.0])
 
 
 def test_a_program_without_known_epochs_has_no_epoch_ends(monkeypatch: pytest.MonkeyPatch) -> None:

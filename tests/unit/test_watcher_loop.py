@@ -1,4 +1,4 @@
-"""The watcher: what it reports, when it reports it again, and what it keeps while the hub is unavailable."""
+"""The watcher: reports, heartbeats, and reports that wait while the hub is unavailable."""
 
 from __future__ import annotations
 
@@ -19,66 +19,66 @@ WAITING = pod(phase="Pending", conditions=[UNSCHEDULABLE])
 
 
 def watcher(*changes: Change) -> Watcher:
-    made = Watcher(patience=1800)
-    made.update(Change("Job", "LIST", (job(),)))
+    loop = Watcher(patience=1800)
+    loop.update(Change("Job", "LIST", (job(),)))
     for change in changes:
-        made.update(change)
-    return made
+        loop.update(change)
+    return loop
 
 
-def reports(made: Watcher, now: float = NOW) -> list[RunState]:
+def reports(loop: Watcher, now: float = NOW) -> list[RunState]:
     sent: list[RunState] = []
-    made.review(now)
-    made.send(sent.append)
+    loop.review(now)
+    loop.send(sent.append)
     return sent
 
 
 def test_a_waiting_run_is_reported_at_once_and_with_each_heartbeat() -> None:
-    made = watcher(Change("Pod", "LIST", (WAITING,)))
-    (first,) = reports(made)
+    loop = watcher(Change("Pod", "LIST", (WAITING,)))
+    (first,) = reports(loop)
     assert (first.state, first.pool, first.title) == ("running", "t4", "cifar")
     assert first.progress is not None
     assert (first.progress.phase, first.progress.note) == ("waiting", "Unschedulable: 0/3 nodes fit.")
-    assert reports(made, NOW + 1) == []
-    assert len(reports(made, NOW + HEARTBEAT)) == 1
+    assert reports(loop, NOW + 1) == []
+    assert len(reports(loop, NOW + HEARTBEAT)) == 1
 
 
 def test_a_failure_is_reported_once() -> None:
     failed = pod(phase="Failed", node="n", containerStatuses=container(terminated={"reason": "OOMKilled"}))
-    made = watcher(Change("Pod", "LIST", (failed,)))
-    (report,) = reports(made)
+    loop = watcher(Change("Pod", "LIST", (failed,)))
+    (report,) = reports(loop)
     assert report.state == "failed"
-    made.update(Change("Pod", "SET", (failed,)))
-    assert reports(made, NOW + 10 * HEARTBEAT) == []
+    loop.update(Change("Pod", "SET", (failed,)))
+    assert reports(loop, NOW + 10 * HEARTBEAT) == []
 
 
 def test_no_report_is_lost_while_the_hub_is_unavailable() -> None:
-    made = watcher(Change("Pod", "LIST", (WAITING,)))
+    loop = watcher(Change("Pod", "LIST", (WAITING,)))
 
     def unavailable(_: RunState) -> None:
         raise DevbenchError("the hub is unavailable")
 
-    made.review(NOW)
+    loop.review(NOW)
     for _ in range(3):
         with pytest.raises(DevbenchError):
-            made.send(unavailable)
-    assert len(reports(made)) == 1
+            loop.send(unavailable)
+    assert len(reports(loop)) == 1
 
 
 def test_a_run_that_starts_is_no_longer_reported() -> None:
-    made = watcher(Change("Pod", "LIST", (WAITING,)))
-    assert reports(made)
-    made.update(Change("Pod", "SET", (pod(phase="Running", node="n"),)))
-    assert reports(made, NOW + 10 * HEARTBEAT) == []
+    loop = watcher(Change("Pod", "LIST", (WAITING,)))
+    assert reports(loop)
+    loop.update(Change("Pod", "SET", (pod(phase="Running", node="n"),)))
+    assert reports(loop, NOW + 10 * HEARTBEAT) == []
 
 
 @pytest.mark.parametrize(
     "change", [Change("Job", "DELETED", (job(),)), Change("Job", "LIST", ())], ids=["event", "list"]
 )
 def test_deleting_a_job_interrupts_its_runs(change: Change) -> None:
-    made = watcher(Change("Pod", "LIST", (pod(phase="Running", node="n"),)))
-    made.update(change)
-    (report,) = reports(made)
+    loop = watcher(Change("Pod", "LIST", (pod(phase="Running", node="n"),)))
+    loop.update(change)
+    (report,) = reports(loop)
     assert (report.state, report.reason) == ("interrupted", "JobDeleted: the Job was deleted or replaced")
 
 
@@ -88,10 +88,10 @@ def test_events_that_are_not_warnings_or_concern_others_change_nothing() -> None
         return {"metadata": {}, "type": severity, "reason": "Pulled", "involvedObject": subject}
 
     starting = pod(phase="Pending", node="n", containerStatuses=container(waiting={"reason": "ContainerCreating"}))
-    made = watcher(Change("Pod", "LIST", (starting,)))
-    made.update(
+    loop = watcher(Change("Pod", "LIST", (starting,)))
+    loop.update(
         Change("Event", "LIST", (event("Normal"), event("Warning", kind="Node"), event("Warning", uid="other")))
     )
-    assert reports(made) == []
-    made.update(Change("Event", "SET", (event("Warning"),)))
-    assert len(reports(made)) == 1
+    assert reports(loop) == []
+    loop.update(Change("Event", "SET", (event("Warning"),)))
+    assert len(reports(loop)) == 1

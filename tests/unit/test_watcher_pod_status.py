@@ -32,13 +32,13 @@ def job(**more: Any) -> Object:
 
 def pod(index: int = 0, evictions: int = 0, **status: Any) -> Object:
     """Return a pod of that Job."""
-    counted = {"batch.kubernetes.io/job-index-ignored-failure-count": str(evictions)} if evictions else {}
+    annotations = {"batch.kubernetes.io/job-index-ignored-failure-count": str(evictions)} if evictions else {}
     return {
         "metadata": {
             "uid": f"pod-{index}-{evictions}",
             "creationTimestamp": f"2026-11-22T05:00:0{evictions}Z",
             "labels": {"devbench/pool": "t4", "batch.kubernetes.io/controller-uid": UID},
-            "annotations": {"batch.kubernetes.io/job-completion-index": str(index), **counted},
+            "annotations": {"batch.kubernetes.io/job-completion-index": str(index), **annotations},
         },
         "spec": {
             "nodeName": status.pop("node", None),
@@ -87,7 +87,7 @@ UNSCHEDULABLE = {"type": "PodScheduled", "status": "False", "reason": "Unschedul
 
 
 @pytest.mark.parametrize(
-    ("found", "state", "reason"),
+    ("silent_pod", "state", "reason"),
     [
         (pod(phase="Pending", conditions=[UNSCHEDULABLE]), "waiting", "Unschedulable: 0/3 nodes fit."),
         (
@@ -145,10 +145,10 @@ UNSCHEDULABLE = {"type": "PodScheduled", "status": "False", "reason": "Unschedul
             "Error: exit code 3: no driver Install it.",
         ),
     ],
-    ids=lambda each: each.split(":")[0] if isinstance(each, str) and each[0].isupper() else "",
+    ids=lambda argument: argument.split(":")[0] if isinstance(argument, str) and argument[0].isupper() else "",
 )
-def test_a_pod_that_cannot_report_itself_is_reported(found: Object, state: str, reason: str) -> None:
-    (report,) = reports(found)
+def test_a_pod_that_cannot_report_itself_is_reported(silent_pod: Object, state: str, reason: str) -> None:
+    (report,) = reports(silent_pod)
     assert (report.state, report.reason) == (state, reason)
     assert (report.workload, report.pool, report.id) == ("cifar", "t4", f"devbench-t4-1a2b3c4d.{UID}.0")
 
@@ -192,30 +192,32 @@ def test_the_latest_pod_of_an_index_counts() -> None:
 
 
 def test_a_job_held_by_a_queue_is_reported_for_every_run() -> None:
-    held = job(spec={"suspend": True}, labels={"kueue.x-k8s.io/queue-name": "benchmarks"})
-    found = reports(of=held, after=3600)
-    assert [(report.workload, report.state, report.reason) for report in found] == [
+    suspended = job(spec={"suspend": True}, labels={"kueue.x-k8s.io/queue-name": "benchmarks"})
+    runs = reports(of=suspended, after=3600)
+    assert [(report.workload, report.state, report.reason) for report in runs] == [
         ("cifar", "waiting", "Suspended: held by queue benchmarks"),
         ("mnist", "waiting", "Suspended: held by queue benchmarks"),
     ]
 
 
-def test_pods_that_cannot_be_created_are_reported_by_the_jobs_event() -> None:
-    refused = {"reason": "FailedCreate", "message": "exceeded quota", "type": "Warning"}
-    assert {report.reason for report in reports(warnings={UID: refused})} == {"FailedCreate: exceeded quota"}
+def test_pods_that_cannot_be_created_are_reported_from_the_event_of_the_job() -> None:
+    warning = {"reason": "FailedCreate", "message": "exceeded quota", "type": "Warning"}
+    assert {report.reason for report in reports(warnings={UID: warning})} == {"FailedCreate: exceeded quota"}
 
 
 def test_a_job_that_failed_as_a_whole_is_reported_for_runs_without_a_pod() -> None:
     failed = {"type": "Failed", "status": "True", "reason": "PodFailurePolicy", "message": "exit code 3 at index 0"}
-    own = pod(phase="Failed", node="n", containerStatuses=container(terminated={"reason": "Error", "exitCode": 3}))
-    found = reports(own, of=job(status={"failedIndexes": "0", "conditions": [failed]}))
-    assert [(report.workload, report.reason) for report in found] == [
+    failed_pod = pod(
+        phase="Failed", node="n", containerStatuses=container(terminated={"reason": "Error", "exitCode": 3})
+    )
+    runs = reports(failed_pod, of=job(status={"failedIndexes": "0", "conditions": [failed]}))
+    assert [(report.workload, report.reason) for report in runs] == [
         ("cifar", "Error: exit code 3"),
         ("mnist", "PodFailurePolicy: exit code 3 at index 0"),
     ]
 
 
 def test_deleting_a_job_does_not_affect_its_ended_runs() -> None:
-    done = job(status={"completedIndexes": "0"})
-    found = deleted_job_reports(done, [pod(0, phase="Succeeded"), pod(1, phase="Running", node="n")])
-    assert [(report.workload, report.state) for report in found] == [("mnist", "interrupted")]
+    half_finished = job(status={"completedIndexes": "0"})
+    runs = deleted_job_reports(half_finished, [pod(0, phase="Succeeded"), pod(1, phase="Running", node="n")])
+    assert [(report.workload, report.state) for report in runs] == [("mnist", "interrupted")]

@@ -1,4 +1,4 @@
-"""Waiting for the results of Jobs, as `helm test` does, with a hub's responses."""
+"""The wait for the results of Jobs, as in `helm test`, with the responses of a hub."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ class Hub:
 
     def __init__(self, *runs: dict[str, Any]) -> None:
         self.runs = runs
-        self.asked: list[str] = []
+        self.paths: list[str] = []
 
     def __call__(self, path: str) -> Any:
-        self.asked.append(path)
+        self.paths.append(path)
         parts = urlsplit(path)
         if parts.path.startswith("/api/v1/results/"):
             name = parts.path.rpartition("/")[2]
             failed = name != "good"
             return {"status": "failed" if failed else "complete", "failure": {"message": name} if failed else None}
-        asked = {name: values[0] for name, values in parse_qs(parts.query).items()}
-        found = [each for each in self.runs if each["run"]["id"].startswith(asked["prefix"])]
-        place = int(asked.get("cursor", 0))
-        return {"runs": found[place : place + 2], "next": str(place + 2) if place + 2 < len(found) else None}
+        query = {name: values[0] for name, values in parse_qs(parts.query).items()}
+        found = [run for run in self.runs if run["run"]["id"].startswith(query["prefix"])]
+        start = int(query.get("cursor", 0))
+        return {"runs": found[start : start + 2], "next": str(start + 2) if start + 2 < len(found) else None}
 
 
 def test_arguments_name_jobs_and_their_workloads() -> None:
@@ -46,7 +46,7 @@ def test_arguments_name_jobs_and_their_workloads() -> None:
 
 
 @pytest.mark.parametrize(
-    ("found", "ended", "good", "text"),
+    ("response", "ended", "good", "text"),
     [
         (run("a.u.0"), True, True, "1 good result"),
         (run("a.u.0", results=("good", "good")), True, True, "2 good results"),
@@ -60,9 +60,9 @@ def test_arguments_name_jobs_and_their_workloads() -> None:
     ],
 )
 def test_each_run_is_judged_by_its_state_and_its_results(
-    found: dict[str, Any], ended: bool, good: bool, text: str
+    response: dict[str, Any], ended: bool, good: bool, text: str
 ) -> None:
-    (outcome,) = outcomes({"a": ["cifar"]}, Hub(found))
+    (outcome,) = outcomes({"a": ["cifar"]}, Hub(response))
     assert (outcome.name, outcome.ended, outcome.good) == ("a cifar", ended, good)
     assert text in outcome.text
 
@@ -70,8 +70,8 @@ def test_each_run_is_judged_by_its_state_and_its_results(
 def test_the_latest_job_of_a_name_counts_and_all_pages_are_read() -> None:
     old = [run(f"a.old.{n}", state="failed", started="2026-11-22T05:00:00Z") for n in range(3)]
     new = [run(f"a.new.{n}", started="2026-11-22T06:00:00Z") for n in range(3)]
-    found = outcomes({"a": ["x", "y", "z"]}, Hub(*old, *new))
-    assert [each.good for each in found] == [True] * 3
+    runs = outcomes({"a": ["x", "y", "z"]}, Hub(*old, *new))
+    assert [outcome.good for outcome in runs] == [True] * 3
     assert outcomes({"a": ["x"]}, Hub(run("ab.u.0")))[0].text.startswith("missing")
 
 
