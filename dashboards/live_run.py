@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from grafana_foundation_sdk.builders.dashboard import Dashboard
 
+from dashboards.other_metrics import other_metrics
 from dashboards.panels import BAD, FULL_WIDTH, GOOD, PLAIN, WARNING, Cells, heat, over_time, stacked, states
 from dashboards.parts import SELECTED, board, query
 from dashboards.side_by_side import ALL_PHASES
@@ -118,6 +119,7 @@ def dashboard() -> Dashboard:
         .axis_soft_max(0.1)
         .no_value("No run has a CPU quota"),
     ]
+    panels += other_metrics(panels, WITH_LABELS, LEGEND)
     return board(
         "live-run", "Live run", "What runs are doing now, from the metrics that they serve.", INFO, panels, "1h"
     )

@@ -17,8 +17,9 @@ from bench.config.base import Settings
 from bench.config.hub_settings import HubSettings
 from bench.config.notation import default, option
 from bench.config.settings import RunSettings, groups
+from bench.publish.prometheus.collector import MAX_RUNS
 from bench.publish.prometheus.counters import INFO
-from bench.publish.prometheus.metrics import METRICS, RunMetric
+from bench.publish.prometheus.metrics import MAX_SERIES, METRICS, RunMetric
 from docs.result_fields import result_fields
 from docs.tables import NONE, table
 
@@ -54,10 +55,15 @@ def exit_codes() -> str:
     return table(("code", "exception", "meaning"), [*rows, (codes, "`Interrupted`", _summary(errors.Interrupted))])
 
 
-def metrics_table() -> str:
-    """Return every metric of a run: type, unit, labels other than `run`, and meaning."""
-    rows = ((f"`{each.name}`", each.kind, each.unit or NONE, _labels(each), each.help) for each in METRICS)
-    return table(("metric", "type", "unit", "labels", "meaning"), rows)
+def run_metrics() -> str:
+    """Return every metric of a run: type, unit, labels other than `run`, and meaning. Then the number of series."""
+    rows = ((f"`{metric.name}`", metric.kind, metric.unit or NONE, _labels(metric), metric.help) for metric in METRICS)
+    of_histograms = sum(metric.max_series for metric in METRICS if metric.kind == "histogram")
+    cardinality = (
+        f"A run has at most {MAX_SERIES} series, {of_histograms} of them from the histogram.\n"
+        f"A process serves its {MAX_RUNS} latest runs, so a long sweep has at most {MAX_SERIES * MAX_RUNS} series."
+    )
+    return table(("metric", "type", "unit", "labels", "meaning"), rows) + f"\n{cardinality}\n"
 
 
 def what_ifs() -> str:
@@ -81,7 +87,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "settings": settings_tables,
     "hub-settings": hub_settings_table,
     "exit-codes": exit_codes,
-    "metrics": metrics_table,
+    "metrics": run_metrics,
     "what-ifs": what_ifs,
     "result-fields": result_fields,
     "floors": floors,

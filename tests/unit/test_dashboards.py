@@ -16,7 +16,7 @@ import pytest
 from pages import ROOT
 
 from bench.publish.prometheus.counters import INFO
-from bench.publish.prometheus.metrics import METRICS
+from bench.publish.prometheus.metrics import METRICS, RunMetric
 
 pytestmark = pytest.mark.once
 
@@ -171,6 +171,44 @@ def test_the_latest_result_of_each_device_is_compared_with_the_latest_result_of_
 def test_the_live_dashboard_shows_every_metric_of_a_run() -> None:
     text = " ".join(queries(BOARDS["live-run"]))
     assert [metric.name for metric in METRICS if not re.search(rf"\b{metric.name}(_bucket)?\b", text)] == []
+
+
+@pytest.mark.needs("grafana-sdk", "prometheus")
+def test_a_metric_without_a_panel_of_its_own_gets_one(tmp_path: Path) -> None:
+    from dashboards.live_run import LEGEND, WITH_LABELS
+    from dashboards.other_metrics import other_metrics
+    from dashboards.panels import over_time
+    from dashboards.parts import query
+
+    def read(run: Any) -> None:
+        return None
+
+    metrics = [
+        RunMetric("devbench_shown_bytes", "gauge", "Shown.", read, unit="bytes"),
+        RunMetric("devbench_shown_bytes_low", "gauge", "Memory in bytes.", read, unit="bytes"),
+        RunMetric("devbench_words_total", "counter", "Words.", read),
+        RunMetric("devbench_wait_seconds", "histogram", "Waits.", read, unit="seconds"),
+        RunMetric("devbench_kind", "gauge", "Kinds.", read, label="kind", values=("a", "b")),
+    ]
+    shown = over_time("Shown", "Shown.", "bytes", query("devbench_shown_bytes"))
+    row, *others = other_metrics(["Machine", shown], WITH_LABELS, LEGEND, metrics)
+    assert row == "Other metrics"
+    assert other_metrics([shown], WITH_LABELS, LEGEND, metrics[:1]) == []
+    built = [panel.build() for panel in others]
+    assert [panel.title for panel in built] == [metric.name for metric in metrics[1:]]
+    labels = 'run="7", workload="cifar", backend="cpu", pool="p", kind="a", le="1"'
+    names = ["devbench_run_info", *(metric.name for metric in metrics), "devbench_wait_seconds_bucket"]
+    series = [{"series": f"{name}{{{labels}}}", "values": "1+60x20"} for name in names]
+    tests = [
+        {
+            "expr": f"count({with_defaults(target.expr)})",
+            "eval_time": "10m",
+            "exp_samples": [{"labels": "{}", "value": 1}],
+        }
+        for panel in built
+        for target in panel.targets
+    ]
+    check_expressions([{"interval": "1m", "input_series": series, "promql_expr_test": tests}], tmp_path)
 
 
 def test_queries_use_only_existing_metrics_and_labels_of_a_run() -> None:

@@ -25,7 +25,7 @@ from bench.publish.prometheus.collector import MAX_RUNS, Metrics
 from bench.publish.prometheus.counters import BUCKETS, INFO, STATES
 from bench.publish.prometheus.exporter import registry_of
 from bench.publish.prometheus.metrics import MAX_SERIES, METRICS
-from docs.parts import metrics_table
+from docs.parts import run_metrics
 
 pytestmark = pytest.mark.once
 
@@ -295,7 +295,7 @@ def test_a_scraper_can_request_metrics_by_name() -> None:
 
 
 def test_every_metric_is_documented_with_its_type_unit_and_meaning() -> None:
-    assert metrics_table() in TEXT
+    assert run_metrics() in TEXT
     assert all(metric.help.endswith(".") for metric in METRICS)
     assert all(metric.unit in metric.name for metric in METRICS)
 
