@@ -93,9 +93,14 @@ def parameter(kind: type[Settings], name: str, title: str | None = None) -> insp
 
 
 def describe(field: FieldInfo, variable: str) -> str:
-    """Return the help of a setting: its description, its default, and the variable that sets it too."""
-    value = default(field)
-    return " ".join([field.description or "", *([f"Default: {value}."] if value else []), f"[env: {variable}]"])
+    """Return the help of a setting: its description, names, default, and the variable that sets it too."""
+    value, notation = default(field), notation_of(field)
+    parts = [field.description or ""]
+    if notation and notation.names:
+        parts.append(f"Choose from {', '.join(notation.names())}.")
+    if value:
+        parts.append(f"Default: {value}.")
+    return " ".join([*parts, f"[env: {variable}]"])
 
 
 def config_parameter() -> inspect.Parameter:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Annotated, Any, get_origin
 
@@ -20,10 +20,13 @@ class Notation:
     Args:
         metavar: Its name in the help.
         write: Turn a value into the text that its reader takes.
+        names: Return the names that the value can contain. `--help` lists them. The documentation does not, so that a
+            new name leaves it unchanged.
     """
 
     metavar: str
     write: Callable[[Any], str] = str
+    names: Callable[[], Iterable[str]] | None = None
 
 
 def _optional(read: Callable[[Any], Any]) -> BeforeValidator:

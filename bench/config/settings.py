@@ -10,6 +10,7 @@ import difflib
 import os
 import warnings
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -52,7 +53,12 @@ def _what_ifs(value: tuple[str, ...]) -> tuple[str, ...]:
 
 Loops = Annotated[tuple[Loop, ...], NoDecode, BeforeValidator(syntax.names), STRINGS, NAMES]
 WhatIfNames = Annotated[
-    tuple[str, ...], NoDecode, BeforeValidator(syntax.names), AfterValidator(_what_ifs), STRINGS, NAMES
+    tuple[str, ...],
+    NoDecode,
+    BeforeValidator(syntax.names),
+    AfterValidator(_what_ifs),
+    STRINGS,
+    replace(NAMES, names=whatif.program_changes),
 ]
 
 
@@ -72,9 +78,7 @@ class SelectionOptions(BaseModel):
     )
     case: Names = Field((), description="Cases of the workload to measure, interleaved. Default: all cases.")
     param: Assignments = Field({}, description="Parameter of the workload, such as batch=64. Repeat it to set several.")
-    change: WhatIfNames = Field(
-        (), description=f"What-ifs to apply, separated by commas: {', '.join(whatif.program_changes())}."
-    )
+    change: WhatIfNames = Field((), description="What-ifs to apply, separated by commas, such as cache,prefetch.")
     compare: bool = Field(False, description="Measure several workload files interleaved, and compare them.")
     vary: Assignments = Field(
         {},
