@@ -36,7 +36,7 @@ def report(
     ] = "html",
 ) -> None:
     """Write a report on results as HTML, Markdown or CSV."""
-    from bench.store import files
+    from bench.store import atomic
 
     path = output or (PAGE if form == "html" else None)
     if path is None and settings.json:
@@ -45,7 +45,7 @@ def report(
     if path is None:
         _print(made)
         return
-    count = files.write_text(path, made)
+    count = atomic.write_text(path, made)
     if settings.json:
         print_json({"report": {"file": str(path), "format": form, "bytes": count}})
     else:

@@ -12,25 +12,24 @@ USER_IDS = Path("/proc/self/uid_map")
 
 
 def hint(folder: Path) -> str:
-    """What to do about a folder that may not be written; nothing where none is mounted into an image of ours."""
-    # What is not mounted there is the image's own, and stays so.
+    """Return what to do about a folder that cannot be written. Empty if it is not mounted into an image of devbench."""
     if sys.platform == "win32" or not system.image() or not system.is_mounted(folder):
         return ""
-    there = next(each for each in (folder, *folder.absolute().parents) if os.access(each, os.F_OK)).stat()
-    return how(folder, (there.st_uid, there.st_gid), os.geteuid(), system.read(USER_IDS) or "")
+    existing = next(path for path in (folder, *folder.absolute().parents) if os.access(path, os.F_OK)).stat()
+    return advice(folder, (existing.st_uid, existing.st_gid), os.geteuid(), system.read(USER_IDS) or "")
 
 
-def how(folder: Path, owner: tuple[int, int], me: int, user_ids: str) -> str:
+def advice(folder: Path, owner: tuple[int, int], user_id: int, user_ids: str) -> str:
     """Return how to start a container so that it may write a mounted folder.
 
     Args:
         folder: The folder.
         owner: Its user and group, as the container sees them.
-        me: The user that the container runs as.
+        user_id: The user that the container runs as.
         user_ids: The kernel's map of user ids from the container to the host. Empty if the kernel has none.
     """
     user, group = owner
-    if user == me:
+    if user == user_id:
         return f"The container runs as its owner. If the host has SELinux, mount it as …:{folder}:z."
     if user_ids.split() not in ([], ["0", "0", str(2**32 - 1)]):
         return (

@@ -15,7 +15,7 @@ from synthetic import measured, result
 
 from bench.errors import DataError, OutputError
 from bench.model.result import SCHEMA_VERSION
-from bench.store import files
+from bench.store import files, ids
 
 
 def test_a_result_is_read_as_it_was_written(tmp_path: Path) -> None:
@@ -158,9 +158,9 @@ def test_a_folder_that_is_not_writable_is_an_error_that_names_the_option(tmp_pat
 
 
 def test_ids_are_unique_and_sorted_by_time() -> None:
-    ids = [files.new_id() for _ in range(500)]
-    assert len(set(ids)) == 500
-    stamps = [name.partition("-")[0] for name in ids]
+    names = [ids.new_id() for _ in range(500)]
+    assert len(set(names)) == 500
+    stamps = [name.partition("-")[0] for name in names]
     assert stamps == sorted(stamps)
 
 
@@ -168,13 +168,13 @@ WRITER = """
 import sys
 from pathlib import Path
 from synthetic import result
-from bench.store import files as store
+from bench.store import files as store, ids
 
 folder, mark = Path(sys.argv[1]), sys.argv[2]
 store.prepare(folder)
 shared = "20260101T000000000-00000000"
 for round in range(60):
-    store.write(result(store.new_id(), group=mark), folder)
+    store.write(result(ids.new_id(), group=mark), folder)
     store.write(result(shared, group=mark * 20000), folder)
     group = store.read(folder / f"cifar-cpu-as-written-{shared}.json").group
     assert group in ("a" * 20000, "b" * 20000), group[:10]

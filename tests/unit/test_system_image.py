@@ -80,7 +80,7 @@ ROOTLESS = "         0       1000          1\n         1     100000      65536\n
 def test_the_hint_for_a_mounted_folder_that_is_not_writable_names_its_owner_and_container_options(
     owner: tuple[int, int], user_ids: str, parts: list[str]
 ) -> None:
-    hint = mount_hint.how(Path("/results"), owner, 1000, user_ids)
+    hint = mount_hint.advice(Path("/results"), owner, 1000, user_ids)
     assert [text for text in parts if text not in hint] == []
     assert ("userns" in hint) == ("--userns=keep-id" in " ".join(parts))
 

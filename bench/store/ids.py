@@ -1,0 +1,26 @@
+"""Ids of results, groups, explanations and runs."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from datetime import datetime, timezone
+from itertools import count
+
+
+def new_id() -> str:
+    """Return a unique id: the time in UTC to the millisecond, so that ids sort, and 8 random digits."""
+    now = datetime.now(timezone.utc)
+    return f"{now:%Y%m%dT%H%M%S}{now.microsecond // 1000:03d}-{secrets.token_hex(4)}"
+
+
+def namer(run_id: str | None) -> Callable[[], str]:
+    """Return a function that makes the ids of a run: random, or derived from `run_id` and equal at each attempt.
+
+    Args:
+        run_id: What requested the run, such as a Job's UID and index.
+    """
+    if run_id is None:
+        return new_id
+    numbers = count(1)
+    return lambda: f"{run_id}-{next(numbers):03d}"
