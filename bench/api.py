@@ -45,9 +45,9 @@ def run(
     Args:
         workloads: Names of built-ins, or paths of Python files that follow the protocol of `bench.workloads`.
         settings: All settings. Default: `options`, the environment and `devbench.toml`.
-        listener: Hears of progress, while nothing is timed.
+        listener: Receives progress, while nothing is timed.
         recorder: Saves and publishes results. Default: one made from the settings.
-        warn: Tells the user what to know about the hub, such as that it is away. Not used with `recorder`.
+        warn: Shows the user a message about the hub, such as that it is unavailable. Not used with `recorder`.
         options: Settings by name, such as `backend="cpu,cuda"`, `param={"batch": 64}` or `max_time="1m"`.
 
     Returns:
@@ -59,25 +59,25 @@ def run(
         DeviceAbsent: A backend's device is absent. Nothing was measured.
         Interrupted: SIGINT or SIGTERM in the main thread. Its `document` is the outcome so far, or None.
     """
-    chosen = settings if settings is not None else load(**options)
+    run_settings = settings if settings is not None else load(**options)
     title = ", ".join(Path(name).name if str(name).endswith(".py") else str(name) for name in workloads)
     results: list[Result] = []
-    with _recorded(chosen, title, recorder, listener, warn) as record:
+    with _recorded(run_settings, title, recorder, listener, warn) as record:
         try:
-            groups = planning.groups(workloads, chosen)
-            _require_devices(groups, chosen, record)
+            groups = planning.groups(workloads, run_settings)
+            _require_devices(groups, run_settings, record)
             for group in groups:
-                session = Session(group, chosen, run_design(group), record)
+                session = Session(group, run_settings, run_design(group), record)
                 results.extend(session.results)
                 session.run()
             record.judge(results)
         except Interrupted as error:
-            raise Interrupted(error.signum, results, Outcome.of(pair_groups(results), chosen.threshold)) from None
-    return Outcome.of(pair_groups(results), chosen.threshold)
+            raise Interrupted(error.signum, results, Outcome.of(pair_groups(results), run_settings.threshold)) from None
+    return Outcome.of(pair_groups(results), run_settings.threshold)
 
 
 def run_design(group: Group) -> Design:
-    """Return how a run measures a group: with the starts of three trials, and longer if it compares."""
+    """Return the design of a run's group. The starts of three trials are measured. A comparison has more time."""
     compares = len(group.planned) > 1
     return Design(
         separate_starts=3,
@@ -147,9 +147,12 @@ def _recorded(
     listener: Listener | None = None,
     warn: Callable[[str], None] = silent,
 ) -> Iterator[Recorder]:
-    """Prepare the folders, catch signals, and report to the hub within."""
+    """Prepare the folders. Handle signals and report to the hub within."""
     if recorder is None:
-        with recording(settings, warn=warn) as made, _recorded(settings, title, made, listener) as record:
+        with (
+            recording(settings, warn=warn) as new_recorder,
+            _recorded(settings, title, new_recorder, listener) as record,
+        ):
             yield record
         return
     if listener is not None:
@@ -163,7 +166,7 @@ def _recorded(
 
 
 def _require_devices(groups: Sequence[Group], settings: RunSettings, recorder: Recorder) -> None:
-    """Raise if a device is absent. Those who only see the run at a hub or by its metrics get failed results."""
+    """Raise if a device is absent. If the run is watched at a hub or by its metrics, save failed results for it."""
     try:
         planning.require_devices(settings)
     except DeviceAbsent as error:

@@ -116,5 +116,5 @@ class Interrupted(DevbenchError):
         self.signum = signum
         self.exit_code = 128 + signum
         self.results: Sequence[Any] = tuple(results)
-        kept = "interrupted: the results so far were kept and marked as partial"
-        super().__init__(kept if self.results else "interrupted before the first result")
+        message = "interrupted: the results so far were kept and marked as partial"
+        super().__init__(message if self.results else "interrupted before the first result")

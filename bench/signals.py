@@ -1,7 +1,7 @@
 """SIGINT and SIGTERM as one exception, while something is measured.
 
-The exception can be raised between any two lines. `uninterrupted` keeps it out of the few that belong together, such
-as starting a process and recording that it has to be stopped.
+The exception can be raised between any two lines. `uninterrupted` keeps lines together, such as starting a process and
+recording that it must be stopped.
 """
 
 from __future__ import annotations
@@ -35,23 +35,23 @@ def interruptible() -> Iterator[None]:
         return
 
     def stop(signum: int, frame: FrameType | None) -> None:
-        for each in SIGNALS:
-            signal.signal(each, signal.SIG_IGN)
+        for number in SIGNALS:
+            signal.signal(number, signal.SIG_IGN)
         if not _State.depth:
             raise Interrupted(signum)
         _State.pending = signum
 
-    previous = {each: signal.signal(each, stop) for each in SIGNALS}
+    previous = {number: signal.signal(number, stop) for number in SIGNALS}
     try:
         yield
     finally:
-        for each, handler in previous.items():
-            signal.signal(each, handler)
+        for number, handler in previous.items():
+            signal.signal(number, handler)
 
 
 @contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Hold a signal back: `Interrupted` is raised at the end of the block."""
+    """Delay a signal: `Interrupted` is raised at the end of the block."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

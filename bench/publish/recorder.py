@@ -1,7 +1,7 @@
 """The recorder: where a run's results and progress go.
 
 Results go to the results' folder, then to a hub and to the metrics if the settings ask for them. Progress goes to the
-metrics, the hub and the listeners. Progress comes between blocks only, so nothing of this disturbs what is timed.
+metrics, the hub and the listeners. It is only reported between blocks, so it does not disturb the timing.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from bench.model.result import Result
 from bench.model.run_state import Listener, LiveProgress
 from bench.publish.hub.reporter import Reporter, reporting
 from bench.publish.prometheus.serving import RunMetrics, serving
-from bench.store import files
+from bench.store import files, ids
 
 
 def silent(line: str) -> None:
-    """Tell the user nothing."""
+    """Show the user nothing."""
 
 
 class Recorder:
-    """Keeps and publishes what a run measures. Use `recording` to make one.
+    """Saves and publishes the results of a run, and passes on its progress. Use `recording` to make one.
 
     Args:
         settings: The settings of the run.
         metrics: The metrics of the run. None if none are asked for.
-        warn: Tells the user what to know about the hub, such as that it is away.
+        warn: Shows the user a message about the hub, such as that it is unavailable.
 
     Attributes:
         listeners: Hear of progress, in order.
@@ -40,14 +40,14 @@ class Recorder:
     ) -> None:
         self.settings = settings
         self.listeners: list[Listener] = []
-        self.new_id = files.namer(settings.run_id)
+        self.new_id = ids.namer(settings.run_id)
         self._metrics = metrics
         self._warn = warn
         self._reporter: Reporter | None = None
 
     @property
     def observed(self) -> bool:
-        """Whether others follow this run, at a hub or by its metrics, and see nothing of this command's messages."""
+        """Whether others watch this run at a hub or by its metrics, without the messages of the command."""
         return self._metrics is not None or self.settings.hub is not None
 
     def progress(self, progress: LiveProgress) -> None:
@@ -92,7 +92,7 @@ class Recorder:
         """Report a run to the hub, from its start to its end, if the settings name a hub.
 
         Args:
-            title: What was asked for, in a few words.
+            title: A short description of the request.
 
         Raises:
             SettingsError: The hub's token cannot be read.
@@ -122,8 +122,8 @@ def recording(
 
     Args:
         settings: The settings of the run.
-        announce: Tells the user where metrics are served, and what became of pushing them.
-        warn: Tells the user what to know about the hub.
+        announce: Shows the user where metrics are served, and whether pushing them failed.
+        warn: Shows the user a message about the hub.
 
     Raises:
         SettingsError: The port for metrics is not free.

@@ -15,7 +15,7 @@ from bench.analyse.pairing import pairs_within_group
 from bench.model.result import Purpose, Result
 
 PILOT = 5
-"""Trials of a pilot. Their variance tells how many trials the target needs."""
+"""Trials of a pilot. Their variance shows how many trials the target needs."""
 
 Pairs = Callable[[Sequence[Result]], Iterable[tuple[Result, Result]]]
 """The comparisons within a group: pairs of baseline and other."""
@@ -39,10 +39,10 @@ class Design:
         purpose: What the results are for.
         parent: Id of the sweep or explanation that the results belong to.
         pairs: The comparisons that decide when to stop.
-        pilot: Minimum number of trials, unless a comparison is clear before.
+        pilot: Minimum number of trials, unless a comparison is clear earlier.
         confidence: Level of the intervals that will be published.
-        separate_starts: Trials whose workers start one after another, so that each start is measured undisturbed. Later
-            trials start their workers at once, which takes less time.
+        separate_starts: Number of trials whose workers start one after another, so that each start is measured
+            undisturbed. Later trials start their workers at once, which takes less time.
         fit_pilot: Whether the rounds of a trial are limited so that the whole pilot fits into the time limit. If not,
             they may take 1.5 times as long as the start of the trial.
         default_max_time: Time limit in seconds if the user set none. None keeps the setting's own default.

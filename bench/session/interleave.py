@@ -1,4 +1,4 @@
-"""The timed part of a trial: its workers run blocks in alternation while the others wait suspended."""
+"""The timed part of a trial: one worker at a time runs a block, while the others are suspended."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ BLOCKS = 20
 """Minimum number of blocks of a process, unless blocks are long."""
 
 MEASURE_SECONDS = 2.5
-"""Seconds after which long blocks end, once there are `FEWEST_BLOCKS`."""
+"""Timed seconds of a process after which `FEWEST_BLOCKS` are enough."""
 
 FEWEST_BLOCKS = 5
 
@@ -23,14 +23,14 @@ class Interleaving:
     """Times the blocks of workers that have warmed up.
 
     Args:
-        pairs: Each worker with its result. Several are suspended.
+        pairs: Each worker with its result. If there are several, they are suspended.
         rng: Draws the order of the workers in each round.
         launcher: Guards the workers.
         progress: Hears of each round.
 
     Attributes:
         rounds: Rounds that were run.
-        seconds: Seconds that they took.
+        seconds: Seconds of these rounds.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class Interleaving:
         return [result for result, worker in self._pairs if worker.sample.failure is None]
 
     def run_minimum(self) -> None:
-        """Run as many rounds as each trial has: `BLOCKS`, or fewer where they are long."""
+        """Run the minimum of rounds: `BLOCKS`, or fewer if they are long."""
         if len(self._pairs) == 1 and len(self._pairs[0][1].sample.series) == 1:
             self._run_alone()
             return
@@ -59,12 +59,12 @@ class Interleaving:
             self._round()
 
     def run_until(self, rounds: int) -> None:
-        """Run more rounds until there are so many."""
+        """Run rounds until there are `rounds` in total."""
         while self.rounds < rounds:
             self._round()
 
     def _run_alone(self) -> None:
-        """Order several blocks at a time: nobody waits."""
+        """Order several blocks at a time, because no other worker waits."""
         ((result, worker),) = self._pairs
         with self._launcher.guard(result, worker):
             worker.resume()  # it is suspended if the other workers of its trial failed

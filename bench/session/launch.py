@@ -1,8 +1,8 @@
-"""The launcher starts workers, guards them, and ends those that are left.
+"""The launcher starts workers, guards them, and ends those that still run when the session ends.
 
-The workers of a trial start one after another while their starts are measured, and at once when the starts are known:
-TensorFlow's import and Keras' preparations use one core mostly, so several starts fit beside each other. A worker that
-is ready waits suspended. Workers that do not fit into memory together are handed out one by one.
+In the first trials, workers start one after another, so that their starts are measured. In later trials they start at
+once: TensorFlow's import and Keras' preparations mostly use one core. A worker that is ready is suspended. Workers that
+do not fit into memory together are measured one by one.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Pair = tuple[Result, WorkerSample]
 
 
 def fits(size: float) -> bool:
-    """Return whether `size` bytes more fit into memory, with a fifth to spare for what grows."""
+    """Return whether `size` more bytes fit into memory, with a reserve of a fifth for growth."""
     return 1.2 * size <= memory_available()
 
 
@@ -65,9 +65,9 @@ class Launcher:
             together: Whether the workers start at once.
 
         Yields:
-            Workers that have warmed up. Several are suspended; a single one runs. Workers that ended badly are left
-            out. There is one group, unless memory does not hold all workers at once: then each worker is a group, and
-            ends before the next one starts.
+            Workers that have warmed up. Several are suspended; a single one runs. Workers that failed are left out.
+            There is one group, unless memory does not hold all workers at once. Then each worker is a group, and ends
+            before the next one starts.
         """
         if together and may_start_together(results):
             yield self._start_together(results)
@@ -89,17 +89,17 @@ class Launcher:
         def report(phase: Activity, note: str) -> None:
             self._progress.report(result, phase, note)
 
-        with uninterrupted():  # a worker that was started must be one that `abandon` knows
+        with uninterrupted():  # `abandon` must know every worker that was started
             worker = WorkerSample(
                 spec, self._progress.trial, variables, self._timeout, report, full, start_position, self._load
             )
-            self._workers = [*(each for each in self._workers if each.alive), worker]
+            self._workers = [*self._alive(), worker]
             result.samples.append(worker.sample)
         return worker
 
     @contextmanager
     def guard(self, result: Result, worker: WorkerSample) -> Iterator[None]:
-        """Let a worker that ends badly fail its own result only."""
+        """If the worker fails, let only its own result fail."""
         try:
             yield
         except WorkerEnded as ended:
@@ -109,11 +109,13 @@ class Launcher:
 
     def abandon(self) -> None:
         """End every worker that is still alive, suspended or not."""
-        for worker in self._workers:
-            if worker.alive:
-                message = "the run was interrupted"
-                worker.fail(Failure(kind="interrupted", message=message, phase=worker.process.phase))
+        for worker in self._alive():
+            message = "the run was interrupted"
+            worker.fail(Failure(kind="interrupted", message=message, phase=worker.process.phase))
         self._workers = []
+
+    def _alive(self) -> list[WorkerSample]:
+        return [worker for worker in self._workers if worker.alive]
 
     def _start_separately(self, results: Sequence[Result]) -> Iterator[list[Pair]]:
         pairs: list[Pair] = []
@@ -135,9 +137,9 @@ class Launcher:
                 or (before and result is on_gpu[0] and not gpu.has_room(before, gpu.memory(telemetry), len(on_gpu) - 1))
             ):
                 together = False
-                for each in results:
-                    each.interleaved = False
-                for pair in pairs:  # the workers that wait are measured before another one starts
+                for other in results:
+                    other.interleaved = False
+                for pair in pairs:  # the suspended workers are measured before another one starts
                     yield [pair]
                 pairs = []
             if together:
@@ -149,11 +151,11 @@ class Launcher:
             yield pairs
 
     def _start_together(self, results: Sequence[Result]) -> list[Pair]:
-        """Set workers up beside each other, as many as there are CPUs; then let each warm up alone."""
+        """Set up as many workers at once as there are CPUs. Then let each warm up alone."""
         pairs: list[Pair] = []
         cpus = thread_count()
-        for first in range(0, len(results), cpus):
-            chunk = [(result, self.start(result, None)) for result in results[first : first + cpus]]
+        for start in range(0, len(results), cpus):
+            chunk = [(result, self.start(result, None)) for result in results[start : start + cpus]]
             for result, worker in chunk:
                 with self.guard(result, worker):
                     worker.set_up()

@@ -1,8 +1,8 @@
 """Ends a worker before the container's memory limit does.
 
-At the limit the kernel kills processes. With cgroup v2 it kills a whole Kubernetes container
-(`memory.oom.group`), the parent included, and nobody is left to say why. So the parent checks from outside, more often
-the nearer the limit is. Without a limit it checks once.
+At the limit the kernel kills processes. With cgroup v2 it kills a whole Kubernetes container (`memory.oom.group`),
+including the parent, which then cannot report why. So the parent checks the memory from outside. The nearer the limit
+is, the more often it checks. Without a limit it checks once.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ RESERVE_SHARE, RESERVE = 0.04, 64 * 2**20
 """What must stay free: this share of the limit, and at least this many bytes."""
 
 FASTEST = 4 * 2**30
-"""Most bytes per second that a program can add: the kernel must map and fill each page."""
+"""Maximum bytes per second that a program can add. The kernel must map and fill each page."""
 
 SOONEST, LATEST = 0.01, 0.5
 """Bounds for the seconds between two checks."""

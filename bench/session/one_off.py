@@ -17,7 +17,7 @@ FEWEST_STEPS, MOST_STEPS = 5, 50
 
 
 def train(launcher: Launcher, result: Result) -> None:
-    """Run the whole program of a result's spec once (`--full`) and put its time beside the projection."""
+    """Run the whole program of a result's spec once (`--full`) and add its time to the projection."""
     worker = launcher.start(result, full=True)
     with launcher.guard(result, worker):
         worker.train()
@@ -27,7 +27,7 @@ def train(launcher: Launcher, result: Result) -> None:
 
 
 def profile(launcher: Launcher, result: Result, folder: Path) -> None:
-    """Trace some steps into a folder (`--profile`). Without a trace the result says why, and stays as it is."""
+    """Trace some steps into a folder (`--profile`). If that fails, the result has a warning."""
     step = result.summary.step_seconds
     if step is None:
         result.notes.append("No profile: a profile traces steps, and this workload times several operations instead.")

@@ -1,4 +1,4 @@
-"""The progress of a session, as its recorder hears it."""
+"""Reports the progress of a session to its recorder."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class ProgressReporter:
 
     Attributes:
         trial: Number of the current trial, from 1.
-        planned: Number of trials that the target needs, once the pilot has told.
+        planned: Number of trials that the target needs, once the pilot shows it.
         budget: Time limit in seconds.
     """
 
@@ -43,9 +43,9 @@ class ProgressReporter:
     def report(self, result: Result, phase: Activity, note: str = "") -> None:
         """Report that a worker of `result` entered a phase; `note` says why the phase takes long."""
         estimates = [
-            Estimate(title=each.spec.label, step_seconds=step.value, relative_error=step.relative_error)
-            for each in self._results
-            if (step := each.summary.step_seconds) is not None
+            Estimate(title=other.spec.label, step_seconds=step.value, relative_error=step.relative_error)
+            for other in self._results
+            if (step := other.summary.step_seconds) is not None
         ]
         self._listener(
             LiveProgress(
@@ -58,8 +58,8 @@ class ProgressReporter:
                 budget=self.budget,
                 estimates=estimates,
                 results=tuple(
-                    LiveResult(each, examples_per_step(self._plan[each.key].examples, each.samples))
-                    for each in self._results
+                    LiveResult(other, examples_per_step(self._plan[other.key].examples, other.samples))
+                    for other in self._results
                 ),
             )
         )

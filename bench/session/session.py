@@ -1,4 +1,4 @@
-"""A session measures one group: trial after trial, until the answer is as sure as asked for.
+"""A session measures one group, trial after trial, until the results are as accurate as requested.
 
 The parent works between blocks only: it reports progress, writes results, and sleeps while a block is timed. Every
 result is on disk before the next trial starts.
@@ -56,7 +56,7 @@ class Session:
         self._start_order: list[Result] = []
         self._trial_start = 0.0
         self._first_trial_seconds = 0.0
-        self._answer_seconds: float | None = None
+        self._trials_seconds: float | None = None
         self.results = _new_results(group, settings, design, recorder)
         self._progress = ProgressReporter(self.results, self._plan, recorder.progress)
         self._launcher = Launcher(settings.worker_timeout, self._progress, recorder.save)
@@ -69,7 +69,7 @@ class Session:
         """
         try:
             reason = self._run_trials()
-            self._answer_seconds = self._progress.elapsed
+            self._trials_seconds = self._progress.elapsed
             self._run_one_offs()
         except Interrupted:
             self._launcher.abandon()
@@ -116,16 +116,16 @@ class Session:
         if len(pairs) > 1:
             budget = self._round_budget(start_seconds, timing.seconds)
             compared = self.design.pairs(timing.results)
-            timing.run_until(rounds.wanted(compared, timing.rounds, timing.seconds, start_seconds, budget))
+            timing.run_until(rounds.best_rounds(compared, timing.rounds, timing.seconds, start_seconds, budget))
         self._finish(pairs)
 
     def _round_budget(self, start_seconds: float, round_seconds: float) -> float:
         """Seconds that this trial may take in all, so that there is time for enough trials."""
         if not self.design.fit_pilot:
             return 1.5 * start_seconds
-        took = start_seconds + round_seconds
+        seconds = start_seconds + round_seconds
         return stopping.trial_seconds(
-            self._progress.trial, self._progress.elapsed, took, self.settings, self.design.pilot
+            self._progress.trial, self._progress.elapsed, seconds, self.settings, self.design.pilot
         )
 
     def _finish(self, pairs: list[Pair]) -> None:
@@ -144,14 +144,14 @@ class Session:
                     stages=inspect and (result is baseline or not self._has_pipeline()),
                     waits=self._has_time_for_pilot(time.monotonic() - self._trial_start),
                 )
-                self._adopt(result, worker)
+                self._copy_to_result(result, worker)
 
     def _has_pipeline(self) -> bool:
         """Whether a result has timed the stages of its pipeline, which are the same in all levels of a ladder."""
         return any(sample.facts.pipeline is not None for result in self.results for sample in result.samples)
 
-    def _adopt(self, result: Result, worker: WorkerSample) -> None:
-        """Adopt what one worker's diagnosis says about the whole result."""
+    def _copy_to_result(self, result: Result, worker: WorkerSample) -> None:
+        """Copy from a worker to its result what holds for all of its processes."""
         sample = worker.sample
         if worker.framework is not None:
             result.environment.framework, result.environment.device = worker.framework, worker.device
@@ -193,7 +193,7 @@ class Session:
         return stopping.accuracy(results, self._target, self.design.pairs, self.design.confidence)
 
     def _limits(self) -> RunSettings:
-        """The settings with the time limit that holds now."""
+        """The settings with the current time limit."""
         if self.design.follow_projection and len(self.results) == 1:
             return stopping.limited_by_projection(self.settings, self.results[0].projection)
         return self.settings
@@ -231,7 +231,7 @@ class Session:
                 target=self._target,
                 settled=accuracy is not None and (accuracy.settled or accuracy.decided),
                 error_of="ratio" if len(self.results) > 1 else "step",
-                seconds=self._answer_seconds or self._progress.elapsed,
+                seconds=self._trials_seconds or self._progress.elapsed,
             )
             result.status = "failed" if result.failure else "partial" if reason == "interrupted" else "complete"
         check_same_answer(self.results)

@@ -1,8 +1,8 @@
 """Steady state: when a process has warmed up, and whether it stays settled.
 
-Block times alone decide. A process is settled if the medians of two neighbouring windows of blocks differ by no more
-than their scatter, or by a few percent. The blocks before belong to warm-up. This rule only says when to start; the
-measured blocks are checked for drift again.
+Only block times decide. A process is settled if the medians of two neighbouring windows of blocks differ by no more
+than their scatter, or by a few percent. The blocks before that are the warm-up. This rule only decides when to start.
+The measured blocks are checked for drift again.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""When to stop: enough trials for the target, judged by what the pilot varied, or a limit.
+"""When to stop: when the target is reached, or a limit.
 
 A single spec stops when its typical step is known to `--target-error`. A comparison stops when the verdict of each pair
-is settled. Looking after each trial and stopping at the first interval that decides would be wrong more often than the
-level of that interval says. So a look asks for a higher level (`LOOK`) than what is published, and for a still higher
-one before the pilot ends (`CLEAR`).
+is settled. The session looks at the intervals after each trial. If it stopped at the first one that decides, it would
+be wrong more often than the level of that interval says. So a look requires a higher level (`LOOK`) than the published
+intervals have, and before the pilot ends a still higher one (`CLEAR`).
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ PILOT_SECONDS = 90.0
 """Seconds in which the pilot should end, however many trials follow."""
 
 IN_TIME = 0.95
-"""Share of that time that is planned for. No trial takes exactly as long as the one before."""
+"""Share of the time limit that is planned. No trial takes exactly as long as the one before."""
 
 COMPARING_SECONDS = 300.0
-"""Default time limit of a comparison. To show that two are the same takes several times as many trials as to show that
-they differ."""
+"""Default time limit of a comparison. To show that two specs are the same takes several times as many trials as to show
+that they differ."""
 
 PROJECTION_SHARE = 0.2
 """Default time limit of a single spec, as a share of its projected training."""
 
 SHORTEST_SECONDS = 45.0
-"""Lower bound of that limit. For a short training the step time is what people want."""
+"""Lower bound of that limit. For a short training, users want the step time."""
 
 LOOK = 0.99
 """Confidence of the interval that must decide before a comparison stops."""
@@ -47,14 +47,14 @@ CLEAR_TRIALS = 3
 
 @dataclass(frozen=True)
 class Accuracy:
-    """How well the answer is known.
+    """How accurate the results are.
 
     Attributes:
         error: The worst relative half-width of a 95% interval.
         needed: Trials that the target needs, judged by the variance so far. None if no number is enough.
         settled: Whether the target is reached, so that the session may stop.
-        decided: Whether the published intervals decide. They need less, since they are looked at once.
-        clear: Whether a comparison is so clear that it needs no whole pilot.
+        decided: Whether the published intervals decide. Their level is lower, because they are looked at once.
+        clear: Whether a comparison is so clear that it may stop before the pilot ends.
     """
 
     error: float
@@ -67,7 +67,7 @@ class Accuracy:
 def accuracy(
     results: Sequence[Result], target: float, pairs: Pairs, confidence: float = stats.CONFIDENCE
 ) -> Accuracy | None:
-    """Return what is known after the trials so far. None before there are two.
+    """Return the accuracy after the trials so far. None if there are fewer than two.
 
     Args:
         results: The open results of a group.
@@ -81,32 +81,33 @@ def accuracy(
     if not columns or min(map(len, columns)) < 2:
         return None
     error = max(stats.interval(values).relative_error or 0.0 for values in columns)
-    known = error <= target
-    return Accuracy(error, max(stats.units_for_target(values, target) for values in columns), known, known)
+    reached = error <= target
+    trials = max(stats.units_for_target(values, target) for values in columns)
+    return Accuracy(error, trials, settled=reached, decided=reached)
 
 
 def accuracy_of_contrasts(
     contrasts: Sequence[stats.Contrast | None], threshold: float, confidence: float = stats.CONFIDENCE
 ) -> Accuracy | None:
-    """Return how well comparisons are known.
+    """Return how accurate comparisons are.
 
     Args:
         contrasts: Logarithms of ratios. None where there is no step to compare.
         threshold: Smallest relative difference that matters.
         confidence: Level of the intervals that will be published.
     """
-    known = [contrast for contrast in contrasts if contrast is not None]  # a workload of probes has no step
-    if not known or min(contrast.n for contrast in known) < 2:
+    measured = [contrast for contrast in contrasts if contrast is not None]  # a workload of probes has no step
+    if not measured or min(contrast.n for contrast in measured) < 2:
         return None
-    looks = [contrast.ratio(max(LOOK, confidence)) for contrast in known]
+    looks = [contrast.ratio(max(LOOK, confidence)) for contrast in measured]
     undecided = [look for look in looks if verdict(look, threshold) == "undecided"]
-    more = [units_for_verdict(look, threshold) for look in undecided]
+    trials = [units_for_verdict(look, threshold) for look in undecided]
     return Accuracy(
-        error=max(contrast.ratio().relative_error or 0.0 for contrast in known),
-        needed=None if None in more else max((n for n in more if n), default=min(c.n for c in known)),
+        error=max(contrast.ratio().relative_error or 0.0 for contrast in measured),
+        needed=None if None in trials else max((n for n in trials if n), default=min(c.n for c in measured)),
         settled=not undecided,
-        decided=_decide(known, confidence, threshold),
-        clear=_decide(known, max(CLEAR, confidence), threshold),
+        decided=_decide(measured, confidence, threshold),
+        clear=_decide(measured, max(CLEAR, confidence), threshold),
     )
 
 
@@ -129,12 +130,12 @@ def limited_by_projection(settings: RunSettings, projection: Projection | None) 
     return limited(settings, min(settings.max_time, seconds))
 
 
-def minimum_trials(known: Accuracy, pilot: int) -> int:
+def minimum_trials(current: Accuracy, pilot: int) -> int:
     """Return how many trials there must be, unless a limit comes first."""
-    return min(pilot, CLEAR_TRIALS) if known.clear else pilot
+    return min(pilot, CLEAR_TRIALS) if current.clear else pilot
 
 
-def trial_seconds(trial: int, elapsed: float, took: float, settings: RunSettings, pilot: int) -> float:
+def trial_seconds(trial: int, elapsed: float, minimum_seconds: float, settings: RunSettings, pilot: int) -> float:
     """Return how many seconds a trial may take, so that the pilot ends in time.
 
     The trials that still fit share what the limit leaves.
@@ -142,18 +143,18 @@ def trial_seconds(trial: int, elapsed: float, took: float, settings: RunSettings
     Args:
         trial: Its number, from 1.
         elapsed: Seconds of the session so far.
-        took: Seconds of this trial so far, with the minimum of rounds. Another trial would take as long.
+        minimum_seconds: Seconds of this trial so far, with the minimum of rounds. Another trial would take as long.
         settings: The limits.
         pilot: Trials of the pilot.
     """
     limit = IN_TIME * min(PILOT_SECONDS, settings.max_time)
     if trial == 1 or trial >= pilot:
         return limit / pilot
-    left = max(0.0, limit - elapsed)
-    others = min(pilot - trial, int(left / took))
+    seconds_left = max(0.0, limit - elapsed)
+    others = min(pilot - trial, int(seconds_left / minimum_seconds))
     if others < pilot - trial and settings.max_time > PILOT_SECONDS:
-        return took  # the session continues after the pilot
-    return took + (left - others * took) / (others + 1)
+        return minimum_seconds  # the session continues after the pilot
+    return minimum_seconds + (seconds_left - others * minimum_seconds) / (others + 1)
 
 
 def has_time_for_pilot(trial_seconds: float, settings: RunSettings, pilot: int) -> bool:
@@ -162,22 +163,22 @@ def has_time_for_pilot(trial_seconds: float, settings: RunSettings, pilot: int) 
 
 
 def reason(
-    known: Accuracy | None, trials: int, elapsed: float, last: float, settings: RunSettings, pilot: int
+    current: Accuracy | None, trials: int, elapsed: float, last_trial: float, settings: RunSettings, pilot: int
 ) -> StopReason | None:
-    """Return why to stop now. None to continue.
+    """Return the reason to stop now. None to continue.
 
     Args:
-        known: What is known so far.
-        trials: How many trials there were.
+        current: The accuracy so far. None if it is not known.
+        trials: Number of trials so far.
         elapsed: Seconds since the session began.
-        last: Seconds of the last trial. The next one will take as long.
+        last_trial: Seconds of the last trial. The next one will take as long.
         settings: The limits.
         pilot: Trials of the pilot.
     """
-    if known is not None and known.settled and trials >= minimum_trials(known, pilot):
+    if current is not None and current.settled and trials >= minimum_trials(current, pilot):
         return "target"
     if trials >= settings.max_processes:
         return "max-processes"
-    if elapsed > settings.max_time or (trials >= 2 and elapsed + last > settings.max_time):
+    if elapsed > settings.max_time or (trials >= 2 and elapsed + last_trial > settings.max_time):
         return "max-time"
     return None

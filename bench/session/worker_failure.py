@@ -1,4 +1,4 @@
-"""How a worker ended that did not finish: in words, from its exit status and the end of its stderr."""
+"""Describes how a worker failed, from its exit status and the end of its stderr."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _WORKER_FOLDER = re.escape(str(Path(__file__).parent.parent / "worker"))
 OURS = re.compile(
     rf'  File "({_WORKER_FOLDER}|<frozen runpy>|[^"]*\brunpy\.py"|<string>", line 1 in )|Extension modules: '
 )
-"""Lines of Python's fault handler that say nothing about the user's program."""
+"""Lines of Python's fault handler that are not about the user's program."""
 
 
 def last_lines(stderr: str) -> list[str]:
@@ -73,10 +73,10 @@ def exited(code: int, phase: Activity, stderr: str, file: str | None) -> Failure
     hint = "Its last lines are below. Check whether the program also crashes without devbench."
     if name == "SIGKILL":
         hint = "If nobody killed it, it ran out of memory: use a smaller batch, or look for 'oom' in the kernel's log."
-    how = f"was killed by {name}" if name else f"ended with exit code {code}"
+    ending = f"was killed by {name}" if name else f"ended with exit code {code}"
     return Failure(
         kind=kind,
-        message=f"the worker {how}{_user_line(stderr, file)}",
+        message=f"the worker {ending}{_user_line(stderr, file)}",
         hint=hint,
         exit_code=code if code >= 0 else None,
         signal=name,

@@ -1,7 +1,7 @@
 """The parent's end of a worker process: orders, events, suspending, and ending.
 
 A thread puts the worker's lines into a queue, because Windows cannot wait on a pipe with a timeout. The worker's stderr
-goes to a file, so a program that prints a megabyte blocks nothing, and costs nothing while blocks are timed.
+goes to a file, so a program that prints a lot is not blocked, and its output costs nothing while blocks are timed.
 """
 
 from __future__ import annotations
@@ -189,11 +189,11 @@ class WorkerProcess:
         """Return the bytes of memory that the worker and its descendants hold. 0 if it is gone."""
         import psutil
 
-        held = 0
+        total = 0
         for process in self._family():
             with contextlib.suppress(psutil.NoSuchProcess):
-                held += int(process.memory_info().rss)
-        return held
+                total += int(process.memory_info().rss)
+        return total
 
     def kill(self) -> None:
         """Kill the worker and whatever it started."""

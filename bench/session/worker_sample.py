@@ -50,7 +50,7 @@ LATENCY_SECONDS = 0.8
 
 
 class WorkerSample:
-    """Starts one worker, gives it orders, and collects its sample.
+    """Starts one worker, sends it orders, and collects its sample.
 
     Args:
         spec: What it measures.
@@ -91,11 +91,11 @@ class WorkerSample:
         self.meter = Meter(pid, capabilities(spec.backend).telemetry, load_before=load_before)
         self.alive = True
         self.metering = False
-        self._slow = ""  # why it may be silent for minutes in any phase until its first steps are done
+        self._slow = ""  # why it may be silent for minutes until its first steps are done
 
     def series(self, name: str) -> Series:
         """Return the series of this name."""
-        return next(x for x in self.sample.series if x.name == name)
+        return next(series for series in self.sample.series if series.name == name)
 
     def until(self, kind: type[Event]) -> Any:
         """Collect events until one of this kind comes, and return it."""
@@ -234,7 +234,7 @@ class WorkerSample:
         self.close()
 
     def profile(self, folder: Path, steps: int) -> Profile:
-        """Trace steps into a folder, end the worker, and return what the trace says."""
+        """Trace steps into a folder, end the worker, and return the profile."""
         self._stop_meter()
         self.report("profile", "")
         self.process.order(Trace(folder=str(folder.resolve()), steps=steps))

@@ -1,4 +1,4 @@
-"""The study behind an explanation: the ladder, single what-ifs, and all that helped at once."""
+"""The study behind an explanation: the ladder, single what-ifs, and the what-ifs that help combined."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ from bench.study.recommend import Tried, fastest
 from bench.whatif import Program, WhatIf, candidates, combine
 
 SECONDS = 300.0
-"""Default time limit in seconds of each session of an explanation. Its trials are large."""
+"""Default time limit of each session of an explanation, in seconds. Its trials have many workers."""
 
 LADDER = Design(purpose="level", pairs=neighbours, default_max_time=SECONDS, inspect=True, full=False, profiled="first")
-"""The design of the ladder. A level's share of the step is judged together with its neighbours'."""
+"""The design of the ladder. Each level is compared with the levels next to it."""
 
 WHAT_IF = Design(purpose="what-if", pairs=with_first, pilot=3, default_max_time=SECONDS, full=False, profiled="none")
-"""The design of what-ifs. Each is judged by itself."""
+"""The design of what-ifs. Each is compared with the baseline."""
 
 TOGETHER = 4
-"""What-ifs that are interleaved with the baseline in one trial. More workers take more memory and longer rounds."""
+"""Number of what-ifs in one trial with the baseline. More workers take more memory and longer rounds."""
 
 
 @dataclass
@@ -58,9 +58,9 @@ class ExplainStudy:
 
     Attributes:
         results: All results so far.
-        explanation: What is known so far. None until a trial of the ladder is measured.
+        explanation: The explanation so far. None until a trial of the ladder is measured.
         what_ifs: The what-ifs that apply.
-        tried: The what-ifs that were measured.
+        tried: The what-ifs that were measured, with their results.
     """
 
     workload: str
@@ -190,7 +190,7 @@ class ExplainStudy:
             parts, rest, trials = ladder(measured)
         except ValueError:
             raise RunFailed(f"no trial of {program.spec.label} holds all levels", "Their results say why.") from None
-        typical = [stats.interval(list(process_values(each).values())).value for each in measured]
+        typical = [stats.interval(list(process_values(result).values())).value for result in measured]
         explanation = Explanation(
             id=self.id,
             label=program.spec.label,
@@ -230,13 +230,13 @@ class ExplainStudy:
         measured: Sequence[Result],
         compiled: bool,
     ) -> None:
-        """Measure each what-if, then those that help combined. The explanation has each once it is measured."""
+        """Measure each what-if, then those that help combined. Each is added to the explanation once it is measured."""
         baseline = self._what_if_baseline(program, resolved, measured)
         loop = baseline.spec.loop
         level = next((result for result in measured if result.spec.loop == loop), measured[0])
-        own = loop == "as-written" and "as_written" in resolved.offers
+        is_own_loop = loop == "as-written" and "as_written" in resolved.offers
         facts = merged_facts(level.samples)
-        self.what_ifs = candidates(Program(baseline.spec, facts, compiled, resolved.not_dtypes, own))
+        self.what_ifs = candidates(Program(baseline.spec, facts, compiled, resolved.not_dtypes, is_own_loop))
         explanation.what_if_loop = loop
         for start in range(0, len(self.what_ifs), TOGETHER):
             self._try(explanation, baseline, self.what_ifs[start : start + TOGETHER])
@@ -245,7 +245,7 @@ class ExplainStudy:
     def _what_if_baseline(self, program: Planned, resolved: Resolved, measured: Sequence[Result]) -> Planned:
         """Return what the what-ifs are tried on: a level that devbench drives, if there is one.
 
-        Little can be changed from outside in a loop of the program's own.
+        In the program's own loop, devbench can change only little from outside.
         """
         if "as_written" not in resolved.offers or program.spec.loop != "as-written":
             return program
@@ -257,11 +257,11 @@ class ExplainStudy:
         """Measure some what-ifs, interleaved with the baseline."""
         specs = [baseline, *(what_if.apply(baseline) for what_if in what_ifs)]
         base, *results = self._measure(specs, self._what_if_design())
-        tried = dict(zip(what_ifs, results, strict=True))
-        self.tried += [Tried(what_if, base, result) for what_if, result in tried.items()]
-        new_gains = gains(base, tried, self.settings.threshold, len(self.what_ifs))
+        result_of = dict(zip(what_ifs, results, strict=True))
+        self.tried += [Tried(what_if, base, result) for what_if, result in result_of.items()]
+        new_gains = gains(base, result_of, self.settings.threshold, len(self.what_ifs))
         explanation.gains = sort_by_gain([*explanation.gains, *new_gains])
-        larger = [result for what_if, result in tried.items() if what_if.name == "batch" and result.failure is None]
+        larger = [result for what_if, result in result_of.items() if what_if.name == "batch" and result.failure is None]
         explanation.findings += fixed_cost(base, larger)
 
     def _try_combined(self, baseline: Planned, gains_so_far: Sequence[Gain]) -> Gain | None:
@@ -274,23 +274,23 @@ class ExplainStudy:
                 best.setdefault(what_if.name, what_if)
         if len(best) < 2:
             return None
-        all_of_them = combine(list(best.values()))
-        base, result = self._measure([baseline, all_of_them.apply(baseline)], self._what_if_design())
-        self.tried.append(Tried(all_of_them, base, result))
-        return gains(base, {all_of_them: result}, self.settings.threshold)[0]
+        combination = combine(list(best.values()))
+        base, result = self._measure([baseline, combination.apply(baseline)], self._what_if_design())
+        self.tried.append(Tried(combination, base, result))
+        return gains(base, {combination: result}, self.settings.threshold)[0]
 
     def _what_if_design(self) -> Design:
         """Return the design of what-ifs, at the confidence at which all their intervals hold together."""
         return replace(WHAT_IF, confidence=simultaneous_confidence(len(self.what_ifs)))
 
     def _add_interruption(self, with_what_ifs: bool) -> None:
-        """Add the caveat that the explanation was interrupted, and what it lacks."""
+        """Add the caveat that the explanation was interrupted, and what is missing."""
         explanation = self.explanation
         assert explanation is not None
         if not self.what_ifs:
-            lack = "the roofline was not measured" + (", and no what-if was tried" if with_what_ifs else "")
+            missing = "the roofline was not measured" + (", and no what-if was tried" if with_what_ifs else "")
         elif len(explanation.gains) < len(self.what_ifs):
-            lack = f"{len(explanation.gains)} of {len(self.what_ifs)} what-ifs were tried"
+            missing = f"{len(explanation.gains)} of {len(self.what_ifs)} what-ifs were tried"
         else:
-            lack = "the what-ifs that help were not measured together"
-        explanation.caveats.insert(0, f"The explanation was interrupted: {lack}.")
+            missing = "the what-ifs that help were not measured together"
+        explanation.caveats.insert(0, f"The explanation was interrupted: {missing}.")

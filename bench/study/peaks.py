@@ -1,4 +1,4 @@
-"""The peaks of the machine, measured once for each device and TensorFlow, and kept in the user's cache."""
+"""The peaks of the machine, measured once for each device and version of TensorFlow, and stored in the user's cache."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ CACHE_SECONDS = 7 * 24 * 3600.0
 
 
 def peaks_for(result: Result, settings: RunSettings, recorder: Recorder) -> Peaks | None:
-    """Return the peaks of this machine, where the result was measured. None if they cannot be measured.
+    """Return the peaks of this machine for a result that was measured on it. None if they cannot be measured.
 
     Args:
-        result: Its device, threads and TensorFlow are meant.
+        result: The peaks belong to its device, threads and TensorFlow.
         settings: The settings of the run, without the workload's own parameters.
         recorder: Saves the result of the peaks.
     """

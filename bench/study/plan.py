@@ -1,6 +1,6 @@
-"""The plan of a run: from settings to groups of specs, or a clear reason why something cannot run.
+"""The plan of a run: from settings to groups of specs, or an error that says why something cannot run.
 
-Everything that can be wrong is found here, before anything is measured: names, parameters, loops, data, and the
+Invalid requests are found here, before anything is measured: names, parameters, loops, data, and the
 backends' devices. The specs of one workload form a group. Their workers are interleaved.
 """
 
@@ -20,25 +20,24 @@ from bench.model.spec import LOOPS, ROLES, Data, Execution, Loop, Spec, Threads
 
 
 def plan(workloads: Sequence[str | Path], settings: RunSettings, swept: Collection[str] = ()) -> list[Group]:
-    """Return the groups that will run, once their devices are known to be there.
+    """Return the groups that will run, after checking that their devices are available.
 
     Args:
         workloads: Names, or paths of files.
         settings: All settings.
-        swept: Parameters that have other values in other plans. They choose instead of the cases that set them, so
-            that no case is measured at its one value.
+        swept: Parameters that have other values in other plans. A case that sets one of them is left out.
 
     Raises:
         UsageError: A name, parameter, loop or data set is wrong. Nothing was measured.
         DeviceAbsent: A backend's device is absent.
     """
-    planned = groups(workloads, settings, swept)
+    planned_groups = groups(workloads, settings, swept)
     require_devices(settings)
-    return planned
+    return planned_groups
 
 
 def groups(workloads: Sequence[str | Path], settings: RunSettings, swept: Collection[str] = ()) -> list[Group]:
-    """Return the groups that were asked for, whether or not their devices are there; otherwise like `plan`."""
+    """Return the groups as `plan` does, without checking their devices."""
     if not workloads:
         raise UnknownName("workload", "", registry.names(), "Name at least one.")
     for loop in settings.loop:
@@ -48,15 +47,15 @@ def groups(workloads: Sequence[str | Path], settings: RunSettings, swept: Collec
         backends.load(name)
     variants = varied(settings)
     swept = [*swept, *settings.vary]
-    planned = [_group(str(workload), variants, swept) for workload in workloads]
-    return [_together(planned)] if settings.compare else planned
+    planned_groups = [_group(str(workload), variants, swept) for workload in workloads]
+    return [_merged(planned_groups)] if settings.compare else planned_groups
 
 
 def require_devices(settings: RunSettings) -> None:
-    """Raise if the device of a backend is absent.
+    """Check that the device of each backend is available.
 
     Raises:
-        DeviceAbsent: The hint says how to get it.
+        DeviceAbsent: A device is absent. The hint says how to make it available.
     """
     for name in settings.backend:
         backends.load(name).require()
@@ -74,11 +73,11 @@ def without_device(planned: Sequence[Group], settings: RunSettings) -> list[Grou
     return []
 
 
-def _together(groups: Sequence[Group]) -> Group:
+def _merged(groups: Sequence[Group]) -> Group:
     """Return all specs as one group.
 
     Raises:
-        SettingsError: They are different built-ins, or all the same.
+        SettingsError: They are different built-ins, or all specs are the same.
     """
     planned = tuple(planned for group in groups for planned in group.planned)
     if len({p.spec.key for p in planned}) < 2:
@@ -115,30 +114,30 @@ def varied(settings: RunSettings) -> list[RunSettings]:
             f"--vary names {' and '.join(settings.vary)}", "Vary one setting at a time, so that its effect is clear."
         )
     ((name, text),) = settings.vary.items()
-    values = list(dict.fromkeys(each.strip() for each in text.split(",")))
+    values = list(dict.fromkeys(value.strip() for value in text.split(",")))
     if len(values) < 2 or not all(values):
         raise SettingsError(f"--vary {name}={text} needs at least two values", f"Name them: --vary {name}=A,B.")
     if name in VARIED:
-        return [settings.model_copy(update={name: value_of(name, each)}) for each in values]
+        return [settings.model_copy(update={name: value_of(name, value)}) for value in values]
     if name in RunSettings.model_fields:
         hint = f"--{name} takes a list: --{name} A,B." if name in LISTS else f"It can vary {', '.join(VARIED)}."
         raise SettingsError(f"--vary cannot vary {name}", f"{hint} It can also vary any parameter of the workload.")
-    return [settings.model_copy(update={"param": {**settings.param, name: each}}) for each in values]
+    return [settings.model_copy(update={"param": {**settings.param, name: value}}) for value in values]
 
 
 def _group(workload: str, variants: Sequence[RunSettings], swept: Collection[str]) -> Group:
     """Return the specs of one workload for each variant of the settings."""
     specs: dict[str, Planned] = {}
-    refused: list[str] = []
+    inapplicable: list[str] = []
     for settings in variants:
-        _add(specs, refused, workload, settings, swept)
+        _add(specs, inapplicable, workload, settings, swept)
     if not specs:
-        raise NotApplicable("; ".join(dict.fromkeys(refused)), "`devbench list` shows what each workload can do.")
-    return Group(workload, tuple(specs.values()), tuple(dict.fromkeys(refused)))
+        raise NotApplicable("; ".join(dict.fromkeys(inapplicable)), "`devbench list` shows what each workload can do.")
+    return Group(workload, tuple(specs.values()), tuple(dict.fromkeys(inapplicable)))
 
 
 def _add(
-    specs: dict[str, Planned], refused: list[str], workload: str, settings: RunSettings, swept: Collection[str]
+    specs: dict[str, Planned], inapplicable: list[str], workload: str, settings: RunSettings, swept: Collection[str]
 ) -> None:
     """Add the specs of a workload for one variant of the settings, and the reasons of those that do not apply."""
     for case, params, own_loop in _cases(workload, settings, swept):
@@ -152,11 +151,11 @@ def _add(
                     reason, where = resolved.not_dtypes[settings.dtype], f"in {settings.dtype}"
                 if reason:
                     title = f"{resolved.name}/{case}" if case else resolved.name
-                    refused.append(f"{title} {where}: not applicable, because {reason}")
+                    inapplicable.append(f"{title} {where}: not applicable, because {reason}")
                     continue
                 spec = _spec(resolved, case, backend, loop, data, settings)
-                same = spec.model_copy(update={"case": None}).key  # a loop may make two cases the same
-                specs.setdefault(same, Planned(spec, tuple(resolved.notes), resolved.total_steps, resolved.examples))
+                key = spec.model_copy(update={"case": None}).key  # with a loop, two cases may be the same
+                specs.setdefault(key, Planned(spec, tuple(resolved.notes), resolved.total_steps, resolved.examples))
 
 
 def _cases(
@@ -168,10 +167,10 @@ def _cases(
     for name in settings.case:
         if name not in cases:
             raise UnknownName("case", name, cases, f"{resolved.name} has {len(cases) or 'no'} cases.")
-    chosen = {name: cases[name] for name in settings.case} or {
+    selected = {name: cases[name] for name in settings.case} or {
         name: case for name, case in cases.items() if _agrees(case, settings.param, swept)
     }
-    if not chosen:
+    if not selected:
         return [(None, dict(settings.param), "as-written")]
     return [
         (
@@ -179,12 +178,12 @@ def _cases(
             {**{key: value for key, value in case.items() if key != "loop"}, **settings.param},
             case.get("loop", "as-written"),
         )
-        for name, case in chosen.items()
+        for name, case in selected.items()
     ]
 
 
 def _agrees(case: Mapping[str, Any], params: Mapping[str, str], swept: Collection[str]) -> bool:
-    """Return whether a case contradicts no parameter of the request, and sets none that is swept."""
+    """Return whether a case agrees with the requested parameters and sets none that is swept."""
     return not any(key in case for key in swept) and all(
         str(case[key]) == str(value) for key, value in params.items() if key in case
     )

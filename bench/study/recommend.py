@@ -19,11 +19,11 @@ from bench.model.spec import ROLES, Spec
 from bench.whatif import WhatIf
 
 REPEATED = [option for role in ROLES.values() if role.several != "list" for option in role.options]
-"""Settings that a recommended command repeats. The fastest one's own option comes after them and overrides them."""
+"""Settings that a recommended command repeats. The fastest configuration's own option comes last and overrides them."""
 
 
 class Tried(NamedTuple):
-    """A what-if, with the result that it was interleaved with and its own."""
+    """A what-if with its result, and the result of the baseline that it was interleaved with."""
 
     what_if: WhatIf
     base: Result
@@ -31,7 +31,7 @@ class Tried(NamedTuple):
 
 
 def fastest(workload: str, settings: RunSettings, measured: Sequence[Result], tried: Sequence[Tried]) -> Fastest | None:
-    """Return the fastest of levels, what-ifs and the combined what-ifs. None if none is faster than the program.
+    """Return the fastest of the levels, the what-ifs and their combination. None if none is faster than the program.
 
     What-ifs were tried on one level, so their ratio is multiplied by that level's own.
 
@@ -56,11 +56,11 @@ def fastest(workload: str, settings: RunSettings, measured: Sequence[Result], tr
         if contrast is not None and level_ratio is not None and result.failure is None:
             words = what_if.words if loop == base.spec.loop else f"loop {loop} {what_if.words}"
             options.append((level_ratio.plus(contrast), words, unit, what_if.option, without.spec))
-    confidence = simultaneous_confidence(len(options))  # or the best of so many would be faster by chance
-    faster = [each for each in options if verdict(each[0].ratio(confidence), settings.threshold) == "faster"]
+    confidence = simultaneous_confidence(len(options))  # the best of many may be faster by chance
+    faster = [option for option in options if verdict(option[0].ratio(confidence), settings.threshold) == "faster"]
     if not faster:
         return None
-    contrast, words, unit, option, spec = min(faster, key=lambda each: each[0].mean)
+    contrast, words, unit, option, spec = min(faster, key=lambda option: option[0].mean)
     command = _command(workload, settings, spec, option)
     return Fastest(words=words, unit=unit, speedup=stats.inverse(contrast.ratio(confidence)), command=command)
 

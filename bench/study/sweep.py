@@ -1,7 +1,7 @@
 """The study behind a sweep: one workload at several values of its parameters. Each point is a session.
 
-Points go from the smallest value up. A point that is at least as large in every parameter as one that ran out of memory
-is not tried. Along one parameter, if backends or loops are compared, further points close in on each crossing.
+Points are measured from the smallest value up. A point is left out if a point that is no larger in any parameter ran
+out of memory. If backends or loops are compared along one parameter, further points narrow down each crossing.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from bench.session.session import Session
 from bench.study.plan import plan
 
 POINT = Design(purpose="sweep", pilot=3, full=False, profiled="none")
-"""The design of a point. It needs fewer trials, since its neighbours tell about it too."""
+"""The design of a point. It needs fewer trials, because its neighbours support it."""
 
 CLOSE = 1.1
-"""Factor between neighbours below which no point is tried between them. Next to 0: a tenth of the axis."""
+"""Neighbours whose values differ by less than this factor get no point between them. Next to 0: a tenth of the axis."""
 
 MOST_FAILED = 3
-"""Points between two neighbours that may fail or be refused before no more are tried there."""
+"""Number of failed or refused points after which no more are tried between two neighbours."""
 
 MOST_POINTS = 64
 
@@ -43,7 +43,7 @@ SECONDS = 900.0
 
 @dataclass
 class SweepStudy:
-    """Measures points until there are enough.
+    """Measures the points of a sweep.
 
     Args:
         workload: Name or file.
@@ -62,7 +62,7 @@ class SweepStudy:
     point_time: float
     results: list[Result] = field(default_factory=list)
     _out_of_memory: list[tuple[Mapping[str, str], str]] = field(default_factory=list)
-    """Points that ran out of memory, and on which backends."""
+    """Points that ran out of memory, and their backends."""
     _tried: list[Mapping[str, str]] = field(default_factory=list)
     """All points, including those that failed or were refused."""
 
@@ -90,17 +90,17 @@ class SweepStudy:
             Interrupted: A signal. `results` holds what was measured.
         """
         for point in self._grid():
-            smaller = next((ended for ended in self._out_of_memory if _is_beyond(point, ended[0])), None)
+            smaller = next((failed for failed in self._out_of_memory if _is_beyond(point, failed[0])), None)
             if smaller is not None:
                 self.cut_short(f"out of memory at {_point_text(smaller[0])} ({smaller[1]})")
                 continue
             if self._is_time_over() or not self._measure(point):
                 break
         while len(self.axes) == 1 and self.results:
-            between = self._next_point()
-            if between is None or self._is_time_over():
+            point_between = self._next_point()
+            if point_between is None or self._is_time_over():
                 break
-            self._measure(between)
+            self._measure(point_between)
         return self.read()
 
     def read(self) -> Sweep:
@@ -137,7 +137,7 @@ class SweepStudy:
         return False
 
     def _measure(self, point: Mapping[str, str]) -> bool:
-        """Measure a point. Return False if larger points make no sense."""
+        """Measure a point. Return False if larger points need not be tried."""
         self._tried.append(point)
         settings = self._point_settings(point)
         try:
@@ -165,19 +165,19 @@ class SweepStudy:
         A point that failed or was refused leaves no ratio. It divides its gap, and another point there may work.
         """
         (name,) = self.axes
-        tried = sorted(float(point[name]) for point in self._tried if _is_number(point[name]))
+        tried_values = sorted(float(point[name]) for point in self._tried if _is_number(point[name]))
         gaps: list[tuple[float, float, float]] = []
         for low, high in open_brackets(self.read()):
-            failed = [value for value in tried if low < value < high]
-            if len(failed) < MOST_FAILED:
-                ends = pairwise([low, *failed, high])
-                gaps += [(_width(left, right, tried[-1] - tried[0]), left, right) for left, right in ends]
+            failed_values = [value for value in tried_values if low < value < high]
+            if len(failed_values) < MOST_FAILED:
+                ends = pairwise([low, *failed_values, high])
+                gaps += [(_width(left, right, tried_values[-1] - tried_values[0]), left, right) for left, right in ends]
         for width, low, high in sorted(gaps, key=lambda gap: gap[0], reverse=True):
             middle = interpolate(low, high, 0.5)
             value = round(middle) if self._integral else float(f"{middle:.4g}")
             point = {name: str(value)}
-            beyond = any(_is_beyond(point, ended) for ended, _ in self._out_of_memory)
-            if width > math.log(CLOSE) and low < value < high and not beyond:
+            is_beyond = any(_is_beyond(point, failed) for failed, _ in self._out_of_memory)
+            if width > math.log(CLOSE) and low < value < high and not is_beyond:
                 return point
         return None
 
@@ -218,10 +218,10 @@ def _width(low: float, high: float, axis: float) -> float:
     return math.log(high / low) if low > 0 else (high - low) / axis
 
 
-def _is_beyond(point: Mapping[str, str], ended: Mapping[str, str]) -> bool:
+def _is_beyond(point: Mapping[str, str], other: Mapping[str, str]) -> bool:
     """Return whether a point is at least as large as another in every parameter. Words have no order."""
     return all(
-        value == ended[name] or (_is_number(value) and _is_number(ended[name]) and float(value) > float(ended[name]))
+        value == other[name] or (_is_number(value) and _is_number(other[name]) and float(value) > float(other[name]))
         for name, value in point.items()
     )
 

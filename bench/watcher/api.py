@@ -185,10 +185,10 @@ def follow(
             if not version:
                 objects, version = server.list(kind, selector)
                 on_change(Change(kind, "LIST", objects))
-            for event, changed in server.watch(kind, selector, version):
-                pause, version = 1.0, changed["metadata"]["resourceVersion"]
+            for event, obj in server.watch(kind, selector, version):
+                pause, version = 1.0, obj["metadata"]["resourceVersion"]
                 if event != "BOOKMARK":
-                    on_change(Change(kind, "DELETED" if event == "DELETED" else "SET", (changed,)))
+                    on_change(Change(kind, "DELETED" if event == "DELETED" else "SET", (obj,)))
         except Expired:
             version = ""
         except Unavailable as error:
@@ -200,9 +200,9 @@ def follow(
 
 def _lines(response: urllib3.BaseHTTPResponse) -> Iterator[bytes]:
     """Yield complete lines, however the server splits them into chunks."""
-    rest = b""
+    incomplete = b""
     for chunk in response.stream(amt=None):
-        *lines, rest = (rest + chunk).split(b"\n")
+        *lines, incomplete = (incomplete + chunk).split(b"\n")
         yield from filter(None, lines)
 
 

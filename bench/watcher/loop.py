@@ -1,7 +1,7 @@
-"""The loop of the watcher: it reports changes of the cluster to the hub at once, and what waits periodically.
+"""The loop of the watcher: it reports changes of the cluster to the hub at once, and waiting runs periodically.
 
-The watcher keeps nothing that it cannot read again. After a restart it lists everything and reports it once more. The
-hub orders states by their attempt and takes what is new. So a restart on either side loses nothing.
+The watcher stores nothing. After a restart it lists all objects and reports them again. The hub orders states by their
+attempt and takes only new ones. So a restart on either side loses nothing.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Send = Callable[[RunState], None]
 
 
 class Watcher:
-    """What is known about the cluster, and what has been reported.
+    """The state of the cluster, and the reports about it.
 
     Args:
         patience: seconds that a run may wait for a node before it counts as failed.
@@ -54,7 +54,7 @@ class Watcher:
         {"Job": self._update_jobs, "Pod": self._update_pods, "Event": self._update_events}[change.kind](change)
 
     def review(self, now: float) -> None:
-        """Find what to report: about what has changed, and again about what still waits.
+        """Find what to report: changed runs, and again those that still wait.
 
         Args:
             now: seconds since 1970.
@@ -82,10 +82,14 @@ class Watcher:
         before, self.reported[uid] = self.reported.get(uid, {}), {}
         time_ = datetime.fromtimestamp(now, timezone.utc)
         for report in job_reports(self.jobs[uid], self.pods.get(uid, {}).values(), self.warnings, time_, self.patience):
-            last, sent_at = before.get(report.id, (None, 0.0))
+            last_report, sent_at = before.get(report.id, (None, 0.0))
             waits = report.state == "waiting"
-            if last is not None and _is_repeated(last, report) and not (waits and now - sent_at >= HEARTBEAT):
-                self.reported[uid][report.id] = (last, sent_at)
+            if (
+                last_report is not None
+                and _is_repeated(last_report, report)
+                and not (waits and now - sent_at >= HEARTBEAT)
+            ):
+                self.reported[uid][report.id] = (last_report, sent_at)
             else:
                 self.reported[uid][report.id] = (report, now)
                 self.unsent[report.id] = report

@@ -68,14 +68,14 @@ def outcomes(jobs: Mapping[str, Sequence[str]], get: Get) -> list[Outcome]:
         jobs: workloads by Job.
         get: queries the hub.
     """
-    found = []
+    outcomes_of_runs = []
     for job, workloads in jobs.items():
         runs = {run["run"]["id"]: run for run in _runs(f"{job}.", get)}
         latest = max(runs.values(), key=lambda run: str(run["run"]["started"]), default=None)
         uid = latest["run"]["id"].split(".")[-2] if latest else ""
         for index, workload in enumerate(workloads):
-            found.append(_outcome(f"{job} {workload}", runs.get(f"{job}.{uid}.{index}"), get))
-    return found
+            outcomes_of_runs.append(_outcome(f"{job} {workload}", runs.get(f"{job}.{uid}.{index}"), get))
+    return outcomes_of_runs
 
 
 def wait(jobs: Mapping[str, Sequence[str]], get: Get, seconds: float, log: Callable[[str], None]) -> None:

@@ -29,7 +29,8 @@ from bench.publish.hub.delivery import deliveries
 from bench.publish.hub.outbox import Outbox
 from bench.publish.hub.reporter import Reporter
 from bench.publish.recorder import Recorder
-from bench.store import files
+from bench.store import atomic, files
+from bench.store.ids import namer as make_namer
 
 pytestmark = pytest.mark.once
 
@@ -180,7 +181,7 @@ def test_a_removed_file_is_reported_but_a_file_that_was_never_written_is_not(hub
 def test_the_heartbeat_carries_progress(hub: RunningHub, tmp_path: Path) -> None:
     client = Client(hub.url, TOKEN)
     run = RunState(id="r", state="running", title="cifar", started=STARTED, devbench="0.1.0")
-    reporter = Reporter(client, Outbox(tmp_path, hub.url), run, lambda _: None, every=0.05)
+    reporter = Reporter(client, Outbox(tmp_path, hub.url), run, lambda _: None, heartbeat_seconds=0.05)
     reporter.start()
     estimate = Estimate(title="cifar", step_seconds=0.1, relative_error=0.02)
     reporter.progress(Progress(title="cifar on cpu", phase="steady state", trial=4, estimates=[estimate]))
@@ -211,7 +212,7 @@ def test_results_that_an_unreachable_hub_missed_are_sent_by_the_next_run(hub: Ru
 def test_hub_wait_makes_a_run_wait_at_its_end_until_the_hub_is_reachable_again(
     hub: RunningHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bench.publish.hub.reporter.AGAIN", 0.01)
+    monkeypatch.setattr("bench.publish.hub.reporter.RETRY_SECONDS", 0.01)
     put, tries = Client.put, itertools.count()
 
     def unreachable_at_first(self: Client, kind: str, name: str, body: bytes, retries: int = 0) -> str:
@@ -338,7 +339,7 @@ def test_documents_with_an_invalid_token_are_reported_and_stay_in_the_outbox(
 def test_a_token_that_is_rotated_during_a_run_is_read_again(
     serve: Callable[..., RunningHub], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bench.publish.hub.reporter.AGAIN", 0.01)
+    monkeypatch.setattr("bench.publish.hub.reporter.RETRY_SECONDS", 0.01)
     hub_tokens, token_file = tmp_path / "rotated", tmp_path / "token"
     for path in (hub_tokens, token_file):
         path.write_text(f"{TOKEN}\n", encoding="utf-8")
@@ -399,7 +400,7 @@ def test_a_run_on_a_full_disk_still_sends_its_end_and_its_pending_results(
     def run() -> None:
         with reporting(tmp_path, hub.url, [], run_id="r") as recorder:
             change(Outbox(tmp_path, hub.url), measured("1", [0.1], stop=DONE))
-            monkeypatch.setattr(files, "write_text", full)
+            monkeypatch.setattr(atomic, "write_text", full)
             recorder.save(measured("2", [0.1], stop=DONE))
 
     with pytest.raises(OutputError):
@@ -482,7 +483,7 @@ def test_the_heartbeat_continues_while_pending_documents_are_delivered(
     outbox = Outbox(tmp_path, hub.url)
     outbox.prepare()
     run = RunState(id="r", state="running", title="cifar", started=STARTED, devbench="0.1.0")
-    reporter = Reporter(Client(hub.url, TOKEN), outbox, run, lambda _: None, every=0.02)
+    reporter = Reporter(Client(hub.url, TOKEN), outbox, run, lambda _: None, heartbeat_seconds=0.02)
     monkeypatch.setattr(Client, "put", wait_for_heartbeats)
     if started_first:
         reporter.start()
@@ -579,6 +580,6 @@ def test_push_reports_rejected_results_and_a_missing_address(hub: RunningHub, tm
 
 
 def test_ids_that_start_with_a_run_id_are_the_same_in_each_attempt() -> None:
-    namers: list[Callable[[], str]] = [files.namer("uid-0"), files.namer("uid-0")]
+    namers: list[Callable[[], str]] = [make_namer("uid-0"), make_namer("uid-0")]
     assert [[namer() for _ in range(3)] for namer in namers] == [["uid-0-001", "uid-0-002", "uid-0-003"]] * 2
-    assert len({files.namer(None)() for _ in range(9)}) == 9
+    assert len({make_namer(None)() for _ in range(9)}) == 9

@@ -9,7 +9,7 @@ import pytest
 from synthetic import MOMENT, result
 
 from bench.model.result import Block, ProcessSample, Result, Series
-from bench.session.rounds import wanted
+from bench.session.rounds import best_rounds
 
 pytestmark = pytest.mark.once
 
@@ -42,7 +42,7 @@ def pair(levels: Sequence[float], noise: float) -> tuple[Result, Result]:
 
 def rounds(results: tuple[Result, Result], trial_seconds: float = 1000.0) -> int:
     """Return the rounds for a trial that has had 20 rounds of 0.2 s each and took 8 s to start."""
-    return wanted([results], 20, 4.0, 8.0, trial_seconds)
+    return best_rounds([results], 20, 4.0, 8.0, trial_seconds)
 
 
 def test_steady_blocks_get_no_more_rounds() -> None:
@@ -65,7 +65,7 @@ def test_a_trial_gets_no_more_rounds_than_fit_into_its_time() -> None:
 
 def test_a_trial_without_valid_times_or_with_too_few_blocks_gets_no_more_rounds() -> None:
     base, other = pair([1.0], 0.1)
-    assert wanted([], 20, 4.0, 8.0, 1000.0) == 20
+    assert best_rounds([], 20, 4.0, 8.0, 1000.0) == 20
     other.samples[0].series[0].blocks[3].seconds = float("nan")
     assert rounds((base, other)) == 20
     del other.samples[0].series[0].blocks[7:]

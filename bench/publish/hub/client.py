@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import urllib3
 
 PATIENT, BRIEF = 6, 0
-"""Number of retries when nothing else is to be done, and while something is measured."""
+"""Number of retries after the measurement, and while it runs."""
 
 BACKOFF = 0.5
 """Seconds before the second retry. Each further retry waits twice as long."""
@@ -28,7 +28,7 @@ CONNECT, READ = 5.0, 30.0
 """Timeouts in seconds: to connect, and to get an answer."""
 
 LAST = 1.0
-"""Timeout in seconds once a run is interrupted. A container has 2 s to stop; what is not sent stays in the outbox."""
+"""Timeout in seconds after an interruption. A container has 2 s to stop. Unsent documents stay in the outbox."""
 
 BUSY = (429, 500, 502, 503, 504)
 
@@ -77,7 +77,7 @@ class Client:
         self.pool: urllib3.PoolManager = urllib3.ProxyManager(proxy) if proxy else urllib3.PoolManager()
 
     def shorten_timeouts(self) -> None:
-        """Wait for at most a second from now on."""
+        """From now on, wait for at most a second."""
         import urllib3
 
         self.timeout = urllib3.Timeout(total=LAST)
@@ -108,13 +108,15 @@ class Client:
         detail = str(document.get("detail") or f"it answered {answer.status}")
         if answer.status in BUSY:
             raise HubBusy(f"the hub {self.hub} cannot take {name} now: {detail}")
-        refused = UnknownToken if answer.status == 401 else RefusedForever if answer.status in FINAL else HubRefused
-        raise refused(f"the hub {self.hub} refused {name}: {detail}", str(document.get("hint") or _hint(answer.status)))
+        error_type = UnknownToken if answer.status == 401 else RefusedForever if answer.status in FINAL else HubRefused
+        raise error_type(
+            f"the hub {self.hub} refused {name}: {detail}", str(document.get("hint") or _hint(answer.status))
+        )
 
     def _put(self, kind: str, name: str, body: bytes, retries: int) -> urllib3.BaseHTTPResponse:
         import urllib3
 
-        again = urllib3.Retry(
+        retry = urllib3.Retry(
             total=retries, backoff_factor=BACKOFF, status_forcelist=BUSY, allowed_methods=None, raise_on_status=False,
             respect_retry_after_header=retries > 0, redirect=0, raise_on_redirect=False,
         )  # fmt: skip
@@ -123,7 +125,7 @@ class Client:
             headers["Authorization"] = f"Bearer {self.token}"
         address = f"{self.hub}/api/v1/{kind}/{quote(name, safe='')}"
         try:
-            return self.pool.request("PUT", address, body=body, headers=headers, retries=again, timeout=self.timeout)
+            return self.pool.request("PUT", address, body=body, headers=headers, retries=retry, timeout=self.timeout)
         except urllib3.exceptions.HTTPError as error:
             raise HubUnavailable(f"cannot reach the hub {self.hub}: {_cause(error)}") from None
 

@@ -10,13 +10,13 @@ from bench.publish.hub.outbox import RUNS, Outbox, Pending
 from bench.store import files, headers
 
 BUSY_IN_A_ROW = 10
-"""Documents in a row that a busy hub may put off before delivery stops. Fewer may be faulty themselves."""
+"""Documents in a row that a busy hub may put off before delivery stops. A few put off may be faulty themselves."""
 
 
 def deliveries(
     client: Client, outbox: Outbox, queue: Iterable[Pending], retries: int = PATIENT
 ) -> Iterator[tuple[Pending, str | DevbenchError]]:
-    """Deliver files one by one, and yield each with its outcome at the hub, or why it was not taken.
+    """Deliver files one by one, and yield each with its outcome at the hub or the error.
 
     A file that the hub puts off does not hold up others. Only the first one is retried patiently.
 

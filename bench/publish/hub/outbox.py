@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.model.run_state import RunState
-from bench.store import files
+from bench.store import atomic, files
 
 FOLDER = "outbox"
 RUNS = "runs"
@@ -80,7 +80,7 @@ class Outbox:
 
     def _note(self, path: Path, suffix: str, **fields: Any) -> Path:
         note = self.notes / f"{path.stem}-{secrets.token_hex(4)}{suffix}"
-        files.write_text(note, [json.dumps({"file": self._name(path), "hub": self.hub, **fields}), "\n"])
+        atomic.write_text(note, [json.dumps({"file": self._name(path), "hub": self.hub, **fields}), "\n"])
         return note
 
     def _name(self, path: Path) -> str:
@@ -90,7 +90,7 @@ class Outbox:
         """Keep the last state of a run until it is delivered."""
         path = self.notes / RUNS / f"{run.id}{files.SUFFIX}"
         with self.writing(path):
-            files.write_text(path, [run.model_dump_json(indent=1), "\n"])
+            atomic.write_text(path, [run.model_dump_json(indent=1), "\n"])
 
     def pending(self) -> list[Pending]:
         """Return the files that this hub has not received, by name. Runs come last, since they list their results.

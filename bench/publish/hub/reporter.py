@@ -1,8 +1,8 @@
 """Reports a run to a hub: its start, its progress and its end. Delivers each result once it is done.
 
-A thread sends the heartbeat, a few hundred bytes. It must do so while a block is timed too, or a long compilation would
-look like a lost run. Results are sent by the thread that measures, between groups, when no worker is alive. If the hub
-is unavailable the run does not wait for it: the outbox keeps what the hub has not received.
+A thread sends the heartbeat, a few hundred bytes. It does so even while a block is timed. Otherwise a long compilation
+would look like a lost run. Results are sent by the thread that measures, between groups, when no worker is alive. If
+the hub is unavailable, the run does not wait for it: the outbox keeps what the hub has not received.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from bench.publish.hub.outbox import RUNS, Outbox
 from bench.version import __version__
 
 HEARTBEAT = 15.0
-"""Seconds."""
+"""Seconds between two heartbeats."""
 
 LONGEST = 1000
 """Maximum length of a reason, in characters."""
 
-AGAIN = 5.0
+RETRY_SECONDS = 5.0
 """Seconds between two attempts at the end of a run while the hub is unavailable."""
 
 
@@ -51,8 +51,8 @@ class Reporter:
         client: Sends documents to the hub.
         outbox: Keeps what the hub has not received.
         run: The run's first state.
-        warn: Tells the user each warning once, and at the end where to see the run.
-        every: Seconds between heartbeats.
+        warn: Shows the user each warning once, and at the end where to see the run.
+        heartbeat_seconds: Seconds between heartbeats.
         wait: Seconds to keep trying at the end while the hub is unavailable.
 
     Attributes:
@@ -65,14 +65,14 @@ class Reporter:
         outbox: Outbox,
         run: RunState,
         warn: Callable[[str], None],
-        every: float,
+        heartbeat_seconds: float,
         wait: float = 0.0,
     ) -> None:
         self.client = client
         self.outbox = outbox
-        self.run = run.model_copy(update={"heartbeat_seconds": every})
+        self.run = run.model_copy(update={"heartbeat_seconds": heartbeat_seconds})
         self.warn = warn
-        self.every = every
+        self.heartbeat_seconds = heartbeat_seconds
         self.wait = wait
         self.unavailable = False
         self.warned: set[str] = set()
@@ -83,7 +83,7 @@ class Reporter:
         self.thread = threading.Thread(target=self._beat, daemon=True)
 
     def start(self) -> None:
-        """Report the start, begin the heartbeat, and deliver what earlier runs left, which may take long."""
+        """Report the start, begin the heartbeat, and deliver what earlier runs left. This may take long."""
         self.outbox.prepare()
         self._send_state()
         self.thread.start()
@@ -125,71 +125,71 @@ class Reporter:
         """
         with self.lock:
             self.run.progress = None
-            ended = self.run.model_copy(update={"state": state, "reason": reason})
+            end_state = self.run.model_copy(update={"state": state, "reason": reason})
         if state == "interrupted":
             self.client.shorten_timeouts()
         else:
             self.unavailable = False
         limit = time.monotonic() + self.wait
         try:
-            is_kept = self._keep_end(ended)
-            later = self.deliver(BRIEF if state == "interrupted" else PATIENT)
-            while later and state != "interrupted" and (rest := limit - time.monotonic()) > 0:
-                time.sleep(min(AGAIN, rest))
+            is_kept = self._keep_end(end_state)
+            retryable = self.deliver(BRIEF if state == "interrupted" else PATIENT)
+            while retryable and state != "interrupted" and (seconds_left := limit - time.monotonic()) > 0:
+                time.sleep(min(RETRY_SECONDS, seconds_left))
                 self.unavailable = False
-                later = self.deliver(BRIEF)
+                retryable = self.deliver(BRIEF)
             if not is_kept:
-                self._send_state(ended)
+                self._send_state(end_state)
         finally:
             self.stop.set()
             if self.thread.is_alive():
                 self.thread.join(LAST if state == "interrupted" else None)
-        self._warn_about_rest()
+        self._warn_about_unsent()
         self.client.close()
 
-    def _keep_end(self, ended: RunState) -> bool:
+    def _keep_end(self, end_state: RunState) -> bool:
         """Put the end of the run into the outbox. Return whether it is there; a full disk prevents it."""
         try:
-            self.outbox.keep_run_state(ended)
-        except OutputError:  # whoever wrote the results has told the user
+            self.outbox.keep_run_state(end_state)
+        except OutputError:  # the error was raised when the results were written, too
             return False
         return True
 
-    def _warn_about_rest(self) -> None:
-        left = [each.path for each in self.outbox.pending()]
-        refused = sum(path in self.refused for path in left)
-        if waiting := len(left) - refused:
-            documents = "1 document has" if waiting == 1 else f"{waiting} documents have"
-            later = f"the next run with --hub, or `devbench push`, sends what {self.outbox.notes} lists"
-            self.warn(f"{documents} not been sent; {later}.")
+    def _warn_about_unsent(self) -> None:
+        paths = [pending.path for pending in self.outbox.pending()]
+        refused = sum(path in self.refused for path in paths)
+        if unsent := len(paths) - refused:
+            documents = "1 document has" if unsent == 1 else f"{unsent} documents have"
+            advice = f"the next run with --hub, or `devbench push`, sends what {self.outbox.notes} lists"
+            self.warn(f"{documents} not been sent; {advice}.")
         if refused:
             documents = "1 document" if refused == 1 else f"{refused} documents"
             self.warn(f"The hub refused {documents}. {self.outbox.notes} keeps what it may accept later.")
-        if not left:
+        if not paths:
             self.warn(f"This run at the hub: {self.client.hub}/runs/{self.run.id}")
 
     def deliver(self, retries: int) -> bool:
         """Deliver what is pending, until the hub is unavailable. Warn about documents that it refuses.
 
         Returns:
-            Whether something is left that the hub may take later.
+            Whether the hub may take some of the rest later.
         """
-        later = self.unavailable
+        retryable = self.unavailable
         try:
-            every = () if self.unavailable else deliveries(self.client, self.outbox, self.outbox.pending(), retries)
-            for waiting, outcome in every:
+            outcomes = () if self.unavailable else deliveries(self.client, self.outbox, self.outbox.pending(), retries)
+            for pending, outcome in outcomes:
                 if isinstance(outcome, DevbenchError):
-                    later = later or isinstance(outcome, HubBusy | UnknownToken)
+                    retryable = retryable or isinstance(outcome, HubBusy | UnknownToken)
                     self._warn(outcome)
                 if isinstance(outcome, HubRefused) and not isinstance(outcome, UnknownToken):
-                    self.refused.add(waiting.path)
+                    self.refused.add(pending.path)
         except HubUnavailable as error:
-            later = self.unavailable = True
+            retryable = self.unavailable = True
             self._warn(error)
-        return later
+        return retryable
 
     def _beat(self) -> None:
-        while not self.stop.wait(self.every):
+        while not self.stop.wait(self.heartbeat_seconds):
             self.unavailable = False
             self._send_state()
 
@@ -219,9 +219,9 @@ def reporting(
 
     Args:
         settings: The settings of the run.
-        title: What was asked for, in a few words.
+        title: A short description of the request.
         new_id: Makes the run's id if the settings name none.
-        warn: Tells the user what to know about the hub.
+        warn: Shows the user a message about the hub.
 
     Raises:
         SettingsError: The hub's token cannot be read.
@@ -246,7 +246,7 @@ def reporting(
         except Interrupted:
             raise
         except DevbenchError:
-            pass  # whoever wrote the results has told the user about a full disk
+            pass  # a full disk has raised the same error when the results were written
 
 
 def _reporter(settings: RunSettings, title: str, new_id: Callable[[], str], warn: Callable[[str], None]) -> Reporter:

@@ -1,8 +1,8 @@
 """Collects the metrics of this process's runs, read from their results as they grow.
 
-`Metrics` hears of progress, which happens only between blocks, and counts what is new. Rendering, in any thread, only
-reads these counts. The single steps of a latency pass arrive together and go into the histogram together. A process
-serves its `MAX_RUNS` latest runs.
+`Metrics` receives progress, which is only reported between blocks, and counts what is new. Rendering, in any thread,
+only reads these counts. The single steps of a latency pass arrive together. A process serves its `MAX_RUNS` latest
+runs.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ class Metrics(Collector):
     def __call__(self, progress: LiveProgress) -> None:
         """Count what is new of all current runs."""
         with self._lock:
-            current = {each.result.id for each in progress.results}
-            for each in progress.results:
-                if self._has_place(each.result, current):
-                    run = self.runs.setdefault(each.result.id, Run(each.result))
-                    run.per_step = each.examples
+            current = {live.result.id for live in progress.results}
+            for live in progress.results:
+                if self._has_place(live.result, current):
+                    run = self.runs.setdefault(live.result.id, Run(live.result))
+                    run.per_step = live.examples
                     _update(run)
 
     def refresh(self, result: Result) -> None:
@@ -61,7 +61,7 @@ class Metrics(Collector):
 
     @property
     def over(self) -> bool:
-        """Whether there was a run, and all ended by themselves, not by a signal."""
+        """Whether there was a run, and none was interrupted."""
         stops = [run.result.stop for run in self.runs.values()]
         return bool(stops) and all(stop is not None and stop.reason != "interrupted" for stop in stops)
 
@@ -87,7 +87,7 @@ class Metrics(Collector):
 def _update(run: Run) -> None:
     """Count what is new of a run and read its metrics, so that rendering does not look at the result."""
     run.update()
-    run.values = {each.name: each.read(run) for each in METRICS}
+    run.values = {metric.name: metric.read(run) for metric in METRICS}
 
 
 class SingleRun(Collector):
@@ -108,4 +108,4 @@ class SingleRun(Collector):
 
 def _families(runs: Mapping[str, Run]) -> Iterator[Metric]:
     """Return each metric of some runs, even if no run has a value."""
-    return iter([each.family(runs) for each in METRICS])
+    return iter([metric.family(runs) for metric in METRICS])

@@ -56,7 +56,7 @@ class Counts:
         )
 
     def __add__(self, other: Counts) -> Counts:
-        throttled = [each.throttled for each in (self, other) if each.throttled is not None]
+        throttled = [counts.throttled for counts in (self, other) if counts.throttled is not None]
         return Counts(
             steps=self.steps + other.steps,
             throttled=sum(throttled) if throttled else None,
@@ -121,7 +121,7 @@ class Run:
     @property
     def telemetry(self) -> Telemetry | None:
         """The telemetry of the latest process whose steady state has ended."""
-        return next((each.telemetry for each in reversed(self.result.samples) if each.telemetry), None)
+        return next((sample.telemetry for sample in reversed(self.result.samples) if sample.telemetry), None)
 
 
 def _name(sample: ProcessSample) -> tuple[int, datetime]:

@@ -39,9 +39,9 @@ class _Server(socketserver.ThreadingTCPServer):
 
 def registry_of(collector: Collector) -> CollectorRegistry:
     """Return a registry with this collector only, without metrics of the process."""
-    made = CollectorRegistry()
-    made.register(collector)
-    return made
+    registry = CollectorRegistry()
+    registry.register(collector)
+    return registry
 
 
 @contextmanager
@@ -63,13 +63,13 @@ def served(collector: Collector, host: str, port: int) -> Iterator[str]:
     try:
         server.socket = _listening(host, port)
     except OSError as error:
-        where = f"{host or '*'}:{port}"
+        address = f"{host or '*'}:{port}"
         hint = "Choose another --metrics-port (0 picks a free one) or another --metrics-host."
-        raise SettingsError(f"cannot serve metrics at {where}: {error.strerror or error}", hint) from None
+        raise SettingsError(f"cannot serve metrics at {address}: {error.strerror or error}", hint) from None
     thread = threading.Thread(target=server.serve_forever, name="devbench-metrics", daemon=True)
     thread.start()
     try:
-        yield f"http://{_written(host)}:{server.socket.getsockname()[1]}/metrics"
+        yield f"http://{_in_url(host)}:{server.socket.getsockname()[1]}/metrics"
     finally:
         server.shutdown()
         thread.join()
@@ -83,7 +83,7 @@ def _listening(host: str, port: int) -> socket.socket:
     return socket.create_server((host, port), family=family)
 
 
-def _written(host: str) -> str:
+def _in_url(host: str) -> str:
     if host in ("", "0.0.0.0", "::"):
         return "localhost"
     return f"[{host}]" if ":" in host else host

@@ -1,4 +1,4 @@
-"""A run's metrics: served while it runs, kept for a last scrape after it, and pushed when a result is done.
+"""A run's metrics: served while it runs and for a last scrape after it, and pushed when a result is done.
 
 Without `--metrics-port` and `--pushgateway` no Prometheus library is loaded.
 """
@@ -22,7 +22,7 @@ class RunMetrics:
 
     Args:
         settings: The settings of the run.
-        say: Tells the user one line.
+        say: Shows the user one line.
     """
 
     def __init__(self, settings: RunSettings, say: Callable[[str], None]) -> None:
