@@ -30,7 +30,8 @@ PIP := -m pip --quiet --disable-pip-version-check --no-input install
 LOCKED := $(PIP) --only-binary :all: --require-hashes
 PACKAGE := $(PIP) --no-deps --no-build-isolation --editable .
 PYTEST := -m pytest --durations=25 --durations-min=5 $(if $(STRICT),--strict-skips)
-PARALLEL := -n logical --maxprocesses 4 --dist loadgroup --no-loadscope-reorder
+GROUPED := --dist loadgroup --no-loadscope-reorder
+PARALLEL := -n logical --maxprocesses 4 $(GROUPED)
 # Folders of tests. Those that take longest come first, so that many short tests fill the end.
 FIRST := tests/images tests/integration
 REST := $(sort $(filter-out $(FIRST) tests/cluster,$(patsubst %/,%,$(dir $(wildcard tests/*/test_*.py)))))
@@ -62,7 +63,7 @@ test: $(VENV)/.dev $(VENV2) ## run all unit tests, and what proves that each rea
 	echo "# make test-all runs everything, in about an hour."; \
 	exit $$failed
 
-# All parts run even if one fails. Tests marked `quiet` run by themselves.
+# All parts run even if one fails. Tests marked `quiet` run apart from the others, two files at a time.
 test-all: $(VENV)/.dev $(VENV2) $(XPROF) ## run every test that this machine can run (STRICT=1: avoidable skips fail)
 	@failed=0; \
 	if [ -f $(VENV2)/.dev ]; then \
@@ -70,7 +71,7 @@ test-all: $(VENV)/.dev $(VENV2) $(XPROF) ## run every test that this machine can
 		$(VENV2)/bin/python $(PYTEST) $(FIRST) $(REST) $(PARALLEL) -m "not once and not quiet" || failed=1; \
 	fi; \
 	echo "# TensorFlow 2.21: all tests"; \
-	$(VENV)/bin/python $(PYTEST) tests/integration -m quiet || failed=1; \
+	$(VENV)/bin/python $(PYTEST) tests/integration -n 2 $(GROUPED) -m quiet || failed=1; \
 	$(VENV)/bin/python $(PYTEST) $(FIRST) $(REST) $(PARALLEL) -m "not quiet" || failed=1; \
 	$(VENV)/bin/python $(PYTEST) $(CLUSTER) || failed=1; \
 	exit $$failed

@@ -15,7 +15,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Generator, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -35,31 +35,9 @@ UNAVOIDABLE = pytest.StashKey[bool]()
 CLUSTER = os.environ.get("DEVBENCH_TEST_CLUSTER", "own")
 """Cluster that the chart is tested on: "own" starts a control plane, "existing" uses the one of KUBECONFIG."""
 
-CHANGED = "changed-"
-"""Prefix of the capabilities of groups of tests that run only if their inputs changed (`inputs.py`)."""
-
-PLUGINS = {"hubs": "hub", "cluster_fixtures": "cluster"}
+PLUGINS = {"hubs": "hub", "cluster_fixtures": "cluster", "groups": "passed"}
 pytest_plugins = tuple(name for name, folder in PLUGINS.items() if (ROOT / "tests" / folder).is_dir())
 """Fixtures of other folders. `test_conftest.py` copies this file to a place that lacks these folders."""
-
-
-@dataclass
-class GroupRun:
-    """The state of a group of tests in a session.
-
-    Args:
-        tests: ids of all its tests, including those that the session deselects.
-        passed: ids of the tests that passed.
-        digest: hash of the group's inputs at the start.
-    """
-
-    tests: set[str] = field(default_factory=set)
-    passed: set[str] = field(default_factory=set)
-    digest: str = ""
-
-
-GROUPS: dict[str, GroupRun] = {}
-"""Groups of the collected tests, by name."""
 
 
 @dataclass(frozen=True)
@@ -309,6 +287,7 @@ CAPABILITIES: dict[str, Callable[[], Missing | None]] = {
     "changed-cuda-image": _changed("cuda-image"),
     "changed-directml-image": _changed("directml-image"),
     "changed-hub-kills": _changed("hub-kills"),
+    "changed-tensorflow-2.10": _changed("tensorflow-2.10"),
     "go": _go,
     "cluster": _cluster,
     "control-plane": _control_plane,
@@ -400,16 +379,16 @@ def pytest_configure() -> None:
 
 @pytest.hookimpl(tryfirst=True)  # before the hook of pytest-xdist, which reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Refuse unknown capabilities, keep each file in one process, and mark all unit tests as essential."""
+    """Refuse unknown capabilities, keep each file in one process, and add the marks that follow from folders."""
     for item in items:
         for name in _capabilities(item):
             if name not in CAPABILITIES:
                 raise pytest.UsageError(f"{item.nodeid} needs '{name}', which is not one of {', '.join(CAPABILITIES)}")
-            if name.startswith(CHANGED):
-                GROUPS.setdefault(name.removeprefix(CHANGED), GroupRun()).tests.add(item.nodeid)
         item.add_marker(pytest.mark.xdist_group(_process_group(item)))
         if item.path.parent.name == "unit":
             item.add_marker(pytest.mark.essential)
+        if _runs_again(item):
+            item.add_marker(pytest.mark.needs("changed-tensorflow-2.10"))
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -438,37 +417,21 @@ def pytest_make_collect_report(
     return report
 
 
-def pytest_collection_finish() -> None:
-    """Record the hash of the inputs of each group."""
-    if GROUPS:
-        import inputs
-
-        for group, state in GROUPS.items():
-            state.digest = inputs.digest(group)
-
-
-def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """Record which tests of a group passed."""
-    if report.when == "call" and report.passed:
-        for state in GROUPS.values():
-            # pytest-xdist appends "@" and the name of its group to the id.
-            state.passed |= {report.nodeid, report.nodeid.rpartition("@")[0]} & state.tests
-
-
-def pytest_sessionfinish() -> None:
-    """Record each group whose tests all passed, if its inputs did not change meanwhile."""
-    for group, state in GROUPS.items():
-        import inputs
-
-        if state.tests == state.passed and state.digest == inputs.digest(group):
-            inputs.write(group, state.digest)
-
-
 def _process_group(item: pytest.Item) -> str:
     """Return the group of tests that run in one process: those of a file, of the images, or of the scraped run."""
     if "scraped" in getattr(item, "fixturenames", ()):
         return "scraped"
     return "images" if item.path.parent.name == "images" else item.path.name
+
+
+def _runs_again(item: pytest.Item) -> bool:
+    """Return whether a test runs with TensorFlow 2.10 now, and does so only if the worker changed.
+
+    Everything but the worker is tested with TensorFlow 2.21. The essential tests always run with both.
+    """
+    if Path(sys.prefix) != DIRECTML_ENVIRONMENT or item.path.parent.name != "integration":
+        return False
+    return not any(item.get_closest_marker(name) for name in ("essential", "once"))
 
 
 def _capabilities(item: pytest.Item) -> Iterator[str]:

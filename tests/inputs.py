@@ -4,8 +4,7 @@ A group's inputs are files. `tests/passed/GROUP` holds the hash of the inputs wi
 session in which all tests of a group pass writes that file: commit it. To run a group whose inputs are unchanged,
 remove its file.
 
-A test joins a group by `@pytest.mark.needs("changed-GROUP")`. All tests of a group must run in one process
-(`xdist_group` in `conftest.py`).
+A test joins a group by `@pytest.mark.needs("changed-GROUP")`.
 """
 
 from __future__ import annotations
@@ -65,6 +64,22 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "tests/hub/killable.py",
         "tests/hub/postgres.py",
         "tests/hub/test_hub_killed.py",
+    ),
+    # All that runs in a worker, and what the parent asks of it.
+    "tensorflow-2.10": (
+        "bench/backends/*.py",
+        "bench/datasets/**/*.py",
+        "bench/errors.py",
+        "bench/machine/*.py",
+        "bench/model/*.py",
+        "bench/registry/*.py",
+        "bench/session/*.py",
+        "bench/whatif/*.py",
+        "bench/worker/**/*.py",
+        "bench/workloads/*.py",
+        "images/dev-directml.lock",
+        "images/directml.lock",
+        "tests/integration/**/*.py",
     ),
 }
 """Patterns of each group's inputs, relative to the root of the repository."""
