@@ -1,4 +1,4 @@
-"""The chart's values, declared once: `python -m charts.source` makes `values.yaml`, its schema and its reference.
+"""The chart's values, declared once. `python -m charts.source` generates `values.yaml`, its schema and its reference.
 
-The settings of a run are those of `bench.config.settings`, so a new one is a chart value without another word here.
+The settings of a run come from `bench.config.settings`, so a new setting is a chart value automatically.
 """

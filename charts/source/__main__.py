@@ -20,7 +20,7 @@ from charts.source.backends import backends_yaml
 from charts.source.values import Values
 
 CHART = Path(__file__).resolve().parent.parent / "devbench"
-PART = re.compile(r"(<!-- made from values -->\n).*?(?=<!-- end -->)", re.DOTALL)
+TABLE = re.compile(r"(<!-- generated from values -->\n).*?(?=<!-- end -->)", re.DOTALL)
 WIDTH = 118
 
 
@@ -41,7 +41,7 @@ def readme() -> str:
     """Return the chart's README with its table of values regenerated."""
     page = (CHART / "README.md").read_text(encoding="utf-8")
     rows = ["| value | default | meaning |", "|---|---|---|", *_rows(Values, "", Values())]
-    return PART.sub(lambda found: found[1] + "\n".join(rows) + "\n", page)
+    return TABLE.sub(lambda match: match[1] + "\n".join(rows) + "\n", page)
 
 
 def alerting_yaml() -> str:
@@ -63,7 +63,7 @@ def _lines(part: BaseModel, depth: int) -> Iterator[str]:
             yield f"{pad}# {key}:"
         elif isinstance(value, dict) and value:
             yield f"{pad}{key}:"
-            yield from (f"{pad}  {inner}: {_flow(each)}" for inner, each in value.items())
+            yield from (f"{pad}  {inner}: {_flow(part_value)}" for inner, part_value in value.items())
         else:
             yield f"{pad}{key}: {_flow(value)}"
 
@@ -71,7 +71,7 @@ def _lines(part: BaseModel, depth: int) -> Iterator[str]:
 def _fields(model: type[BaseModel]) -> Iterator[tuple[str, FieldInfo]]:
     """Yield a part's fields, its own before inherited ones."""
     own = model.__annotations__
-    yield from sorted(model.model_fields.items(), key=lambda each: each[0] not in own)
+    yield from sorted(model.model_fields.items(), key=lambda item: item[0] not in own)
 
 
 def _comment(text: str, pad: str) -> Iterator[str]:
@@ -85,7 +85,7 @@ def _comment(text: str, pad: str) -> Iterator[str]:
 
 
 def _flow(value: Any) -> str:
-    """Return a value on one line. JSON is valid YAML."""
+    """Return a value on one line, as JSON, which is valid YAML."""
     if isinstance(value, BaseModel):
         value = value.model_dump(mode="json", by_alias=True, exclude_unset=True)
     return json.dumps(value, ensure_ascii=False)
@@ -99,7 +99,7 @@ def _rows(model: type[BaseModel], prefix: str, defaults: BaseModel | None) -> It
         yield f"| `{key}` | {_default(value, inner, field)} | {(field.description or '').replace('|', chr(92) + '|')} |"
         if inner is None:
             continue
-        if key == "poolDefaults":  # the values of a pool are listed once, with their defaults
+        if key == "poolDefaults":  # list the values of a pool once, with their defaults
             yield from _rows(inner, "pools.NAME.", inner())
         elif isinstance(value, BaseModel):
             yield from _rows(inner, key + ".", value)
@@ -119,23 +119,23 @@ def _default(value: Any, inner: type[BaseModel] | None, field: FieldInfo) -> str
 
 def _model(field: FieldInfo) -> type[BaseModel] | None:
     """Return the model that a field holds, directly, in a map or in a union."""
-    seen = [field.annotation]
-    while seen:
-        each = seen.pop()
-        if isinstance(each, type) and issubclass(each, BaseModel):
-            return each
-        seen += get_args(each)
+    annotations = [field.annotation]
+    while annotations:
+        annotation = annotations.pop()
+        if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+            return annotation
+        annotations += get_args(annotation)
     return None
 
 
 def _strict(schema: Any) -> Any:
-    """Return the schema without titles that repeat keys, and without other names if names have a pattern."""
+    """Return the schema without titles that repeat keys. If names have a pattern, no other names are allowed."""
     if isinstance(schema, list):
-        return [_strict(each) for each in schema]
+        return [_strict(part) for part in schema]
     if not isinstance(schema, dict):
         return schema
-    made = {key: _strict(value) for key, value in schema.items() if key != "title" or not isinstance(value, str)}
-    return {**made, "additionalProperties": False} if "patternProperties" in made else made
+    strict = {key: _strict(value) for key, value in schema.items() if key != "title" or not isinstance(value, str)}
+    return {**strict, "additionalProperties": False} if "patternProperties" in strict else strict
 
 
 FILES = {
@@ -147,18 +147,18 @@ FILES = {
 }
 
 
-def main(words: list[str]) -> int:
-    """Write the files, or say which are out of date."""
+def main(arguments: list[str]) -> int:
+    """Write the files. With --check, print which files are out of date instead."""
     stale = 0
-    for name, made in FILES.items():
-        path, text = CHART / name, made()
+    for name, content in FILES.items():
+        path, text = CHART / name, content()
         if not path.exists() or path.read_text(encoding="utf-8") != text:
             stale += 1
-            if "--check" in words:
-                print(f"{path} is out of date: python -m charts.source", file=sys.stderr)
+            if "--check" in arguments:
+                print(f"{path} is out of date. Run python -m charts.source.", file=sys.stderr)
             else:
                 path.write_text(text, encoding="utf-8", newline="\n")
-    return 1 if stale and "--check" in words else 0
+    return 1 if stale and "--check" in arguments else 0
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The base of every part of the values: camelCase keys, no unknown keys, and common Kubernetes types."""
+"""The base of every section of the values: camelCase keys, no unknown keys, and common Kubernetes types."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from pydantic.alias_generators import to_camel
 
 
 class Part(BaseModel):
-    """A part of the values. An unknown key is an error, so a misspelt one is noticed."""
+    """A section of the values. An unknown key is an error, so that misspelt keys are noticed."""
 
     model_config = ConfigDict(extra="forbid", alias_generator=to_camel, populate_by_name=True)
 
 
 NAME = "^[a-z]([-a-z0-9]{0,18}[a-z0-9])?$"
-"""A DNS label that starts with a letter (RFC 1035), at most 20 characters long: a Job's name has two more parts."""
+"""A DNS label that starts with a letter (RFC 1035). At most 20 characters, because a Job's name has two more parts."""
 
 QUANTITY = "^[0-9]+(\\.[0-9]+)?(m|k|Ki|M|Mi|G|Gi|T|Ti)?$"
-"""A Kubernetes resource quantity, in the common forms."""
+"""A Kubernetes resource quantity in one of the common forms."""
 
 Quantity = Annotated[
     str, WithJsonSchema({"anyOf": [{"type": "string", "pattern": QUANTITY}, {"type": "number", "minimum": 0}]})
@@ -33,31 +33,31 @@ Objects = list[dict[str, Any]]
 
 
 def settings_schema(settings: type[BaseModel], without: frozenset[str]) -> dict[str, Any]:
-    """Return the schema of settings as values, under their names in the settings file. All are optional.
+    """Return the schema of settings as chart values, with their names in the settings file. All are optional.
 
     Args:
         settings: The declaration of the settings.
         without: Names that are not allowed.
     """
-    known = {}
+    properties = {}
     for name, schema in settings.model_json_schema()["properties"].items():
         if name in without:
             continue
-        kept = {key: value for key, value in schema.items() if key not in ("default", "title")}
-        if kept.get("type") == "array":  # a list may be written as the command line has it
-            kept = {"description": kept.pop("description"), "anyOf": [kept, {"type": "string"}]}
-        elif kept.get("type") == "object":
-            kept["additionalProperties"] = {"type": ["string", "number", "boolean"]}
-        known[name] = kept
-    return {"type": "object", "properties": known, "additionalProperties": False}
+        value = {key: part for key, part in schema.items() if key not in ("default", "title")}
+        if value.get("type") == "array":  # a list may also be text with commas, as on the command line
+            value = {"description": value.pop("description"), "anyOf": [value, {"type": "string"}]}
+        elif value.get("type") == "object":
+            value["additionalProperties"] = {"type": ["string", "number", "boolean"]}
+        properties[name] = value
+    return {"type": "object", "properties": properties, "additionalProperties": False}
 
 
 class ImageOverride(Part):
-    """Another image for one part. Empty fields come from `image`."""
+    """Image of one component. It overrides `image`."""
 
-    repository: str = Field("", description="Repository, without a tag.")
-    tag: str = Field("", description="Tag.")
-    digest: str = Field("", pattern="^(sha256:[0-9a-f]{64})?$", description="Digest. Overrides the tag.")
+    repository: str = Field("", description="Repository without a tag. Default: from `image`.")
+    tag: str = Field("", description="Tag. Default: from `image`.")
+    digest: str = Field("", pattern="^(sha256:[0-9a-f]{64})?$", description="Digest. It overrides the tag.")
 
 
 class Resources(Part):

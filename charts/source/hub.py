@@ -16,73 +16,75 @@ HubOptions = Annotated[dict[str, Any], WithJsonSchema(settings_schema(HubSetting
 
 
 class Auth(Part):
-    """Who may write to the hub and read from it."""
+    """Authentication of writers and readers of the hub."""
 
     existing_secret: str = Field(
         "",
-        description="Existing Secret with the token for writing. Default: the chart makes one and keeps it. "
-        "Required if templates are rendered without a cluster, as by helm template and Argo CD.",
+        description="Existing Secret with the token for writing. Default: the chart creates one and keeps it. "
+        "Required if templates are rendered without a cluster, for example by helm template or Argo CD.",
     )
-    token_key: str = Field("token", min_length=1, description="Key of the token. Several tokens are on one line each.")
+    token_key: str = Field("token", min_length=1, description="Key in the Secret. Its value has one token per line.")
     readers_secret: str = Field(
-        "", description="Secret with NAME:PASSWORD lines for reading. Default: anyone may read."
+        "", description="Existing Secret with the readers of the hub. Default: anyone can read."
     )
     readers_key: str = Field(
-        "readers", min_length=1, description="Key of the readers. Several readers are on one line each."
+        "readers", min_length=1, description="Key in the Secret. Its value has one reader per line, as NAME:PASSWORD."
     )
     scraper_secret: str = Field(
         "",
-        description="Secret with the keys username and password of a reader, for Prometheus. Required if reading is "
-        "restricted and there is a ServiceMonitor.",
+        description="Existing Secret with the reader that Prometheus uses, in the keys username and password. Required "
+        "if there are a `readersSecret` and a ServiceMonitor.",
     )
 
 
 class Persistence(Part):
-    """The volume of the SQLite database."""
+    """Volume of the SQLite database."""
 
-    enabled: bool = Field(True, description="Keep results on a volume. If false, they are lost with the pod.")
+    enabled: bool = Field(True, description="Keep results on a volume. If false, results are lost with the pod.")
     size: Quantity = Field("8Gi", description="Size of the volume.")
-    storage_class: str = Field("", description="Storage class of a block volume. Default: the cluster's default.")
-    existing_claim: str = Field("", description="Existing claim to use.")
+    storage_class: str = Field(
+        "", description="Storage class of the volume, for block storage. Default: the cluster's default."
+    )
+    existing_claim: str = Field("", description="Existing claim to use instead of a new volume.")
     annotations: Strings = Field({}, description="Extra annotations of the claim.")
 
 
 class Database(Part):
     """PostgreSQL instead of SQLite."""
 
-    existing_secret: str = Field("", description="Secret with the URL of the database. Default: SQLite on the volume.")
-    key: str = Field("url", min_length=1, description="Key of the URL.")
+    existing_secret: str = Field("", description="Existing Secret with the URL of the database. Default: SQLite.")
+    key: str = Field("url", min_length=1, description="Key of the URL in the Secret.")
 
 
 class Service(Part):
-    """The hub's Service."""
+    """Service of the hub."""
 
     type: Literal["ClusterIP", "NodePort", "LoadBalancer"] = Field("ClusterIP", description="Type of the Service.")
     port: int = Field(80, ge=1, le=65535, description="Port of the Service.")
-    annotations: Strings = Field({}, description="Annotations.")
+    annotations: Strings = Field({}, description="Extra annotations.")
 
 
 class Ingress(Part):
     """An Ingress, under `settings.root_path` if that is set."""
 
-    enabled: bool = Field(False, description="Create it.")
+    enabled: bool = Field(False, description="Create this object.")
     class_name: str = Field("", description="Ingress class. Default: the cluster's default.")
-    annotations: Strings = Field({}, description="Annotations.")
-    hosts: list[str] = Field([], description="Host names. Default: any.")
+    annotations: Strings = Field({}, description="Extra annotations.")
+    hosts: list[str] = Field([], description="Host names. Default: all.")
     tls: Objects = Field([], description="TLS section of the Ingress.")
 
 
 class HttpRoute(Part):
     """An HTTPRoute of the Gateway API, under `settings.root_path` if that is set."""
 
-    enabled: bool = Field(False, description="Create it.")
-    annotations: Strings = Field({}, description="Annotations.")
+    enabled: bool = Field(False, description="Create this object.")
+    annotations: Strings = Field({}, description="Extra annotations.")
     parent_refs: Objects = Field([], description="Gateways to attach to.")
-    hostnames: list[str] = Field([], description="Host names. Default: any.")
+    hostnames: list[str] = Field([], description="Host names. Default: all.")
 
 
 def _filled(*path: str) -> dict[str, Any]:
-    """Return a schema that requires a non-empty text at a path."""
+    """Return a schema that requires a non-empty string at a path."""
     schema: dict[str, Any] = {"type": "string", "minLength": 1}
     for name in reversed(path):
         schema = {"type": "object", "properties": {name: schema}, "required": [name]}
@@ -107,19 +109,19 @@ class Hub(Placing):
         }
     )
 
-    enabled: bool = Field(True, description="Install a hub. If false, `hub.url` names another one.")
+    enabled: bool = Field(True, description="Install a hub. If false, set `hub.url`.")
     url: str = Field(
-        "", pattern="^(https?://.+)?$", description="Address of another hub. Used if `hub.enabled` is false."
+        "", pattern="^(https?://.+)?$", description="URL of an existing hub. Required if `hub.enabled` is false."
     )
-    replicas: int = Field(1, ge=1, description="Number of pods. More than one needs PostgreSQL (`hub.database`).")
-    image: ImageOverride = Field(ImageOverride(), description="Another image for this part.")
-    settings: HubOptions = Field({}, description="Settings of `devbench hub`, under their names in devbench.toml.")
-    auth: Auth = Field(Auth(), description="Who may write and read.")
-    persistence: Persistence = Field(Persistence(), description="The volume of the SQLite database.")
+    replicas: int = Field(1, ge=1, description="Number of pods. More than one requires PostgreSQL (`hub.database`).")
+    image: ImageOverride = Field(ImageOverride(), description="Image of this component.")
+    settings: HubOptions = Field({}, description="Settings of `devbench hub`, with their names in devbench.toml.")
+    auth: Auth = Field(Auth(), description="Authentication of writers and readers.")
+    persistence: Persistence = Field(Persistence(), description="Volume of the SQLite database.")
     database: Database = Field(Database(), description="PostgreSQL instead of SQLite.")
-    service: Service = Field(Service(), description="The hub's Service.")
-    ingress: Ingress = Field(Ingress(), description="Ingress.")
-    http_route: HttpRoute = Field(HttpRoute(), description="HTTPRoute of the Gateway API.")
+    service: Service = Field(Service(), description="Service of the hub.")
+    ingress: Ingress = Field(Ingress(), description="Ingress to the hub.")
+    http_route: HttpRoute = Field(HttpRoute(), description="HTTPRoute of the Gateway API to the hub.")
     resources: Resources = Field(
         Resources(
             requests={"cpu": "100m", "memory": "256Mi", "ephemeral-storage": "256Mi"},
@@ -131,7 +133,7 @@ class Hub(Placing):
 
 
 class Watcher(Placing):
-    """Reports runs that failed before they could report themselves: no node, no image, out of memory, over time."""
+    """Reports runs that failed too early to report themselves: no node, no image, out of memory, time limit."""
 
     enabled: bool = Field(True, description="Install the watcher.")
     wait_seconds: int = Field(
@@ -139,7 +141,7 @@ class Watcher(Placing):
         ge=1,
         description="Seconds after which a run that waits for a node is reported as failed. It may still start later.",
     )
-    image: ImageOverride = Field(ImageOverride(), description="Another image for this part.")
+    image: ImageOverride = Field(ImageOverride(), description="Image of this component.")
     resources: Resources = Field(
         Resources(
             requests={"cpu": "50m", "memory": "128Mi", "ephemeral-storage": "64Mi"},

@@ -10,10 +10,10 @@ from charts.source.base import Auto, Objects, Part, Strings
 class Monitor(Part):
     """An object of the Prometheus operator."""
 
-    enabled: Auto = Field(
-        "auto", description="Create it. `auto` creates it if the cluster has the operator's resources."
+    enabled: Auto = Field("auto", description="Create this object. `auto`: if the cluster has the Prometheus operator.")
+    labels: Strings = Field(
+        {}, description="Extra labels, such as the `release` label that the Prometheus operator selects."
     )
-    labels: Strings = Field({}, description="Extra labels, such as the `release` label that the operator selects.")
 
 
 class ScrapedBy(Monitor):
@@ -26,26 +26,26 @@ class Dashboards(Part):
     """Grafana dashboards as ConfigMaps. Grafana's sidecar finds them by their label."""
 
     enabled: Auto = Field(
-        "auto", description="Create them. `auto` creates them if the cluster has the Prometheus operator."
+        "auto", description="Create the ConfigMaps. `auto`: if the cluster has the Prometheus operator."
     )
-    labels: Strings = Field({"grafana_dashboard": "1"}, description="Labels that the sidecar selects.")
-    annotations: Strings = Field({}, description="Annotations, such as the folder to show them in.")
+    labels: Strings = Field({"grafana_dashboard": "1"}, description="Labels that Grafana's sidecar selects.")
+    annotations: Strings = Field({}, description="Annotations, such as the folder in Grafana.")
 
 
 class Metrics(Part):
     """Prometheus metrics of runs and of the hub."""
 
     enabled: bool = Field(True, description="Serve metrics of runs.")
-    port: int = Field(9400, ge=1024, le=65535, description="Port of a run's metrics.")
+    port: int = Field(9400, ge=1024, le=65535, description="Port of the metrics of runs.")
     linger_seconds: int | None = Field(
         None,
         ge=0,
-        description="Seconds that a run stays for a last scrape. Default: two intervals of the PodMonitor.",
+        description="Seconds that a finished run waits for a last scrape. Default: two intervals of the PodMonitor.",
     )
     annotations: bool = Field(
         True,
-        description="Add prometheus.io annotations if there is no monitor. A hub that restricts reading gets none: "
-        "they cannot name a reader.",
+        description="Add prometheus.io annotations if there is no monitor. A hub with a `readersSecret` gets none, "
+        "because annotations cannot name a reader.",
     )
     pod_monitor: ScrapedBy = Field(ScrapedBy(), description="PodMonitor of the runs.")
     service_monitor: ScrapedBy = Field(ScrapedBy(), description="ServiceMonitor of the hub.")
@@ -54,7 +54,7 @@ class Metrics(Part):
 
 
 class NetworkPolicy(Part):
-    """The allowed flows. Everything else to and from devbench's pods is blocked."""
+    """The allowed traffic. All other traffic to and from devbench's pods is blocked."""
 
     enabled: bool = Field(True, description="Create network policies.")
     prometheus_namespace: str = Field(
@@ -62,20 +62,20 @@ class NetworkPolicy(Part):
     )
     users: Objects = Field(
         [{"namespaceSelector": {}}],
-        description="Peers that may open the hub's pages, such as an ingress controller's namespace. Clients outside "
-        "the cluster (through a load balancer or a NodePort) need an ipBlock.",
+        description="Peers that may open the pages of the hub, such as the namespace of an ingress controller. Clients "
+        "outside the cluster (through a load balancer or a NodePort) need an ipBlock.",
     )
     dns: Objects = Field(
         [],
-        description="DNS servers. Default: any address on port 53, since a node-local cache is not a pod.",
+        description="DNS servers. Default: any address on port 53, because a node-local cache is not a pod.",
     )
     api_server: Objects = Field(
-        [], description="Peers that are the API server. Default: any address on the ports below."
+        [], description="Peers that are the API server. Default: any address on `apiServerPorts`."
     )
     api_server_ports: list[int] = Field([443, 6443], description="Ports of the API server.")
-    postgresql: Objects = Field([], description="Peers that are PostgreSQL. Default: any address on the port below.")
+    postgresql: Objects = Field([], description="Peers that are PostgreSQL. Default: any address on `postgresqlPort`.")
     postgresql_port: int = Field(5432, ge=1, le=65535, description="Port of PostgreSQL.")
     outside_hub: Objects = Field(
-        [], description="Peers that are another hub (`hub.url`). Default: any address on its port."
+        [], description="Peers that are the hub at `hub.url`. Default: any address on its port."
     )
     run_egress: Objects = Field([], description="Extra egress rules of runs, for example to download data sets.")

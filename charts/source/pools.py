@@ -1,4 +1,4 @@
-"""A pool: a kind of node, what runs on it, and how long that may wait and run."""
+"""A pool: a kind of node, its workloads and its time limits."""
 
 from __future__ import annotations
 
@@ -39,62 +39,72 @@ Workload = Annotated[str, Field(pattern="^[A-Za-z0-9]([-A-Za-z0-9_]*[A-Za-z0-9])
 
 
 class CudaCache(Part):
-    """A cache for kernels that the driver compiles for a GPU newer than the image. It makes later starts faster."""
+    """A cache of kernels that the driver compiles for a GPU newer than the image. It makes later starts faster."""
 
     size: QuantityOrNone = Field(
-        "", description="Size of its volume, such as 1Gi. Default: no volume; the cache is lost with the pod."
+        "", description="Size of the volume, such as 1Gi. Default: no volume. The cache is then lost with the pod."
     )
     storage_class: str = Field("", description="Storage class of the volume. Default: the cluster's default.")
     existing_claim: str = Field("", description="Existing claim to use instead of a new volume.")
 
 
 class Pool(Part):
-    """The values of a pool. Missing ones come from `poolDefaults`, then from the preset."""
+    """The values of a pool. They override those of `poolDefaults`, which override those of the preset."""
 
     model_config = ConfigDict(title="Pool")
 
-    enabled: bool = Field(True, description="Run this pool.")
+    enabled: bool = Field(True, description="Measure on this pool.")
     backend: Backend = Field(reference(), description="Backend to measure. It selects the image.")
     accelerator: str = Field(
-        "", description="Kind of GPU, by the preset's name, such as t4. Required for cuda pools with a preset."
+        "",
+        description="GPU model, named as in the preset, such as t4. Required for GPU pools, except with preset none.",
     )
     preset: Literal["generic", "gke", "aks", "eks", "none"] = Field(
         "generic",
-        description="Node labels, taints and prices to use, from the files in presets/. `none` uses only your own.",
+        description="File in presets/ with node labels, taints and prices of a cloud. generic: NVIDIA's labels, no "
+        "prices. none: only your own labels.",
     )
-    cpu_column: bool = Field(True, description="Also measure the CPU of a GPU pool, interleaved with the GPU.")
+    cpu_column: bool = Field(True, description="On a GPU pool, also measure the CPU, interleaved with the GPU.")
     workloads: list[Workload] = Field([], description="Workloads of this pool. Default: `workloads`.")
     settings: RunOptions = Field({}, description="Settings of its runs. They override `settings`.")
-    cpu: int = Field(3, ge=1, description="Number of whole CPUs, as request and limit. Leave one CPU to the node.")
+    cpu: int = Field(3, ge=1, description="Number of CPUs, as request and limit. Leave one CPU of the node free.")
     memory: Quantity = Field("8Gi", description="Memory, as request and limit.")
-    ephemeral_storage: Quantity = Field("4Gi", description="Local disk space for results and temporary files.")
-    gpus: int = Field(1, ge=1, description="Number of GPUs of a cuda pool. A run measures the first one.")
-    allow_shared_gpu: bool = Field(False, description="Run on a shared GPU. Each result then has a warning.")
-    exclusive_node: bool = Field(True, description="Never run two runs of devbench on the same node at once.")
-    spot: bool = Field(False, description="Also run on spot nodes. An evicted run starts again.")
+    ephemeral_storage: Quantity = Field(
+        "4Gi", description="Local disk space for results and temporary files, as request and limit."
+    )
+    gpus: int = Field(
+        1, ge=1, description="Number of GPUs of a GPU pool, as request and limit. A run measures the first."
+    )
+    allow_shared_gpu: bool = Field(False, description="Allow a shared GPU. Each result then has a warning.")
+    exclusive_node: bool = Field(True, description="Allow at most one devbench run per node at a time.")
+    spot: bool = Field(False, description="Allow spot nodes. An evicted run starts again.")
     instance_type: str = Field(
         "",
-        description="Instance type to run on. It also sets the price. Default: the preset's. `any` allows every type.",
+        description="Instance type. It also determines the price. Default: the preset's. `any` allows all types.",
     )
-    hourly_price: float | None = Field(None, gt=0, description="Price of a node per hour. Default: the preset's.")
+    hourly_price: float | None = Field(
+        None, gt=0, description="Price of a node per hour. Default: the preset's list price."
+    )
     currency: str = Field("USD", pattern="^[A-Z]{3}$", description="Currency of the price.")
     node_selector: Strings = Field(
         {}, description="Extra node labels that its pods require. They override the preset's."
     )
     tolerations: Objects = Field([], description="Extra tolerations of its pods.")
-    affinity: Object = Field({}, description="Affinity that replaces the chart's own.")
-    runtime_class_name: str = Field("", description="Runtime class. Needed if the NVIDIA runtime is not the default.")
+    affinity: Object = Field({}, description="Affinity of its pods. It replaces the chart's own affinity.")
+    runtime_class_name: str = Field(
+        "", description="Runtime class of its pods. Required if NVIDIA's runtime is not the default."
+    )
     priority_class_name: str = Field("", description="Priority class of its pods.")
-    queue: str = Field("", description="Kueue's local queue. Kueue then decides when the Job starts.")
-    run_seconds: Seconds = Field(7200, description="Time limit of a pod, in seconds.")
+    queue: str = Field("", description="Local queue of Kueue, which then decides when the Job starts.")
+    run_seconds: Seconds = Field(7200, description="Time limit of a pod in seconds.")
     job_seconds: int = Field(
         0,
         ge=0,
-        description="Time limit of the whole Job in seconds, including the wait for a node. 0: no limit.",
+        description="Time limit of the Job in seconds, including the wait for a node. 0: no limit.",
     )
-    cuda_cache: CudaCache = Field(CudaCache(), description="Cache for kernels that the driver compiles.")
-    data_claim: str = Field("", description="Existing claim with full data sets, mounted read-only at /data.")
-    image: ImageOverride = Field(ImageOverride(), description="Another image for this pool.")
+    cuda_cache: CudaCache = Field(CudaCache(), description="Cache of kernels that the driver compiles.")
+    data_claim: str = Field("", description="Existing claim with complete data sets. It is mounted read-only at /data.")
+    image: ImageOverride = Field(ImageOverride(), description="Image of this pool.")
     env: Strings = Field({}, description="Extra environment variables.")
     pod_annotations: Strings = Field({}, description="Extra annotations of its pods.")
     pod_labels: Strings = Field({}, description="Extra labels of its pods.")

@@ -13,17 +13,19 @@ from charts.source.pools import Pool, PoolName, RunOptions, Seconds, Workload
 
 
 class Image(Part):
-    """The container images."""
+    """Container images."""
 
-    registry: str = Field("", description="Registry. It is put before the repository.")
+    registry: str = Field(
+        "", description="Registry of the repository, such as registry.example.org. Default: the container runtime's."
+    )
     repository: str = Field("devbench", min_length=1, description="Repository of all devbench images.")
     tag: str = Field(
-        "", description="Version. The backend's name is appended, as in 1.0-cuda. Default: the backend's name alone."
+        "", description="Version in the tag. With 1.0, the tag for cuda is 1.0-cuda. Default: the tag is only cuda."
     )
     pull_policy: Literal["Always", "IfNotPresent", "Never"] = Field(
-        "IfNotPresent", description="Pull policy of all images."
+        "IfNotPresent", description="Image pull policy of all pods."
     )
-    pull_secrets: list[str] = Field([], description="Names of image pull Secrets.")
+    pull_secrets: list[str] = Field([], description="Names of the Secrets for pulling images.")
 
 
 class ConfigMapFile(Part):
@@ -31,25 +33,25 @@ class ConfigMapFile(Part):
 
     name: str = Field(
         min_length=1,
-        description="Name of the ConfigMap. The chart does not see its content: to run a changed file, use a new name.",
+        description="Name of the ConfigMap. The chart cannot see its content, so use a new name to run a changed file.",
     )
-    key: str = Field("", description="Key in the ConfigMap. Default: the workload's name with .py.")
+    key: str = Field("", description="Key of the file. Default: the workload's name with .py.")
 
 
 class CustomWorkload(Part):
-    """Your own workload: the text of a file, or the ConfigMap that holds it."""
+    """Your own workload: the content of a Python file, or the ConfigMap that holds the file."""
 
     model_config = ConfigDict(json_schema_extra={"minProperties": 1, "maxProperties": 1})
 
-    inline: str | None = Field(None, min_length=1, description="Text of the file.")
-    config_map: ConfigMapFile | None = Field(None, description="ConfigMap that holds the file.")
+    inline: str | None = Field(None, min_length=1, description="Content of the Python file.")
+    config_map: ConfigMapFile | None = Field(None, description="ConfigMap with the Python file.")
 
 
 class Schedule(Part):
-    """Repeated runs, to find regressions."""
+    """Scheduled runs, to find regressions."""
 
-    cron: str = Field("", description="Cron schedule, such as '0 3 * * 1'. Default: no schedule.")
-    time_zone: str = Field("Etc/UTC", description="Time zone of the schedule.")
+    cron: str = Field("", description="Cron expression, such as '0 3 * * 1'. Default: no scheduled runs.")
+    time_zone: str = Field("Etc/UTC", description="Time zone of the cron expression.")
     suspend: bool = Field(False, description="Suspend the schedule.")
     history_limit: int = Field(
         3, ge=0, description="Number of finished Jobs to keep per pool. Results stay in the hub."
@@ -59,23 +61,25 @@ class Schedule(Part):
 class Test(Placing):
     """`helm test`. It fails if a result failed or is missing, never because a pool is slower."""
 
-    enabled: bool = Field(True, description="Create the test.")
-    wait_seconds: Seconds = Field(1800, description="Seconds to wait for results. Give `helm test` a longer --timeout.")
+    enabled: bool = Field(True, description="Create the test pod.")
+    wait_seconds: Seconds = Field(
+        1800, description="Seconds to wait for results. `helm test` needs a longer --timeout."
+    )
     resources: Resources = Field(
         Resources(
             requests={"cpu": "50m", "memory": "128Mi", "ephemeral-storage": "64Mi"},
             limits={"memory": "256Mi", "ephemeral-storage": "256Mi"},
         ),
-        description="Resources of the test.",
+        description="Resources of the container.",
     )
 
 
 class PodSecurity(Part):
-    """User and group of all pods. Everything else of the restricted Pod Security level is fixed."""
+    """User and groups of all pods. Everything else of the restricted Pod Security level is fixed."""
 
-    run_as_user: int = Field(10001, ge=1, description="User id.")
-    run_as_group: int = Field(10001, ge=1, description="Group id.")
-    fs_group: int = Field(10001, ge=1, description="Group id of volumes.")
+    run_as_user: int = Field(10001, ge=1, description="User ID.")
+    run_as_group: int = Field(10001, ge=1, description="Group ID.")
+    fs_group: int = Field(10001, ge=1, description="Group ID of volumes.")
 
 
 Global = Annotated[dict[str, Any], WithJsonSchema({"type": "object"})]
@@ -84,29 +88,35 @@ Global = Annotated[dict[str, Any], WithJsonSchema({"type": "object"})]
 class Values(Part):
     """Values of the devbench chart."""
 
-    name_override: str = Field("", max_length=40, description="Replaces the chart's name.")
-    fullname_override: str = Field("", max_length=25, description="Replaces the release's and the chart's name.")
+    name_override: str = Field("", max_length=40, description="Name to use instead of the chart's name.")
+    fullname_override: str = Field(
+        "", max_length=25, description="Prefix of all object names. Default: the names of the release and the chart."
+    )
     global_: Global = Field({}, alias="global", description="Values of a parent chart. Not used.")
-    image: Image = Field(Image(), description="The container images.")
+    image: Image = Field(Image(), description="Container images.")
     workloads: list[Workload] = Field(
         ["cifar", "mnist"],
         min_length=1,
-        description="Workloads to measure: built-in names, or names in customWorkloads.",
+        description="Workloads to measure: names of built-in workloads, or of `customWorkloads`.",
     )
     custom_workloads: dict[Workload, CustomWorkload] = Field({}, description="Your own workloads, by name.")
-    settings: RunOptions = Field({}, description="Settings of all runs, under their names in devbench.toml.")
-    pool_defaults: Pool = Field(Pool(), description="Defaults of every pool.")
+    settings: RunOptions = Field({}, description="Settings of all runs, with their names in devbench.toml.")
+    pool_defaults: Pool = Field(Pool(), description="Default values of all pools.")
     pools: dict[PoolName, Pool] = Field(
         {"cpu": Pool(backend="cpu"), "t4": Pool(backend="cuda", accelerator="t4")},
-        description="Pools of nodes to measure on, by name. To leave one out, set it to null.",
+        description="Pools of nodes to measure on, by name. Set a pool to null to remove it.",
     )
-    run_now: bool = Field(True, description="Run once for each change. If false, run only on the schedule.")
-    schedule: Schedule = Field(Schedule(), description="Repeated runs.")
-    security: PodSecurity = Field(PodSecurity(), description="User and group of all pods.")
-    hub: Hub = Field(Hub(), description="The results server.")
-    watcher: Watcher = Field(Watcher(), description="Reports runs that failed before they could report themselves.")
-    metrics: Metrics = Field(Metrics(), description="Prometheus metrics, rules and dashboards.")
-    network_policy: NetworkPolicy = Field(NetworkPolicy(), description="Network policies.")
-    test: Test = Field(Test(), description="`helm test`.")
-    common_labels: Strings = Field({}, description="Extra labels of every object except pods.")
-    extra_objects: list[Object] = Field([], description="Extra manifests.")
+    run_now: bool = Field(
+        True, description="Run at installation and whenever the runs change. If false, run only on the schedule."
+    )
+    schedule: Schedule = Field(Schedule(), description="Scheduled runs.")
+    security: PodSecurity = Field(PodSecurity(), description="User and groups of all pods.")
+    hub: Hub = Field(Hub(), description="The hub, which keeps and shows the results.")
+    watcher: Watcher = Field(
+        Watcher(), description="The watcher, which reports runs that failed too early to report themselves."
+    )
+    metrics: Metrics = Field(Metrics(), description="Prometheus metrics, rules and Grafana dashboards.")
+    network_policy: NetworkPolicy = Field(NetworkPolicy(), description="Network policies of all pods.")
+    test: Test = Field(Test(), description="The pod that `helm test` runs.")
+    common_labels: Strings = Field({}, description="Extra labels of all objects except pods.")
+    extra_objects: list[Object] = Field([], description="Extra manifests to install.")

@@ -106,7 +106,7 @@ def test_a_parent_chart_may_pass_global_values() -> None:
         ({"customWorkloads": {"mine": {"inline": "x", "configMap": {"name": "y"}}}}, "mine"),
         (
             {"hub": {"auth": CLOSED}, "metrics": {"serviceMonitor": {"enabled": True}}},
-            "hub.auth.scraperSecret must name",
+            "hub.auth.scraperSecret is required",
         ),
     ],
     ids=[
@@ -125,13 +125,13 @@ def test_more_cpus_than_the_node_can_spare_are_refused() -> None:
 
 
 def test_a_gpu_that_the_preset_does_not_know_is_refused_with_those_it_does() -> None:
-    with pytest.raises(Refused, match="accelerator is 'h100', but the preset eks knows l4, t4"):
+    with pytest.raises(Refused, match="accelerator is 'h100', but the preset eks has only l4, t4"):
         render(values={"pools": {"t4": {"preset": "eks", "accelerator": "h100"}}})
 
 
 @helms
 def test_without_a_cluster_an_existing_secret_is_asked_for(program: str) -> None:
-    with pytest.raises(Refused, match="existingSecret is needed where templates are rendered without a cluster"):
+    with pytest.raises(Refused, match="existingSecret is required if templates are rendered without a cluster"):
         text(MADE, program=program)
 
 

@@ -47,7 +47,7 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name (.root.Chart.Version | replace
 {{- if .Values.hub.enabled -}}
 http://{{ include "devbench.fullname" . }}-hub.{{ .Release.Namespace }}.svc:{{ .Values.hub.service.port }}
 {{- else -}}
-{{- required "hub.url must name the outside hub, since hub.enabled is false" .Values.hub.url -}}
+{{- required "hub.url is required if hub.enabled is false" .Values.hub.url -}}
 {{- end -}}
 {{- end -}}
 

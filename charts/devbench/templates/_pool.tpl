@@ -1,4 +1,4 @@
-{{/* Pools: their own values override poolDefaults, which override the preset. */}}
+{{/* Pools. Their own values override poolDefaults, which override the preset. */}}
 
 {{/* A complete pool as YAML. Arguments: root, name. */}}
 {{- define "devbench.pool" -}}
@@ -28,8 +28,8 @@ Arguments: root, pool. */}}
 {{- toYaml $backend -}}
 {{- end -}}
 
-{{/* The nodes of a pool and their price, as YAML: nodeSelector, expressions, tolerations, instanceType, hourlyPrice,
-currency. Arguments: root, name, pool. */}}
+{{/* The nodes of a pool and their price, as YAML: nodeSelector, expressions, tolerations, instanceType, hourlyPrice.
+Arguments: root, name, pool. */}}
 {{- define "devbench.place" -}}
 {{- $preset := .root.Files.Get (printf "presets/%s.yaml" .pool.preset) | fromYaml -}}
 {{- $bare := hasKey $preset "bare" -}}
@@ -39,7 +39,7 @@ currency. Arguments: root, name, pool. */}}
 {{- if and $backend.gpu (not $bare) -}}
 {{- $accelerators := default dict $preset.accelerators -}}
 {{- if not (hasKey $accelerators .pool.accelerator) -}}
-{{- fail (printf "pools.%s.accelerator is '%s', but the preset %s knows %s; for another, use preset none with your own nodeSelector" .name .pool.accelerator .pool.preset (keys $accelerators | sortAlpha | join ", ")) -}}
+{{- fail (printf "pools.%s.accelerator is '%s', but the preset %s has only %s. For another GPU, use preset none with your own nodeSelector" .name .pool.accelerator .pool.preset (keys $accelerators | sortAlpha | join ", ")) -}}
 {{- end -}}
 {{- $kind = index $accelerators .pool.accelerator -}}
 {{- end -}}
@@ -66,9 +66,9 @@ currency. Arguments: root, name, pool. */}}
 {{- if $type }}{{ $_ := set $selector "node.kubernetes.io/instance-type" $type }}{{ end -}}
 {{- $listed := default dict (index (default dict $preset.instanceTypes) $type) -}}
 {{- if and $listed.vcpus (ge (int .pool.cpu) (int $listed.vcpus)) -}}
-{{- fail (printf "pools.%s.cpu is %d, but a %s has %d vCPUs and the node keeps some: at most %d" .name (int .pool.cpu) $type (int $listed.vcpus) (sub (int $listed.vcpus) 1)) -}}
+{{- fail (printf "pools.%s.cpu is %d, but a %s has %d vCPUs and the node needs one of them. Use at most %d" .name (int .pool.cpu) $type (int $listed.vcpus) (sub (int $listed.vcpus) 1)) -}}
 {{- end -}}
-{{- $ours := or (not $listed.accelerator) (eq (default "" $listed.accelerator) .pool.accelerator) -}}
-{{- $price := default (and $ours (not .pool.spot) $listed.hourlyPrice) .pool.hourlyPrice -}}
+{{- $priced := or (not $listed.accelerator) (eq (default "" $listed.accelerator) .pool.accelerator) -}}
+{{- $price := default (and $priced (not .pool.spot) $listed.hourlyPrice) .pool.hourlyPrice -}}
 {{- toYaml (dict "nodeSelector" $selector "expressions" $expressions "tolerations" $tolerations "instanceType" $type "hourlyPrice" (default 0 $price)) -}}
 {{- end -}}
