@@ -1,4 +1,4 @@
-"""Change points of a history."""
+"""Change points in the history of step times."""
 
 from __future__ import annotations
 

@@ -73,7 +73,8 @@ def test_rare_slow_steps_are_reported_by_the_mean_step() -> None:
     assert comparison.mean_ratio is not None
     assert comparison.mean_ratio.value == pytest.approx(1.1)
     assert "is slower: 1.1" in mean_step(comparison)
-    assert mean_step(compare(base, measured([0.012 * n for n in NOISE], name="c"))) == ""  # both agree
+    # The mean step confirms this verdict.
+    assert mean_step(compare(base, measured([0.012 * n for n in NOISE], name="c"))) == ""
 
 
 @pytest.mark.parametrize(
@@ -98,7 +99,7 @@ def test_one_trial_is_not_enough_for_a_verdict() -> None:
 
 
 @given(st.floats(0.5, 2.0), st.floats(1.0001, 1.5), st.floats(0.001, 0.2))
-def test_exchanging_the_sides_exchanges_faster_and_slower(value: float, spread: float, threshold: float) -> None:
+def test_swapping_the_sides_swaps_faster_and_slower(value: float, spread: float, threshold: float) -> None:
     ratio = Interval(value=value, low=value / spread, high=value * spread, n=5)
     exchanged = Interval(value=1 / value, low=1 / (value * spread), high=spread / value, n=5)
     swap = {"faster": "slower", "slower": "faster"}
@@ -466,7 +467,7 @@ def test_cases_are_compared_across_backends_and_with_each_other_on_the_first_bac
     assert not any(c.unfair for c in Outcome.of(pair_groups(group)).comparisons)
 
 
-def test_cases_with_equal_parameters_are_the_same_work_whatever_their_names() -> None:
+def test_cases_with_equal_parameters_are_the_same_work_even_if_their_names_differ() -> None:
     for name in (None, "tiny"):
         base = measured([0.01, 0.011], case=name, params={"rows": 1})
         other = measured([0.01, 0.011], name="b", group="b", case="small", params={"rows": 1})
@@ -476,7 +477,7 @@ def test_cases_with_equal_parameters_are_the_same_work_whatever_their_names() ->
         assert (case.base, case.other, case.kind) == (name, "small", "context")
 
 
-def test_a_case_and_other_parameters_without_a_case_differ_in_these_parameters() -> None:
+def test_a_case_and_a_run_without_a_case_differ_in_their_parameters() -> None:
     base = measured([0.01, 0.011], case="small", params={"rows": 1, "batch": 2})
     one_other = measured([0.01, 0.011], name="b", params={"rows": 9, "batch": 2})
     assert compare(base, one_other).axis == "rows"

@@ -102,7 +102,7 @@ def test_peaks_are_read_from_the_fastest_process_and_identified_by_the_machine()
 
 
 def test_a_step_in_a_cache_is_compared_with_the_cache_peak() -> None:
-    model = roofline_of(0.0001, 1e6, 8e6)  # 80 GB/s; the memory gives 10 and the cache 80
+    model = roofline_of(0.0001, 1e6, 8e6)  # the step moves 80 GB/s; the peaks are 10 (memory) and 80 (cache)
     (finding,) = bound(model, 0.9)
     assert "100% of the cache peak" in finding.sentence
     assert not list(bound(model.model_copy(update={"cache_peak": None}), 0.9))

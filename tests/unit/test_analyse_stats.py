@@ -1,4 +1,4 @@
-"""Estimates against scipy's Student t, and against simulated noise."""
+"""Estimates and their intervals, checked against scipy's Student t and simulated noise."""
 
 from __future__ import annotations
 

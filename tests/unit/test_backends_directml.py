@@ -24,7 +24,7 @@ def test_without_a_wsl_gpu_the_error_names_causes_and_fixes() -> None:
 
 
 @pytest.mark.needs("linux", "no-directml-adapter")
-def test_in_a_container_the_fix_is_how_to_start_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_in_a_container_the_fix_is_the_command_that_starts_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("container", "podman")
     with pytest.raises(DeviceAbsent) as caught:
         directml.require()

@@ -1,4 +1,4 @@
-"""The process that draws charts: it is replaced whenever it ends, without losing a chart."""
+"""The process that draws charts. It is replaced whenever it ends, and no chart is lost."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ CHARTS: dict[str, Callable[[], str]] = {
 
 @pytest.fixture(scope="module")
 def schema() -> jsonschema.Draft7Validator:
-    """Return Vega-Lite's schema, which Vega-Altair carries."""
+    """Return the schema of Vega-Lite, which Vega-Altair contains."""
     (path,) = [
         schema
         for version in files("altair.vegalite").iterdir()

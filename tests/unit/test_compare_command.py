@@ -223,7 +223,7 @@ def test_a_matrix_wider_than_a_line_continues_below(tmp_path: Path) -> None:
     assert max(map(len, lines[: lines.index("")])) <= 80
 
 
-def test_results_measured_apart_make_a_matrix(tmp_path: Path) -> None:
+def test_results_of_different_groups_make_a_matrix(tmp_path: Path) -> None:
     for place, backend in enumerate(("cpu", "cuda", "directml")):
         name = f"20260102T030405000-{place:08}"
         saved(tmp_path, [0.01 * n for n in NOISE], name, backend=backend, group=f"g{place}")

@@ -112,7 +112,7 @@ def test_synthetic_data_are_uniform_and_depend_on_the_seed() -> None:
     assert (datasets.load(data, seed=4)[0][0] != x).any()
 
 
-def test_an_unknown_data_set_gets_the_nearest_name() -> None:
+def test_the_hint_for_an_unknown_data_set_has_the_nearest_name() -> None:
     with pytest.raises(UnknownName) as met:
         datasets.locate("cifar", "auto")
     assert "cifar10" in met.value.hint
@@ -252,7 +252,7 @@ def test_a_data_folder_that_does_not_exist_is_an_error_that_names_the_option(
 
 @pytest.fixture
 def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A folder that a real HTTP server on the loopback interface serves; DEVBENCH_DATA_URL is its address."""
+    """Yield a folder that a real HTTP server on the loopback interface serves. DEVBENCH_DATA_URL is its address."""
 
     class Quiet(SimpleHTTPRequestHandler):
         def log_message(self, *_: object) -> None:

@@ -35,7 +35,7 @@ from bench.errors import DevbenchError
 pytestmark = pytest.mark.once
 
 REFUSED: Any = typer.BadParameter.__mro__[1]
-"""Click's UsageError; some versions of Typer bring a Click of their own."""
+"""Click's UsageError. Some versions of Typer contain their own copy of Click."""
 
 LINES = [(page, line) for page in PAGES for line in command_lines(page.read_text(encoding="utf-8"))]
 SOURCES = sorted((ROOT / "bench").rglob("*.py"))
@@ -53,7 +53,7 @@ def parse(line: str) -> None:
         if name.startswith("DEVBENCH_") and name != FILE_VARIABLE:
             assert name in map(RunSettings.variable, RunSettings.model_fields), f"{name} is not a setting"
     group: Any = typer.main.get_command(app)
-    if arguments[0].startswith("-"):  # these options act when they are parsed, so they are only looked up
+    if arguments[0].startswith("-"):  # parsing would run these options
         names = {name for parameter in group.params for name in parameter.opts} | {"-h", "--help"}
         assert set(arguments) <= names, f"devbench has no option {' '.join(arguments)}"
         return
@@ -212,7 +212,7 @@ def test_every_alert_is_documented() -> None:
     assert first_column(section(DOCS["metrics"], "Dashboards and alerts")) == alerts
 
 
-def test_the_documented_walk_of_the_settings_follows_the_code_in_at_most_20_stops_and_never_climbs() -> None:
+def test_the_walk_of_the_settings_follows_the_code_in_at_most_20_stops_and_never_climbs() -> None:
     floors = {
         name: int(row[0])
         for row in rows(section(DOCS["architecture"], "What may import what"))
@@ -228,7 +228,7 @@ def test_the_documented_walk_of_the_settings_follows_the_code_in_at_most_20_stop
         assert floors[folder] >= floor, f"{name} is on a higher floor than the stop before it"
         floor = floors[folder]
         while callers and name not in mentioned(callers[-1]):
-            callers.pop()  # it has returned
+            callers.pop()  # the caller has returned
         assert callers or link == stops[0][1], f"no stop before {name} that has not returned calls it"
         callers.append(name)
 
@@ -243,7 +243,7 @@ def module(path: Path) -> str:
 
 
 def mentioned(name: str) -> set[str]:
-    """Return the modules that a module imports, at its top or in a function, or starts by their names."""
+    """Return the modules that a module imports, at module level or in functions, or names in a string."""
     names: set[str] = set()
     for node in ast.walk(ast.parse(ROOT.joinpath(*name.split(".")).with_suffix(".py").read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):

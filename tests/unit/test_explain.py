@@ -22,7 +22,7 @@ from bench.render.terminal import explanation
 from bench.whatif import WhatIf
 
 SLOWDOWN = (1.0, 1.6, 0.9, 1.3, 1.1)
-"""How slow the machine is in each trial, for all of its workers."""
+"""A factor of the step time in each trial, which all workers share."""
 
 
 def level(loop: str, step: float, noise: float = 0.002, **changes: Any) -> Result:
@@ -138,8 +138,9 @@ def test_small_steps_are_found_and_the_finding_names_a_sufficient_batch() -> Non
     assert finding.sentence.startswith(
         "97% of a step does not depend on its batch. This share falls below 10% at batch 9"
     )
-    assert "larger than any batch that was measured" in finding.sentence  # 9,000 of 512
-    assert "1.15 ms and 1.15 µs per example" in finding.evidence  # the slowdowns, on average
+    # It needs batch 9,000, and the largest measured batch is 512.
+    assert "larger than any batch that was measured" in finding.sentence
+    assert "1.15 ms and 1.15 µs per example" in finding.evidence  # both include the mean slowdown
 
 
 def test_a_step_that_grows_with_its_batch_is_not_called_small() -> None:
@@ -214,7 +215,7 @@ def test_a_trace_in_each_step_is_retracing_but_a_few_traces_are_not() -> None:
     assert traced(400, 500, restarts=39)
 
 
-def test_a_partial_batch_is_a_finding_only_if_its_first_time_is_slow() -> None:
+def test_a_partial_batch_is_a_finding_only_if_its_first_occurrence_is_slow() -> None:
     phases = {"first_step": 0.1, "partial_batch": 0.61, "partial_batch_again": 0.01}
     assert "partial last batch" in causes(phases=phases)
     assert "partial last batch" not in causes(phases={**phases, "partial_batch": 0.02})

@@ -46,7 +46,7 @@ PYTHON: dict[str, Any] = {"python": {"operations": 1, "lines": [7]}}
     ("facts", "cause"),
     [(READS, "per-step synchronization"), (DOUBLES, "float64"), (PYTHON, "Python inside the graph")],
 )
-def test_a_cause_that_the_next_level_does_not_have_takes_the_part_between_the_two(
+def test_the_share_of_a_cause_that_the_next_level_lacks_is_the_part_between_the_two_levels(
     facts: dict[str, Any], cause: str
 ) -> None:
     cost = finding([inspected("as-written", 0.010, **facts), inspected("step", 0.004)], cause)
@@ -74,7 +74,7 @@ def test_the_share_of_host_operations_is_measured_at_the_level_that_runs_them_on
     assert finding(levels, "operations on the host").share == pytest.approx(0.6, rel=0.02)
 
 
-def test_python_that_a_barer_level_also_calls_has_no_share_whatever_the_evidence() -> None:
+def test_python_that_the_next_level_also_calls_has_no_share() -> None:
     levels = [inspected("as-written", 0.010, **PYTHON), inspected("step", 0.004, **PYTHON)]
     levels[1].placement = Placement(
         requested_device="CPU:0",
@@ -86,7 +86,7 @@ def test_python_that_a_barer_level_also_calls_has_no_share_whatever_the_evidence
     assert finding(levels, "Python inside the graph").share is None
 
 
-def test_causes_that_the_same_level_does_not_have_say_that_they_share_the_part() -> None:
+def test_causes_that_the_same_level_lacks_say_that_they_share_the_part() -> None:
     levels = [inspected("as-written", 0.010, **READS, **DOUBLES), inspected("step", 0.004)]
     for cause in ("per-step synchronization", "float64"):
         assert finding(levels, cause).evidence.endswith(", shared with other findings")

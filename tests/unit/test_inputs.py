@@ -33,14 +33,14 @@ def test_every_recorded_group_exists() -> None:
 
 @IMAGES
 def test_scripts_that_the_dockerfile_copies_are_inputs(image: str) -> None:
-    copied = [
+    scripts = [
         word
         for line in (inputs.ROOT / f"Dockerfile.{image}").read_text(encoding="utf-8").splitlines()
         if line.startswith("COPY images/")
         for word in line.split()[1:-1]
     ]
-    assert copied
-    assert {inputs.ROOT / name for name in copied} <= set(inputs.inputs(f"{image}-image"))
+    assert scripts
+    assert {inputs.ROOT / name for name in scripts} <= set(inputs.inputs(f"{image}-image"))
 
 
 @IMAGES

@@ -1,4 +1,4 @@
-"""Doctor's checks of the machine, on this one and on prepared trees of system files."""
+"""The machine checks of `devbench doctor`, on this machine and on prepared trees of system files."""
 
 from __future__ import annotations
 

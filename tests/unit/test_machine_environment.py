@@ -79,7 +79,7 @@ def test_relevant_variables_are_recorded_and_secrets_are_not() -> None:
     assert recorded["TF_CPP_PROXY"] == "http://proxy:80/x"
 
 
-def test_the_cpu_has_a_name_and_the_extensions_that_decide_code_paths(tmp_path: Path) -> None:
+def test_the_cpu_has_its_model_and_the_extensions_that_tensorflow_uses(tmp_path: Path) -> None:
     root = lay(tmp_path, {"proc/cpuinfo": INTEL.format("")})
     assert system.cpu_features(root) == ["avx2", "sse4_2"]
     if sys.platform == "linux":

@@ -90,7 +90,7 @@ def test_a_container_without_a_cgroup_namespace_reads_the_group_at_the_top_of_th
     assert cpu_limit(root) == 0.6
 
 
-def test_a_mount_from_outside_the_namespace_is_read_at_its_top(tmp_path: Path) -> None:
+def test_a_mount_from_outside_the_namespace_is_read_at_its_root(tmp_path: Path) -> None:
     root = version_2(tmp_path, {"cpu.max": "70000 100000", "../cpu.max": "10000 100000"}, "/../../x", top="/..")
     assert cpu_limit(root) == 0.7
 
@@ -145,7 +145,7 @@ def test_a_version_1_limit_of_a_hidden_parent_is_read_from_the_statistics(tmp_pa
     assert memory_limit(root) == 3 * GIB
 
 
-def test_version_1_without_a_limit_has_none(tmp_path: Path) -> None:
+def test_the_default_of_version_1_means_no_memory_limit(tmp_path: Path) -> None:
     assert memory_limit(version_1(tmp_path, {"memory/memory.limit_in_bytes": "9223372036854771712"})) is None
 
 
@@ -159,7 +159,7 @@ def test_available_memory_is_the_rest_of_the_limit_with_cached_files_as_free(tmp
     assert memory_available(version_2(tmp_path, files)) == 50 * mib
 
 
-def test_available_memory_in_version_1(tmp_path: Path) -> None:
+def test_available_memory_is_read_in_version_1_too(tmp_path: Path) -> None:
     mib = 2**20
     files = {
         "memory/memory.limit_in_bytes": str(100 * mib),
@@ -169,7 +169,7 @@ def test_available_memory_in_version_1(tmp_path: Path) -> None:
     assert memory_available(version_1(tmp_path, files)) == 15 * mib
 
 
-def test_without_a_limit_the_available_memory_is_the_systems(tmp_path: Path) -> None:
+def test_without_a_limit_the_available_memory_is_that_of_the_system(tmp_path: Path) -> None:
     assert 0 < memory_available(tmp_path) <= psutil.virtual_memory().total
 
 

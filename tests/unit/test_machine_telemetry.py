@@ -36,7 +36,7 @@ for line in sys.stdin:
 
 
 class Worker:
-    """A real process that works on command."""
+    """A real process that works on request."""
 
     def __init__(self) -> None:
         self.process = subprocess.Popen(
@@ -72,9 +72,8 @@ def test_the_meter_counts_the_workers_cpu_time_between_start_and_stop(worker: Wo
     after = worker.do("work")
     telemetry = meter.stop()
     assert telemetry.cpu_seconds == pytest.approx(after - before, abs=0.05)
-    assert (
-        telemetry.wall_seconds >= (telemetry.cpu_seconds or 0.0) - 0.05
-    )  # the CPU clock ticks in hundredths of a second
+    # The resolution of the CPU clock is 10 ms.
+    assert telemetry.wall_seconds >= (telemetry.cpu_seconds or 0.0) - 0.05
 
 
 def test_work_during_a_pause_is_not_counted(worker: Worker) -> None:
@@ -109,7 +108,7 @@ def test_a_meter_that_is_started_again_counts_from_zero(worker: Worker) -> None:
 @pytest.mark.needs("linux")
 def test_a_process_that_has_used_no_cpu_time_yet_counts_zero() -> None:
     telemetry = []
-    for _ in range(20):  # its start alone takes a tick now and then
+    for _ in range(20):  # in some attempts the start alone takes a tick
         with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as idle:
             telemetry.append(cpu_seconds(idle.pid))
     assert None not in telemetry
@@ -150,7 +149,7 @@ def test_a_meter_that_was_never_started_counts_nothing() -> None:
     assert Meter(1).stop().wall_seconds == 0
 
 
-def test_a_given_load_before_the_worker_is_kept(worker: Worker) -> None:
+def test_a_load_that_was_measured_before_the_worker_started_is_reported(worker: Worker) -> None:
     assert Meter(worker.process.pid, load_before=0.25).stop().load_before == 0.25
 
 

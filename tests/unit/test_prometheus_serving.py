@@ -41,7 +41,7 @@ pytestmark = pytest.mark.once
 
 @pytest.fixture(autouse=True)
 def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A working directory without a settings file."""
+    """Change to an empty folder, so that no settings file is read."""
     monkeypatch.chdir(tmp_path)
 
 

@@ -197,7 +197,7 @@ def test_a_warning_appears_only_above_its_documented_limit(key: str, field: str,
     limit = int(documented[1]) / 100 * total
 
     def has_warning(value: float) -> bool:
-        measured = result()  # on two CPUs
+        measured = result()  # its spec has two threads
         measured.samples[0].telemetry = Telemetry.model_validate({"wall_seconds": 10.0, field: value})
         add_warnings(measured)
         return key in {warning.key for warning in measured.warnings}
@@ -273,7 +273,7 @@ def test_the_numbers_on_the_pages_are_those_of_the_code(page: str, title: str, t
     assert text in " ".join(section(DOCS[page], title).split())
 
 
-def test_the_page_about_programs_shows_how_to_run_its_example() -> None:
+def test_the_page_about_programs_shows_the_command_that_runs_its_example() -> None:
     assert any("examples/mine.py" in line for line in command_lines(DOCS["your-program"]))
 
 

@@ -1,4 +1,4 @@
-"""Raw times as CSV."""
+"""The report as CSV: one line for each raw time."""
 
 from __future__ import annotations
 

@@ -129,7 +129,7 @@ def test_markup_in_a_label_stays_text_in_a_chart(tmp_path: Path) -> None:
     assert Outline(page(tmp_path, *results)).all("i") == []
 
 
-def test_one_process_nan_and_failures_are_shown(tmp_path: Path) -> None:
+def test_a_single_process_a_nan_loss_and_failures_are_shown(tmp_path: Path) -> None:
     nan = Failure(kind="nan", message="the loss became NaN")
     diverged = measured("2", [0.1, 0.1], loop="fit", status="failed", failure=nan)
     diverged.samples[0].first_losses = [float("nan")]
@@ -171,7 +171,7 @@ def test_repeated_runs_are_listed_and_the_newest_has_the_chapter(tmp_path: Path)
     assert re.findall(r"<td[^>]*>(1\d0 ms)", all_results) == ["120 ms", "110 ms", "100 ms"]
 
 
-def test_the_all_results_results_says_how_many_it_leaves_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_list_of_all_results_says_how_many_it_omits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compose_module, "LISTED", 2)
     text = page(tmp_path, *(measured(str(n), [0.1], group=str(n)) for n in range(3)))
     assert "The newest 2 of 3 results" in text

@@ -31,7 +31,7 @@ def test_the_comment_starts_with_the_outcome_and_folds_the_details(tmp_path: Pat
     assert text.endswith("Made by devbench 1.2.3. Intervals have 95% confidence.\n")
 
 
-def test_every_row_of_a_table_has_as_many_cells_as_its_head(tmp_path: Path) -> None:
+def test_every_row_of_a_table_has_as_many_cells_as_its_header(tmp_path: Path) -> None:
     pair = measured("1", [0.1] * 5, params={"name": "a|b"}), measured("2", [0.1] * 5, params={"name": "*c*"})
     text = rendered(folder(tmp_path, *pair)).replace(r"\|", "")
     tables = [block.splitlines() for block in text.split("\n\n") if block.startswith("|")]

@@ -26,25 +26,25 @@ def pair(second: list[float], first: list[float] = [0.1] * 6, **changes: object)
     return sentences(measured("1", first), measured("2", second, **{"backend": "cuda", **changes}))
 
 
-def test_faster_says_how_many_times_as_fast_with_the_interval() -> None:
+def test_the_verdict_faster_says_how_many_times_as_fast_with_the_interval() -> None:
     (sentence,) = pair([0.0080, 0.0081, 0.0082, 0.0081, 0.0082, 0.0080])
     assert sentence.startswith("faster: cuda is 12.3 times [12.")
     assert sentence.endswith("] as fast as cpu per step (6 trials).")
 
 
-def test_slower_says_how_many_times_as_long() -> None:
+def test_the_verdict_slower_says_how_many_times_as_long() -> None:
     (sentence,) = pair([0.150, 0.151, 0.152, 0.151, 0.152, 0.150])
     assert sentence.startswith("slower: cuda takes 1.510 times [1.50")
     assert sentence.endswith("] as long as cpu per step (6 trials).")
 
 
-def test_same_names_the_threshold() -> None:
+def test_the_verdict_same_names_the_threshold() -> None:
     (sentence,) = pair([0.1001, 0.0999, 0.1, 0.1001, 0.0999, 0.1])
     assert sentence.startswith("same: cuda takes 1.0000 times [0.999")
     assert sentence.endswith("as long as cpu per step, within the threshold of 2% (6 trials).")
 
 
-def test_undecided_says_how_many_trials_would_settle_it() -> None:
+def test_the_verdict_undecided_says_how_many_trials_would_settle_it() -> None:
     (sentence,) = pair([0.085, 0.115, 0.09, 0.11, 0.088, 0.12])
     assert sentence.startswith("undecided: cuda takes 1.0")
     assert sentence.endswith("trials would settle it.")

@@ -28,7 +28,7 @@ pytestmark = pytest.mark.once
 NOISE = (1.0, 1.004, 0.997, 1.002, 0.999)
 STEPS = {"as-written": 0.010, "fit": 0.009, "step": 0.008, "host-batches": 0.006, "resident": 0.006, "fused": 0.006}
 
-PROGRAM = '''"""A step that does next to nothing."""
+PROGRAM = '''"""A step that does almost nothing."""
 
 from pydantic import BaseModel
 
@@ -78,7 +78,7 @@ class Fake:
             self.results.append(measured.model_copy(update={"spec": spec, "key": spec.key}))
 
     def run(self) -> list[Any]:
-        """Return the results, or raise that the session was interrupted."""
+        """Return the results, or raise `Interrupted` after the last complete session."""
         if len(Fake.sessions) > Fake.complete:
             raise Interrupted(signal.SIGINT)
         return self.results

@@ -68,7 +68,7 @@ def test_a_sweep_without_axes_or_with_too_many_points_is_refused() -> None:
 
 
 @pytest.mark.parametrize(("option", "value"), [("full", True), ("profile", Path("trace")), ("vary", {"seed": "1,2"})])
-def test_a_sweep_refuses_what_applies_to_single_points_only(option: str, value: Any) -> None:
+def test_a_sweep_refuses_options_that_apply_only_to_single_points(option: str, value: Any) -> None:
     settings = load(param={"batch": "1..64"}, **{option: value})
     with pytest.raises(SettingsError, match=f"^sweep does not take --{option}$") as caught:
         SweepStudy("cifar", settings, Recorder(settings), point_time=10)
@@ -101,7 +101,7 @@ def two_lines(crossing: float, noise: Sequence[float] = NOISE) -> list[Result]:
 
 
 @pytest.mark.parametrize("crossing", [3.0, 11.0, 40.0])
-def test_the_interval_of_a_crossing_contains_where_the_lines_meet(crossing: float) -> None:
+def test_the_interval_of_a_crossing_contains_the_point_where_the_lines_meet(crossing: float) -> None:
     (estimate,) = sweep_of(two_lines(crossing), 0.02).curves[1].crossings
     assert estimate.value == pytest.approx(crossing, rel=0.02)
     assert estimate.low is not None
@@ -221,7 +221,7 @@ class Fake:
 
     @staticmethod
     def failure(batch: int) -> Failure | None:
-        """Return how the GPU fails."""
+        """Return the failure of the GPU at this batch. None if it does not fail."""
         return Failure(kind="memory", message="OOM") if batch > 100 else None
 
     def __init__(self, group: Any, settings: Any, *_: Any, **__: Any) -> None:
@@ -235,7 +235,7 @@ class Fake:
             point.spec.params["epochs"] = int(settings.param.get("epochs", "1"))
 
     def run(self) -> None:
-        """Do nothing."""
+        """Do nothing. The results exist already."""
 
 
 @pytest.fixture
@@ -347,7 +347,7 @@ def test_the_crossing_is_searched_even_if_memory_runs_out(faked: type[Fake]) -> 
     assert sweep.incomplete_reason == "out of memory at batch=128 (cuda)"
 
 
-def test_values_are_measured_in_rising_order() -> None:
+def test_values_are_measured_in_ascending_order() -> None:
     assert axes_of({"batch": "256,64,16"}) == {"batch": ["16", "64", "256"]}
 
 

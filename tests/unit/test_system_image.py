@@ -1,4 +1,4 @@
-"""Our container images: how a run recognizes its image, and whether its files outlast the container."""
+"""Container images: how a run identifies its image, and whether its files survive the container."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_files_in_the_containers_layer_or_in_memory_are_ephemeral(tmp_path: Path
     assert not is_ephemeral(Path("/results/cpu"), system_root)
 
 
-def test_an_image_is_known_by_its_variable_and_keeps_the_default_output_if_nothing_is_mounted(
+def test_an_image_is_identified_by_its_variable_and_keeps_the_default_output_without_a_mount(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     assert image({}) is None

@@ -1,4 +1,4 @@
-"""The table that a run ends with: short by default, every figure with --verbose, at most 80 columns."""
+"""The table of a run: short by default, complete with --verbose, and at most 80 columns wide."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_the_short_table_has_only_the_main_figures() -> None:
     assert text.rstrip().splitlines()[-1] == "--verbose shows all figures and 1 note."
 
 
-def test_the_short_table_shows_a_status_that_is_a_problem() -> None:
+def test_the_short_table_shows_the_status_of_a_failed_result() -> None:
     text = brief(result(status="failed", failure=killed(), summary=Summary(), projection=None))
     assert rows(text, table.BRIEF_LABELS)["status"] == "FAILED: killed"
 
@@ -69,7 +69,7 @@ def test_the_cold_start_is_the_sum_of_the_phases_until_the_first_step() -> None:
     assert cells["total until first step"] == "4.7 ± 1.3 s"
 
 
-def test_a_short_comparison_fits_twelve_lines_and_ends_with_the_verdict() -> None:
+def test_a_short_comparison_has_at_most_12_lines_and_ends_with_the_verdict() -> None:
     pair = [processes("1", [0.1] * 6), processes("2", [0.0081] * 6, backend="cuda")]
     lines = brief(*pair).splitlines()
     verdict = next(n for n, line in enumerate(lines) if line.startswith("faster: cuda is 12.3"))
@@ -92,7 +92,7 @@ def test_every_figure_of_a_complete_result_is_shown() -> None:
     assert cells["compute"] == "129 GFLOP/s"
 
 
-def test_the_projection_and_the_measured_training_have_both_brackets() -> None:
+def test_the_projection_and_the_measured_training_show_build_and_fit_and_the_total() -> None:
     projected, trained = map(rows, verbose(result()).split("whole training, measured"))
     assert (projected["steps"], trained["loss"]) == ("15,630", "1.234")
     assert projected["build and fit"] == "4 min 48 s ± 6 s"

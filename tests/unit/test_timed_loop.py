@@ -58,7 +58,7 @@ class Channel:
 
 
 class Clock:
-    """A clock that only steps advance, and a device that works through its queue when it is read."""
+    """A clock that only steps advance, and a device that runs its queue when a value is read."""
 
     def __init__(self) -> None:
         self.now = 100.0
@@ -72,7 +72,7 @@ class Clock:
     process_time = perf_counter
 
     def issue(self, seconds: float) -> None:
-        """Dispatch a step, whose work waits on the device."""
+        """Dispatch a step. Its work waits in the queue of the device."""
         self.queued += seconds
 
     def sync(self, value: Any) -> float:
@@ -83,7 +83,7 @@ class Clock:
 
 
 class Bench:
-    """A timed loop, its clock and its line."""
+    """A timed loop with its clock and its channel."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *orders: Order, kind: type[TimedLoop] = TimedLoop) -> None:
         self.clock = Clock()
@@ -101,14 +101,14 @@ class Bench:
         self.timed_loop.tick(value)
 
     def drive(self, step: Callable[[], None] | None = None, limit: int = 100_000) -> Finished:
-        """Run steps until the timed loop unwinds the program."""
+        """Run steps until the timed loop ends the program."""
         self.timed_loop.begin()
         try:
             for _ in range(limit):
                 (step or self.step)()
         except Finished as finished:
             return finished
-        raise AssertionError("the program was never unwound")
+        raise AssertionError("the program was never ended")
 
 
 def test_the_first_step_and_its_tracing_are_separate_phases(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -160,7 +160,7 @@ def test_calibration_finds_how_many_steps_fill_a_block(monkeypatch: pytest.Monke
     assert all(block.seconds == pytest.approx(block.steps * STEP) for block in timed)
 
 
-def test_a_step_that_is_longer_than_a_block_is_a_block(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_step_that_is_longer_than_a_block_is_a_block_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     bench = Bench(monkeypatch, Go())
     bench.drive(lambda: bench.step(seconds=0.5))
     assert [(block.steps, block.seconds) for block in bench.channel.of(BlockTimed)] == [(1, pytest.approx(0.5))]

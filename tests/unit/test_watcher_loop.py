@@ -33,7 +33,7 @@ def reports(loop: Watcher, now: float = NOW) -> list[RunState]:
     return sent
 
 
-def test_a_waiting_run_is_reported_at_once_and_with_each_heartbeat() -> None:
+def test_a_waiting_run_is_reported_immediately_and_with_each_heartbeat() -> None:
     loop = watcher(Change("Pod", "LIST", (WAITING,)))
     (first,) = reports(loop)
     assert (first.state, first.pool, first.title) == ("running", "t4", "cifar")
@@ -82,7 +82,7 @@ def test_deleting_a_job_interrupts_its_runs(change: Change) -> None:
     assert (report.state, report.reason) == ("interrupted", "JobDeleted: the Job was deleted or replaced")
 
 
-def test_events_that_are_not_warnings_or_concern_others_change_nothing() -> None:
+def test_events_of_other_objects_and_events_that_are_not_warnings_are_ignored() -> None:
     def event(severity: str, **more: Any) -> dict[str, Any]:
         subject = {"kind": "Pod", "uid": "pod-0-0", **more}
         return {"metadata": {}, "type": severity, "reason": "Pulled", "involvedObject": subject}

@@ -62,14 +62,13 @@ def event(reason: str, at: str = "2026-11-22T05:00:30Z") -> Object:
     return {"metadata": {}, "type": "Warning", "reason": reason, "message": "no.", "lastTimestamp": at}
 
 
-def test_a_pod_that_the_cluster_refuses_after_others_ended_is_reported() -> None:
+def test_a_pod_that_the_cluster_refuses_to_create_is_reported_after_earlier_pods_ended() -> None:
     ended = pod(phase="Succeeded", node="n")
     warnings = {UID: event("FailedCreate")}
     (report,) = reports(ended, warnings=warnings, after=31)
     assert (report.id.rpartition(".")[2], report.reason) == ("1", "FailedCreate: no.")
-    assert (
-        reports(ended, warnings={UID: event("FailedCreate", "2026-11-22T04:59:00Z")}, after=31) == []
-    )  # from before that pod
+    # This event is older than the pod.
+    assert reports(ended, warnings={UID: event("FailedCreate", "2026-11-22T04:59:00Z")}, after=31) == []
     assert reports(pod(phase="Running", node="n"), warnings=warnings, after=31) == []
 
 

@@ -14,13 +14,13 @@ pytestmark = pytest.mark.once
 
 
 def run(name: str, state: str = "finished", results: tuple[str, ...] = ("good",), **more: Any) -> dict[str, Any]:
-    """Return a run as a hub lists it."""
+    """Return a run in the format of the hub."""
     message = {"id": name, "started": "2026-11-22T05:00:00Z", "results": list(results), "reason": "", "progress": None}
     return {"run": {**message, **more}, "state": state}
 
 
 class Hub:
-    """A hub's responses: its runs, two per page, and results. Those whose id is not "good" failed."""
+    """The responses of a hub: runs, two per page, and results. A result failed unless its id is "good"."""
 
     def __init__(self, *runs: dict[str, Any]) -> None:
         self.runs = runs
@@ -39,7 +39,7 @@ class Hub:
         return {"runs": found[start : start + 2], "next": str(start + 2) if start + 2 < len(found) else None}
 
 
-def test_arguments_name_jobs_and_their_workloads() -> None:
+def test_arguments_are_jobs_with_their_workloads() -> None:
     assert parse_jobs(["a=cifar,mnist", "b=matmul"]) == {"a": ["cifar", "mnist"], "b": ["matmul"]}
     with pytest.raises(SettingsError, match="invalid argument 'a'"):
         parse_jobs(["a"])
@@ -67,7 +67,7 @@ def test_each_run_is_judged_by_its_state_and_its_results(
     assert text in outcome.text
 
 
-def test_the_latest_job_of_a_name_counts_and_all_pages_are_read() -> None:
+def test_the_latest_job_of_each_name_counts_and_all_pages_are_read() -> None:
     old = [run(f"a.old.{n}", state="failed", started="2026-11-22T05:00:00Z") for n in range(3)]
     new = [run(f"a.new.{n}", started="2026-11-22T06:00:00Z") for n in range(3)]
     runs = outcomes({"a": ["x", "y", "z"]}, Hub(*old, *new))
@@ -75,7 +75,7 @@ def test_the_latest_job_of_a_name_counts_and_all_pages_are_read() -> None:
     assert outcomes({"a": ["x"]}, Hub(run("ab.u.0")))[0].text.startswith("missing")
 
 
-def test_waiting_ends_when_all_runs_have_ended_and_logs_each_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_wait_ends_when_all_runs_have_ended_and_each_is_logged_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bench.watcher.wait.PAUSE", 0.0)
     logged: list[str] = []
     wait({"a": ["cifar", "mnist"]}, Hub(run("a.u.0"), run("a.u.1")), 60, logged.append)

@@ -1,4 +1,4 @@
-"""The built-in workloads: each matches its article in every number, form and note; and the machine's peaks.
+"""The built-in workloads. Each has the numbers, loops and notes of its article.
 
 A new workload is one file and one row in `WORKLOADS`.
 """
@@ -27,14 +27,14 @@ OWN_LOOP = frozenset({"as-written"})
 
 @dataclass(frozen=True)
 class Expected:
-    """What a workload should be.
+    """The expected properties of a workload.
 
     Args:
-        params: every parameter with its default, which is the article's number.
-        loops: the loops that can run it.
-        cases: the names of its cases.
-        data: the data set that it loads.
-        article: whether it comes from one article, which its docstring names.
+        params: The default of each parameter, which is the number of the article.
+        loops: The loops that apply.
+        cases: The names of its cases.
+        data: The data set that it loads. None if it generates its data.
+        article: Whether it comes from one article, which its docstring names.
     """
 
     params: dict[str, Any]
@@ -95,7 +95,7 @@ def test_every_workload_has_a_row_in_the_table() -> None:
     assert set(registry.names()) == set(WORKLOADS)
 
 
-def test_every_default_is_the_articles_number(name: str) -> None:
+def test_every_default_is_the_number_of_the_article(name: str) -> None:
     assert registry.resolve(name).params == WORKLOADS[name].params
 
 
@@ -123,7 +123,7 @@ def test_a_workload_names_its_article_and_imports_tensorflow_only_in_functions(n
     assert not {module for module in imported_at_top if module and module.split(".")[0] in heavy}
 
 
-def test_every_loop_that_makes_sense_is_offered_and_every_other_one_has_a_reason(name: str) -> None:
+def test_every_loop_either_applies_or_has_a_reason_not_to(name: str) -> None:
     resolved = registry.resolve(name)
     reasons = {loop: registry.obstacle(resolved.offers, resolved.not_loops, loop) for loop in LOOPS}
     assert {loop for loop, reason in reasons.items() if reason is None} == WORKLOADS[name].loops
@@ -145,10 +145,10 @@ def test_a_workload_names_the_data_set_that_it_loads(name: str) -> None:
     assert registry.resolve(name).data == WORKLOADS[name].data
 
 
-def test_params_survive_the_way_to_the_worker(name: str) -> None:
+def test_parameters_are_unchanged_after_the_transfer_to_the_worker(name: str) -> None:
     params = registry.resolve(name).params
-    sent = json.loads(json.dumps(params))
-    assert registry.parse_params(registry.load(name), sent).model_dump() == params
+    received = json.loads(json.dumps(params))
+    assert registry.parse_params(registry.load(name), received).model_dump() == params
 
 
 def test_the_whole_training_has_as_many_steps_as_in_the_article() -> None:
