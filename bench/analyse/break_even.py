@@ -33,7 +33,7 @@ def break_even(
 ) -> BreakEven | None:
     """Return the break-even of two results of one workload.
 
-    Starts are known from fewer processes than steps: only from those during whose start no other worker started.
+    Fewer processes have a measured start than measured steps: a start counts only if no other worker started meanwhile.
 
     Args:
         base: the baseline.
@@ -49,9 +49,9 @@ def break_even(
     steps = [process_values(result, mean_step) for result in (base, other)]
     if not (all(starts) and all(steps)):
         return None
-    equal = [steps[0], {trial: factor * seconds for trial, seconds in steps[1].items()}]
+    equal_steps = [steps[0], {trial: factor * seconds for trial, seconds in steps[1].items()}]
     cost = Contrast.of(starts[0], starts[1], paired)  # what the other's start costs more
-    gain = Contrast.of(equal[1], equal[0], paired)  # what the other saves with each step
+    gain = Contrast.of(equal_steps[1], equal_steps[0], paired)  # what the other saves with each step
     estimate = BreakEven(winner="none", start_seconds=cost.interval())
     _add_whole_training(estimate, (base, other), starts, steps)
     if _may_be_zero(gain.interval()):
@@ -61,7 +61,7 @@ def break_even(
         estimate.immediate = True
         estimate.start_uncertain = _may_be_zero(cost.interval())
         return estimate
-    crossing = fieller(cost, gain, (_paired_covariance if paired else _independent_covariance)(starts, equal))
+    crossing = fieller(cost, gain, (_paired_covariance if paired else _independent_covariance)(starts, equal_steps))
     if examples:
         estimate.examples = stats.scale(crossing, examples[0])
     else:
@@ -143,7 +143,7 @@ def _paired_covariance(starts: Sequence[ByTrial], steps: Sequence[ByTrial]) -> f
 
 
 def _independent_covariance(starts: Sequence[ByTrial], steps: Sequence[ByTrial]) -> float:
-    """Return the same for sides that were measured apart: each process still has both a start and a step."""
+    """Return the same covariance for sides that were not interleaved: that of each side within its own processes."""
     return -sum(
         statistics.covariance(list(start.values()), [step[trial] for trial in start]) / len(step)
         for start, step in zip(starts, steps, strict=True)

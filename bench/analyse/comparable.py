@@ -20,7 +20,10 @@ AXES = tuple(name for name, role in ROLES.items() if role.compare == "axis")
 """Fields of a spec that decide how the same work is done. Any one of them can be the axis."""
 
 SECONDARY = tuple(name for name, role in ROLES.items() if role.compare == "secondary")
-"""Fields of a spec that come with the machine or change no time by themselves: the axis only if nothing else is."""
+"""Fields of a spec that come with the machine or change no time by themselves.
+
+They are the axis only if nothing else is.
+"""
 
 
 def differences(base: Result, other: Result) -> list[Difference]:
@@ -74,7 +77,7 @@ def _execution(base: Result, other: Result, other_program: bool) -> Iterator[Dif
         implied = (name == "xla" and a.loop != b.loop and None in (left, right)) or (name == "loop" and other_program)
         if left != right:
             kind = "context" if implied else "axis"
-            yield Difference(name=name, base=_plain(left), other=_plain(right), kind=kind)
+            yield Difference(name=name, base=_json_value(left), other=_json_value(right), kind=kind)
 
 
 def _params(base: Result, other: Result, other_program: bool) -> Iterator[Difference]:
@@ -111,7 +114,7 @@ def _refuse_several_axes(diffs: Iterable[Difference]) -> None:
 def _secondary(base: Result, other: Result, alone: bool) -> Iterator[Difference]:
     names = [name for name in SECONDARY if getattr(base.spec, name) != getattr(other.spec, name)]
     for name in names:
-        left, right = (_plain(getattr(result.spec, name)) for result in (base, other))
+        left, right = (_json_value(getattr(result.spec, name)) for result in (base, other))
         yield Difference(name=name, base=left, other=right, kind="axis" if alone and len(names) == 1 else "context")
 
 
@@ -168,7 +171,7 @@ def _first_losses(base: Result, other: Result) -> Iterator[Difference]:
         yield Difference(name="first losses", base=left, other=right, kind="unfair", reason=reason)
 
 
-def _plain(value: Any) -> Any:
+def _json_value(value: Any) -> Any:
     """Return a value of a spec as a text or as JSON types."""
     if isinstance(value, tuple):
         return ", ".join(value) or "none"

@@ -91,10 +91,10 @@ def _labels(base: Result, other: Result, diffs: Sequence[Difference]) -> tuple[s
     if difference is None:
         return f"{first} ({base.id[-8:]})", f"{second} ({other.id[-8:]})"
     name = difference.name
-    return f"{first}, {name} {_short(difference.base)}", f"{second}, {name} {_short(difference.other)}"
+    return f"{first}, {name} {_value_text(difference.base)}", f"{second}, {name} {_value_text(difference.other)}"
 
 
-def _short(value: object) -> str:
+def _value_text(value: object) -> str:
     """Return a value of a spec as part of a label."""
     if isinstance(value, bool):
         return "on" if value else "off"

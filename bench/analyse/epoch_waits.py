@@ -16,16 +16,16 @@ from bench.analyse.samples import merged_facts
 from bench.model.result import Interval, ProcessSample, Result
 
 FIRST_VERSION = (2, 21)
-"""Version of TensorFlow from which on iterators wait."""
+"""First version of TensorFlow whose iterators wait."""
 
 NOTEWORTHY = 0.03
-"""Share of a projection from which on its waits get a note."""
+"""Smallest share of a projection for which waits get a note."""
 
 CLEAR_SECONDS = 0.03
 """Shortest possible wait that can be told from no wait."""
 
 FEWEST_ENDS = 8
-"""Number of observed ends from which on the share that waits is estimated."""
+"""Fewest observed ends from which the share that waits is estimated."""
 
 FIX = "set `autotune.enabled = False` in the options of the dataset."
 

@@ -69,8 +69,8 @@ def pair(sets: Sequence[Sequence[Result]]) -> Pairing:
         single = [results[0] for results in chosen]
         return Pairing(single, all_pairs(single), explicit=True)
     if len(sets) == 2:
-        return _across(chosen[0], chosen[1])
-    return _within([result for results in chosen for result in results])
+        return _pair_two_sets(chosen[0], chosen[1])
+    return _pair_within_groups([result for results in chosen for result in results])
 
 
 def all_pairs(members: Sequence[Result]) -> list[Pair]:
@@ -156,7 +156,7 @@ def latest_runs(results: Sequence[T]) -> list[T]:
     return [result for result in results if result.id in ids]
 
 
-def _across(bases: Sequence[Result], others: Sequence[Result]) -> Pairing:
+def _pair_two_sets(bases: Sequence[Result], others: Sequence[Result]) -> Pairing:
     pairs, paired = [], set()
     by_key = {base.key: base for base in bases} | {(base.key, base.fingerprint): base for base in bases}
     for other in others:
@@ -192,7 +192,7 @@ def _nearest(bases: Sequence[Result], other: Result) -> Result | None:
     return nearest[0] if len(nearest) == 1 else None
 
 
-def _within(results: Sequence[Result]) -> Pairing:
+def _pair_within_groups(results: Sequence[Result]) -> Pairing:
     groups = by_group(results)
     pairs = [pair for members in groups for pair in pairs_within_group(members)]
     by_workload: dict[str, list[Result]] = {}

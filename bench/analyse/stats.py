@@ -1,7 +1,7 @@
 """Statistics of plain numbers: intervals, contrasts of two means, and how many units a target needs.
 
 The unit is the process or the trial, never the step. Intervals are Student's, on logarithms for times, since times vary
-by factors. Reading the numbers out of results is the part of `bench.analyse.samples`.
+by factors. `bench.analyse.samples` reads the numbers from results.
 """
 
 from __future__ import annotations

@@ -36,23 +36,23 @@ def add_warnings(result: Result) -> None:
         if note not in result.notes:
             result.notes.append(note)
     if result.placement is not None and result.placement.misplaced:
-        _misplaced(result, result.placement)
-    _options_without_effect(result, samples)
-    _unsteady(result, samples)
+        _add_placement_warning(result, result.placement)
+    _add_xla_warning(result, samples)
+    _add_steadiness_warnings(result, samples)
     quota = throttled_time(result, samples)
     if quota is not None:
         add_warning(result, "throttled", quota.message, WHOLE_CPUS)
-    _disturbed(result, [sample.telemetry for sample in samples if sample.telemetry])
+    _add_disturbance_warnings(result, [sample.telemetry for sample in samples if sample.telemetry])
     if capabilities(result.spec.backend).gpu and result.environment.host.deployment.shared_gpu:
         message = "timings may include other tenants' work, because the pool allows a shared GPU (allowSharedGpu)"
         add_warning(result, "shared-gpu", message, "Use a dedicated GPU.")
     if result.stop is not None:
-        _target_missed(result, result.stop)
+        _add_target_warning(result, result.stop)
     epoch_waits.add_note(result, samples)
     _add_flops_note(result, samples)
 
 
-def _misplaced(result: Result, placement: Placement) -> None:
+def _add_placement_warning(result: Result, placement: Placement) -> None:
     names = ", ".join(
         f"{operation.op} '{operation.name}' on {operation.device}"
         for operation in placement.misplaced[:NAMED_OPERATIONS]
@@ -61,7 +61,7 @@ def _misplaced(result: Result, placement: Placement) -> None:
     add_warning(result, "misplaced", f"{placement.reason}: {names}", fix)
 
 
-def _options_without_effect(result: Result, samples: Sequence[ProcessSample]) -> None:
+def _add_xla_warning(result: Result, samples: Sequence[ProcessSample]) -> None:
     requested, compiled = result.spec.xla, merged_facts(samples).jit_compile
     if requested is None or compiled is None or compiled == requested:
         return
@@ -70,7 +70,7 @@ def _options_without_effect(result: Result, samples: Sequence[ProcessSample]) ->
     add_warning(result, "xla", message, "Set jit_compile in the program's @tf.function, or use --loop step.")
 
 
-def _unsteady(result: Result, samples: Sequence[ProcessSample]) -> None:
+def _add_steadiness_warnings(result: Result, samples: Sequence[ProcessSample]) -> None:
     if not result.interleaved:
         message = "memory does not hold all workers at once, so whole processes alternated instead of blocks"
         add_warning(result, "not-interleaved", message, "Compare fewer specs at a time, or use a smaller data set.")
@@ -80,7 +80,7 @@ def _unsteady(result: Result, samples: Sequence[ProcessSample]) -> None:
         add_warning(result, "unsettled", message, "Close other programs, or fix the CPU's clock.")
 
 
-def _disturbed(result: Result, telemetry: Sequence[Telemetry]) -> None:
+def _add_disturbance_warnings(result: Result, telemetry: Sequence[Telemetry]) -> None:
     wall = sum(t.wall_seconds for t in telemetry)
     if not wall:
         return
@@ -103,7 +103,7 @@ def _disturbed(result: Result, telemetry: Sequence[Telemetry]) -> None:
         add_warning(result, "temperature", message, "Let the GPU warm up, or measure for longer: --max-time 10m.")
 
 
-def _target_missed(result: Result, stop: Stop) -> None:
+def _add_target_warning(result: Result, stop: Stop) -> None:
     if stop.target is None or stop.settled or stop.reason not in ("max-time", "max-processes"):
         return
     precision = f"is known to ±{stop.error:.1%}" if stop.error is not None else "comes from one process only"
@@ -144,9 +144,9 @@ def _sufficient_cap(stop: Stop) -> str | None:
 
 def _add_flops_note(result: Result, samples: Sequence[ProcessSample]) -> None:
     facts = merged_facts(samples)
-    counted, formula = facts.flops_per_step, facts.flops_formula
-    if counted and formula and not 0.8 <= counted / formula <= 1.25:
+    tensorflow_count, formula = facts.flops_per_step, facts.flops_formula
+    if tensorflow_count and formula and not 0.8 <= tensorflow_count / formula <= 1.25:
         result.notes.append(
             f"FLOP/s is computed from the workload's formula: {formula:.3g} operations per step. "
-            f"TensorFlow counts {counted:.3g} in the unoptimized graph."
+            f"TensorFlow counts {tensorflow_count:.3g} in the unoptimized graph."
         )

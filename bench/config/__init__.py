@@ -1,1 +1,1 @@
-"""Settings: where they come from, how they are written, and what is said when one is wrong."""
+"""Settings: their sources, their syntax and their errors."""

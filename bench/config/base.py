@@ -1,4 +1,4 @@
-"""What all settings have in common: where values come from, which one wins, and what an error says.
+"""The base of all settings: the sources of values, their precedence and their errors.
 
 An option wins over its environment variable, the variable over the settings file, and the file over the default.
 """
@@ -84,7 +84,7 @@ def load(kind: type[S], config: str | Path | None, options: Mapping[str, Any]) -
 
     Args:
         kind: Which settings.
-        config: Settings file. Default: `DEVBENCH_CONFIG`, or `devbench.toml` in the working directory if it is there.
+        config: Settings file. Default: `DEVBENCH_CONFIG`, or `devbench.toml` in the working directory, if it exists.
         options: Values that were set explicitly. None counts as not set.
 
     Raises:
@@ -94,7 +94,7 @@ def load(kind: type[S], config: str | Path | None, options: Mapping[str, Any]) -
     for name in values:
         if name not in kind.model_fields:
             raise SettingsError(f"unknown setting '{name}'", nearest(name, kind.model_fields))
-        values[name] = _merged(kind, name, values[name], option(name))
+        values[name] = _merge(kind, name, values[name], option(name))
     file = _settings_file(config)
     token = _file.set(file)
     try:
@@ -106,7 +106,7 @@ def load(kind: type[S], config: str | Path | None, options: Mapping[str, Any]) -
 
 
 def _settings_file(config: str | Path | None) -> Path | None:
-    """Return the file to read: the named one, which must be there, or else the usual one if it is there."""
+    """Return the settings file: the named one, which must exist, or else `devbench.toml` if it exists."""
     name = config or os.environ.get(FILE_VARIABLE)
     if not name:
         return FILE if FILE.is_file() else None
@@ -115,8 +115,8 @@ def _settings_file(config: str | Path | None) -> Path | None:
     return Path(name)
 
 
-def _merged(kind: type[Settings], name: str, value: object, origin: str) -> object:
-    """Return a value as its source should hold it: a table if it is merged with other sources, else as it is.
+def _merge(kind: type[Settings], name: str, value: object, origin: str) -> object:
+    """Return a value of a setting. If the setting is merged over all sources, read the value as a table.
 
     Raises:
         SettingsError: It cannot be read as a table.
@@ -151,7 +151,7 @@ class _Environment(EnvSettingsSource):
 
     def prepare_field_value(self, field_name: str, field: FieldInfo, value: Any, value_is_complex: bool) -> Any:
         if field_name in self.kind.MERGED and value is not None:
-            return _merged(self.kind, field_name, value, self.kind.variable(field_name))
+            return _merge(self.kind, field_name, value, self.kind.variable(field_name))
         return super().prepare_field_value(field_name, field, value, value_is_complex)
 
 
@@ -171,7 +171,7 @@ class _File(TomlConfigSettingsSource):
         self.values: dict[str, Any] = {}
         for name, value in values.items():
             if name in kind.model_fields:
-                self.values[name] = _merged(kind, name, value, kind.key(name, file))
+                self.values[name] = _merge(kind, name, value, kind.key(name, file))
             elif kind.TABLE or name != HUB_TABLE:
                 raise SettingsError(f"unknown key {kind.key(name, file)}", nearest(name, kind.model_fields))
 

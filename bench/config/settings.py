@@ -254,7 +254,7 @@ def value_of(name: str, text: str) -> Any:
     """Return a setting's value from text, as its option takes it.
 
     Raises:
-        SettingsError: The text is not a value of the setting.
+        SettingsError: The text is not a valid value of the setting.
     """
     try:
         settings = RunSettings.__pydantic_validator__.validate_assignment(RunSettings.model_construct(), name, text)
@@ -264,9 +264,9 @@ def value_of(name: str, text: str) -> Any:
 
 
 def misspelled_variables(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return variables that are almost the name of a setting's variable, with that name.
+    """Return variables with almost the name of a setting's variable, each with that name.
 
-    An unknown variable alone is no error: Kubernetes sets `DEVBENCH_PORT_…` in pods beside a service named devbench.
+    An unknown variable is not an error: Kubernetes sets `DEVBENCH_PORT_…` in pods beside a service named devbench.
     """
     expected = [RunSettings.variable(name) for name in RunSettings.model_fields]
     names = [name for name in map(str.upper, environ) if name.startswith(base.PREFIX)]

@@ -29,7 +29,7 @@ _PART = re.compile(r"(\d+(?:\.\d+)?|\.\d+)\s*(h|ms|m|s)", re.ASCII)
 
 
 def _number(value: object, syntax: str) -> float:
-    """Return the number that a value is. A bool is no number."""
+    """Return the number that a value is. A bool is not a number."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         raise ValueError(syntax)
     try:

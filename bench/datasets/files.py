@@ -113,7 +113,7 @@ def check_arrays(path: Path, dataset: DataSet, *, full: bool) -> None:
     Raises:
         DataError: an array is missing or different.
     """
-    headers = _naming_file(path, lambda: _headers(path))
+    headers = _translate_errors(path, lambda: _headers(path))
     for part, size in (("train", dataset.train), ("test", dataset.test)):
         for array, shape in ((f"x_{part}", dataset.image), (f"y_{part}", dataset.label)):
             if array not in headers:
@@ -130,7 +130,7 @@ def read(path: Path, dataset: DataSet) -> tuple[Arrays, Arrays]:
     Raises:
         DataError: the file is truncated, damaged, or of another form.
     """
-    return _naming_file(path, lambda: _read(path, dataset))
+    return _translate_errors(path, lambda: _read(path, dataset))
 
 
 def checksum(path: Path) -> str:
@@ -140,7 +140,7 @@ def checksum(path: Path) -> str:
     return digest.hexdigest()
 
 
-def _naming_file(path: Path, read_file: Callable[[], T]) -> T:
+def _translate_errors(path: Path, read_file: Callable[[], T]) -> T:
     """Call `read_file`; turn what NumPy, zip, tar or pickle raise for a damaged file into an error that names it."""
     import zlib
 

@@ -67,7 +67,7 @@ def control_groups(controller: str, root: Path = ROOT) -> list[ControlGroup]:
         for controllers, path in memberships:
             if _holds(mount, controller, controllers):
                 point = root / mount.point.lstrip("/")
-                folder = point / _below(mount.top, path)
+                folder = point / _relative_path(mount.top, path)
                 for parent in [folder, *folder.parents]:
                     if parent.is_dir():
                         groups.setdefault(parent, ControlGroup(VERSIONS[mount.kind], parent))
@@ -83,7 +83,7 @@ def _holds(mount: Mount, controller: str, controllers: frozenset[str]) -> bool:
     return mount.kind == "cgroup2" and not controllers
 
 
-def _below(top: str, path: str) -> str:
+def _relative_path(top: str, path: str) -> str:
     """Return a group's path relative to a mount that shows the tree from `top` on.
 
     In a container the two may not match: without a cgroup namespace the path is the host's, and a mount that was made

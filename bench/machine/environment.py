@@ -103,7 +103,7 @@ def host(root: Path = ROOT, environ: Mapping[str, str] = os.environ, prefixes: t
             total=int(psutil.virtual_memory().total),
             available=limits.memory_available(root),
             limit=limits.memory_limit(root),
-            transparent_hugepages=_chosen(read(root / "sys/kernel/mm/transparent_hugepage/enabled")),
+            transparent_hugepages=_bracketed_word(read(root / "sys/kernel/mm/transparent_hugepage/enabled")),
         ),
         system=System(
             os=_os_name(root),
@@ -152,7 +152,7 @@ def _ids(text: str | None) -> list[int]:
     return numbers
 
 
-def _chosen(text: str | None) -> str | None:
+def _bracketed_word(text: str | None) -> str | None:
     """Return the word in brackets, as in "always [madvise] never"."""
     match = re.search(r"\[(\w+)\]", text or "")
     return match[1] if match else None
@@ -182,7 +182,7 @@ def framework(tf: Any, packages: tuple[str, ...] = ()) -> Framework:
         compiler=tf.version.COMPILER_VERSION,
         xla_flags=os.environ.get("XLA_FLAGS"),
         tf_xla_flags=os.environ.get("TF_XLA_FLAGS"),
-        build=Build(**{key: _plain(value) for key, value in tf.sysconfig.get_build_info().items()}),
+        build=Build(**{key: _json_value(value) for key, value in tf.sysconfig.get_build_info().items()}),
         keras=tf.keras.__version__,
         numpy=installed.version("numpy"),
         packages=_packages(packages),
@@ -223,5 +223,5 @@ def _packages(patterns: tuple[str, ...]) -> dict[str, str]:
     return {name: version for name in names if (version := installed.version(name))}
 
 
-def _plain(value: Any) -> Any:
+def _json_value(value: Any) -> Any:
     return value if isinstance(value, (bool, int, float, str, type(None))) else [str(part) for part in value]

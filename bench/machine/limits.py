@@ -123,13 +123,13 @@ def memory_available(root: Path = ROOT) -> int:
 
     rest = [int(psutil.virtual_memory().available)]
     for group in control_groups("memory", root):
-        used = _used(group, "inactive_file")
+        used = _used_bytes(group, "inactive_file")
         if used is not None:
             rest += [max(0, limit - used) for limit in _limits(group)]
     return min(rest)
 
 
-def _used(group: ControlGroup, *droppable: str) -> int | None:
+def _used_bytes(group: ControlGroup, *droppable: str) -> int | None:
     """Return the bytes that a group holds without these kinds of memory (version 2's names); None if not reported."""
     used = group.number("memory.usage_in_bytes" if group.version == 1 else "memory.current")
     if used is None:
@@ -164,7 +164,7 @@ def memory_room(groups: Iterable[ControlGroup]) -> Room | None:
     """
     rooms = []
     for group in groups:
-        used = _used(group, "active_file", "inactive_file")
+        used = _used_bytes(group, "active_file", "inactive_file")
         if used is not None:
             rooms += [Room(limit, max(0, used)) for limit in _limits(group)]
     return min(rooms, key=lambda room: room.left, default=None)

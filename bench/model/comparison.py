@@ -13,7 +13,7 @@ from bench.model.result import Interval
 Verdict = Literal["faster", "same", "slower", "undecided", "not enough data"]
 
 Unit = Literal["step", "example"]
-"""What a ratio of times is per."""
+"""What the times of a ratio are for: a step, or an example."""
 
 DifferenceKind = Literal["axis", "context", "unfair"]
 
@@ -22,14 +22,16 @@ THRESHOLD = 0.02
 
 
 class BreakEven(Record):
-    """From when on the side with the faster steps is ahead, from a cold start."""
+    """The step from which the side with the faster steps is ahead, counted from a cold start."""
 
     winner: Literal["base", "other", "none"] = Field(
-        description="the side with the faster steps; none if they are not known to differ"
+        description="the side with the faster steps; none if the difference is not clear"
     )
     immediate: bool = Field(False, description="whether the winner is ahead from the first step")
     start_uncertain: bool = Field(
-        False, description="whether an immediate winner may start more slowly after all, since the starts may differ"
+        False,
+        description="whether an immediate winner may still start more slowly, because the interval of start_seconds "
+        "contains 0",
     )
     steps: Interval | None = Field(
         None, description="steps after which the winner is ahead; high is null if that may never be"
@@ -105,7 +107,7 @@ class Comparison(Record):
 
 
 class Cell(Record):
-    """The result of a row against that of a column."""
+    """A comparison of the result of a row with that of a column."""
 
     ratio: Interval = Field(description="time of the row over that of the column")
     unit: Unit = Field(description="what the ratio is per")
@@ -113,7 +115,7 @@ class Cell(Record):
 
 
 class Matrix(Record):
-    """All results of a group against one another."""
+    """Comparisons of all results of a group with one another."""
 
     results: list[Side] = Field(description="results of the rows and, in the same order, of the columns")
     rows: list[list[Cell | None]] = Field(description="a cell per column; null if the two were not compared")

@@ -83,18 +83,20 @@ class System(Record):
 
 
 class Deployment(Record):
-    """The image and the place in a cluster that devbench was put into."""
+    """The image and the place in a cluster that devbench runs in."""
 
     image: str | None = Field(None, description="name of the image")
     image_version: str | None = Field(None, description="version of devbench in the image")
     image_digest: str | None = Field(None, description="digest of the image")
-    image_id: str | None = Field(None, description="id of the image; only Podman shows it to a privileged container")
+    image_id: str | None = Field(
+        None, description="id of the image; only Podman reports it, and only to a privileged container"
+    )
     node: str | None = Field(None, description="name of the node")
     pool: Annotated[str | None, Trait(None, ("fingerprint", "series"))] = Field(None, description="name of the pool")
     instance_type: Annotated[str | None, Trait(None, ("fingerprint", "series"))] = Field(
         None, description="type of the machine at the cloud provider"
     )
-    shared_gpu: str | None = Field(None, description="allowed, if the pool may run on a GPU that others use too")
+    shared_gpu: str | None = Field(None, description="allowed, if the pool may use a GPU that others also use")
     chart: str | None = Field(None, description="version of the Helm chart")
     revision: str | None = Field(None, description="revision of the Helm release")
 
@@ -116,8 +118,8 @@ class Host(Record):
 class Environment(Record):
     """Where a result was measured."""
 
-    framework: Framework | None = Field(None, description="None if no worker got as far as importing TensorFlow")
-    device: Device | None = Field(None, description="None if no worker got as far as choosing a device")
+    framework: Framework | None = Field(None, description="None if no worker imported TensorFlow")
+    device: Device | None = Field(None, description="None if no worker selected a device")
     host: Host = Field(default_factory=Host)
 
     @property
@@ -127,7 +129,7 @@ class Environment(Record):
 
     def identity(self, of: Identity) -> list[Any]:
         """Return the values of the fields that are part of an identity."""
-        return [_at(self, path) for path, trait in TRAITS.items() if of in trait.part_of]
+        return [_value_at(self, path) for path, trait in TRAITS.items() if of in trait.part_of]
 
     def fingerprint(self) -> str:
         """Return 12 hex digits that name the kind of machine and the version of TensorFlow."""
@@ -135,7 +137,7 @@ class Environment(Record):
 
     def rows(self) -> dict[str, Any]:
         """Return what a comparison or a report lists: name of the row, and its value as JSON types."""
-        return {trait.row: _at(self, path) for path, trait in TRAITS.items() if trait.row}
+        return {trait.row: _value_at(self, path) for path, trait in TRAITS.items() if trait.row}
 
 
 def _traits(model: type[BaseModel], path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Trait]]:
@@ -154,7 +156,7 @@ ROWS: Mapping[str, Trait] = MappingProxyType({trait.row: trait for trait in TRAI
 """Name of a row: the trait of its field."""
 
 
-def _at(value: Any, path: tuple[str, ...]) -> Any:
+def _value_at(value: Any, path: tuple[str, ...]) -> Any:
     """Return the value at a path, as JSON types. None if there is none."""
     for name in path:
         value = getattr(value, name, None)

@@ -49,8 +49,8 @@ class Finding(Record):
     fix: str = ""
     share: float | None = Field(
         None,
-        description="the largest share of the step that the cause can take; of the epoch or training if it comes once "
-        "in it; None if it was not measured",
+        description="the largest share of the step that the cause can take, or of the epoch or training if it occurs "
+        "once in it; None if it was not measured",
     )
 
 

@@ -1,7 +1,7 @@
-"""What a worker reads from its own run, beside times: what the program is, and what it became.
+"""What a worker reads from its own run besides times: what the program is, and what TensorFlow made of it.
 
-A field that is None was not read: the worker was not asked for it, or the loop has no such thing. False, 0 and an
-empty list were read.
+A field is None if it was not read, because the worker was not asked to or because the loop has nothing of the kind.
+False, 0 and an empty list are values that were read.
 """
 
 from __future__ import annotations
@@ -35,14 +35,16 @@ class Products(Record):
 
     count: int = Field(description="number of them")
     odd: int = Field(description="those with a side that does not fill a tensor core's tile")
-    examples: dict[str, list[int]] = Field(description="name of the operation: its sides that do not, of the first few")
+    examples: dict[str, list[int]] = Field(
+        description="operation to its sides that do not fill a tile, for the first few operations"
+    )
 
 
 class FitCall(Record):
     """The program's own call of `fit`."""
 
     callbacks: list[str] = Field(description="class names")
-    verbose: int | str = Field(description="its argument of that name")
+    verbose: int | str = Field(description="its argument verbose")
     metrics: bool = Field(description="whether the model was compiled with metrics")
 
     @property
@@ -62,7 +64,7 @@ class PipelineStage(Record):
         None, description="for one element of the whole pipeline, up to and including this stage; None if not timed"
     )
     buffer: int | None = Field(None, description="elements in its shuffle buffer; None if it does not shuffle")
-    filling_seconds: float | None = Field(None, description="until its shuffle buffer gives the first element")
+    filling_seconds: float | None = Field(None, description="until its shuffle buffer delivers the first element")
 
 
 class HostReads(Record):
@@ -103,7 +105,7 @@ class Retraced(Record):
 
 
 class Facts(Record):
-    """Everything that a worker reads from its run. None: it was not read."""
+    """Everything that a worker reads from its run besides times."""
 
     jit_compile: bool | None = Field(None, description="whether XLA compiled the steps")
     run_eagerly: bool | None = Field(None, description="whether the Keras model ran eagerly")

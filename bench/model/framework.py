@@ -1,4 +1,4 @@
-"""TensorFlow, as it came up in a worker."""
+"""TensorFlow, as a worker imported and configured it."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class ThreadPools(Record):
     """The sizes of TensorFlow's thread pools."""
 
     intra: int = Field(description="threads within one operation")
-    inter: int = Field(description="operations at a time")
+    inter: int = Field(description="operations that run at the same time")
 
 
 class Framework(Record):
-    """TensorFlow, as it came up in the worker."""
+    """TensorFlow, as a worker imported and configured it."""
 
     tensorflow: Annotated[str | None, Trait("TensorFlow", ("fingerprint", "peaks"))] = Field(
         None, description="version of TensorFlow"

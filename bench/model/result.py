@@ -40,7 +40,7 @@ class Interval(Record):
 
     @property
     def relative_error(self) -> float | None:
-        """Half the interval's width over its value, or none."""
+        """Half of the interval's width divided by its value. None if a bound is missing or the value is 0."""
         if self.low is None or self.high is None or not self.value:
             return None
         return (self.high - self.low) / 2 / abs(self.value)
@@ -66,7 +66,7 @@ class Series(Record):
     name: str = Field("step", description="name of the work")
     warmup: list[Block] = Field(default_factory=list, description="blocks before the steady state")
     blocks: list[Block] = Field(default_factory=list, description="blocks of the steady state")
-    settled: bool = Field(True, description="whether the end of the warm-up was seen")
+    settled: bool = Field(True, description="whether the steps settled")
     bytes: int | None = Field(None, description="bytes that one step moves, if that is its purpose")
     floor: str | None = Field(None, description="series whose time is subtracted from this one")
 
@@ -208,8 +208,8 @@ class ProcessSample(Record):
     loss_precision: LossPrecision = Field("exact", description="tolerance of the same-answer check")
     telemetry: Telemetry | None = None
     placement: Placement | None = None
-    facts: Facts = Field(default_factory=Facts, description="what the worker read from its run, beside times")
-    notes: list[str] = Field(default_factory=list, description="what to know")
+    facts: Facts = Field(default_factory=Facts, description="what the worker read from its run, besides times")
+    notes: list[str] = Field(default_factory=list, description="notes for the reader")
     full_training: FullTraining | None = None
     failure: Failure | None = None
 
@@ -288,18 +288,16 @@ class Stop(Record):
 
 
 class SweepMembership(Record):
-    """What a point knows of its sweep."""
+    """The sweep that a point belongs to."""
 
     axes: list[str] = Field(description="the parameters that are swept")
-    incomplete_reason: str | None = Field(
-        None, description="why values were skipped; known from the last point before them"
-    )
+    incomplete_reason: str | None = Field(None, description="why the values after this point were skipped")
 
 
 class Result(Record):
     """All process samples of a spec, with their environment."""
 
-    schema_version: int = Field(SCHEMA_VERSION, description="version of this form")
+    schema_version: int = Field(SCHEMA_VERSION, description="version of the schema")
     id: str = Field(description="its id, derived from `--run-id` if that is given")
     attempt: int = Field(1, ge=1, le=2**31 - 1, description="which attempt at this id; a later one supersedes it")
     status: Literal["complete", "partial", "failed"] = Field(
@@ -324,7 +322,8 @@ class Result(Record):
     profile: Profile | None = None
     stop: Stop | None = None
     interleaved: bool = Field(
-        True, description="false if the memory did not hold the trial, so that whole processes alternated"
+        True,
+        description="false if the memory could not hold all workers of a trial, so that whole processes alternated",
     )
     notes: list[str] = Field(default_factory=list, description="what to know about the program and the run")
     warnings: list[ResultWarning] = Field(default_factory=list)

@@ -1,7 +1,6 @@
 """The state of a run: its progress, which listeners receive, and the message that a hub receives.
 
-Both use the same models. They are below the code that measures and the code that shows progress, so that neither knows
-the other.
+Both use the same models, so that the code that measures and the code that shows progress do not import each other.
 """
 
 from __future__ import annotations

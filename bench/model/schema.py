@@ -1,6 +1,6 @@
 """The JSON Schema of a result, for readers in other languages.
 
-It is committed beside this file; after a change of the model, make it again:
+It is committed beside this file. After a change of the model, generate it again:
 `python -m bench.model.schema > bench/model/schema.json`
 """
 
@@ -16,14 +16,14 @@ COMMITTED = Path(__file__).with_name("schema.json")
 
 
 def schema() -> dict[str, Any]:
-    """The schema of what `devbench run` writes, in JSON Schema's draft 2020-12."""
+    """Return the JSON Schema (draft 2020-12) of a result."""
     document = Result.model_json_schema(mode="serialization")
     document["properties"]["schema_version"] = {"const": SCHEMA_VERSION, "title": "Schema Version", "type": "integer"}
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **document, "title": "A result of devbench"}
 
 
 def text() -> str:
-    """The schema as it is committed."""
+    """Return the schema as the text of the committed file."""
     return json.dumps(schema(), indent=2) + "\n"
 
 

@@ -74,11 +74,11 @@ class Data(Frozen):
     """Which data a run reads."""
 
     kind: DataKind = Field(description="full set, shipped sample repeated, synthetic, or the program's own")
-    name: str | None = Field(None, description="data set, such as cifar10; none where the program makes its own")
+    name: str | None = Field(None, description="data set, such as cifar10; null if the program makes its own")
     source: Annotated[str | None, Role("ignored", reason="the content counts, not where it lies")] = Field(
-        None, description="file or folder the full set was found in"
+        None, description="file or folder that holds the full set"
     )
-    sha256: str | None = Field(None, description="checksum of the shipped sample or of the file found")
+    sha256: str | None = Field(None, description="checksum of the shipped sample or of that file")
 
 
 class WorkloadSpec(Frozen):
@@ -91,7 +91,7 @@ class WorkloadSpec(Frozen):
         None, description="name of the preset of params, where the workload has several"
     )
     file: Annotated[str | None, Role("ignored", reason="the text counts (file_sha256), not where it lies")] = Field(
-        None, description="absolute path of a user's file; none for a built-in"
+        None, description="absolute path of a user's file; null for a built-in"
     )
     file_sha256: Annotated[str | None, Role("rule")] = Field(None, description="checksum of the workload's source")
     backend: Annotated[str, Role("axis", options=("backend",), several="list", label=str)] = Field(
@@ -142,8 +142,8 @@ class Spec(Execution, WorkloadSpec):
 
     xla: Annotated[bool | None, Role("axis", options=("xla",), several="vary", label=_switch("XLA"))] = Field(
         None,
-        description="whether XLA compiles; none if the program decides, which only the loop as-written allows; the "
-        "sample records what it became",
+        description="whether XLA compiles the steps; null if the program decides, which only the loop as-written "
+        "allows; jit_compile in the facts says what it decided",
     )
     threads: Annotated[
         Threads,
@@ -160,7 +160,7 @@ class Spec(Execution, WorkloadSpec):
 
     @property
     def key(self) -> str:
-        """16 hex digits that name this spec. Equal keys are repetitions."""
+        """16 hex digits that name this spec. Results with equal keys are repetitions."""
         document = self.model_dump(mode="json", exclude=IGNORED)
         return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()[:16]
 
@@ -171,7 +171,7 @@ class Spec(Execution, WorkloadSpec):
 
     @property
     def label(self) -> str:
-        """What it is called in a sentence: `tabular/small on cpu, fit`, or `… with cache`."""
+        """Its name in a sentence: `tabular/small on cpu, fit`, or `… with cache`."""
         what_ifs = f" with {' and '.join(self.what_ifs)}" if self.what_ifs else ""
         return f"{self.title} on {self.backend}, {self.loop}{what_ifs}"
 

@@ -1,8 +1,8 @@
 """Finds workloads and what they offer, without importing TensorFlow into this process.
 
-A built-in workload does not import TensorFlow at its top, so this process imports it directly. A user's file may do so.
-A short-lived process reads it instead: `python -m bench.registry FILE` imports the file and answers in JSON. Only the
-worker imports a user's file with `load`.
+A built-in workload does not import TensorFlow at its top, so this process imports it. A user's file may import
+TensorFlow, so a short-lived process reads it: `python -m bench.registry FILE` imports the file and prints a description
+in JSON. Only the worker imports a user's file with `load`.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ ROOT = Path(__file__).parent.parent
 INSPECT_SECONDS = 120.0
 
 _RESOLVED: dict[tuple[str, ...], Resolved | ErrorDocument] = {}
-"""Answers about users' files, by file, content and parameters."""
+"""Descriptions of users' files, by file, content and parameters."""
 
 
 def names() -> list[str]:
@@ -162,7 +162,7 @@ def inspect_file(
 def obstacle(offers: Collection[str], not_loops: Mapping[str, str], loop: str) -> str | None:
     """Return why a loop cannot run a workload, as a clause that follows "because"; None if it can.
 
-    Whether a model is compiled is known only when it is built. The worker then refuses the loop `fit`.
+    The loop `fit` also needs a compiled model. That shows only when the model is built, so the worker checks it.
 
     Args:
         offers: the protocol functions that the workload defines.

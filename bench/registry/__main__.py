@@ -1,6 +1,7 @@
-"""`python -m bench.registry FILE`: imports a user's file in a separate process and describes it in JSON.
+"""`python -m bench.registry FILE`: imports a user's file and describes it in JSON.
 
-Parameters come as JSON on standard input. The answer goes to standard output. Whatever the file prints goes to stderr.
+Parameters come as JSON on standard input. The description goes to standard output. Whatever the file prints goes to
+stderr.
 """
 
 from __future__ import annotations

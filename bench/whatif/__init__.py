@@ -1,8 +1,8 @@
 """What-ifs: single changes to a program or its settings that `devbench explain` tries.
 
 Each file in this folder is one what-if, named after the file: `parallel_map.py` is `parallel-map`. A file whose name
-starts with an underscore is none. The first line of its docstring reads "The what-if `NAME`: …", and the documentation
-shows the sentence after the colon. A what-if takes one of two forms.
+starts with an underscore is not a what-if. The first line of its docstring reads "The what-if `NAME`: …", and the
+documentation shows the sentence after the colon. A what-if takes one of two forms.
 
 A what-if that tries other values of a setting or parameter holds
 

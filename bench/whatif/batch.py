@@ -25,7 +25,7 @@ def candidates(program: Program) -> Iterator[WhatIf]:
 
 
 def _rows(program: Program, batch: int) -> int | None:
-    """The number of examples in the data; None if it is not known."""
+    """Return the number of examples in the data; None if it is not known."""
     epoch = program.facts.epoch
     if epoch is None or (not epoch.remainder and program.facts.pipeline_reachable):
         return None

@@ -11,10 +11,10 @@ FIXES = "preparing the same batches in each epoch"
 
 
 def applies(program: Program) -> bool:
-    """Whether the pipeline can be changed from outside."""
+    """Return whether the pipeline can be changed from outside."""
     return bool(program.facts.pipeline_reachable)
 
 
 def change_dataset(tf: Any, dataset: Any) -> Any:
-    """Cache the output of the whole pipeline. A shuffle in it is drawn only once."""
+    """Cache the output of the whole pipeline. A shuffle in it then has the same order in every epoch."""
     return dataset.cache()

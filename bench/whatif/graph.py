@@ -11,7 +11,7 @@ FIXES = "eager execution"
 
 
 def applies(program: Program) -> bool:
-    """Whether the program trains by `fit` eagerly."""
+    """Return whether the program trains by `fit` eagerly."""
     return program.facts.fit is not None and bool(program.facts.run_eagerly)
 
 

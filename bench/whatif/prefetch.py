@@ -11,7 +11,7 @@ FIXES = "input that is not prepared ahead of the step"
 
 
 def applies(program: Program) -> bool:
-    """Whether the pipeline can be changed from outside."""
+    """Return whether the pipeline can be changed from outside."""
     return bool(program.facts.pipeline_reachable)
 
 

@@ -13,7 +13,7 @@ FIXES = "one call of TensorFlow per step"
 
 
 def applies(program: Program) -> bool:
-    """Whether the program trains by `fit`."""
+    """Return whether the program trains by `fit`."""
     return program.facts.fit is not None
 
 

@@ -11,7 +11,7 @@ FIXES = "callbacks and output"
 
 
 def applies(program: Program) -> bool:
-    """Whether the program calls `fit` with callbacks or with a progress bar."""
+    """Return whether the program calls `fit` with callbacks or with a progress bar."""
     fit = program.facts.fit
     return fit is not None and (bool(fit.callbacks) or fit.prints)
 

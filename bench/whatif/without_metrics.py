@@ -11,7 +11,7 @@ FIXES = "metrics computed in each step"
 
 
 def applies(program: Program) -> bool:
-    """Whether the program trains a model by `fit` that was compiled with metrics."""
+    """Return whether the program trains a model by `fit` that was compiled with metrics."""
     return program.facts.fit is not None and program.facts.fit.metrics
 
 

@@ -11,7 +11,7 @@ from bench.model.explanation import Finding, Part
 from bench.model.result import ProcessSample, Result
 
 SMALL = 0.02
-"""Smallest share of a step that a call of `fit` is blamed for."""
+"""Smallest share of a step for which a call of `fit` is a finding."""
 
 
 def findings(levels: list[Result], parts: Sequence[Part] = ()) -> list[Finding]:

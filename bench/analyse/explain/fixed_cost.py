@@ -15,10 +15,11 @@ SMALL = 0.1
 
 
 def fixed_cost(base: Result, larger: Sequence[Result]) -> Iterator[Finding]:
-    """Yield a finding if the fixed cost is a tenth of a step or more, with the batch from which it is less.
+    """Yield a finding if the fixed cost is a tenth of a step or more.
 
-    In each trial, a line is fitted to the seconds per step over the batch by least squares. Each point is weighted by
-    its time, because small steps are known more precisely. The fixed cost is the line's value at batch 0.
+    The finding names the batch from which the share is smaller. In each trial, a line is fitted to
+    the seconds per step over the batch by least squares. Each point is weighted by its time, because small steps are
+    known more precisely. The fixed cost is the line's value at batch 0.
 
     Args:
         base: the program without any what-if.

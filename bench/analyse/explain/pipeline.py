@@ -13,7 +13,7 @@ from bench.model.facts import PipelineStage
 from bench.model.result import ProcessSample, Result
 
 SMALL = 0.05
-"""Smallest share of a step that the input is blamed for."""
+"""Smallest share of a step for which the input is a finding."""
 
 MANY = 10
 """A cost that comes once in an epoch is a finding if it is as long as this many steps."""

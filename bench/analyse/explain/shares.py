@@ -11,7 +11,7 @@ from bench.model.spec import LOOPS
 from bench.whatif import batch
 
 FIXED_BY = {utilization.TOO_LITTLE_PARALLELISM: batch.FIXES}
-"""Causes that every level has, and what the what-if that fixes them says that it fixes."""
+"""Cause that every level has: `FIXES` of the what-if that removes it."""
 
 
 def from_levels(findings: Sequence[Finding], levels: Sequence[Result], parts: Sequence[Part]) -> None:
