@@ -48,7 +48,7 @@ def hub_settings_table() -> str:
 def exit_codes() -> str:
     """Return every exit code with the exception that causes it."""
     rows = [("0", NONE, "Success.")]
-    for error in sorted(_errors(errors.DevbenchError), key=lambda each: each.exit_code):
+    for error in sorted(_errors(errors.DevbenchError), key=lambda error: error.exit_code):
         if error is not errors.Interrupted:
             rows.append((str(error.exit_code), f"`{error.__name__}`", _summary(error)))
     codes = ", ".join(str(errors.Interrupted(number).exit_code) for number in (signal.SIGINT, signal.SIGTERM))
@@ -105,19 +105,19 @@ def _settings_table(names: Iterable[str]) -> str:
 def _command(name: str) -> str:
     command = load(name)
     context = command.make_context(name, [], resilient_parsing=True)
-    settings_taken = [each.name for each in command.params if _is_setting(each, RunSettings)]
-    hub_settings_taken = [each.name for each in command.params if _is_setting(each, HubSettings)]
-    own = [each for each in command.params if each.name not in {*settings_taken, *hub_settings_taken}]
+    settings_taken = [parameter.name for parameter in command.params if _is_setting(parameter, RunSettings)]
+    hub_settings_taken = [parameter.name for parameter in command.params if _is_setting(parameter, HubSettings)]
+    own = [parameter for parameter in command.params if parameter.name not in {*settings_taken, *hub_settings_taken}]
     parts = [
         f"### devbench {name}",
         *(" ".join(paragraph.split()) for paragraph in command.help.split("\n\n")),
         f"```text\ndevbench {name} {' '.join(command.collect_usage_pieces(context))}\n```",
-        table(("argument or option", "meaning"), (_record(each, context) for each in own)).rstrip(),
+        table(("argument or option", "meaning"), (_record(parameter, context) for parameter in own)).rstrip(),
     ]
     if set(settings_taken) == set(RunSettings.model_fields):
         parts.append("It also takes every [setting](#settings).")
     elif settings_taken:
-        options = ", ".join(f"`{option(each)}`" for each in settings_taken)
+        options = ", ".join(f"`{option(name)}`" for name in settings_taken)
         parts.append(f"It also takes these [settings](#settings): {options}.")
     elif hub_settings_taken:
         parts.append("It also takes the [settings of the hub](hub.md#settings).")
@@ -137,7 +137,7 @@ def _record(parameter: Any, context: Any) -> tuple[str, str]:
 
 def _options(name: str, field: FieldInfo) -> str:
     names = [name, f"no_{name}"] if field.annotation is bool else [name]
-    return ", ".join(f"`{option(each)}`" for each in names)
+    return ", ".join(f"`{option(name)}`" for name in names)
 
 
 def _default(field: FieldInfo) -> str:
@@ -146,7 +146,7 @@ def _default(field: FieldInfo) -> str:
 
 def _meaning(field: FieldInfo) -> str:
     choices = get_args(field.annotation) if get_origin(field.annotation) is Literal else ()
-    allowed = ", ".join(f"`{each}`" for each in choices)
+    allowed = ", ".join(f"`{choice}`" for choice in choices)
     return (field.description or "") + (f" One of {allowed}." if allowed else "")
 
 
@@ -163,9 +163,9 @@ def _what_it_does(name: str) -> str:
 
 def _errors(base: type[errors.DevbenchError]) -> Iterator[type[errors.DevbenchError]]:
     yield base
-    for each in base.__subclasses__():
-        if each.__module__ == errors.__name__:  # others exist only while their module is imported
-            yield from _errors(each)
+    for subclass in base.__subclasses__():
+        if subclass.__module__ == errors.__name__:  # others exist only while their module is imported
+            yield from _errors(subclass)
 
 
 def _summary(error: type[errors.DevbenchError]) -> str:
@@ -175,4 +175,4 @@ def _summary(error: type[errors.DevbenchError]) -> str:
 def _labels(metric: RunMetric) -> str:
     names = [*(INFO if metric.kind == "info" else ()), *(["le"] if metric.kind == "histogram" else ())]
     names += [metric.label] if metric.label else []
-    return ", ".join(f"`{each}`" for each in names) or NONE
+    return ", ".join(f"`{name}`" for name in names) or NONE

@@ -23,11 +23,11 @@ def result_fields() -> str:
 
 def models(root: type[BaseModel]) -> list[type[BaseModel]]:
     """Return a model and all models in it, breadth first."""
-    found = [root]
-    for model in found:
+    collected = [root]
+    for model in collected:
         for field in model.model_fields.values():
-            found += [each for each in _models(field.annotation) if each not in found]
-    return found
+            collected += [inner for inner in _models(field.annotation) if inner not in collected]
+    return collected
 
 
 def fields(model: type[BaseModel]) -> str:
@@ -52,8 +52,8 @@ def summary(model: type[BaseModel]) -> str:
 def _models(annotation: Any) -> Iterator[type[BaseModel]]:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield annotation
-    for each in get_args(annotation):
-        yield from _models(each)
+    for argument in get_args(annotation):
+        yield from _models(argument)
 
 
 def _type(annotation: Any) -> str:
@@ -62,9 +62,9 @@ def _type(annotation: Any) -> str:
     if origin is Annotated:
         return _type(arguments[0])
     if origin in (Union, types.UnionType):
-        return " or ".join("null" if each is type(None) else _type(each) for each in arguments)
+        return " or ".join("null" if argument is type(None) else _type(argument) for argument in arguments)
     if origin is Literal:
-        return ", ".join(f"`{each}`" for each in arguments)
+        return ", ".join(f"`{argument}`" for argument in arguments)
     if origin in (list, tuple):
         return f"list of {_type(arguments[0])}"
     if origin is dict:

@@ -32,12 +32,15 @@ class Command(TyperCommand):
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """Return the parts of the usage line after the command's name."""
-        return ["[OPTIONS]", *(_usage(each) for each in self.params if each.param_type_name == "argument")]
+        return [
+            "[OPTIONS]",
+            *(_usage(parameter) for parameter in self.params if parameter.param_type_name == "argument"),
+        ]
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the arguments and the groups of options. Options without a group come last."""
         sections: dict[str, list[tuple[str, str]]] = {}
-        for parameter in sorted(self.get_params(ctx), key=lambda each: _title(each) == OPTIONS):
+        for parameter in sorted(self.get_params(ctx), key=lambda parameter: _title(parameter) == OPTIONS):
             sections.setdefault(_title(parameter), []).append(record(parameter, ctx))
         for title, records in sections.items():
             with formatter.section(title):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Literal
@@ -13,7 +13,7 @@ from bench.cli.command import as_json, build, conclude, end
 from bench.cli.options import with_settings
 from bench.config.settings import RunSettings
 from bench.errors import DevbenchError, NotComparable, RunFailed, SlowerThanAllowed, UsageError
-from bench.model.comparison import Comparison
+from bench.model.comparison import Comparison, Matrix
 from bench.model.result import Result
 
 
@@ -42,92 +42,105 @@ def compare(
     """
     from bench.analyse.outcome import Outcome
     from bench.analyse.pairing import latest_runs, pair
-    from bench.render.terminal import comparison
     from bench.store import files, headers
 
-    named = [files.find(each, settings.output) for each in results]
-    if sum(map(len, named)) < 2:
+    path_sets = [files.find(name, settings.output) for name in results]
+    if sum(map(len, path_sets)) < 2:
         raise UsageError("there is only one result", "Name two results, or a folder that contains several.")
-    entries = [latest_runs([headers.entry(path) for path in each]) for each in named]
-    heads = [[(headers.head(entry.path), entry.path) for entry in each] for each in entries]
-    path_of = {id(head): path for each in heads for head, path in each}
-    pairing = pair([sorted((head for head, _ in each), key=lambda head: head.id) for each in heads])
-    read_path = lru_cache(maxsize=5)(files.read)  # a baseline is followed by all results that are compared with it
-
-    def read(head: Result) -> Result:
-        return read_path(path_of[id(head)])
-
+    entry_sets = [latest_runs([headers.entry(path) for path in paths]) for paths in path_sets]
+    sets, read = _read_headers([[entry.path for entry in entries] for entries in entry_sets])
+    pairing = pair(sets)
     outcome = Outcome.of(pairing, settings.threshold, read)
     if not outcome.comparisons:
         raise NotComparable(
             "no two of these results can be compared",
             "Results can be compared if they differ in one thing only: backend, loop, a parameter, or your own file.",
         )
-    refused = [] if force else [each for each in outcome.comparisons if each.unfair]
-    shown = [each for each in outcome.comparisons if each not in refused]
-    if refused and (pairing.explicit or not shown):
+    refused = [] if force else [comparison for comparison in outcome.comparisons if comparison.unfair]
+    allowed = [comparison for comparison in outcome.comparisons if comparison not in refused]
+    if refused and (pairing.explicit or not allowed):
         raise _refusal(refused[0])
     unchecked = pairing.unchecked
     if not Path(results[-1]).is_dir():  # a single result need not have counterparts for a whole folder
-        named_ids = {each.id for each in entries[-1]}
-        unchecked = [each for each in unchecked if each.id in named_ids]
-    error = _gate(shown, refused, unchecked, settings.threshold) if fail_on else None
+        named_ids = {entry.id for entry in entry_sets[-1]}
+        unchecked = [result for result in unchecked if result.id in named_ids]
+    error = _gate(allowed, refused, unchecked, settings.threshold) if fail_on else None
     document = None
     if settings.json:
         document = {
-            "comparisons": [as_json(each) for each in shown],
-            "not_comparable": [as_json(each) for each in refused],
-            "alone": [each.id for each in pairing.alone],
-            "matrices": [as_json(each) for each in outcome.matrices],
+            "comparisons": [as_json(comparison) for comparison in allowed],
+            "not_comparable": [as_json(comparison) for comparison in refused],
+            "alone": [result.id for result in pairing.alone],
+            "matrices": [as_json(matrix) for matrix in outcome.matrices],
         }
     else:
-        typer.echo(comparison.text(shown, outcome.matrices), nl=False)
-        for each in refused:
-            typer.echo(f"not comparable: {each.other.label} and {each.base.label}. Compare only these two to see why.")
-        for result in pairing.alone:
-            typer.echo(f"nothing to compare with: {result.spec.label} ({result.id})")
+        _show(allowed, refused, outcome.matrices, pairing.alone)
     end(conclude(document, error))
 
 
+def _read_headers(path_sets: Sequence[Sequence[Path]]) -> tuple[list[list[Result]], Callable[[Result], Result]]:
+    """Read sets of results without their samples, by id. Also return a function that reads one of them completely."""
+    from bench.store import files, headers
+
+    header_sets = [[(headers.head(path), path) for path in paths] for paths in path_sets]
+    path_of = {id(header): path for pairs in header_sets for header, path in pairs}
+    read_path = lru_cache(maxsize=5)(files.read)  # a baseline is followed by all results that are compared with it
+    sets = [sorted((header for header, _ in pairs), key=lambda header: header.id) for pairs in header_sets]
+    return sets, lambda header: read_path(path_of[id(header)])
+
+
+def _show(
+    allowed: Sequence[Comparison], refused: Sequence[Comparison], matrices: Sequence[Matrix], alone: Sequence[Result]
+) -> None:
+    from bench.render.terminal import comparison as terminal
+
+    typer.echo(terminal.text(allowed, matrices), nl=False)
+    for comparison in refused:
+        sides = f"{comparison.other.label} and {comparison.base.label}"
+        typer.echo(f"not comparable: {sides}. Compare only these two to see why.")
+    for result in alone:
+        typer.echo(f"nothing to compare with: {result.spec.label} ({result.id})")
+
+
 def _gate(
-    shown: Sequence[Comparison], refused: Sequence[Comparison], unchecked: Sequence[Result], threshold: float
+    allowed: Sequence[Comparison], refused: Sequence[Comparison], unchecked: Sequence[Result], threshold: float
 ) -> DevbenchError | None:
     """Return the error of `--fail-on slower`; None if no result is slower and none may be.
 
     Args:
-        shown: comparisons with a verdict.
-        refused: unfair comparisons, which have none.
+        allowed: comparisons that are fair or forced.
+        refused: unfair comparisons, which have no verdict.
         unchecked: results without a counterpart that may have become slower.
         threshold: smallest relative difference that matters.
     """
-    if slower := [each for each in shown if each.verdict == "slower"]:
-        names = ", ".join(each.other.label for each in slower)
-        return SlowerThanAllowed(f"slower by more than {threshold:.3g}: {names}")
+    if slower := [comparison for comparison in allowed if comparison.verdict == "slower"]:
+        return SlowerThanAllowed(f"slower by more than {threshold:.3g}: {_others(slower)}")
     if refused:
-        names = ", ".join(each.other.label for each in refused)
         return NotComparable(
-            f"cannot be compared, so they may be slower: {names}", "Compare only two of them to see why."
+            f"cannot be compared, so they may be slower: {_others(refused)}", "Compare only two of them to see why."
         )
     if unchecked:
-        names = ", ".join(f"{each.spec.label} ({each.id})" for each in unchecked)
+        names = ", ".join(f"{result.spec.label} ({result.id})" for result in unchecked)
         return NotComparable(
             f"no counterpart, so they may be slower: {names}",
             "Measure the same specs for both, or compare only two results to see why they cannot be compared.",
         )
-    if without := [each for each in shown if each.verdict == "not enough data"]:
-        names = ", ".join(each.other.label for each in without)
-        return RunFailed(f"no verdict, so they may be slower: {names}", "Check whether their runs failed.")
+    if undecided := [comparison for comparison in allowed if comparison.verdict == "not enough data"]:
+        return RunFailed(f"no verdict, so they may be slower: {_others(undecided)}", "Check whether their runs failed.")
     return None
+
+
+def _others(comparisons: Sequence[Comparison]) -> str:
+    return ", ".join(comparison.other.label for comparison in comparisons)
 
 
 def _refusal(unfair: Comparison) -> NotComparable:
     """Return the error that says why two results cannot be compared."""
     from bench.render.sentences.comparison import difference
 
-    reasons = [difference(each) for each in unfair.unfair]
     return NotComparable(
         f"{unfair.other.label} cannot be compared with {unfair.base.label}",
-        "\n".join([*reasons, "Use --force to compare them anyway."]),
+        "\n".join([*map(difference, unfair.unfair), "Use --force to compare them anyway."]),
     )
 
 

@@ -70,7 +70,11 @@ def hub(
 
 def _with_settings(function: Callable[..., None]) -> Callable[..., None]:
     """Give a function the options of the hub's settings, as one argument `settings`."""
-    own = [each for each in inspect.signature(function, eval_str=True).parameters.values() if each.name != "settings"]
+    own = [
+        parameter
+        for parameter in inspect.signature(function, eval_str=True).parameters.values()
+        if parameter.name != "settings"
+    ]
     missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
     options: list[inspect.Parameter] = []
     if not missing:
@@ -82,7 +86,7 @@ def _with_settings(function: Callable[..., None]) -> Callable[..., None]:
     def call(**values: Any) -> None:
         if missing:
             raise UsageError(f"the hub needs {' and '.join(missing)}", "Install them with `pip install devbench[hub]`.")
-        settings = {each.name: values.pop(each.name) for each in options}
+        settings = {parameter.name: values.pop(parameter.name) for parameter in options}
         function(settings=load(values.pop("config"), **settings), **values)
 
     return with_parameters(call, [*own, *options, config_parameter()])

@@ -36,7 +36,11 @@ def with_settings(function: Callable[..., None], names: Iterable[str] | None = N
         function: Takes `settings: RunSettings` by name, beside parameters of its own.
         names: Fields of RunSettings. Default: all of them, by group.
     """
-    own = [each for each in inspect.signature(function, eval_str=True).parameters.values() if each.name != "settings"]
+    own = [
+        parameter
+        for parameter in inspect.signature(function, eval_str=True).parameters.values()
+        if parameter.name != "settings"
+    ]
     chosen = list(names if names is not None else RunSettings.model_fields)
 
     @functools.wraps(function)
@@ -51,18 +55,18 @@ def with_settings(function: Callable[..., None], names: Iterable[str] | None = N
     if names is not None:
         parameters = [*own, *(parameter(RunSettings, name) for name in chosen)]
     else:
-        arguments = [each for each in own if each.default is inspect.Parameter.empty]
+        arguments = [parameter for parameter in own if parameter.default is inspect.Parameter.empty]
         grouped = [parameter(RunSettings, name, title) for title, names in groups().items() for name in names]
-        parameters = [*arguments, *grouped, *(each for each in own if each not in arguments)]
+        parameters = [*arguments, *grouped, *(parameter for parameter in own if parameter not in arguments)]
     return with_parameters(call, [*parameters, config_parameter()])
 
 
 def with_parameters(call: Callable[..., None], parameters: list[inspect.Parameter]) -> Callable[..., None]:
     """Give a function the signature that Typer reads."""
     call.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-        [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in parameters]
+        [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in parameters]
     )
-    call.__annotations__ = {each.name: each.annotation for each in parameters}
+    call.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return call
 
 

@@ -31,25 +31,25 @@ def push(
         raise UsageError("no hub is set", f"Use --hub URL or {HUB}.")
     outbox = Outbox(folder, settings.hub)
     paths = [*files.files(folder), *sorted((folder / files.EXPLANATIONS).glob(f"*{files.SUFFIX}"))]
-    noted = {each.path: each for each in outbox.pending()}
-    everything = [noted.pop(path, Pending(path, ())) for path in paths] + list(noted.values())
+    listed = {pending.path: pending for pending in outbox.pending()}
+    documents = [listed.pop(path, Pending(path, ())) for path in paths] + list(listed.values())
     client = connected(settings.hub, settings.hub_token_file)
     outcomes: Counter[str] = Counter()
-    wrong: DevbenchError | None = None
-    for _, outcome in deliveries(client, outbox, everything):
+    failure: DevbenchError | None = None
+    for _, outcome in deliveries(client, outbox, documents):
         if isinstance(outcome, str):
             outcomes[outcome] += 1
             continue
         outcomes["busy" if isinstance(outcome, HubBusy) else "refused"] += 1
         say(" ".join(filter(None, (f"{outcome.message}.", outcome.hint))))
     client.close()
-    if missed := outcomes["refused"] + outcomes["busy"]:
-        hint = "Where the hub was busy it may take them later: push again." if outcomes["busy"] else ""
-        wrong = RunFailed(f"{missed} of {len(everything)} documents were not taken", hint)
+    if undelivered := outcomes["refused"] + outcomes["busy"]:
+        hint = "The hub was busy. Push again to send the rest." if outcomes["busy"] else ""
+        failure = RunFailed(f"the hub did not store {undelivered} of {len(documents)} documents", hint)
     if not settings.json:
-        told = ", ".join(f"{count} {outcome}" for outcome, count in outcomes.items()) or "there was nothing to send"
-        typer.echo(f"{settings.hub}: {told}")
-    end(conclude({"push": {"hub": settings.hub, **outcomes}} if settings.json else None, wrong))
+        summary = ", ".join(f"{count} {outcome}" for outcome, count in outcomes.items()) or "there was nothing to send"
+        typer.echo(f"{settings.hub}: {summary}")
+    end(conclude({"push": {"hub": settings.hub, **outcomes}} if settings.json else None, failure))
 
 
 command = build(with_settings(push, ("hub", "hub_token_file", "json")), "push")

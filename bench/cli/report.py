@@ -64,8 +64,8 @@ def _made(folder: Path, form: Format, threshold: float) -> Iterable[str]:
 
     if form == "html":
         vega.require()  # before a large folder is read in vain
-    found = compose(folder, threshold)
-    return [html.render(found, __version__) if form == "html" else markdown.render(found, __version__)]
+    document = compose(folder, threshold)
+    return [html.render(document, __version__) if form == "html" else markdown.render(document, __version__)]
 
 
 def _print(pieces: Iterable[str]) -> None:

@@ -103,7 +103,7 @@ def _at(workloads: Sequence[str], place: int) -> str:
 
 def exit_code(results: Sequence[Result]) -> int:
     """Return the exit code for results: 3 if a device is absent, 2 for the user's own errors, 1 for other failures."""
-    kinds = {each.failure.kind if each.failure else "error" for each in results if each.status == "failed"}
+    kinds = {result.failure.kind if result.failure else "error" for result in results if result.status == "failed"}
     if "device" in kinds:
         return 3
     if kinds and kinds <= {"workload", "data"}:

@@ -47,8 +47,10 @@ class Field:
         label = self.brief if brief else self.label
         values = {label: value}
         if self.entry_label is not None:
-            values = {label.format(entry.replace("_", " ")): each for entry, each in (value or {}).items()}
-        shown = {label: Cell(self.show(each), self.alarm(each)) for label, each in values.items() if each is not None}
+            values = {label.format(entry.replace("_", " ")): part for entry, part in (value or {}).items()}
+        shown = {
+            label: Cell(self.show(figure), self.alarm(figure)) for label, figure in values.items() if figure is not None
+        }
         return {label: cell for label, cell in shown.items() if cell.text}
 
 

@@ -36,9 +36,11 @@ def rows(results: Sequence[Result], brief: bool = False) -> Iterator[FieldRow]:
     for field in FIELDS:
         if brief and not field.brief:
             continue
-        columns = [field.cells(each, brief) for each in results]
+        columns = [field.cells(result, brief) for result in results]
         for label in _merged(columns):
-            row = FieldRow("" if brief else field.heading, label, tuple(each.get(label, ABSENT) for each in columns))
+            row = FieldRow(
+                "" if brief else field.heading, label, tuple(column.get(label, ABSENT) for column in columns)
+            )
             if not (brief and field.key == "status" and not row.alarms):
                 yield row
 

@@ -14,7 +14,7 @@ PLACE = ("tensorflow", "cpu", "threads")
 
 def short_labels(results: Sequence[Result]) -> list[str]:
     """Return a short label for each result, different from all others, such as "cpu" and "cuda"."""
-    columns = [_aspects(each) for each in results]
+    columns = [_aspects(result) for result in results]
     varying = [key for key in _keys(columns) if len({column.get(key) for column in columns}) > 1]
     if any(key in varying for key in ("workload", "case", "file")):  # each has its own parameters
         varying = [key for key in varying if not key.startswith("param ")]
@@ -25,14 +25,14 @@ def short_labels(results: Sequence[Result]) -> list[str]:
     varying = spec if _distinct(columns, spec) else varying
     labels = [plain(_label(column, varying or ["backend", "loop"])) for column in columns]
     return [
-        label if labels.count(label) == 1 else f"{label} ({plain(each.id[-8:])})"
-        for label, each in zip(labels, results, strict=True)
+        label if labels.count(label) == 1 else f"{label} ({plain(result.id[-8:])})"
+        for label, result in zip(labels, results, strict=True)
     ]
 
 
 def common_label(results: Sequence[Result]) -> str:
     """Return what all results have in common: the workload, and the backend and loop if these are the same."""
-    specs = [each.spec for each in results]
+    specs = [result.spec for result in results]
     titles, workloads = {spec.title for spec in specs}, list(dict.fromkeys(spec.workload for spec in specs))
     title = titles.pop() if len(titles) == 1 else " and ".join(workloads)
     backends, loops = {spec.backend for spec in specs}, {spec.loop for spec in specs}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -41,25 +41,33 @@ def messages(results: Sequence[Result], labels: Sequence[str]) -> list[Message]:
     failures = [
         Message(
             "failure",
-            plain((f"{label}: " if len(labelled) > 1 else "") + _how(failure)),
+            plain((f"{label}: " if len(labelled) > 1 else "") + _sentence(failure)),
             _lines(failure.hint),
             _output(failure),
         )
-        for label, each in labelled
-        if (failure := each.failure) is not None
+        for label, result in labelled
+        if (failure := result.failure) is not None
     ]
     warnings = [
-        Message("warning", plain(about + message), (plain(fix),) if fix else ())
-        for (message, fix), about in _shared(labelled, lambda r: [(each.message, each.fix) for each in r.warnings])
+        Message("warning", plain(prefix + message), (plain(fix),) if fix else ())
+        for (message, fix), prefix in _shared(labelled, _warnings)
     ]
-    notes = [
-        Message("note", plain(about + note))
-        for note, about in _shared(labelled, lambda r: [*r.notes, *(note for s in r.samples for note in s.notes)])
-    ]
+    notes = [Message("note", plain(prefix + note)) for note, prefix in _shared(labelled, _notes)]
     return [*failures, *warnings, *notes]
 
 
-def _how(failure: Failure) -> str:
+def _warnings(result: Result) -> Iterator[tuple[str, str]]:
+    for warning in result.warnings:
+        yield warning.message, warning.fix
+
+
+def _notes(result: Result) -> Iterator[str]:
+    yield from result.notes
+    for sample in result.samples:
+        yield from sample.notes
+
+
+def _sentence(failure: Failure) -> str:
     """Say what happened, in which phase, and how the process ended."""
     phase = f"in phase {failure.phase.replace('_', ' ')}" if failure.phase else ""
     end = failure.signal or (f"exit code {failure.exit_code}" if failure.exit_code is not None else "")
@@ -77,8 +85,10 @@ def _output(failure: Failure) -> tuple[str, ...]:
 
 def _shared(labelled: Sequence[tuple[str, Result]], read: Callable[[Result], Iterable[Any]]) -> list[tuple[Any, str]]:
     """Return each item once, with a prefix that names the results it is about unless it is about all."""
-    owners: dict[Any, list[str]] = {}
-    for label, each in labelled:
-        for item in dict.fromkeys(read(each)):
-            owners.setdefault(item, []).append(label)
-    return [(item, "" if len(about) == len(labelled) else f"{'; '.join(about)}: ") for item, about in owners.items()]
+    labels_of: dict[Any, list[str]] = {}
+    for label, result in labelled:
+        for item in dict.fromkeys(read(result)):
+            labels_of.setdefault(item, []).append(label)
+    return [
+        (item, "" if len(labels) == len(labelled) else f"{'; '.join(labels)}: ") for item, labels in labels_of.items()
+    ]

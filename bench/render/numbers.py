@@ -107,7 +107,7 @@ def _scale(value: float, table: tuple[tuple[float, str], ...]) -> tuple[float, s
     """Return the largest prefix that leaves at least 1 after rounding to three digits; else the smallest."""
     if value == 0:
         return 1.0, ""
-    return next((each for each in table if abs(value) >= 0.9995 * each[0]), table[-1])
+    return next((entry for entry in table if abs(value) >= 0.9995 * entry[0]), table[-1])
 
 
 def _digits(value: float) -> str:
@@ -123,7 +123,7 @@ def _decimals(error: float) -> int:
 
 
 def _minutes(value: float) -> str:
-    sign, whole = ("-" if value < 0 else ""), round(abs(value))
-    hours, rest = divmod(whole, 3600)
+    sign = "-" if value < 0 else ""
+    hours, rest = divmod(round(abs(value)), 3600)
     minutes, seconds = divmod(rest, 60)
     return sign + (f"{hours} h {minutes} min" if hours else f"{minutes} min {seconds} s")

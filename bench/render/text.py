@@ -17,7 +17,7 @@ def plain(text: str) -> str:
     """Return a line without colours and control characters."""
     if text.isprintable():
         return text
-    return "".join(each if each.isprintable() else " " for each in _ANSI.sub("", text))
+    return "".join(character if character.isprintable() else " " for character in _ANSI.sub("", text))
 
 
 def filled(line: str, width: int, indent: int = 0) -> list[str]:

@@ -19,4 +19,4 @@ def shares(profile: Profile) -> dict[str, float]:
 
 def longest_operations(profile: Profile, count: int = 3) -> str:
     """Return the operations that take longest in a traced step."""
-    return ", ".join(f"{each.name} {numbers.time(each.seconds)}" for each in profile.operations[:count])
+    return ", ".join(f"{operation.name} {numbers.time(operation.seconds)}" for operation in profile.operations[:count])

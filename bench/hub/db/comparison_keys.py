@@ -36,12 +36,12 @@ def latest(connection: Connection, *columns: Any, limit: int | None = None) -> l
         .join(newest, same)
         .order_by(RESULTS.c.created.desc(), RESULTS.c.id.desc())
     )
-    found: dict[str, Row[Any]] = {}
+    newest_rows: dict[str, Row[Any]] = {}
     for row in connection.execute(query):
-        if limit is not None and len(found) >= limit:
+        if limit is not None and len(newest_rows) >= limit:
             break
-        found.setdefault(row.series, row)
-    return list(found.values())
+        newest_rows.setdefault(row.series, row)
+    return list(newest_rows.values())
 
 
 def history(connection: Connection, series: str) -> tuple[list[Row[Any]], bool]:

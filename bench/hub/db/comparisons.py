@@ -77,7 +77,7 @@ def remove_stale(database: Database) -> int:
 
 
 def _compare(database: Database, pairs: Iterable[tuple[Pair, Pair]], threshold: float) -> dict[Pair, Comparison]:
-    found: dict[Pair, Comparison] = {}
+    computed: dict[Pair, Comparison] = {}
     with database.read() as connection:
 
         @lru_cache(maxsize=16)
@@ -86,14 +86,14 @@ def _compare(database: Database, pairs: Iterable[tuple[Pair, Pair]], threshold: 
 
         for (baseline, other), digests in pairs:
             try:
-                found[digests] = comparison(read(baseline), read(other), threshold)
+                computed[digests] = comparison(read(baseline), read(other), threshold)
             except Problem:  # removed in the meantime, of another schema version, or not comparable
                 continue
-    return found
+    return computed
 
 
 def _load(database: Database, pairs: Sequence[Pair], threshold: float) -> dict[Pair, Comparison]:
-    found = {}
+    loaded = {}
     columns = tuple_(COMPARISONS.c.baseline, COMPARISONS.c.other)
     with database.read() as connection:
         for start in range(0, len(pairs), BATCH):
@@ -103,8 +103,8 @@ def _load(database: Database, pairs: Sequence[Pair], threshold: float) -> dict[P
             )
             for baseline, other, document in connection.execute(query):
                 if (cached := _parse(document)) is not None:
-                    found[baseline, other] = cached
-    return found
+                    loaded[baseline, other] = cached
+    return loaded
 
 
 def _parse(document: str) -> Comparison | None:

@@ -54,12 +54,12 @@ def lines(result: Result, key: str, program: str, pool: str) -> dict[str, str]:
         program: identifies what ran, whatever the device.
         pool: where it ran.
     """
-    found: dict[str, list[str]] = {}
+    lines_of: dict[str, list[str]] = {}
     key_label = f'key="{escaped(key)}"'
     for metric, labels, value in _samples(result, program, pool):
         text = ",".join([key_label, *(f'{name}="{escaped(label)}"' for name, label in labels.items())])
-        found.setdefault(metric, []).append(f"{METRIC_PREFIX}{metric}{{{text}}} {number(value)}\n")
-    return {metric: "".join(parts) for metric, parts in found.items()}
+        lines_of.setdefault(metric, []).append(f"{METRIC_PREFIX}{metric}{{{text}}} {number(value)}\n")
+    return {metric: "".join(parts) for metric, parts in lines_of.items()}
 
 
 def number(value: float) -> str:
@@ -141,15 +141,15 @@ def _joules_per_step(result: Result) -> float | None:
     part of the energy.
     """
     gpu = capabilities(result.spec.backend).gpu
-    found = []
+    per_step = []
     for sample in result.samples:
         telemetry = sample.telemetry
         blocks = [block for series in sample.series if series.name == "step" for block in series.blocks]
         steps = sum(block.steps for block in blocks)
         joules = None if telemetry is None else telemetry.gpu_joules if gpu else telemetry.package_joules
         if telemetry is not None and joules is not None and telemetry.wall_seconds > 0 and steps:
-            found.append(joules / telemetry.wall_seconds * sum(block.seconds for block in blocks) / steps)
-    return statistics.fmean(found) if found else None
+            per_step.append(joules / telemetry.wall_seconds * sum(block.seconds for block in blocks) / steps)
+    return statistics.fmean(per_step) if per_step else None
 
 
 def exposition(lines_of: Mapping[str, str]) -> Iterator[str]:

@@ -145,8 +145,8 @@ def asset(name: str) -> tuple[bytes, str] | None:
         _hashed_name("hub.css"): (_text("hub.css"), "text/css; charset=utf-8"),
         _hashed_name("live.js"): (_text("live.js"), "text/javascript; charset=utf-8"),
     }
-    found = files.get(name)
-    return (found[0].encode(), found[1]) if found else None
+    content = files.get(name)
+    return (content[0].encode(), content[1]) if content else None
 
 
 @cache

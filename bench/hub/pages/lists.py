@@ -34,16 +34,16 @@ def results(connection: Connection, filters: Filters, choices: Mapping[str, Sequ
         Problem: the cursor is invalid.
     """
     columns = filters.columns()
-    found = result_queries.results(connection, columns, filters.limit, filters.cursor)
+    page = result_queries.results(connection, columns, filters.limit, filters.cursor)
     fields = tuple(Choice(name, label, tuple(choices[name]), columns.get(name, "")) for name, label in FILTERS.items())
     links = []
     if filters.cursor:
         links.append(("Newest results", address("results", **columns, limit=str(filters.limit))))
-    if found.next:
-        links.append(("Older results", address("results", **columns, limit=str(filters.limit), cursor=found.next)))
+    if page.next:
+        links.append(("Older results", address("results", **columns, limit=str(filters.limit), cursor=page.next)))
     return Page(
         "Results",
-        (Section("Newest first", (result_table(found.items),)),),
+        (Section("Newest first", (result_table(page.items),)),),
         links=tuple(links),
         current="/results",
         form=Form("/results", fields),
@@ -84,18 +84,18 @@ def explanations(connection: Connection, cursor: str | None = None) -> Page:
     Raises:
         Problem: the cursor is invalid.
     """
-    found = explanation_queries.explanations(connection, EXPLANATIONS, cursor)
+    page = explanation_queries.explanations(connection, EXPLANATIONS, cursor)
     rows = [
         Row(
             row.label,
             (timestamp(row.received), row.id),
             links=(address("explanations", row.id),),
         )
-        for row in found.items
+        for row in page.items
     ]
     content: Table | Message = Table("Explanations", ("explanation of", "received (UTC)", "id"), tuple(rows))
     if not rows:
         hint = "`devbench explain WORKLOAD --hub URL` sends one."
         content = Message("note", "The hub has no explanations yet.", (hint,))
-    links = (("Older explanations", address("explanations", cursor=found.next)),) if found.next else ()
+    links = (("Older explanations", address("explanations", cursor=page.next)),) if page.next else ()
     return Page("Explanations", (Section("Newest first", (content,)),), links=links, current="/explanations")

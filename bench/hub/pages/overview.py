@@ -164,8 +164,8 @@ def _pairs_across_pools(grid: Grid) -> list[Pair]:
 
 def _compare(database: Database, pairs: Sequence[Pair], threshold: float) -> Compared:
     wanted = {(base.id, other.id): (base.digest, other.digest) for base, other in pairs}
-    found = comparisons.comparisons(database, list(wanted.items()), threshold)
-    return {other: (base, found[digests]) for (base, other), digests in wanted.items() if digests in found}
+    by_digests = comparisons.comparisons(database, list(wanted.items()), threshold)
+    return {other: (base, by_digests[digests]) for (base, other), digests in wanted.items() if digests in by_digests}
 
 
 def _side_by_side(grid: Grid, compared: Compared) -> Section:

@@ -36,10 +36,10 @@ def page(connection: Connection, cursor: str | None = None) -> Page:
     Raises:
         Problem: the cursor is invalid.
     """
-    found = run_queries.runs(connection, records.now(), SHOWN, cursor)
+    listed = run_queries.runs(connection, records.now(), SHOWN, cursor)
     about = ("A run that misses three heartbeats is lost.",)
-    links = (("Older runs", address("runs", cursor=found.next)),) if found.next else ()
-    content = _sections(found.items)
+    links = (("Older runs", address("runs", cursor=listed.next)),) if listed.next else ()
+    content = _sections(listed.items)
     if cursor is not None:
         links = (("Newest runs", address("runs")), *links)
     events = "/runs/events" if cursor is None else ""
@@ -78,8 +78,8 @@ def run(connection: Connection, id_: str) -> Page:
 
 
 def _sections(runs: Sequence[StoredRun]) -> tuple[Section, ...]:
-    running = [each for each in runs if each.state == "running"]
-    ended = [each for each in runs if each.state != "running"]
+    running = [run for run in runs if run.state == "running"]
+    ended = [run for run in runs if run.state != "running"]
     in_progress: Table | Message = Message("note", "No run is in progress.")
     if running:
         in_progress = Table("Runs in progress", RUNNING, tuple(map(_running, running)))
@@ -98,7 +98,8 @@ def _running(stored: StoredRun) -> Row:
         activity = f"{progress.title}: {phrases.activity(progress.phase, progress.note)}"
         process = phrases.process(progress.trial, progress.planned)
         estimates = "; ".join(
-            f"{each.title} {phrases.estimate(each.step_seconds, each.relative_error)}" for each in progress.estimates
+            f"{estimate.title} {phrases.estimate(estimate.step_seconds, estimate.relative_error)}"
+            for estimate in progress.estimates
         )
     cells = (
         "running",

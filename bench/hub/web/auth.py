@@ -76,7 +76,7 @@ class Secrets:
     def contains(self, secret: str) -> bool:
         """Return whether this is one of the secrets, after comparing it with all of them."""
         given = _hash(secret)
-        return sum([hmac.compare_digest(given, known) for known in self.hashes()]) > 0
+        return sum([hmac.compare_digest(given, valid) for valid in self.hashes()]) > 0
 
 
 class Access:

@@ -41,12 +41,12 @@ def draw(lines: Sequence[Line], parameter: str, crossings: Sequence[Crossing]) -
         crossings: any number.
     """
     rows: list[dict[str, Any]] = [
-        {"label": each.label, "x": x, "y": y, "low": y if low is None else low, "high": y if high is None else high}
-        for each in lines
-        for x, y, low, high in each.points
+        {"label": line.label, "x": x, "y": y, "low": y if low is None else low, "high": y if high is None else high}
+        for line in lines
+        for x, y, low, high in line.points
     ]
     xs, ys = [row["x"] for row in rows], [row[key] for row in rows for key in ("low", "high")]
-    labels = [each.label for each in lines]
+    labels = [line.label for line in lines]
     values = sorted(set(xs))[:: max(1, len(set(xs)) // 7)]
     x_axis = {"title": parameter, "values": values, "labelExpr": "format(datum.value, '~s')", "labelOverlap": "greedy"}
     y_axis = {"title": None, "values": vega.decades(min(ys) / 1.1, max(ys) * 1.1), "labelExpr": SECONDS}

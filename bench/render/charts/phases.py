@@ -57,11 +57,17 @@ def draw(segments: Sequence[Segment]) -> str:
     """Draw segments in the order given, with their numbers where these fit."""
     total: dict[str, float] = {}
     rows: list[dict[str, Any]] = []
-    for each in segments:
-        start = total.get(each.label, 0.0)
-        total[each.label] = start + max(0.0, each.seconds)
+    for segment in segments:
+        start = total.get(segment.label, 0.0)
+        total[segment.label] = start + max(0.0, segment.seconds)
         rows.append(
-            {"label": each.label, "low": start, "high": total[each.label], "colour": each.colour, "n": each.number}
+            {
+                "label": segment.label,
+                "low": start,
+                "high": total[segment.label],
+                "colour": segment.colour,
+                "n": segment.number,
+            }
         )
     longest = max(total.values()) or 1.0
     numbered = [

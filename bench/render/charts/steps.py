@@ -24,18 +24,18 @@ class Spread:
 
 def draw(spreads: Sequence[Spread]) -> str:
     """Draw a row for each spread, on one axis."""
-    ticks: list[dict[str, Any]] = [{"label": each.label, "at": tick} for each in spreads for tick in each.ticks]
+    ticks: list[dict[str, Any]] = [{"label": spread.label, "at": tick} for spread in spreads for tick in spread.ticks]
     boxes = [
         {
-            "label": each.label,
-            "low": each.lower_quartile,
-            "median": each.median,
-            "high": each.upper_quartile,
-            "text": numbers.time(each.median),
+            "label": spread.label,
+            "low": spread.lower_quartile,
+            "median": spread.median,
+            "high": spread.upper_quartile,
+            "text": numbers.time(spread.median),
         }
-        for each in spreads
+        for spread in spreads
     ]
-    y = vega.rows_by_label([each.label for each in spreads])
+    y = vega.rows_by_label([spread.label for spread in spreads])
     x = vega.axis("", [row["at"] for row in ticks], SECONDS)
     layers = [
         layer("boxes", "bar", {"color": BAND, "size": 16}, x=x("low"), x2=end("high"), y=y),

@@ -189,7 +189,7 @@ def svg(
     )
     text = re.sub(r'(<svg[^>]*?) width="[\d.]+" height="[\d.]+"', r"\1", text, count=1)
     text = re.sub(r' (?:(?:role|aria-\w+|pointer-events)="[^"]*"|opacity="1")(?=[^<>]*>)', "", text)
-    return re.sub(r'(?<= d=")[^"]+|(?<=transform=")[^"]+', lambda found: _DIGITS.sub(_rounded, found[0]), text)
+    return re.sub(r'(?<= d=")[^"]+|(?<=transform=")[^"]+', lambda match: _DIGITS.sub(_rounded, match[0]), text)
 
 
 def _rounded(match: re.Match[str]) -> str:

@@ -33,13 +33,13 @@ def compose(folder: Path, threshold: float) -> Report:
         DataError: the folder is missing or has no results, or a file in it is not a result.
     """
     selection = select(folder)
-    chapters = [_chapter(each, number, threshold) for number, each in enumerate(selection.chapters, 1)]
-    titles = [each.title for each in chapters]
+    chapters = [_chapter(entries, number, threshold) for number, entries in enumerate(selection.chapters, 1)]
+    titles = [chapter.title for chapter in chapters]
     chapters = [
-        replace(each, title=f"{each.title} ({numbers.timestamp(entries.newest)})")
-        if titles.count(each.title) > 1  # equal titles would be equal links
-        else each
-        for each, entries in zip(chapters, selection.chapters, strict=True)
+        replace(chapter, title=f"{chapter.title} ({numbers.timestamp(entries.newest)})")
+        if titles.count(chapter.title) > 1  # equal titles would be equal links
+        else chapter
+        for chapter, entries in zip(chapters, selection.chapters, strict=True)
     ]
     name = plain(folder.resolve().name) or "results"
     return Report(f"devbench: {name}", _about(selection), tuple(chapters), _all_results(selection))
@@ -79,13 +79,13 @@ def _how(entries: ChapterEntries, results: list[Result]) -> str:
 def _measured(entries: ChapterEntries, results: list[Result]) -> str:
     """Say whether and how results were measured together."""
     if entries.sweep:
-        points = len({each.group for each in results})
+        points = len({result.group for result in results})
         interleaved = ", each with its curves interleaved" if len(results) > points else ""
         return f"A sweep of {numbers.count(points, 'point')}{interleaved}."
     if entries.grouped and len(results) + len(entries.hidden) > 1:
-        trials = numbers.count(max((each.stop.trials for each in results if each.stop), default=0), "trial")
+        trials = numbers.count(max((result.stop.trials for result in results if result.stop), default=0), "trial")
         specs = numbers.count(len(results), "spec")
-        if all(each.interleaved for each in results):
+        if all(result.interleaved for result in results):
             return f"{specs}, interleaved in {trials}."
         return f"{specs}, whole processes alternating in {trials}."
     if len(results) > 1:
@@ -94,7 +94,7 @@ def _measured(entries: ChapterEntries, results: list[Result]) -> str:
 
 
 def _about(selection: Selection) -> tuple[str, ...]:
-    first, last = (numbers.timestamp(each.created) for each in (selection.entries[0], selection.entries[-1]))
+    first, last = (numbers.timestamp(entry.created) for entry in (selection.entries[0], selection.entries[-1]))
     when = f"started {first} UTC" if first == last else f"started {first} to {last} UTC"
     sentences = [f"{numbers.count(len(selection.entries), 'result')}, {when}."]
     if selection.repeated:

@@ -23,7 +23,7 @@ def render(report: Report, version: str) -> str:
     """
     head = [f"## {_text(report.title)}", "", *(_text(line) for line in report.about), ""]
     tail = f"\nMade by devbench {version}. Intervals have 95% confidence.\n"
-    chapters = [_chapter(each) for each in report.chapters]
+    chapters = [_chapter(chapter) for chapter in report.chapters]
     room = LONGEST - len("\n".join(head)) - len(tail) - 200
     shown: list[str] = []
     for complete, short in chapters:
@@ -41,7 +41,7 @@ def render(report: Report, version: str) -> str:
 
 def _chapter(chapter: Chapter) -> tuple[str, str]:
     """Return a chapter completely, and only its sentences."""
-    head = [f"### {_text(chapter.title)}", "", *(f"- **{_text(each)}**" for each in chapter.sentences), ""]
+    head = [f"### {_text(chapter.title)}", "", *(f"- **{_text(sentence)}**" for sentence in chapter.sentences), ""]
     about = [_text(chapter.about), ""]
     brief = [line for section in chapter.sections if section.brief for line in _section(section)]
     details = [section for section in chapter.sections if not section.brief]
@@ -69,15 +69,15 @@ def _section(section: Section) -> Iterable[str]:
 def _table(table: Table) -> Iterable[str]:
     yield f"{_text(table.caption)}:"
     yield ""
-    yield _line([_text(each) for each in table.head])
+    yield _line([_text(head) for head in table.head])
     yield _line([":--", *("--:" if figures else ":--" for figures in table.figures)])
     for row in table.rows:
-        label, cells = _text(row.label), [_text(each) for each in row.cells]
+        label, cells = _text(row.label), [_text(cell) for cell in row.cells]
         if row.kind == "heading":
             label, cells = f"**{label}**", [""] * (len(table.head) - 1)
         elif row.kind == "alarm":
             label = f"❗ {label}"
-            cells = [f"**{each}**" if row.alarming(place) else each for place, each in enumerate(cells)]
+            cells = [f"**{cell}**" if row.alarming(place) else cell for place, cell in enumerate(cells)]
         elif row.kind == "differs":
             label = f"≠ {label}"
         yield _line([label, *cells])

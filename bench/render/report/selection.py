@@ -70,11 +70,11 @@ class ChapterEntries:
     @property
     def newest(self) -> datetime:
         """When the last of the results was started."""
-        return max(each.created for each in self.members)
+        return max(entry.created for entry in self.members)
 
     def read(self) -> list[Result]:
         """Read the results with their samples."""
-        return [files.read(each.path) for each in self.members]
+        return [files.read(entry.path) for entry in self.members]
 
 
 @dataclass(frozen=True)
@@ -106,13 +106,13 @@ def select(folder: Path) -> Selection:
     entries = sorted((_entry(path, headers.head(path)) for path in paths), key=lambda e: (e.created, e.id))
     explanations = files.explanations(folder)
     groups: dict[tuple[Kind, str], list[Entry]] = {}
-    for each in entries:
-        groups.setdefault(_chapter_key(each, explanations), []).append(each)
+    for entry in entries:
+        groups.setdefault(_chapter_key(entry, explanations), []).append(entry)
     candidates = [made for kind in KINDS for made in _chapters(_without_repeats(kind, groups), explanations)]
     chapters = sorted(candidates, key=lambda c: (c.grouped, c.newest), reverse=True)[:CHAPTERS]
     chapters.sort(key=lambda c: (not c.grouped, c.members[0].title, -c.newest.timestamp()))
-    unrepeated = sum(len(each.members) + len(each.hidden) for each in candidates)
-    shown = sum(len(each.members) + (len(each.hidden) if each.explanation else 0) for each in chapters)
+    unrepeated = sum(len(chapter.members) + len(chapter.hidden) for chapter in candidates)
+    shown = sum(len(chapter.members) + (len(chapter.hidden) if chapter.explanation else 0) for chapter in chapters)
     return Selection(folder, entries, chapters, len(entries) - unrepeated, unrepeated - shown)
 
 
@@ -142,7 +142,7 @@ def _entry(path: Path, result: Result) -> Entry:
         backend=result.spec.backend,
         status=result.status,
         step=result.summary.step_seconds,
-        processes=max((each.n for each in _intervals(result)), default=0),
+        processes=max((interval.n for interval in _intervals(result)), default=0),
     )
 
 
@@ -167,8 +167,8 @@ def _without_repeats(kind: Kind, groups: Mapping[tuple[Kind, str], list[Entry]])
     by_identity: dict[tuple[str, str], list[tuple[frozenset[tuple[str, str]], ChapterEntries]]] = {}
     chapters = []
     of_kind = [group for (group_kind, _), group in groups.items() if group_kind == kind]
-    for group in sorted(of_kind, key=lambda g: max(each.created for each in g), reverse=True):
-        identities = frozenset(each.identity for each in group)
+    for group in sorted(of_kind, key=lambda g: max(entry.created for entry in g), reverse=True):
+        identities = frozenset(entry.identity for entry in group)
         candidates = by_identity.get(group[0].identity, [])
         newer = next((chapter for contained, chapter in candidates if identities <= contained), None)
         if newer is not None:
@@ -184,23 +184,25 @@ def _without_repeats(kind: Kind, groups: Mapping[tuple[Kind, str], list[Entry]])
 def _chapters(groups: Iterable[ChapterEntries], explanations: Mapping[str, Explanation]) -> list[ChapterEntries]:
     """Limit each group to what is shown, and collect single results by workload, those on the CPU first."""
     chapters, single = [], dict[str, list[ChapterEntries]]()
-    for each in groups:
-        first = each.members[0]
-        if each.sweep:
-            chapters.append(each)
+    for chapter in groups:
+        first = chapter.members[0]
+        if chapter.sweep:
+            chapters.append(chapter)
         elif first.parent in explanations:
-            levels = [m for m in each.members if m.purpose == "level"]
-            each.members, each.hidden = levels or each.members, [m for m in each.members if levels and m not in levels]
-            each.explanation = explanations[first.parent or ""]
-            chapters.append(each)
-        elif each.grouped:
-            each.members, each.hidden = each.members[:MEMBERS], each.members[MEMBERS:]
-            chapters.append(each)
+            levels = [entry for entry in chapter.members if entry.purpose == "level"]
+            if levels:
+                chapter.hidden = [entry for entry in chapter.members if entry not in levels]
+                chapter.members = levels
+            chapter.explanation = explanations[first.parent or ""]
+            chapters.append(chapter)
+        elif chapter.grouped:
+            chapter.members, chapter.hidden = chapter.members[:MEMBERS], chapter.members[MEMBERS:]
+            chapters.append(chapter)
         else:
-            single.setdefault(first.title, []).append(each)
+            single.setdefault(first.title, []).append(chapter)
     for of_workload in single.values():  # newest first
-        members = [each.members[0] for each in of_workload]
+        members = [chapter.members[0] for chapter in of_workload]
         shown = sorted(members[:MEMBERS], key=lambda entry: (entry.backend != reference(), entry.created))
-        runs = max(each.runs for each in of_workload)
+        runs = max(chapter.runs for chapter in of_workload)
         chapters.append(ChapterEntries(shown, grouped=False, runs=runs, hidden=members[MEMBERS:]))
     return chapters

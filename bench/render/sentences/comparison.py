@@ -49,7 +49,7 @@ def _sides(comparison: Comparison, labels: Labels) -> tuple[str, str]:
 
 def _too_few(comparisons: Iterable[Comparison]) -> str:
     """Say why there is no verdict."""
-    if all(each.paired for each in comparisons):
+    if all(comparison.paired for comparison in comparisons):
         return "Too few trials for a verdict."
     return "Too few processes for a verdict, and the results are not interleaved."
 
@@ -78,7 +78,9 @@ def details(comparison: Comparison, labels: Labels = OWN, brief: bool = False) -
         brief: leave out the whole training.
     """
     sentences = [mean_step(comparison, labels), cold_start(comparison, labels)]
-    return [each for each in (*sentences, *([] if brief else [whole_training(comparison, labels)])) if each]
+    if not brief:
+        sentences.append(whole_training(comparison, labels))
+    return [sentence for sentence in sentences if sentence]
 
 
 def mean_step(comparison: Comparison, labels: Labels = OWN) -> str:
@@ -137,10 +139,10 @@ def _epochs(interval: Interval) -> str:
     return f"{interval.value:.2g}{bounds} epochs"
 
 
-def difference(found: Difference) -> str:
+def difference(aspect: Difference) -> str:
     """Return one difference with both values, and why it makes a comparison unfair if it does."""
-    values = f"{found.name}: {_value(found.base)} vs. {_value(found.other)}"
-    return f"unfair: {values}: {found.reason}" if found.kind == "unfair" else f"differs: {values}"
+    values = f"{aspect.name}: {_value(aspect.base)} vs. {_value(aspect.other)}"
+    return f"unfair: {values}: {aspect.reason}" if aspect.kind == "unfair" else f"differs: {values}"
 
 
 def _value(value: Any) -> str:
@@ -166,8 +168,8 @@ def summary(comparisons: Sequence[Comparison], results: Mapping[str, Result], la
     """
     yield from _failures(results.values(), labels)
     by_base: dict[str, list[Comparison]] = {}
-    for each in comparisons:
-        by_base.setdefault(each.base.id, []).append(each)
+    for comparison in comparisons:
+        by_base.setdefault(comparison.base.id, []).append(comparison)
     for base, others in by_base.items():
         yield from _against(base, others, results, labels)
 
@@ -176,41 +178,46 @@ def _against(
     base: str, comparisons: Sequence[Comparison], results: Mapping[str, Result], labels: Labels
 ) -> Iterator[str]:
     """Summarize the comparisons with one baseline."""
-    working = [each for each in comparisons if results[each.other.id].status != "failed"]
+    working = [comparison for comparison in comparisons if results[comparison.other.id].status != "failed"]
     if results[base].status == "failed":
         if working:
-            yield f"There is nothing to compare {join_words([labels[each.other.id] for each in working])} with."
+            others = join_words([labels[comparison.other.id] for comparison in working])
+            yield f"There is nothing to compare {others} with."
         return
-    fair = [each for each in working if not each.unfair]
-    for each in fair:
-        if each.verdict != "not enough data":
-            yield " ".join(filter(None, (verdict(each, labels), mean_step(each, labels))))
-    yield from _without_verdict([each for each in fair if each.verdict == "not enough data"], labels)
+    fair = [comparison for comparison in working if not comparison.unfair]
+    for comparison in fair:
+        if comparison.verdict != "not enough data":
+            yield " ".join(filter(None, (verdict(comparison, labels), mean_step(comparison, labels))))
+    yield from _without_verdict([comparison for comparison in fair if comparison.verdict == "not enough data"], labels)
     unfair: dict[str, list[str]] = {}
-    for each in working:
-        if each.unfair:
-            unfair.setdefault(each.unfair[0].reason, []).append(labels[each.other.id])
-    for why, others in unfair.items():
-        yield not_comparable(others, labels[base], why)
+    for comparison in working:
+        if comparison.unfair:
+            unfair.setdefault(comparison.unfair[0].reason, []).append(labels[comparison.other.id])
+    for reason, unfair_labels in unfair.items():
+        yield not_comparable(unfair_labels, labels[base], reason)
 
 
 def _failures(results: Iterable[Result], labels: Labels) -> Iterator[str]:
     by_message: dict[str, list[str]] = {}
-    for each in results:
-        if message := failure(each):
-            by_message.setdefault(message, []).append(labels[each.id])
+    for result in results:
+        if message := failure(result):
+            by_message.setdefault(message, []).append(labels[result.id])
     for message, failed in by_message.items():
         yield f"{join_words(failed)} {message}."
 
 
 def _without_verdict(comparisons: Sequence[Comparison], labels: Labels) -> Iterator[str]:
     """Summarize comparisons that have too little data for a verdict."""
-    observed = [each for each in comparisons if each.ratio is not None]
+    observed = [comparison for comparison in comparisons if comparison.ratio is not None]
     if len(observed) == 1:
         yield verdict(observed[0], labels)
     elif observed:
         base = labels[observed[0].base.id]
-        ratios = "; ".join(f"{labels[each.other.id]} {numbers.factor(each.ratio)}" for each in observed if each.ratio)
+        ratios = "; ".join(
+            f"{labels[comparison.other.id]} {numbers.factor(comparison.ratio)}"
+            for comparison in observed
+            if comparison.ratio
+        )
         yield f"{_too_few(observed)} Observed ratios to {base}: {ratios}."
-    if nothing := [labels[each.other.id] for each in comparisons if each.ratio is None]:
+    if nothing := [labels[comparison.other.id] for comparison in comparisons if comparison.ratio is None]:
         yield f"{join_words(nothing)} and {labels[comparisons[0].base.id]} have no step times to compare."

@@ -49,8 +49,8 @@ def _against_baseline(curve: Curve, axis: str) -> Iterator[str]:
     """Compare a curve with its baseline along one axis."""
     if curve.base is None:
         return
-    for each in curve.crossings:
-        yield _crossing(axis, each, curve.label, curve.base)
+    for crossing in curve.crossings:
+        yield _crossing(axis, crossing, curve.label, curve.base)
     if curve.ratios and not curve.crossings:
         decided = {ratio.verdict for ratio in curve.ratios} & {"faster", "slower"}
         throughout = is_ordered(curve, axis) and len(decided) < 2

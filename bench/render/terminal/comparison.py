@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from bench.model.comparison import Cell, Comparison, Matrix
 from bench.render import numbers
-from bench.render.sentences.comparison import Labels, details, difference, verdict
+from bench.render.sentences import comparison as sentences
+from bench.render.sentences.comparison import Labels
 from bench.render.text import WIDTH, filled
 
 CELL = 15
@@ -24,9 +25,9 @@ def text(comparisons: Sequence[Comparison], matrices: Sequence[Matrix] = (), wid
         matrices: of groups of three or more.
         width: of a line, in characters.
     """
-    lines = [line for each in matrices for line in (*matrix(each, width=width), "")]
-    for each in comparisons:
-        lines += [line for paragraph in paragraphs(each, width) for line in paragraph]
+    lines = [line for matrix in matrices for line in (*matrix_lines(matrix, width=width), "")]
+    for comparison in comparisons:
+        lines += [line for paragraph in paragraphs(comparison, width) for line in paragraph]
     if len(comparisons) == 1:
         lines += ["", *phases(comparisons[0])]
     return "".join(f"{line}\n" for line in lines)
@@ -34,48 +35,48 @@ def text(comparisons: Sequence[Comparison], matrices: Sequence[Matrix] = (), wid
 
 def paragraphs(comparison: Comparison, width: int = WIDTH) -> Iterator[list[str]]:
     """Yield the lines of the verdict, of its details, and of each other difference."""
-    yield filled(verdict(comparison), width)
-    for sentence in details(comparison):
+    yield filled(sentences.verdict(comparison), width)
+    for sentence in sentences.details(comparison):
         yield filled(sentence, width, 2)
-    for each in comparison.differences:
-        if each.kind != "axis":
-            yield filled(difference(each), width, 2)
+    for difference in comparison.differences:
+        if difference.kind != "axis":
+            yield filled(sentences.difference(difference), width, 2)
 
 
 def phases(comparison: Comparison) -> list[str]:
     """Return a table of the phases of both sides, with their difference if its interval excludes 0."""
     rows = [("phase", "baseline", "other", "difference")]
-    for each in comparison.phases:
-        interval = each.difference
+    for phase in comparison.phases:
+        interval = phase.difference
         if interval.low is None or interval.high is None:
             shown = "one start only"
         elif interval.low <= 0 <= interval.high:
             shown = "not measurable"
         else:
             shown = f"{interval.value:+.3f} s [{interval.low:+.3f}, {interval.high:+.3f}]"
-        rows.append((each.phase.replace("_", " "), numbers.time(each.base), numbers.time(each.other), shown))
+        rows.append((phase.phase.replace("_", " "), numbers.time(phase.base), numbers.time(phase.other), shown))
     return [f"{a:20}{b:>14}{c:>14}   {d}".rstrip() for a, b, c, d in rows] if comparison.phases else []
 
 
-def matrix(found: Matrix, labels: Labels | None = None, width: int = WIDTH) -> list[str]:
+def matrix_lines(matrix: Matrix, labels: Labels | None = None, width: int = WIDTH) -> list[str]:
     """Return the ratio and verdict of each row to each column; a dash if the two were not compared.
 
     Columns that do not fit beside each other follow below.
 
     Args:
-        found: the matrix.
+        matrix: the matrix.
         labels: by the result's id; None for those of the matrix.
         width: of a line, in characters.
     """
-    letters = [chr(65 + n) for n in range(len(found.results))]
+    letters = [chr(65 + n) for n in range(len(matrix.results))]
     lines = ["Ratios of times, row / column:"]
-    shown = [(labels or {}).get(side.id, side.label) for side in found.results]
+    shown = [(labels or {}).get(side.id, side.label) for side in matrix.results]
     lines += [f"  {letter}  {label}" for letter, label in zip(letters, shown, strict=True)]
     abreast = max(1, (width - 5) // CELL)
     for start in range(0, len(letters), abreast):
         columns = slice(start, start + abreast)
         lines.append("     " + "".join(f"{letter:>{CELL}}" for letter in letters[columns]))
-        for letter, row in zip(letters, found.rows, strict=True):
+        for letter, row in zip(letters, matrix.rows, strict=True):
             lines.append(f"  {letter}  " + "".join(f"{_cell(cell):>{CELL}}" for cell in row[columns]))
     return lines
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TextIO
 from bench.model.phase import Activity
 from bench.model.run_state import Estimate, Progress
 from bench.render import numbers
-from bench.render.sentences.progress import activity, estimate, process
+from bench.render.sentences import progress as phrases
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -91,7 +91,7 @@ class ProgressDisplay:
 def line(progress: Progress) -> str:
     """Return the progress as one plain line."""
     steps = [_step(progress.estimates[0])] if len(progress.estimates) == 1 else map(_titled_step, progress.estimates)
-    phase = ", ".join([activity(progress.phase, progress.note), *steps])
+    phase = ", ".join([phrases.activity(progress.phase, progress.note), *steps])
     return f"{_head(progress)}: {phase} ({_time_left(progress)})"
 
 
@@ -101,22 +101,22 @@ def view(progress: Progress) -> Text:
 
     shown = Text(no_wrap=True, overflow="ellipsis", end="")
     shown.append(_head(progress), style="bold")
-    shown.append(f"\n  {activity(progress.phase, progress.note)}, {_time_left(progress)}")
-    for each in progress.estimates:
-        shown.append(f"\n  {_titled_step(each)}")
+    shown.append(f"\n  {phrases.activity(progress.phase, progress.note)}, {_time_left(progress)}")
+    for estimate in progress.estimates:
+        shown.append(f"\n  {_titled_step(estimate)}")
     return shown
 
 
 def _head(progress: Progress) -> str:
-    return f"{progress.title}, process {process(progress.trial, progress.planned)}"
+    return f"{progress.title}, process {phrases.process(progress.trial, progress.planned)}"
 
 
-def _step(of: Estimate) -> str:
-    return f"step {estimate(of.step_seconds, of.relative_error)}"
+def _step(estimate: Estimate) -> str:
+    return f"step {phrases.estimate(estimate.step_seconds, estimate.relative_error)}"
 
 
-def _titled_step(of: Estimate) -> str:
-    return f"{of.title}: {_step(of)}"
+def _titled_step(estimate: Estimate) -> str:
+    return f"{estimate.title}: {_step(estimate)}"
 
 
 def _time_left(progress: Progress) -> str:

@@ -19,8 +19,8 @@ from bench.render import numbers
 from bench.render.field_rows import rows
 from bench.render.labels import common_label, short_labels
 from bench.render.messages import Message, messages
-from bench.render.sentences.comparison import details, difference, not_comparable, verdict
-from bench.render.terminal.comparison import matrix
+from bench.render.sentences import comparison as sentences
+from bench.render.terminal.comparison import matrix_lines
 from bench.render.text import WIDTH, plain, wrapped
 
 if TYPE_CHECKING:
@@ -57,8 +57,8 @@ def show(outcome: Outcome, stream: TextIO, verbose: bool = False) -> None:
     from rich.console import Console
 
     console = Console(file=stream, width=WIDTH, highlight=False, markup=False, emoji=False)
-    for each in render(outcome, verbose):
-        console.print(each)
+    for renderable in render(outcome, verbose):
+        console.print(renderable)
 
 
 def text(outcome: Outcome, verbose: bool = False, width: int = WIDTH) -> str:
@@ -67,8 +67,8 @@ def text(outcome: Outcome, verbose: bool = False, width: int = WIDTH) -> str:
 
     stream = io.StringIO()
     console = Console(file=stream, width=width, color_system=None, force_terminal=False, highlight=False, emoji=False)
-    for each in render(outcome, verbose, width):
-        console.print(each)
+    for renderable in render(outcome, verbose, width):
+        console.print(renderable)
     return "".join(line.rstrip() + "\n" for line in stream.getvalue().splitlines())
 
 
@@ -84,12 +84,14 @@ def render(outcome: Outcome, verbose: bool = False, width: int = WIDTH) -> Itera
         for start in range(0, len(group), size):
             columns = slice(start, start + size)
             yield _table(group[columns], labels[columns] if len(group) > 1 else [common_label(group)], verbose, width)
-        measured = {each.id for each in group if each.status != "failed"}
-        label_of = {each.id: label for each, label in zip(group, labels, strict=True)}
-        for each in outcome.matrices if verbose else ():
-            if {side.id for side in each.results} <= measured:
-                yield Text("\n".join(matrix(each, label_of, width)) + "\n")
-        comparisons = [each for each in outcome.comparisons if {each.base.id, each.other.id} <= measured]
+        measured = {result.id for result in group if result.status != "failed"}
+        label_of = {result.id: label for result, label in zip(group, labels, strict=True)}
+        for matrix in outcome.matrices if verbose else ():
+            if {side.id for side in matrix.results} <= measured:
+                yield Text("\n".join(matrix_lines(matrix, label_of, width)) + "\n")
+        comparisons = [
+            comparison for comparison in outcome.comparisons if {comparison.base.id, comparison.other.id} <= measured
+        ]
         yield from _verdicts(group, label_of, comparisons, verbose, width)
         yield from _messages(messages(group, labels), verbose, width)
         yield Text("")
@@ -122,33 +124,34 @@ def _verdicts(
 ) -> Iterator[RenderableType]:
     from rich.text import Text
 
-    for each in comparisons:
-        if each.ratio is None:
+    for comparison in comparisons:
+        if comparison.ratio is None:
             continue
-        if each.unfair:
-            head = not_comparable([label_of[each.other.id]], label_of[each.base.id])
+        if comparison.unfair:
+            head = sentences.not_comparable([label_of[comparison.other.id]], label_of[comparison.base.id])
             yield Text(wrapped(head, width), "yellow")
-            lines = [difference(reason) for reason in each.unfair]
+            lines = [sentences.difference(reason) for reason in comparison.unfair]
         else:
-            yield Text(wrapped(verdict(each, label_of), width), "bold")
-            lines = details(each, label_of, brief=not verbose)
-            lines += [difference(found) for found in each.differences if found.name == "first losses"]
+            yield Text(wrapped(sentences.verdict(comparison, label_of), width), "bold")
+            lines = sentences.details(comparison, label_of, brief=not verbose)
+            losses = [difference for difference in comparison.differences if difference.name == "first losses"]
+            lines += map(sentences.difference, losses)
         yield from (Text(wrapped(line, width, 2)) for line in lines)
-    if comparisons and not all(each.interleaved for each in group):
+    if comparisons and not all(result.interleaved for result in group):
         yield Text(wrapped("Whole processes alternated, because memory cannot hold a whole trial.", width))
 
 
-def _messages(found: Sequence[Message], verbose: bool, width: int) -> Iterator[RenderableType]:
-    """Yield failures and warnings, and the notes if all is to be shown."""
+def _messages(all_messages: Sequence[Message], verbose: bool, width: int) -> Iterator[RenderableType]:
+    """Yield failures and warnings; with `verbose` also the notes."""
     from rich.text import Text
 
-    for each in found:
-        if each.kind == "note" and not verbose:
+    for message in all_messages:
+        if message.kind == "note" and not verbose:
             continue
-        yield Text(wrapped(PREFIXES[each.kind] + each.text, width), STYLES[each.kind])
-        yield from (Text(wrapped(line, width, 2)) for line in each.details)
-        yield from (Text(wrapped(f"| {line}", width, 2, keep_spaces=True)) for line in each.output)
-    notes = sum(each.kind == "note" for each in found)
+        yield Text(wrapped(PREFIXES[message.kind] + message.text, width), STYLES[message.kind])
+        yield from (Text(wrapped(line, width, 2)) for line in message.details)
+        yield from (Text(wrapped(f"| {line}", width, 2, keep_spaces=True)) for line in message.output)
+    notes = sum(message.kind == "note" for message in all_messages)
     if not verbose:
         more = f" and {numbers.count(notes, 'note')}" if notes else ""
         yield Text(wrapped(f"--verbose shows all figures{more}.", width), "dim")

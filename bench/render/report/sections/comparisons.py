@@ -24,9 +24,9 @@ def section(results: ResultSet) -> Section | None:
     """
     if not results.comparisons:
         return None
-    by_id, label_of = {each.id: each for each in results.members}, results.label_of
-    rows = [_row(each, label_of, by_id) for each in results.comparisons]
-    bases = [label_of[each.base.id] for each in results.comparisons]
+    by_id, label_of = {result.id: result for result in results.members}, results.label_of
+    rows = [_row(comparison, label_of, by_id) for comparison in results.comparisons]
+    bases = [label_of[comparison.base.id] for comparison in results.comparisons]
     if len(set(bases)) == 1:
         heads: tuple[str, ...] = (f"compared with {bases[0]}", "verdict", f"time relative to {bases[0]}", *HEAD)
         table = Table(f"Verdicts, baseline {bases[0]}", heads, tuple(rows))
@@ -57,7 +57,7 @@ def _evidence(comparison: Comparison) -> str:
 
 def _differences(comparison: Comparison) -> str:
     """Name what else is different. The environments section has the values."""
-    return ", ".join(each.name for each in comparison.differences if each.kind == "context") or "–"
+    return ", ".join(difference.name for difference in comparison.differences if difference.kind == "context") or "–"
 
 
 def _ahead(even: BreakEven | None, comparison: Comparison, label_of: dict[str, str]) -> str:
@@ -73,32 +73,38 @@ def _ahead(even: BreakEven | None, comparison: Comparison, label_of: dict[str, s
 def _unfair(results: ResultSet) -> list[Message]:
     """Say why comparisons are unfair."""
     warnings = []
-    for each in results.comparisons:
-        reasons = tuple(dict.fromkeys(reason.reason.rstrip(".") for reason in each.unfair))
+    for comparison in results.comparisons:
+        reasons = tuple(dict.fromkeys(reason.reason.rstrip(".") for reason in comparison.unfair))
         if reasons:
-            other, base = (results.label_of[side.id] for side in (each.other, each.base))
+            other, base = (results.label_of[side.id] for side in (comparison.other, comparison.base))
             warnings.append(Message("warning", not_comparable([other], base), reasons))
     return warnings
 
 
 def _figure(results: ResultSet) -> list[Figure]:
     """Return a chart of the fair ratios."""
-    fair = [each for each in results.comparisons if each.ratio is not None and not each.unfair]
+    fair = [comparison for comparison in results.comparisons if comparison.ratio is not None and not comparison.unfair]
     points = [
-        ratios.Ratio(results.label_of[each.other.id], each.ratio.value, each.ratio.low, each.ratio.high, each.verdict)
-        for each in fair
-        if each.ratio is not None
+        ratios.Ratio(
+            results.label_of[comparison.other.id],
+            comparison.ratio.value,
+            comparison.ratio.low,
+            comparison.ratio.high,
+            comparison.verdict,
+        )
+        for comparison in fair
+        if comparison.ratio is not None
     ]
     if not points:
         return []
     threshold = fair[0].threshold
-    unit = " and ".join(sorted({each.unit for each in fair}))
-    bases = {results.label_of[each.base.id] for each in fair}
+    unit = " and ".join(sorted({comparison.unit for comparison in fair}))
+    bases = {results.label_of[comparison.base.id] for comparison in fair}
     baseline = bases.pop() if len(bases) == 1 else "the baseline in the table"
     caption = (
         f"Time per {unit} relative to {baseline}, with 95% intervals. Below 1 is faster. The band is "
         f"±{numbers.percent(threshold)}, the threshold for a difference that matters."
     )
-    values = "; ".join(f"{each.label} {each.value:.3g}, {each.verdict}" for each in points)
+    values = "; ".join(f"{point.label} {point.value:.3g}, {point.verdict}" for point in points)
     alt = f"Points with intervals: time relative to {baseline}. {values}."
     return [Figure(caption, alt, partial(ratios.draw, points, threshold))]

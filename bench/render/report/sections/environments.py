@@ -22,10 +22,10 @@ def section(results: ResultSet, swept: Collection[str] = ()) -> Section | None:
         swept: parameters that vary along a sweep, which are left out.
     """
     specs = [
-        (label, {key: value for key, value in _spec(each).items() if key not in swept})
-        for label, each in results.labelled
+        (label, {key: value for key, value in _spec(result).items() if key not in swept})
+        for label, result in results.labelled
     ]
-    environments = [(label, _environment(each)) for label, each in results.labelled]
+    environments = [(label, _environment(result)) for label, result in results.labelled]
     tables = (_table("Where it ran", environments), _table("Specs", specs))
     return Section("Environments", tuple(table for table in tables if table.rows))
 

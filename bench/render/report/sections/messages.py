@@ -9,5 +9,5 @@ from bench.render.report.result_set import ResultSet
 
 def section(results: ResultSet) -> Section | None:
     """Return all messages on these results; None if there are none."""
-    found = messages(results.members, results.labels)
-    return Section("Failures, warnings and notes", tuple(found), brief=True) if found else None
+    content = messages(results.members, results.labels)
+    return Section("Failures, warnings and notes", tuple(content), brief=True) if content else None

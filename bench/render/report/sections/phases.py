@@ -17,22 +17,22 @@ STACKED: tuple[Phase, ...] = (*START_PHASES, "warm_up")
 
 def section(results: ResultSet) -> Section | None:
     """Return the phases and their intervals; None if no process reached its first step."""
-    labelled = [(label, each) for label, each in results.labelled if _phases(each)]
+    labelled = [(label, result) for label, result in results.labelled if _phases(result)]
     if not labelled:
         return None
-    present = [phase for phase in STACKED if any(phase in _phases(each) for _, each in labelled)]
+    present = [phase for phase in STACKED if any(phase in _phases(result) for _, result in labelled)]
     number = {phase: n for n, phase in enumerate(present, 1)}
     segments = [
-        phases.Segment(label, number[phase], _phases(each)[phase].value, phases.colour(phase))
-        for label, each in labelled
+        phases.Segment(label, number[phase], _phases(result)[phase].value, phases.colour(phase))
+        for label, result in labelled
         for phase in present
-        if phase in _phases(each)
+        if phase in _phases(result)
     ]
     rows = [
-        Row(f"{n} {_name(phase)}", tuple(_cell(each, phase) for _, each in labelled), "", phases.colour(phase))
+        Row(f"{n} {_name(phase)}", tuple(_cell(result, phase) for _, result in labelled), "", phases.colour(phase))
         for phase, n in number.items()
     ]
-    rows.append(Row("total", tuple(numbers.time(_total(each)) for _, each in labelled)))
+    rows.append(Row("total", tuple(numbers.time(_total(result)) for _, result in labelled)))
     head = ("phase", *(label for label, _ in labelled))
     table = Table("Phases of a cold start and warm-up, means over processes", head, tuple(rows))
     caption = "Time from the start of the process to the steady state. The numbers refer to the rows of the table."
@@ -58,8 +58,8 @@ def _total(result: Result) -> float:
 
 def _alt(labelled: list[tuple[str, Result]]) -> str:
     bars = []
-    for label, each in labelled:
-        phase, seconds = max(_phases(each).items(), key=lambda item: item[1].value)
+    for label, result in labelled:
+        phase, seconds = max(_phases(result).items(), key=lambda item: item[1].value)
         longest = f"longest phase {_name(phase)} with {numbers.time(seconds.value)}"
-        bars.append(f"{label} {numbers.time(_total(each))}, {longest}")
+        bars.append(f"{label} {numbers.time(_total(result))}, {longest}")
     return f"Stacked bars of the phases before the steady state: {'; '.join(bars)}."

@@ -25,7 +25,7 @@ def section(results: ResultSet) -> Section | None:
 def _table(caption: str, labelled: list[tuple[str, Result]]) -> Table:
     shown: list[Row] = []
     heading = ""
-    for row in rows([each for _, each in labelled]):
+    for row in rows([result for _, result in labelled]):
         if row.heading != heading:
             heading = row.heading
             shown.append(Row(heading, kind="heading"))

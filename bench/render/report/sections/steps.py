@@ -26,12 +26,12 @@ HEAD = (
 
 def section(results: ResultSet) -> Section | None:
     """Return the spread of steps; None if no steps were timed."""
-    blocks = {label: times for label, each in results.labelled if (times := _block_times(each))}
+    blocks = {label: times for label, result in results.labelled if (times := _block_times(result))}
     if not blocks:
         return None
     spreads = [_spread(label, times) for label, times in blocks.items()]
-    rows = [_row(label, each, blocks.get(label, [])) for label, each in results.labelled]
-    medians = "; ".join(f"{each.label} {numbers.time(each.median)}" for each in spreads)
+    rows = [_row(label, result, blocks.get(label, [])) for label, result in results.labelled]
+    medians = "; ".join(f"{spread.label} {numbers.time(spread.median)}" for spread in spreads)
     caption = (
         "Step time of each block. A thin tick is a block, or a quantile if there are many blocks. The box spans the "
         "first to the third quartile. The thick tick is the median."
@@ -43,7 +43,7 @@ def section(results: ResultSet) -> Section | None:
 def _block_times(result: Result) -> list[float]:
     """Return the step time of every block of every usable process, in seconds, sorted."""
     series = [main_series(sample) for sample in usable_samples(result)]
-    times = [block.step_seconds for each in series if each for block in each.blocks]
+    times = [block.step_seconds for timed in series if timed for block in timed.blocks]
     return sorted(value for value in times if math.isfinite(value) and value > 0)
 
 

@@ -15,7 +15,7 @@ from bench.render.text import plain
 def title(sweep: Sweep) -> str:
     """Return which workload was swept, over which parameters, on which curves."""
     spans = [f"{name} {values[0]} to {values[-1]}" for name, values in sweep.axes.items()]
-    return f"{sweep.workload} over {' and '.join(spans)}: {'; '.join(each.label for each in sweep.curves)}"
+    return f"{sweep.workload} over {' and '.join(spans)}: {'; '.join(curve.label for curve in sweep.curves)}"
 
 
 def sentences(sweep: Sweep) -> list[str]:
@@ -41,10 +41,10 @@ def _figure(sweep: Sweep) -> list[Figure]:
     ((axis, values),) = sweep.axes.items()
     if not all(isinstance(value, (int, float)) and value > 0 for value in values):
         return []
-    lines = [curves.Line(plain(each.label), points) for each in sweep.curves if (points := _points(each, axis))]
+    lines = [curves.Line(plain(curve.label), points) for curve in sweep.curves if (points := _points(curve, axis))]
     if not lines or len(lines) > len(curves.COLOURS):
         return []
-    crossings = [curves.Crossing(c.value, c.low, c.high) for each in sweep.curves for c in each.crossings]
+    crossings = [curves.Crossing(c.value, c.low, c.high) for curve in sweep.curves for c in curve.crossings]
     ends = [
         f"{line.label} from {numbers.time(line.points[0][1])} to {numbers.time(line.points[-1][1])}" for line in lines
     ]
