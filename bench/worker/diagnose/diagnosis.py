@@ -1,0 +1,45 @@
+"""The diagnosis: what is measured after the timed part, which it would have disturbed, and in which order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from bench.worker.diagnose import epoch_ends, operations, partial_batch, placement, program, transfers
+from bench.worker.fit_hook import FitHook
+from bench.worker.protocol import Finish, Note, PlacementChecked
+from bench.worker.rig import Rig
+from bench.worker.synchronize import Synchronizer
+from bench.worker.tracing import Tracing
+
+
+def diagnose(rig: Rig, hook: FitHook, synchronizer: Synchronizer, tracing: Tracing, order: Finish) -> None:
+    """Read and measure what the parent ordered, and what every worker reports."""
+    program.read_facts(rig, hook, tracing)
+    rig.report_facts()
+    if order.check_placement:
+        _optional("operations", rig, lambda: operations.count(rig))
+        step_placement = placement.check(rig, hook)
+        rig.send(PlacementChecked(placement=step_placement))
+        if rig.facts.jit_compile is None and step_placement.verified:
+            rig.facts.jit_compile = step_placement.xla_clusters > 0
+            rig.report_facts()
+    if order.inspect:
+        _optional("pipeline", rig, lambda: program.read_pipeline(rig, hook, order.time_stages))
+        _optional("own steps", rig, lambda: program.inspect(rig, tracing, hook))
+    if order.brief:
+        return
+    _optional("batch_copy", rig, lambda: transfers.batch_copy(rig, hook))
+    _optional("input_wait", rig, lambda: transfers.input_wait(rig, hook, synchronizer))
+    if hook.model is None:
+        _optional("partial_batch", rig, lambda: partial_batch.measure(rig, synchronizer))
+    else:
+        _optional("epoch_end", rig, lambda: epoch_ends.measure(rig, hook, synchronizer, order.time_waits))
+
+
+def _optional(name: str, rig: Rig, measure: Callable[[], None]) -> None:
+    """Measure something optional. If that fails, the result has a note."""
+    try:
+        measure()
+    except Exception as error:
+        rig.send(Note(text=f"{name} could not be measured: {type(error).__name__}: {str(error)[:200]}"))
+    rig.report_facts()

@@ -1,0 +1,40 @@
+"""The phases of a worker, reported as they start and end."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from pydantic import BaseModel
+
+from bench.model.phase import Activity, Phase
+from bench.worker.protocol import PhaseEnded, PhaseStarted
+
+
+class Phases:
+    """Reports phases to the parent.
+
+    Args:
+        send: sends an event to the parent.
+
+    Attributes:
+        current: what the worker is doing.
+    """
+
+    def __init__(self, send: Callable[[BaseModel], None]) -> None:
+        self.send = send
+        self.current: Activity = "start"
+
+    def enter(self, phase: Activity, note: str = "") -> None:
+        """Report that a phase starts."""
+        self.current = phase
+        self.send(PhaseStarted(phase=phase, note=note))
+
+    @contextmanager
+    def timed(self, name: Phase) -> Iterator[None]:
+        """Time one phase of setting up and report it."""
+        self.enter(name)
+        start = time.perf_counter()
+        yield
+        self.send(PhaseEnded(phase=name, seconds=time.perf_counter() - start))

@@ -1,0 +1,108 @@
+"""The start of a worker: TensorFlow and the device, then the workload with its data and its model."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from bench.model.spec import Spec
+from bench.worker import weights
+from bench.worker.phases import Phases
+from bench.worker.protocol import EnvironmentRead, PhaseStarted
+
+
+def bring_up_tensorflow(phases: Phases, spec: Spec) -> tuple[Any, str]:
+    """Run the phases `import` and `device_init`. Return TensorFlow and the device.
+
+    Everything that a default of the framework would decide is set.
+    """
+    import random
+
+    with phases.timed("import"):
+        import tensorflow as tf
+
+        _ = tf.keras.Model
+    with phases.timed("device_init"):
+        from bench import backends
+
+        backend = backends.load(spec.backend)
+        if reason := backend.slow_start(tf):
+            phases.send(PhaseStarted(phase=phases.current, note=reason, slow=True))
+        tf.config.threading.set_intra_op_parallelism_threads(spec.threads.intra)
+        tf.config.threading.set_inter_op_parallelism_threads(spec.threads.inter)
+        device = backend.configure(tf)
+        if hasattr(tf.config.experimental, "enable_tensor_float_32_execution"):
+            tf.config.experimental.enable_tensor_float_32_execution(spec.tf32)
+        random.seed(spec.seed)
+        tf.keras.utils.set_random_seed(spec.seed)
+        if spec.deterministic:
+            tf.config.experimental.enable_op_determinism()
+        with tf.device(device):
+            (tf.constant(1.0) + 1.0).numpy()
+    if spec.dtype == "float64":
+        tf.keras.backend.set_floatx("float64")
+    else:
+        tf.keras.mixed_precision.set_global_policy(spec.dtype)
+    from bench.machine.environment import framework
+
+    phases.send(EnvironmentRead(framework=framework(tf, backends.recorded_packages()), device=backend.describe(tf)))
+    return tf, device
+
+
+def load_workload(phases: Phases, spec: Spec, tf: Any, device: str) -> Any:
+    """Return the rig with the workload, its parameters and its context, before anything is built."""
+    import numpy as np
+
+    from bench import datasets, registry
+    from bench.worker.rig import Rig
+    from bench.worker.what_ifs import WhatIfs
+    from bench.workloads import Context
+
+    phases.enter("loading")
+    module = registry.load(spec.file or spec.workload)
+    p = registry.parse_params(module, dict(spec.params))
+    ctx = Context(
+        rng=np.random.default_rng([spec.seed, 0]),
+        device=device,
+        backend=spec.backend,
+        dtype=spec.dtype,
+        seed=spec.seed,
+        _load=lambda name: datasets.load(spec.data.model_copy(update={"name": name}), spec.seed),
+    )
+    what_ifs = WhatIfs(tf, spec.what_ifs, spec.xla)
+    return Rig(tf=tf, spec=spec, module=module, p=p, ctx=ctx, send=phases.send, what_ifs=what_ifs)
+
+
+def build(phases: Phases, rig: Any, draw_weights: bool) -> float:
+    """Run the phases `data` and `build`.
+
+    Args:
+        phases: reports them.
+        rig: gets the data, the model and the probes.
+        draw_weights: whether the weights are drawn from NumPy, so that they are the same on every device.
+
+    Returns:
+        When `build` started, by the clock of `time.perf_counter`.
+    """
+    if rig.has("data"):
+        with phases.timed("data"):
+            rig.data = rig.call("data")
+    start = time.perf_counter()
+    if rig.has("model"):
+        with phases.timed("build"):
+            rig.model = rig.call("model")
+        _pin(rig, draw_weights)
+    if rig.has("probes"):
+        with phases.timed("build"):
+            rig.probes = rig.call("probes")
+    return start
+
+
+def _pin(rig: Any, draw_weights: bool) -> None:
+    """Set XLA as the spec says, and draw the weights."""
+    model = rig.model
+    if rig.compiled:
+        rig.what_ifs.pin_xla(model)
+    if model.built and draw_weights:
+        with rig.tf.device(rig.ctx.device):
+            weights.draw(model, rig.spec.seed)
