@@ -20,7 +20,9 @@ SOON = 15.0
 """Seconds within which the hub must know."""
 
 
-def test_a_thousand_runs_end_and_one_that_finds_no_node_is_told_at_once(plane: Plane, tmp_path: Path) -> None:
+def test_a_thousand_runs_end_and_an_unschedulable_run_is_reported_within_15_seconds(
+    plane: Plane, tmp_path: Path
+) -> None:
     plane.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "many"}})
     plane.apply(*(node(f"many-{n}", {"pool": f"p{n}"}) for n in range(POOLS)))
     values = {**many(POOLS), "hub": {"auth": {"existingSecret": "devbench-token"}}}

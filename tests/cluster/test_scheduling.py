@@ -70,7 +70,7 @@ class Place:
         ("generic", {"gke-cpu", "aks-cpu", "eks-cpu", "generic-cpu"}, {"generic-t4", "eks-t4"}),
     ],
 )
-def test_each_preset_finds_its_nodes_and_no_others(place: Place, preset: str, cpu: set[str], t4: set[str]) -> None:
+def test_each_preset_selects_only_its_nodes(place: Place, preset: str, cpu: set[str], t4: set[str]) -> None:
     place.install({"poolDefaults": {"preset": preset}})
     found = place.nodes(2)
     assert found["cpu"] in cpu
@@ -87,7 +87,7 @@ def test_two_runs_never_share_a_node(place: Place) -> None:
     assert "anti-affinity" in place.refusal(other)
 
 
-def test_a_shared_gpu_is_taken_only_where_that_is_allowed(place: Place) -> None:
+def test_a_shared_gpu_is_used_only_if_the_pool_allows_it(place: Place) -> None:
     pool = {"backend": "cuda", "accelerator": "t4", "podAnnotations": {"test/hold": "1"}}
     several = {f"t4{letter}": pool for letter in "abcd"}
     place.install({"pools": {"cpu": None, "t4": None, **several}})
@@ -99,7 +99,7 @@ def test_a_shared_gpu_is_taken_only_where_that_is_allowed(place: Place) -> None:
     assert place.nodes(3)["shared"] in {"generic-t4-sliced", "generic-t4-mps"}
 
 
-def test_a_spot_node_is_used_only_where_that_is_allowed(place: Place) -> None:
+def test_a_spot_node_is_used_only_if_the_pool_allows_it(place: Place) -> None:
     pool = {"backend": "cuda", "accelerator": "t4", "preset": "aks", "podAnnotations": {"test/hold": "1"}}
     place.install({"pools": {"cpu": None, "t4": None, "own": pool, "other": pool}})
     found = place.nodes(1)
@@ -110,12 +110,12 @@ def test_a_spot_node_is_used_only_where_that_is_allowed(place: Place) -> None:
     assert place.nodes(2)["cheap"] == "aks-t4-spot"
 
 
-def test_a_pool_without_nodes_is_told_so(place: Place) -> None:
+def test_the_scheduler_gives_a_reason_for_a_pool_without_nodes(place: Place) -> None:
     place.install({"pools": {"cpu": None, "t4": None, "a10g": {"backend": "cuda", "accelerator": "a10g"}}})
     assert "nodes are available" in place.refusal("a10g")
 
 
-def test_a_node_that_is_too_small_is_left_alone(place: Place) -> None:
+def test_a_node_with_too_few_cpus_is_not_used(place: Place) -> None:
     place.install(
         {
             "pools": {
@@ -127,7 +127,7 @@ def test_a_node_that_is_too_small_is_left_alone(place: Place) -> None:
     assert "Insufficient cpu" in place.refusal("cpu")
 
 
-def test_a_jobs_workloads_run_one_after_another_to_their_end(place: Place) -> None:
+def test_a_job_completes_all_its_workloads(place: Place) -> None:
     place.install({"workloads": ["cifar", "mnist", "matmul"], "pools": {"t4": None}})
 
     def done() -> Object | None:

@@ -116,19 +116,19 @@ def test_a_pool_without_nodes_waits_with_the_schedulers_reason(stage: Stage) -> 
     assert run["node"] is None
 
 
-def test_an_image_that_can_not_be_pulled(stage: Stage) -> None:
+def test_a_pod_whose_image_cannot_be_pulled_is_reported_as_waiting(stage: Stage) -> None:
     waiting = {"reason": "ImagePullBackOff", "message": 'Back-off pulling image "devbench:cpu"'}
     stage.becomes(stage.pod("image"), containerStatuses=[_container(waiting=waiting)])
     assert stage.waits("image", "ImagePullBackOff: Back-off pulling image")["node"] == "own-image"
 
 
-def test_a_container_that_can_not_start(stage: Stage) -> None:
+def test_a_pod_whose_container_cannot_start_is_reported_as_waiting(stage: Stage) -> None:
     waiting = {"reason": "CreateContainerError", "message": "failed to mount"}
     stage.becomes(stage.pod("container"), containerStatuses=[_container(waiting=waiting)])
     stage.waits("container", "CreateContainerError: failed to mount")
 
 
-def test_a_pod_that_is_killed_for_memory_while_it_runs(stage: Stage) -> None:
+def test_a_run_that_is_killed_for_memory_is_reported_as_failed(stage: Stage) -> None:
     pod = stage.pod("memory")
     run = _running(stage, pod)
     stage.becomes(
@@ -138,7 +138,7 @@ def test_a_pod_that_is_killed_for_memory_while_it_runs(stage: Stage) -> None:
     assert (failed["id"], failed["attempt"]) == (run["id"], run["attempt"])
 
 
-def test_an_evicted_pod_is_interrupted_and_its_next_attempt_supersedes_it(stage: Stage) -> None:
+def test_the_run_of_an_evicted_pod_is_interrupted_and_superseded_by_its_next_attempt(stage: Stage) -> None:
     pod = stage.pod("evicted")
     first = _running(stage, pod)
     target = {"type": "DisruptionTarget", "status": "True", "reason": "TerminationByKubelet", "message": "low on disk"}
@@ -151,7 +151,7 @@ def test_an_evicted_pod_is_interrupted_and_its_next_attempt_supersedes_it(stage:
     assert told["state"] == "running"
 
 
-def test_a_pod_past_its_deadline(stage: Stage) -> None:
+def test_a_pod_past_its_deadline_is_reported_as_failed(stage: Stage) -> None:
     stage.becomes(stage.pod("deadline"), phase="Failed", reason="DeadlineExceeded", message="longer than 7200")
     stage.ended("deadline", "failed", "DeadlineExceeded: longer than 7200")
 
@@ -161,14 +161,14 @@ def test_a_job_past_its_deadline_fails_all_its_runs(stage: Stage) -> None:
         stage.ended("late", "failed", "DeadlineExceeded", workload)
 
 
-def test_an_absent_device_ends_the_job_and_tells_why_the_others_never_began(stage: Stage) -> None:
+def test_a_missing_device_is_reported_as_the_reason_for_all_runs_of_its_job(stage: Stage) -> None:
     ended = {"reason": "Error", "exitCode": 3, "message": "error: no NVIDIA driver\n"}
     stage.becomes(stage.pod("absent"), phase="Failed", containerStatuses=[_container(terminated=ended)])
     stage.ended("absent", "failed", "Error: exit code 3: no NVIDIA driver")
     stage.ended("absent", "failed", "PodFailurePolicy: ", "mnist")
 
 
-def test_a_job_that_a_queue_holds(stage: Stage) -> None:
+def test_a_job_that_a_queue_holds_is_reported_as_waiting(stage: Stage) -> None:
     (job,) = stage.plane.get("jobs", "-n", stage.namespace, "-l", "devbench/pool=held")
     stage.plane.kubectl(
         "patch", "job", job["metadata"]["name"], "-n", stage.namespace, "--type=merge", "-p",
@@ -177,7 +177,7 @@ def test_a_job_that_a_queue_holds(stage: Stage) -> None:
     stage.waits("held", "Suspended: held by queue benchmarks", "mnist")
 
 
-def test_pods_that_a_quota_forbids(stage: Stage) -> None:
+def test_a_job_whose_pods_exceed_a_quota_is_reported_as_waiting(stage: Stage) -> None:
     (job,) = stage.plane.get("jobs", "-n", stage.namespace, "-l", "devbench/pool=spot")
     quota: Object = {"apiVersion": "v1", "kind": "ResourceQuota", "spec": {"hard": {"pods": "0"}}}
     stage.plane.apply({**quota, "metadata": {"name": "none", "namespace": stage.namespace}})
@@ -195,7 +195,7 @@ def test_pods_that_a_quota_forbids(stage: Stage) -> None:
     stage.plane.kubectl("delete", "resourcequota", "none", "-n", stage.namespace)
 
 
-def test_who_may_watch_may_do_nothing_else(stage: Stage) -> None:
+def test_the_service_account_of_the_watcher_can_only_read_pods_jobs_and_events(stage: Stage) -> None:
     who = f"--as=system:serviceaccount:{stage.namespace}:devbench-watcher"
     for verb, what, may in [
         ("list", "pods", "yes"), ("watch", "jobs.batch", "yes"), ("list", "events", "yes"), ("delete", "pods", "no"),

@@ -172,7 +172,7 @@ def under_way(release: Release, values: Object, pool: str) -> None:
     until(f"a new run of pool {pool} measures", begun, RUN)
 
 
-def test_two_pools_run_one_after_the_other_and_are_compared_in_the_hub(release: Release) -> None:
+def test_two_pools_run_and_the_hub_compares_them(release: Release) -> None:
     said = release.upgrade(values())
     assert "kubectl -n bench port-forward service/devbench-hub" in said
     until("both Jobs have ended", release.ended, RUN)
@@ -188,7 +188,7 @@ def test_two_pools_run_one_after_the_other_and_are_compared_in_the_hub(release: 
     assert compared["ratio"]["value"] < 1  # the pool of two CPUs takes less time
 
 
-def test_the_jobs_ran_one_after_the_other(release: Release) -> None:
+def test_the_jobs_of_two_pools_run_one_after_the_other(release: Release) -> None:
     spans = []
     for job in release.jobs().values():
         (pod,) = release.pods(job["metadata"]["labels"]["devbench/pool"], "Succeeded")
@@ -199,7 +199,7 @@ def test_the_jobs_ran_one_after_the_other(release: Release) -> None:
     assert first_ended <= second_began
 
 
-def test_the_page_shows_both_pools_in_a_browser(release: Release, chromium_path: str) -> None:
+def test_the_overview_of_the_hub_shows_both_pools(release: Release, chromium_path: str) -> None:
     from playwright.sync_api import sync_playwright
 
     with release.forwarded() as url, sync_playwright() as play:
@@ -245,7 +245,7 @@ def test_prometheus_scrapes_the_hub_through_its_service(release: Release) -> Non
     assert all(float(each["value"][1]) > 0 for each in scraped())
 
 
-def test_changing_the_hub_alone_starts_no_run(release: Release) -> None:
+def test_a_change_of_the_hub_alone_starts_no_run(release: Release) -> None:
     before = {pool: job["metadata"]["uid"] for pool, job in release.jobs().items()}
     changed = values()
     changed["hub"] = {**changed["hub"], "podAnnotations": {"changed": "1"}}
@@ -254,7 +254,7 @@ def test_changing_the_hub_alone_starts_no_run(release: Release) -> None:
     assert {pool: job["metadata"]["uid"] for pool, job in release.jobs().items()} == before
 
 
-def test_a_hub_killed_in_the_middle_of_a_run_loses_nothing_and_superseded_jobs_go(release: Release) -> None:
+def test_a_hub_that_is_killed_during_a_run_loses_no_result_and_superseded_jobs_are_removed(release: Release) -> None:
     before = {each["id"] for each in results(release)}
     jobs = {job["metadata"]["name"] for job in release.jobs().values()}
     under_way(release, values(settings={"max_time": "20s", "max_processes": 3, "seed": 2}), "two")
@@ -277,7 +277,7 @@ def test_a_hub_killed_in_the_middle_of_a_run_loses_nothing_and_superseded_jobs_g
     assert all(each["status"] == "complete" for each in after)
 
 
-def test_a_node_drained_in_the_middle_of_a_run_interrupts_it_and_it_runs_again(release: Release) -> None:
+def test_a_run_on_a_drained_node_is_interrupted_and_runs_again(release: Release) -> None:
     under_way(release, values(settings={"max_time": "20s", "max_processes": 3, "seed": 3}), "two")
     selector = "--pod-selector=app.kubernetes.io/component=run"
     release.plane.kubectl("drain", realnode.NAME, "--force", "--delete-emptydir-data", selector, "--timeout=120s")
@@ -297,7 +297,7 @@ def test_helm_test_waits_for_the_results_and_removes_its_pod(release: Release) -
     assert not [each for each in pods if each["metadata"]["name"].endswith("-test")]
 
 
-def test_no_secret_stands_in_a_log_or_an_argument(release: Release) -> None:
+def test_logs_and_pod_specs_contain_no_secret(release: Release) -> None:
     (secret,) = [
         each
         for each in release.plane.get("secrets", "-n", release.namespace)
@@ -322,7 +322,7 @@ def test_uninstalling_leaves_only_the_results(release: Release) -> None:
     assert claim["metadata"]["name"] == "devbench-results"
 
 
-def test_helm_3_installs_it_and_the_pools_are_compared(node: Plane) -> None:
+def test_helm_3_installs_the_chart_and_both_pools_complete(node: Plane) -> None:
     release = Release(node, "bench-3", "helm-3")
     node.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": release.namespace}})
     own = values()
@@ -334,9 +334,7 @@ def test_helm_3_installs_it_and_the_pools_are_compared(node: Plane) -> None:
     release.helm("uninstall", "devbench")
 
 
-def test_a_node_that_claims_a_gpu_and_has_none_ends_as_a_failed_result_with_doctors_cause(
-    node: Plane, cuda: str
-) -> None:
+def test_a_run_on_a_node_that_lacks_its_claimed_gpu_fails_with_the_cause(node: Plane, cuda: str) -> None:
     realnode.load(node, cuda, "docker.io/library/devbench:cuda")
     claim = '[{"op":"add","path":"/status/capacity/nvidia.com~1gpu","value":"1"}]'
     node.kubectl("patch", "node", realnode.NAME, "--subresource=status", "--type=json", "-p", claim)

@@ -32,7 +32,7 @@ def namespace(plane: Plane, request: pytest.FixtureRequest) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda path: path.stem)
-def test_each_case_is_valid_to_the_letter(plane: Plane, namespace: str, case: Path) -> None:
+def test_each_case_passes_strict_validation(plane: Plane, namespace: str, case: Path) -> None:
     rendered = _dry(plane, namespace, case)
     said = plane.kubectl(
         "apply", "--dry-run=server", "--validate=strict", "--server-side", "-n", namespace, "-f", "-", given=rendered
@@ -41,7 +41,7 @@ def test_each_case_is_valid_to_the_letter(plane: Plane, namespace: str, case: Pa
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda path: path.stem)
-def test_each_pod_of_each_case_is_admitted_where_only_restricted_ones_are(
+def test_a_namespace_that_enforces_the_restricted_level_admits_each_pod(
     plane: Plane, namespace: str, case: Path
 ) -> None:
     scheduling, node = "scheduling.k8s.io/v1", "node.k8s.io/v1"
@@ -57,7 +57,7 @@ def test_each_pod_of_each_case_is_admitted_where_only_restricted_ones_are(
 
 
 @pytest.mark.parametrize("program", HELMS)
-def test_the_token_is_made_once_and_kept_over_upgrades_and_goes_with_the_release(
+def test_the_token_survives_upgrades_and_is_deleted_with_the_release(
     plane: Plane, namespace: str, program: str
 ) -> None:
     at = ["--namespace", namespace]
@@ -72,7 +72,7 @@ def test_the_token_is_made_once_and_kept_over_upgrades_and_goes_with_the_release
 
 
 @pytest.mark.parametrize("program", HELMS)
-def test_an_upgrade_that_changes_only_the_hub_leaves_every_job_and_pod(
+def test_an_upgrade_that_changes_only_the_hub_keeps_every_job(
     plane: Plane, namespace: str, program: str, tmp_path: Path
 ) -> None:
     later = tmp_path / "devbench"
@@ -92,7 +92,7 @@ def test_an_upgrade_that_changes_only_the_hub_leaves_every_job_and_pod(
 
 
 @pytest.mark.parametrize("program", HELMS)
-def test_200_pools_of_5_workloads_fit_into_a_releases_secret(
+def test_a_release_with_200_pools_of_5_workloads_fits_into_its_secret(
     plane: Plane, namespace: str, program: str, tmp_path: Path
 ) -> None:
     values = tmp_path / "values.json"

@@ -30,7 +30,7 @@ STRANGERS: dict[str, tuple[str, dict[str, str]]] = {
 PORTS = {"http": 8080, "metrics": 9400}
 
 
-def test_each_flow_that_is_needed_is_let_through() -> None:
+def test_needed_connections_are_allowed() -> None:
     flows = Flows(render())
     for source, target, port in [
         ("run", "hub", 8080), ("watcher", "hub", 8080), ("test", "hub", 8080), ("someone", "hub", 8080),
@@ -40,7 +40,7 @@ def test_each_flow_that_is_needed_is_let_through() -> None:
         assert flows.allowed(source, target, port), f"{source} → {target}:{port}"
 
 
-def test_everything_else_is_shut() -> None:
+def test_other_connections_are_blocked() -> None:
     flows = Flows(render())
     for source, target, port in [
         ("run", "outside", 443), ("run", "hub", 22), ("run", "run", 9400), ("someone", "run", 9400),
@@ -50,7 +50,7 @@ def test_everything_else_is_shut() -> None:
         assert not flows.allowed(source, target, port), f"{source} → {target}:{port}"
 
 
-def test_dns_is_asked_of_any_address_since_a_nodes_cache_is_no_pod_unless_it_is_named() -> None:
+def test_pods_reach_dns_at_any_address_unless_the_values_name_the_dns_pods() -> None:
     assert Flows(render()).allowed("run", "someone", 53)
     peer = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "kube-system"}}}
     named = Flows(render(values={"networkPolicy": {"dns": [peer]}}))
@@ -58,7 +58,7 @@ def test_dns_is_asked_of_any_address_since_a_nodes_cache_is_no_pod_unless_it_is_
     assert not named.allowed("run", "someone", 53)
 
 
-def test_with_postgresql_the_hub_reaches_it_and_only_the_named_users_reach_the_hub() -> None:
+def test_the_hub_reaches_postgresql_and_only_named_users_reach_the_hub() -> None:
     flows = Flows(render(CHART / "ci/postgresql-values.yaml"))
     assert flows.allowed("hub", "postgresql", 5432)
     assert not flows.allowed("hub", "outside", 5432)
@@ -67,7 +67,7 @@ def test_with_postgresql_the_hub_reaches_it_and_only_the_named_users_reach_the_h
     assert not flows.allowed("someone", "hub", 8080)
 
 
-def test_with_an_outside_hub_runs_and_the_watcher_reach_its_port() -> None:
+def test_runs_and_the_watcher_reach_the_port_of_an_external_hub() -> None:
     flows = Flows(render(CHART / "ci/outside-hub-values.yaml"))
     for source in ("run", "watcher", "test"):
         assert flows.allowed(source, "outside", 8443)

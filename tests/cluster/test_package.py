@@ -31,7 +31,9 @@ def registry() -> Iterator[str]:
 
 
 @pytest.mark.parametrize("program", HELMS)
-def test_what_make_pushes_is_pulled_and_renders_as_the_tree_does(program: str, registry: str, tmp_path: Path) -> None:
+def test_a_pushed_chart_renders_the_same_objects_as_the_source_tree(
+    program: str, registry: str, tmp_path: Path
+) -> None:
     (tmp_path / "helm").symlink_to(programs.tool(program))
     shutil.copytree(CHART, tmp_path / "charts" / "devbench")
     path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
@@ -53,7 +55,7 @@ def test_what_make_pushes_is_pulled_and_renders_as_the_tree_does(program: str, r
         assert objects(there) == objects(text(case, program=program))
 
 
-def test_a_folder_without_helm_is_told_how_to_get_it(tmp_path: Path) -> None:
+def test_make_chart_without_helm_explains_how_to_install_it(tmp_path: Path) -> None:
     (tmp_path / "make").symlink_to(str(shutil.which("make")))
     (tmp_path / "sh").symlink_to("/bin/sh")
     words = [*MAKE, str(tmp_path), "chart"]
