@@ -20,16 +20,15 @@ ALLOWED = 5.0
 
 def main() -> int:
     """Print a line per Helm. Return 1 if a median exceeds the claim."""
-    from rendering import TOKEN, text
-    from scale import many
+    from rendering import TOKEN, many_pools, text
 
     slow = 0
     for program in ("helm-3", "helm-4"):
-        text(values={**TOKEN, **many(1)}, program=program)  # builds Helm and warms the disk's cache
+        text(values={**TOKEN, **many_pools(1)}, program=program)  # builds Helm and warms the disk's cache
         seconds = []
         for _ in range(TIMES):
             began = time.perf_counter()
-            written = text(values={**TOKEN, **many(POOLS)}, program=program)
+            written = text(values={**TOKEN, **many_pools(POOLS)}, program=program)
             seconds.append(time.perf_counter() - began)
         median = statistics.median(seconds)
         slow += median > ALLOWED

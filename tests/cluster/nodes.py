@@ -1,4 +1,4 @@
-"""Nodes that don't exist, with the labels, taints and sizes that three clouds document for theirs."""
+"""Simulated nodes with the labels, taints and sizes that three cloud providers document."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ def node(
     memory: str = "13Gi",
     gpus: int = 0,
 ) -> Object:
-    """A node that kwok plays.
+    """Return a node that kwok simulates.
 
     Args:
-        name: its name.
-        labels: beside those that every node bears.
-        taints: that keep pods away.
+        name: name of the node.
+        labels: labels in addition to those of every node.
+        taints: taints of the node.
         cpu: allocatable CPUs.
         memory: allocatable memory.
         gpus: allocatable GPUs.
@@ -47,8 +47,8 @@ def node(
     }
 
 
-def gfd(product: str, **more: str) -> dict[str, str]:
-    """Labels of NVIDIA's GPU feature discovery."""
+def gpu_labels(product: str, **more: str) -> dict[str, str]:
+    """Return the labels that NVIDIA's GPU feature discovery sets."""
     return {
         "nvidia.com/gpu.present": "true",
         "nvidia.com/gpu.product": product,
@@ -57,19 +57,28 @@ def gfd(product: str, **more: str) -> dict[str, str]:
     }
 
 
-def typed(instance: str, **labels: str) -> dict[str, str]:
-    """The label of an instance type, with others."""
+def instance_labels(instance: str, **labels: str) -> dict[str, str]:
+    """Return the label of an instance type and further labels."""
     return {"node.kubernetes.io/instance-type": instance, **labels}
 
 
 CLOUDS = [
-    # GKE taints GPU nodes and labels them itself; AKS taints by habit only; on EKS both are the operator's.
-    node("gke-cpu", typed("n2-standard-4", **{"cloud.google.com/gke-nodepool": "default"})),
-    node("gke-t4", typed("n1-standard-4", **{"cloud.google.com/gke-accelerator": "nvidia-tesla-t4"}), [GPU], gpus=1),
-    node("gke-t4-bare", typed("n1-standard-4", **{"cloud.google.com/gke-accelerator": "nvidia-tesla-t4"}), gpus=1),
+    # GKE taints and labels GPU nodes. On AKS, administrators usually add the taint. On EKS, the GPU operator sets both.
+    node("gke-cpu", instance_labels("n2-standard-4", **{"cloud.google.com/gke-nodepool": "default"})),
+    node(
+        "gke-t4",
+        instance_labels("n1-standard-4", **{"cloud.google.com/gke-accelerator": "nvidia-tesla-t4"}),
+        [GPU],
+        gpus=1,
+    ),
+    node(
+        "gke-t4-bare",
+        instance_labels("n1-standard-4", **{"cloud.google.com/gke-accelerator": "nvidia-tesla-t4"}),
+        gpus=1,
+    ),
     node(
         "gke-t4-shared",
-        typed(
+        instance_labels(
             "n1-standard-4",
             **{
                 "cloud.google.com/gke-accelerator": "nvidia-tesla-t4",
@@ -81,23 +90,23 @@ CLOUDS = [
     ),
     node(
         "gke-a100",
-        typed("a2-highgpu-1g", **{"cloud.google.com/gke-accelerator": "nvidia-tesla-a100"}),
+        instance_labels("a2-highgpu-1g", **{"cloud.google.com/gke-accelerator": "nvidia-tesla-a100"}),
         [GPU],
         cpu="11",
         memory="80Gi",
         gpus=1,
     ),
-    node("aks-cpu", typed("Standard_D4s_v5", **{"kubernetes.azure.com/mode": "user"})),
+    node("aks-cpu", instance_labels("Standard_D4s_v5", **{"kubernetes.azure.com/mode": "user"})),
     node(
         "aks-t4",
-        typed("Standard_NC4as_T4_v3", **{"kubernetes.azure.com/accelerator": "nvidia"}),
+        instance_labels("Standard_NC4as_T4_v3", **{"kubernetes.azure.com/accelerator": "nvidia"}),
         [{"key": "sku", "value": "gpu", "effect": "NoSchedule"}],
         memory="24Gi",
         gpus=1,
     ),
     node(
         "aks-t4-spot",
-        typed(
+        instance_labels(
             "Standard_NC4as_T4_v3",
             **{"kubernetes.azure.com/accelerator": "nvidia", "kubernetes.azure.com/scalesetpriority": "spot"},
         ),
@@ -105,14 +114,14 @@ CLOUDS = [
         memory="24Gi",
         gpus=1,
     ),
-    node("eks-cpu", typed("m5.xlarge")),
-    node("eks-t4", typed("g4dn.xlarge", **gfd("Tesla-T4")), [GPU], gpus=1),
-    node("eks-t4-unlabelled", typed("g4dn.xlarge"), gpus=1),
+    node("eks-cpu", instance_labels("m5.xlarge")),
+    node("eks-t4", instance_labels("g4dn.xlarge", **gpu_labels("Tesla-T4")), [GPU], gpus=1),
+    node("eks-t4-unlabelled", instance_labels("g4dn.xlarge"), gpus=1),
     node("generic-cpu", {}),
     node("generic-small", {}, cpu="1900m", memory="3Gi"),
     node("generic-arm", {"kubernetes.io/arch": "arm64"}),
-    node("generic-t4", gfd("Tesla-T4", **{"sharing-strategy": "none"}), [GPU], gpus=1),
-    node("generic-t4-sliced", gfd("Tesla-T4-SHARED", **{"sharing-strategy": "time-slicing"}), [GPU], gpus=4),
-    node("generic-t4-mps", gfd("Tesla-T4", **{"sharing-strategy": "mps"}), [GPU], gpus=4),
-    node("generic-l4", gfd("NVIDIA-L4"), [GPU], gpus=1),
+    node("generic-t4", gpu_labels("Tesla-T4", **{"sharing-strategy": "none"}), [GPU], gpus=1),
+    node("generic-t4-sliced", gpu_labels("Tesla-T4-SHARED", **{"sharing-strategy": "time-slicing"}), [GPU], gpus=4),
+    node("generic-t4-mps", gpu_labels("Tesla-T4", **{"sharing-strategy": "mps"}), [GPU], gpus=4),
+    node("generic-l4", gpu_labels("NVIDIA-L4"), [GPU], gpus=1),
 ]

@@ -1,8 +1,8 @@
-"""The programs that the chart is tested with, built from Go modules once and kept by their version.
+"""Programs for the tests of the chart, built from Go modules and cached.
 
-`python tests/cluster/programs.py` builds them all beforehand: some ten minutes on two cores, seconds when they are
-there; with names, those of `TOOLS` alone. The control plane is kept by the hash of `go/go.sum`; the others stand for
-themselves, as each fixes what it needs. They lie in `devbench-tests` in the user's cache folder.
+`python tests/cluster/programs.py` builds all of them, which takes about ten minutes on two cores. With names as
+arguments, it builds only those tools. The programs are in `devbench-tests` in the user's cache folder. A tool is cached
+by its version, which pins its dependencies. The control plane is cached by the hash of `go/go.sum`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ TOOLS = {
     "helm-4": "helm.sh/helm/v4/cmd/helm@v4.3.1",
     "kube-score": "github.com/zegl/kube-score/cmd/kube-score@v1.20.0",
 }
-"""Programs that `go install` makes by themselves."""
+"""Packages that `go install` builds on their own."""
 
 CONTROL_PLANE = {
     "etcd": "go.etcd.io/etcd/server/v3",
@@ -43,74 +43,74 @@ REAL_NODE = {
 }
 
 STAGED = ("node/fast", "node/heartbeat-with-lease", "pod/fast")
-"""kwok's stages that play a node which runs every pod to its end."""
+"""Stages of kwok that simulate a node which runs every pod to completion."""
 
 
 def cache() -> Path:
-    """The folder of what was built."""
+    """Return the folder of the built programs."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "devbench-tests"
 
 
 def tool(name: str) -> Path:
-    """A program of `TOOLS`, built if it is not there.
+    """Return the path of a program of `TOOLS`. Build it if necessary.
 
     Raises:
-        subprocess.CalledProcessError: it can't be built; the compiler's words are on stderr.
+        subprocess.CalledProcessError: the build failed. The output of the compiler is on stderr.
     """
     package, _, version = TOOLS[name].partition("@")
     program = package.rsplit("/", 1)[-1]
-    made = cache() / f"{program}-{version}" / program
-    with _alone(made.parent):
-        if not made.exists():
-            with _beside(made) as folder:
+    path = cache() / f"{program}-{version}" / program
+    with _lock(path.parent):
+        if not path.exists():
+            with _temporary_folder(path) as folder:
                 _go(["install", "-trimpath", "-ldflags=-s -w", TOOLS[name]], Path.cwd(), GOBIN=str(folder))
-                (folder / program).rename(made)
-    return made
+                (folder / program).rename(path)
+    return path
 
 
 def control_plane(real_node: bool = False) -> Path:
-    """A folder with the programs of a control plane, built if they are not there, and kwok's stages.
+    """Return a folder with the programs of a control plane and the stages of kwok. Build them if necessary.
 
     Args:
-        real_node: a kubelet and a kube-proxy too.
+        real_node: whether to include a kubelet and a kube-proxy.
 
     Raises:
-        subprocess.CalledProcessError: one can't be built; the compiler's words are on stderr.
+        subprocess.CalledProcessError: a build failed. The output of the compiler is on stderr.
     """
     folder = cache() / f"cluster-{hashlib.sha256((MODULE / 'go.sum').read_bytes()).hexdigest()[:12]}"
-    with _alone(folder):
+    with _lock(folder):
         for name, package in {**CONTROL_PLANE, **(REAL_NODE if real_node else {})}.items():
-            made = folder / name
-            if not made.exists():
-                with _beside(made) as work:
-                    _go(["build", "-trimpath", f"-ldflags={_stamp()}", "-o", str(work / name), package], MODULE)
-                    (work / name).rename(made)
+            path = folder / name
+            if not path.exists():
+                with _temporary_folder(path) as work:
+                    _go(["build", "-trimpath", f"-ldflags={_version_flags()}", "-o", str(work / name), package], MODULE)
+                    (work / name).rename(path)
         _stages(folder)
     return folder
 
 
 def kubernetes_version() -> str:
-    """The version of the control plane, such as 1.36.3."""
-    found = re.search(r"^\tk8s\.io/kubernetes v(\S+)$", (MODULE / "go.mod").read_text(encoding="utf-8"), re.MULTILINE)
-    assert found, "go.mod requires no k8s.io/kubernetes"
-    return found[1]
+    """Return the version of the control plane, such as 1.36.3."""
+    match = re.search(r"^\tk8s\.io/kubernetes v(\S+)$", (MODULE / "go.mod").read_text(encoding="utf-8"), re.MULTILINE)
+    assert match, "go.mod requires no k8s.io/kubernetes"
+    return match[1]
 
 
 def _stages(folder: Path) -> None:
-    """The stages that kwok comes with, out of its module."""
+    """Copy the stages of kwok from its module."""
     missing = [name for name in STAGED if not (folder / "stages" / name).is_dir()]
     if missing:
-        listed = _go(["list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/kwok"], MODULE)
+        module = _go(["list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/kwok"], MODULE)
         for name in missing:
-            shutil.copytree(Path(listed.strip()) / "kustomize/stage" / name, folder / "stages" / name)
+            shutil.copytree(Path(module.strip()) / "kustomize/stage" / name, folder / "stages" / name)
 
 
-def _stamp() -> str:
-    """What the linker writes into Kubernetes' programs, which else think that they are version 0."""
+def _version_flags() -> str:
+    """Return linker flags that set the version of Kubernetes. Its programs have version 0 otherwise."""
     version = kubernetes_version()
     major, minor = version.split(".")[:2]
-    at = "-X k8s.io/component-base/version"
-    return f"-s -w {at}.gitVersion=v{version} {at}.gitMajor={major} {at}.gitMinor={minor}"
+    prefix = "-X k8s.io/component-base/version"
+    return f"-s -w {prefix}.gitVersion=v{version} {prefix}.gitMajor={major} {prefix}.gitMinor={minor}"
 
 
 def _go(words: list[str], folder: Path, **variables: str) -> str:
@@ -119,10 +119,10 @@ def _go(words: list[str], folder: Path, **variables: str) -> str:
 
 
 @contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """No one else builds into a folder meanwhile."""
+def _lock(folder: Path) -> Iterator[None]:
+    """Lock a folder against other builds."""
     if sys.platform == "win32":
-        raise OSError("Helm and the like are built for the tests on Linux and macOS only")
+        raise OSError("the tests build Helm only on Linux and macOS")
     import fcntl
 
     folder.mkdir(parents=True, exist_ok=True)
@@ -132,15 +132,15 @@ def _alone(folder: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _beside(made: Path) -> Iterator[Path]:
-    """A folder on the same disk, so that what is half built is never taken for whole."""
-    with TemporaryDirectory(dir=made.parent, prefix=".build-") as name:
+def _temporary_folder(target: Path) -> Iterator[Path]:
+    """Create a folder on the disk of the target, so that a finished build can be moved there in one step."""
+    with TemporaryDirectory(dir=target.parent, prefix=".build-") as name:
         yield Path(name)
 
 
 if __name__ == "__main__":
-    named = [word for word in sys.argv[1:] if not word.startswith("-")]
-    for each in named or TOOLS:
-        print(tool(each))
-    if not named:
+    names = [word for word in sys.argv[1:] if not word.startswith("-")]
+    for name in names or TOOLS:
+        print(tool(name))
+    if not names:
         print(control_plane("--real-node" in sys.argv))

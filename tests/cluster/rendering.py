@@ -1,4 +1,4 @@
-"""What Helm makes of the chart."""
+"""The objects that Helm renders from the chart."""
 
 from __future__ import annotations
 
@@ -13,43 +13,43 @@ import yaml
 ROOT = Path(__file__).resolve().parents[2]
 CHART = ROOT / "charts" / "devbench"
 CASES = sorted((CHART / "ci").glob("*-values.yaml"))
-MADE = CHART / "ci" / "made-token-values.yaml"
-"""The case that needs a cluster: its token is looked for there."""
+GENERATED_TOKEN = CHART / "ci" / "generated-token-values.yaml"
+"""The case that needs a cluster, because Helm looks up its token there."""
 
-OFFLINE = [case for case in CASES if case != MADE]
+OFFLINE = [case for case in CASES if case != GENERATED_TOKEN]
 OPERATOR = tuple(f"monitoring.coreos.com/v1/{kind}" for kind in ("PodMonitor", "ServiceMonitor", "PrometheusRule"))
 TOKEN = {"hub": {"auth": {"existingSecret": "devbench-token"}}}
 Object = dict[str, Any]
 Values = dict[str, Any]
 
 
-class Refused(Exception):
-    """Helm ended with an error; what it said."""
+class HelmError(Exception):
+    """Helm failed. The message is its output."""
 
 
-def helm(program: str, *words: str, given: str | None = None, kubeconfig: Path | None = None) -> str:
-    """What Helm prints.
+def helm(program: str, *words: str, stdin: str | None = None, kubeconfig: Path | None = None) -> str:
+    """Run Helm and return its output.
 
     Args:
-        program: helm-3 or helm-4.
-        words: of its command line.
-        given: its stdin.
-        kubeconfig: of the cluster; without it no cluster can be reached.
+        program: "helm-3" or "helm-4".
+        words: its arguments.
+        stdin: its standard input.
+        kubeconfig: kubeconfig of the cluster. Default: no cluster.
 
     Raises:
-        Refused: it ended with an error.
+        HelmError: Helm failed.
     """
     environ = {
         "PATH": "/usr/bin:/bin",
         "HOME": str(programs.cache()),
         "KUBECONFIG": str(kubeconfig or "/dev/null"),
     }
-    done = subprocess.run(
-        [str(programs.tool(program)), *words], input=given, env=environ, capture_output=True, text=True, cwd=ROOT
+    completed = subprocess.run(
+        [str(programs.tool(program)), *words], input=stdin, env=environ, capture_output=True, text=True, cwd=ROOT
     )
-    if done.returncode:
-        raise Refused(done.stderr + done.stdout)
-    return done.stdout
+    if completed.returncode:
+        raise HelmError(completed.stderr + completed.stdout)
+    return completed.stdout
 
 
 def text(
@@ -59,58 +59,71 @@ def text(
     chart: Path = CHART,
     options: tuple[str, ...] = (),
 ) -> str:
-    """The manifests as Helm writes them, the test's pod included."""
+    """Return the manifests that Helm renders, including the pod of the Helm test."""
     version = programs.kubernetes_version()
     words = ["template", "devbench", str(chart), "--namespace", "bench", "--kube-version", version, *options]
     for file in files:
         words += ["--values", str(file)]
-    return helm(program, *words, "--values", "-", given=json.dumps(values or {}))
+    return helm(program, *words, "--values", "-", stdin=json.dumps(values or {}))
 
 
-def objects(written: str) -> list[Object]:
-    """Manifests as objects."""
-    return [each for each in yaml.load_all(written, Loader=yaml.CSafeLoader) if each]
+def objects(manifests: str) -> list[Object]:
+    """Return the objects in manifests."""
+    return [item for item in yaml.load_all(manifests, Loader=yaml.CSafeLoader) if item]
 
 
-def render(*files: Path, values: Values | None = None, **given: Any) -> list[Object]:
-    """The chart's objects, with a token's Secret named if no file names one."""
-    return objects(text(*files, values=_merged(TOKEN, values or {}) if not files else values, **given))
+def render(*files: Path, values: Values | None = None, **options: Any) -> list[Object]:
+    """Return the objects of the chart. Without files, the values name the Secret of a token."""
+    return objects(text(*files, values=_merge(TOKEN, values or {}) if not files else values, **options))
 
 
-def one(found: list[Object], kind: str, name: str = "") -> Object:
-    """The only object of a kind whose name ends so."""
-    (match,) = [each for each in found if each["kind"] == kind and each["metadata"]["name"].endswith(name)]
+def only(rendered: list[Object], kind: str, name: str = "") -> Object:
+    """Return the only object of a kind whose name ends with `name`."""
+    (match,) = [item for item in rendered if item["kind"] == kind and item["metadata"]["name"].endswith(name)]
     return match
 
 
-def jobs(found: list[Object]) -> dict[str, Object]:
-    """The Jobs by their pool."""
-    return {each["metadata"]["labels"]["devbench/pool"]: each for each in found if each["kind"] == "Job"}
+def jobs(rendered: list[Object]) -> dict[str, Object]:
+    """Return the Jobs by pool."""
+    return {item["metadata"]["labels"]["devbench/pool"]: item for item in rendered if item["kind"] == "Job"}
 
 
-def pods(found: list[Object]) -> list[tuple[str, Object]]:
-    """The name of every object that makes pods, with their template."""
-    made = []
-    for each in found:
-        name = f"{each['kind']}/{each['metadata']['name']}"
-        if each["kind"] == "Pod":
-            made.append((name, each))
-        elif each["kind"] in ("Job", "Deployment"):
-            made.append((name, each["spec"]["template"]))
-        elif each["kind"] == "CronJob":
-            made.append((name, each["spec"]["jobTemplate"]["spec"]["template"]))
-    return made
+def pods(rendered: list[Object]) -> list[tuple[str, Object]]:
+    """Return the name of every object that creates pods, with the template of the pods."""
+    templates = []
+    for item in rendered:
+        name = f"{item['kind']}/{item['metadata']['name']}"
+        if item["kind"] == "Pod":
+            templates.append((name, item))
+        elif item["kind"] in ("Job", "Deployment"):
+            templates.append((name, item["spec"]["template"]))
+        elif item["kind"] == "CronJob":
+            templates.append((name, item["spec"]["jobTemplate"]["spec"]["template"]))
+    return templates
+
+
+def many_pools(count: int) -> Values:
+    """Return values with `count` pools of five workloads, each pool on its own nodes."""
+    return {
+        "workloads": ["cifar", "mnist", "matmul", "tabular", "dense-inference"],
+        "pools": {
+            "cpu": None,
+            "t4": None,
+            **{f"p{n}": {"preset": "none", "nodeSelector": {"pool": f"p{n}"}, "cpu": 1} for n in range(count)},
+        },
+        "poolDefaults": {"memory": "1Gi"},
+    }
 
 
 def variables(template: Object) -> dict[str, Any]:
-    """A container's variables, each with its value or its source."""
+    """Return the environment variables of a pod's container, with their values or sources."""
     (container,) = template["spec"]["containers"]
-    return {each["name"]: each.get("value", each.get("valueFrom")) for each in container["env"]}
+    return {variable["name"]: variable.get("value", variable.get("valueFrom")) for variable in container["env"]}
 
 
-def _merged(under: Values, over: Values) -> Values:
-    merged = dict(under)
-    for key, value in over.items():
+def _merge(defaults: Values, overrides: Values) -> Values:
+    merged = dict(defaults)
+    for key, value in overrides.items():
         nested = isinstance(value, dict) and isinstance(merged.get(key), dict)
-        merged[key] = _merged(merged[key], value) if nested else value
+        merged[key] = _merge(merged[key], value) if nested else value
     return merged

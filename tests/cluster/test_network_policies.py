@@ -1,6 +1,6 @@
-"""Which pods may talk to which, by the chart's NetworkPolicies, as Kubernetes reads them.
+"""The connections that the NetworkPolicies of the chart allow.
 
-The nodes of a test enforce no policy, so a connection that works proves nothing; the rules are read here instead.
+The nodes of the tests do not enforce policies, so the tests evaluate the rules as Kubernetes defines them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ NAMESPACES = {
     "elsewhere": {"kubernetes.io/metadata.name": "elsewhere"},
     "ingress-nginx": {"kubernetes.io/metadata.name": "ingress-nginx"},
 }
-STRANGERS: dict[str, tuple[str, dict[str, str]]] = {
+OTHER_PODS: dict[str, tuple[str, dict[str, str]]] = {
     "prometheus": ("monitoring", {"app": "prometheus"}),
     "dns": ("kube-system", {"k8s-app": "kube-dns"}),
     "someone": ("elsewhere", {"app": "web"}),
@@ -53,9 +53,9 @@ def test_other_connections_are_blocked() -> None:
 def test_pods_reach_dns_at_any_address_unless_the_values_name_the_dns_pods() -> None:
     assert Flows(render()).allowed("run", "someone", 53)
     peer = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "kube-system"}}}
-    named = Flows(render(values={"networkPolicy": {"dns": [peer]}}))
-    assert named.allowed("run", "dns", 53)
-    assert not named.allowed("run", "someone", 53)
+    flows = Flows(render(values={"networkPolicy": {"dns": [peer]}}))
+    assert flows.allowed("run", "dns", 53)
+    assert not flows.allowed("run", "someone", 53)
 
 
 def test_the_hub_reaches_postgresql_and_only_named_users_reach_the_hub() -> None:
@@ -75,33 +75,33 @@ def test_runs_and_the_watcher_reach_the_port_of_an_external_hub() -> None:
 
 
 class Flows:
-    """The policies of rendered objects, and the pods that they are about."""
+    """The policies in rendered objects, and the pods that they apply to."""
 
-    def __init__(self, found: list[Object]) -> None:
-        self.policies = [each["spec"] for each in found if each["kind"] == "NetworkPolicy"]
-        self.places = dict(STRANGERS)
-        for _, template in pods(found):
+    def __init__(self, rendered: list[Object]) -> None:
+        self.policies = [policy["spec"] for policy in rendered if policy["kind"] == "NetworkPolicy"]
+        self.places = dict(OTHER_PODS)
+        for _, template in pods(rendered):
             labels = template["metadata"]["labels"]
             self.places[labels["app.kubernetes.io/component"]] = ("bench", labels)
 
     def allowed(self, source: str, target: str, port: int) -> bool:
-        """Whether a connection is let out by the one side and in by the other."""
+        """Return whether the source may open a connection and the target may accept it."""
         return self._side("Egress", "egress", "to", source, target, port) and self._side(
             "Ingress", "ingress", "from", target, source, port
         )
 
-    def _side(self, kind: str, rules: str, peers: str, own: str, other: str, port: int) -> bool:
-        namespace, labels = self.places[own]
-        about = [
+    def _side(self, kind: str, rules: str, peers: str, pod: str, peer: str, port: int) -> bool:
+        namespace, labels = self.places[pod]
+        policies = [
             policy
             for policy in self.policies
             if namespace == "bench" and kind in policy["policyTypes"] and _selected(policy["podSelector"], labels)
         ]
-        if not about:
+        if not policies:
             return True
         return any(
-            self._peers(rule.get(peers), other) and _ports(rule.get("ports"), port)
-            for policy in about
+            self._peers(rule.get(peers), peer) and _ports(rule.get("ports"), port)
+            for policy in policies
             for rule in policy.get(rules, [])
         )
 
@@ -123,9 +123,9 @@ class Flows:
 
 
 def _ports(listed: list[Object] | None, port: int) -> bool:
-    return not listed or any(PORTS.get(each["port"], each["port"]) == port for each in listed)
+    return not listed or any(PORTS.get(rule["port"], rule["port"]) == port for rule in listed)
 
 
 def _selected(selector: dict[str, Any], labels: dict[str, str]) -> bool:
-    assert set(selector) <= {"matchLabels"}, "this test reads no expressions"
+    assert set(selector) <= {"matchLabels"}, "this test does not evaluate expressions"
     return all(labels.get(key) == value for key, value in selector.get("matchLabels", {}).items())

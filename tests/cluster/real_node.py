@@ -1,8 +1,8 @@
-"""A real node: containerd, kubelet, kube-proxy and CoreDNS in a network namespace made for it.
+"""A real node: containerd, kubelet, kube-proxy and CoreDNS in their own network namespace.
 
-The control plane runs in that namespace too, since the node's pods must reach it; the tests reach both by a pair of
-virtual interfaces. Nothing of the machine's own addresses, routes and filters changes. Control groups are the
-machine's, so what the pods are given of its CPUs is real.
+The control plane runs in the same namespace, because the pods of the node must reach it. A pair of virtual interfaces
+connects the namespace with the tests. The addresses, routes and packet filters of the machine do not change. The pods
+use the control groups of the machine, so their CPU limits are real.
 """
 
 from __future__ import annotations
@@ -17,12 +17,11 @@ from pathlib import Path
 from typing import Any
 
 import programs
+from control_plane import ControlPlane, run_control_plane, wait_until
 from images.engine import podman
-from plane import Plane, until
-from plane import started as control_plane
 
 HOST, NODE = "10.99.7.1", "10.99.7.2"
-"""Addresses of the tests and of the node on what joins them."""
+"""Addresses of the tests and of the node on the pair of interfaces between them."""
 
 PODS, DNS = "10.244.0.0/24", "10.96.0.10"
 CNI = Path("/usr/lib/cni")
@@ -39,74 +38,75 @@ int main(void) {
   for (;;) pause();
 }
 """
-"""What holds a pod's namespaces."""
+"""Source of the program that holds the namespaces of a pod."""
 
 
 @contextmanager
-def started(folder: Path) -> Iterator[Plane]:
-    """A control plane with one real node for as long as this lasts, in an empty folder of a short path.
+def run_node(folder: Path) -> Iterator[ControlPlane]:
+    """Run a control plane with one real node.
 
     Args:
-        folder: for it alone.
+        folder: empty folder for its files. Its path must be short, because it holds sockets.
     """
     with ExitStack() as stack:
-        inside = stack.enter_context(_network(f"devbench-{os.getpid()}"))
-        built = programs.control_plane(real_node=True)
-        plane = stack.enter_context(control_plane(folder, NODE, inside))
-        _containers(plane, stack)
-        _node(plane, built)
-        _names(plane)
+        prefix = stack.enter_context(_network(f"devbench-{os.getpid()}"))
+        binaries = programs.control_plane(real_node=True)
+        plane = stack.enter_context(run_control_plane(folder, NODE, prefix))
+        _start_containerd(plane, stack)
+        _start_node(plane, binaries)
+        _start_dns(plane)
         yield plane
 
 
-def load(plane: Plane, image: str, name: str) -> None:
-    """Gives the node an image of podman's, as no registry is there to pull it from.
+def load(plane: ControlPlane, image: str, name: str) -> None:
+    """Copy an image from podman to the node, because there is no registry to pull it from.
 
     Args:
-        plane: its control plane.
-        image: podman's name of it.
-        name: by which pods ask for it, such as docker.io/library/devbench:cpu.
+        plane: control plane of the node.
+        image: name of the image in podman.
+        name: name of the image in pods, such as docker.io/library/devbench:cpu.
     """
     archive = plane.folder / "image.tar"
     podman("tag", image, name)
     podman("save", "--format", "oci-archive", "--output", str(archive), name)
     try:
-        # The archive names it. `--index-name` would name the archive's index the same, and lose it while it is read.
+        # The archive contains the name. `--index-name` would give the index the same name and lose the image.
         _ctr(plane, "images", "import", "--snapshotter", "overlayfs", str(archive))
     finally:
         archive.unlink()
 
 
-def _ctr(plane: Plane, *words: str) -> str:
+def _ctr(plane: ControlPlane, *words: str) -> str:
     command = ["ctr", "--address", str(plane.folder / "containerd.sock"), "--namespace", "k8s.io", *words]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 0, f"{' '.join(words)}: {done.stdout}{done.stderr}"
-    return done.stdout
+    completed = subprocess.run(command, capture_output=True, text=True)
+    assert completed.returncode == 0, f"{' '.join(words)}: {completed.stdout}{completed.stderr}"
+    return completed.stdout
 
 
 @contextmanager
 def _network(name: str) -> Iterator[tuple[str, ...]]:
-    """What runs a program in a network namespace of its own, joined to this one by a pair of interfaces.
+    """Create a network namespace, and yield the command that runs a program in it.
 
-    `ip netns exec` would hide the control groups, which it mounts /sys over.
+    A pair of interfaces connects it to the namespace of the tests. `ip netns exec` does not work here: it mounts a new
+    /sys, which hides the control groups.
     """
-    ours, theirs = f"db{os.getpid()}", "eth0"
-    inside = ("nsenter", f"--net=/run/netns/{name}", "--")
+    host_interface, node_interface = f"db{os.getpid()}", "eth0"
+    prefix = ("nsenter", f"--net=/run/netns/{name}", "--")
     _ip("netns", "add", name)
     try:
-        _ip("link", "add", ours, "type", "veth", "peer", "name", theirs, "netns", name)
-        _ip("address", "add", f"{HOST}/30", "dev", ours)
-        _ip("link", "set", ours, "up")
+        _ip("link", "add", host_interface, "type", "veth", "peer", "name", node_interface, "netns", name)
+        _ip("address", "add", f"{HOST}/30", "dev", host_interface)
+        _ip("link", "set", host_interface, "up")
         for words in (
             ("link", "set", "lo", "up"),
-            ("address", "add", f"{NODE}/30", "dev", theirs),
-            ("link", "set", theirs, "up"),
+            ("address", "add", f"{NODE}/30", "dev", node_interface),
+            ("link", "set", node_interface, "up"),
             ("address", "add", f"{DNS}/32", "dev", "lo"),
             ("route", "add", "default", "via", HOST),
         ):
-            _run(*inside, "ip", *words)
-        _run(*inside, "sysctl", "-qw", "net.ipv4.ip_forward=1")
-        yield inside
+            _run(*prefix, "ip", *words)
+        _run(*prefix, "sysctl", "-qw", "net.ipv4.ip_forward=1")
+        yield prefix
     finally:
         _ip("netns", "delete", name)
 
@@ -116,12 +116,12 @@ def _ip(*words: str) -> None:
 
 
 def _run(*command: str) -> None:
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 0, f"{' '.join(command)}: {done.stdout}{done.stderr}"
+    completed = subprocess.run(command, capture_output=True, text=True)
+    assert completed.returncode == 0, f"{' '.join(command)}: {completed.stdout}{completed.stderr}"
 
 
-def _containers(plane: Plane, stack: ExitStack) -> None:
-    """containerd, with the image that holds pods."""
+def _start_containerd(plane: ControlPlane, stack: ExitStack) -> None:
+    """Start containerd and load the image that holds the namespaces of pods."""
     folder = plane.folder
     network = {
         "cniVersion": "0.4.0",
@@ -162,13 +162,13 @@ bin_dir = "{CNI}"
 conf_dir = "{folder}/cni"
 """
     (folder / "containerd.toml").write_text(config, encoding="utf-8")
-    stack.callback(_sweep, plane)
-    plane.begin(Path("containerd"), f"--config={folder}/containerd.toml")
-    until("containerd answers", lambda: (folder / "containerd.sock").exists() and _ctr(plane, "version"))
-    _pause(plane)
+    stack.callback(_clean_up, plane)
+    plane.start_program(Path("containerd"), f"--config={folder}/containerd.toml")
+    wait_until("containerd responds", lambda: (folder / "containerd.sock").exists() and _ctr(plane, "version"))
+    _load_pause_image(plane)
 
 
-def _pause(plane: Plane) -> None:
+def _load_pause_image(plane: ControlPlane) -> None:
     program, archive = plane.folder / "pause", plane.folder / "pause.tar"
     command = ["gcc", "-static", "-Os", "-x", "c", "-", "-o", str(program)]
     subprocess.run(command, input=PAUSE.encode(), check=True)
@@ -178,8 +178,8 @@ def _pause(plane: Plane) -> None:
     load(plane, "localhost/pause:1", "localhost/pause:1")
 
 
-def _node(plane: Plane, built: Path) -> None:
-    """A kubelet and a kube-proxy; the node is ready when this returns."""
+def _start_node(plane: ControlPlane, binaries: Path) -> None:
+    """Start a kubelet and a kube-proxy, and wait until the node is ready."""
     folder = plane.folder
     (folder / "resolv.conf").write_text("nameserver 127.0.0.1\n", encoding="utf-8")
     config: dict[str, Any] = {
@@ -200,26 +200,28 @@ def _node(plane: Plane, built: Path) -> None:
         "resolvConf": str(folder / "resolv.conf"),
     }
     (folder / "kubelet.json").write_text(json.dumps(config), encoding="utf-8")
-    plane.begin(
-        built / "kubelet", f"--config={folder}/kubelet.json", f"--kubeconfig={plane.kubeconfig}",
+    plane.start_program(
+        binaries / "kubelet", f"--config={folder}/kubelet.json", f"--kubeconfig={plane.kubeconfig}",
         f"--root-dir={folder}/kubelet", f"--cert-dir={folder}/kubelet-certificates", f"--hostname-override={NAME}",
         f"--node-ip={NODE}",
     )  # fmt: skip
-    plane.begin(
-        built / "kube-proxy", f"--kubeconfig={plane.kubeconfig}", f"--hostname-override={NAME}",
+    plane.start_program(
+        binaries / "kube-proxy", f"--kubeconfig={plane.kubeconfig}", f"--hostname-override={NAME}",
         "--proxy-mode=iptables", "--conntrack-max-per-core=0", "--masquerade-all", "--bind-address=127.0.0.1",
     )  # fmt: skip
-    until("the node is ready", lambda: _ready(plane))
+    wait_until("the node is ready", lambda: _ready(plane))
 
 
-def _ready(plane: Plane) -> bool:
-    found = [each for each in plane.get("nodes") if each["metadata"]["name"] == NAME]
-    conditions = found[0]["status"].get("conditions", []) if found else []
-    return plane.alive() or any((each["type"], each["status"]) == ("Ready", "True") for each in conditions)
+def _ready(plane: ControlPlane) -> bool:
+    nodes = [node for node in plane.get("nodes") if node["metadata"]["name"] == NAME]
+    conditions = nodes[0]["status"].get("conditions", []) if nodes else []
+    return plane.check_programs() or any(
+        (condition["type"], condition["status"]) == ("Ready", "True") for condition in conditions
+    )
 
 
-def _names(plane: Plane) -> None:
-    """CoreDNS, which tells pods where Services are."""
+def _start_dns(plane: ControlPlane) -> None:
+    """Start CoreDNS, which resolves the names of Services for pods."""
     file = plane.folder / "Corefile"
     file.write_text(
         f"""cluster.local:53 {{
@@ -232,25 +234,25 @@ def _names(plane: Plane) -> None:
 """,
         encoding="utf-8",
     )
-    plane.begin(programs.tool("coredns"), f"-conf={file}")
+    plane.start_program(programs.tool("coredns"), f"-conf={file}")
 
 
-def _sweep(plane: Plane) -> None:
-    """Ends what runs on the node, and removes what would stay behind: mounts and control groups."""
+def _clean_up(plane: ControlPlane) -> None:
+    """Stop the containers of the node, and remove its mounts and control groups."""
     plane.kubectl("delete", "jobs,deployments", "--all", "--all-namespaces", "--wait=false", check=False)
     plane.kubectl("delete", "pods", "--all", "--all-namespaces", "--force", "--grace-period=0", check=False)
     with suppress(AssertionError):
-        until("all pods are gone", lambda: not _ctr(plane, "containers", "list", "--quiet").split(), 60)
-    if kubelet := plane.running.get("kubelet"):  # not there yet where the start itself failed
+        wait_until("all pods are gone", lambda: not _ctr(plane, "containers", "list", "--quiet").split(), 60)
+    if kubelet := plane.running.get("kubelet"):  # missing if the start failed before
         kubelet.terminate()
         kubelet.wait()
-    for what in ("tasks", "containers"):
-        for name in _ctr(plane, what, "list", "--quiet").split():
-            _ctr(plane, what, "delete", *(["--force"] if what == "tasks" else []), name)
+    for kind in ("tasks", "containers"):
+        for name in _ctr(plane, kind, "list", "--quiet").split():
+            _ctr(plane, kind, "delete", *(["--force"] if kind == "tasks" else []), name)
     mounts = [line.split()[1] for line in Path("/proc/mounts").read_text(encoding="utf-8").splitlines()]
-    for mount in reversed([each for each in mounts if each.startswith(f"{plane.folder}/")]):
+    for mount in reversed([mount for mount in mounts if mount.startswith(f"{plane.folder}/")]):
         subprocess.run(["umount", "--lazy", mount], check=False)
     for groups in Path("/sys/fs/cgroup").glob("*/kubepods"):
-        for folder in sorted((each for each in groups.rglob("*") if each.is_dir()), reverse=True):
+        for folder in sorted((path for path in groups.rglob("*") if path.is_dir()), reverse=True):
             folder.rmdir()
         groups.rmdir()

@@ -1,4 +1,4 @@
-"""A real hub and a real watcher, for as long as a test needs them."""
+"""A real hub and a real watcher for the tests."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from plane import Plane
+from control_plane import ControlPlane
 from rendering import ROOT
 
 TOKEN = "0123456789abcdef0123456789abcdef"
 
 
 @contextmanager
-def hub_in(folder: Path) -> Iterator[str]:
-    """The address of a hub on SQLite in a folder, served by this process."""
+def run_hub(folder: Path) -> Iterator[str]:
+    """Run a hub on SQLite in this process, and yield its address."""
     import hubs
 
     from bench.config.hub_settings import load
@@ -36,14 +36,14 @@ def hub_in(folder: Path) -> Iterator[str]:
 
 
 @contextmanager
-def watching(plane: Plane, namespace: str, hub: str, folder: Path) -> Iterator[Path]:
-    """`devbench watch` as a process, with the rights that the chart gives its service account and no others; its log.
+def run_watcher(plane: ControlPlane, namespace: str, hub: str, folder: Path) -> Iterator[Path]:
+    """Run `devbench watch` with the service account of the chart, and yield the path of its log.
 
     Args:
-        plane: the control plane that it watches.
-        namespace: of the release.
-        hub: the address of the hub that it tells.
-        folder: with the hub's token in `token`.
+        plane: control plane that it watches.
+        namespace: namespace of the release.
+        hub: address of the hub that it reports to.
+        folder: folder with the token of the hub in the file `token`.
     """
     account = folder / "account"
     account.mkdir()
