@@ -1,7 +1,7 @@
 # Tasks for this repository. They need make and Python 3.10 to 3.13, nothing else.
 #
-# Environments are made from hashed locks. Stamp files prevent installing twice: .made for the empty environment, .run for
-# the package and its dependencies, .dev for the development tools.
+# Environments are created from locks with hashes. Stamp files prevent a second installation: .made for the empty
+# environment, .run for the package and its dependencies, .dev for the development tools.
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-all test-cluster check docs format schema dashboards lock images sbom chart bench clean $(VENV2) $(XPROF)
@@ -13,7 +13,8 @@ VENV2 := .venv-directml
 XPROF := .venv-xprof
 TOOLS := .venv-tools
 
-# The first of these that runs, is supported and can make environments. A version manager's shim may fail at each.
+# The first of these interpreters that runs, is supported and can create environments. A version manager's shim may fail at
+# any of these.
 ifeq ($(origin PYTHON),undefined)
 CANDIDATES := python3.13 python3.12 python3.11 python3.10 python3
 else
@@ -25,7 +26,7 @@ FIND2 := [ "$$(uname -sm)" = "Linux x86_64" ] && for python in $(PYTHON310) pyth
 	"$$(pyenv root 2>/dev/null || echo ~/.pyenv)"/versions/3.10*/bin/python3.10; do "$$python" -c "import sys, venv, \
 	ensurepip; sys.exit(sys.version_info[:2] != (3, 10))" 2>/dev/null && echo "$$python" && break; done
 
-# Only wheels, because building from source would fetch build tools that no lock names.
+# Only wheels, because a build from source would download build tools that are not in a lock.
 PIP := -m pip --quiet --disable-pip-version-check --no-input install
 LOCKED := $(PIP) --only-binary :all: --require-hashes
 PACKAGE := $(PIP) --no-deps --no-build-isolation --editable .
@@ -50,7 +51,7 @@ help: ## show this list
 demo: $(VENV)/.run ## measure the article's CIFAR-10 training on this machine's CPU
 	$(VENV)/bin/devbench run cifar --backend cpu
 
-test: $(VENV)/.dev $(VENV2) ## run all unit tests, and what proves that each real part works (12 minutes at most)
+test: $(VENV)/.dev $(VENV2) ## run all unit tests, and the essential tests of each real part (at most 12 minutes)
 	@failed=0; \
 	if [ -f $(VENV2)/.dev ]; then \
 		echo "# TensorFlow 2.10 with the DirectML plugin: essential tests"; \
@@ -58,7 +59,7 @@ test: $(VENV)/.dev $(VENV2) ## run all unit tests, and what proves that each rea
 	fi; \
 	echo "# TensorFlow 2.21: essential tests"; \
 	$(VENV)/bin/python $(PYTEST) tests/integration $(REST) $(PARALLEL) -m "essential and not variant" || failed=1; \
-	echo "# Left out, in number of tests per file:"; \
+	echo "# Tests that were left out, per file:"; \
 	$(VENV)/bin/python -m pytest $(FIRST) $(REST) $(CLUSTER) --collect-only -qq -m "variant or not essential"; \
 	echo "# make test-all runs everything, in about an hour."; \
 	exit $$failed
@@ -85,8 +86,8 @@ check: $(VENV)/.dev ## check lint, format, types (Linux, Windows, macOS), import
 	try ruff check; \
 	try ruff format --check; \
 	echo "# mypy --platform linux, win32 and darwin"; \
-	printf '%s\n' linux win32 darwin | xargs -P 3 -I% sh -c 'said=$$($(VENV)/bin/mypy --platform % \
-		--cache-dir .mypy_cache/% 2>&1); code=$$?; echo "%: $$said"; exit $$code' || failed=1; \
+	printf '%s\n' linux win32 darwin | xargs -P 3 -I% sh -c 'output=$$($(VENV)/bin/mypy --platform % \
+		--cache-dir .mypy_cache/% 2>&1); code=$$?; echo "%: $$output"; exit $$code' || failed=1; \
 	try lint-imports; \
 	try python -m charts.source --check; \
 	try python -m docs --check; \
@@ -132,8 +133,8 @@ chart: ## package the Helm chart in dist/ (OCI=oci://REGISTRY/PATH pushes it)
 	$(if $(OCI),helm push $(OCI_OPTIONS) dist/devbench-*.tgz $(OCI))
 
 bench: $(VENV)/.dev ## run the programs behind the figures in benchmarks/README.md
-	@for words in $(BENCHMARKS); do \
-		set -- $$(echo $$words | tr / ' '); echo "# $$*"; $(VENV)/bin/python -m "benchmarks.$$1" $$2 || exit 1; \
+	@for program in $(BENCHMARKS); do \
+		set -- $$(echo $$program | tr / ' '); echo "# $$*"; $(VENV)/bin/python -m "benchmarks.$$1" $$2 || exit 1; \
 	done
 
 clean: ## remove environments and caches, but not results
@@ -157,7 +158,7 @@ $(VENV)/.dev: images/hub.lock images/dev.lock $(VENV)/.run
 	$(VENV)/bin/python $(LOCKED) -r images/hub.lock -r images/dev.lock
 	@touch $@
 
-# Environments that only some machines can have.
+# Environments that exist on some machines only.
 $(VENV2):
 	@python=$$($(FIND2)); if [ -n "$$python" ]; then $(MAKE) --no-print-directory $@/.dev PYTHON310="$$python"; else \
 		echo "# No Python 3.10 on x86-64 Linux: tests with TensorFlow 2.10 are left out. One way: pyenv install 3.10"; fi
@@ -165,7 +166,7 @@ $(VENV2):
 $(XPROF):
 	@[ "$$(uname -sm)" != "Linux x86_64" ] || $(MAKE) --no-print-directory $@/.made
 
-# PYTHON310 is given by the rule above, which looks for it.
+# The rule above sets PYTHON310.
 $(VENV2)/.made:
 	@echo "# making $(@D) with $(PYTHON310)"
 	@"$(PYTHON310)" -m venv --clear $(@D)

@@ -1,4 +1,4 @@
-"""Runs within an image, with nothing but the standard library: prints what is installed there as one JSON document."""
+"""Prints the packages installed in an image as one JSON document. Runs in the image, with the standard library only."""
 
 import json
 import platform
@@ -9,18 +9,19 @@ from pathlib import Path
 FIELDS = ("Package", "Version", "Architecture", "source:Package")
 
 
-def licences(one: metadata.Distribution) -> list[str]:
-    """What a package says of its licence: an expression, a short text, or its classifiers."""
-    said = one.metadata
-    if expressions := said.get_all("License-Expression"):
+def licences(distribution: metadata.Distribution) -> list[str]:
+    """Return the licences in a package's metadata: an expression, classifiers or a short text."""
+    fields = distribution.metadata
+    if expressions := fields.get_all("License-Expression"):
         return expressions
-    listed = [each.rpartition(" :: ")[2] for each in said.get_all("Classifier", []) if each.startswith("License :: ")]
-    texts = [text.strip() for text in said.get_all("License", [])]
-    return listed or [text for text in texts if 0 < len(text) < 60 and "\n" not in text]
+    classifiers = [text for text in fields.get_all("Classifier", []) if text.startswith("License :: ")]
+    names = [text.rpartition(" :: ")[2] for text in classifiers]
+    texts = [text.strip() for text in fields.get_all("License", [])]
+    return names or [text for text in texts if 0 < len(text) < 60 and "\n" not in text]
 
 
 def debian_licences(package: str) -> list[str]:
-    """The licences that a Debian package's copyright file names in its fields, sorted."""
+    """Return the licences in the fields of a Debian package's copyright file, sorted."""
     try:
         lines = Path("/usr/share/doc", package, "copyright").read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
@@ -29,10 +30,10 @@ def debian_licences(package: str) -> list[str]:
 
 
 def system() -> list[dict[str, object]]:
-    """The Debian packages."""
+    """Return the installed Debian packages."""
     form = "\t".join(f"${{{field}}}" for field in FIELDS) + "\t${db:Status-Status}\n"
-    told = subprocess.run(["dpkg-query", "--show", "--showformat", form], capture_output=True, text=True, check=True)
-    rows = (line.split("\t") for line in told.stdout.splitlines())
+    done = subprocess.run(["dpkg-query", "--show", "--showformat", form], capture_output=True, text=True, check=True)
+    rows = (line.split("\t") for line in done.stdout.splitlines())
     return [
         {"name": name, "version": version, "architecture": kind, "source": source, "licences": debian_licences(name)}
         for name, version, kind, source, status in rows
@@ -41,11 +42,11 @@ def system() -> list[dict[str, object]]:
 
 
 def python() -> list[dict[str, object]]:
-    """The Python packages."""
-    found = {one.metadata["Name"]: one for one in metadata.distributions()}
+    """Return the installed Python packages."""
+    packages = {distribution.metadata["Name"]: distribution for distribution in metadata.distributions()}
     return [
-        {"name": name, "version": one.version, "licences": licences(one)}
-        for name, one in sorted(found.items(), key=lambda item: item[0].lower())
+        {"name": name, "version": distribution.version, "licences": licences(distribution)}
+        for name, distribution in sorted(packages.items(), key=lambda item: item[0].lower())
     ]
 
 

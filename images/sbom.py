@@ -1,10 +1,9 @@
-"""The bill of materials of an image that is built, as CycloneDX JSON: Python packages and the system's, with licences.
+"""Writes the bill of materials of built images as CycloneDX JSON: Python and Debian packages, with licences.
 
-    python images/sbom.py                 writes those of all images that are built into dist/
-    python images/sbom.py cpu hub         those of these
+    python images/sbom.py                 all built images; the documents go to dist/
+    python images/sbom.py cpu hub         only these images
 
-`ENGINE` names podman or docker and `IMAGE_NAME` the images, as for `images/build`. One image gives one document, to
-the byte.
+`ENGINE` and `IMAGE_NAME` mean the same as for `images/build`. The same image gives the same document, byte for byte.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from cyclonedx.factory.license import LicenseFactory
+from cyclonedx.contrib.license.factories import LicenseFactory
 from cyclonedx.model import Property
 from cyclonedx.model.bom import Bom
 from cyclonedx.model.component import Component, ComponentType
@@ -35,45 +34,46 @@ LABEL = "org.opencontainers.image."
 
 
 def engine() -> str:
-    """The container engine.
+    """Return the container engine.
 
     Raises:
-        SystemExit: there is none.
+        SystemExit: No engine is installed.
     """
-    found = os.environ.get("ENGINE") or shutil.which("podman") or shutil.which("docker")
-    if not found:
-        sys.exit("No container engine found: install podman or docker, or name one with ENGINE=…")
-    return found
+    program = os.environ.get("ENGINE") or shutil.which("podman") or shutil.which("docker")
+    if not program:
+        sys.exit("No container engine found. Install podman or docker, or name one with ENGINE=…")
+    return program
 
 
-def told(*words: str, given: str = "") -> str:
-    """What the engine prints.
+def engine_output(*arguments: str, stdin: str = "") -> str:
+    """Return what the engine prints.
+
+    Args:
+        arguments: Arguments of the engine.
+        stdin: Text for its standard input.
 
     Raises:
-        SystemExit: with its words, where it fails.
+        SystemExit: The engine failed. The message is the engine's.
     """
-    done = subprocess.run([engine(), *words], input=given, capture_output=True, text=True)
+    done = subprocess.run([engine(), *arguments], input=stdin, capture_output=True, text=True)
     if done.returncode:
         sys.exit(done.stderr.strip())
     return done.stdout
 
 
-def built() -> set[str]:
-    """The names of all images that are there, as they were given when they were built."""
-    return {name.removeprefix("localhost/") for name in told("images", "--format", "{{.Repository}}:{{.Tag}}").split()}
+def built_images() -> set[str]:
+    """Return the names of all images on this machine, without podman's prefix."""
+    names = engine_output("images", "--format", "{{.Repository}}:{{.Tag}}").split()
+    return {name.removeprefix("localhost/") for name in names}
 
 
 def bill(image: str) -> Bom:
-    """What an image holds.
-
-    Args:
-        image: its name.
-    """
-    (known,) = json.loads(told("image", "inspect", image))
+    """Return the bill of materials of an image, by name."""
+    (details,) = json.loads(engine_output("image", "inspect", image))
     python = ("run", "--rm", "--interactive", "--network=none", "--entrypoint=/opt/devbench/bin/python", image, "-")
-    found = json.loads(told(*python, given=INVENTORY.read_text(encoding="utf-8")))
-    labels = known["Config"]["Labels"]
-    whole = Component(
+    inventory = json.loads(engine_output(*python, stdin=INVENTORY.read_text(encoding="utf-8")))
+    labels = details["Config"]["Labels"]
+    container = Component(
         name=image.partition(":")[0],
         version=labels[f"{LABEL}version"],
         type=ComponentType.CONTAINER,
@@ -81,73 +81,80 @@ def bill(image: str) -> Bom:
         licenses=_licences([labels[f"{LABEL}licenses"]]),
         properties=[Property(name="devbench:revision", value=labels[f"{LABEL}revision"])],
     )
-    bom = Bom(serial_number=uuid.uuid5(uuid.NAMESPACE_OID, known["Id"]))
-    bom.metadata.component = whole
+    bom = Bom(serial_number=uuid.uuid5(uuid.NAMESPACE_OID, details["Id"]))
+    bom.metadata.component = container
     bom.metadata.timestamp = datetime.fromisoformat(labels[f"{LABEL}created"])
-    parts = [*map(_python, found["python"]), *(_system(each, found["distribution"]) for each in found["system"])]
-    parts.append(Component(name="python", version=found["interpreter"], type=ComponentType.PLATFORM, bom_ref="python"))
-    for part in parts:
-        bom.components.add(part)
-    bom.register_dependency(whole, parts)
+    distribution, interpreter = inventory["distribution"], inventory["interpreter"]
+    components = [
+        *(_python(package) for package in inventory["python"]),
+        *(_system(package, distribution) for package in inventory["system"]),
+        Component(name="python", version=interpreter, type=ComponentType.PLATFORM, bom_ref="python"),
+    ]
+    for component in components:
+        bom.components.add(component)
+    bom.register_dependency(container, components)
     return bom
 
 
-def _python(each: dict[str, Any]) -> Component:
-    url = PackageURL(type="pypi", name=each["name"].lower().replace("_", "-"), version=each["version"])
-    return _component(each, url)
+def _python(package: dict[str, Any]) -> Component:
+    url = PackageURL(type="pypi", name=package["name"].lower().replace("_", "-"), version=package["version"])
+    return _component(package, url)
 
 
-def _system(each: dict[str, Any], distribution: dict[str, str]) -> Component:
-    given = {"arch": each["architecture"], "distro": distribution["VERSION_CODENAME"]}
+def _system(package: dict[str, Any], distribution: dict[str, str]) -> Component:
     url = PackageURL(
-        type="deb", namespace=distribution["ID"], name=each["name"], version=each["version"], qualifiers=given
+        type="deb",
+        namespace=distribution["ID"],
+        name=package["name"],
+        version=package["version"],
+        qualifiers={"arch": package["architecture"], "distro": distribution["VERSION_CODENAME"]},
     )
-    return _component(each, url)
+    return _component(package, url)
 
 
-def _component(each: dict[str, Any], url: PackageURL) -> Component:
+def _component(package: dict[str, Any], url: PackageURL) -> Component:
     return Component(
-        name=each["name"],
-        version=each["version"],
+        name=package["name"],
+        version=package["version"],
         type=ComponentType.LIBRARY,
         purl=url,
         bom_ref=url.to_string(),
-        licenses=_licences(each["licences"]),
+        licenses=_licences(package["licences"]),
     )
 
 
 def _licences(names: Iterable[str]) -> list[Any]:
-    """Licences by their SPDX ids where they have one, else by name; an expression can only stand alone."""
-    made = LicenseFactory()
-    listed = list(names)
-    if len(listed) == 1:
-        return [made.make_from_string(listed[0])]
-    return [made.make_with_name(name) for name in listed]
+    """Return licences by name. A single one has its SPDX identifier or expression if it is one."""
+    factory = LicenseFactory()
+    licences = list(names)
+    if len(licences) == 1:
+        return [factory.make_from_string(licences[0])]
+    return [factory.make_with_name(name) for name in licences]
 
 
 def document(image: str) -> str:
-    """The bill of materials of an image, as text."""
+    """Return the bill of materials of an image as JSON."""
     return str(make_outputter(bill(image), OutputFormat.JSON, SchemaVersion.V1_6).output_as_string(indent=1))
 
 
-def main(named: list[str]) -> None:
-    """Writes the documents of images; what is not built and was not asked for by name is left out, and told.
+def main(tags: list[str]) -> None:
+    """Write the documents of images. Without tags, images that are not built are left out with a note on stderr.
 
     Args:
-        named: the images' tags; without one those of all Dockerfiles.
+        tags: Tags of the images. Default: those of all Dockerfiles.
 
     Raises:
-        SystemExit: a named one is not built, or none is.
+        SystemExit: A requested image is not built, or none is.
     """
-    there, folder = built(), Path("dist")
+    available, folder = built_images(), Path("dist")
     written = []
-    for tag in named or sorted(path.name.partition(".")[2] for path in ROOT.glob("Dockerfile.*")):
+    for tag in tags or sorted(path.name.partition(".")[2] for path in ROOT.glob("Dockerfile.*")):
         image = f"{NAME}:{tag}"
-        if image not in there:
-            said = f"{image} is not built: make images IMAGES={tag}"
-            if named:
-                sys.exit(said)
-            print(said, file=sys.stderr)
+        if image not in available:
+            message = f"{image} is not built: make images IMAGES={tag}"
+            if tags:
+                sys.exit(message)
+            print(message, file=sys.stderr)
             continue
         folder.mkdir(exist_ok=True)
         path = folder / f"devbench-{tag}.cdx.json"

@@ -142,6 +142,6 @@ def test_without_a_repository_the_revision_is_unknown_and_nothing_is_complained_
 def test_a_repository_that_git_refuses_to_read_is_a_warning_in_gits_own_words(home: Path, repository: Path) -> None:
     words, said = asked(home, repository, GIT_TEST_ASSUME_DIFFERENT_OWNER="1", GIT_CONFIG_NOSYSTEM="1")
     assert arguments(words)["REVISION"] == "unknown"
-    assert "warning: the image will not tell its revision" in said
+    assert "warning: git failed, so the image has no revision" in said
     assert "dubious ownership" in said
     assert "safe.directory" in said
