@@ -471,9 +471,9 @@ def test_cases_with_equal_parameters_are_the_same_work_even_if_their_names_diffe
     for name in (None, "tiny"):
         base = measured([0.01, 0.011], case=name, params={"rows": 1})
         other = measured([0.01, 0.011], name="b", group="b", case="small", params={"rows": 1})
-        compared = compare(base, other)
-        assert (compared.axis, compared.unfair) == (None, [])
-        (case,) = [difference for difference in compared.differences if difference.name == "case"]
+        comparison = compare(base, other)
+        assert (comparison.axis, comparison.unfair) == (None, [])
+        (case,) = [difference for difference in comparison.differences if difference.name == "case"]
         assert (case.base, case.other, case.kind) == (name, "small", "context")
 
 
@@ -515,9 +515,9 @@ def test_a_result_without_a_fair_partner_is_paired_with_the_first() -> None:
 
 
 def test_a_process_with_a_negative_time_is_ignored() -> None:
-    spoiled = measured([0.01, 0.011, 0.0105], name="b", loop="fit")
-    spoiled.samples[0].series[0].blocks[0].seconds *= -1
-    assert set(process_values(spoiled)) == {2, 3}
+    invalid = measured([0.01, 0.011, 0.0105], name="b", loop="fit")
+    invalid.samples[0].series[0].blocks[0].seconds *= -1
+    assert set(process_values(invalid)) == {2, 3}
 
 
 @pytest.mark.parametrize("steps", [[0.0, 0.0], [-1.0, 1.0], [math.nan, 1.0], [math.inf, 1.0]])

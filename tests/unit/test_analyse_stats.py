@@ -220,9 +220,9 @@ def interleaved(first: Sequence[float], other: Sequence[float]) -> tuple[list[Bl
 
 
 def test_disturbed_rounds_and_single_blocks_do_not_change_the_interleaved_ratio() -> None:
-    disturbed = [1.0, 1.8, 1.7, 1.0, 1.9, 1.0, 1.8]
-    first = [0.1 * level for level in disturbed]
-    other = [0.105 * level for level in disturbed]
+    factors = [1.0, 1.8, 1.7, 1.0, 1.9, 1.0, 1.8]
+    first = [0.1 * factor for factor in factors]
+    other = [0.105 * factor for factor in factors]
     other[3] *= 1.7
     base, changed = interleaved(first, other)
     assert math.exp(typical_ratio(base, changed)) == pytest.approx(1.05)

@@ -95,8 +95,8 @@ def test_without_a_latency_pass_there_are_no_percentiles() -> None:
 
 
 def test_operations_by_formula_take_precedence_over_counted_ones() -> None:
-    counted = summarized(sample(facts={"flops_per_step": 3e6})).summary
-    assert [counted.flops_per_step, counted.flops_per_second] == pytest.approx([3e6, 3e8])
+    without_formula = summarized(sample(facts={"flops_per_step": 3e6})).summary
+    assert [without_formula.flops_per_step, without_formula.flops_per_second] == pytest.approx([3e6, 3e8])
     with_formula = summarized(sample(facts={"flops_per_step": 3e6, "flops_formula": 2e6})).summary
     assert with_formula.flops_per_second == pytest.approx(2e8)
 
@@ -460,8 +460,8 @@ def test_equal_notes_of_several_processes_appear_once() -> None:
     assert document.notes == ["the program is 3 steps long"]
 
 
-@pytest.mark.parametrize(("counted", "notes"), [(2.1e6, 0), (3e6, 1)])
-def test_a_count_of_operations_far_from_the_formula_gives_a_note(counted: float, notes: int) -> None:
-    document = blank(sample(facts={"flops_per_step": counted, "flops_formula": 2e6}))
+@pytest.mark.parametrize(("count", "notes"), [(2.1e6, 0), (3e6, 1)])
+def test_a_count_of_operations_far_from_the_formula_gives_a_note(count: float, notes: int) -> None:
+    document = blank(sample(facts={"flops_per_step": count, "flops_formula": 2e6}))
     add_warnings(document)
     assert len(document.notes) == notes

@@ -275,13 +275,13 @@ def test_a_worker_reports_a_slow_first_start_only_if_code_has_to_be_compiled(
 def cuda_build(folder: Path) -> Path:
     """Write the files of a CUDA build of TensorFlow and of its packages, as far as the checks read them."""
     wheel = "Metadata-Version: 2.1\nName: {}\nVersion: {}\n"
-    asks = 'Requires-Dist: nvidia-cudnn-cu12<10.0,>=9.3; extra == "and-cuda"\n'
+    requirement = 'Requires-Dist: nvidia-cudnn-cu12<10.0,>=9.3; extra == "and-cuda"\n'
     return write(
         folder,
         {
             "tensorflow/__init__.py": "raise ImportError('doctor must not import TensorFlow')",
             "tensorflow/python/platform/build_info.py": BUILD,
-            "tensorflow-2.21.0.dist-info/METADATA": wheel.format("tensorflow", "2.21.0") + asks,
+            "tensorflow-2.21.0.dist-info/METADATA": wheel.format("tensorflow", "2.21.0") + requirement,
             "nvidia_cudnn_cu12-9.3.0.75.dist-info/METADATA": wheel.format("nvidia-cudnn-cu12", "9.3.0.75"),
         },
     )

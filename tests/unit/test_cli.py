@@ -71,21 +71,21 @@ def test_the_version_option_shows_the_version_of_the_package() -> None:
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_list_of_commands_has_the_summary_of_each_commands_help(name: str) -> None:
-    shown = " ".join(help_of(name).split())
-    assert COMMANDS[name][1].rstrip(".") in shown
+    help_text = " ".join(help_of(name).split())
+    assert COMMANDS[name][1].rstrip(".") in help_text
 
 
 @pytest.mark.parametrize("name", RunSettings.model_fields)
 def test_run_has_every_setting_as_an_option_with_its_variable_default_and_description(name: str) -> None:
-    shown = " ".join(help_of("run").split())
+    help_text = " ".join(help_of("run").split())
     field = RunSettings.model_fields[name]
-    assert f" {option(name)} " in shown
+    assert f" {option(name)} " in help_text
     # The help may break a line at a hyphen.
     text = describe(field, RunSettings.variable(name))
-    assert "".join(text.split()) in "".join(shown.split())
+    assert "".join(text.split()) in "".join(help_text.split())
     if name == "target_error":
-        assert "Default: 3%. [env: DEVBENCH_TARGET_ERROR]" in shown
-    assert shown.count("default") == 0, "only the description states the default"
+        assert "Default: 3%. [env: DEVBENCH_TARGET_ERROR]" in help_text
+    assert help_text.count("default") == 0, "only the description states the default"
 
 
 def test_help_fits_into_80_columns() -> None:

@@ -30,15 +30,15 @@ def saved(folder: Path, steps: list[float], name: str, **changes: Any) -> str:
 
 
 @pytest.fixture
-def two(tmp_path: Path) -> tuple[str, str]:
+def pair(tmp_path: Path) -> tuple[str, str]:
     """Return the paths of two interleaved results: of the CPU, and of a GPU that is slower and starts later."""
     cpu = saved(tmp_path, [0.01 * n for n in NOISE], "20260102T030405000-aaaaaaaa")
     gpu = measured([0.013 * n for n in NOISE], 20.0, "20260102T030405000-bbbbbbbb", backend="cuda")
     return cpu, str(files.write(gpu, tmp_path))
 
 
-def test_a_comparison_prints_the_verdict_and_the_phases(two: tuple[str, str]) -> None:
-    command = devbench(*two)
+def test_a_comparison_prints_the_verdict_and_the_phases(pair: tuple[str, str]) -> None:
+    command = devbench(*pair)
     assert command.exit_code == 0
     text = " ".join(command.stdout.split())
     assert "slower: cifar on cuda, as-written takes 1.3" in text
@@ -48,10 +48,10 @@ def test_a_comparison_prints_the_verdict_and_the_phases(two: tuple[str, str]) ->
     assert max(map(len, command.stdout.splitlines())) <= 80
 
 
-def test_fail_on_slower_exits_with_5(two: tuple[str, str]) -> None:
-    assert devbench(*two, "--fail-on", "slower").exit_code == 5
-    assert devbench(*reversed(two), "--fail-on", "slower").exit_code == 0
-    assert devbench(*two, "--fail-on", "slower", "--threshold", "50%").exit_code == 0
+def test_fail_on_slower_exits_with_5(pair: tuple[str, str]) -> None:
+    assert devbench(*pair, "--fail-on", "slower").exit_code == 5
+    assert devbench(*reversed(pair), "--fail-on", "slower").exit_code == 0
+    assert devbench(*pair, "--fail-on", "slower", "--threshold", "50%").exit_code == 0
 
 
 def test_fail_on_slower_fails_without_a_verdict(tmp_path: Path) -> None:
@@ -79,9 +79,9 @@ def test_fail_on_slower_fails_on_an_unfair_comparison_of_two_folders(tmp_path: P
     command = devbench(*arguments)
     assert command.exit_code == 0
     assert "not comparable: cifar on cpu, fit" in command.stdout
-    gated = devbench(*arguments, "--fail-on", "slower")
-    assert gated.exit_code == 4
-    assert "may be slower: cifar on cpu, fit" in gated.stderr
+    command = devbench(*arguments, "--fail-on", "slower")
+    assert command.exit_code == 4
+    assert "may be slower: cifar on cpu, fit" in command.stderr
     assert devbench(*arguments, "--fail-on", "slower", "--force").exit_code != 4
 
 
@@ -100,11 +100,11 @@ def test_fail_on_slower_fails_on_a_result_without_a_fair_counterpart(
     if changes is not None:
         saved(new, step, "20260102T030405000-dddddddd", **changes)
     assert devbench(str(old), str(new)).exit_code == 0
-    gated = devbench(str(old), str(new), "--fail-on", "slower")
-    assert gated.exit_code == 4
-    assert "cifar on cuda, as-written (20260101T030405000-bbbbbbbb)" in gated.stderr
-    assert ("cifar on cuda, fit (20260102T030405000-dddddddd)" in gated.stderr) is (changes is not None)
-    assert "aaaaaaaa" not in gated.stderr
+    command = devbench(str(old), str(new), "--fail-on", "slower")
+    assert command.exit_code == 4
+    assert "cifar on cuda, as-written (20260101T030405000-bbbbbbbb)" in command.stderr
+    assert ("cifar on cuda, fit (20260102T030405000-dddddddd)" in command.stderr) is (changes is not None)
+    assert "aaaaaaaa" not in command.stderr
 
 
 def test_a_single_result_need_not_have_counterparts_for_a_whole_folder(tmp_path: Path) -> None:
@@ -134,42 +134,42 @@ def test_folders_without_a_fair_comparison_are_refused_with_the_reason(tmp_path:
     assert "--force" in command.stderr
 
 
-def test_the_json_document_contains_the_error_of_the_gate(two: tuple[str, str]) -> None:
-    command = devbench(*two, "--fail-on", "slower", "--json")
+def test_the_json_document_contains_the_error_of_the_gate(pair: tuple[str, str]) -> None:
+    command = devbench(*pair, "--fail-on", "slower", "--json")
     assert command.exit_code == 5
     document = json.loads(command.stdout)
     assert document["error"]["exit_code"] == 5
     assert [comparison["verdict"] for comparison in document["comparisons"]] == ["slower"]
 
 
-def test_stdout_contains_only_the_json_document(two: tuple[str, str]) -> None:
-    (comparison,) = json.loads(devbench(*two, "--json").stdout)["comparisons"]
+def test_stdout_contains_only_the_json_document(pair: tuple[str, str]) -> None:
+    (comparison,) = json.loads(devbench(*pair, "--json").stdout)["comparisons"]
     assert (comparison["axis"], comparison["verdict"], comparison["paired"]) == ("backend", "slower", True)
     assert comparison["ratio"]["value"] == pytest.approx(1.3)
 
 
-def test_an_unfair_comparison_exits_with_4_unless_forced(two: tuple[str, str], tmp_path: Path) -> None:
+def test_an_unfair_comparison_exits_with_4_unless_forced(pair: tuple[str, str], tmp_path: Path) -> None:
     other = saved(tmp_path, [0.01, 0.011], "20260102T030405000-cccccccc", workload="mnist", group="h")
-    command = devbench(two[0], other)
+    command = devbench(pair[0], other)
     assert command.exit_code == 4
     assert "they are different programs" in command.stderr
     assert "--force" in command.stderr
-    forced = devbench(two[0], other, "--force")
-    assert forced.exit_code == 0
-    assert "unfair: workload: cifar vs. mnist" in forced.stdout
+    forced_command = devbench(pair[0], other, "--force")
+    assert forced_command.exit_code == 0
+    assert "unfair: workload: cifar vs. mnist" in forced_command.stdout
 
 
-def test_three_results_make_a_matrix(two: tuple[str, str], tmp_path: Path) -> None:
+def test_three_results_make_a_matrix(pair: tuple[str, str], tmp_path: Path) -> None:
     third = saved(tmp_path, [0.005 * n for n in NOISE], "20260102T030405000-dddddddd", backend="directml")
-    command = devbench(*two, third)
+    command = devbench(*pair, third)
     assert "B  cifar on cuda, as-written" in command.stdout
     row = next(line for line in command.stdout.splitlines() if line.startswith("  C   "))
     assert row.split() == ["C", "0.5", "faster", "0.385", "faster", "–"]
 
 
-def test_the_json_document_contains_the_matrix(two: tuple[str, str], tmp_path: Path) -> None:
+def test_the_json_document_contains_the_matrix(pair: tuple[str, str], tmp_path: Path) -> None:
     third = saved(tmp_path, [0.005 * n for n in NOISE], "20260102T030405000-dddddddd", backend="directml")
-    for arguments in ((*two, third), (str(tmp_path),)):  # named results; an interleaved group
+    for arguments in ((*pair, third), (str(tmp_path),)):  # named results; an interleaved group
         (matrix,) = json.loads(devbench(*arguments, "--json").stdout)["matrices"]
         assert [result["label"] for result in matrix["results"]] == [
             f"cifar on {backend}, as-written" for backend in ("cpu", "cuda", "directml")
@@ -185,7 +185,7 @@ def test_the_json_document_contains_the_matrix(two: tuple[str, str], tmp_path: P
         first = matrix["rows"][0][1]
         assert first["ratio"]["low"] < first["ratio"]["value"] < first["ratio"]["high"] < 1
         assert first["unit"] == "step"
-    assert json.loads(devbench(*two, "--json").stdout)["matrices"] == []
+    assert json.loads(devbench(*pair, "--json").stdout)["matrices"] == []
 
 
 def test_the_json_document_of_a_run_contains_a_matrix_without_failed_results(
@@ -203,12 +203,12 @@ def test_the_json_document_of_a_run_contains_a_matrix_without_failed_results(
     ]
 
 
-def test_a_matrix_of_named_results_contains_forced_comparisons(two: tuple[str, str], tmp_path: Path) -> None:
+def test_a_matrix_of_named_results_contains_forced_comparisons(pair: tuple[str, str], tmp_path: Path) -> None:
     third = saved(tmp_path, [0.005 * n for n in NOISE], "20260102T030405000-dddddddd", workload="mnist")
-    command = devbench(*two, third, "--force")
+    command = devbench(*pair, third, "--force")
     row = next(line for line in command.stdout.splitlines() if line.startswith("  C   "))
     assert row.split() == ["C", "0.5", "faster", "0.385", "faster", "–"]
-    assert devbench(*two).stdout.startswith("slower: ")
+    assert devbench(*pair).stdout.startswith("slower: ")
 
 
 def test_a_matrix_wider_than_a_line_continues_below(tmp_path: Path) -> None:
@@ -217,8 +217,8 @@ def test_a_matrix_wider_than_a_line_continues_below(tmp_path: Path) -> None:
         for batch in range(1, 8)
     ]
     lines = devbench(*names).stdout.splitlines()
-    heads = [line.split() for line in lines if line.startswith("     ") and line.split()[0] in "AF"]
-    assert heads == [["A", "B", "C", "D", "E"], ["F", "G"]]
+    headers = [line.split() for line in lines if line.startswith("     ") and line.split()[0] in "AF"]
+    assert headers == [["A", "B", "C", "D", "E"], ["F", "G"]]
     assert [line.split()[1:] for line in lines if line.startswith("  G  ")][2][-1] == "–"
     assert max(map(len, lines[: lines.index("")])) <= 80
 
@@ -230,7 +230,7 @@ def test_results_of_different_groups_make_a_matrix(tmp_path: Path) -> None:
     assert "C  cifar on directml, as-written" in devbench(str(tmp_path)).stdout
 
 
-def test_a_folder_is_compared_within_itself(two: tuple[str, str], tmp_path: Path) -> None:
+def test_a_folder_is_compared_within_itself(pair: tuple[str, str], tmp_path: Path) -> None:
     command = devbench(str(tmp_path))
     assert command.stdout.startswith("slower: cifar on cuda")
 
@@ -245,7 +245,7 @@ def test_a_folder_is_compared_within_itself(two: tuple[str, str], tmp_path: Path
     ],
 )
 def test_an_argument_that_names_no_result_is_an_error(
-    two: tuple[str, str], tmp_path: Path, words: tuple[str, ...], code: int, message: str
+    pair: tuple[str, str], tmp_path: Path, words: tuple[str, ...], code: int, message: str
 ) -> None:
     command = devbench(*words, "--output", str(tmp_path))
     assert command.exit_code == code
@@ -253,9 +253,9 @@ def test_an_argument_that_names_no_result_is_an_error(
 
 
 def test_a_damaged_document_and_one_of_another_version_have_their_own_errors(
-    two: tuple[str, str], tmp_path: Path
+    pair: tuple[str, str], tmp_path: Path
 ) -> None:
-    text, version = Path(two[0]).read_text(), f'"schema_version": {SCHEMA_VERSION}'
+    text, version = Path(pair[0]).read_text(), f'"schema_version": {SCHEMA_VERSION}'
     wrong = {
         "newer": (text.replace(version, '"schema_version": 99', 1), "newer devbench (0.1.0, schema 99)"),
         "older": (text.replace(version, '"schema_version": 1', 1), "older devbench (0.1.0, schema 1)"),
@@ -265,7 +265,7 @@ def test_a_damaged_document_and_one_of_another_version_have_their_own_errors(
     for name, (content, message) in wrong.items():
         path = tmp_path / f"{name}.json"
         path.write_text(content)
-        command = devbench(str(path), two[1])
+        command = devbench(str(path), pair[1])
         assert command.exit_code == 2
         assert message in " ".join(command.stderr.split())
 

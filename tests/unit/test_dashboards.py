@@ -127,8 +127,8 @@ def test_a_run_that_is_both_scraped_and_pushed_is_shown_once(tmp_path: Path) -> 
         for name in names
         for job in ("runs", "pushed")
     ]
-    once = {"eval_time": "10m", "exp_samples": [{"labels": "{}", "value": 1}]}
-    tests = [{"expr": f"count({expression}) < 2 or vector(-1)", **once} for expression in expressions]
+    expected = {"eval_time": "10m", "exp_samples": [{"labels": "{}", "value": 1}]}
+    tests = [{"expr": f"count({expression}) < 2 or vector(-1)", **expected} for expression in expressions]
     check_expressions([{"interval": "1m", "input_series": series, "promql_expr_test": tests}], tmp_path)
 
 
@@ -174,7 +174,7 @@ def test_the_live_dashboard_shows_every_metric_of_a_run() -> None:
 
 
 @pytest.mark.needs("grafana-sdk", "prometheus")
-def test_a_metric_without_a_panel_of_its_own_gets_one(tmp_path: Path) -> None:
+def test_a_metric_without_its_own_panel_gets_one(tmp_path: Path) -> None:
     from dashboards.live_run import LEGEND, WITH_LABELS
     from dashboards.other_metrics import other_metrics
     from dashboards.panels import over_time
@@ -190,12 +190,12 @@ def test_a_metric_without_a_panel_of_its_own_gets_one(tmp_path: Path) -> None:
         RunMetric("devbench_wait_seconds", "histogram", "Waits.", read, unit="seconds"),
         RunMetric("devbench_kind", "gauge", "Kinds.", read, label="kind", values=("a", "b")),
     ]
-    shown = over_time("Shown", "Shown.", "bytes", query("devbench_shown_bytes"))
-    row, *others = other_metrics(["Machine", shown], WITH_LABELS, LEGEND, metrics)
+    existing = over_time("Shown", "Shown.", "bytes", query("devbench_shown_bytes"))
+    row, *others = other_metrics(["Machine", existing], WITH_LABELS, LEGEND, metrics)
     assert row == "Other metrics"
-    assert other_metrics([shown], WITH_LABELS, LEGEND, metrics[:1]) == []
-    built = [panel.build() for panel in others]
-    assert [panel.title for panel in built] == [metric.name for metric in metrics[1:]]
+    assert other_metrics([existing], WITH_LABELS, LEGEND, metrics[:1]) == []
+    new_panels = [panel.build() for panel in others]
+    assert [panel.title for panel in new_panels] == [metric.name for metric in metrics[1:]]
     labels = 'run="7", workload="cifar", backend="cpu", pool="p", kind="a", le="1"'
     names = ["devbench_run_info", *(metric.name for metric in metrics), "devbench_wait_seconds_bucket"]
     series = [{"series": f"{name}{{{labels}}}", "values": "1+60x20"} for name in names]
@@ -205,7 +205,7 @@ def test_a_metric_without_a_panel_of_its_own_gets_one(tmp_path: Path) -> None:
             "eval_time": "10m",
             "exp_samples": [{"labels": "{}", "value": 1}],
         }
-        for panel in built
+        for panel in new_panels
         for target in panel.targets
     ]
     check_expressions([{"interval": "1m", "input_series": series, "promql_expr_test": tests}], tmp_path)

@@ -113,9 +113,9 @@ def test_synthetic_data_are_uniform_and_depend_on_the_seed() -> None:
 
 
 def test_the_hint_for_an_unknown_data_set_has_the_nearest_name() -> None:
-    with pytest.raises(UnknownName) as met:
+    with pytest.raises(UnknownName) as caught:
         datasets.locate("cifar", "auto")
-    assert "cifar10" in met.value.hint
+    assert "cifar10" in caught.value.hint
 
 
 @pytest.mark.parametrize("source", ["argument", "variable", "keras"])
@@ -169,9 +169,9 @@ def test_an_archive_with_another_checksum_is_refused(tmp_path: Path) -> None:
 
 def test_a_truncated_file_is_an_error_with_a_fix(full_mnist: Path, tmp_path: Path) -> None:
     (tmp_path / "mnist.npz").write_bytes(full_mnist.read_bytes()[:1_000_000])
-    with pytest.raises(DataError, match=r"mnist\.npz is truncated or damaged") as met:
+    with pytest.raises(DataError, match=r"mnist\.npz is truncated or damaged") as caught:
         datasets.locate("mnist", "auto", tmp_path)
-    assert "--data sample" in met.value.hint
+    assert "--data sample" in caught.value.hint
 
 
 def test_a_file_with_damage_in_the_middle_is_an_error_when_it_is_read(full_mnist: Path, tmp_path: Path) -> None:
@@ -223,7 +223,7 @@ def test_a_missing_or_short_batch_is_an_error(full_cifar: Path, tmp_path: Path) 
 
 
 def test_a_pickle_cannot_run_a_program(full_cifar: Path, tmp_path: Path) -> None:
-    class Evil:
+    class Malicious:
         def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
             return Path.touch, (tmp_path / "it ran",)
 
@@ -231,7 +231,7 @@ def test_a_pickle_cannot_run_a_program(full_cifar: Path, tmp_path: Path) -> None
     folder.mkdir()
     for name in files.BATCHES[1:]:
         (folder / name).symlink_to(full_cifar / name)
-    (folder / files.BATCHES[0]).write_bytes(pickle.dumps({"data": Evil(), "pad": b"0" * 31_000_000}, protocol=2))
+    (folder / files.BATCHES[0]).write_bytes(pickle.dumps({"data": Malicious(), "pad": b"0" * 31_000_000}, protocol=2))
     data = datasets.locate("cifar10", "auto", tmp_path)
     with pytest.raises(DataError, match="it refers to"):
         datasets.load(data, seed=1)
@@ -241,13 +241,13 @@ def test_a_pickle_cannot_run_a_program(full_cifar: Path, tmp_path: Path) -> None
 def test_a_data_folder_that_does_not_exist_is_an_error_that_names_the_option(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(DataError, match="nowhere does not exist") as met:
+    with pytest.raises(DataError, match="nowhere does not exist") as caught:
         datasets.locate("mnist", "auto", tmp_path / "nowhere")
-    assert "--data-dir" in met.value.hint
+    assert "--data-dir" in caught.value.hint
     monkeypatch.setenv("DEVBENCH_DATA_DIR", str(tmp_path / "nowhere"))
-    with pytest.raises(DataError) as met:
+    with pytest.raises(DataError) as caught:
         datasets.locate("mnist", "auto")
-    assert "DEVBENCH_DATA_DIR" in met.value.hint
+    assert "DEVBENCH_DATA_DIR" in caught.value.hint
 
 
 @pytest.fixture
@@ -293,9 +293,9 @@ def test_an_archive_is_saved_under_the_name_that_keras_uses(
 
 def test_a_download_with_another_checksum_leaves_nothing_behind(server: Path, home: Path) -> None:
     (server / "mnist.npz").write_bytes(b"something else")
-    with pytest.raises(DataError, match="is not the published mnist: its sha256 is") as met:
+    with pytest.raises(DataError, match="is not the published mnist: its sha256 is") as caught:
         datasets.locate("mnist", "full")
-    assert "--data sample" in met.value.hint
+    assert "--data sample" in caught.value.hint
     assert list(home.iterdir()) == []
 
 
@@ -309,10 +309,10 @@ def test_a_refused_connection_is_an_error_with_other_ways_to_get_the_set(monkeyp
     with socket.socket() as refusing:
         refusing.bind(("127.0.0.1", 0))
         monkeypatch.setenv("DEVBENCH_DATA_URL", f"http://127.0.0.1:{refusing.getsockname()[1]}")
-        with pytest.raises(DataError, match="refused") as met:
+        with pytest.raises(DataError, match="refused") as caught:
             datasets.locate("cifar10", "full")
-    for way in ("https://www.cs.toronto.edu/~kriz/cifar-10-python.tar.gz", "--data-dir", "DEVBENCH_DATA_URL"):
-        assert way in met.value.hint
+    for option in ("https://www.cs.toronto.edu/~kriz/cifar-10-python.tar.gz", "--data-dir", "DEVBENCH_DATA_URL"):
+        assert option in caught.value.hint
 
 
 @pytest.mark.needs("linux")
@@ -321,13 +321,13 @@ def test_a_host_that_does_not_answer_is_an_error_after_the_connection_timeout(
 ) -> None:
     assert download.CONNECT_SECONDS == 3
     monkeypatch.setattr(download, "CONNECT_SECONDS", 2.0)
-    with socket.socket() as deaf, socket.socket() as first, socket.socket() as second:
-        deaf.bind(("127.0.0.1", 0))
-        deaf.listen(0)
+    with socket.socket() as silent, socket.socket() as first, socket.socket() as second:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen(0)
         for caller in (first, second):
             caller.setblocking(False)
-            caller.connect_ex(deaf.getsockname())
-        monkeypatch.setenv("DEVBENCH_DATA_URL", f"http://127.0.0.1:{deaf.getsockname()[1]}")
+            caller.connect_ex(silent.getsockname())
+        monkeypatch.setenv("DEVBENCH_DATA_URL", f"http://127.0.0.1:{silent.getsockname()[1]}")
         with pytest.raises(DataError, match="timed out"):
             datasets.locate("mnist", "full")
     assert list(home.iterdir()) == []
@@ -359,6 +359,6 @@ def test_only_http_and_https_urls_are_supported(monkeypatch: pytest.MonkeyPatch,
 def test_a_cache_that_is_not_writable_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("in the way")
     monkeypatch.setenv("KERAS_HOME", str(tmp_path / "file"))
-    with pytest.raises(DataError, match="cannot save mnist in") as met:
+    with pytest.raises(DataError, match="cannot save mnist in") as caught:
         datasets.locate("mnist", "full")
-    assert "KERAS_HOME" in met.value.hint
+    assert "KERAS_HOME" in caught.value.hint

@@ -368,8 +368,8 @@ def test_the_headline_says_that_no_known_bottleneck_was_found() -> None:
     same = gains(level("step", 0.01), {WhatIf("with XLA", "--xla on"): level("fused", 0.01)}, 0.02)
     headline = sentences.headline(explained(parts=parts, rest_share=rest_share, fastest=None, gains=same))
     assert headline.endswith("of it is computing. No known bottleneck found.")
-    untried = sentences.headline(explained(parts=parts, rest_share=rest_share, fastest=None, gains=[]))
-    assert untried.endswith("The ladder shows no bottleneck.")
+    without_gains = sentences.headline(explained(parts=parts, rest_share=rest_share, fastest=None, gains=[]))
+    assert without_gains.endswith("The ladder shows no bottleneck.")
     quota = [Finding(cause="CPU quota", sentence="held back", evidence="x")]
     with_finding = sentences.headline(
         explained(parts=parts, rest_share=rest_share, fastest=None, findings=quota, gains=same)

@@ -17,7 +17,7 @@ from bench.model.environment import Deployment
 INTEL = "processor\t: 0\nmodel name\t: Some CPU @ 2.00GHz\nflags\t\t: fpu sse4_2 avx2 smep{}\n\nprocessor\t: 1\n"
 
 
-def lay(root: Path, files: dict[str, str]) -> Path:
+def write_files(root: Path, files: dict[str, str]) -> Path:
     for name, text in files.items():
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -80,14 +80,16 @@ def test_relevant_variables_are_recorded_and_secrets_are_not() -> None:
 
 
 def test_the_cpu_has_its_model_and_the_extensions_that_tensorflow_uses(tmp_path: Path) -> None:
-    root = lay(tmp_path, {"proc/cpuinfo": INTEL.format("")})
+    root = write_files(tmp_path, {"proc/cpuinfo": INTEL.format("")})
     assert system.cpu_features(root) == ["avx2", "sse4_2"]
     if sys.platform == "linux":
         assert system.cpu_model(root) == "Some CPU @ 2.00GHz"
 
 
 def test_an_arm_cpu_lists_its_features_too(tmp_path: Path) -> None:
-    root = lay(tmp_path, {"proc/cpuinfo": "processor : 0\nFeatures : fp asimd sve bf16 crc32\nCPU part : 0xd40\n"})
+    root = write_files(
+        tmp_path, {"proc/cpuinfo": "processor : 0\nFeatures : fp asimd sve bf16 crc32\nCPU part : 0xd40\n"}
+    )
     assert system.cpu_features(root) == ["asimd", "bf16", "sve"]
 
 
@@ -111,7 +113,7 @@ def test_the_hypervisor_is_known_from_the_firmware_and_the_cpu(
         "sys/class/dmi/id/sys_vendor": vendor,
         "sys/class/dmi/id/product_name": product,
     }
-    assert system.hypervisor(lay(tmp_path, files)) == expected
+    assert system.hypervisor(write_files(tmp_path, files)) == expected
 
 
 @pytest.mark.parametrize(
@@ -128,7 +130,7 @@ def test_the_hypervisor_is_known_from_the_firmware_and_the_cpu(
 def test_a_container_is_named_by_its_engine(
     tmp_path: Path, files: dict[str, str], environ: dict[str, str], expected: str | None
 ) -> None:
-    assert system.container(lay(tmp_path, files), environ) == expected
+    assert system.container(write_files(tmp_path, files), environ) == expected
 
 
 @pytest.mark.parametrize(
@@ -140,12 +142,12 @@ def test_a_container_is_named_by_its_engine(
     ],
 )
 def test_wsl_is_known_from_the_kernels_release(tmp_path: Path, release: str, expected: str | None) -> None:
-    assert system.wsl(lay(tmp_path, {"proc/sys/kernel/osrelease": release})) == expected
+    assert system.wsl(write_files(tmp_path, {"proc/sys/kernel/osrelease": release})) == expected
 
 
 def test_all_governors_are_named_if_cpus_differ(tmp_path: Path) -> None:
     folder = "sys/devices/system/cpu/cpu{}/cpufreq/scaling_governor"
-    root = lay(tmp_path, {folder.format(0): "powersave\n", folder.format(1): "performance\n"})
+    root = write_files(tmp_path, {folder.format(0): "powersave\n", folder.format(1): "performance\n"})
     assert governor(root) == "performance+powersave"
 
 
@@ -154,7 +156,7 @@ def test_numa_nodes_and_frequency_are_read_from_the_kernels_lists(tmp_path: Path
         "sys/devices/system/node/online": "0-1,4\n",
         "sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq": "3500000\n",
     }
-    description = host(lay(tmp_path, files), {})
+    description = host(write_files(tmp_path, files), {})
     assert description.cpu.numa_nodes == 3
     assert description.cpu.max_frequency_hz == 3.5e9
 

@@ -19,7 +19,7 @@ GIB = 2**30
 HOST = float(limits.affinity())
 
 
-def lay(root: Path, files: dict[str, str]) -> Path:
+def write_files(root: Path, files: dict[str, str]) -> Path:
     for name, text in files.items():
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -31,7 +31,7 @@ def version_2(root: Path, files: dict[str, str], group: str = "/", top: str = "/
     """Write the files of a machine with version 2 only."""
     mount = f"30 23 0:26 {top} /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw,nsdelegate"
     inside = {f"sys/fs/cgroup/{name}": text for name, text in files.items()}
-    return lay(root, {"proc/self/mountinfo": mount, "proc/self/cgroup": f"0::{group}", **inside})
+    return write_files(root, {"proc/self/mountinfo": mount, "proc/self/cgroup": f"0::{group}", **inside})
 
 
 def version_1(root: Path, files: dict[str, str], group: str = "/", top: str = "/") -> Path:
@@ -43,7 +43,7 @@ def version_1(root: Path, files: dict[str, str], group: str = "/", top: str = "/
     )
     groups = f"11:memory:{group}\n3:cpu,cpuacct:{group}\n1:name=systemd:{group}"
     inside = {f"sys/fs/cgroup/{name}": text for name, text in files.items()}
-    return lay(root, {"proc/self/mountinfo": mounts, "proc/self/cgroup": groups, **inside})
+    return write_files(root, {"proc/self/mountinfo": mounts, "proc/self/cgroup": groups, **inside})
 
 
 def test_a_quota_of_version_2_limits_the_cpus(tmp_path: Path) -> None:
@@ -98,7 +98,7 @@ def test_a_mount_from_outside_the_namespace_is_read_at_its_root(tmp_path: Path) 
 def test_a_mount_point_with_a_blank_is_found(tmp_path: Path) -> None:
     mount = r"30 23 0:26 / /my\040groups rw - cgroup2 cgroup2 rw"
     files = {"proc/self/mountinfo": mount, "proc/self/cgroup": "0::/", "my groups/cpu.max": "20000 100000"}
-    assert cpu_limit(lay(tmp_path, files)) == 0.2
+    assert cpu_limit(write_files(tmp_path, files)) == 0.2
 
 
 def test_both_versions_are_read_if_both_are_mounted(tmp_path: Path) -> None:
@@ -114,7 +114,7 @@ def test_both_versions_are_read_if_both_are_mounted(tmp_path: Path) -> None:
         "sys/fs/cgroup/cpu/cpu.stat": "nr_periods 9\nnr_throttled 2\nthrottled_time 500000000",
         "sys/fs/cgroup/unified/inner/memory.max": str(GIB),
     }
-    root = lay(tmp_path, files)
+    root = write_files(tmp_path, files)
     assert cgroup.version(root) == "v1+v2"
     assert cpu_limit(root) == 0.9
     assert throttling(root) == Throttling(2, 0.5)

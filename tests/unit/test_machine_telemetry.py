@@ -153,7 +153,7 @@ def test_a_load_that_was_measured_before_the_worker_started_is_reported(worker: 
     assert Meter(worker.process.pid, load_before=0.25).stop().load_before == 0.25
 
 
-def lay(root: Path, files: dict[str, object]) -> Path:
+def write_files(root: Path, files: dict[str, object]) -> Path:
     for name, text in files.items():
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -165,10 +165,10 @@ def test_throttling_is_the_difference_of_two_readings(tmp_path: Path, worker: Wo
     stat = "sys/fs/cgroup/cpu.stat"
     mount = "30 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw"
     files = {"proc/self/mountinfo": mount, "proc/self/cgroup": "0::/"}
-    lay(tmp_path, {**files, stat: "nr_throttled 10\nthrottled_usec 4000000"})
+    write_files(tmp_path, {**files, stat: "nr_throttled 10\nthrottled_usec 4000000"})
     meter = Meter(worker.process.pid, root=tmp_path)
     meter.start()
-    lay(tmp_path, {stat: "nr_throttled 13\nthrottled_usec 4500000"})
+    write_files(tmp_path, {stat: "nr_throttled 13\nthrottled_usec 4500000"})
     telemetry = meter.stop()
     assert (telemetry.throttled_periods, telemetry.throttled_seconds) == (3, 0.5)
 
@@ -179,7 +179,9 @@ TOP = 262_143_328_850
 
 def rapl(root: Path, zone: str, name: str, energy: int) -> Path:
     folder = RAPL.format(zone)
-    return lay(root, {f"{folder}/name": name, f"{folder}/energy_uj": energy, f"{folder}/max_energy_range_uj": TOP})
+    return write_files(
+        root, {f"{folder}/name": name, f"{folder}/energy_uj": energy, f"{folder}/max_energy_range_uj": TOP}
+    )
 
 
 def test_only_whole_packages_are_counted(tmp_path: Path) -> None:
@@ -228,7 +230,7 @@ class Nvml(ModuleType):
         self.open = 0
         self.energy = 1_000_000
         self.clocks = [1500, 1300]
-        self.asked: set[int] = set()
+        self.handles: set[int] = set()
 
     def nvmlInit(self) -> None:  # noqa: N802
         self.open += 1
@@ -247,7 +249,7 @@ class Nvml(ModuleType):
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         def answer(handle: int, *_: object) -> Any:
-            self.asked.add(handle)
+            self.handles.add(handle)
             if name in self.missing:
                 raise NVMLError("Not Supported")
             if name == "nvmlDeviceGetUtilizationRates":
@@ -271,7 +273,7 @@ class Nvml(ModuleType):
 
 
 def metered(monkeypatch: pytest.MonkeyPatch, worker: Worker, nvml: ModuleType | None) -> Telemetry:
-    # An entry of None makes the import fail, as it does where the package is absent.
+    # An entry of None makes the import fail, as if the package were not installed.
     monkeypatch.setitem(sys.modules, "pynvml", nvml)
     # A sample at the start and one at the end, however long the test takes.
     monkeypatch.setattr(_nvml, "PERIOD_SECONDS", 3600.0)
@@ -326,7 +328,7 @@ def test_the_gpu_is_not_sampled_for_a_worker_on_the_cpu(monkeypatch: pytest.Monk
     meter = Meter(worker.process.pid, capabilities("cpu").telemetry)
     meter.start()
     assert meter.stop().gpu_utilization_ratio is None
-    assert nvml.asked == set()
+    assert nvml.handles == set()
 
 
 @pytest.mark.parametrize(

@@ -40,8 +40,8 @@ def progress_of(*results: Result, examples: int | None = 32) -> LiveProgress:
 
 def process(number: int, steps: int = 0, latency: tuple[float, ...] = ()) -> ProcessSample:
     blocks = [Block(seconds=0.1, steps=steps, cpu_seconds=0.1)] if steps else []
-    started = MOMENT + timedelta(seconds=number)
-    return ProcessSample(trial=number, pid=4000, started=started, series=[Series(blocks=blocks)], latency=[*latency])
+    start = MOMENT + timedelta(seconds=number)
+    return ProcessSample(trial=number, pid=4000, started=start, series=[Series(blocks=blocks)], latency=[*latency])
 
 
 def openmetrics_text(metrics: Metrics) -> str:
@@ -303,10 +303,10 @@ def test_every_metric_is_documented_with_its_type_unit_and_meaning() -> None:
 def test_a_scrape_during_an_update_sees_a_consistent_run() -> None:
     """The counters of steps and examples that a scraper sees always belong to the same report of progress."""
     run, metrics, inconsistent = new_run(samples=[process(1)]), Metrics(), list[float]()
-    end = threading.Event()
+    stop = threading.Event()
 
     def scrape() -> None:
-        while not end.is_set():
+        while not stop.is_set():
             series = samples(metrics)
             if series and series["devbench_examples_total",] != 32 * series["devbench_steps_total",]:
                 inconsistent.append(series["devbench_steps_total",])
@@ -319,7 +319,7 @@ def test_a_scrape_during_an_update_sees_a_consistent_run() -> None:
         if run.summary.phases.pop(phase, None) is None:  # the dict changes its size with every report
             run.summary.phases[phase] = Interval(value=1.0)
         metrics(progress_of(run))
-    end.set()
+    stop.set()
     scraper.join()
     assert inconsistent == []
     assert samples(metrics)["devbench_steps_total",] == 300

@@ -268,9 +268,9 @@ def test_a_run_without_its_device_is_scraped_as_failed_and_keeps_its_exit_code()
             if sample.name == "devbench_run_state"
         ]
         run.terminate()
-        rest = run.stderr.read()
+        remaining = run.stderr.read()
     assert ("failed", 1.0) in states
-    assert run.returncode == 3, rest
+    assert run.returncode == 3, remaining
 
 
 @pytest.mark.parametrize(

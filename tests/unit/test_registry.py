@@ -79,11 +79,11 @@ def test_every_file_in_the_folders_is_a_workload_or_a_backend() -> None:
 def test_the_hint_for_an_unknown_workload_has_the_nearest_name_and_the_syntax_of_a_file(
     wrong: str, nearest: str
 ) -> None:
-    for ask in (registry.load, registry.resolve, registry.describe):
-        with pytest.raises(UnknownName, match=wrong) as met:
-            ask(wrong)
-        assert nearest in met.value.hint
-        assert "./mine.py" in met.value.hint
+    for function in (registry.load, registry.resolve, registry.describe):
+        with pytest.raises(UnknownName, match=wrong) as caught:
+            function(wrong)
+        assert nearest in caught.value.hint
+        assert "./mine.py" in caught.value.hint
 
 
 def test_an_unknown_backend_is_refused() -> None:
@@ -196,9 +196,9 @@ BROKEN = [
 def test_an_error_in_a_user_file_names_its_line(text: str, message: str, tmp_path: Path) -> None:
     path = write(tmp_path, text)
     loaded = set(sys.modules)
-    with pytest.raises(WorkloadError, match=message) as met:
+    with pytest.raises(WorkloadError, match=message) as caught:
         registry.params_type(registry.load(path))
-    assert "bench/" not in met.value.message
+    assert "bench/" not in caught.value.message
     modules = [name for name in set(sys.modules) - loaded if "mine" in name]
     assert len(modules) == ("Params" in text)
 
@@ -244,11 +244,11 @@ def test_an_import_that_never_ends_is_stopped(tmp_path: Path) -> None:
 
 
 def test_a_missing_file_or_a_folder_is_an_error(tmp_path: Path) -> None:
-    for ask in (registry.load, registry.resolve, registry.describe):
+    for function in (registry.load, registry.resolve, registry.describe):
         with pytest.raises(WorkloadError, match=r"nowhere\.py does not exist"):
-            ask(tmp_path / "nowhere.py")
+            function(tmp_path / "nowhere.py")
         with pytest.raises(WorkloadError, match="cannot be read"):
-            ask(tmp_path)
+            function(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -262,24 +262,24 @@ def test_a_missing_file_or_a_folder_is_an_error(tmp_path: Path) -> None:
     ],
 )
 def test_an_invalid_value_is_refused_with_its_name_and_the_allowed_range(name: str, value: str, hint: str) -> None:
-    with pytest.raises(SettingsError, match=f"invalid value '{value}' for parameter {name}") as met:
+    with pytest.raises(SettingsError, match=f"invalid value '{value}' for parameter {name}") as caught:
         registry.resolve("cifar", {name: value})
-    assert met.value.hint == hint
+    assert caught.value.hint == hint
 
 
 def test_an_invalid_choice_is_refused_with_the_choices() -> None:
-    with pytest.raises(SettingsError, match="invalid value 'gpu' for parameter place") as met:
+    with pytest.raises(SettingsError, match="invalid value 'gpu' for parameter place") as caught:
         registry.resolve("input-pipeline", {"place": "gpu"})
-    assert met.value.hint.startswith("Use one of serial, parallel, model: where images are brightened")
+    assert caught.value.hint.startswith("Use one of serial, parallel, model: where images are brightened")
 
 
 def test_the_hint_for_an_unknown_parameter_has_the_nearest_name(tmp_path: Path) -> None:
-    with pytest.raises(UnknownName, match="no parameter named 'bacth'") as met:
+    with pytest.raises(UnknownName, match="no parameter named 'bacth'") as caught:
         registry.resolve("cifar", {"bacth": "64"})
-    assert "batch" in met.value.hint
-    with pytest.raises(UnknownName, match="no parameter named 'row'") as met:
+    assert "batch" in caught.value.hint
+    with pytest.raises(UnknownName, match="no parameter named 'row'") as caught:
         registry.resolve(write(tmp_path, GOOD), {"row": "64"})
-    assert "rows" in met.value.hint
+    assert "rows" in caught.value.hint
     with pytest.raises(UnknownName, match="no parameter named 'row'"):
         registry.resolve(write(tmp_path, "def step(): ...\n"), {"row": "64"})
 
@@ -287,9 +287,9 @@ def test_the_hint_for_an_unknown_parameter_has_the_nearest_name(tmp_path: Path) 
 def test_a_parameter_without_a_default_is_required(tmp_path: Path) -> None:
     text = "from pydantic import BaseModel\n\nclass Params(BaseModel):\n    n: int\n\ndef step(p): ...\n"
     path = write(tmp_path, text)
-    with pytest.raises(SettingsError, match="parameter n has no default") as met:
+    with pytest.raises(SettingsError, match="parameter n has no default") as caught:
         registry.resolve(path)
-    assert "--param n=" in met.value.hint
+    assert "--param n=" in caught.value.hint
     assert registry.resolve(path, {"n": "3"}).params == {"n": 3}
 
 

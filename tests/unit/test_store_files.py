@@ -113,17 +113,17 @@ def test_a_result_with_an_invalid_field_is_an_error_that_names_the_field(tmp_pat
 
 
 @pytest.mark.parametrize(
-    ("text", "altered", "field"),
+    ("text", "replacement", "field"),
     [
         ('"first_step":0.2', '"first_step":-0.2', "samples.0.phases.first_step"),
         ('"steps":5', '"steps":0', "samples.0.series.0.warmup.0.steps"),
     ],
 )
-def test_a_result_with_an_impossible_figure_is_invalid(tmp_path: Path, text: str, altered: str, field: str) -> None:
+def test_a_result_with_an_impossible_figure_is_invalid(tmp_path: Path, text: str, replacement: str, field: str) -> None:
     path = files.write(measured("1", [0.1, 0.1]), tmp_path)
     original = re.sub(r"(?<=[:,])\s+", "", path.read_text(encoding="utf-8"))
     assert text in original
-    path.write_text(original.replace(text, altered), encoding="utf-8")
+    path.write_text(original.replace(text, replacement), encoding="utf-8")
     with pytest.raises(DataError, match=rf"is not a valid result: {re.escape(field)}"):
         files.read(path)
 

@@ -32,9 +32,9 @@ UNREADABLE: list[tuple[Callable[[bytes], bytes], str]] = [
 
 
 @pytest.mark.parametrize(
-    ("read", "spoil", "message"),
+    ("reader", "damage", "message"),
     [
-        *((read, *case) for read in (headers.head, headers.entry) for case in UNREADABLE),
+        *((reader, *case) for reader in (headers.head, headers.entry) for case in UNREADABLE),
         (
             headers.head,
             lambda text: text.replace(b'"loop": "as-written"', b'"loop": "sideways"'),
@@ -50,12 +50,12 @@ UNREADABLE: list[tuple[Callable[[bytes], bytes], str]] = [
     ],
 )
 def test_an_invalid_file_gives_the_same_error_whichever_part_is_read(
-    tmp_path: Path, read: Callable[[Path], object], spoil: Callable[[bytes], bytes], message: str
+    tmp_path: Path, reader: Callable[[Path], object], damage: Callable[[bytes], bytes], message: str
 ) -> None:
     path = files.write(result(), tmp_path)
-    path.write_bytes(spoil(path.read_bytes()))
+    path.write_bytes(damage(path.read_bytes()))
     with pytest.raises(DataError, match=message):
-        read(path)
+        reader(path)
 
 
 def test_an_entry_identifies_a_result_and_its_repetitions(tmp_path: Path) -> None:

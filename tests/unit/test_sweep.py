@@ -111,11 +111,11 @@ def test_the_interval_of_a_crossing_contains_the_point_where_the_lines_meet(cros
 
 
 def test_noisier_ratios_widen_the_interval_of_a_crossing() -> None:
-    quiet, loud = (
+    quiet, noisy = (
         sweep_of(two_lines(11.0, noise), 0.02).curves[1].crossings[0] for noise in ((1, 1.002, 0.998), (1, 1.1, 0.9))
     )
-    assert (quiet.low or 0) > (loud.low or 0)
-    assert (quiet.high or math.inf) < (loud.high or math.inf)
+    assert (quiet.low or 0) > (noisy.low or 0)
+    assert (quiet.high or math.inf) < (noisy.high or math.inf)
 
 
 def test_a_crossing_near_the_end_of_the_axis_has_no_bound_there() -> None:
@@ -176,11 +176,11 @@ def test_a_curve_that_is_slower_at_one_point_does_not_lead_throughout() -> None:
 
 
 def test_the_sentence_about_an_axis_of_words_names_the_values_of_each_verdict() -> None:
-    quiet, loud = (1.0, 1.001, 0.999), (1.0, 1.3, 0.7)
+    quiet, noisy = (1.0, 1.001, 0.999), (1.0, 1.3, 0.7)
     times = {"model": (0.01, 0.01001), "serial": (0.01, 0.009967)}
     (sentence,) = [text for text in summary(sweep_along("place", times, quiet)) if "throughput" not in text]
     assert sentence == "cuda, as-written is as fast as cpu, as-written at place model and serial."
-    (sentence,) = [text for text in summary(sweep_along("place", times, loud)) if "throughput" not in text]
+    (sentence,) = [text for text in summary(sweep_along("place", times, noisy)) if "throughput" not in text]
     assert sentence == "cuda, as-written is undecided against cpu, as-written at place model and serial."
     mixed = list(summary(sweep_along("place", {**times, "parallel": (0.01, 0.02)}, quiet)))
     assert mixed[0].endswith("slower than cpu, as-written at place parallel, as fast at place model and serial.")
@@ -247,13 +247,13 @@ def faked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> type[Fake]:
     return Fake
 
 
-def sweeping(text: str) -> SweepStudy:
+def study_of(text: str) -> SweepStudy:
     settings = load(param={"batch": text}, backend="cpu", max_time="1h")
     return SweepStudy("cifar", settings, Recorder(settings), point_time=10)
 
 
 def test_further_points_close_in_on_the_crossing(faked: type[Fake]) -> None:
-    sweep = sweeping("1..64*8").run()
+    sweep = study_of("1..64*8").run()
     assert faked.measured[:3] == [1, 8, 64]
     assert set(faked.measured[3:]) <= set(range(9, 64))
     assert {10, 11, 12} & set(faked.measured[3:])
@@ -270,7 +270,7 @@ def test_another_point_is_measured_if_one_between_two_others_fails(
     faked: type[Fake], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(faked, "failure", failing("error", 23))
-    sweep = sweeping("1..64*8").run()
+    sweep = study_of("1..64*8").run()
     assert faked.measured[:4] == [1, 8, 64, 23]
     assert len(faked.measured) == len(set(faked.measured)) <= 10
     assert {10, 11, 12} & set(faked.measured)
@@ -286,7 +286,7 @@ def test_another_value_is_tried_if_the_program_refuses_one_between_two_others(
         return [None]
 
     monkeypatch.setattr(measuring, "plan", refuse_two_values)
-    sweep = sweeping("1..64*8").run()
+    sweep = study_of("1..64*8").run()
     assert faked.measured[:3] == [1, 8, 64]
     assert {10, 11, 12} & set(faked.measured)
     assert sweep.curves[1].crossings[0].value == pytest.approx(11, rel=0.02)
@@ -295,7 +295,7 @@ def test_another_value_is_tried_if_the_program_refuses_one_between_two_others(
 
 def test_the_search_ends_if_point_after_point_fails(faked: type[Fake], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(faked, "failure", failing("error", *range(9, 64)))
-    sweep = sweeping("1..64*8").run()
+    sweep = study_of("1..64*8").run()
     assert len(faked.measured) == len(set(faked.measured)) == 3 + measuring.MOST_FAILED
     assert sweep.curves[1].crossings[0].value == pytest.approx(11, rel=0.02)
 
@@ -304,7 +304,7 @@ def test_no_further_point_is_larger_than_one_that_ran_out_of_memory(
     faked: type[Fake], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(faked, "failure", failing("memory", 23))
-    sweeping("1..64*8").run()
+    study_of("1..64*8").run()
     assert faked.measured[:4] == [1, 8, 64, 23]
     assert max(faked.measured[4:]) < 23
     assert len(faked.measured) == len(set(faked.measured))
@@ -312,26 +312,26 @@ def test_no_further_point_is_larger_than_one_that_ran_out_of_memory(
 
 def test_the_search_next_to_0_ends_at_a_tenth_of_the_axis(faked: type[Fake], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(faked, "steps", staticmethod(lambda batch: (0.001 * (1 + batch), 0.0035)))
-    sweep = sweeping("0..96+96").run()
+    sweep = study_of("0..96+96").run()
     assert faked.measured == [0, 96, 48, 24, 12, 6]
     assert 0 < sweep.curves[1].crossings[0].value < 6
 
 
 def test_points_larger_than_memory_are_not_tried(faked: type[Fake]) -> None:
-    sweep = sweeping("1..4096").run()
+    sweep = study_of("1..4096").run()
     assert max(faked.measured) == 128
     assert sweep.incomplete_reason == "out of memory at batch=128 (cuda)"
 
 
 def test_points_of_a_grid_are_skipped_only_if_larger_in_every_axis(faked: type[Fake]) -> None:
-    sweep = sweeping("50,100,200,400")
+    sweep = study_of("50,100,200,400")
     sweep.axes["epochs"] = ["1", "2"]
     assert sweep.run().incomplete_reason == "out of memory at batch=200, epochs=1 (cuda)"
     assert faked.measured == [50, 50, 100, 100, 200]
 
 
 def test_only_the_last_point_says_why_a_sweep_is_incomplete(faked: type[Fake]) -> None:
-    sweep = sweeping("64..256")
+    sweep = study_of("64..256")
     sweep.run()
     saved = files.results(Path("results"))
     assert {point.sweep.incomplete_reason for point in saved if point.sweep} == {"out of memory at batch=128 (cuda)"}
@@ -341,7 +341,7 @@ def test_only_the_last_point_says_why_a_sweep_is_incomplete(faked: type[Fake]) -
 
 
 def test_the_crossing_is_searched_even_if_memory_runs_out(faked: type[Fake]) -> None:
-    sweep = sweeping("1..4096").run()
+    sweep = study_of("1..4096").run()
     assert max(faked.measured) == 128
     assert set(faked.measured) & {9, 10, 11, 12, 13}
     assert sweep.incomplete_reason == "out of memory at batch=128 (cuda)"
@@ -368,7 +368,7 @@ def test_a_sweep_that_runs_out_of_time_shows_what_it_measured(
 ) -> None:
     clock = iter(range(0, 100000, 1000))
     monkeypatch.setattr("time.monotonic", lambda: float(next(clock)))
-    sweep = sweeping("1..4096").run()
+    sweep = study_of("1..4096").run()
     assert 1 <= len(faked.measured) < 6
     assert sweep.incomplete_reason is not None
     assert "--max-time" in sweep.incomplete_reason
@@ -377,7 +377,7 @@ def test_a_sweep_that_runs_out_of_time_shows_what_it_measured(
 def test_a_sweep_that_runs_out_of_time_after_its_last_point_is_complete(
     faked: type[Fake], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sweep = sweeping("1,2")
+    sweep = study_of("1,2")
     monkeypatch.setattr("time.monotonic", lambda: sweep._start + 4000 * (len(faked.measured) == 2))
     assert sweep.run().incomplete_reason is None
     assert faked.measured == [1, 2]

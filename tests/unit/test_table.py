@@ -149,8 +149,8 @@ def test_each_group_has_its_own_table() -> None:
 
 def test_more_results_than_fit_are_split_evenly_into_tables() -> None:
     text = verbose(*(result(str(number), backend=f"cpu{number}") for number in range(4)))
-    heads = [line.split() for line in text.splitlines() if line.split() and line.split()[0].startswith("cpu")]
-    assert heads == [["cpu0", "cpu1"], ["cpu2", "cpu3"]]
+    headers = [line.split() for line in text.splitlines() if line.split() and line.split()[0].startswith("cpu")]
+    assert headers == [["cpu0", "cpu1"], ["cpu2", "cpu3"]]
 
 
 def test_a_note_on_all_results_appears_once_and_a_note_on_some_names_them() -> None:

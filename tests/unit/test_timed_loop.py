@@ -145,8 +145,8 @@ def test_losses_of_single_steps_are_computed_from_the_running_mean_of_keras(monk
     bench = Bench(monkeypatch)
     bench.timed_loop.running_mean = True
     bench.drive(lambda: bench.step(value=next(means)))
-    (sent,) = bench.channel.of(FirstLosses)
-    assert sent.values == pytest.approx(losses)
+    (event,) = bench.channel.of(FirstLosses)
+    assert event.values == pytest.approx(losses)
 
 
 def test_calibration_finds_how_many_steps_fill_a_block(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -193,11 +193,11 @@ def test_the_wait_for_an_order_is_not_timed(monkeypatch: pytest.MonkeyPatch) -> 
     bench = Bench(monkeypatch, Go(steps=4), Go(steps=4))
     receive = bench.channel.receive
 
-    def late() -> Order:
+    def receive_late() -> Order:
         bench.clock.now += 1000.0
         return receive()
 
-    monkeypatch.setattr(bench.channel, "receive", late)
+    monkeypatch.setattr(bench.channel, "receive", receive_late)
     bench.drive()
     assert [block.seconds for block in bench.channel.of(BlockTimed)] == [pytest.approx(4 * STEP)] * 2
 

@@ -27,10 +27,10 @@ def watcher(*changes: Change) -> Watcher:
 
 
 def reports(loop: Watcher, now: float = NOW) -> list[RunState]:
-    sent: list[RunState] = []
+    states: list[RunState] = []
     loop.review(now)
-    loop.send(sent.append)
-    return sent
+    loop.send(states.append)
+    return states
 
 
 def test_a_waiting_run_is_reported_immediately_and_with_each_heartbeat() -> None:

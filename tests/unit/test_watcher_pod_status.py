@@ -166,11 +166,11 @@ def test_a_starting_pod_is_not_reported_without_a_warning() -> None:
 
 
 def test_a_run_that_waits_too_long_for_a_node_has_failed_and_may_still_start() -> None:
-    waiting = pod(phase="Pending", conditions=[UNSCHEDULABLE])
-    (patient,), (late,) = reports(waiting, after=59), reports(waiting, after=61)
-    assert (patient.state, late.state) == ("waiting", "failed")
-    assert late.reason == "Unschedulable: 0/3 nodes fit. (waited 61 s for a node)"
-    assert late.attempt < attempt(waiting, started=True), "the pod's own reports must win"
+    unscheduled = pod(phase="Pending", conditions=[UNSCHEDULABLE])
+    (first,), (second,) = reports(unscheduled, after=59), reports(unscheduled, after=61)
+    assert (first.state, second.state) == ("waiting", "failed")
+    assert second.reason == "Unschedulable: 0/3 nodes fit. (waited 61 s for a node)"
+    assert second.attempt < attempt(unscheduled, started=True), "the pod's own reports must win"
 
 
 def test_a_pod_with_a_node_may_pull_its_image_for_long() -> None:

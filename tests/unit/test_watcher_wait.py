@@ -34,9 +34,9 @@ class Hub:
             failed = name != "good"
             return {"status": "failed" if failed else "complete", "failure": {"message": name} if failed else None}
         query = {name: values[0] for name, values in parse_qs(parts.query).items()}
-        found = [run for run in self.runs if run["run"]["id"].startswith(query["prefix"])]
+        runs = [run for run in self.runs if run["run"]["id"].startswith(query["prefix"])]
         start = int(query.get("cursor", 0))
-        return {"runs": found[start : start + 2], "next": str(start + 2) if start + 2 < len(found) else None}
+        return {"runs": runs[start : start + 2], "next": str(start + 2) if start + 2 < len(runs) else None}
 
 
 def test_arguments_are_jobs_with_their_workloads() -> None:

@@ -101,11 +101,11 @@ def test_every_default_is_the_number_of_the_article(name: str) -> None:
 
 def test_every_parameter_has_a_description_and_bounds(name: str) -> None:
     schema = registry.params_type(registry.load(name)).model_json_schema()
-    for parameter, described in schema["properties"].items():
-        assert described.get("description"), parameter
+    for parameter, field_schema in schema["properties"].items():
+        assert field_schema.get("description"), parameter
         lower, upper = {"minimum", "exclusiveMinimum"}, {"maximum", "exclusiveMaximum"}
-        bounded = lower & described.keys() and upper & described.keys()
-        assert "enum" in described or bounded, parameter
+        has_bounds = lower & field_schema.keys() and upper & field_schema.keys()
+        assert "enum" in field_schema or has_bounds, parameter
 
 
 def test_a_workload_names_its_article_and_imports_tensorflow_only_in_functions(name: str) -> None:
