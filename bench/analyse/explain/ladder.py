@@ -111,6 +111,11 @@ def difference(upper: Result, lower: Result) -> LevelDifference:
     return LevelDifference(" and ".join(names), "; ".join(whats), " ".join(fixes))
 
 
+def includes_input(part: Part) -> bool:
+    """Return whether preparing batches belongs to a part, alone or with other things that its upper level does."""
+    return "input" in part.name
+
+
 def ladder(levels: Sequence[Result]) -> tuple[list[Part], Interval, int]:
     """Divide a step into parts.
 

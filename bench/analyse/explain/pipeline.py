@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from bench.analyse.epoch_waits import steps_per_epoch
+from bench.analyse.explain.ladder import includes_input
 from bench.analyse.samples import merged_facts, process_values, usable_samples
 from bench.model.explanation import Finding, Part
 from bench.model.facts import PipelineStage
@@ -21,13 +22,13 @@ MANY = 10
 
 def slow_input(levels: list[Result], parts: Sequence[Part]) -> Iterator[Finding]:
     """Yield the slowest stage of the pipeline if the ladder shows that input costs something."""
-    slow = [p for p in parts if p.measurable and p.share.value > SMALL and "input" in p.name]
+    slow = [part for part in parts if part.measurable and part.share.value > SMALL and includes_input(part)]
     stages = merged_facts([sample for level in levels for sample in usable_samples(level)]).pipeline
     times = _stage_times(stages or [])
     if not slow or not times:
         return
     name, _ = max(times, key=lambda timed: timed[1])
-    share = sum(p.share.value for p in slow)
+    share = sum(part.share.value for part in slow)
     fix = "Call cache() before this stage, or move its work from the host into the model, as a layer."
     if name.split(" (")[0] == "map":
         fix = "Give map num_parallel_calls=tf.data.AUTOTUNE, and cache() what does not change between epochs."

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from bench.analyse.explain.ladder import includes_input
 from bench.model.explanation import Part
 from bench.model.result import Interval, Profile
 
@@ -54,7 +55,7 @@ def _computing(profile: Profile, rest: Interval) -> Iterator[str]:
 
 
 def _input(profile: Profile, parts: Sequence[Part]) -> Iterator[str]:
-    shares = [part.share for part in parts if "input" in part.name and part.measurable]
+    shares = [part.share for part in parts if includes_input(part) and part.measurable]
     if not shares:
         return
     low, high = sum(s.low or s.value for s in shares), sum(s.high or s.value for s in shares)
