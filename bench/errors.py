@@ -24,11 +24,11 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
-    """Return a sentence that offers the known names nearest to an unknown one, or all of them if none is near."""
-    names = list(known)
-    near = difflib.get_close_matches(name, names, n=2, cutoff=0.6)
-    return f"Did you mean {' or '.join(near)}?" if near else f"Use one of {', '.join(names)}."
+def nearest(name: str, candidates: Iterable[str]) -> str:
+    """Return a sentence that offers the candidates most similar to a name, or all of them if none is similar."""
+    names = list(candidates)
+    matches = difflib.get_close_matches(name, names, n=2, cutoff=0.6)
+    return f"Did you mean {' or '.join(matches)}?" if matches else f"Use one of {', '.join(names)}."
 
 
 class DevbenchError(Exception):
@@ -64,8 +64,8 @@ class SettingsError(UsageError):
 class UnknownName(UsageError):
     """A name does not exist. The hint offers the nearest ones."""
 
-    def __init__(self, kind: str, name: str, known: Iterable[str], hint: str = "") -> None:
-        super().__init__(f"no {kind} named '{name}'", f"{nearest(name, sorted(known))} {hint}".strip())
+    def __init__(self, kind: str, name: str, candidates: Iterable[str], hint: str = "") -> None:
+        super().__init__(f"no {kind} named '{name}'", f"{nearest(name, sorted(candidates))} {hint}".strip())
 
 
 class WorkloadError(UsageError):
