@@ -1,7 +1,7 @@
 """The projected time of `cifar`'s whole training, compared with the training.
 
-`python -m benchmarks.projection [turns EPOCHS | apart ROUNDS]`. On a machine whose speed drifts by tens of percent
-within ten minutes, two runs one after the other cannot show 3%. So the training of the article's ten epochs
+`python -m benchmarks.projection [alternating EPOCHS | apart ROUNDS]`. On a machine whose speed drifts by tens of
+percent within ten minutes, two runs one after the other cannot show 3%. So the training of the article's ten epochs
 alternates with fresh processes of a default run: the training runs for some seconds, is suspended while one process
 measures, and so on. The time in which it is suspended does not count.
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from bench.model.result import Result
 from bench.model.run_state import LiveProgress, LiveResult
 from bench.publish.prometheus.collector import Metrics
-from bench.publish.prometheus.exporter import served
+from bench.publish.prometheus.exporter import serve
 from bench.session.worker_sample import WorkerSample
 from bench.version import __version__
 from benchmarks.inside import median
@@ -93,7 +93,7 @@ def measure(workload: str, case: str, rounds: int) -> tuple[list[float], int]:
     moment = LiveProgress(title=spec.label, phase="steady state", results=(LiveResult(result, 32),))
     metrics = Metrics()
     metrics(moment)
-    with served(metrics, "127.0.0.1", 0) as url:
+    with serve(metrics, "127.0.0.1", 0) as url:
         scraper = Scraper(url)
         worker.process.resume()
         stretch(worker, None, moment)

@@ -22,7 +22,7 @@ def push(
 
     This includes what earlier runs could not send. Results that the hub already has do not change.
     """
-    from bench.publish.hub.client import HubBusy, connected
+    from bench.publish.hub.client import HubBusy, connect
     from bench.publish.hub.delivery import deliveries
     from bench.publish.hub.outbox import Outbox, Pending
     from bench.store import files
@@ -33,7 +33,7 @@ def push(
     paths = [*files.files(folder), *sorted((folder / files.EXPLANATIONS).glob(f"*{files.SUFFIX}"))]
     listed = {pending.path: pending for pending in outbox.pending()}
     documents = [listed.pop(path, Pending(path, ())) for path in paths] + list(listed.values())
-    client = connected(settings.hub, settings.hub_token_file)
+    client = connect(settings.hub, settings.hub_token_file)
     outcomes: Counter[str] = Counter()
     failure: DevbenchError | None = None
     for _, outcome in deliveries(client, outbox, documents):

@@ -40,12 +40,12 @@ def watch(
     Watches the Jobs of a cluster, and tells a hub about pods without a node, an image or a container, and about pods
     that were killed for memory, evicted, or stopped at their deadline.
     """
-    from bench.publish.hub.client import connected
+    from bench.publish.hub.client import connect
     from bench.watcher import loop
     from bench.watcher.api import ACCOUNT, Server
 
     address, patience = required_hub(hub), duration(wait, "--wait")
-    send = loop.sender(connected(address, hub_token_file))
+    send = loop.sender(connect(address, hub_token_file))
     loop.run(Server(namespace, server, account or ACCOUNT), selector, patience, send)
 
 

@@ -47,7 +47,7 @@ class Session:
     def __init__(self, group: Group, settings: RunSettings, design: Design, recorder: Recorder) -> None:
         self.settings = settings
         if design.default_max_time is not None:
-            self.settings = stopping.limited(settings, design.default_max_time)
+            self.settings = stopping.with_time_limit(settings, design.default_max_time)
         self.design = design
         self.recorder = recorder
         self._plan = {planned.spec.key: planned for planned in group.planned}
@@ -195,7 +195,7 @@ class Session:
     def _limits(self) -> RunSettings:
         """The settings with the current time limit."""
         if self.design.follow_projection and len(self.results) == 1:
-            return stopping.limited_by_projection(self.settings, self.results[0].projection)
+            return stopping.with_projected_limit(self.settings, self.results[0].projection)
         return self.settings
 
     def _has_time_for_pilot(self, trial_seconds: float) -> bool:

@@ -115,19 +115,19 @@ def _decide(contrasts: Iterable[stats.Contrast], confidence: float, threshold: f
     return all(verdict(contrast.ratio(confidence), threshold) != "undecided" for contrast in contrasts)
 
 
-def limited(settings: RunSettings, seconds: float) -> RunSettings:
+def with_time_limit(settings: RunSettings, seconds: float) -> RunSettings:
     """Return the settings with this time limit, unless the user set one."""
     if "max_time" in settings.model_fields_set:
         return settings
     return settings.model_copy(update={"max_time": seconds})
 
 
-def limited_by_projection(settings: RunSettings, projection: Projection | None) -> RunSettings:
+def with_projected_limit(settings: RunSettings, projection: Projection | None) -> RunSettings:
     """Return the settings with a time limit that is a share of the projected training, unless the user set one."""
     if projection is None:
         return settings
     seconds = max(SHORTEST_SECONDS, PROJECTION_SHARE * projection.build_and_fit_seconds.value)
-    return limited(settings, min(settings.max_time, seconds))
+    return with_time_limit(settings, min(settings.max_time, seconds))
 
 
 def minimum_trials(current: Accuracy, pilot: int) -> int:

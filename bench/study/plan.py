@@ -45,7 +45,7 @@ def groups(workloads: Sequence[str | Path], settings: RunSettings, swept: Collec
             raise UnknownName("loop", loop, LOOPS)
     for name in settings.backend:
         backends.load(name)
-    variants = varied(settings)
+    variants = variants_of(settings)
     swept = [*swept, *settings.vary]
     planned_groups = [_group(str(workload), variants, swept) for workload in workloads]
     return [_merged(planned_groups)] if settings.compare else planned_groups
@@ -101,7 +101,7 @@ LISTS = tuple(option for role in ROLES.values() if role.several == "list" for op
 """Settings whose option takes a list of values to measure."""
 
 
-def varied(settings: RunSettings) -> list[RunSettings]:
+def variants_of(settings: RunSettings) -> list[RunSettings]:
     """Return the settings with each value of `--vary`, or unchanged without it.
 
     Raises:

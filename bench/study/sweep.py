@@ -75,7 +75,7 @@ class SweepStudy:
             )
         if self.settings.full:
             raise SettingsError("sweep does not take --full", "Train to the end at one point: `devbench run … --full`.")
-        self.settings = stopping.limited(self.settings, SECONDS)
+        self.settings = stopping.with_time_limit(self.settings, SECONDS)
         self.axes = axes_of(self.settings.param)
         self.fixed = {name: value for name, value in self.settings.param.items() if name not in self.axes}
         self.id = self.recorder.new_id()

@@ -243,7 +243,7 @@ def test_a_file_that_changes_during_its_delivery_is_still_pending(hub: RunningHu
     change(outbox, measured("1", [0.1], status="partial"))
     (before,) = outbox.pending()
     change(outbox, measured("1", [0.1, 0.2], status="partial"))
-    outbox.done(before)
+    outbox.confirm(before)
     (after,) = outbox.pending()
     assert after.path == before.path
 
@@ -260,7 +260,7 @@ def test_a_file_whose_writer_was_killed_after_the_change_is_pending(tmp_path: Pa
     path = files.write(measured("1", [0.1]), tmp_path)
     (pending,) = outbox.pending()
     assert pending.path == path
-    outbox.done(pending)
+    outbox.confirm(pending)
     assert outbox.pending() == []
 
 
@@ -271,11 +271,11 @@ def test_a_delivery_before_the_change_does_not_remove_the_announcement_of_the_wr
     other = Outbox(tmp_path, "http://hub")
     with other.writing(tmp_path / files.file_name(measured("1", [0.1]))):
         (before,) = outbox.pending()
-        outbox.done(before)
+        outbox.confirm(before)
         assert outbox.pending() == []
         files.write(measured("1", [0.2]), tmp_path)
         (changed,) = outbox.pending()
-    outbox.done(changed)
+    outbox.confirm(changed)
     (after,) = outbox.pending()  # the outbox cannot know whether the delivery came before or after the change
     assert after.path == before.path
 
@@ -286,7 +286,7 @@ def test_two_writers_of_one_file_both_leave_a_note(tmp_path: Path) -> None:
     with first.writing(tmp_path / files.file_name(measured("1", [0.1]))):
         change(second, measured("1", [0.2]))
         (pending,) = second.pending()
-        second.done(pending)
+        second.confirm(pending)
         files.write(measured("1", [0.1]), tmp_path)
     assert [pending.path.name for pending in second.pending()] == [pending.path.name]
 

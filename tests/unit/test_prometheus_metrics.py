@@ -146,21 +146,21 @@ def test_a_refresh_updates_the_state_and_step_time_of_a_known_run_only() -> None
     metrics.refresh(run)
     assert samples(metrics) == {}, "no progress of this run has been reported"
     metrics(progress_of(run))
-    assert not metrics.over
+    assert not metrics.all_ended
     run.stop, run.status = Stop(reason="target", trials=5), "complete"
     run.summary.step_seconds = Interval(value=0.01, low=0.009, high=0.011, n=5)
     metrics.refresh(run)
     series = samples(metrics)
     assert series["devbench_run_state", "complete"] == 1
     assert [series[f"devbench_step_seconds{bound}",] for bound in ("", "_low", "_high")] == [0.01, 0.009, 0.011]
-    assert metrics.over
+    assert metrics.all_ended
 
 
 def test_metrics_are_not_over_before_a_run_or_after_an_interruption() -> None:
     metrics = Metrics()
-    assert not metrics.over
+    assert not metrics.all_ended
     metrics(progress_of(new_run(stop=Stop(reason="interrupted", trials=1))))
-    assert not metrics.over
+    assert not metrics.all_ended
 
 
 def test_phases_come_from_the_first_process_until_the_summary_has_means() -> None:

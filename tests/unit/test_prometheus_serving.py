@@ -31,7 +31,7 @@ from bench.errors import SettingsError
 from bench.model.result import Failure, Result, Stop
 from bench.model.run_state import Listener, LiveProgress, LiveResult
 from bench.publish.prometheus.collector import Metrics
-from bench.publish.prometheus.exporter import push, served
+from bench.publish.prometheus.exporter import push, serve
 from bench.publish.prometheus.serving import linger_seconds, serving
 from bench.publish.recorder import Recorder
 from bench.store import files
@@ -69,7 +69,7 @@ def free_port() -> int:
 
 @pytest.mark.parametrize("host", ["", "127.0.0.1", "localhost"])
 def test_metrics_are_served_in_the_requested_format(host: str) -> None:
-    with served(metrics_of(measured("1", [0.01])), host, 0) as url:
+    with serve(metrics_of(measured("1", [0.01])), host, 0) as url:
         headers, text = get(url)
         assert headers["Content-Type"].startswith("text/plain; version=")
         assert b"# TYPE devbench_steps_total counter\n" in text
@@ -84,7 +84,7 @@ def test_metrics_are_served_in_the_requested_format(host: str) -> None:
 
 
 def test_by_default_metrics_are_served_on_ipv4_and_on_ipv6_if_available() -> None:
-    with served(metrics_of(measured("1", [0.01])), "", 0) as url:
+    with serve(metrics_of(measured("1", [0.01])), "", 0) as url:
         port = url.rpartition(":")[2]
         hosts = ["127.0.0.1", *(["[::1]"] if socket.has_dualstack_ipv6() else [])]
         texts = [get(f"http://{host}:{port}")[1] for host in hosts]
@@ -104,13 +104,13 @@ def test_a_port_in_use_is_an_error_before_the_run_starts() -> None:
 def test_an_address_of_another_machine_is_an_error() -> None:
     with (
         pytest.raises(SettingsError, match="cannot serve metrics at 192\\.0\\.2\\.1:0"),
-        served(Metrics(), "192.0.2.1", 0),
+        serve(Metrics(), "192.0.2.1", 0),
     ):
         pytest.fail("it is served all the same")
 
 
 def test_the_port_is_closed_after_the_run() -> None:
-    with served(metrics_of(measured("1", [0.01])), "127.0.0.1", 0) as url:
+    with serve(metrics_of(measured("1", [0.01])), "127.0.0.1", 0) as url:
         get(url)
     with pytest.raises(urllib.error.URLError):
         get(url)
@@ -119,7 +119,7 @@ def test_the_port_is_closed_after_the_run() -> None:
 def test_a_client_that_hangs_up_or_stays_silent_does_not_block_other_clients(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    with served(metrics_of(measured("1", [0.01])), "127.0.0.1", 0) as url:
+    with serve(metrics_of(measured("1", [0.01])), "127.0.0.1", 0) as url:
         address = ("127.0.0.1", int(url.rpartition(":")[2].partition("/")[0]))
         silent = socket.create_connection(address)
         aborted = socket.create_connection(address)
@@ -161,7 +161,7 @@ def test_a_recorder_passes_progress_and_results_to_metrics_disk_and_listeners(tm
         path = recorder.save(run)
         assert reports == [progress_of(run)]
         assert files.read(path).id == run.id
-        assert metrics.collector.over
+        assert metrics.collector.all_ended
 
 
 def test_metrics_linger_for_the_linger_setting_or_twice_the_scrape_interval() -> None:

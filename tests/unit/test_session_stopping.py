@@ -166,7 +166,7 @@ def test_the_default_time_limit_is_a_fifth_of_the_projected_training_within_boun
     projection = Projection(
         steps=1, build_and_fit_seconds=Interval(value=training), total_seconds=Interval(value=training)
     )
-    assert stopping.limited_by_projection(load(), projection).max_time == limit
+    assert stopping.with_projected_limit(load(), projection).max_time == limit
     # An explicit --max-time has precedence.
-    assert stopping.limited_by_projection(SETTINGS, projection).max_time == 120.0
-    assert stopping.limited_by_projection(load(), None).max_time == 90.0
+    assert stopping.with_projected_limit(SETTINGS, projection).max_time == 120.0
+    assert stopping.with_projected_limit(load(), None).max_time == 90.0

@@ -143,7 +143,7 @@ class Client:
         self.pool.clear()
 
 
-def connected(hub: str, token_file: Path | None) -> Client:
+def connect(hub: str, token_file: Path | None) -> Client:
     """Return a client whose token comes from a file or the variable, and is read again when it is rotated.
 
     Raises:

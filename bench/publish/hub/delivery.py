@@ -53,14 +53,14 @@ def deliver(client: Client, outbox: Outbox, pending: Pending, retries: int = PAT
     except FileNotFoundError:
         if pending.notes and not any(note.exists() for note in pending.notes):
             return "same"  # another process has delivered it
-        outbox.done(pending)
+        outbox.confirm(pending)
         raise DataError(f"{path} is gone, so it cannot be sent to the hub") from None
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror or error}") from None
     try:
         outcome = client.put(kind, path.stem if kind != "results" else headers.entry(path).id, body, retries)
     except RefusedForever:
-        outbox.done(pending)  # the file stays, but no later run tries again
+        outbox.confirm(pending)  # the file stays, but no later run tries again
         raise
-    outbox.done(pending)
+    outbox.confirm(pending)
     return outcome

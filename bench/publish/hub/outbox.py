@@ -107,7 +107,7 @@ class Outbox:
         order = sorted(notes, key=lambda path: (path.parent == self.notes / RUNS, path.name))
         return [Pending(path, tuple(notes[path])) for path in order]
 
-    def done(self, delivered: Pending) -> None:
+    def confirm(self, delivered: Pending) -> None:
         """Remove the notes of a delivered file, and a run's state, which nothing else needs."""
         _remove(delivered.notes)
         path = delivered.path

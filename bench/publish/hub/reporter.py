@@ -28,7 +28,7 @@ from bench.publish.hub.client import (
     HubRefused,
     HubUnavailable,
     UnknownToken,
-    connected,
+    connect,
 )
 from bench.publish.hub.delivery import deliveries
 from bench.publish.hub.outbox import RUNS, Outbox
@@ -262,5 +262,5 @@ def _reporter(settings: RunSettings, title: str, new_id: Callable[[], str], warn
         pool=place.pool,
         node=place.node,
     )
-    client = connected(settings.hub, settings.hub_token_file)
+    client = connect(settings.hub, settings.hub_token_file)
     return Reporter(client, Outbox(settings.output, settings.hub), run, warn, HEARTBEAT, settings.hub_wait or 0.0)

@@ -41,7 +41,7 @@ class Metrics(Collector):
             for live in progress.results:
                 if self._has_place(live.result, current):
                     run = self.runs.setdefault(live.result.id, Run(live.result))
-                    run.per_step = live.examples
+                    run.examples_per_step = live.examples
                     _update(run)
 
     def refresh(self, result: Result) -> None:
@@ -60,7 +60,7 @@ class Metrics(Collector):
         return True
 
     @property
-    def over(self) -> bool:
+    def all_ended(self) -> bool:
         """Whether there was a run, and none was interrupted."""
         stops = [run.result.stop for run in self.runs.values()]
         return bool(stops) and all(stop is not None and stop.reason != "interrupted" for stop in stops)

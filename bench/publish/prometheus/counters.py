@@ -71,7 +71,7 @@ class Run:
 
     Args:
         result: The result. It grows between two updates. Only `update` reads it.
-        per_step: Examples of a step. None if steps have none.
+        examples_per_step: Examples of a step. None if steps have none.
 
     Attributes:
         counts: Counts of all its processes.
@@ -81,7 +81,7 @@ class Run:
     """
 
     result: Result
-    per_step: int | None = None
+    examples_per_step: int | None = None
     counts: Counts = field(default_factory=Counts)
     examples: int | None = None
     values: dict[str, Any] = field(default_factory=dict)
@@ -108,8 +108,8 @@ class Run:
                 self._closed.add(_name(self._latest))
             self._before, self._latest = self.counts, sample
             self.counts = self._before + Counts.of(sample)
-        if self.per_step is not None:
-            self.examples = (self.examples or 0) + (self.counts.steps - steps) * self.per_step
+        if self.examples_per_step is not None:
+            self.examples = (self.examples or 0) + (self.counts.steps - steps) * self.examples_per_step
 
     @property
     def state(self) -> str:

@@ -45,7 +45,7 @@ def registry_of(collector: Collector) -> CollectorRegistry:
 
 
 @contextmanager
-def served(collector: Collector, host: str, port: int) -> Iterator[str]:
+def serve(collector: Collector, host: str, port: int) -> Iterator[str]:
     """Serve a collector's metrics. Yield their URL.
 
     Args:

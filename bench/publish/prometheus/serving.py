@@ -56,7 +56,7 @@ class RunMetrics:
     def linger(self) -> None:
         """Wait for a last scrape if a run came to its end. SIGINT or SIGTERM ends the wait."""
         seconds = linger_seconds(self.settings)
-        if not self.collector.over or not seconds or self.settings.metrics_port is None:
+        if not self.collector.all_ended or not seconds or self.settings.metrics_port is None:
             return
         sys.stdout.flush()
         with suppress(Interrupted), interruptible():
@@ -79,12 +79,12 @@ def serving(settings: RunSettings, say: Callable[[str], None]) -> Iterator[RunMe
     if settings.metrics_port is None and settings.pushgateway is None:
         yield None
         return
-    from bench.publish.prometheus.exporter import served
+    from bench.publish.prometheus.exporter import serve
 
     metrics = RunMetrics(settings, say)
     with ExitStack() as stack:
         if settings.metrics_port is not None:
-            url = stack.enter_context(served(metrics.collector, settings.metrics_host, settings.metrics_port))
+            url = stack.enter_context(serve(metrics.collector, settings.metrics_host, settings.metrics_port))
             say(f"metrics: {url}")
         try:
             yield metrics
