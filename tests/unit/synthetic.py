@@ -168,7 +168,7 @@ def measured(name: str, steps: Sequence[float], **changes: Any) -> Result:
 
 
 def folder(path: Path, *results: Result) -> Path:
-    """Write results as a run does."""
+    """Write results into a folder as a run does, and return the folder."""
     path.mkdir(exist_ok=True)
     for document in results:
         files.write(document, path)

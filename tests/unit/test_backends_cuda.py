@@ -1,8 +1,8 @@
 """The checks of the cuda backend with drivers that are absent, broken, too old, or fine.
 
 These tests need no GPU. The C compiler builds a small stand-in for the driver's library, with NVIDIA's functions, and
-the real loader loads it. It behaves as the variable `DRIVER` says. The files that identify a CUDA build of TensorFlow
-are written for the test.
+the real loader loads it. The variable `DRIVER` selects its behaviour. The tests write the files that
+identify a CUDA build of TensorFlow.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def write(folder: Path, files: dict[str, str]) -> Path:
 
 @pytest.fixture(scope="module")
 def driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a stand-in for libcuda.so.1."""
+    """Return a folder with a stand-in for libcuda.so.1."""
     compiler = shutil.which("cc") or shutil.which("gcc")
     if compiler is None:
         pytest.skip("needs a C compiler to make a stand-in for the driver; to get it: apt-get install gcc libc6-dev")

@@ -46,7 +46,7 @@ def full_mnist(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def full_cifar(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Batches in the published format: pickled planes of red, green and blue, with byte strings as keys."""
+    """Return a folder of batches in the published format: pickled planes of red, green and blue, with bytes as keys."""
     folder = tmp_path_factory.mktemp("full") / "cifar-10-batches-py"
     folder.mkdir()
     for number, name in enumerate(files.BATCHES):

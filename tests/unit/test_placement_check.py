@@ -15,7 +15,7 @@ FLOAT, INT32, UINT8, STRING, INT64 = 1, 3, 4, 7, 9
 
 @dataclass
 class Attr:
-    """The parts of an AttrValue that are read."""
+    """The fields of an AttrValue that the check reads."""
 
     type: int = 0
     b: bool = False
@@ -23,7 +23,7 @@ class Attr:
 
 @dataclass
 class Node:
-    """The parts of a NodeDef that are read."""
+    """The fields of a NodeDef that the check reads."""
 
     name: str
     op: str

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.once
 
 
 class Outline(HTMLParser):
-    """The tags of a page with their attributes, and its texts."""
+    """The tags of a page, their attributes and its texts."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
