@@ -105,7 +105,7 @@ def devbench(
     context: typer.Context,
     version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False,
 ) -> None:
-    """Which device runs my TensorFlow program faster, and why."""
+    """Find out which device runs a TensorFlow program faster, and why."""
     if version:
         from bench.version import __version__
 

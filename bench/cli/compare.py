@@ -36,9 +36,10 @@ def compare(
 ) -> None:
     """Compare results: which is faster, and by how much.
 
-    The first result is the baseline: a ratio is the other's time divided by the baseline's time. With two folders, each
-    result of the second is compared with the matching result of the first, and --fail-on also fails if one of them has
-    no match. With one folder, all results in it that can be compared are compared.
+    The first result is the baseline. A ratio is the other's time divided by the baseline's time.
+
+    With one folder, all results in it that can be compared are compared. With two folders, each result of the second is
+    compared with the matching result of the first. --fail-on then also fails if a result has no match.
     """
     from bench.analyse.outcome import Outcome
     from bench.analyse.pairing import latest_runs, pair

@@ -22,7 +22,7 @@ def show(
         str | None,
         typer.Argument(
             metavar="WORKLOAD",
-            help="Name or .py file of a workload. Lists its parameters.",
+            help="Workload whose parameters to list: a name or a .py file. Default: list all workloads and backends.",
             autocompletion=completion.workloads,
         ),
     ] = None,

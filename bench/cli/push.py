@@ -20,7 +20,7 @@ def push(
 ) -> None:
     """Send a folder of results to a hub.
 
-    This includes what earlier runs could not send. Results that the hub already has do not change.
+    Explanations, and documents that earlier runs could not send, are included. What the hub already has stays as it is.
     """
     from bench.publish.hub.client import HubBusy, connect
     from bench.publish.hub.delivery import deliveries

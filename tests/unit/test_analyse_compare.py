@@ -203,7 +203,7 @@ def test_all_trials_count_for_steps_even_if_few_starts_were_measured() -> None:
     assert from_three.n == 3
     assert from_one is not None
     assert from_one.low is None
-    assert "steps, from one start each" in cold_start(compare(base, other))
+    assert "steps (one start each)" in cold_start(compare(base, other))
 
 
 def test_the_break_even_of_unequal_batches_is_in_examples_and_epochs() -> None:

@@ -97,10 +97,7 @@ def _running(stored: StoredRun) -> Row:
     if progress is not None:
         activity = f"{progress.title}: {phrases.activity(progress.phase, progress.note)}"
         process = phrases.process(progress.trial, progress.planned)
-        estimates = "; ".join(
-            f"{estimate.title} {phrases.estimate(estimate.step_seconds, estimate.relative_error)}"
-            for estimate in progress.estimates
-        )
+        estimates = phrases.estimates(progress.estimates)
     cells = (
         "running",
         activity or NONE,

@@ -59,8 +59,8 @@ def _section(section: Section) -> Iterable[str]:
         if isinstance(item, Table):
             yield from _table(item)
         elif isinstance(item, Message):
-            yield f"- {_MARKS[item.kind]}{_text(item.text)}"
-            yield from (f"  {_text(line)}" for line in item.details)
+            # A backslash ends a line, or Markdown would join it with the next one.
+            yield "\\\n  ".join([f"- {_MARKS[item.kind]}{_text(item.text)}", *map(_text, item.details)])
             if item.output:
                 yield from ("", "  ```text", *(f"  {line.replace('```', '')}" for line in item.output), "  ```", "")
     yield ""

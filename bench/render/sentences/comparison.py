@@ -128,9 +128,9 @@ def break_even(even: BreakEven) -> str:
 
 def _count(interval: Interval, unit: str) -> str:
     if interval.low is None:
-        return f"about {interval.value:,.0f} {unit}, from one start each"
+        return f"about {interval.value:,.0f} {unit} (one start each)"
     if interval.high is None:
-        return f"about {interval.value:,.0f} {unit}, at least {interval.low:,.0f} and possibly never"
+        return f"{interval.value:,.0f} {unit} [{interval.low:,.0f}, never]"
     return f"{interval.value:,.0f} {unit} [{interval.low:,.0f}, {interval.high:,.0f}]"
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from bench.model.run_state import Estimate
 from bench.render import numbers
 
 
@@ -19,3 +22,8 @@ def estimate(step_seconds: float, relative_error: float | None) -> str:
     """Return the step time so far, such as "18.4 ms ± 2.1%"."""
     error = "" if relative_error is None else f" ± {numbers.percent(relative_error)}"
     return f"{numbers.time(step_seconds)}{error}"
+
+
+def estimates(measured: Sequence[Estimate]) -> str:
+    """Return the step time so far of each spec."""
+    return "; ".join(f"{spec.title} {estimate(spec.step_seconds, spec.relative_error)}" for spec in measured)

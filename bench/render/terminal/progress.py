@@ -90,9 +90,12 @@ class ProgressDisplay:
 
 def line(progress: Progress) -> str:
     """Return the progress as one plain line."""
-    steps = [_step(progress.estimates[0])] if len(progress.estimates) == 1 else map(_titled_step, progress.estimates)
-    phase = ", ".join([phrases.activity(progress.phase, progress.note), *steps])
-    return f"{_head(progress)}: {phase} ({_time_left(progress)})"
+    activity = phrases.activity(progress.phase, progress.note)
+    estimates = progress.estimates
+    if len(estimates) == 1:
+        activity = f"{activity}, {_step(estimates[0])}"
+    text = f"{_head(progress)}: {activity} ({_time_left(progress)})"
+    return f"{text}. Step times so far: {phrases.estimates(estimates)}" if len(estimates) > 1 else text
 
 
 def view(progress: Progress) -> Text:
