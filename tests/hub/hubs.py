@@ -61,7 +61,7 @@ class RunningHub:
         return self.request("PUT", path, body, **defaults)
 
     def send(self, result: Result) -> str:
-        """Send a result; return the outcome."""
+        """Send a result and return the outcome."""
         response = self.put(f"/api/v1/results/{result.id}", result.model_dump_json().encode())
         assert response.status == 200, response.data
         outcome: str = response.json()["outcome"]
@@ -123,7 +123,7 @@ def hub(serve: Callable[..., RunningHub]) -> RunningHub:
 
 
 def serve_in_thread(settings: HubSettings, database: Database) -> tuple[str, Callable[[], None]]:
-    """Start a hub; return its address, and a function that stops it."""
+    """Start a hub, and return its address and a function that stops it."""
     import socket
 
     import uvicorn
@@ -182,7 +182,7 @@ class HubProcess:
         self.wait()
 
     def wait(self, timeout: float = 60) -> int:
-        """Wait for its end; return its exit code."""
+        """Wait until the process has ended, and return its exit code."""
         code = self.process.wait(timeout)
         self.reader.join(10)
         assert self.process.stderr

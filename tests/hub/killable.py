@@ -48,7 +48,7 @@ def serve(database: str, port: str) -> None:
 
 
 def measure(folder: str, hub: str) -> None:
-    """Write and send the results and explanations of one run after another, each first partially, until killed."""
+    """Measure runs until killed: send partial and then complete results and explanations."""
     os.environ["DEVBENCH_HUB_TOKEN"] = TOKEN
     client.BACKOFF, reporter.HEARTBEAT = 0.01, 0.05
     path = Path(folder)
@@ -68,7 +68,7 @@ def measure(folder: str, hub: str) -> None:
 
 
 def push(folder: str, hub: str) -> None:
-    """Run `devbench push` at the same time, until it is killed or done."""
+    """Run `devbench push`, until it has ended or is killed."""
     os.environ["DEVBENCH_HUB_TOKEN"] = TOKEN
     client.BACKOFF = 0.01
     sys.stdout = sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - until the process ends
@@ -76,7 +76,7 @@ def push(folder: str, hub: str) -> None:
 
 
 def finish(folder: str, hub: str) -> None:
-    """Deliver what is in the outbox, as the next run does."""
+    """Deliver the documents in the outbox, as the next run does."""
     os.environ["DEVBENCH_HUB_TOKEN"] = TOKEN
     with Recorder(load(hub=hub, output=Path(folder)), warn=_fail).reporting("last"):
         pass

@@ -50,7 +50,7 @@ class Cluster:
 
 @contextmanager
 def cluster(durable: bool = False) -> Iterator[Cluster]:
-    """Start a server; stop it at the end.
+    """Start a server, and stop it at the end.
 
     Args:
         durable: whether a commit waits for the disk. Tests that only kill hubs do not need it.

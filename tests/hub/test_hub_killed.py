@@ -21,10 +21,10 @@ from bench.store import headers
 pytestmark = [pytest.mark.once, pytest.mark.needs("posix", "changed-hub-kills")]
 
 KILLS = 100
-"""Per database."""
+"""Number of kills per database."""
 
-LONGEST = 0.1
-"""Maximum time from a new result until one of the processes is killed, in seconds."""
+MAX_DELAY = 0.1
+"""Maximum time from a new result to a kill, in seconds."""
 
 
 def free_port() -> int:
@@ -39,7 +39,7 @@ def wait_until_ready(url: str) -> None:
     assert urllib3.request("GET", f"{url}/readyz", retries=retries, timeout=30).status == 200
 
 
-def stored(database: str) -> dict[str, bytes]:
+def stored_documents(database: str) -> dict[str, bytes]:
     """Return the stored results and explanations by their ids."""
     connected = Database(database)
     with connected.read() as connection:
@@ -53,7 +53,7 @@ def stored(database: str) -> dict[str, bytes]:
     return results | {explanation.id: explanation.model_dump_json().encode() for explanation in explanations}
 
 
-def ended(database: str) -> list[RunState]:
+def finished_runs(database: str) -> list[RunState]:
     """Return the runs that reported their end."""
     connected = Database(database)
     with connected.read() as connection:
@@ -63,13 +63,13 @@ def ended(database: str) -> list[RunState]:
     return [entry.run for entry in runs if entry.run.state == "finished"]
 
 
-def written(folder: Path) -> dict[str, Path]:
+def written_files(folder: Path) -> dict[str, Path]:
     """Return the files of results and explanations by their ids."""
     explanations = (folder / store.EXPLANATIONS).glob(f"*{store.SUFFIX}")
     return {headers.entry(path).id: path for path in store.files(folder)} | {path.stem: path for path in explanations}
 
 
-def same(stored: bytes | None, path: Path) -> bool:
+def is_equal(stored: bytes | None, path: Path) -> bool:
     """Return whether a stored document equals its file."""
     if path.parent.name != store.EXPLANATIONS:
         return stored == path.read_bytes()
@@ -96,12 +96,12 @@ def test_killing_the_hub_or_a_sender_at_any_point_neither_loses_nor_duplicates_r
         target = len(store.files(folder)) + rng.randrange(3)
         while len(store.files(folder)) < target:
             sender.join(0.01)
-        sender.join(rng.uniform(0, LONGEST))
+        sender.join(rng.uniform(0, MAX_DELAY))
         assert sender.is_alive()
         victim = rng.choice(["hub", "sender", "push"])
         if victim == "push":
             push = killable.start(killable.push, str(folder), url)
-            push.join(rng.uniform(0, 10 * LONGEST))
+            push.join(rng.uniform(0, 10 * MAX_DELAY))
             push.kill()
             push.join()
         elif victim == "hub":
@@ -116,19 +116,19 @@ def test_killing_the_hub_or_a_sender_at_any_point_neither_loses_nor_duplicates_r
     sender.kill()
     sender.join()
     wait_until_ready(url)
-    files = written(folder)
+    files = written_files(folder)
     pending = {entry.path for entry in Outbox(folder, url).pending()}
-    documents = stored(database_url)
-    # What is not in the outbox is stored as it is in its file.
+    documents = stored_documents(database_url)
+    # A document that is not in the outbox is stored as in its file.
     delivered = {name: path for name, path in files.items() if path not in pending}
-    assert {name for name, path in delivered.items() if not same(documents.get(name), path)} == set()
+    assert {name for name, path in delivered.items() if not is_equal(documents.get(name), path)} == set()
     final_run = killable.start(killable.finish, str(folder), url)
     final_run.join()
     assert final_run.exitcode == 0
-    documents = stored(database_url)
+    documents = stored_documents(database_url)
     assert documents.keys() == files.keys()
-    assert {name for name, path in files.items() if not same(documents[name], path)} == set()
-    runs = ended(database_url)
+    assert {name for name, path in files.items() if not is_equal(documents[name], path)} == set()
+    runs = finished_runs(database_url)
     assert runs
     assert {name for run in runs for name in run.results} <= documents.keys()
     assert sum(len(run.results) == killable.RESULTS for run in runs) == len(runs) - 1  # the last run measured nothing

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, text
 from synthetic import measured
-from test_hub_storage import put, running
+from test_hub_storage import put, run_hub_process
 
 from bench.hub.db import records, renewal, result_queries
 from bench.hub.db.database import Database
@@ -88,6 +88,6 @@ def test_a_hub_renews_the_rows_of_an_older_version_when_it_starts(tmp_path: Path
     put(database, measured("1", [0.1]))
     make_outdated(database)
     database.close()
-    with running(tmp_path) as (server, hub):
+    with run_hub_process(tmp_path) as (server, hub):
         while b"devbench_result_step_seconds{" not in hub.request("GET", "/metrics").data:
             assert server.process.poll() is None

@@ -1,4 +1,4 @@
-"""Results at a hub: what is stored, what is final, what is rejected, and how results are listed."""
+"""Results at a hub: how they are stored, updated, rejected and listed."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ def test_an_unusable_database_is_reported_with_a_hint(tmp_path: Path) -> None:
 
 
 @contextmanager
-def running(folder: Path) -> Iterator[tuple[HubProcess, RunningHub]]:
+def run_hub_process(folder: Path) -> Iterator[tuple[HubProcess, RunningHub]]:
     """Run a hub in its own process, which is killed at the end."""
     database = str(folder / "hub.db")
     server = HubProcess(database)
@@ -116,7 +116,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 def test_a_hub_with_a_full_disk_serves_its_documents_and_stores_more_once_there_is_space(
     small_disk: Path,
 ) -> None:
-    with running(small_disk) as (server, hub):
+    with run_hub_process(small_disk) as (server, hub):
         for number in count():
             result = measured(str(number), [0.1])
             response = hub.put(f"/api/v1/results/{result.id}", result.model_dump_json().encode())
@@ -128,7 +128,7 @@ def test_a_hub_with_a_full_disk_serves_its_documents_and_stores_more_once_there_
         assert "Free some space" in problem["hint"]
         assert response.headers["Retry-After"]
     assert any("disk is full" in line for line in server.log)
-    with running(small_disk) as (_, hub):
+    with run_hub_process(small_disk) as (_, hub):
         for path in ("/", "/metrics", "/readyz"):
             assert hub.request("GET", path).status == 200
         assert number > 9
@@ -225,7 +225,7 @@ def test_a_cached_comparison_of_another_version_is_replaced(
         return comparisons.comparisons(database, [(("1", "2"), pair)], 0.02)[pair].verdict
 
     def replace_verdict(word: str) -> int:
-        """Change the cached verdict, to tell it from a new one; return the number of changed rows."""
+        """Change the cached verdict, so that it differs from a new one, and return the number of changed rows."""
         with database.write() as connection:
             changed = text("UPDATE comparisons SET document = replace(document, '\"slower\"', :word)")
             return connection.execute(changed, {"word": f'"{word}"'}).rowcount
@@ -337,8 +337,8 @@ def test_importing_a_damaged_file_fails_and_keeps_what_came_before(database: Dat
 
 
 @contextmanager
-def results_coming_in(hub: RunningHub) -> Iterator[list[str]]:
-    """Send results all the time; yield the ids of those that were acknowledged so far."""
+def incoming_results(hub: RunningHub) -> Iterator[list[str]]:
+    """Send results continuously, and yield the ids of those that the hub has acknowledged so far."""
     stop = threading.Event()
     acknowledged: list[str] = []
 
@@ -362,7 +362,7 @@ def test_an_export_while_results_arrive_is_one_consistent_view(hub: RunningHub, 
     """The export holds every result that was acknowledged before it started."""
     for n in range(20):
         hub.send(measured(str(n), [0.1]))
-    with results_coming_in(hub):
+    with incoming_results(hub):
         count = exchange.export_to(hub.database, tmp_path / "live.jsonl")
     other = Database(str(tmp_path / "other.db"))
     other.upgrade()
@@ -376,7 +376,7 @@ def test_the_tools_of_the_database_copy_it_while_results_arrive(
     hub: RunningHub, database_url: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
     """The copy holds every result that was acknowledged before, as the documentation promises."""
-    with results_coming_in(hub) as acknowledged:
+    with incoming_results(hub) as acknowledged:
         while len(acknowledged) < 30:
             time.sleep(0.01)
         before = list(acknowledged)
@@ -417,7 +417,7 @@ def test_sqlites_backup_copies_the_database_while_the_hub_runs(tmp_path: Path) -
 
 
 def test_connections_that_open_a_new_file_at_once_wait_for_each_other(tmp_path: Path) -> None:
-    """SQLite itself does not wait if several turn the write-ahead log on at the same time."""
+    """SQLite does not wait if several connections enable the write-ahead log at the same time."""
     errors: list[Exception] = []
 
     def create_table(database: Database, ready: threading.Barrier) -> None:
