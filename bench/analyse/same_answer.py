@@ -14,7 +14,7 @@ TOLERANCES = {"exact": 2e-3, "reduced": 5e-2}
 """Relative difference of first losses that is allowed: for sums in another order, and for fewer bits."""
 
 COMPUTATION = {name for name, role in ROLES.items() if role.computation}
-"""Fields of a spec that decide what is computed, besides the loop."""
+"""Fields of a spec that determine the computation, besides the loop."""
 
 
 def check_same_answer(results: Sequence[Result]) -> None:

@@ -65,7 +65,7 @@ def first_points(results: Sequence[Result]) -> list[Result]:
 
 
 def curve_label(result: Result) -> str:
-    """Return what is the same for all points of a curve."""
+    """Return the label of a result's curve: case, backend and loop, which all its points share."""
     spec = result.spec
     return ", ".join([*([spec.case] if spec.case else []), spec.backend, spec.loop])
 

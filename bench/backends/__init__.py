@@ -5,7 +5,7 @@ A backend module defines:
     NAME            its name on the command line, and that of its file, its package extra and its image's tag
     DESCRIPTION     one line for `devbench list`
     PLATFORMS       where it runs, for `devbench list`
-    CAPABILITIES    what the rest of devbench may expect of it: a `Capabilities`
+    CAPABILITIES    what it can do: a `Capabilities`
 
     environment(spec) -> dict[str, str]
         Return the environment variables that a worker needs before it imports TensorFlow.
@@ -43,7 +43,7 @@ from bench.machine.gpu import OpenSampler
 
 @dataclass(frozen=True)
 class Capabilities:
-    """What the rest of devbench may expect of a backend. The defaults describe a GPU of which nothing else is known.
+    """What a backend can do. The defaults describe an unknown GPU.
 
     Attributes:
         gpu: the device is an accelerator, not the host's CPU.
@@ -105,7 +105,7 @@ def capabilities(name: str) -> Capabilities:
     """Return a backend's capabilities.
 
     A result may come from a backend that this installation does not have, such as one that a newer devbench sent to a
-    hub. It counts as a GPU of which nothing else is known.
+    hub. It counts as an unknown GPU.
     """
     if name not in names():
         return Capabilities()

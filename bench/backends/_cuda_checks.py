@@ -1,4 +1,4 @@
-"""Checks everything that a CUDA run needs, without TensorFlow, and names cause and fix of what is missing.
+"""Checks everything that a CUDA run needs, without TensorFlow. A failed check names its cause and its fix.
 
 Each part can be missing on its own, so each has its own check: TensorFlow may be a build without CUDA, CUDA's libraries
 may not be installed, the driver's library may be absent or a stub, the container may not have the device nodes, the

@@ -39,7 +39,7 @@ from bench.model.comparison import THRESHOLD
 from bench.model.spec import Execution, Loop
 
 MOUNT = Path("/results")
-"""Folder for results in a container of ours, if something is mounted there."""
+"""Folder for results in devbench's containers, if something is mounted there."""
 
 
 def _what_ifs(value: tuple[str, ...]) -> tuple[str, ...]:
@@ -276,7 +276,7 @@ def misspelled_variables(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 class _Image(PydanticBaseSettingsSource):
-    """Defaults in a container image of ours: `/results` if something is mounted there, and the backend in its tag."""
+    """Defaults in devbench's container images: `/results` if something is mounted there, and the backend of the tag."""
 
     def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:
         """Return the value of one field, its name, and that it is not complex."""

@@ -1,4 +1,4 @@
-"""Errors about settings: the value, where it was set, and what is allowed."""
+"""Errors about settings: the value, where it was set, and how to write it."""
 
 from __future__ import annotations
 

@@ -241,7 +241,7 @@ _KINDS = {"bool": "use on or off", "int": "use a whole number", "float": "use a 
 
 
 def requirement(error: Mapping[str, Any]) -> str:
-    """Return what is allowed where pydantic found an error.
+    """Return how to write a value that pydantic rejected.
 
     Args:
         error: One of the errors of a `ValidationError`.

@@ -169,7 +169,7 @@ def _os_name(root: Path) -> str:
 
 
 def framework(tf: Any, packages: tuple[str, ...] = ()) -> Framework:
-    """Return TensorFlow as it came up in this process. Call it after TensorFlow is configured.
+    """Return what TensorFlow is in this process. Call it after TensorFlow is configured.
 
     Args:
         tf: the imported TensorFlow.
