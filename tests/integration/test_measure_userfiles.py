@@ -16,16 +16,16 @@ from bench.render.terminal import table
 pytestmark = pytest.mark.timeout(SECONDS)
 
 ASKED = {
+    "fit_dataset": (own("fit_dataset"), "--loop", "as-written,step"),
+    "generator": (own("generator"),),
+    "step_inputs": (own("step_inputs"),),
     "fit_arrays": (own("fit_arrays"), "--full"),
     "xla": (own("fit_arrays"), "--loop", "as-written,step,fused", "--xla", "on"),
-    "fit_dataset": (own("fit_dataset"), "--loop", "as-written,step"),
     "left_over": (own("fit_dataset"), "--param", "batches=20,rest=5", "--loop", "as-written,step,fused"),
     "copies": (own("copies"), "--param", "max_bytes=64"),
     "float64": (own("step_inputs"), "--dtype", "float64"),
-    "generator": (own("generator"),),
     "finite": (own("finite"), "--param", "steps=30"),
     "single": (own("finite"), "--param", "steps=1"),
-    "step_inputs": (own("step_inputs"),),
     "step_data": (own("step_data"), "--full"),
     "several": (own("together"), "--param", "steps_per_execution=4"),
     "eager": (own("together"), "--param", "run_eagerly=true"),
@@ -50,7 +50,8 @@ GOOD = [
     "on_batch",
 ]
 ESSENTIAL = ("fit_dataset", "generator", "step_inputs")
-"""One file for each kind of loop: Keras' `fit`, the program's own loop, and a step that devbench drives."""
+"""One file for each kind of loop: Keras' `fit`, the program's own loop, and a step that devbench drives. They run
+first."""
 
 
 @pytest.fixture(scope="module")
