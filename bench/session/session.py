@@ -129,7 +129,7 @@ class Session:
         )
 
     def _finish(self, pairs: list[Pair]) -> None:
-        """Run each worker's latency pass and diagnosis, alone, the baseline's first; then end it."""
+        """Run the latency pass and the diagnosis of each worker, the baseline's first, and end the worker."""
         baseline = self.results[0]
         for result, worker in sorted(pairs, key=lambda pair: pair[0] is not baseline):
             if worker.sample.failure is not None:
@@ -168,8 +168,8 @@ class Session:
     def _in_start_order(self) -> list[Result]:
         """The open results in the order in which their workers start.
 
-        The order is random and then rotates, so that each result starts in each position equally often: the worker
-        that starts first is slower by itself (`bench.analyse.stats.Contrast.adjusted`).
+        The order is random and then rotates, so that each result starts in each position equally often. The worker
+        that starts first is slower for that reason alone (`bench.analyse.stats.Contrast.adjusted`).
         """
         results = self._open()
         shift = (self._progress.trial - 1) % len(results)

@@ -33,7 +33,7 @@ class Tried(NamedTuple):
 def fastest(workload: str, settings: RunSettings, measured: Sequence[Result], tried: Sequence[Tried]) -> Fastest | None:
     """Return the fastest of the levels, the what-ifs and their combination. None if none is faster than the program.
 
-    What-ifs were tried on one level, so their ratio is multiplied by that level's own.
+    A what-if is tried on one level, so its ratio is multiplied by that level's ratio.
 
     Args:
         workload: Name or file.

@@ -1,9 +1,9 @@
 """Synchronization by reading one number that depends on a whole step. It works on every backend.
 
 `.numpy()` on a value waits for that value only. After a training step, one element of every trainable variable is read
-too, because none of them exists before its update is done. On the CPU a call returns when all of it is done, unless the
-program asked for asynchronous execution, so there the value is enough: reading the variables of a 1 ms step cost 0.7%
-of a block. TensorFlow's own ways to synchronize are missing in 2.10 or do nothing on DirectML.
+too, because none of them exists before its update is done. On the CPU the value is enough, unless the program asked for
+asynchronous execution: a call returns when all of it is done. Reading the variables of a 1 ms step as well would cost
+0.7% of a block. TensorFlow's own ways to synchronize are missing in 2.10 or do nothing on DirectML.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from bench.publish.hub.outbox import RUNS, Outbox, Pending
 from bench.store import files, headers
 
 BUSY_IN_A_ROW = 10
-"""Documents in a row that a busy hub may put off before delivery stops. A few put off may be faulty themselves."""
+"""Number of documents in a row that a busy hub may put off before delivery stops. A few may be faulty themselves."""
 
 
 def deliveries(

@@ -31,7 +31,7 @@ EPOCH_SECONDS = 0.16
 """Length of an epoch for counting waits. A wait at its end is about as long, so it stands out."""
 
 LENGTHS = (1.0, 1.4)
-"""Factors of that length. Autotuning runs at doubling ages, so at most one of them ends just before it runs."""
+"""Factors of that length. Autotuning runs when an iterator's age doubles, so at most one length ends just before it."""
 
 
 def measure(rig: Rig, hook: FitHook, synchronizer: Synchronizer, time_waits: bool = True) -> None:

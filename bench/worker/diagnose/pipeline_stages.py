@@ -23,7 +23,7 @@ REPEAT_SECONDS = 10.0
 """Time limit for all stages together, after which no stage is timed again."""
 
 FIRST_SECONDS = 60.0
-"""Time limit after which no stage is timed for the first time. Each part waits for the buffers of the stages in it."""
+"""Time limit after which no further stage is timed. To time a part, the buffers of its stages must be filled."""
 
 MOST_ELEMENTS = 10_000_000
 
@@ -62,9 +62,10 @@ def describe(stage: Any) -> PipelineStage:
 def measure(dataset: Any, report: Callable[[str], None] = lambda stage: None) -> list[PipelineStage]:
     """Return each stage with the seconds that one element of the whole pipeline takes up to and including it.
 
-    Such an element is mostly a batch. Stages before one that makes an unknown number of elements from one are left out.
-    The whole pipeline is timed first, then its parts from the source on, all of them up to three times. The shortest
-    time counts, because other load can only add to it. A stage that was not timed in time has no seconds.
+    Usually this element is a batch. If a stage makes an unknown number of elements from one, the stages before it are
+    left out.
+    The whole pipeline is timed first, then its parts from the source on. This is repeated up to three times. The
+    shortest time counts, because other load can only add to it. A stage without seconds was not reached in time.
 
     Args:
         dataset: the pipeline.

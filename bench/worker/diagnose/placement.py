@@ -1,9 +1,9 @@
 """The placement check: on which device did each operation of a step run?
 
 After the timed part, the step is traced again while TensorFlow collects graphs. Each node of the partitioned graphs
-names its device. A step that leaves no graph is not verified, so an empty answer never passes. A session of
-`tf.compat.v1` returns its partitioned graphs as run metadata. Both ways are private or old API; they were tried with
-TensorFlow 2.10 and 2.21. Worker's side only.
+names its device. A step that leaves no graph is not verified, so the check never passes without evidence. A session of
+`tf.compat.v1` returns its partitioned graphs as run metadata. Both ways use private or old APIs. They were tested
+with TensorFlow 2.10 and 2.21. Worker's side only.
 """
 
 from __future__ import annotations
