@@ -45,6 +45,11 @@ def timestamp(when: datetime, seconds: bool = False) -> str:
     return f"{when:%Y-%m-%d %H:%M:%S}" if seconds else f"{when:%Y-%m-%d %H:%M}"
 
 
+def period(first: datetime, last: datetime, word: str = "to") -> str:
+    """Return two dates and times to the minute, joined by a word; one if they are the same."""
+    return f" {word} ".join(dict.fromkeys((timestamp(first), timestamp(last))))
+
+
 def whole_seconds(value: float) -> str:
     """Return seconds rounded up, as for remaining time: "45 s", "1 min 3 s"."""
     return _minutes(math.ceil(value)) if value > 59 else f"{max(0, math.ceil(value))} s"

@@ -124,6 +124,12 @@ def test_the_output_of_a_program_is_text_and_never_markup(tmp_path: Path) -> Non
     assert "\x1b" not in text
 
 
+def test_words_between_backticks_are_code_and_markup_in_them_stays_text(tmp_path: Path) -> None:
+    failure = Failure(kind="error", message="it broke", hint="Run `a <b>x</b>`.")
+    fields = {"status": "failed", "failure": failure, "summary": Summary(), "samples": []}
+    assert "Run <code>a &lt;b&gt;x&lt;/b&gt;</code>." in page(tmp_path, measured("1", [], **fields))
+
+
 def test_markup_in_a_label_stays_text_in_a_chart(tmp_path: Path) -> None:
     results = [measured(str(n), [0.1, 0.1], params={"x": f'</svg><i title="{n}">&amp;'}) for n in (1, 2)]
     assert Outline(page(tmp_path, *results)).all("i") == []

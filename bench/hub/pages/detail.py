@@ -10,10 +10,11 @@ from sqlalchemy import Connection
 from bench.analyse.outcome import Outcome
 from bench.analyse.pairing import pair_as_group
 from bench.analyse.sweep import sweep_of
-from bench.hub.db import explanation_queries, result_queries
+from bench.hub.db import explanation_queries, records, result_queries
 from bench.hub.pages.layout import Page, address, guarded, timestamp, with_charts
 from bench.hub.problems import Problem, not_found
 from bench.model.result import Result
+from bench.render import numbers
 from bench.render.messages import Message
 from bench.render.report import content
 from bench.render.report.content import Content
@@ -63,7 +64,8 @@ def comparison(connection: Connection, baseline: str, other: str, threshold: flo
     links.append(("JSON", address("api", "v1", "comparisons", baseline=baseline, other=other)))
     pools = list(dict.fromkeys(row.pool for row in rows))
     label = "Pool" if len(pools) == 1 else "Pools"
-    about = f"Started {timestamp(rows[0].created)} and {timestamp(rows[1].created)} UTC. {label}: {', '.join(pools)}."
+    started = numbers.period(records.to_datetime(rows[0].created), records.to_datetime(rows[1].created), "and")
+    about = f"Started {started} UTC. {label}: {', '.join(pools)}."
     return _page(shown, about, links, "/results")
 
 

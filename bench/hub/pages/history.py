@@ -40,7 +40,8 @@ def page(connection: Connection, series: str, threshold: float) -> Page:
     if timed:
         sections.insert(0, Section("Step time", (_figure(rows, timed, changes),)))
     count = f"The newest {len(rows):,} runs" if truncated else numbers.count(len(rows), "run")
-    about = [f"{count}, started {timestamp(rows[0].created)} to {timestamp(last.created)} UTC. Pool: {last.pool}."]
+    started = numbers.period(records.to_datetime(rows[0].created), records.to_datetime(last.created))
+    about = [f"{count}, started {started} UTC. Pool: {last.pool}."]
     versions = dict.fromkeys(row.tensorflow for row in rows if row.tensorflow)
     if versions:
         about.append(f"TensorFlow {', '.join(versions)}.")

@@ -109,7 +109,7 @@ def _problem(request: Request, error: Any) -> Response:
 def _http_error(request: Request, error: Any) -> Response:
     status = error.status_code
     kind = {404: "not-found", 405: "method-not-allowed"}.get(status, "rejected")
-    detail = f"{request.method} {request.url.path}: {error.detail}"
+    detail = f"{request.method} {request.url.path}: {str(error.detail).lower()}"
     return _problem(request, Problem(status, kind, detail, headers=dict(error.headers or {})))
 
 

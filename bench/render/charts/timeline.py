@@ -10,8 +10,8 @@ from typing import Any
 from bench.render.charts import vega
 from bench.render.charts.vega import ACCENT, DASHED, DOT, HEIGHT, SECONDS, end, layer
 
-CLOCK = {"hours": "%H:%M", "minutes": "%H:%M"}
-"""Labels of ticks within a day. The library's own have a 12-hour clock, unlike the tables."""
+CLOCK = {"hours": "%H:%M", "minutes": "%H:%M", "seconds": "%H:%M:%S", "milliseconds": "%H:%M:%S"}
+"""Labels of ticks within a day. The library's own have a 12-hour clock, unlike the tables, and parts of a second."""
 
 
 @dataclass(frozen=True)

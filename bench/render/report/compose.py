@@ -94,9 +94,8 @@ def _measured(entries: ChapterEntries, results: list[Result]) -> str:
 
 
 def _about(selection: Selection) -> tuple[str, ...]:
-    first, last = (numbers.timestamp(entry.created) for entry in (selection.entries[0], selection.entries[-1]))
-    when = f"started {first} UTC" if first == last else f"started {first} to {last} UTC"
-    sentences = [f"{numbers.count(len(selection.entries), 'result')}, {when}."]
+    started = numbers.period(selection.entries[0].created, selection.entries[-1].created)
+    sentences = [f"{numbers.count(len(selection.entries), 'result')}, started {started} UTC."]
     if selection.repeated:
         older = numbers.count(selection.repeated, "older result has", "older results have")
         sentences.append(f"Only the newest of repeated runs has a chapter: {older} none.")

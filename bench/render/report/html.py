@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,7 @@ def environment(*folders: Path) -> Any:
         loader=jinja2.FileSystemLoader([HERE, *folders]), autoescape=True, trim_blocks=True, lstrip_blocks=True
     )
     environment.globals.update(lead=LEAD, root="")
-    environment.filters.update(svg=_svg)
+    environment.filters.update(svg=_svg, code=_code)
     environment.tests.update(
         table=lambda item: isinstance(item, Table),
         measured=lambda text: FIGURE.match(text) is not None,
@@ -57,6 +58,13 @@ def style() -> str:
     colours = dict.fromkeys([*phases.PALETTE.values(), phases.OTHER])
     swatches = [f".c{colour[1:]} {{ background: {colour}; }}" for colour in colours]
     return "\n".join([(HERE / "page.css").read_text(encoding="utf-8"), *rules, *swatches])
+
+
+def _code(text: str) -> Any:
+    """Return a text as HTML, with the words between backticks as code."""
+    import markupsafe
+
+    return markupsafe.Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(markupsafe.escape(text))))
 
 
 def _svg(figure: Figure) -> Any:
