@@ -18,7 +18,7 @@ from typing import Any
 os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
 
 
-def offered(workload: str, case: str) -> Callable[..., Any]:
+def workload_caller(workload: str, case: str) -> Callable[..., Any]:
     """Return a function that calls one of the workload's functions with the arguments that it names."""
     import numpy as np
 
@@ -30,14 +30,14 @@ def offered(workload: str, case: str) -> Callable[..., Any]:
     p = registry.parse_params(
         module, {k: v for k, v in getattr(module, "CASES", {}).get(case, {}).items() if k != "loop"}
     )
-    wanted = getattr(module, "DATA", None)
-    data = datasets.locate(wanted, "sample", None) if wanted else Data(kind="own")
+    dataset = getattr(module, "DATA", None)
+    data = datasets.locate(dataset, "sample", None) if dataset else Data(kind="own")
     ctx = Context(np.random.default_rng([1, 0]), "/device:CPU:0", "cpu", "float32", 1, lambda _: datasets.load(data, 1))
-    have: dict[str, Any] = {"p": p, "ctx": ctx}
+    values: dict[str, Any] = {"p": p, "ctx": ctx}
 
     def call(function: str) -> Any:
-        have[function] = value = getattr(module, function)(
-            **{k: have[k] for k in inspect.signature(getattr(module, function)).parameters}
+        values[function] = value = getattr(module, function)(
+            **{k: values[k] for k in inspect.signature(getattr(module, function)).parameters}
         )
         return value
 
@@ -46,7 +46,7 @@ def offered(workload: str, case: str) -> Callable[..., Any]:
     return call
 
 
-def stepping(call: Any, tf: Any) -> tuple[Any, Any]:
+def step_function(call: Any, tf: Any) -> tuple[Any, Any]:
     """Return a `tf.function` of one step, and an iterator over the batches of the workload's data."""
     data, model, p = call("data"), call("model"), call.p
     if call.has("step"):
@@ -65,14 +65,14 @@ def stepping(call: Any, tf: Any) -> tuple[Any, Any]:
 
 def step_loop(call: Any, tf: Any) -> Callable[[int], float]:
     """Return a function that calls the step once per step."""
-    function, iterator = stepping(call, tf)
+    function, iterator = step_function(call, tf)
 
     def run(steps: int) -> float:
-        begun = time.perf_counter()
+        start = time.perf_counter()
         for _ in range(steps):
             value = function(*next(iterator))
         value.numpy()
-        return time.perf_counter() - begun
+        return time.perf_counter() - start
 
     return run
 
@@ -83,12 +83,12 @@ def fit_loop(call: Any, tf: Any) -> Callable[[int], float]:
     model.jit_compile = False
 
     def run(epochs: int) -> float:
-        begun = time.perf_counter()
+        start = time.perf_counter()
         if isinstance(data, tf.data.Dataset):
             model.fit(data, epochs=epochs, verbose=0)
         else:
             model.fit(*data, batch_size=p.batch, epochs=epochs, shuffle=False, verbose=0)
-        return time.perf_counter() - begun
+        return time.perf_counter() - start
 
     return run
 
@@ -103,7 +103,7 @@ def main() -> None:
     tf.config.threading.set_intra_op_parallelism_threads(int(threads))
     tf.config.threading.set_inter_op_parallelism_threads(int(threads))
     with tf.device("/device:CPU:0"):
-        run = {"step": step_loop, "fit": fit_loop}[loop](offered(workload, case), tf)
+        run = {"step": step_loop, "fit": fit_loop}[loop](workload_caller(workload, case), tf)
         for line in sys.stdin:
             os.write(answers, f"{run(int(line))!r}\n".encode())
 

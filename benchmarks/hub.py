@@ -5,7 +5,7 @@ workloads in four loops, here on two backends in two pools, which makes 320 comp
 alike. The senders are devbench's own, as threads of one process on the same machine, so on few cores they compete
 with the hub. `wrk` measures reading over one connection on loopback: median and 99th percentile. The first response
 after a change, which computes parts of the page again, is measured separately. At the end, some senders send results
-that are almost as large as a hub accepts. PostgreSQL is one of our own, with the usual durability of a disk.
+that are almost as large as a hub accepts. The benchmark starts its own PostgreSQL, which syncs to disk.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from bench.model.environment import Deployment
 from bench.model.result import Result
 from bench.publish.hub.client import Client
 from bench.render.charts import vega_process
-from benchmarks.scale import WORKLOADS, copies, measured
+from benchmarks.scale import WORKLOADS, copies, measure_originals
 
 TOKEN = "0123456789abcdef"
 SENDERS = 50
 SECONDS = 8
-"""Seconds of each reading."""
+"""Seconds to read each page."""
 
 CHANGES = 10
 PAGES = 100
@@ -52,40 +52,44 @@ BEGAN = datetime(2026, 1, 1, tzinfo=timezone.utc)
 
 def templates(folder: Path) -> list[bytes]:
     """Return documents of all keys, with marks for the id and the time of each copy."""
-    found = []
-    for each in copies(measured(folder), WORKLOADS * 4):
-        for pool in ("a", "b"):
-            for backend in ("cpu", "cuda"):
-                found.append(_template(each, pool, backend))
-    return found
+    return [
+        _template(result, pool, backend)
+        for result in copies(measure_originals(folder), WORKLOADS * 4)
+        for pool in ("a", "b")
+        for backend in ("cpu", "cuda")
+    ]
 
 
-def _template(of: Result, pool: str, backend: str) -> bytes:
-    spec = of.spec.model_copy(update={"backend": backend})
-    host = of.environment.host.model_copy(update={"deployment": Deployment(pool=pool)})
-    made = of.model_copy(
+def _template(result: Result, pool: str, backend: str) -> bytes:
+    spec = result.spec.model_copy(update={"backend": backend})
+    host = result.environment.host.model_copy(update={"deployment": Deployment(pool=pool)})
+    template = result.model_copy(
         update={
             "id": "MARK-OF-THE-ID",
             "group": "MARK-OF-THE-ID",
             "spec": spec,
             "key": spec.key,
-            "environment": of.environment.model_copy(update={"host": host}),
+            "environment": result.environment.model_copy(update={"host": host}),
             "created": datetime.fromisoformat(CREATED.replace("Z", "+00:00")),
         }
     )
-    return made.model_dump_json(indent=1).encode()
+    return template.model_dump_json(indent=1).encode()
 
 
-def copy(of: Sequence[bytes], number: int) -> tuple[str, bytes]:
-    """Return a document's id and its text."""
+def copy(documents: Sequence[bytes], number: int) -> tuple[str, bytes]:
+    """Return the id and the text of a copy."""
     name = f"copy-{number:06d}"
     when = (BEGAN + timedelta(seconds=number)).strftime("%Y-%m-%dT%H:%M:%SZ")
-    body = of[number % len(of)].replace(b"MARK-OF-THE-ID", name.encode()).replace(CREATED.encode(), when.encode())
+    body = (
+        documents[number % len(documents)]
+        .replace(b"MARK-OF-THE-ID", name.encode())
+        .replace(CREATED.encode(), when.encode())
+    )
     return name, body
 
 
 @contextmanager
-def running(database: str) -> Iterator[tuple[str, int]]:
+def run_hub(database: str) -> Iterator[tuple[str, int]]:
     """Run a hub in a process of its own. Yield its address and process id."""
     from hubs import HubProcess
 
@@ -113,9 +117,9 @@ def fill(url: str, documents: Sequence[bytes], count: int) -> None:
                 name, body = copy(documents, numbers.get_nowait())
             except Empty:
                 return
-            began = time.perf_counter()
+            start = time.perf_counter()
             outcomes[client.put("results", name, body)] += 1
-            waits.append(time.perf_counter() - began)
+            waits.append(time.perf_counter() - start)
 
     took = seconds([threading.Thread(target=send) for _ in range(SENDERS)])
     print(f"  {count} results from {SENDERS} senders: {count / took:.0f}/s, {dict(outcomes)}; "
@@ -124,17 +128,17 @@ def fill(url: str, documents: Sequence[bytes], count: int) -> None:
 
 def seconds(threads: Sequence[threading.Thread]) -> float:
     """Run threads at the same time and return the seconds that they take."""
-    began = time.perf_counter()
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join()
-    return time.perf_counter() - began
+    start = time.perf_counter()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return time.perf_counter() - start
 
 
-def send_large(url: str, of: bytes) -> None:
+def send_large(url: str, template: bytes) -> None:
     """Send some results at once that are almost as large as a hub accepts."""
-    document = json.loads(of)
+    document = json.loads(template)
     samples = document["samples"]
     times = LARGE_BYTES // len(json.dumps(samples))
     document["samples"] = [{**samples[n % len(samples)], "trial": n + 1} for n in range(times * len(samples))]
@@ -149,23 +153,23 @@ def send_large(url: str, of: bytes) -> None:
     print(f"  {LARGE} results of {len(body) / 1e6:.1f} MB at once: {dict(outcomes)} in {took:.0f} s")
 
 
-def counted(url: str) -> int:
+def result_count(url: str) -> int:
     """Return the number of results in the hub."""
     text = urllib3.request("GET", f"{url}/metrics").data.decode()
-    found = re.search(r'^devbench_hub_rows\{table="results"\} (\S+)', text, re.M)
-    assert found
-    return int(float(found[1]))
+    match = re.search(r'^devbench_hub_rows\{table="results"\} (\S+)', text, re.M)
+    assert match
+    return int(float(match[1]))
 
 
 def read(url: str, path: str) -> str:
     """Return the median and the 99th percentile of a page, measured by wrk."""
     urllib3.request("GET", url + path)
-    ran = subprocess.run(
+    done = subprocess.run(
         ["wrk", "-t1", "-c1", f"-d{SECONDS}s", "--latency", url + path], capture_output=True, text=True, check=True
     )
-    found = dict(re.findall(r"^\s+(\d+)%\s+(\S+)$", ran.stdout, re.M))
-    wrong = re.search(r"Non-2xx.*", ran.stdout)
-    return f"{found['50']} ({found['99']} at p99){' ' + wrong[0] if wrong else ''}"
+    quantiles = dict(re.findall(r"^\s+(\d+)%\s+(\S+)$", done.stdout, re.M))
+    errors = re.search(r"Non-2xx.*", done.stdout)
+    return f"{quantiles['50']} ({quantiles['99']} at p99){' ' + errors[0] if errors else ''}"
 
 
 def after_changes(url: str, path: str, documents: Sequence[bytes], begin: int) -> float:
@@ -174,32 +178,33 @@ def after_changes(url: str, path: str, documents: Sequence[bytes], begin: int) -
     for number in range(begin, begin + CHANGES):
         name, body = copy(documents, number)
         client.put("results", name, body)
-        began = time.perf_counter()
+        start = time.perf_counter()
         assert urllib3.request("GET", url + path).status == 200
-        times.append(time.perf_counter() - began)
+        times.append(time.perf_counter() - start)
     return statistics.median(times)
 
 
 def memory(pid: int) -> float:
     """Return the megabytes of the hub and its processes. Shared memory counts once."""
-    own = psutil.Process(pid)
-    return sum(float(each.memory_full_info()._asdict()["pss"]) for each in [own, *own.children(recursive=True)]) / 1e6
+    hub = psutil.Process(pid)
+    processes = [hub, *hub.children(recursive=True)]
+    return sum(float(process.memory_full_info()._asdict()["pss"]) for process in processes) / 1e6
 
 
 @contextmanager
 def most_memory(pid: int) -> Iterator[Callable[[], float]]:
     """Watch the memory. Yield a function that returns the maximum so far."""
-    seen, stop = [memory(pid)], threading.Event()
+    megabytes, stop = [memory(pid)], threading.Event()
 
     def watch() -> None:
         while not stop.wait(0.05):
             with suppress(psutil.NoSuchProcess):  # a process has just ended
-                seen.append(memory(pid))
+                megabytes.append(memory(pid))
 
     thread = threading.Thread(target=watch)
     thread.start()
     try:
-        yield lambda: max(seen)
+        yield lambda: max(megabytes)
     finally:
         stop.set()
         thread.join()
@@ -207,12 +212,12 @@ def most_memory(pid: int) -> Iterator[Callable[[], float]]:
 
 def measure(database: str, documents: Sequence[bytes], count: int) -> None:
     """Run all measurements on one database."""
-    with running(database) as (url, pid):
+    with run_hub(database) as (url, pid):
         fill(url, documents, count)
-        print(f"  stored: {counted(url)}; memory {memory(pid):.0f} MB")
+        print(f"  stored: {result_count(url)}; memory {memory(pid):.0f} MB")
         first = time.perf_counter()
         urllib3.request("GET", url)
-        print(f"  first overview, which makes all comparisons: {time.perf_counter() - first:.1f} s")
+        print(f"  first overview, which computes all comparisons: {time.perf_counter() - first:.1f} s")
         series = urllib3.request("GET", f"{url}/api/v1/results?limit=1").json()["results"][0]["series"]
         paths = ["/", "/metrics", "/api/v1/results", "/results", f"/api/v1/history/{series}", "/results/copy-000001"]
         for path in paths:

@@ -20,7 +20,7 @@ SHOWN = 12
 
 SIZES = """
 import json, os, sys
-held = {}
+sizes = {}
 for folder, _, names in os.walk("/", onerror=None):
     if folder.startswith(("/proc", "/sys", "/dev")):
         continue
@@ -30,41 +30,41 @@ for folder, _, names in os.walk("/", onerror=None):
             parts = path.split("/")
             package = parts[6] if "/site-packages/" in path and len(parts) > 6 else "system and Python"
             kind = "bytecode" if path.endswith(".pyc") and package != "system and Python" else package
-            held[kind] = held.get(kind, 0) + os.path.getsize(path)
-print(json.dumps(held))
+            sizes[kind] = sizes.get(kind, 0) + os.path.getsize(path)
+print(json.dumps(sizes))
 """
 
 
-def engine(*words: str) -> str:
+def engine(*arguments: str) -> str:
     """Return what podman prints, or docker if there is no podman."""
     command = shutil.which("podman") or shutil.which("docker")
-    return subprocess.run([command, *words], check=True, capture_output=True, text=True).stdout if command else ""
+    return subprocess.run([command, *arguments], check=True, capture_output=True, text=True).stdout if command else ""
 
 
-def images(named: list[str]) -> list[str]:
+def images(names: list[str]) -> list[str]:
     """Return the images that exist."""
-    wanted = named or [f"devbench:{backend}" for backend in CLAIMED]
-    there = engine("images", "--format", "{{.Repository}}:{{.Tag}}").split()
-    return [name for name in wanted if any(each.removeprefix("localhost/") == name for each in there)]
+    wanted = names or [f"devbench:{backend}" for backend in CLAIMED]
+    available = engine("images", "--format", "{{.Repository}}:{{.Tag}}").split()
+    return [name for name in wanted if any(image.removeprefix("localhost/") == name for image in available)]
 
 
 def base(image: str) -> str:
     """Return the base image of an image."""
-    (known,) = json.loads(engine("image", "inspect", image))
-    return str(known["Config"]["Labels"]["org.opencontainers.image.base.name"])
+    (details,) = json.loads(engine("image", "inspect", image))
+    return str(details["Config"]["Labels"]["org.opencontainers.image.base.name"])
 
 
 def weigh(image: str) -> None:
     """Print an image's size, the claim, and its largest parts."""
-    (known,) = json.loads(engine("image", "inspect", image))
+    (details,) = json.loads(engine("image", "inspect", image))
     claim = CLAIMED.get(image.rpartition(":")[2].rpartition("-")[2])
     against = f", claim {claim / 1e9:.1f} GB" if claim else ""
-    (below,) = json.loads(engine("image", "inspect", base(image)))
-    print(f"{image}: {known['Size'] / 1e9:.3f} GB unpacked{against}")
-    print(f"  base image {base(image)}: {below['Size'] / 1e6:.0f} MB")
+    (base_details,) = json.loads(engine("image", "inspect", base(image)))
+    print(f"{image}: {details['Size'] / 1e9:.3f} GB unpacked{against}")
+    print(f"  base image {base(image)}: {base_details['Size'] / 1e6:.0f} MB")
     python = ("--entrypoint=/opt/devbench/bin/python", image, "-c", SIZES)
-    held: dict[str, Any] = json.loads(engine("run", "--rm", "--network=none", "--user=0", *python))
-    parts = sorted(held.items(), key=lambda item: -item[1])
+    sizes: dict[str, Any] = json.loads(engine("run", "--rm", "--network=none", "--user=0", *python))
+    parts = sorted(sizes.items(), key=lambda item: -item[1])
     rest = sum(size for _, size in parts[SHOWN:])
     for name, size in [*parts[:SHOWN], ("everything else", rest)]:
         print(f"  {size / 1e6:8.0f} MB  {name}")
@@ -77,24 +77,25 @@ def start(image: str, rounds: int) -> None:
     times: dict[str, list[float]] = {name: [] for name in commands}
     for _ in range(rounds):
         for name in random.sample(list(commands), len(commands)):
-            begun = time.perf_counter()
+            start_time = time.perf_counter()
             engine(*commands[name])
-            times[name].append(time.perf_counter() - begun)
-    middle = {name: statistics.median(found) for name, found in times.items()}
-    over = sorted(b - a for a, b in zip(times["bare"], times["help"], strict=True))
+            times[name].append(time.perf_counter() - start_time)
+    medians = {name: statistics.median(seconds) for name, seconds in times.items()}
+    differences = sorted(b - a for a, b in zip(times["bare"], times["help"], strict=True))
     print(
-        f"  start: bare {middle['bare']:.2f} s, help {middle['help']:.2f} s, "
-        f"difference {statistics.median(over):.2f} s [{over[0]:.2f}, {over[-1]:.2f}], {rounds} rounds, claim 0.5 s"
+        f"  start: bare {medians['bare']:.2f} s, help {medians['help']:.2f} s, "
+        f"difference {statistics.median(differences):.2f} s [{differences[0]:.2f}, {differences[-1]:.2f}], "
+        f"{rounds} rounds, claim 0.5 s"
     )
 
 
 def main() -> None:
     """Measure each image that exists."""
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 10
-    found = images(sys.argv[2:])
-    if not found:
+    available = images(sys.argv[2:])
+    if not available:
         print("No image exists. Build them: make images")
-    for image in found:
+    for image in available:
         weigh(image)
         start(image, rounds)
 

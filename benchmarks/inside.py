@@ -20,7 +20,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from benchmarks.bare import offered
+from benchmarks.bare import workload_caller
 from benchmarks.interleaved import spec_of
 from benchmarks.observer import CASES
 
@@ -46,7 +46,7 @@ class LocalChannel:
         return self.next_order()
 
 
-def conducted(tf: Any, next_order: Callable[[], Any]) -> tuple[Any, Any, LocalChannel]:
+def make_timed_loop(tf: Any, next_order: Callable[[], Any]) -> tuple[Any, Any, LocalChannel]:
     """Return a timed loop, its synchronizer and its channel."""
     from bench.worker.synchronize import Synchronizer
     from bench.worker.timed_loop import TimedLoop
@@ -57,20 +57,20 @@ def conducted(tf: Any, next_order: Callable[[], Any]) -> tuple[Any, Any, LocalCh
     return TimedLoop(channel, synchronizer.sync, synchronizer.loss), synchronizer, local
 
 
-def of_steps(call: Any, tf: Any, rounds: int) -> list[float]:
+def step_ratios(call: Any, tf: Any, rounds: int) -> list[float]:
     """Return devbench's block over the plain block, for each round."""
     from bench.worker.protocol import BlockTimed, Finish, Go
     from bench.worker.timed_loop import Finished
-    from benchmarks.bare import stepping
+    from benchmarks.bare import step_function
 
-    function, iterator = stepping(call, tf)
+    function, iterator = step_function(call, tf)
 
     def plain(steps: int) -> float:
-        begun = time.perf_counter()
+        start = time.perf_counter()
         for _ in range(steps):
             value = function(*next(iterator))
         value.numpy()
-        return time.perf_counter() - begun
+        return time.perf_counter() - start
 
     plain(50)
     steps = max(1, round(BLOCK_SECONDS / (plain(50) / 50)))
@@ -84,7 +84,7 @@ def of_steps(call: Any, tf: Any, rounds: int) -> list[float]:
         bare.append(plain(steps))
         return order[0]
 
-    timed_loop, _, channel = conducted(tf, next_order)
+    timed_loop, _, channel = make_timed_loop(tf, next_order)
     timed_loop.begin()
     try:
         for batch in iterator:
@@ -96,7 +96,7 @@ def of_steps(call: Any, tf: Any, rounds: int) -> list[float]:
     return [w / b for w, b in zip(observed, between, strict=False)]
 
 
-def of_fit(call: Any, tf: Any, rounds: int) -> list[float]:
+def epoch_ratios(call: Any, tf: Any, rounds: int) -> list[float]:
     """Return each observed epoch over its plain neighbours, within one call of `fit`."""
     from bench.worker.fit_hook import FitHook
     from bench.worker.protocol import Go
@@ -105,7 +105,7 @@ def of_fit(call: Any, tf: Any, rounds: int) -> list[float]:
     data, model, p = call("data"), call("model"), call.p
     model.jit_compile = False
     order = [Go(steps=1, blocks=10**9)]
-    timed_loop, synchronizer, _ = conducted(tf, lambda: order[0])
+    timed_loop, synchronizer, _ = make_timed_loop(tf, lambda: order[0])
 
     def on_first(model: Any) -> None:
         synchronizer.model = model
@@ -126,12 +126,12 @@ def of_fit(call: Any, tf: Any, rounds: int) -> list[float]:
                 self.model.train_function = original
             elif original is None and epoch % 2:
                 self.model.train_function = hook._wrap(self.model, self.model.train_function)
-            self.begun = time.perf_counter()
+            self.start = time.perf_counter()
 
         def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-            seconds.append(time.perf_counter() - self.begun)
+            seconds.append(time.perf_counter() - self.start)
 
-    # One iterator for all epochs: to make and end one takes tenths of a second, which belong to no step.
+    # One iterator for all epochs: making and ending an iterator takes tenths of a second, which belong to no step.
     endless = tf.data.Dataset.from_tensor_slices(data).batch(p.batch, drop_remainder=True).repeat().prefetch(2)
 
     def fit(epochs: int, batches: int) -> list[float]:
@@ -142,13 +142,11 @@ def of_fit(call: Any, tf: Any, rounds: int) -> list[float]:
     step = min(fit(5, 10)[1:]) / 10
     batches = max(2, round(EPOCH_SECONDS / step))
     order[0] = Go(steps=max(1, round(BLOCK_SECONDS / step)), blocks=10**9)
-    timed_loop.steps_left, timed_loop._end = (
-        1,
-        lambda value: timed_loop._obey(),
-    )  # the first order is above
-    found = fit(2 * rounds + 3, batches)[2:]
-    between = [(a + b) / 2 for a, b in pairwise(found[::2])]
-    return [w / b for w, b in zip(found[1::2], between, strict=False)]
+    # The first order is already set.
+    timed_loop.steps_left, timed_loop._end = 1, lambda value: timed_loop._obey()
+    times = fit(2 * rounds + 3, batches)[2:]
+    between = [(a + b) / 2 for a, b in pairwise(times[::2])]
+    return [w / b for w, b in zip(times[1::2], between, strict=False)]
 
 
 def median(values: Sequence[float]) -> str:
@@ -163,10 +161,10 @@ def median(values: Sequence[float]) -> str:
 
 def main() -> None:
     """Print a line per case, each measured in a process of its own."""
-    words = sys.argv[1:]
-    if words[:1] == ["--case"]:
-        workload, case, loop = CASES[int(words[1])]
-        rounds, threads = int(words[2]), spec_of(workload, case, loop).threads.intra
+    arguments = sys.argv[1:]
+    if arguments[:1] == ["--case"]:
+        workload, case, loop = CASES[int(arguments[1])]
+        rounds, threads = int(arguments[2]), spec_of(workload, case, loop).threads.intra
         os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
         import tensorflow as tf
 
@@ -174,14 +172,14 @@ def main() -> None:
         tf.config.threading.set_inter_op_parallelism_threads(threads)
         with tf.device("/device:CPU:0"):
             if loop == "step":
-                found = of_steps(offered(workload, case), tf, rounds)
+                ratios = step_ratios(workload_caller(workload, case), tf, rounds)
             else:
-                found = of_fit(offered(workload, case), tf, rounds)
+                ratios = epoch_ratios(workload_caller(workload, case), tf, rounds)
         name = f"{Path(workload).stem}/{case}".rstrip("/")
-        print(f"{name:22} {loop:5} devbench/bare {median(found)} rounds", flush=True)
+        print(f"{name:22} {loop:5} devbench/bare {median(ratios)} rounds", flush=True)
         return
-    rounds = int(words[0]) if words else ROUNDS
-    for place in words[1:] or range(len(CASES)):
+    rounds = int(arguments[0]) if arguments else ROUNDS
+    for place in arguments[1:] or range(len(CASES)):
         command = [sys.executable, "-m", "benchmarks.inside", "--case", str(place), str(rounds)]
         subprocess.run(command, check=True, stderr=subprocess.DEVNULL)
 

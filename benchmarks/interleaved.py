@@ -1,4 +1,4 @@
-"""Bare scripts and devbench workers that are interleaved: what the programs of this folder share."""
+"""Plain scripts and devbench workers that can be interleaved, for the programs of this folder."""
 
 from __future__ import annotations
 
@@ -56,33 +56,33 @@ def spec_of(workload: str, case: str, loop: str) -> Spec:
     return group.planned[0].spec
 
 
-def started(
+def start_worker(
     spec: Spec, trial: int = 0, report: Callable[[str, str], None] = lambda phase, note: None, **options: Any
 ) -> WorkerSample:
     """Start a worker of a spec.
 
     Args:
-        spec: What it measures.
-        trial: Number of its trial.
-        report: Hears of its phases.
+        spec: Spec to measure.
+        trial: Number of the trial.
+        report: Called with each phase and its note.
         options: Further arguments of `WorkerSample`.
     """
     environment = backends.load(spec.backend).environment(spec)
     return WorkerSample(spec, trial, environment, 300.0, report, **options)
 
 
-def worker_of(spec: Spec, trial: int = 0) -> WorkerSample:
+def warm_worker(spec: Spec, trial: int = 0) -> WorkerSample:
     """Return a worker of a spec, warmed up and suspended."""
-    worker = started(spec, trial)
+    worker = start_worker(spec, trial)
     worker.set_up()
     worker.warm_up()
     worker.process.suspend()
     return worker
 
 
-def workers_of(specs: Sequence[Spec]) -> list[WorkerSample]:
+def warm_workers(specs: Sequence[Spec]) -> list[WorkerSample]:
     """Return workers that started at once, as in the later trials of a session, warmed up one by one and suspended."""
-    workers = [started(spec, start_position=None) for spec in specs]
+    workers = [start_worker(spec, start_position=None) for spec in specs]
     for worker in workers:
         worker.set_up()
         worker.process.suspend()
@@ -95,10 +95,10 @@ def workers_of(specs: Sequence[Spec]) -> list[WorkerSample]:
 
 def interval(values: Sequence[float]) -> str:
     """Return the mean of ratios with its 95% interval, as text."""
-    from bench.analyse.stats import interval as of
+    from bench.analyse.stats import interval as interval_of
 
-    found = of(values)
-    return f"{found.value:.4f} [{found.low or math.nan:.4f}, {found.high or math.nan:.4f}] of {found.n}"
+    mean = interval_of(values)
+    return f"{mean.value:.4f} [{mean.low or math.nan:.4f}, {mean.high or math.nan:.4f}] of {mean.n}"
 
 
 def variation(values: Sequence[float]) -> float:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 
 from bench.analyse.samples import faster_half, mean_step, typical_ratio, typical_step
 from bench.model.result import Block
-from benchmarks.interleaved import interval, spec_of, variation, worker_of
+from benchmarks.interleaved import interval, spec_of, variation, warm_worker
 
 ROUNDS = 20
 
@@ -37,7 +37,7 @@ ESTIMATORS: dict[str, Callable[[Sequence[Block]], float]] = {
 def trial(workload: str, case: str, loop: str) -> list[list[Block]]:
     """Return the blocks of two workers of one spec, interleaved."""
     spec = spec_of(workload, case, loop)
-    workers = [worker_of(spec) for _ in range(2)]
+    workers = [warm_worker(spec) for _ in range(2)]
     positions = itertools.count()
     for _ in range(ROUNDS):
         for worker in random.sample(workers, 2):
@@ -60,12 +60,12 @@ def main() -> None:
         f"{'estimator':12} {'between processes':>18} {'neighbours correlate':>21} {'ratio in a trial':>18}  mean ratio"
     )
     for name, estimator in ESTIMATORS.items():
-        values = [[estimator(blocks) for blocks in each] for each in trials]
+        values = [[estimator(blocks) for blocks in pair] for pair in trials]
         level = [v[0] for v in values]
         ratios = [v[1] / v[0] for v in values]
         near = statistics.correlation(level, [v[1] for v in values]) if count > 2 else float("nan")
         print(f"{name:12} {variation(level):18.2%} {near:21.2f} {variation(ratios):18.2%}  {interval(ratios)}")
-    ratios = [math.exp(typical_ratio(*each)) for each in trials]
+    ratios = [math.exp(typical_ratio(*pair)) for pair in trials]
     print(f"{'by rounds':12} {'':18} {'':21} {variation(ratios):18.2%}  {interval(ratios)}")
 
 

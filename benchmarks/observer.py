@@ -26,7 +26,7 @@ from scipy.special import stdtrit
 from bench.model.spec import Spec
 from bench.session.worker_sample import WorkerSample
 from bench.worker.protocol import BlockTimed, Go
-from benchmarks.interleaved import Bare, spec_of, worker_of
+from benchmarks.interleaved import Bare, spec_of, warm_worker
 
 CASES = [
     ("cifar", "", "step"),
@@ -35,12 +35,12 @@ CASES = [
     ("tabular", "small", "fit"),
     (str(Path(__file__).with_name("short_cifar.py")), "", "fit"),
 ]
-"""Workload, case and loop. Small steps vary most between processes (by 3% and more), so they need most trials."""
+"""Workload, case and loop. Small steps vary most between processes (by 3% and more), so they need the most trials."""
 ROUNDS = 24
 FIT_SECONDS = 3.0
 
 
-def interleaved(sides: list[Callable[[], float]], rounds: int) -> list[list[float]]:
+def interleave(sides: list[Callable[[], float]], rounds: int) -> list[list[float]]:
     """Return each side's times. The sides are interleaved in random order."""
     times: list[list[float]] = [[] for _ in sides]
     for _ in range(rounds):
@@ -54,7 +54,7 @@ def faster_half(times: list[float]) -> float:
     return statistics.fmean(sorted(times)[: (len(times) + 1) // 2])
 
 
-def of_steps(workload: str, case: str, place: int) -> list[float]:
+def step_times(workload: str, case: str, place: int) -> list[float]:
     """Return the step times of one trial with the loop `step`, in the order of starts. devbench starts at `place`."""
     worker, scripts = start(spec_of(workload, case, "step"), case, 100, place)
     steps = worker.steps["step"]
@@ -70,12 +70,12 @@ def of_steps(workload: str, case: str, place: int) -> list[float]:
         script.run(max(1, steps // 8))
         return script.run(steps) / steps
 
-    times = interleaved([observed, lambda: bare(scripts[0]), lambda: bare(scripts[1])], ROUNDS)
+    times = interleave([observed, lambda: bare(scripts[0]), lambda: bare(scripts[1])], ROUNDS)
     finish(worker, scripts)
     return in_order(place, *map(faster_half, times))
 
 
-def of_fit(workload: str, case: str, place: int) -> list[float]:
+def epoch_times(workload: str, case: str, place: int) -> list[float]:
     """Return the epoch times of one trial with the loop `fit`, in the order of starts. devbench starts at `place`."""
     spec = spec_of(workload, case, "fit")
     worker, scripts = start(spec, case, 1, place)
@@ -93,7 +93,7 @@ def of_fit(workload: str, case: str, place: int) -> list[float]:
     def bare(script: Bare) -> float:
         return (script.run(epochs + 1) - script.run(1)) / epochs
 
-    times = interleaved([observed, lambda: bare(scripts[0]), lambda: bare(scripts[1])], 4)
+    times = interleave([observed, lambda: bare(scripts[0]), lambda: bare(scripts[1])], 4)
     finish(worker, scripts)
     return in_order(place, *map(statistics.fmean, times))
 
@@ -103,7 +103,7 @@ def start(spec: Spec, case: str, warm_up: int, place: int) -> tuple[WorkerSample
     scripts = []
     for index in range(3):
         if index == place:
-            worker = worker_of(spec)
+            worker = warm_worker(spec)
         else:
             scripts.append(Bare(spec.file or spec.workload, case, spec.loop, spec.threads.intra))
             scripts[-1].run(warm_up)
@@ -120,10 +120,10 @@ def in_order(place: int, devbench: float, first: float, second: float) -> list[f
 def effects(trials: list[tuple[int, list[float]]]) -> list[str]:
     """Return the factors of devbench and of starting second and third, with 95% intervals, and the noise."""
     rows, times = [], []
-    for number, (place, found) in enumerate(trials):
-        for start_place, seconds in enumerate(found):
-            one_of = [float(number == n) for n in range(len(trials))]
-            rows.append([float(start_place == place), float(start_place == 1), float(start_place == 2), *one_of])
+    for number, (place, times_of_trial) in enumerate(trials):
+        for start_place, seconds in enumerate(times_of_trial):
+            trial_columns = [float(number == n) for n in range(len(trials))]
+            rows.append([float(start_place == place), float(start_place == 1), float(start_place == 2), *trial_columns])
             times.append(math.log(seconds))
     x, y = np.array(rows), np.array(times)
     solved, _, rank, _ = np.linalg.lstsq(x, y, rcond=None)
@@ -158,9 +158,9 @@ def main() -> None:
     for workload, case, loop in [CASES[int(place)] for place in sys.argv[2:]] or CASES:
         places = [n % 3 for n in range(trials)]
         random.shuffle(places)
-        measure = of_steps if loop == "step" else of_fit
-        found = [(place, measure(workload, case, place)) for place in places]
-        devbench, second, third, noise = effects(found)
+        measure = step_times if loop == "step" else epoch_times
+        results = [(place, measure(workload, case, place)) for place in places]
+        devbench, second, third, noise = effects(results)
         name = f"{Path(workload).stem}/{case}".rstrip("/")
         print(
             f"{name:22} {loop:5} devbench {devbench} of {trials}   second {second}   third {third}   noise {noise}",

@@ -10,7 +10,7 @@ two things: the cost of being suspended, which no user pays, and the waits at th
 end an iterator only when its autotuning wakes up. Both are times beyond the training's usual pace, between two of its
 own progress reports with a suspension or the end of an epoch in between. Each process is also compared with the
 training's pace just before and after it. The program prints that pace soon after the training was resumed and later,
-and in its first and last third. If these differ, the first seconds of a process cannot tell the whole.
+and in its first and last third. If these differ, the first seconds of a process cannot predict the whole training.
 
 `apart` measures as a user would: each round is one `devbench run cifar --backend cpu --full`. It also prints how much
 sooner the result was known.
@@ -37,11 +37,10 @@ from bench.model.result import FullTraining, ProcessSample, Result
 from bench.session.interleave import BLOCKS, FEWEST_BLOCKS, MEASURE_SECONDS
 from bench.study.plan import plan
 from bench.worker.protocol import PhaseStarted
-from benchmarks.interleaved import interval, started
+from benchmarks.interleaved import interval, start_worker
 
 SLICE = 15.0
 """Seconds of training between two processes."""
-
 
 SOON = 7.0
 """Seconds after the training was resumed that count as soon."""
@@ -50,9 +49,9 @@ Mark = tuple[float, int]
 """The time of a progress report of the training, and the number of steps done."""
 
 
-def measured(planned: Planned, trial: int) -> ProcessSample:
+def measure_process(planned: Planned, trial: int) -> ProcessSample:
     """Run one process of a default run from its start to its end."""
-    worker = started(planned.spec, trial)
+    worker = start_worker(planned.spec, trial)
     worker.set_up()
     worker.warm_up()
     blocks = worker.sample.series[0].blocks
@@ -75,21 +74,21 @@ def alternating(epochs: int) -> None:
         if note.startswith("step "):
             marks.append((time.perf_counter(), int(note.removeprefix("step "))))
 
-    training = started(planned.spec, report=report, full=True)
+    training = start_worker(planned.spec, report=report, full=True)
     while training.until(PhaseStarted).phase != "training":
         pass
-    ended = threading.Thread(target=training.train)
-    ended.start()
+    thread = threading.Thread(target=training.train)
+    thread.start()
     samples: list[ProcessSample] = []
     resumed, pauses = [time.perf_counter()], [0.0]
     while True:
-        ended.join(SLICE)
-        if not ended.is_alive():
+        thread.join(SLICE)
+        if not thread.is_alive():
             break
         training.process.suspend()
-        begun = time.perf_counter()
-        samples.append(measured(planned, len(samples) + 1))
-        pauses.append(time.perf_counter() - begun)
+        start = time.perf_counter()
+        samples.append(measure_process(planned, len(samples) + 1))
+        pauses.append(time.perf_counter() - start)
         training.process.resume()
         resumed.append(time.perf_counter())
     full = training.sample.full_training
@@ -132,13 +131,13 @@ def print_all(
     epoch = full.steps // int(planned.spec.params["epochs"])
     cost, waits = beyond_pace(marks, resumed, pauses, epoch)
     print(f"training {truth:.0f} s, {full.steps} steps; projected {projection.build_and_fit_seconds.value:.0f} s")
-    each, expected = each_projected(result, planned), projection.epoch_end_wait_seconds
+    projected, expected = projections(result, planned), projection.epoch_end_wait_seconds
     print(f"waits at the ends of epochs: {waits:.0f} s, projected {expected:.0f} s")
     for name, more, seconds in (("true", expected, truth), ("true, without waits", 0.0, truth - cost - waits)):
-        ratios = [(value + more) / seconds for value in each]
+        ratios = [(value + more) / seconds for value in projected]
         text = f"projected over {name:20} {interval(ratios)} processes"
         print(f"{text}   one process varies {statistics.stdev(ratios):.1%}")
-    ratios = against_neighbours(each, marks, resumed, truth - cost - waits)
+    ratios = against_neighbours(projected, marks, resumed, truth - cost - waits)
     text = f"projected over {'its neighbours':20} {interval(ratios)} processes"
     print(f"{text}   one process varies {statistics.stdev(ratios):.1%}")
     print(f"{len(samples)} suspensions cost the training {cost:.0f} s, waits at the ends of epochs {waits:.0f} s")
@@ -148,12 +147,12 @@ def print_all(
 
 
 def stretches(marks: Sequence[Mark], resumed: Sequence[float]) -> list[tuple[float, int]]:
-    """Return the seconds and steps of the training between two processes each, from its reports within."""
-    found = []
-    for begun, ended in pairwise([*resumed, math.inf]):
-        inside = [mark for mark in marks if begun < mark[0] <= ended] or [(0.0, 0)]
-        found.append((inside[-1][0] - inside[0][0], inside[-1][1] - inside[0][1]))
-    return found
+    """Return the seconds and steps of each stretch of training between two processes, from the reports within it."""
+    parts = []
+    for start, ended in pairwise([*resumed, math.inf]):
+        inside = [mark for mark in marks if start < mark[0] <= ended] or [(0.0, 0)]
+        parts.append((inside[-1][0] - inside[0][0], inside[-1][1] - inside[0][1]))
+    return parts
 
 
 def against_neighbours(
@@ -188,15 +187,15 @@ def steps_by_when(marks: Sequence[Mark], resumed: Sequence[float]) -> dict[str, 
     """
     parts: dict[str, list[tuple[float, int]]] = {}
     last = marks[-1][1]
-    for (begun, before), (ended, after) in pairwise(marks):
-        slice_begun = max((moment for moment in resumed if moment <= begun), default=begun)
-        if any(begun < moment <= ended for moment in resumed) or after == before:
+    for (start, before), (ended, after) in pairwise(marks):
+        slice_begun = max((moment for moment in resumed if moment <= start), default=start)
+        if any(start < moment <= ended for moment in resumed) or after == before:
             continue
-        soon = "soon after it was resumed" if begun - slice_begun < SOON else "later"
+        soon = "soon after it was resumed" if start - slice_begun < SOON else "later"
         third = ("in its first third", "", "in its last third")[min(2, 3 * before // last)]
         for name in filter(None, (soon, third)):
-            parts.setdefault(name, []).append((ended - begun, after - before))
-    return {name: sum(s for s, _ in found) / sum(n for _, n in found) for name, found in parts.items()}
+            parts.setdefault(name, []).append((ended - start, after - before))
+    return {name: sum(s for s, _ in part) / sum(n for _, n in part) for name, part in parts.items()}
 
 
 def beyond_pace(
@@ -211,29 +210,29 @@ def beyond_pace(
         epoch: Steps of an epoch.
     """
     usual, paused, ended = [0.0, 0], [0.0, 0], [0.0, 0]
-    for (begun, before), (reported, after) in pairwise(marks):
-        within = [pause for moment, pause in zip(resumed, pauses, strict=True) if begun < moment <= reported]
+    for (start, before), (reported, after) in pairwise(marks):
+        within = [pause for moment, pause in zip(resumed, pauses, strict=True) if start < moment <= reported]
         side = ended if before // epoch < after // epoch else paused if within else usual
-        side[0] += reported - begun - sum(within)
+        side[0] += reported - start - sum(within)
         side[1] += after - before
     pace = usual[0] / usual[1]
     return paused[0] - paused[1] * pace, ended[0] - ended[1] * pace
 
 
-def each_projected(result: Result, planned: Planned) -> list[float]:
+def projections(result: Result, planned: Planned) -> list[float]:
     """Return the projection of each process by itself, without waits at the ends of epochs, in seconds."""
-    found = []
+    seconds = []
     for sample in result.samples:
         alone = result.model_copy(update={"samples": [sample], "projection": None})
         summarize(alone, planned.total_steps, planned.examples)
         if alone.projection is not None:
-            found.append(alone.projection.build_and_fit_seconds.value - alone.projection.epoch_end_wait_seconds)
-    return found
+            seconds.append(alone.projection.build_and_fit_seconds.value - alone.projection.epoch_end_wait_seconds)
+    return seconds
 
 
 def apart(rounds: int) -> None:
     """Run a default run and then the training, as a user would. Print a line per round, then both ratios."""
-    sooner, right = [], []
+    speed_ups, ratios = [], []
     for _ in range(rounds):
         with tempfile.TemporaryDirectory() as folder:
             (result,) = bench.run(["cifar"], backend="cpu", full=True, output=folder, data="sample").results
@@ -241,8 +240,8 @@ def apart(rounds: int) -> None:
         if projection is None or projection.full_training is None or stop is None or step is None:
             raise SystemExit(f"the run failed: {result.failure}")
         truth, answered = projection.full_training, stop.seconds or 0.0
-        sooner.append(truth.build_and_fit_seconds / answered)
-        right.append(projection.build_and_fit_seconds.value / truth.build_and_fit_seconds)
+        speed_ups.append(truth.build_and_fit_seconds / answered)
+        ratios.append(projection.build_and_fit_seconds.value / truth.build_and_fit_seconds)
         print(
             f"result after {answered:.0f} s ({stop.trials} processes, {stop.reason}, "
             f"± {step.relative_error or 0:.1%}); "
@@ -251,8 +250,8 @@ def apart(rounds: int) -> None:
             f"from a cold start {projection.total_seconds.value:.0f} s and {truth.total_seconds:.0f} s",
             flush=True,
         )
-    print(f"training over result  {interval(sooner) if rounds > 1 else sooner[0]}")
-    print(f"projected over true   {interval(right) if rounds > 1 else right[0]}")
+    print(f"training over result  {interval(speed_ups) if rounds > 1 else speed_ups[0]}")
+    print(f"projected over true   {interval(ratios) if rounds > 1 else ratios[0]}")
 
 
 def main() -> None:

@@ -26,8 +26,8 @@ WORKLOADS = 20
 PROCESSES = 10
 
 
-def measured(folder: Path) -> list[Result]:
-    """Measure the results that are copied."""
+def measure_originals(folder: Path) -> list[Result]:
+    """Measure the results to copy."""
     loops = "as-written,step,resident,fused"
     return list(bench.run(["tabular"], case="small", loop=loops, max_processes=2, output=folder).results)
 
@@ -71,15 +71,15 @@ def copies(originals: Sequence[Result], count: int) -> Iterator[Result]:
             )
 
 
-def timed(*words: str) -> tuple[float, int, int]:
+def time_command(*words: str) -> tuple[float, int, int]:
     """Return a command's seconds, peak memory in bytes, and lines of output."""
     if sys.platform == "win32":
         raise SystemExit("Windows does not report the peak memory of a command")
     with tempfile.TemporaryFile() as out:
-        begun = time.perf_counter()
+        start = time.perf_counter()
         process = subprocess.Popen([sys.executable, "-m", "bench", *words], stdout=out)
         _, status, usage = os.wait4(process.pid, 0)
-        seconds = time.perf_counter() - begun
+        seconds = time.perf_counter() - start
         process.returncode = os.waitstatus_to_exitcode(status)
         if process.returncode:
             raise SystemExit(f"devbench {' '.join(words)} exited with {process.returncode}")
@@ -92,14 +92,14 @@ def main() -> None:
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000
     with tempfile.TemporaryDirectory() as scratch:
         folder, page = Path(scratch) / "many", Path(scratch) / "report.html"
-        originals = measured(Path(scratch) / "few")
+        originals = measure_originals(Path(scratch) / "few")
         folder.mkdir()
         size = 0
-        for each in copies(originals, count):
-            size += files.write(each, folder).stat().st_size
+        for result in copies(originals, count):
+            size += files.write(result, folder).stat().st_size
         print(f"{count} results of {size / count / 1000:.0f} kB")
         for words in (("--version",), ("compare", str(folder)), ("report", str(folder), "--output", str(page))):
-            seconds, memory, lines = min(timed(*words) for _ in range(3))
+            seconds, memory, lines = min(time_command(*words) for _ in range(3))
             print(f"devbench {words[0]:10} {seconds:6.2f} s  {memory / 1e6:5.0f} MB  {lines} lines", flush=True)
         print(f"report of {page.stat().st_size / 1e6:.1f} MB")
 

@@ -23,7 +23,7 @@ from bench.publish.prometheus.exporter import serve
 from bench.session.worker_sample import WorkerSample
 from bench.version import __version__
 from benchmarks.inside import median
-from benchmarks.interleaved import spec_of, worker_of
+from benchmarks.interleaved import spec_of, warm_worker
 from benchmarks.observer import CASES
 
 ROUNDS = 60
@@ -85,7 +85,7 @@ def stretch(worker: WorkerSample, metrics: Metrics | None, moment: LiveProgress)
 def measure(workload: str, case: str, rounds: int) -> tuple[list[float], int]:
     """Return the step times of stretches, alternately without and with metrics, and the number of scrapes."""
     spec = spec_of(workload, case, "step")
-    worker = worker_of(spec)
+    worker = warm_worker(spec)
     now = datetime.now(timezone.utc)
     result = Result(
         id="scrape", created=now, devbench=__version__, spec=spec, key=spec.key, group="scrape", samples=[worker.sample]
@@ -97,31 +97,31 @@ def measure(workload: str, case: str, rounds: int) -> tuple[list[float], int]:
         scraper = Scraper(url)
         worker.process.resume()
         stretch(worker, None, moment)
-        found = []
+        seconds = []
         for number in range(2 * rounds + 1):
             on = number % 2 == 1
             scraper.turn(on)
-            found.append(stretch(worker, metrics if on else None, moment))
+            seconds.append(stretch(worker, metrics if on else None, moment))
         scraper.turn(False)
         scrapes = scraper.close()
     worker.process.kill()
     worker.close()
-    return found, scrapes
+    return seconds, scrapes
 
 
-def against_neighbours(found: Sequence[float]) -> list[float]:
+def against_neighbours(seconds: Sequence[float]) -> list[float]:
     """Return every second value over the mean of its two neighbours."""
-    return [2 * found[n] / (found[n - 1] + found[n + 1]) for n in range(1, len(found) - 1, 2)]
+    return [2 * seconds[n] / (seconds[n - 1] + seconds[n + 1]) for n in range(1, len(seconds) - 1, 2)]
 
 
 def main() -> None:
     """Print a line per case."""
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else ROUNDS
-    chosen = [CASES[int(place)] for place in sys.argv[2:]] or [each for each in CASES if each[2] == "step"]
-    for workload, case, loop in chosen:
-        found, scrapes = measure(workload, case, rounds)
+    cases = [CASES[int(place)] for place in sys.argv[2:]] or [case for case in CASES if case[2] == "step"]
+    for workload, case, loop in cases:
+        seconds, scrapes = measure(workload, case, rounds)
         name = f"{Path(workload).stem}/{case}".rstrip("/")
-        ratio, noise = median(against_neighbours(found)), median(against_neighbours(found[::2]))
+        ratio, noise = median(against_neighbours(seconds)), median(against_neighbours(seconds[::2]))
         print(f"{name:22} {loop:5} scraped/not {ratio} rounds, {scrapes} scrapes   not/not {noise}", flush=True)
 
 

@@ -24,13 +24,15 @@ def main() -> None:
     times: dict[str, list[float]] = {name: [] for name in COMMANDS}
     for _ in range(rounds):
         for name in random.sample(list(COMMANDS), len(COMMANDS)):
-            begun = time.perf_counter()
+            start = time.perf_counter()
             subprocess.run(COMMANDS[name], stdout=subprocess.DEVNULL, check=True)
-            times[name].append(time.perf_counter() - begun)
+            times[name].append(time.perf_counter() - start)
     base = statistics.median(times["python -c pass"])
-    for name, found in times.items():
-        middle = statistics.median(found)
-        print(f"{name:16} fastest {min(found):.3f} s   median {middle:.3f} s   {middle / base:5.1f} × the interpreter")
+    for name, seconds in times.items():
+        middle = statistics.median(seconds)
+        print(
+            f"{name:16} fastest {min(seconds):.3f} s   median {middle:.3f} s   {middle / base:5.1f} × the interpreter"
+        )
 
 
 if __name__ == "__main__":

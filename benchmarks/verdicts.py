@@ -34,7 +34,7 @@ from bench.model.result import Block
 from bench.model.spec import Spec
 from bench.session import stopping
 from bench.session.design import PILOT
-from benchmarks.interleaved import spec_of, workers_of
+from benchmarks.interleaved import spec_of, warm_workers
 
 ROUNDS = 50
 """As many as a session runs (`bench.session.rounds`) if blocks vary by 5 to 10%."""
@@ -57,10 +57,10 @@ def sides(workload: str) -> dict[str, Spec]:
 
 def trial(workload: str) -> dict[str, Any]:
     """Return the blocks of the three workers, started at once and interleaved, as JSON values."""
-    begun, stolen_before = time.monotonic(), stolen_seconds()
+    start, stolen_before = time.monotonic(), stolen_seconds()
     specs = sides(workload)
     order = random.sample(list(specs), len(specs))
-    workers = dict(zip(order, workers_of([specs[name] for name in order]), strict=True))
+    workers = dict(zip(order, warm_workers([specs[name] for name in order]), strict=True))
     for number in range(ROUNDS):
         for name in random.sample(list(workers), len(workers)):
             workers[name].process.resume()
@@ -70,7 +70,7 @@ def trial(workload: str) -> dict[str, Any]:
         worker.process.kill()
         worker.close()
     blocks = {name: [[round(b.seconds, 7), b.steps] for b in w.series("step").blocks] for name, w in workers.items()}
-    took, now = time.monotonic() - begun, stolen_seconds()
+    took, now = time.monotonic() - start, stolen_seconds()
     conditions = {
         "at": f"{datetime.now(timezone.utc):%Y-%m-%dT%H:%M:%SZ}",
         "cpu": system.cpu_model(),
@@ -82,12 +82,12 @@ def trial(workload: str) -> dict[str, Any]:
 def collect(pool: Path, count: int, workload: str) -> None:
     """Add trials to a pool, each as soon as it is measured."""
     for _ in range(count):
-        found = trial(workload)
+        result = trial(workload)
         with pool.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(found) + "\n")
+            file.write(json.dumps(result) + "\n")
 
 
-def collected(pool: Path) -> list[dict[str, Any]]:
+def load_pool(pool: Path) -> list[dict[str, Any]]:
     """Return the trials of a pool."""
     return [json.loads(line) for line in pool.read_text(encoding="utf-8").splitlines()]
 
@@ -101,7 +101,7 @@ def blocks(trial: dict[str, Any], name: str) -> list[Block]:
 
 def ratios(trials: Sequence[dict[str, Any]], other: str) -> list[float]:
     """Return the logarithm of the ratio of the other's time to the base's in each trial."""
-    return [typical_ratio(blocks(each, "base"), blocks(each, other)) for each in trials]
+    return [typical_ratio(blocks(trial, "base"), blocks(trial, other)) for trial in trials]
 
 
 def contrast(values: Sequence[float]) -> stats.Contrast:
@@ -115,8 +115,8 @@ def runs(values: Sequence[float], most: int) -> Iterator[stats.Contrast]:
     for start in range(len(values) - most + 1):
         for count in range(2, most + 1):
             taken = contrast(values[start : start + count])
-            known = stopping.accuracy_of_contrasts([taken], settings.threshold)
-            if count == most or stopping.reason(known, count, 0.0, 0.0, settings, PILOT):
+            accuracy = stopping.accuracy_of_contrasts([taken], settings.threshold)
+            if count == most or stopping.reason(accuracy, count, 0.0, 0.0, settings, PILOT):
                 yield taken
                 break
 
@@ -125,8 +125,10 @@ def share(name: str, hits: int, of: int) -> str:
     """Return a share with its exact binomial interval (C. Clopper, E. Pearson, 1934) and the claim."""
     from scipy.stats import binomtest
 
-    found = binomtest(hits, of).proportion_ci(method="exact")
-    return f"{name:22} {hits}/{of} = {hits / of:.1%} [{found.low:.1%}, {found.high:.1%}]   claim {CLAIMS[name]:.0%}"
+    interval = binomtest(hits, of).proportion_ci(method="exact")
+    return (
+        f"{name:22} {hits}/{of} = {hits / of:.1%} [{interval.low:.1%}, {interval.high:.1%}]   claim {CLAIMS[name]:.0%}"
+    )
 
 
 def judge(pool: Sequence[dict[str, Any]]) -> None:
@@ -139,7 +141,7 @@ def judge(pool: Sequence[dict[str, Any]]) -> None:
 def judge_within(pool: Sequence[dict[str, Any]], seconds: float) -> None:
     """Print how often verdicts are right with a `--max-time` of `seconds`."""
     settings = load()
-    usual = sorted(each["seconds"] for each in pool)[len(pool) // 2] * 2 / 3  # a run has two workers, not three
+    usual = sorted(trial["seconds"] for trial in pool)[len(pool) // 2] * 2 / 3  # a run has two workers, not three
     most = max(PILOT, min(settings.max_processes, int(seconds / usual)))
     print(f"{pool[0]['workload']}, {len(pool)} trials; at most {most} in {seconds:.0f} s, of {usual:.0f} s each")
     judge_most(pool, most)
@@ -155,21 +157,21 @@ def judge_most(pool: Sequence[dict[str, Any]], most: int) -> None:
     for other in ("again", "more"):
         values = ratios(pool, other)
         truth = contrast(values).ratio()
-        found = list(runs(values, most))
-        words = Counter(verdict(taken.ratio(), settings.threshold) for taken in found)
-        trials = sorted(taken.n for taken in found)[len(found) // 2]
+        contrasts = list(runs(values, most))
+        words = Counter(verdict(taken.ratio(), settings.threshold) for taken in contrasts)
+        trials = sorted(taken.n for taken in contrasts)[len(contrasts) // 2]
         spread = math.sqrt(contrast(values).variance * len(values))
         text = f"{other}: ratio {truth.value:.4f}, trials vary by {spread:.2%}"
         print(f"{text}; verdicts {dict(words)}; {trials} trials, median")
         if other == "again":
-            print(share("identical, wrong", words["faster"] + words["slower"], len(found)))
-            print(share("identical, same", words["same"], len(found)))
+            print(share("identical, wrong", words["faster"] + words["slower"], len(contrasts)))
+            print(share("identical, same", words["same"], len(contrasts)))
         else:
-            print(share("5% slower, slower", words["slower"], len(found)))
-        for taken in found:
+            print(share("5% slower, slower", words["slower"], len(contrasts)))
+        for taken in contrasts:
             interval = taken.ratio()
             covered += (interval.low or 0.0) <= truth.value <= (interval.high or 0.0)
-        simulated += len(found)
+        simulated += len(contrasts)
     print(share("interval covers", covered, simulated))
 
 
@@ -181,9 +183,9 @@ def apart(pool: Sequence[dict[str, Any]], count: int = PILOT) -> None:
     """
     words: Counter[str] = Counter()
     for start in range(len(pool) - 2 * count + 1):
-        first = [faster_half(blocks(each, "base")) for each in pool[start : start + count]]
-        then = [faster_half(blocks(each, "again")) for each in pool[start + count : start + 2 * count]]
-        words[verdict(stats.independent_ratio(first, then), load().threshold)] += 1
+        first = [faster_half(blocks(trial, "base")) for trial in pool[start : start + count]]
+        second = [faster_half(blocks(trial, "again")) for trial in pool[start + count : start + 2 * count]]
+        words[verdict(stats.independent_ratio(first, second), load().threshold)] += 1
     print(f"identical, one after the other, {count} processes each: {dict(words)}")
 
 
@@ -197,18 +199,18 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             words = [str(Path(folder) / "pool.jsonl")]
             collect(Path(words[0]), 20, "op-granularity")
-            judge(collected(Path(words[0])))
+            judge(load_pool(Path(words[0])))
         return
     limits = None
     for name in words:
         if limit := re.fullmatch(r"(\d+)x(\d+)", name):
             limits = int(limit[1]), int(limit[2])
             continue
-        pool = collected(Path(name))
+        pool = load_pool(Path(name))
         if limits is None:
             judge(pool)
         else:
-            cut = [{**each, **{side: each[side][: limits[1]] for side in SIDES}} for each in pool]
+            cut = [{**trial, **{side: trial[side][: limits[1]] for side in SIDES}} for trial in pool]
             print(f"{pool[0]['workload']}, {len(pool)} trials; at most {limits[0]} of {limits[1]} rounds")
             judge_most(cut, limits[0])
 
