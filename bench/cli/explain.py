@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bench.cli import completion
-from bench.cli.command import announce, as_json, build, conclude, end, say
+from bench.cli.command import as_json, build, conclude
+from bench.cli.measure import Workload, measure
 from bench.cli.options import with_settings
 from bench.config.settings import RunSettings, SelectionOptions, title
 from bench.errors import Interrupted
@@ -18,12 +17,7 @@ if TYPE_CHECKING:
 
 
 def explain(
-    workload: Annotated[
-        str,
-        typer.Argument(
-            metavar="WORKLOAD", help="Name of a workload, or path of a .py file.", autocompletion=completion.workloads
-        ),
-    ],
+    workload: Workload,
     settings: RunSettings,
     changes: Annotated[
         bool,
@@ -40,19 +34,12 @@ def explain(
     it (what-ifs). --max-time limits each of these measurements.
     """
     from bench import api
-    from bench.publish.recorder import recording
-    from bench.render.terminal.progress import ProgressDisplay
 
-    interruption: Interrupted | None = None
-    with recording(settings, announce, say) as recorder:
-        with ProgressDisplay(sys.stderr) as display:
-            recorder.listeners.append(display)
-            try:
-                explanation: Explanation | None = api.explain(workload, settings, recorder, what_ifs=changes)
-            except Interrupted as error:
-                interruption, explanation = error, error.document
-        code = _show(explanation, interruption, settings)
-    end(code)
+    measure(
+        settings,
+        lambda recorder: api.explain(workload, settings, recorder, what_ifs=changes),
+        lambda explanation, interruption: _show(explanation, interruption, settings),
+    )
 
 
 def _show(explanation: Explanation | None, interruption: Interrupted | None, settings: RunSettings) -> int:

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from bench.cli.command import Json, build, print_json
-from bench.cli.options import config_parameter, parameter, with_parameters
+from bench.cli.options import config_parameter, own_parameters, parameter, with_parameters
 from bench.errors import UsageError
 
 NEEDED = (
@@ -70,11 +70,7 @@ def hub(
 
 def _with_settings(function: Callable[..., None]) -> Callable[..., None]:
     """Give a function the options of the hub's settings, as one argument `settings`."""
-    own = [
-        parameter
-        for parameter in inspect.signature(function, eval_str=True).parameters.values()
-        if parameter.name != "settings"
-    ]
+    own = own_parameters(function)
     missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
     options: list[inspect.Parameter] = []
     if not missing:

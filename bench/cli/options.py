@@ -36,11 +36,7 @@ def with_settings(function: Callable[..., None], names: Iterable[str] | None = N
         function: Takes `settings: RunSettings` by name, beside parameters of its own.
         names: Fields of RunSettings. Default: all of them, by group.
     """
-    own = [
-        parameter
-        for parameter in inspect.signature(function, eval_str=True).parameters.values()
-        if parameter.name != "settings"
-    ]
+    own = own_parameters(function)
     chosen = list(names if names is not None else RunSettings.model_fields)
 
     @functools.wraps(function)
@@ -59,6 +55,12 @@ def with_settings(function: Callable[..., None], names: Iterable[str] | None = N
         grouped = [parameter(RunSettings, name, title) for title, names in groups().items() for name in names]
         parameters = [*arguments, *grouped, *(parameter for parameter in own if parameter not in arguments)]
     return with_parameters(call, [*parameters, config_parameter()])
+
+
+def own_parameters(function: Callable[..., None]) -> list[inspect.Parameter]:
+    """Return the parameters of a function except `settings`."""
+    parameters = inspect.signature(function, eval_str=True).parameters
+    return [parameter for name, parameter in parameters.items() if name != "settings"]
 
 
 def with_parameters(call: Callable[..., None], parameters: list[inspect.Parameter]) -> Callable[..., None]:

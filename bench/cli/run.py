@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bench.cli import completion
-from bench.cli.command import announce, as_json, build, complain, describe, end, print_json, say
+from bench.cli.command import as_json, build, complain, describe, print_json
+from bench.cli.measure import WORKLOAD, measure
 from bench.cli.options import with_settings
 from bench.config.settings import OutputOptions, RunSettings, title
 from bench.errors import Interrupted, UsageError
@@ -24,12 +24,7 @@ KEEP = 'mkdir -p results && docker run -v "$PWD/results:/results" --user "$(id -
 
 
 def run(
-    workloads: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="WORKLOAD", help="Name of a workload, or path of a .py file.", autocompletion=completion.workloads
-        ),
-    ],
+    workloads: Annotated[list[str], WORKLOAD],
     settings: RunSettings,
     only: Annotated[
         int | None,
@@ -51,20 +46,12 @@ def run(
     if only is not None:
         workloads = [_at(workloads, only)]
     from bench import api
-    from bench.publish.recorder import recording
-    from bench.render.terminal.progress import ProgressDisplay
 
-    with recording(settings, announce, say) as recorder:
-        interruption: Interrupted | None = None
-        with ProgressDisplay(sys.stderr) as display:
-            try:
-                outcome: Outcome = api.run(workloads, settings, listener=display, recorder=recorder)
-            except Interrupted as error:
-                if error.document is None:
-                    raise
-                interruption, outcome = error, error.document
-        code = _show(outcome, interruption, settings, verbose)
-    end(code)
+    measure(
+        settings,
+        lambda recorder: api.run(workloads, settings, recorder=recorder),
+        lambda outcome, interruption: _show(outcome, interruption, settings, verbose),
+    )
 
 
 def _show(outcome: Outcome, interruption: Interrupted | None, settings: RunSettings, verbose: bool = False) -> int:

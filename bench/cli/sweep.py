@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bench.cli import completion
-from bench.cli.command import announce, as_json, build, conclude, end, say
+from bench.cli.command import as_json, build, conclude
+from bench.cli.measure import Workload, measure
 from bench.cli.options import duration, with_settings
 from bench.config.settings import MeasurementOptions, RunSettings, title
 from bench.errors import DevbenchError, Interrupted, RunFailed
@@ -18,12 +17,7 @@ if TYPE_CHECKING:
 
 
 def sweep(
-    workload: Annotated[
-        str,
-        typer.Argument(
-            metavar="WORKLOAD", help="Name of a workload, or path of a .py file.", autocompletion=completion.workloads
-        ),
-    ],
+    workload: Workload,
     settings: RunSettings,
     point_time: Annotated[
         str,
@@ -41,22 +35,13 @@ def sweep(
     sweep.
     """
     from bench import api
-    from bench.publish.recorder import recording
-    from bench.render.terminal.progress import ProgressDisplay
 
     limit = duration(point_time, "--point-time")
-    interruption: Interrupted | None = None
-    with recording(settings, announce, say) as recorder:
-        with ProgressDisplay(sys.stderr) as display:
-            recorder.listeners.append(display)
-            try:
-                curves: Sweep = api.sweep(workload, settings, limit, recorder)
-            except Interrupted as error:
-                if error.document is None:
-                    raise
-                interruption, curves = error, error.document
-        code = _show(curves, interruption, settings)
-    end(code)
+    measure(
+        settings,
+        lambda recorder: api.sweep(workload, settings, limit, recorder),
+        lambda sweep, interruption: _show(sweep, interruption, settings),
+    )
 
 
 def _show(sweep: Sweep, interruption: Interrupted | None, settings: RunSettings) -> int:

@@ -29,7 +29,7 @@ from bench.cli.app import app
 from bench.config.settings import RunSettings, load
 from bench.errors import SettingsError
 from bench.model.result import Failure, Result, Stop
-from bench.model.run_state import Listener, LiveProgress, LiveResult
+from bench.model.run_state import LiveProgress, LiveResult
 from bench.publish.prometheus.collector import Metrics
 from bench.publish.prometheus.exporter import push, serve
 from bench.publish.prometheus.serving import linger_seconds, serving
@@ -233,7 +233,7 @@ def test_metrics_linger_after_a_run_with_a_failed_result_and_its_exit_code_is_ke
 ) -> None:
     failed = result(status="failed", failure=Failure(kind="error", message="it broke"))
 
-    def run(workloads: list[str], settings: RunSettings, *, listener: Listener, recorder: Recorder) -> Outcome:
+    def run(workloads: list[str], settings: RunSettings, *, recorder: Recorder) -> Outcome:
         recorder.progress(progress_of(failed))
         return Outcome.of(pair_groups([failed]), settings.threshold)
 
