@@ -83,9 +83,9 @@ def _usage_errors_as_json() -> Iterator[None]:
     try:
         yield
     except ClickUsageError as error:
-        from bench.cli.command import json_asked, print_json
+        from bench.cli.command import json_requested, print_json
 
-        if json_asked():
+        if json_requested():
             print_json({"error": {"message": error.format_message(), "hint": HINT, "exit_code": error.exit_code}})
         raise
 

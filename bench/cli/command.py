@@ -155,7 +155,7 @@ def _guarded(function: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-def json_asked() -> bool:
+def json_requested() -> bool:
     """Return whether `--json` applies. Read from the command line itself, because the settings may be invalid."""
     flags = [word for word in sys.argv if word in ("--json", "--no-json")]
     variable = os.environ.get("DEVBENCH_JSON", "").lower() in ("1", "true", "t", "yes", "y", "on")
@@ -164,6 +164,6 @@ def json_asked() -> bool:
 
 def _end(error: DevbenchError) -> None:
     complain(error)
-    if json_asked():
+    if json_requested():
         print_json({"error": describe(error)})
     raise typer.Exit(error.exit_code)

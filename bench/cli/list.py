@@ -9,7 +9,7 @@ import typer
 
 from bench import backends, registry
 from bench.cli import completion
-from bench.cli.command import Json, build, json_asked, print_json
+from bench.cli.command import Json, build, json_requested, print_json
 from bench.model.spec import LOOPS
 from bench.registry.params import allowed_values
 from bench.render.text import entry
@@ -29,7 +29,7 @@ def show(
     json: Json = False,
 ) -> None:
     """List workloads and backends, or the parameters of a workload."""
-    json = json or json_asked()
+    json = json or json_requested()
     if name is not None:
         document = {**workload(name), "params": params(name)}
         if json:

@@ -88,7 +88,7 @@ def size(bytes_: int) -> str:
 
 
 WIDE = 1000.0
-"""An interval that ends more than this many times its value away is of no use. Two very different trials cause one."""
+"""An interval that reaches above this multiple of its value is not shown. Two very different trials cause one."""
 
 
 def factor(ratio: Interval) -> str:

@@ -21,7 +21,7 @@ def plain(text: str) -> str:
 
 
 def filled(line: str, width: int, indent: int = 0) -> list[str]:
-    """Return a line as one or more of at most `width` characters, each after the first indented by two more."""
+    """Break a line at `width` characters. The lines after the first are indented by two more spaces."""
     margin = " " * indent
     lines = textwrap.wrap(line, width, initial_indent=margin, subsequent_indent=margin + "  ", break_on_hyphens=False)
     return lines or [margin]

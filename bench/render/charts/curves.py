@@ -17,7 +17,7 @@ SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down"
 
 @dataclass(frozen=True)
 class Line:
-    """A curve: of each point the parameter's value, the seconds, and the bounds of the seconds if known."""
+    """A curve. A point has the parameter's value, the seconds, and the bounds of the seconds (None if unknown)."""
 
     label: str
     points: Sequence[tuple[float, float, float | None, float | None]]
@@ -25,7 +25,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Crossing:
-    """Where two curves cross, as a value of the parameter, with its interval where that has bounds."""
+    """The value of the parameter at which two curves cross, and the bounds of its interval (None if open)."""
 
     value: float
     low: float | None

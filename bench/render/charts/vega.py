@@ -150,7 +150,7 @@ def axis(title: str, bounds: Sequence[float], label: str) -> Callable[[str], dic
 
 
 def decades(low: float, high: float) -> list[float]:
-    """Return 1, 2 and 5 times each power of ten between two values; only the powers where that is more than 7."""
+    """Return 1, 2 and 5 times each power of ten between two values; only the powers if these are more than 7."""
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     for digits in ((1, 2, 5), (1,)):
         ticks = [d * 10.0**p for p in powers for d in digits if low <= d * 10.0**p <= high]

@@ -93,7 +93,7 @@ class VegaProcess:
 
 
 VEGA = VegaProcess()
-"""The one process of this program."""
+"""The process of this program."""
 
 
 def serve(idle: float, charts: int) -> None:
@@ -104,7 +104,7 @@ def serve(idle: float, charts: int) -> None:
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches every process of a terminal; the parent ends this one
     answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # whatever the library prints is no answer
+    os.dup2(2, 1)  # the library may print, and the parent reads only answers
     timer = _exit_after(idle)
     for line in itertools.islice(sys.stdin.buffer, charts):
         timer.cancel()

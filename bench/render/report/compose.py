@@ -68,11 +68,13 @@ def _how(entries: ChapterEntries, results: list[Result]) -> str:
         else:
             sentences.append(f"The newest of {entries.runs} runs.")
     if entries.explanation is not None and entries.hidden:
-        hidden = numbers.count(len(entries.hidden), "run")
-        sentences.append(f"{hidden} of what-ifs and peaks: only in the list of all results.")
+        hidden = numbers.count(
+            len(entries.hidden), "result of what-ifs and peaks is", "results of what-ifs and peaks are"
+        )
+        sentences.append(f"{hidden} only in the list of all results.")
     elif entries.hidden:
-        hidden = numbers.count(len(entries.hidden), "more result")
-        sentences.append(f"{hidden}: only in the list of all results.")
+        hidden = numbers.count(len(entries.hidden), "more result is", "more results are")
+        sentences.append(f"{hidden} only in the list of all results.")
     return " ".join(sentences)
 
 
@@ -89,7 +91,7 @@ def _measured(entries: ChapterEntries, results: list[Result]) -> str:
             return f"{specs}, interleaved in {trials}."
         return f"{specs}, whole processes alternating in {trials}."
     if len(results) > 1:
-        return f"{len(results)} results, measured apart: changes of the machine in between affect their ratios."
+        return f"{len(results)} results, measured separately. Changes of the machine in between affect their ratios."
     return "Measured alone."
 
 
@@ -98,7 +100,7 @@ def _about(selection: Selection) -> tuple[str, ...]:
     sentences = [f"{numbers.count(len(selection.entries), 'result')}, started {started} UTC."]
     if selection.repeated:
         older = numbers.count(selection.repeated, "older result has", "older results have")
-        sentences.append(f"Only the newest of repeated runs has a chapter: {older} none.")
+        sentences.append(f"If a run was repeated, only the newest has a chapter. {older} none.")
     if selection.omitted:
         omitted = numbers.count(selection.omitted, "further result has", "further results have")
         sentences.append(f"{omitted} no chapter, because a report holds a limited number. The newest are shown.")

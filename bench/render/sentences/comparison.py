@@ -89,7 +89,7 @@ def mean_step(comparison: Comparison, labels: Labels = OWN) -> str:
     if ratio is None or word not in ("faster", "slower") or word == comparison.verdict:
         return ""
     _, other = _sides(comparison, labels)
-    return f"By the mean step, which counts rare slow steps, {other} is {word}: {numbers.times(ratio)} as long."
+    return f"By the mean step, which includes rare slow steps, {other} is {word}: {numbers.times(ratio)} as long."
 
 
 def cold_start(comparison: Comparison, labels: Labels = OWN) -> str:

@@ -17,7 +17,7 @@ STANDINGS: dict[tuple[str, str], tuple[Verdict, ...]] = {
     ("as fast", "as"): ("same",),
     ("undecided", "against"): ("undecided", "not enough data"),
 }
-"""How a curve compares with its baseline, with the preposition before the baseline, by verdict."""
+"""Words for how a curve compares with its baseline: the standing and its preposition, each with its verdicts."""
 
 
 def summary(sweep: Sweep) -> Iterator[str]:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 COLUMNS = 3
-"""Results in one table: as many as fit beside the labels with a figure and its error on one line."""
+"""Maximum number of results in one table. With more, a figure and its error would not fit on one line."""
 
 LABELS = 26
 BRIEF_LABELS = 20
