@@ -186,7 +186,7 @@ def test_make_bench_runs_every_program_of_the_benchmarks_page() -> None:
     (line,) = re.findall(r"^BENCHMARKS := (.*)$", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
     run = {words.partition("/")[0] for words in line.split()}
     page = (ROOT / "benchmarks" / "README.md").read_text(encoding="utf-8")
-    claims = page.partition("| program | what it asks")[2].partition("\n\n")[0]
+    claims = page.partition("| program | question")[2].partition("\n\n")[0]
     assert run == set(re.findall(r"^\| `(\w+)` \|", claims, re.MULTILINE))
     assert all((ROOT / "benchmarks" / f"{name}.py").is_file() for name in run)
 
