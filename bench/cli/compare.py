@@ -145,4 +145,10 @@ def _refusal(unfair: Comparison) -> NotComparable:
     )
 
 
-command = build(with_settings(compare, ("threshold", "output", "json")), "compare")
+TEXTS = {
+    "threshold": "Smallest difference that matters. Default: 2%.",
+    "output": "Folder in which ids of results are looked up. Default: results.",
+}
+"""Help that differs from that of `run`."""
+
+command = build(with_settings(compare, ("threshold", "output", "json"), TEXTS), "compare")

@@ -87,4 +87,7 @@ def _print(check: Check) -> None:
     typer.echo(line.replace(check.status, status, 1))
 
 
-command = build(with_settings(doctor, ("backend", "output", "data_dir", "json")), "doctor")
+TEXTS = {"backend": "Backends to check, such as cpu,cuda. Default: all."}
+"""Help that differs from that of `run`."""
+
+command = build(with_settings(doctor, ("backend", "output", "data_dir", "json"), TEXTS), "doctor")

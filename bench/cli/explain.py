@@ -53,4 +53,15 @@ def _show(explanation: Explanation | None, interruption: Interrupted | None, set
     return conclude(document if settings.json else None, interruption)
 
 
-command = build(with_settings(explain), "explain")
+TEXTS = {
+    "backend": "Backend to measure on, only one. Default: cpu, or the backend of the devbench image.",
+    "loop": "Loop that the ladder starts with, only one. Default: the workload's own loop, usually as-written.",
+    "case": "Case of the workload to explain. Needed if it has several.",
+    "compare": "Not for explanations. Use `devbench run`.",
+    "max_time": "Time limit of each measurement: the ladder, each set of what-ifs, and their combination. Default: 5m.",
+    "full": "No effect on explanations. Use `devbench run`.",
+    "vary": "Not for explanations. Use `devbench run`.",
+}
+"""Help that differs from that of `run`."""
+
+command = build(with_settings(explain, texts=TEXTS), "explain")

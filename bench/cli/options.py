@@ -5,8 +5,9 @@ from __future__ import annotations
 import functools
 import inspect
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any, Literal, get_args, get_origin
 
 import typer
@@ -29,12 +30,15 @@ TokenFile = Annotated[
 ]
 
 
-def with_settings(function: Callable[..., None], names: Iterable[str] | None = None) -> Callable[..., None]:
+def with_settings(
+    function: Callable[..., None], names: Iterable[str] | None = None, texts: Mapping[str, str] = MappingProxyType({})
+) -> Callable[..., None]:
     """Give a function the options of settings and `--config`, as one argument `settings`.
 
     Args:
         function: Takes `settings: RunSettings` by name, beside parameters of its own.
         names: Fields of RunSettings. Default: all of them, by group.
+        texts: Help of settings that mean something else, or default to something else, for this command.
     """
     own = own_parameters(function)
     chosen = list(names if names is not None else RunSettings.model_fields)
@@ -49,10 +53,12 @@ def with_settings(function: Callable[..., None], names: Iterable[str] | None = N
         function(settings=settings, **values)
 
     if names is not None:
-        parameters = [*own, *(parameter(RunSettings, name) for name in chosen)]
+        parameters = [*own, *(parameter(RunSettings, name, text=texts.get(name)) for name in chosen)]
     else:
         arguments = [parameter for parameter in own if parameter.default is inspect.Parameter.empty]
-        grouped = [parameter(RunSettings, name, title) for title, names in groups().items() for name in names]
+        grouped = [
+            parameter(RunSettings, name, title, texts.get(name)) for title, names in groups().items() for name in names
+        ]
         parameters = [*arguments, *grouped, *(parameter for parameter in own if parameter not in arguments)]
     return with_parameters(call, [*parameters, config_parameter()])
 
@@ -77,13 +83,14 @@ def _warn_of_misspelled_variables() -> None:
         typer.echo(f"warning: {name} is not a devbench variable and is ignored. Did you mean {meant}?", err=True)
 
 
-def parameter(kind: type[Settings], name: str, title: str | None = None) -> inspect.Parameter:
+def parameter(kind: type[Settings], name: str, title: str | None = None, text: str | None = None) -> inspect.Parameter:
     """Return the option of a setting. Its value stays text, so that every source has the same syntax.
 
     Args:
         kind: The settings that declare it.
         name: The setting.
         title: Title of its group in the help.
+        text: Its help, with its default. Default: as declared.
     """
     field = kind.model_fields[name]
     value: Any = bool if field.annotation is bool else list[str] if is_list(field) else str
@@ -91,7 +98,7 @@ def parameter(kind: type[Settings], name: str, title: str | None = None) -> insp
     made = typer.Option(
         declared,
         metavar=None if value is bool else _metavar(name, field),
-        help=describe(field, kind.variable(name)),
+        help=describe(field, kind.variable(name)) if text is None else f"{text} [env: {kind.variable(name)}]",
         autocompletion=completer(name, field),
         rich_help_panel=title,
     )

@@ -78,4 +78,7 @@ def _print(pieces: Iterable[str]) -> None:
     stream.flush()
 
 
-command = build(with_settings(report, ("threshold", "json")), "report")
+TEXTS = {"threshold": "Smallest difference that matters. Default: 2%."}
+"""Help that differs from that of `run`."""
+
+command = build(with_settings(report, ("threshold", "json"), TEXTS), "report")

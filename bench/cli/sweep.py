@@ -62,4 +62,14 @@ def _show(sweep: Sweep, interruption: Interrupted | None, settings: RunSettings)
     return conclude({"sweep": as_json(sweep)} if settings.json else None, failure)
 
 
-command = build(with_settings(sweep), "sweep")
+TEXTS = {
+    "param": "Range of a parameter, such as batch=1..4096, or a fixed value. Repeat it to set several.",
+    "compare": "Not for sweeps. Use `devbench run`.",
+    "max_time": "Time limit of the whole sweep. Default: 15m.",
+    "full": "Not for sweeps. Use `devbench run`.",
+    "profile": "Not for sweeps. Use `devbench run`.",
+    "vary": "Not for sweeps. Use `devbench run`.",
+}
+"""Help that differs from that of `run`."""
+
+command = build(with_settings(sweep, texts=TEXTS), "sweep")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from functools import cache
@@ -27,6 +28,7 @@ from bench.errors import DevbenchError, Interrupted
 from bench.model.check import Check
 from bench.model.result import Failure, Result, Summary
 from bench.render.text import entry
+from bench.study import explain, sweep
 
 ROOT = Path(bench.__file__).parent.parent
 
@@ -347,3 +349,10 @@ def test_an_interrupted_run_shows_its_partial_results_and_exits_with_128_plus_th
 def test_an_entry_wraps_beside_its_label_or_below_a_long_one() -> None:
     assert entry("a", "one two three", 2, 6, 12) == "  a   one\n      two\n      three"
     assert entry("a longer one", "two", 2, 6, 12) == "  a longer one\n      two"
+
+
+@pytest.mark.parametrize(("command", "seconds"), [("sweep", sweep.SECONDS), ("explain", explain.SECONDS)])
+def test_the_help_of_a_command_names_its_own_time_limit(command: str, seconds: float) -> None:
+    text = " ".join(CliRunner().invoke(app, [command, "--help"]).stdout.split())
+    (limit,) = re.findall(r"--max-time TIME Time limit of [^.]*\. Default: (\d+)m\.", text)
+    assert int(limit) * 60 == seconds
