@@ -39,14 +39,14 @@ def fields(model: type[BaseModel]) -> str:
 def meaning(field: FieldInfo) -> str:
     """Return a field's description, or else the summary of the model that it holds; "–" if there is neither."""
     if field.description:
-        return field.description
+        return field.description.replace("None if", "null if")
     held = next(_models(field.annotation), None)
     return summary(held) if held else NONE
 
 
 def summary(model: type[BaseModel]) -> str:
     """Return the first paragraph of a model's docstring."""
-    return " ".join((model.__doc__ or "").partition("\n\n")[0].split())
+    return " ".join((model.__doc__ or "").partition("\n\n")[0].replace("None if", "null if").split())
 
 
 def _models(annotation: Any) -> Iterator[type[BaseModel]]:

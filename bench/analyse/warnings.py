@@ -72,12 +72,12 @@ def _add_xla_warning(result: Result, samples: Sequence[ProcessSample]) -> None:
 
 def _add_steadiness_warnings(result: Result, samples: Sequence[ProcessSample]) -> None:
     if not result.interleaved:
-        message = "memory does not hold all workers at once, so whole processes alternated instead of blocks"
+        message = "the workers do not all fit into memory, so whole processes alternated instead of blocks"
         add_warning(result, "not-interleaved", message, "Compare fewer specs at a time, or use a smaller data set.")
     unsettled = sum(any(not series.settled for series in sample.series) for sample in samples)
     if unsettled:
         message = f"{unsettled} of {len(samples)} processes never settled: their steps kept getting faster or slower"
-        add_warning(result, "unsettled", message, "Close other programs, or fix the CPU's clock.")
+        add_warning(result, "unsettled", message, "Close other programs, or set a constant CPU frequency.")
 
 
 def _add_disturbance_warnings(result: Result, telemetry: Sequence[Telemetry]) -> None:
@@ -106,7 +106,7 @@ def _add_disturbance_warnings(result: Result, telemetry: Sequence[Telemetry]) ->
 def _add_target_warning(result: Result, stop: Stop) -> None:
     if stop.target is None or stop.settled or stop.reason not in ("max-time", "max-processes"):
         return
-    precision = f"is known to ±{stop.error:.1%}" if stop.error is not None else "comes from one process only"
+    precision = f"is known to ±{stop.error:.1%}" if stop.error is not None else "was measured in only one process"
     if stop.error_of == "ratio":
         option, message = (
             "--threshold",
@@ -118,7 +118,8 @@ def _add_target_warning(result: Result, stop: Stop) -> None:
     cap = _sufficient_cap(stop)
     fix = f"Use {cap}, or a larger {option}."
     if cap is None:
-        fix = f"Reaching it would take more than a day. Use a quieter machine, or a larger {option}."
+        goal = "Settling every verdict" if stop.error_of == "ratio" else "Reaching the target"
+        fix = f"{goal} would take more than a day. Use a quieter machine, or a larger {option}."
     add_warning(result, "target", message, fix)
 
 

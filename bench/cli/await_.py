@@ -23,7 +23,7 @@ def await_results(
 ) -> None:
     """Wait until a hub has the results of Kubernetes Jobs.
 
-    Fails if a result failed or is missing. How fast the results are does not matter.
+    Fails if a result failed or is missing. Does not check how fast the results are.
     """
     from bench.publish.hub.client import token
     from bench.watcher.wait import hub_getter, parse_jobs

@@ -27,7 +27,8 @@ def compare(
         typer.Option(
             "--fail-on",
             metavar="slower",
-            help="Exit with code 5 if a result is slower than its baseline, and with 4 if one cannot be compared.",
+            help="Exit with code 5 if a result is slower than its baseline, 4 if one cannot be compared, 1 if there "
+            "is too little data.",
         ),
     ] = None,
     force: Annotated[
@@ -39,7 +40,8 @@ def compare(
     The first result is the baseline. A ratio is the other's time divided by the baseline's time.
 
     With one folder, all results in it that can be compared are compared. With two folders, each result of the second is
-    compared with the matching result of the first. --fail-on then also fails if a result has no match.
+    compared with the matching result of the first. With --fail-on, a result of the first folder without a match is an
+    error.
     """
     from bench.analyse.outcome import Outcome
     from bench.analyse.pairing import latest_runs, pair

@@ -24,8 +24,8 @@ COLOURS = {"PASS": "green", "WARN": "yellow", "FAIL": "red", "SKIP": "bright_bla
 def doctor(settings: RunSettings) -> None:
     """Check whether this machine can run and measure workloads.
 
-    PASS means fine. WARN means that runs work but their figures suffer. FAIL means that runs do not work. SKIP means
-    that there was nothing to check. Without --backend, doctor checks all backends, and a missing one is not a failure.
+    WARN: runs work, but their results are less reliable. FAIL: runs cannot start. SKIP: there was nothing to check.
+    Without --backend, doctor checks all backends, and a missing one is not a failure.
     """
     requested = settings.backend if "backend" in settings.model_fields_set else ()
     results: dict[str, list[Check]] = {}

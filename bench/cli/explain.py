@@ -54,9 +54,9 @@ def _show(explanation: Explanation | None, interruption: Interrupted | None, set
 
 
 TEXTS = {
-    "backend": "Backend to measure on, only one. Default: cpu, or the backend of the devbench image.",
-    "loop": "Loop that the ladder starts with, only one. Default: the workload's own loop, usually as-written.",
-    "case": "Case of the workload to explain. Needed if it has several.",
+    "backend": "Backend to measure on. Exactly one. Default: cpu, or the backend of the devbench image.",
+    "loop": "Loop at the top of the ladder. At most one. Default: the workload's own loop, usually as-written.",
+    "case": "Case of the workload to explain. Required if it has several.",
     "compare": "Not for explanations. Use `devbench run`.",
     "max_time": "Time limit of each measurement: the ladder, each set of what-ifs, and their combination. Default: 5m.",
     "full": "No effect on explanations. Use `devbench run`.",

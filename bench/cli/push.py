@@ -20,7 +20,7 @@ def push(
 ) -> None:
     """Send a folder of results to a hub.
 
-    Explanations, and documents that earlier runs could not send, are included. What the hub already has stays as it is.
+    Includes explanations, and documents that earlier runs could not send. The hub keeps its complete results.
     """
     from bench.publish.hub.client import HubBusy, connect
     from bench.publish.hub.delivery import deliveries

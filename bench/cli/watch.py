@@ -37,8 +37,8 @@ def watch(
 ) -> None:
     """Report runs that failed before they could report themselves.
 
-    Watches the Jobs of a cluster, and tells a hub about pods without a node, an image or a container, and about pods
-    that were killed for memory, evicted, or stopped at their deadline.
+    Watches the Jobs of a cluster. Reports to a hub the pods that get no node, cannot pull their image, or cannot start
+    a container. Also reports pods that ran out of memory, were evicted, or exceeded their deadline.
     """
     from bench.publish.hub.client import connect
     from bench.watcher import loop

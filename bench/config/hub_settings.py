@@ -30,7 +30,7 @@ class HubSettings(base.Settings):
     tokens_file: Path | None = Field(
         None,
         description="File with the tokens that may write, one per line. DEVBENCH_HUB_TOKENS can hold them instead. "
-        "Needed unless --host is a loopback address.",
+        "Required unless --host is a loopback address.",
     )
     readers_file: Path | None = Field(
         None,

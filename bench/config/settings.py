@@ -126,8 +126,8 @@ class DataOptions(BaseModel):
 
     data: Literal["auto", "full", "sample", "synthetic"] = Field(
         "auto",
-        description="auto: the full data set if it is found, otherwise the sample that is part of devbench. full: the "
-        "full data set, downloaded if necessary. synthetic: random data.",
+        description="auto: the full data set if it is found, otherwise the sample. full: the full data set, downloaded "
+        "if necessary. sample: the small set that comes with devbench. synthetic: random data.",
     )
     data_dir: Path | None = Field(None, description="Folder with full data sets. The cache of Keras is searched too.")
 
@@ -193,7 +193,7 @@ class HubOptions(BaseModel):
         1,
         ge=1,
         le=2**31 - 1,
-        description="Attempt number for --run-id. A higher number replaces the results of lower ones.",
+        description="Attempt number for --run-id. A later attempt replaces an earlier one that is not complete.",
     )
 
 

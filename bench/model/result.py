@@ -110,10 +110,10 @@ class Operation(Record):
 class Placement(Record):
     """The placement check: where the operations of one step ran, read after the timed blocks."""
 
-    requested_device: str = Field(description="device asked for, such as CPU:0")
+    requested_device: str = Field(description="requested device, such as CPU:0")
     method: str = Field(description="graphs that were read, such as partition graphs of a new step")
     verified: bool = Field(description="false if there was no evidence or an operation ran elsewhere")
-    on_device: int = Field(description="operations on the device asked for")
+    on_device: int = Field(description="operations on the requested device")
     host_by_design: dict[str, int] = Field(
         default_factory=dict, description="operations on the host where they belong: type to count"
     )
@@ -215,7 +215,7 @@ class ProcessSample(Record):
 
 
 class Summary(Record):
-    """Figures over all processes of a result. null if nothing usable was measured."""
+    """Figures over all processes of a result. Its fields are null or empty if nothing usable was measured."""
 
     step_seconds: Interval | None = Field(
         None, description="typical step: median of a process's blocks, over processes"

@@ -1,4 +1,4 @@
-"""The what-if `batch`: Put 4 and 16 times as many examples into a step."""
+"""The what-if `batch`: Use 4 and 16 times as many examples per step."""
 
 from __future__ import annotations
 

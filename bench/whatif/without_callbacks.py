@@ -6,7 +6,7 @@ from typing import Any
 
 from bench.whatif import Program
 
-WORDS = "fit without callbacks and output"
+WORDS = "fit without callbacks or output"
 FIXES = "callbacks and output"
 
 

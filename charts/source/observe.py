@@ -70,12 +70,14 @@ class NetworkPolicy(Part):
         description="DNS servers. Default: any address on port 53, because a node-local cache is not a pod.",
     )
     api_server: Objects = Field(
-        [], description="Peers that are the API server. Default: any address on `apiServerPorts`."
+        [], description="Network policy peers of the API server. Default: any address on `apiServerPorts`."
     )
     api_server_ports: list[int] = Field([443, 6443], description="Ports of the API server.")
-    postgresql: Objects = Field([], description="Peers that are PostgreSQL. Default: any address on `postgresqlPort`.")
+    postgresql: Objects = Field(
+        [], description="Network policy peers of PostgreSQL. Default: any address on `postgresqlPort`."
+    )
     postgresql_port: int = Field(5432, ge=1, le=65535, description="Port of PostgreSQL.")
     outside_hub: Objects = Field(
-        [], description="Peers that are the hub at `hub.url`. Default: any address on its port."
+        [], description="Network policy peers of the hub at `hub.url`. Default: any address on its port."
     )
     run_egress: Objects = Field([], description="Extra egress rules of runs, for example to download data sets.")

@@ -66,14 +66,14 @@ class Pool(Part):
     )
     cpu_column: bool = Field(True, description="On a GPU pool, also measure the CPU, interleaved with the GPU.")
     workloads: list[Workload] = Field([], description="Workloads of this pool. Default: `workloads`.")
-    settings: RunOptions = Field({}, description="Settings of its runs. They override `settings`.")
+    settings: RunOptions = Field({}, description="Settings of the pool's runs. They override `settings`.")
     cpu: int = Field(3, ge=1, description="Number of CPUs, as request and limit. Leave one CPU of the node free.")
     memory: Quantity = Field("8Gi", description="Memory, as request and limit.")
     ephemeral_storage: Quantity = Field(
         "4Gi", description="Local disk space for results and temporary files, as request and limit."
     )
     gpus: int = Field(
-        1, ge=1, description="Number of GPUs of a GPU pool, as request and limit. A run measures the first."
+        1, ge=1, description="Number of GPUs of a GPU pool, as request and limit. Only the first is measured."
     )
     allow_shared_gpu: bool = Field(False, description="Allow a shared GPU. Each result then has a warning.")
     exclusive_node: bool = Field(True, description="Allow at most one devbench run per node at a time.")
@@ -87,9 +87,9 @@ class Pool(Part):
     )
     currency: str = Field("USD", pattern="^[A-Z]{3}$", description="Currency of the price.")
     node_selector: Strings = Field(
-        {}, description="Extra node labels that its pods require. They override the preset's."
+        {}, description="Extra node labels that the pool's pods require. They override the preset's."
     )
-    tolerations: Objects = Field([], description="Extra tolerations of its pods.")
+    tolerations: Objects = Field([], description="Extra tolerations of the pool's pods.")
     affinity: Object = Field({}, description="Affinity of its pods. It replaces the chart's own affinity.")
     runtime_class_name: str = Field(
         "", description="Runtime class of its pods. Required if NVIDIA's runtime is not the default."

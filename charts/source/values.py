@@ -20,7 +20,9 @@ class Image(Part):
     )
     repository: str = Field("devbench", min_length=1, description="Repository of all devbench images.")
     tag: str = Field(
-        "", description="Version in the tag. With 1.0, the tag for cuda is 1.0-cuda. Default: the tag is only cuda."
+        "",
+        description="Version of the image. With 1.0, the tag for cuda is 1.0-cuda. Default: the backend "
+        "alone, such as cuda.",
     )
     pull_policy: Literal["Always", "IfNotPresent", "Never"] = Field(
         "IfNotPresent", description="Image pull policy of all pods."

@@ -219,7 +219,9 @@ def explanation(results: Sequence[Result]) -> Explanation:
             exceeds_memory_peak=False,
         ),
         profile=profile(),
-        disagreements=["In the trace operations run for 30% of the step, but the barest loop of the ladder takes 20%."],
+        disagreements=[
+            "In the trace operations run for 30% of the step, but the lowest level of the ladder takes 20%."
+        ],
         what_if_loop="as-written",
         fastest=Fastest(
             words="with XLA", unit="step", speedup=interval(2.0), command="devbench run cifar --xla on",

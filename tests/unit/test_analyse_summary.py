@@ -397,7 +397,7 @@ def test_the_warning_counts_processes_not_series() -> None:
             "before its target of ±3%: the step time is known to ±5.0%",
             "--max-time",
         ),
-        (Stop(reason="max-processes", trials=1, target=0.03), "from one process only", "--max-processes"),
+        (Stop(reason="max-processes", trials=1, target=0.03), "in only one process", "--max-processes"),
         (
             Stop(reason="max-time", trials=6, error=0.031, target=0.02, error_of="ratio"),
             "before every verdict settled: the ratio is known to ±3.1%",
@@ -434,7 +434,7 @@ def test_no_cap_is_suggested_that_would_take_more_than_a_day(reason: Any) -> Non
     progress: dict[str, Any] = {"trials": 2, "needed_trials": 300_000, "error": 7.7, "target": 0.02, "seconds": 53.7}
     document = blank(sample(), stop=Stop(reason=reason, error_of="ratio", **progress))
     add_warnings(document)
-    fixes = ["Reaching it would take more than a day. Use a quieter machine, or a larger --threshold."]
+    fixes = ["Settling every verdict would take more than a day. Use a quieter machine, or a larger --threshold."]
     assert [warning.fix for warning in document.warnings] == fixes
 
 

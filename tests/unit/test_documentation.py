@@ -191,11 +191,11 @@ def test_make_bench_runs_every_program_of_the_benchmarks_page() -> None:
     assert all((ROOT / "benchmarks" / f"{name}.py").is_file() for name in run)
 
 
-def test_the_architecture_page_describes_every_folder_and_gives_its_floor() -> None:
+def test_the_architecture_page_describes_every_folder_and_gives_its_layer() -> None:
     folders = {path.parent.name for path in (ROOT / "bench").glob("*/__init__.py")}
     assert first_column(section(DOCS["architecture"], "What each folder is for")) == folders
-    floors = {name for row in rows(section(DOCS["architecture"], "What may import what")) for name in spans(row[1])}
-    assert folders <= floors
+    layers = {name for row in rows(section(DOCS["architecture"], "What may import what")) for name in spans(row[1])}
+    assert folders <= layers
 
 
 def test_contributing_explains_every_marker_of_a_test() -> None:
@@ -213,7 +213,7 @@ def test_every_alert_is_documented() -> None:
 
 
 def test_the_walk_of_the_settings_follows_the_code_in_at_most_20_stops_and_never_climbs() -> None:
-    floors = {
+    layers = {
         name: int(row[0])
         for row in rows(section(DOCS["architecture"], "What may import what"))
         for name in spans(row[1])
@@ -221,19 +221,19 @@ def test_the_walk_of_the_settings_follows_the_code_in_at_most_20_stops_and_never
     stops = [(spans(row[1])[0], links(row[2])[0]) for row in rows(section(DOCS["architecture"], WALK))]
     assert 10 <= len(stops) <= 20
     callers: list[str] = []
-    floor = 0
+    layer = 0
     for folder, link in stops:
         name = module((ROOT / "docs" / link).resolve())
         assert name.split(".")[1] == folder
-        assert floors[folder] >= floor, f"{name} is on a higher floor than the stop before it"
-        floor = floors[folder]
+        assert layers[folder] >= layer, f"{name} is on a higher layer than the stop before it"
+        layer = layers[folder]
         while callers and name not in mentioned(callers[-1]):
             callers.pop()  # the caller has returned
         assert callers or link == stops[0][1], f"no stop before {name} that has not returned calls it"
         callers.append(name)
 
 
-WALK = "The walk of a run's settings"
+WALK = "How settings reach the worker"
 
 
 def module(path: Path) -> str:

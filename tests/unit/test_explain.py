@@ -310,7 +310,7 @@ def test_a_ladder_of_one_level_is_not_described_as_computing() -> None:
     assert "computing" not in text
     first = " ".join(text.split("\n\n")[0].split())
     assert first.endswith(
-        "100% of it is not divided into parts, because no barer loop was measured. No finding names a cause."
+        "100% of it is not divided into parts, because no lower level was measured. No cause was found."
     )
 
 
@@ -357,10 +357,10 @@ def test_the_headline_asks_for_more_trials_if_parts_are_not_measurable() -> None
     headline = sentences.headline(explained(parts=parts, rest_share=rest_share, gains=[], fastest=None))
     assert "No known bottleneck" not in headline
     assert "--max-time" in headline
-    assert re.search(r" \d+% of it is not measurable in 5 trials\.", headline)
+    assert re.search(r" \d+% of it cannot be assigned to a part after 5 trials\.", headline)
     negative = [part.model_copy(update={"share": Interval(value=-1.2)}) for part in parts]
     headline = sentences.headline(explained(parts=negative, rest_share=rest_share, gains=[], fastest=None))
-    assert "Its parts are not measurable in 5 trials." in headline
+    assert "Its time cannot be assigned to a part after 5 trials." in headline
 
 
 def test_the_headline_says_that_no_known_bottleneck_was_found() -> None:
@@ -384,7 +384,7 @@ def test_the_headline_names_the_largest_gain_if_no_configuration_is_clearly_the_
     headline = sentences.headline(explained(parts=parts, rest_share=rest_share, fastest=None, gains=single_gains))
     assert "No known bottleneck" not in headline
     assert "Largest gain: with XLA, 1.1" in headline
-    assert headline.endswith("as fast per step as the loop as-written without it.")
+    assert headline.endswith("as fast per step as without the change (loop as-written).")
     (combined_gain,) = gains(
         base, {WhatIf("with XLA and 1 thread", "--xla on --threads 1"): level("resident", 0.005)}, 0.02
     )

@@ -30,7 +30,7 @@ def test_a_trace_that_agrees_with_the_ladder_gives_no_sentence() -> None:
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"device_share": 0.6}, ("run for 60% of the step", "barest loop of the ladder takes 20%")),
+        ({"device_share": 0.6}, ("run for 60% of the step", "lowest level of the ladder takes 20%")),
         ({"input_share": 0.5}, ("waits for input for 50%", "input costs 20%")),
         ({"input_share": 0.0}, ("waits for input for 0%", "takes CPU time")),
         ({"step_seconds": 0.02}, ("2.0 times as long", "the ladder is more accurate")),

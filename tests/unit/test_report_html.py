@@ -229,7 +229,7 @@ def test_an_explanation_shows_waterfall_findings_what_ifs_roofline_and_trace(ana
     assert "Slowest stage: &lt;map&gt; (mine.py line 12)" in analyses
     assert "Fastest configuration measured: devbench run cifar --xla on" in analyses
     assert "missing fusion" in analyses
-    assert "the barest loop of the ladder takes 20%" in analyses
+    assert "the lowest level of the ladder takes 20%" in analyses
     assert "55% of the compute peak" in analyses
     labels = re.findall(r'aria-label="(Waterfall[^"]*)"', analyses)
     assert len(labels) == 1

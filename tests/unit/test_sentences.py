@@ -47,7 +47,7 @@ def test_the_verdict_same_names_the_threshold() -> None:
 def test_the_verdict_undecided_says_how_many_trials_would_settle_it() -> None:
     (sentence,) = pair([0.085, 0.115, 0.09, 0.11, 0.088, 0.12])
     assert sentence.startswith("undecided: cuda takes 1.0")
-    assert sentence.endswith("trials would settle it.")
+    assert sentence.endswith("trials in total would settle it.")
 
 
 def test_one_trial_gives_no_verdict_but_the_observed_ratio() -> None:

@@ -127,8 +127,8 @@ def host_operations(base: Result, samples: list[ProcessSample]) -> Iterator[Find
             cause=ON_HOST,
             sentence=f"Operations of a step run outside {device}{_lines(base, lines)}: {names}.",
             evidence=f"partition graphs of one step; {placement.on_device} operations run on {device}",
-            fix="Replace py_function and numpy_function by TensorFlow's own operations. Keep int32 and strings out of "
-            "the step.",
+            fix="Replace py_function and numpy_function with TensorFlow's own operations. Keep int32 and strings "
+            "out of the step.",
         )
 
 

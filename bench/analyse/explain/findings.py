@@ -55,7 +55,7 @@ def _fit(samples: list[ProcessSample], parts: Sequence[Part]) -> Iterator[Findin
         names = ", ".join(call.callbacks) or "none"
         yield Finding(
             cause="callbacks and logging",
-            sentence=f"The program's own arguments of fit take {own:.0%} of the step.",
+            sentence=f"Callbacks and output that the program passes to fit take {own:.0%} of the step.",
             evidence=f"as-written minus fit; callbacks: {names}; verbose: {call.verbose}",
             fix="Move what can wait to the end of an epoch (on_epoch_end), and use fit(verbose=2). "
             "Try --change without-callbacks.",
@@ -73,7 +73,7 @@ def _fit(samples: list[ProcessSample], parts: Sequence[Part]) -> Iterator[Findin
     if bare and not any(s.facts.run_eagerly for s in samples):
         yield Finding(
             cause="Keras overhead",
-            sentence=f"Keras spends {bare:.0%} of the step in fit, outside the train step.",
+            sentence=f"The work of fit around the train step takes {bare:.0%} of the step.",
             evidence="fit minus step, which calls the model's train_step",
             fix="Run several steps in each call of TensorFlow: compile(steps_per_execution=32).",
             share=bare,

@@ -49,7 +49,7 @@ def _computing(profile: Profile, rest: Interval) -> Iterator[str]:
     if share > rest.value:
         reason = "Operations also run while Python or the input does, or belong to a part that a level leaves out."
     yield (
-        f"In the trace operations run for {share:.0%} of the step, but the barest loop of the ladder takes "
+        f"In the trace operations run for {share:.0%} of the step, but the lowest level of the ladder takes "
         f"{rest.value:.0%}. {reason}"
     )
 

@@ -36,7 +36,7 @@ HELP = {
     "projected_seconds_low": "Lower bound of its 95% interval.",
     "projected_seconds_high": "Upper bound of its 95% interval.",
     "transfer_bytes_per_second": "Highest copy rate in bytes per second, to (h2d) or from (d2h) the device.",
-    "misplaced_operations": "Operations of a step that did not run on the device asked for.",
+    "misplaced_operations": "Operations of a step that did not run on the requested device.",
     "energy_joules_per_step": "Mean energy of a step in joules, of the GPU or of the CPU packages.",
     "cost_per_1000_steps": "Cost of 1,000 steps.",
 }

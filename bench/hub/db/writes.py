@@ -47,7 +47,7 @@ def put_result(database: Database, result: Result, body: bytes, received: int | 
             409,
             "final",
             f"the hub has a complete result '{result.id}' that differs from this one",
-            "A complete result is final. Use another id or a later attempt for a new measurement.",
+            "A complete result is final. Use another id for a new measurement.",
         )
     return outcome
 

@@ -90,7 +90,7 @@ def _in_url(host: str) -> str:
 
 
 def push(collector: Collector, url: str, group: Mapping[str, str]) -> None:
-    """Replace what a Pushgateway holds under a grouping key by a collector's metrics.
+    """Replace what a Pushgateway holds under a grouping key with a collector's metrics.
 
     Args:
         collector: What is pushed.

@@ -140,7 +140,7 @@ METRICS = (
     RunMetric(
         "devbench_run_info",
         "info",
-        "Identifies a run. Other metrics join it by run. A label that does not apply is empty.",
+        "Identifies a run. Join it to other metrics on the label run. A label that does not apply is empty.",
         lambda run: run.info,
     ),
     RunMetric(
@@ -203,7 +203,7 @@ METRICS = (
     RunMetric(
         "devbench_device_utilization_ratio",
         "gauge",
-        "Share of the steady state in which the GPU was busy, or the CPU threads. Latest process.",
+        "Share of the steady state in which the GPU was busy (on a CPU: its threads). Latest process.",
         _device("gpu_utilization_ratio", _cpu_utilization),
         unit="ratio",
     ),
@@ -217,7 +217,7 @@ METRICS = (
     RunMetric(
         "devbench_device_power_watts",
         "gauge",
-        "Mean power of the GPU in watts; on a CPU, of its packages, all processes. Latest process. Absent if unknown.",
+        "Mean power of the GPU in watts; on a CPU, of its packages, including other programs. Latest process.",
         _device("gpu_power_watts", _package_watts),
         unit="watts",
     ),

@@ -57,8 +57,8 @@ def _too_few(comparisons: Iterable[Comparison]) -> str:
 def _missing(comparison: Comparison) -> str:
     """Say what would settle an undecided verdict."""
     if comparison.needed_units:
-        more = "trials" if comparison.paired else "processes each"
-        return f"About {comparison.needed_units} {more} would settle it."
+        more = "trials" if comparison.paired else "processes per result"
+        return f"About {comparison.needed_units} {more} in total would settle it."
     return f"The ratio is too close to the threshold of {numbers.percent(comparison.threshold)} to be settled."
 
 
@@ -66,7 +66,7 @@ def units(paired: bool, count: int) -> str:
     """Say what a ratio is based on: trials, or processes that were measured apart."""
     if paired:
         return numbers.count(count, "trial")
-    return f"{numbers.count(count, 'process', 'processes')} each, not interleaved"
+    return f"{numbers.count(count, 'process', 'processes')} per result, not interleaved"
 
 
 def details(comparison: Comparison, labels: Labels = OWN, brief: bool = False) -> list[str]:
@@ -103,8 +103,9 @@ def cold_start(comparison: Comparison, labels: Labels = OWN) -> str:
         epochs = f" ({_epochs(even.epochs)})" if even.epochs is not None else ""
         return f"From a cold start, {winner} is ahead of {loser} after {steps}{epochs}."
     if even.immediate:
-        unsure = ", although it may start more slowly" if even.start_uncertain else ""
-        return f"From a cold start, {winner} is ahead from the first step{unsure}."
+        if even.start_uncertain:
+            return f"From a cold start, {winner} is probably ahead from the first step. Its start may be slower."
+        return f"From a cold start, {winner} is ahead from the first step."
     return ""
 
 

@@ -27,10 +27,10 @@ def headline(explanation: Explanation) -> str:
     if parts and parts[0].share.value > NOTABLE:
         sentences = [f"{parts[0].share.value:.0%} of it is {parts[0].name}: {parts[0].what}.", fastest]
     elif unclear > NOTABLE:
-        amount = "Its parts are" if unclear >= 1 else f"{unclear:.0%} of it is"  # parts of both signs may exceed 100%
+        amount = "Its time" if unclear >= 1 else f"{unclear:.0%} of it"  # parts of both signs may exceed 100%
         trials = numbers.count(explanation.trials, "trial")
         sentences = [
-            f"{amount} not measurable in {trials}. Use a longer --max-time or more --max-processes.",
+            f"{amount} cannot be assigned to a part after {trials}. Increase --max-time or --max-processes.",
             fastest,
         ]
     elif fastest:
@@ -45,8 +45,8 @@ def headline(explanation: Explanation) -> str:
 def rest(explanation: Explanation) -> tuple[str, str]:
     """Return what the time of the lowest level is: a name, and what it includes."""
     if explanation.lowest_level in BARE:
-        return "computing", "everything that the barest loop does"
-    return "not divided", "no barer loop was measured"
+        return "computing", "everything that the lowest level does"
+    return "not divided", "no lower level was measured"
 
 
 def _rest_sentence(explanation: Explanation) -> str:
@@ -68,7 +68,7 @@ def missing_levels(explanation: Explanation) -> list[str]:
 def _nothing_found(explanation: Explanation) -> str:
     if explanation.gains:
         return "No known bottleneck found."
-    return "The ladder shows no bottleneck." if explanation.parts else "No finding names a cause."
+    return "The ladder shows no bottleneck." if explanation.parts else "No cause was found."
 
 
 def _fastest(explanation: Explanation) -> str:
@@ -82,8 +82,8 @@ def _fastest(explanation: Explanation) -> str:
         return ""
     ratio, gain = min(faster, key=lambda pair: pair[0].value)
     return (
-        f"Largest gain: {gain.what_if}, {numbers.times(stats.inverse(ratio))} as fast per {gain.unit} as the loop "
-        f"{explanation.what_if_loop} without it."
+        f"Largest gain: {gain.what_if}, {numbers.times(stats.inverse(ratio))} as fast per {gain.unit} as without the "
+        f"change (loop {explanation.what_if_loop})."
     )
 
 
