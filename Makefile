@@ -4,7 +4,6 @@
 # environment, .run for the package and its dependencies, .dev for the development tools.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-cluster check docs format schema dashboards lock images sbom chart bench clean $(VENV2) $(XPROF)
 
 VENV := .venv
 # TensorFlow 2.10 with the DirectML plugin. It exists for Python 3.10 on x86-64 only.
@@ -12,6 +11,9 @@ VENV2 := .venv-directml
 # Reads profiler traces in a test. It exists for Linux on x86-64 only.
 XPROF := .venv-xprof
 TOOLS := .venv-tools
+
+# Below the names of the environments, because make expands this line where it stands.
+.PHONY: help demo test test-all test-cluster check docs format schema dashboards lock images sbom chart bench clean $(VENV2) $(XPROF)
 
 # The first of these interpreters that runs, is supported and can create environments. A version manager's shim may fail at
 # any of these.

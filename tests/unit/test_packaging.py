@@ -185,3 +185,10 @@ def test_the_build_backend_has_the_locked_version() -> None:
     version = re.search(r'requires = \["flit_core==([\d.]+)"\]', (ROOT / "pyproject.toml").read_text())
     assert version is not None
     assert pins(ROOT / "images" / "build.lock", "3.12", LINUX) == {"flit-core": Version(version[1])}
+
+
+@pytest.mark.needs("posix")
+def test_make_checks_on_each_call_whether_the_lock_of_an_environment_changed() -> None:
+    rules = subprocess.run(["make", "-pn", "help"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    (phony,) = re.findall(r"^\.PHONY: (.*)", rules, re.MULTILINE)
+    assert {".venv-directml", ".venv-xprof"} <= set(phony.split())
