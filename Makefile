@@ -63,7 +63,7 @@ test: $(VENV)/.dev $(VENV2) ## run all unit tests, and the essential tests of ea
 	$(VENV)/bin/python $(PYTEST) tests/integration $(REST) $(PARALLEL) -m "essential and not variant" || failed=1; \
 	echo "# Tests that were left out, per file:"; \
 	$(VENV)/bin/python -m pytest $(FIRST) $(REST) $(CLUSTER) --collect-only -qq -m "variant or not essential"; \
-	echo "# make test-all runs everything, in about an hour."; \
+	echo "# make test-all runs everything."; \
 	exit $$failed
 
 # All parts run even if one fails. Tests marked `quiet` run apart from the others, two files at a time.
