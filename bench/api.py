@@ -16,8 +16,9 @@ from bench.analyse.sweep import ran_out_of_memory
 from bench.config.settings import RunSettings, load
 from bench.errors import DeviceAbsent, Interrupted
 from bench.model.explanation import Explanation
+from bench.model.failure import Failure
 from bench.model.plan import Group
-from bench.model.result import Failure, Result
+from bench.model.result import Result
 from bench.model.run_state import Listener
 from bench.model.sweep import Sweep
 from bench.publish.recorder import Recorder, recording, silent

@@ -15,7 +15,7 @@ import sys
 from collections.abc import Callable, Sequence
 
 from bench.analyse.samples import faster_half, mean_step, typical_ratio, typical_step
-from bench.model.result import Block
+from bench.model.sample import Block
 from benchmarks.interleaved import interval, spec_of, variation, warm_worker
 
 ROUNDS = 20

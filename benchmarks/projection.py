@@ -33,7 +33,8 @@ from bench.analyse.samples import mean_step
 from bench.analyse.summary import summarize
 from bench.config.settings import load
 from bench.model.plan import Planned
-from bench.model.result import FullTraining, ProcessSample, Result
+from bench.model.result import Result
+from bench.model.sample import FullTraining, ProcessSample
 from bench.session.interleave import BLOCKS, FEWEST_BLOCKS, MEASURE_SECONDS
 from bench.study.plan import plan
 from bench.worker.protocol import PhaseStarted

@@ -30,7 +30,7 @@ from bench.analyse.verdict import verdict
 from bench.config.settings import load
 from bench.machine import system
 from bench.machine.telemetry import stolen_seconds
-from bench.model.result import Block
+from bench.model.sample import Block
 from bench.model.spec import Spec
 from bench.session import stopping
 from bench.session.design import PILOT

@@ -22,7 +22,8 @@ from bench.analyse.samples import (
 )
 from bench.analyse.stats import Contrast
 from bench.model.comparison import BreakEven
-from bench.model.result import Interval, Result
+from bench.model.interval import Interval
+from bench.model.result import Result
 
 ByTrial = Mapping[int, float]
 """Trial to seconds."""

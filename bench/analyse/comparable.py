@@ -13,7 +13,8 @@ from typing import Any
 from bench.analyse import same_answer
 from bench.model.comparison import Difference
 from bench.model.environment import ROWS
-from bench.model.result import Placement, Result
+from bench.model.placement import Placement
+from bench.model.result import Result
 from bench.model.spec import ROLES
 
 AXES = tuple(name for name, role in ROLES.items() if role.compare == "axis")

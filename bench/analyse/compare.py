@@ -22,7 +22,8 @@ from bench.analyse.samples import (
 )
 from bench.analyse.verdict import units_for_verdict, verdict
 from bench.model.comparison import THRESHOLD, Comparison, Difference, PhaseDifference, Side, Unit
-from bench.model.result import Interval, Result
+from bench.model.interval import Interval
+from bench.model.result import Result
 
 
 def compare(base: Result, other: Result, threshold: float = THRESHOLD) -> Comparison:

@@ -13,7 +13,9 @@ import math
 from collections.abc import Sequence
 
 from bench.analyse.samples import merged_facts
-from bench.model.result import Interval, ProcessSample, Result
+from bench.model.interval import Interval
+from bench.model.result import Result
+from bench.model.sample import ProcessSample
 
 FIRST_VERSION = (2, 21)
 """First version of TensorFlow whose iterators wait."""

@@ -8,8 +8,10 @@ from bench.analyse import stats
 from bench.analyse.epoch_waits import add_waits, steps_per_epoch
 from bench.analyse.samples import main_series, mean_step, warm_up_excess
 from bench.analyse.warnings import add_warning
+from bench.model.interval import Interval
 from bench.model.phase import BUILD_PHASES, LAUNCH_PHASES
-from bench.model.result import FullTraining, Interval, ProcessSample, Projection, Result
+from bench.model.result import Projection, Result
+from bench.model.sample import FullTraining, ProcessSample
 
 LONG_END_SECONDS = 1.0
 """Shortest pause at the end of an epoch that is reported, if it is also several times as long as usual."""

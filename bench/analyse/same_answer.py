@@ -7,7 +7,9 @@ from collections.abc import Sequence
 
 from bench.analyse.samples import usable_samples
 from bench.analyse.warnings import add_warning
-from bench.model.result import Failure, ProcessSample, Result
+from bench.model.failure import Failure
+from bench.model.result import Result
+from bench.model.sample import ProcessSample
 from bench.model.spec import IGNORED, ROLES
 
 TOLERANCES = {"exact": 2e-3, "reduced": 5e-2}

@@ -16,7 +16,8 @@ from typing import Any
 from bench.analyse.stats import Contrast
 from bench.model.facts import Facts
 from bench.model.phase import PHASES, START_PHASES, Phase
-from bench.model.result import Block, ProcessSample, Result, Series
+from bench.model.result import Result
+from bench.model.sample import Block, ProcessSample, Series
 
 StepEstimator = Callable[[Sequence[Block]], float]
 """From the blocks of a process to seconds per step."""

@@ -11,7 +11,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from bench.model.result import Interval
+from bench.model.interval import Interval
 
 CONFIDENCE = 0.95
 """Level of all intervals that are published one by one."""

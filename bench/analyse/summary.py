@@ -17,7 +17,8 @@ from bench.analyse.samples import (
     usable_samples,
 )
 from bench.model.facts import Facts
-from bench.model.result import ProcessSample, Result, Summary
+from bench.model.result import Result, Summary
+from bench.model.sample import ProcessSample
 
 
 def summarize(result: Result, total_steps: int | None, examples: int | None) -> None:

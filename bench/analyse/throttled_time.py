@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from bench.model.result import ProcessSample, Result
+from bench.model.result import Result
+from bench.model.sample import ProcessSample
 
 NEGLIGIBLE = 0.01
 """Share of the threads' time up to which throttling is not worth mentioning."""

@@ -6,7 +6,7 @@ import math
 
 from bench.analyse.stats import t_quantile
 from bench.model.comparison import Verdict
-from bench.model.result import Interval
+from bench.model.interval import Interval
 
 MOST_UNITS = 10_000
 """Most trials that are suggested. Nobody would wait for more."""

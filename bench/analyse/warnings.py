@@ -14,7 +14,10 @@ from bench.analyse.throttled_time import throttled_time
 from bench.backends import capabilities
 from bench.config.syntax import write_seconds
 from bench.machine.limits import WHOLE_CPUS
-from bench.model.result import Placement, ProcessSample, Result, ResultWarning, Stop, Telemetry
+from bench.model.placement import Placement
+from bench.model.result import Result, ResultWarning, Stop
+from bench.model.sample import ProcessSample
+from bench.model.telemetry import Telemetry
 
 DAY_SECONDS = 86_400
 """Longest run that a fix suggests."""

@@ -19,7 +19,7 @@ from bench.machine.environment import load_average
 from bench.machine.gpu import GpuReadings, OpenSampler, Sampler
 from bench.machine.limits import Throttling, throttling
 from bench.machine.system import ROOT, read
-from bench.model.result import Telemetry
+from bench.model.telemetry import Telemetry
 
 if TYPE_CHECKING:
     import psutil

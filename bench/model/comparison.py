@@ -6,9 +6,9 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from bench.model.interval import Interval
 from bench.model.phase import Phase
 from bench.model.record import Record
-from bench.model.result import Interval
 
 Verdict = Literal["faster", "same", "slower", "undecided", "not enough data"]
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from pydantic import Field
 
 from bench.model.comparison import Verdict
+from bench.model.interval import Interval
+from bench.model.profile import Profile
 from bench.model.record import Record
-from bench.model.result import SCHEMA_VERSION, Interval, Profile
+from bench.model.result import SCHEMA_VERSION
 from bench.model.roofline import Roofline
 from bench.model.spec import Loop
 

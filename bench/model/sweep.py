@@ -7,8 +7,8 @@ from typing import Any
 from pydantic import Field
 
 from bench.model.comparison import Verdict
+from bench.model.interval import Interval
 from bench.model.record import Record
-from bench.model.result import Interval
 
 
 class Point(Record):

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from bench.model.result import Profile, Result
+from bench.model.profile import Profile
+from bench.model.result import Result
 from bench.render import figures, numbers, trace
 from bench.render.field import Field
 

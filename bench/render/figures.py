@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from bench.analyse import stats
 from bench.analyse.samples import merged_facts, start_seconds, usable_samples
-from bench.model.result import Interval, Placement, Result, Stop
+from bench.model.interval import Interval
+from bench.model.placement import Placement
+from bench.model.result import Result, Stop
 from bench.render import numbers
 
 DATA = {"full": "full set", "sample": "sample, repeated", "synthetic": "synthetic", "own": "the program's own"}

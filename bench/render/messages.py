@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from bench.model.result import Failure, Result
+from bench.model.failure import Failure
+from bench.model.result import Result
 from bench.render.text import plain
 
 LAST_LINES = 8

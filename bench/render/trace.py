@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bench.model.result import Profile
+from bench.model.profile import Profile
 from bench.render import numbers
 
 

@@ -14,8 +14,9 @@ from bench import backends
 from bench.backends import capabilities
 from bench.machine import environment, gpu
 from bench.machine.limits import memory_available, thread_count
+from bench.model.failure import Failure
 from bench.model.phase import Activity
-from bench.model.result import Failure, Result
+from bench.model.result import Result
 from bench.session.progress import ProgressReporter
 from bench.session.worker_process import WorkerEnded
 from bench.session.worker_sample import WorkerSample

@@ -12,8 +12,8 @@ from pathlib import Path
 from bench.machine.cgroup import control_groups
 from bench.machine.limits import Room, memory_room
 from bench.machine.system import ROOT
+from bench.model.failure import Failure
 from bench.model.phase import Activity
-from bench.model.result import Failure
 
 RESERVE_SHARE, RESERVE = 0.04, 64 * 2**20
 """What must stay free: this share of the limit, and at least this many bytes."""

@@ -15,7 +15,8 @@ import statistics
 from collections.abc import Iterable
 
 from bench.analyse.samples import process_blocks, typical_ratio
-from bench.model.result import Block, Result
+from bench.model.result import Result
+from bench.model.sample import Block
 
 SUBSETS = 4
 """Number of interleaved subsets of a trial's rounds. The variance of one round follows from their ratios."""

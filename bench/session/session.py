@@ -19,8 +19,9 @@ from bench.config.settings import RunSettings
 from bench.errors import Interrupted
 from bench.machine.environment import host
 from bench.model.environment import Environment
+from bench.model.failure import Failure
 from bench.model.plan import Group, Planned
-from bench.model.result import Failure, Price, Result, Stop, StopReason
+from bench.model.result import Price, Result, Stop, StopReason
 from bench.publish.recorder import Recorder
 from bench.session import one_off, rounds, stopping
 from bench.session.design import Design

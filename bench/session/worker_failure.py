@@ -7,8 +7,8 @@ import signal
 from pathlib import Path
 from typing import Any
 
+from bench.model.failure import Failure
 from bench.model.phase import Activity
-from bench.model.result import Failure
 
 LAST_LINES = 20
 

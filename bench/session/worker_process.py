@@ -23,8 +23,8 @@ from pydantic import ValidationError
 from bench.config.secret_variables import SECRETS
 from bench.machine import system
 from bench.machine.limits import Room
+from bench.model.failure import Failure
 from bench.model.phase import Activity
-from bench.model.result import Failure
 from bench.model.spec import Spec
 from bench.session import worker_failure
 from bench.session.memory_guard import MemoryGuard, out_of_memory

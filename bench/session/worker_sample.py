@@ -15,9 +15,11 @@ from typing import Any
 from bench.backends import capabilities
 from bench.machine.telemetry import Meter
 from bench.model.device import Device
+from bench.model.failure import Failure
 from bench.model.framework import Framework
 from bench.model.phase import Activity
-from bench.model.result import Block, Failure, ProcessSample, Profile, Series
+from bench.model.profile import Profile
+from bench.model.sample import Block, ProcessSample, Series
 from bench.model.spec import Spec
 from bench.session.steady_state import WINDOW, is_settled, stayed_settled
 from bench.session.worker_process import WorkerProcess

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Literal
 
 from bench.errors import DataError, DevbenchError, DeviceAbsent
+from bench.model.failure import Failure
 from bench.model.phase import Activity
-from bench.model.result import Failure
 from bench.registry.user_file import error_text
 
 

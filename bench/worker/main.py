@@ -13,7 +13,7 @@ import time
 from typing import Any
 
 from bench.model.phase import Activity
-from bench.model.result import FullTraining, LossPrecision
+from bench.model.sample import FullTraining, LossPrecision
 from bench.worker.channel import Channel
 from bench.worker.failure import failure_of, print_traceback
 from bench.worker.phases import Phases

@@ -11,9 +11,12 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from bench.model.device import Device
 from bench.model.facts import Facts
+from bench.model.failure import Failure
 from bench.model.framework import Framework
 from bench.model.phase import Activity, Phase
-from bench.model.result import Failure, FullTraining, LossPrecision, Placement, Profile
+from bench.model.placement import Placement
+from bench.model.profile import Profile
+from bench.model.sample import FullTraining, LossPrecision
 from bench.model.spec import Spec
 
 BLOCK_SECONDS = 0.08

@@ -16,7 +16,8 @@ from collections.abc import Callable
 from typing import Any
 
 from bench.errors import WorkloadError
-from bench.model.result import Failure, LossPrecision
+from bench.model.failure import Failure
+from bench.model.sample import LossPrecision
 from bench.worker.channel import Channel
 from bench.worker.protocol import (
     BLOCK_SECONDS,

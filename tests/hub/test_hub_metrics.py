@@ -14,7 +14,9 @@ from synthetic import MOMENT, measured, misplaced, result
 from test_hub_runs import run, send
 
 from bench.hub.db.gauges import HELP
-from bench.model.result import Interval, Price, Summary, Telemetry
+from bench.model.interval import Interval
+from bench.model.result import Price, Summary
+from bench.model.telemetry import Telemetry
 from bench.render.fields import FIELDS, METRIC_PREFIX
 
 pytestmark = pytest.mark.once

@@ -19,7 +19,8 @@ from test_hub_runs import run, send
 
 from bench.hub.db.tables import DOCUMENTS, EXPLANATIONS
 from bench.hub.web.middleware import HEADERS
-from bench.model.result import SCHEMA_VERSION, Interval, Summary
+from bench.model.interval import Interval
+from bench.model.result import SCHEMA_VERSION, Summary
 
 pytestmark = pytest.mark.once
 

@@ -13,7 +13,8 @@ import psutil
 import pytest
 from commandline import BRIEF, USERFILES, Ended, devbench, survivors, userfile
 
-from bench.model.result import Failure, Result
+from bench.model.failure import Failure
+from bench.model.result import Result
 
 ENDS = {
     "hung": ("hangs",),

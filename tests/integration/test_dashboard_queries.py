@@ -17,7 +17,8 @@ import pytest
 from commandline import ROOT
 from scraping import POOL, Point, Prometheus, labelled, prometheus
 
-from bench.model.result import Failure, Price, Result
+from bench.model.failure import Failure
+from bench.model.result import Price, Result
 from bench.publish.prometheus.metrics import METRICS
 
 pytestmark = [pytest.mark.once, pytest.mark.needs("prometheus", "prometheus-3")]

@@ -13,7 +13,7 @@ from measuring import SECONDS
 
 from bench.analyse.outcome import Outcome
 from bench.analyse.pairing import pair_groups
-from bench.model.result import Profile
+from bench.model.profile import Profile
 from bench.render.terminal import table
 
 pytestmark = pytest.mark.timeout(SECONDS)

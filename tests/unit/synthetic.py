@@ -12,25 +12,13 @@ from bench.analyse.explain.gains import gains
 from bench.analyse.explain.ladder import ladder
 from bench.model.explanation import Explanation, Fastest, Finding
 from bench.model.facts import Facts
-from bench.model.result import (
-    Block,
-    Failure,
-    FullTraining,
-    Interval,
-    Operation,
-    OperationTime,
-    Placement,
-    ProcessSample,
-    Profile,
-    Projection,
-    Result,
-    ResultWarning,
-    Series,
-    Stop,
-    Summary,
-    SweepMembership,
-)
+from bench.model.failure import Failure
+from bench.model.interval import Interval
+from bench.model.placement import Operation, Placement
+from bench.model.profile import OperationTime, Profile
+from bench.model.result import Projection, Result, ResultWarning, Stop, Summary, SweepMembership
 from bench.model.roofline import Roofline
+from bench.model.sample import Block, FullTraining, ProcessSample, Series
 from bench.model.spec import Data, Spec, Threads
 from bench.store import files
 from bench.whatif import WhatIf

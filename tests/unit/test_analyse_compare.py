@@ -27,7 +27,11 @@ from bench.analyse.stats import Contrast
 from bench.analyse.summary import summarize
 from bench.analyse.verdict import units_for_verdict, verdict
 from bench.model.comparison import BreakEven
-from bench.model.result import Block, Failure, Interval, Placement, ProcessSample, Result, Series
+from bench.model.failure import Failure
+from bench.model.interval import Interval
+from bench.model.placement import Placement
+from bench.model.result import Result
+from bench.model.sample import Block, ProcessSample, Series
 from bench.model.spec import Data, Threads
 from bench.render.sentences.comparison import cold_start, mean_step
 from bench.render.terminal.comparison import phases

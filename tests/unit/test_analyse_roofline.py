@@ -10,8 +10,9 @@ from test_analyse_compare import sample
 
 from bench.analyse.explain.utilization import bound
 from bench.analyse.roofline import fingerprint, peaks_of, roofline
-from bench.model.result import Block, ProcessSample, Result, Series, Summary
+from bench.model.result import Result, Summary
 from bench.model.roofline import Peaks, Roofline
+from bench.model.sample import Block, ProcessSample, Series
 
 PEAKS = Peaks(
     fingerprint="f",

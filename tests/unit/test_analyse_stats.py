@@ -24,7 +24,9 @@ from bench.analyse.samples import (
     typical_step,
     usable_samples,
 )
-from bench.model.result import Block, Failure, ProcessSample, Result, Series
+from bench.model.failure import Failure
+from bench.model.result import Result
+from bench.model.sample import Block, ProcessSample, Series
 
 pytestmark = pytest.mark.once
 

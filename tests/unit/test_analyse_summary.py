@@ -13,19 +13,12 @@ from bench.analyse.same_answer import check_same_answer
 from bench.analyse.samples import process_totals
 from bench.analyse.summary import summarize
 from bench.analyse.warnings import add_warnings
+from bench.model.failure import Failure
 from bench.model.framework import Framework
-from bench.model.result import (
-    Block,
-    Failure,
-    FullTraining,
-    Placement,
-    Price,
-    ProcessSample,
-    Result,
-    Series,
-    Stop,
-    Telemetry,
-)
+from bench.model.placement import Placement
+from bench.model.result import Price, Result, Stop
+from bench.model.sample import Block, FullTraining, ProcessSample, Series
+from bench.model.telemetry import Telemetry
 
 pytestmark = pytest.mark.once
 

@@ -26,7 +26,8 @@ from bench.config.notation import option
 from bench.config.settings import RunSettings
 from bench.errors import DevbenchError, Interrupted
 from bench.model.check import Check
-from bench.model.result import Failure, Result, Summary
+from bench.model.failure import Failure
+from bench.model.result import Result, Summary
 from bench.render.text import entry
 from bench.study import explain, sweep
 

@@ -16,7 +16,8 @@ from bench.analyse.pairing import pair_groups
 from bench.cli import run
 from bench.cli.app import app
 from bench.config.settings import load
-from bench.model.result import SCHEMA_VERSION, Failure
+from bench.model.failure import Failure
+from bench.model.result import SCHEMA_VERSION
 from bench.store import files
 
 

@@ -16,7 +16,11 @@ from bench.analyse.explain.gains import gains
 from bench.analyse.explain.ladder import caveats, ladder
 from bench.model.explanation import Explanation, Fastest, Finding
 from bench.model.facts import Facts, FitCall, GraphOperations
-from bench.model.result import Failure, Interval, Operation, Placement, Result, ResultWarning, Telemetry
+from bench.model.failure import Failure
+from bench.model.interval import Interval
+from bench.model.placement import Operation, Placement
+from bench.model.result import Result, ResultWarning
+from bench.model.telemetry import Telemetry
 from bench.render.sentences import explanation as sentences
 from bench.render.terminal import explanation
 from bench.whatif import WhatIf

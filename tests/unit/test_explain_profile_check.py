@@ -8,7 +8,7 @@ from synthetic import explanation, ladder_results, profile, result
 from bench.analyse.explain.profile_check import disagreements
 from bench.analyse.outcome import Outcome
 from bench.analyse.pairing import pair_groups
-from bench.model.result import Profile
+from bench.model.profile import Profile
 from bench.render.sentences.explanation import trace
 from bench.render.terminal import explanation as rendered
 from bench.render.terminal import table

@@ -16,7 +16,8 @@ from bench.analyse.explain.ladder import ladder
 from bench.analyse.explain.utilization import bound
 from bench.model.explanation import Finding
 from bench.model.facts import Facts
-from bench.model.result import Operation, Placement, Result
+from bench.model.placement import Operation, Placement
+from bench.model.result import Result
 from bench.model.roofline import Roofline
 from bench.render.report.document import Table
 from bench.render.report.sections import explanation as section

@@ -17,7 +17,7 @@ import pytest
 
 from bench.backends import _nvml, capabilities
 from bench.machine.telemetry import Meter, cpu_seconds, package_joules, peak_rss, rapl_zones
-from bench.model.result import Telemetry
+from bench.model.telemetry import Telemetry
 
 WORKER = """
 import subprocess, sys, time

@@ -18,9 +18,12 @@ from synthetic import MOMENT, killed, measured, result
 
 from bench.machine import limits
 from bench.model.framework import Framework
+from bench.model.interval import Interval
 from bench.model.phase import PHASES
-from bench.model.result import Block, Interval, ProcessSample, Result, Series, Stop, Telemetry
+from bench.model.result import Result, Stop
 from bench.model.run_state import LiveProgress, LiveResult
+from bench.model.sample import Block, ProcessSample, Series
+from bench.model.telemetry import Telemetry
 from bench.publish.prometheus.collector import MAX_RUNS, Metrics
 from bench.publish.prometheus.counters import BUCKETS, INFO, STATES
 from bench.publish.prometheus.exporter import registry_of

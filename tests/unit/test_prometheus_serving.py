@@ -28,7 +28,8 @@ from bench.analyse.pairing import pair_groups
 from bench.cli.app import app
 from bench.config.settings import RunSettings, load
 from bench.errors import SettingsError
-from bench.model.result import Failure, Result, Stop
+from bench.model.failure import Failure
+from bench.model.result import Result, Stop
 from bench.model.run_state import LiveProgress, LiveResult
 from bench.publish.prometheus.collector import Metrics
 from bench.publish.prometheus.exporter import push, serve

@@ -23,9 +23,11 @@ from bench.config.notation import default, option
 from bench.config.settings import RunSettings
 from bench.datasets import download
 from bench.datasets.files import SETS
+from bench.model.failure import Failure
 from bench.model.phase import PHASES
-from bench.model.result import Failure, Result, Stop, Telemetry
+from bench.model.result import Result, Stop
 from bench.model.spec import LOOPS
+from bench.model.telemetry import Telemetry
 from bench.registry.user_file import FUNCTIONS
 from bench.render.report import compose, markdown, selection
 from bench.render.report.sections import steps

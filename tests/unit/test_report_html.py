@@ -11,7 +11,8 @@ import pytest
 from synthetic import busy_machine, explanation, folder, killed, ladder_results, measured, misplaced, sweep_results
 
 from bench.errors import UsageError
-from bench.model.result import Failure, Result, Summary
+from bench.model.failure import Failure
+from bench.model.result import Result, Summary
 from bench.render.charts import curves, phases, ratios, steps, vega
 from bench.render.charts.phases import Segment
 from bench.render.charts.ratios import Ratio

@@ -7,7 +7,8 @@ from synthetic import killed, measured, misplaced
 
 from bench.analyse.outcome import Outcome
 from bench.analyse.pairing import pair_as_group
-from bench.model.result import Failure, Result, Summary
+from bench.model.failure import Failure
+from bench.model.result import Result, Summary
 from bench.render.labels import common_label, short_labels
 from bench.render.report.result_set import ResultSet
 from bench.render.sentences.comparison import summary

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 import pytest
 from synthetic import MOMENT, result
 
-from bench.model.result import Block, ProcessSample, Result, Series
+from bench.model.result import Result
+from bench.model.sample import Block, ProcessSample, Series
 from bench.session.rounds import best_rounds
 
 pytestmark = pytest.mark.once

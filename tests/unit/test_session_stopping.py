@@ -12,7 +12,8 @@ from test_analyse_compare import measured
 from bench.analyse import stats
 from bench.analyse.stats import Contrast
 from bench.config.settings import RunSettings, load
-from bench.model.result import Interval, Projection
+from bench.model.interval import Interval
+from bench.model.result import Projection
 from bench.session import stopping
 from bench.session.design import PILOT, Pairs, neighbours, with_first
 

@@ -15,7 +15,8 @@ from bench.analyse.sweep import sweep_of
 from bench.config.settings import load
 from bench.config.syntax import sweep_values
 from bench.errors import SettingsError
-from bench.model.result import Failure, Result, SweepMembership
+from bench.model.failure import Failure
+from bench.model.result import Result, SweepMembership
 from bench.model.sweep import Sweep
 from bench.publish.recorder import Recorder
 from bench.render.sentences.sweep import summary

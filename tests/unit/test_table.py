@@ -15,7 +15,8 @@ from test_analyse_compare import measured
 from bench.analyse.compare import compare
 from bench.analyse.outcome import Outcome
 from bench.analyse.pairing import pair_groups
-from bench.model.result import Interval, Price, Result, Stop, Summary
+from bench.model.interval import Interval
+from bench.model.result import Price, Result, Stop, Summary
 from bench.render import numbers
 from bench.render.fields import FIELDS
 from bench.render.terminal import table

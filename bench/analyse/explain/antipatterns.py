@@ -10,7 +10,8 @@ from bench.analyse.samples import merged_facts, usable_samples
 from bench.backends import capabilities
 from bench.model.explanation import Finding
 from bench.model.facts import Facts
-from bench.model.result import ProcessSample, Result
+from bench.model.result import Result
+from bench.model.sample import ProcessSample
 
 Reader = Callable[[Result, list[ProcessSample]], Iterator[Finding]]
 """Yield findings from a result and its usable samples."""

@@ -8,7 +8,8 @@ from collections.abc import Iterator, Sequence
 from bench.analyse.explain import antipatterns, pipeline, shares, utilization
 from bench.analyse.samples import cold_starts, merged_facts, process_values, usable_samples
 from bench.model.explanation import Finding, Part
-from bench.model.result import ProcessSample, Result
+from bench.model.result import Result
+from bench.model.sample import ProcessSample
 
 SMALL = 0.02
 """Smallest share of a step for which a call of `fit` is a finding."""

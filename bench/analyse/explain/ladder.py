@@ -16,7 +16,8 @@ from bench.analyse import stats
 from bench.analyse.samples import faster_half, merged_facts, process_blocks, typical_ratio
 from bench.analyse.stats import Contrast
 from bench.model.explanation import Part
-from bench.model.result import Interval, Result
+from bench.model.interval import Interval
+from bench.model.result import Result
 from bench.model.spec import LOOPS, Loop
 
 

@@ -11,7 +11,8 @@ from bench.analyse.explain.ladder import includes_input
 from bench.analyse.samples import merged_facts, process_values, usable_samples
 from bench.model.explanation import Finding, Part
 from bench.model.facts import PipelineStage
-from bench.model.result import ProcessSample, Result
+from bench.model.result import Result
+from bench.model.sample import ProcessSample
 
 SMALL = 0.05
 """Smallest share of a step for which the input is a finding."""

@@ -11,7 +11,8 @@ from collections.abc import Iterator, Sequence
 
 from bench.analyse.explain.ladder import includes_input
 from bench.model.explanation import Part
-from bench.model.result import Interval, Profile
+from bench.model.interval import Interval
+from bench.model.profile import Profile
 
 TOLERANCE = 0.15
 """A share in the trace disagrees if it is further than this from the ladder's interval."""

@@ -11,8 +11,9 @@ from bench.analyse.throttled_time import throttled_time
 from bench.backends import capabilities
 from bench.machine.limits import WHOLE_CPUS
 from bench.model.explanation import Finding
-from bench.model.result import ProcessSample, Result
+from bench.model.result import Result
 from bench.model.roofline import Roofline
+from bench.model.sample import ProcessSample
 
 NEAR = 0.5
 """Share of a peak from which a step counts as bound by it."""

@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from bench.backends import capabilities
-from bench.model.result import Interval, Result
+from bench.model.interval import Interval
+from bench.model.result import Result
 from bench.model.series import direction_of
 from bench.render.field import Field
 from bench.render.fields import FIELDS, METRIC_PREFIX

@@ -14,7 +14,8 @@ from typing import Any
 from bench.hub.db import gauges, precedence
 from bench.hub.db.tables import SHORT
 from bench.model.environment import Environment
-from bench.model.result import Interval, Result
+from bench.model.interval import Interval
+from bench.model.result import Result
 from bench.model.spec import Spec
 from bench.render.text import plain
 from bench.version import __version__

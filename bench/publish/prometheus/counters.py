@@ -12,7 +12,9 @@ from datetime import datetime
 from typing import Any
 
 from bench.machine import limits
-from bench.model.result import ProcessSample, Result, Telemetry
+from bench.model.result import Result
+from bench.model.sample import ProcessSample
+from bench.model.telemetry import Telemetry
 
 BUCKETS = tuple(2.0**power * 1e-6 for power in range(27))
 """Upper bounds of the histogram in seconds: powers of two from 1 µs to 67 s."""

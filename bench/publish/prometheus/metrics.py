@@ -20,7 +20,8 @@ from prometheus_client.utils import floatToGoString
 
 from bench.backends import capabilities
 from bench.model.phase import PHASES, Phase
-from bench.model.result import Result, Telemetry
+from bench.model.result import Result
+from bench.model.telemetry import Telemetry
 from bench.publish.prometheus.counters import BUCKETS, INFO, STATES, Counts, Run
 
 

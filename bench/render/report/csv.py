@@ -7,7 +7,8 @@ import io
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from bench.model.result import ProcessSample, Result
+from bench.model.result import Result
+from bench.model.sample import ProcessSample
 from bench.render.report.selection import result_files
 from bench.store import files
 

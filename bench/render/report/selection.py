@@ -15,7 +15,8 @@ from typing import Literal
 from bench.backends import reference
 from bench.errors import DataError
 from bench.model.explanation import Explanation
-from bench.model.result import Interval, Purpose, Result
+from bench.model.interval import Interval
+from bench.model.result import Purpose, Result
 from bench.store import files, headers
 
 Kind = Literal["explanation", "sweep", "results"]

@@ -9,7 +9,8 @@ from typing import Any
 from bench.analyse import stats
 from bench.analyse.verdict import verdict as verdict_on
 from bench.model.comparison import BreakEven, Comparison, Difference
-from bench.model.result import Interval, Result
+from bench.model.interval import Interval
+from bench.model.result import Result
 from bench.render import numbers
 from bench.render.sentences.result import failure
 from bench.render.text import join_words

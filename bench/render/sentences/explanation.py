@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from bench.analyse import stats
 from bench.model.explanation import Explanation, Finding, Gain, Part
-from bench.model.result import Interval, Profile
+from bench.model.interval import Interval
+from bench.model.profile import Profile
 from bench.model.roofline import Roofline
 from bench.model.spec import Loop
 from bench.render import numbers

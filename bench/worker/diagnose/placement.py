@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from bench.model.result import Operation, Placement
+from bench.model.placement import Operation, Placement
 from bench.worker.fit_hook import FitHook
 from bench.worker.loops import fused_function, python_step
 from bench.worker.rig import Rig

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from bench.model.result import Profile
+from bench.model.profile import Profile
 from bench.worker.diagnose import xplane
 
 

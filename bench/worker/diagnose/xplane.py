@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.errors import WorkloadError
-from bench.model.result import OperationTime, Profile
+from bench.model.profile import OperationTime, Profile
 
 WINDOW = "devbench profile"
 """The event that spans the traced steps with their synchronization."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from bench.model.explanation import Explanation, Gain
-from bench.model.result import Profile
+from bench.model.profile import Profile
 from bench.model.roofline import Roofline
 from bench.render import numbers, trace
 from bench.render.charts import ratios, roofline, waterfall

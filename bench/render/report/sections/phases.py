@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from functools import partial
 
+from bench.model.interval import Interval
 from bench.model.phase import START_PHASES, Phase
-from bench.model.result import Interval, Result
+from bench.model.result import Result
 from bench.render import numbers
 from bench.render.charts import phases
 from bench.render.report.document import Figure, Row, Section, Table
