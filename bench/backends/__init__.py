@@ -63,6 +63,8 @@ class Capabilities:
             these variables.
         resource: the resource by which a Kubernetes device plugin offers the device; "" if no plugin offers it. A pool
             of the chart can have any backend that needs no device or has a resource.
+        product_label: the label with which Kubernetes' feature discovery names the model of a node's device; "" if no
+            label names it.
         kernel_cache: the environment variable that names the folder of the kernels that the driver compiles; "" if
             there is no such cache.
     """
@@ -80,6 +82,7 @@ class Capabilities:
     packages: tuple[str, ...] = ()
     prefixes: tuple[str, ...] = ()
     resource: str = ""
+    product_label: str = ""
     kernel_cache: str = ""
 
 

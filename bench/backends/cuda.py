@@ -30,6 +30,7 @@ CAPABILITIES = Capabilities(
     packages=("nvidia-ml-py", "nvidia-*-cu[0-9]*"),
     prefixes=("CUDA_", "NVIDIA_"),
     resource="nvidia.com/gpu",
+    product_label="nvidia.com/gpu.product",
     kernel_cache="CUDA_CACHE_PATH",
 )
 

@@ -38,7 +38,7 @@ Seconds = Annotated[int, Field(ge=1)]
 Workload = Annotated[str, Field(pattern="^[A-Za-z0-9]([-A-Za-z0-9_]*[A-Za-z0-9])?$")]
 
 
-class CudaCache(Part):
+class KernelCache(Part):
     """A cache of kernels that the driver compiles for a GPU newer than the image. It makes later starts faster."""
 
     size: QuantityOrNone = Field(
@@ -102,7 +102,7 @@ class Pool(Part):
         ge=0,
         description="Time limit of the Job in seconds, including the wait for a node. 0: no limit.",
     )
-    cuda_cache: CudaCache = Field(CudaCache(), description="Cache of kernels that the driver compiles.")
+    kernel_cache: KernelCache = Field(KernelCache(), description="Cache of kernels that the driver compiles.")
     data_claim: str = Field("", description="Existing claim with complete data sets. It is mounted read-only at /data.")
     image: ImageOverride = Field(ImageOverride(), description="Image of this pool.")
     env: Strings = Field({}, description="Extra environment variables.")

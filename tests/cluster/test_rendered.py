@@ -78,7 +78,7 @@ def test_kube_score_finds_nothing_critical(case: Path, tmp_path: Path) -> None:
     ("values", "key"),
     [
         ({"worklods": ["cifar"]}, "worklods"),
-        ({"pools": {"t4": {"cuda_cache": {}}}}, "cuda_cache"),
+        ({"pools": {"t4": {"kernel_cache": {}}}}, "kernel_cache"),
         ({"settings": {"max_tme": "1m"}}, "max_tme"),
         ({"hub": {"auth": {"secret": "x"}}}, "secret"),
         ({"poolDefaults": {"memmory": "1Gi"}}, "memmory"),

@@ -61,6 +61,18 @@ def test_a_pool_accepts_every_backend_of_a_cluster_and_no_template_compares_the_
         assert [name for name in names() if f'.backend "{name}"' in text] == [], template
 
 
+def test_what_kubernetes_and_a_driver_call_a_device_comes_from_its_backend_and_is_in_no_template_or_value() -> None:
+    backends = [capabilities(name) for name in names() if capabilities(name).resource]
+    assert all(backend.product_label for backend in backends)
+    words = {word for backend in backends for word in (backend.resource, backend.product_label, backend.kernel_cache)}
+    files = [*(CHART / "templates").rglob("*.*"), CHART / "values.schema.json", CHART / "values.yaml"]
+    for file in files:
+        text = file.read_text(encoding="utf-8")
+        assert [word for word in words if word in text] == [], file
+    keys = [key.lower() for key in SCHEMA["$defs"]["Pool"]["properties"]]
+    assert [key for key in keys for name in names() if capabilities(name).gpu and name in key] == []
+
+
 def test_a_value_may_use_the_syntax_of_the_command_line() -> None:
     assert errors(settings={"loop": "step,fit", "max_time": "2m", "param": {"batch": 64}}) == []
     assert errors(settings={"loop": ["step", "fit"], "max_time": 120}) == []

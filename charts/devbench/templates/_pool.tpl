@@ -46,14 +46,14 @@ Arguments: root, name, pool. */}}
 {{- $selector := merge (deepCopy .pool.nodeSelector) (default dict $kind.nodeSelector) (default dict $common.nodeSelector) -}}
 {{- $expressions := list -}}
 {{- with $kind.product -}}
-{{- $expressions = append $expressions (dict "key" "nvidia.com/gpu.product" "operator" "In" "values" (ternary (list . (printf "%s-SHARED" .)) (list .) $.pool.allowSharedGpu)) -}}
+{{- $expressions = append $expressions (dict "key" $backend.productLabel "operator" "In" "values" (ternary (list . (printf "%s-SHARED" .)) (list .) $.pool.allowSharedGpu)) -}}
 {{- end -}}
 {{- if not $backend.gpu -}}
 {{- range $common.notForCpu }}{{ $expressions = append $expressions (dict "key" . "operator" "DoesNotExist") }}{{ end -}}
 {{- with $common.typesNotForCpu }}{{ $expressions = append $expressions (dict "key" "node.kubernetes.io/instance-type" "operator" "NotIn" "values" .) }}{{ end -}}
 {{- else if not .pool.allowSharedGpu -}}
 {{- $expressions = concat $expressions (default list $common.notShared) -}}
-{{- with $kind.shared }}{{ $expressions = append $expressions (dict "key" "nvidia.com/gpu.product" "operator" "NotIn" "values" .) }}{{ end -}}
+{{- with $kind.shared }}{{ $expressions = append $expressions (dict "key" $backend.productLabel "operator" "NotIn" "values" .) }}{{ end -}}
 {{- end -}}
 {{- $tolerations := .pool.tolerations -}}
 {{- if and $backend.gpu (not $bare) -}}

@@ -200,9 +200,9 @@ spec:
     {{- end }}
     {{- if $backend.kernelCache }}
     - name: {{ $pool.backend }}-cache
-      {{- if or $pool.cudaCache.existingClaim $pool.cudaCache.size }}
+      {{- if or $pool.kernelCache.existingClaim $pool.kernelCache.size }}
       persistentVolumeClaim:
-        claimName: {{ default (include "devbench.cache.claim" .) $pool.cudaCache.existingClaim }}
+        claimName: {{ default (include "devbench.cache.claim" .) $pool.kernelCache.existingClaim }}
       {{- else }}
       emptyDir: {}
       {{- end }}
