@@ -55,12 +55,12 @@ def break_even(
     gain = Contrast.of(equal_steps[1], equal_steps[0], paired)  # what the other saves with each step
     estimate = BreakEven(winner="none", start_seconds=cost.interval())
     _add_whole_training(estimate, (base, other), starts, steps)
-    if _may_be_zero(gain.interval()):
+    if gain.interval().may_be_zero:
         return estimate
     estimate.winner = "other" if gain.mean > 0 else "base"
     if (cost.mean <= 0) == (gain.mean > 0):
         estimate.immediate = True
-        estimate.start_uncertain = _may_be_zero(cost.interval())
+        estimate.start_uncertain = cost.interval().may_be_zero
         return estimate
     crossing = fieller(cost, gain, (_paired_covariance if paired else _independent_covariance)(starts, equal_steps))
     if examples:
@@ -70,10 +70,6 @@ def break_even(
     length = steps_per_epoch(usable_samples(base)) or factor * steps_per_epoch(usable_samples(other))
     estimate.epochs = stats.scale(crossing, 1 / length) if length else None
     return estimate
-
-
-def _may_be_zero(difference: Interval) -> bool:
-    return difference.low is None or difference.high is None or difference.low <= 0 <= difference.high
 
 
 def _add_whole_training(

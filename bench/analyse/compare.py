@@ -39,6 +39,7 @@ def compare(base: Result, other: Result, threshold: float = THRESHOLD) -> Compar
     ratio, paired = step_ratio(base, other)
     ratio = _scale(ratio, factor)
     word = verdict(ratio, threshold)
+    by_mean = _scale(_ratio(base, other, mean_ratio, mean_step)[0], factor)
     labels = _labels(base, other, diffs)
     return Comparison(
         base=_side(base, labels[0]),
@@ -48,7 +49,8 @@ def compare(base: Result, other: Result, threshold: float = THRESHOLD) -> Compar
         paired=paired,
         ratio=ratio,
         verdict=word,
-        mean_ratio=_scale(_ratio(base, other, mean_ratio, mean_step)[0], factor),
+        mean_ratio=by_mean,
+        mean_verdict=verdict(by_mean, threshold),
         threshold=threshold,
         needed_units=units_for_verdict(ratio, threshold) if ratio is not None and word == "undecided" else None,
         phases=_phases(base, other, paired),
@@ -127,13 +129,16 @@ def examples_of_step(result: Result) -> float | None:
 
 def _phases(base: Result, other: Result, paired: bool) -> list[PhaseDifference]:
     first, second = (phase_values(usable_samples(result)) for result in (base, other))
+    differences = {
+        phase: stats.Contrast.of(first[phase], second[phase], paired).interval() for phase in first if phase in second
+    }
     return [
         PhaseDifference(
             phase=phase,
             base=statistics.fmean(first[phase].values()),
             other=statistics.fmean(second[phase].values()),
-            difference=stats.Contrast.of(first[phase], second[phase], paired).interval(),
+            difference=difference,
+            measurable=not difference.may_be_zero,
         )
-        for phase in first
-        if phase in second
+        for phase, difference in differences.items()
     ]

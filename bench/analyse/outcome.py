@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from bench.analyse import stats
 from bench.analyse.compare import compare
 from bench.analyse.pairing import MATRIX, Pairing, all_pairs
 from bench.model.comparison import THRESHOLD, Cell, Comparison, Matrix, Side, Verdict
@@ -63,7 +62,7 @@ def matrix(comparisons: Sequence[Comparison]) -> Matrix | None:
         sides |= {side.id: side for side in (comparison.base, comparison.other) if side.id not in sides}
         if comparison.ratio is not None:
             cells[other, base] = Cell(ratio=comparison.ratio, unit=comparison.unit, verdict=word)
-            inverse = stats.inverse(comparison.ratio)
+            inverse = comparison.ratio.inverse
             cells[base, other] = Cell(ratio=inverse, unit=comparison.unit, verdict=INVERSE.get(word, word))
     if len(sides) not in MATRIX:
         return None

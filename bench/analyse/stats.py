@@ -80,12 +80,6 @@ def arithmetic(values: Sequence[float], confidence: float = CONFIDENCE) -> Inter
     return Interval(value=centre, low=centre - half, high=centre + half, n=len(values), confidence=confidence)
 
 
-def inverse(ratio: Interval) -> Interval:
-    """Return 1 / ratio, with its bounds."""
-    low, high = (None if v is None else 1 / v if v else math.inf for v in (ratio.high, ratio.low))
-    return ratio.model_copy(update={"value": 1 / ratio.value, "low": low, "high": high})
-
-
 def scale(estimate: Interval, factor: float) -> Interval:
     """Return an estimate and its bounds, multiplied by a positive factor."""
     low, high = (None if v is None else v * factor for v in (estimate.low, estimate.high))

@@ -13,6 +13,7 @@ from bench.analyse.samples import (
     merged_facts,
     phase_values,
     process_values,
+    start_seconds,
     typical_step,
     usable_samples,
 )
@@ -32,8 +33,10 @@ def summarize(result: Result, total_steps: int | None, examples: int | None) -> 
     samples = usable_samples(result)
     facts = merged_facts(samples)
     result.summary = Summary(
-        phases={name: stats.arithmetic(list(values.values())) for name, values in phase_values(samples).items()}
+        phases={name: stats.arithmetic(list(values.values())) for name, values in phase_values(samples).items()},
+        xla=None if facts.jit_compile is None else bool(facts.jit_compile),
     )
+    _add_starts(result.summary, samples)
     steps = process_values(result)
     if steps:
         _add_steps(result, list(steps.values()), examples_per_step(examples, samples), facts)
@@ -55,6 +58,14 @@ def _add_steps(result: Result, seconds: Sequence[float], examples: int | None, f
         summary.flops_per_second = flops / step.value
     if result.price is not None:
         summary.cost_per_1000_steps = result.price.per_hour / 3600 * 1000 * mean.value
+
+
+def _add_starts(summary: Summary, samples: Sequence[ProcessSample]) -> None:
+    starts = start_seconds(samples)
+    if starts:
+        warm_ups = phase_values(samples)["warm_up"]
+        summary.cold_start_seconds = stats.arithmetic(list(starts.values()))
+        summary.warmed_up_seconds = stats.arithmetic([starts[trial] + warm_ups[trial] for trial in starts])
 
 
 def _add_latency(summary: Summary, samples: Sequence[ProcessSample]) -> None:

@@ -75,6 +75,7 @@ class PhaseDifference(Record):
     base: float = Field(description="mean seconds of the baseline")
     other: float = Field(description="mean seconds of the other")
     difference: Interval = Field(description="seconds of the other minus those of the baseline")
+    measurable: bool = Field(description="whether the interval of the difference excludes 0")
 
 
 class Comparison(Record):
@@ -90,6 +91,7 @@ class Comparison(Record):
     ratio: Interval | None = Field(None, description="the other's time over the baseline's")
     verdict: Verdict = Field(description="what the interval of the ratio says against the threshold")
     mean_ratio: Interval | None = Field(None, description="the same for the mean step, which includes rare slow steps")
+    mean_verdict: Verdict = Field(description="what the interval of the mean ratio says against the threshold")
     threshold: float = Field(description="smallest relative difference that matters")
     needed_units: int | None = Field(
         None, description="trials, or processes on each side, that would settle an undecided verdict"
@@ -99,6 +101,11 @@ class Comparison(Record):
     differences: list[Difference] = Field(
         default_factory=list, description="first the axis, then what is unfair, then the context"
     )
+
+    @property
+    def speedup(self) -> Interval | None:
+        """How many times as fast as the baseline the other is. None without a positive ratio."""
+        return self.ratio.inverse if self.ratio is not None and self.ratio.value > 0 else None
 
     @property
     def unfair(self) -> list[Difference]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from pydantic import Field
 
 from bench.model.comparison import Verdict
@@ -40,6 +42,16 @@ class Gain(Record):
     verdict: Verdict
     fixes: str = Field("", description="the cause of lost time that it removes; empty if it is not faster")
     failure: str | None = None
+
+    @property
+    def speedup(self) -> Interval | None:
+        """How many times as fast as without the what-if. None if it failed."""
+        return self.ratio.inverse if self.ratio is not None else None
+
+    @property
+    def saving(self) -> float | None:
+        """Share of the time that it saves, negative if it takes longer. None if it failed."""
+        return 1 - self.ratio.value if self.ratio is not None else None
 
 
 class Finding(Record):
@@ -91,3 +103,20 @@ class Explanation(Record):
         default_factory=dict, description="loops that do not apply or failed, with the reason"
     )
     caveats: list[str] = Field(default_factory=list, description="warnings of the levels, and what is incomplete")
+
+    @property
+    def largest_part(self) -> Part | None:
+        """The measurable part that takes the largest share of the step. None if no part takes time measurably."""
+        parts = [part for part in self.parts if part.measurable and part.share.value > 0]
+        return max(parts, key=lambda part: part.share.value) if parts else None
+
+    @property
+    def unassigned_share(self) -> float:
+        """Share of the step that cannot be assigned to a part. Parts of both signs may exceed 1."""
+        return sum(abs(part.share.value) for part in self.parts if not part.measurable)
+
+    @property
+    def largest_gain(self) -> Gain | None:
+        """The what-if, or the combination, that is fastest. None if none is faster."""
+        faster = [gain for gain in (self.combined, *self.gains) if gain is not None and gain.verdict == "faster"]
+        return min(faster, key=lambda gain: gain.ratio.value if gain.ratio else math.inf) if faster else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
@@ -31,3 +32,14 @@ class Interval(Record):
         if self.low is None or self.high is None or not self.value:
             return None
         return (self.high - self.low) / 2 / abs(self.value)
+
+    @property
+    def may_be_zero(self) -> bool:
+        """Whether the interval contains 0, or has no bounds."""
+        return self.low is None or self.high is None or self.low <= 0 <= self.high
+
+    @property
+    def inverse(self) -> Interval:
+        """1 / the estimate of a ratio, with its bounds. A bound of 0 becomes infinite."""
+        low, high = (None if v is None else 1 / v if v else math.inf for v in (self.high, self.low))
+        return self.model_copy(update={"value": 1 / self.value, "low": low, "high": high})

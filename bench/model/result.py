@@ -42,6 +42,13 @@ class Summary(Record):
     flops_per_second: float | None = Field(None, description="floating-point operations per second at the typical step")
     cost_per_1000_steps: float | None = Field(None, description="at the mean step, in the currency of the price")
     phases: dict[Phase, Interval] = Field(default_factory=dict, description="phase to mean seconds")
+    cold_start_seconds: Interval | None = Field(
+        None, description="mean seconds from the start of a process to the end of its first step"
+    )
+    warmed_up_seconds: Interval | None = Field(
+        None, description="mean seconds from the start of a process to the steady state: cold start and warm-up"
+    )
+    xla: bool | None = Field(None, description="whether XLA compiled the step; null if unknown")
     series: dict[str, Interval] = Field(
         default_factory=dict, description="seconds per step of each series, its floor subtracted"
     )
@@ -59,6 +66,18 @@ class Projection(Record):
     epoch_end_wait_seconds: float = Field(0.0, description="expected waits at the ends of epochs, part of both")
     cost: float | None = Field(None, description="cost from a cold start, in the currency of the price")
     full_training: FullTraining | None = Field(None, description="the same, measured (`--full`)")
+
+    @property
+    def build_and_fit_error(self) -> float | None:
+        """Relative error of `build_and_fit_seconds`. None if no full training was measured."""
+        full = self.full_training
+        return self.build_and_fit_seconds.value / full.build_and_fit_seconds - 1 if full else None
+
+    @property
+    def total_error(self) -> float | None:
+        """Relative error of `total_seconds`. None if no full training was measured."""
+        full = self.full_training
+        return self.total_seconds.value / full.total_seconds - 1 if full else None
 
 
 class ResultWarning(Record):

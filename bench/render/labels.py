@@ -1,4 +1,4 @@
-"""Labels of results that are shown together: only what distinguishes them, and what they have in common."""
+"""Labels of phases, and of results that are shown together: what distinguishes them and what they have in common."""
 
 from __future__ import annotations
 
@@ -10,6 +10,11 @@ from bench.render.text import plain
 
 PLACE = ("tensorflow", "cpu", "threads")
 """Aspects of where a result was measured. They are part of a label only if the specs are the same."""
+
+
+def phase_label(phase: str) -> str:
+    """Return the label of a phase or an activity of a worker, such as "device init"."""
+    return phase.replace("_", " ")
 
 
 def short_labels(results: Sequence[Result]) -> list[str]:

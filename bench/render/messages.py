@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from bench.model.failure import Failure
 from bench.model.result import Result
+from bench.render.labels import phase_label
 from bench.render.text import plain
 
 LAST_LINES = 8
@@ -70,7 +71,7 @@ def _notes(result: Result) -> Iterator[str]:
 
 def _sentence(failure: Failure) -> str:
     """Say what happened, in which phase, and how the process ended."""
-    phase = f"in phase {failure.phase.replace('_', ' ')}" if failure.phase else ""
+    phase = f"in phase {phase_label(failure.phase)}" if failure.phase else ""
     end = failure.signal or (f"exit code {failure.exit_code}" if failure.exit_code is not None else "")
     circumstances = ", ".join(filter(None, (phase, end if end not in failure.message else "")))
     return failure.message.rstrip(".") + (f" ({circumstances})" if circumstances else "")

@@ -62,7 +62,7 @@ def fastest(workload: str, settings: RunSettings, measured: Sequence[Result], tr
         return None
     contrast, words, unit, option, spec = min(faster, key=lambda option: option[0].mean)
     command = _command(workload, settings, spec, option)
-    return Fastest(words=words, unit=unit, speedup=stats.inverse(contrast.ratio(confidence)), command=command)
+    return Fastest(words=words, unit=unit, speedup=contrast.ratio(confidence).inverse, command=command)
 
 
 def _command(workload: str, settings: RunSettings, spec: Spec, option: str) -> str:

@@ -75,6 +75,7 @@ def result(name: str = "20260102T030405000-00000001", group: str = "g", **change
             flops_per_step=2.4e9,
             flops_per_second=129e9,
             phases=phases,
+            xla=False,
         ),
         "projection": Projection(
             steps=15630,
@@ -148,7 +149,11 @@ def measured(name: str, steps: Sequence[float], **changes: Any) -> Result:
     summary = Summary(
         step_seconds=typical,
         step_seconds_mean=typical,
-        phases={phase: Interval(value=value, n=len(steps)) for phase, value in phases.items()} if steps else {},
+        phases={
+            phase: Interval(value=value, n=len(steps)) for phase, value in {**phases, "warm_up": 0.12}.items() if steps
+        },
+        cold_start_seconds=stats.arithmetic([sum(phases.values())] * len(steps)) if steps else None,
+        warmed_up_seconds=stats.arithmetic([sum(phases.values()) + 0.12] * len(steps)) if steps else None,
     )
     created = MOMENT + timedelta(seconds=int(name)) if name.isdigit() else MOMENT
     fields = {"samples": samples, "summary": summary, "projection": None, "created": created}

@@ -13,6 +13,7 @@ from bench.analyse.same_answer import check_same_answer
 from bench.analyse.samples import process_totals
 from bench.analyse.summary import summarize
 from bench.analyse.warnings import add_warnings
+from bench.model.facts import Facts
 from bench.model.failure import Failure
 from bench.model.framework import Framework
 from bench.model.placement import Placement
@@ -100,6 +101,31 @@ def test_a_phase_is_averaged_over_the_processes_that_had_it() -> None:
     assert (phases["build"].value, phases["build"].n) == (1.0, 2)
     assert (phases["partial_batch"].value, phases["partial_batch"].n) == (9.0, 1)
     assert phases["warm_up"].value == pytest.approx(0.1)
+
+
+def test_the_cold_start_ends_with_the_first_step_and_the_warm_up_follows() -> None:
+    shared = sample(trial=3, start_position=None)  # another worker started meanwhile, so this start does not count
+    summary = summarized(sample(), sample(trial=2, phases={**PHASES, "import": 3.0}), shared).summary
+    assert summary.cold_start_seconds is not None
+    assert summary.warmed_up_seconds is not None
+    assert summary.cold_start_seconds.value == pytest.approx(9.3)
+    assert summary.cold_start_seconds.n == 2
+    assert summary.warmed_up_seconds.value == pytest.approx(9.4)
+    assert summarized(shared).summary.cold_start_seconds is None
+
+
+@pytest.mark.parametrize("compiled", [None, False, True])
+def test_the_summary_says_whether_xla_compiled_the_step(compiled: bool | None) -> None:
+    assert summarized(sample(facts=Facts(jit_compile=compiled))).summary.xla is compiled
+
+
+def test_the_error_of_the_projection_is_relative_to_the_measured_training() -> None:
+    projection = result().projection
+    assert projection is not None
+    assert projection.build_and_fit_error == pytest.approx(288 / 291 - 1)
+    assert projection.total_error == pytest.approx(295 / 299 - 1)
+    projection.full_training = None
+    assert (projection.build_and_fit_error, projection.total_error) == (None, None)
 
 
 def test_a_floor_is_subtracted_within_each_process_before_the_bandwidth() -> None:

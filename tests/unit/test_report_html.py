@@ -74,7 +74,7 @@ def test_every_chart_is_one_image_with_its_figures_as_text(pair: str) -> None:
     assert {drawing["role"] for drawing in drawings} == {"img"}
     texts = " ".join(drawing["aria-label"] or "" for drawing in drawings)
     assert "fit 0.5, faster" in texts
-    assert "as-written 4.60 s, longest phase import with 3.20 s" in texts
+    assert "as-written 4.72 s, longest phase import with 3.20 s" in texts
     assert "Medians: as-written 100 ms; fit 50.0 ms" in texts
 
 

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from test_analyse_compare import measured
 
-from bench.analyse import stats
 from bench.analyse.stats import Contrast
 from bench.config.settings import RunSettings, load
 from bench.model.interval import Interval
@@ -117,7 +116,7 @@ def test_two_trials_with_extremely_different_ratios_are_undecided_and_do_not_ove
     ratio = Contrast.paired([0.0, 0.0], [0.0, logarithm]).ratio(0.999)
     assert ratio.low == pytest.approx(0.0, abs=1e-100)
     assert ratio.high == math.inf
-    assert stats.inverse(ratio).low == 0.0
+    assert ratio.inverse.low == 0.0
 
 
 def test_a_ratio_too_close_to_the_threshold_has_no_sufficient_number_of_trials() -> None:

@@ -140,7 +140,7 @@ def ladder(levels: Sequence[Result]) -> tuple[list[Part], Interval, int]:
     for (upper, above), (lower, below) in pairwise(zip(levels, ratios, strict=True)):
         shares = [a - b for a, b in zip(above, below, strict=True)]
         share = Contrast.paired([0.0] * len(shares), shares).interval(confidence)
-        measurable = share.low is not None and share.high is not None and not share.low <= 0 <= share.high
+        measurable = not share.may_be_zero
         name, what, fix = difference(upper, lower)
         parts.append(
             Part(

@@ -14,8 +14,8 @@ from bench.backends import capabilities
 from bench.model.interval import Interval
 from bench.model.result import Result
 from bench.model.series import direction_of
-from bench.render.field import Field
 from bench.render.fields import FIELDS, METRIC_PREFIX
+from bench.render.fields.field import Field
 from bench.render.text import plain
 
 HELP = {

@@ -14,7 +14,6 @@ from typing import Any
 
 from sqlalchemy import Connection, select
 
-from bench.analyse import stats
 from bench.backends import reference
 from bench.hub.db import comparison_keys, comparisons, documents, records
 from bench.hub.db.database import Database
@@ -242,9 +241,9 @@ def _speed(comparison: Comparison | None) -> str:
         return NONE
     if comparison.unfair:
         return f"not comparable: {comparison.unfair[0].name}"
-    if comparison.ratio.value <= 0:
+    if comparison.speedup is None:
         return NONE
-    return f"{comparison.verdict}: {numbers.times(stats.inverse(comparison.ratio))} as fast"
+    return f"{comparison.verdict}: {numbers.times(comparison.speedup)} as fast"
 
 
 def _labels(database: Database, rows: Mapping[str, Any]) -> dict[str, str]:

@@ -6,8 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from bench.analyse import stats
-from bench.analyse.verdict import verdict as verdict_on
 from bench.model.comparison import BreakEven, Comparison, Difference
 from bench.model.interval import Interval
 from bench.model.result import Result
@@ -32,9 +30,8 @@ def verdict(comparison: Comparison, labels: Labels = OWN) -> str:
         return f"{_too_few([comparison])} Observed ratio, {other} / {base}: {numbers.factor(ratio)}."
     evidence = units(comparison.paired, ratio.n)
     longer = f"{other} takes {numbers.times(ratio)} as long as {base} per {unit}"
-    if word == "faster":
-        faster = numbers.times(stats.inverse(ratio))
-        return f"faster: {other} is {faster} as fast as {base} per {unit} ({evidence})."
+    if word == "faster" and comparison.speedup is not None:
+        return f"faster: {other} is {numbers.times(comparison.speedup)} as fast as {base} per {unit} ({evidence})."
     if word == "same":
         return f"same: {longer}, within the threshold of {numbers.percent(comparison.threshold)} ({evidence})."
     if word == "undecided":
@@ -86,7 +83,7 @@ def details(comparison: Comparison, labels: Labels = OWN, brief: bool = False) -
 
 def mean_step(comparison: Comparison, labels: Labels = OWN) -> str:
     """Say what the mean step says; empty if it agrees with the typical step."""
-    ratio, word = comparison.mean_ratio, verdict_on(comparison.mean_ratio, comparison.threshold)
+    ratio, word = comparison.mean_ratio, comparison.mean_verdict
     if ratio is None or word not in ("faster", "slower") or word == comparison.verdict:
         return ""
     _, other = _sides(comparison, labels)

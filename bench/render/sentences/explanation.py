@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bench.analyse import stats
 from bench.model.explanation import Explanation, Finding, Gain, Part
 from bench.model.interval import Interval
 from bench.model.profile import Profile
@@ -22,11 +21,10 @@ BARE: tuple[Loop, ...] = ("host-batches", "resident", "fused")
 def headline(explanation: Explanation) -> str:
     """Return the largest part of the step, and the fastest configuration if one is faster."""
     step = f"{explanation.label}: a step takes {numbers.time(explanation.step_seconds)}."
-    parts = sorted((p for p in explanation.parts if p.measurable and p.share.value > 0), key=lambda p: -p.share.value)
-    unclear = sum(abs(p.share.value) for p in explanation.parts if not p.measurable)
+    part, unclear = explanation.largest_part, explanation.unassigned_share
     fastest = _fastest(explanation)
-    if parts and parts[0].share.value > NOTABLE:
-        sentences = [f"{parts[0].share.value:.0%} of it is {parts[0].name}: {parts[0].what}.", fastest]
+    if part is not None and part.share.value > NOTABLE:
+        sentences = [f"{part.share.value:.0%} of it is {part.name}: {part.what}.", fastest]
     elif unclear > NOTABLE:
         amount = "Its time" if unclear >= 1 else f"{unclear:.0%} of it"  # parts of both signs may exceed 100%
         trials = numbers.count(explanation.trials, "trial")
@@ -77,13 +75,11 @@ def _fastest(explanation: Explanation) -> str:
     best = explanation.fastest
     if best is not None:
         return f"Fastest found: {best.words}, {numbers.times(best.speedup)} as fast per {best.unit}."
-    gains = [gain for gain in (explanation.combined, *explanation.gains) if gain is not None]
-    faster = [(gain.ratio, gain) for gain in gains if gain.ratio is not None and gain.verdict == "faster"]
-    if not faster:
+    gain = explanation.largest_gain
+    if gain is None or gain.speedup is None:
         return ""
-    ratio, gain = min(faster, key=lambda pair: pair[0].value)
     return (
-        f"Largest gain: {gain.what_if}, {numbers.times(stats.inverse(ratio))} as fast per {gain.unit} as without the "
+        f"Largest gain: {gain.what_if}, {numbers.times(gain.speedup)} as fast per {gain.unit} as without the "
         f"change (loop {explanation.what_if_loop})."
     )
 

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 
 from bench.model.run_state import Estimate
 from bench.render import numbers
+from bench.render.labels import phase_label
 
 
 def activity(phase: str, note: str) -> str:
     """Return the phase, and the reason if it takes long, such as "device init (may compile for minutes)"."""
-    return phase.replace("_", " ") + (f" ({note})" if note else "")
+    return phase_label(phase) + (f" ({note})" if note else "")
 
 
 def process(trial: int, planned: int | None) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from bench.model.comparison import Cell, Comparison, Matrix
 from bench.render import numbers
+from bench.render.labels import phase_label
 from bench.render.sentences import comparison as sentences
 from bench.render.sentences.comparison import Labels
 from bench.render.text import WIDTH, filled
@@ -50,11 +51,11 @@ def phases(comparison: Comparison) -> list[str]:
         interval = phase.difference
         if interval.low is None or interval.high is None:
             shown = "one start only"
-        elif interval.low <= 0 <= interval.high:
+        elif not phase.measurable:
             shown = "not measurable"
         else:
             shown = f"{interval.value:+.3f} s [{interval.low:+.3f}, {interval.high:+.3f}]"
-        rows.append((phase.phase.replace("_", " "), numbers.time(phase.base), numbers.time(phase.other), shown))
+        rows.append((phase_label(phase.phase), numbers.time(phase.base), numbers.time(phase.other), shown))
     return [f"{a:20}{b:>14}{c:>14}   {d}".rstrip() for a, b, c, d in rows] if comparison.phases else []
 
 

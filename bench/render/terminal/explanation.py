@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bench.analyse import stats
 from bench.model.explanation import Explanation, Finding, Gain
 from bench.render import numbers
 from bench.render.sentences import explanation as sentences
@@ -101,11 +100,11 @@ def _name(gain: Gain) -> str:
 
 def gain_line(gain: Gain) -> str:
     """Return a what-if with its verdict, its ratio and its option."""
-    if gain.ratio is None:
+    if gain.ratio is None or gain.speedup is None:
         return f"failed: {gain.what_if} ({gain.option}): {plain(sentences.failure(gain))}"
     faster = gain.verdict == "faster"
-    factor = numbers.times(stats.inverse(gain.ratio) if faster else gain.ratio)
-    cause = f". Cause: {gain.fixes}, {1 - gain.ratio.value:.0%} of the time" if gain.fixes else ""
+    factor = numbers.times(gain.speedup if faster else gain.ratio)
+    cause = f". Cause: {gain.fixes}, {gain.saving:.0%} of the time" if gain.fixes else ""
     speed = f"{factor} as {'fast' if faster else 'long'} per {gain.unit}"
     return f"{gain.verdict}: {gain.what_if} ({gain.option}): {speed}{cause}"
 

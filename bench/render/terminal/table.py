@@ -16,7 +16,7 @@ from bench.analyse.pairing import by_group
 from bench.model.comparison import Comparison
 from bench.model.result import Result
 from bench.render import numbers
-from bench.render.field_rows import rows
+from bench.render.fields.rows import rows
 from bench.render.labels import common_label, short_labels
 from bench.render.messages import Message, messages
 from bench.render.sentences import comparison as sentences

@@ -9,6 +9,7 @@ from bench.model.phase import START_PHASES, Phase
 from bench.model.result import Result
 from bench.render import numbers
 from bench.render.charts import phases
+from bench.render.labels import phase_label
 from bench.render.report.document import Figure, Row, Section, Table
 from bench.render.report.result_set import ResultSet
 
@@ -30,37 +31,34 @@ def section(results: ResultSet) -> Section | None:
         if phase in _phases(result)
     ]
     rows = [
-        Row(f"{n} {_name(phase)}", tuple(_cell(result, phase) for _, result in labelled), "", phases.colour(phase))
+        Row(
+            f"{n} {phase_label(phase)}",
+            tuple(_cell(_phases(result).get(phase)) for _, result in labelled),
+            "",
+            phases.colour(phase),
+        )
         for phase, n in number.items()
     ]
-    rows.append(Row("total", tuple(numbers.time(_total(result)) for _, result in labelled)))
+    rows.append(Row("total", tuple(_cell(result.summary.warmed_up_seconds) for _, result in labelled)))
     head = ("phase", *(label for label, _ in labelled))
     table = Table("Phases of a cold start and warm-up, means over processes", head, tuple(rows))
     caption = "Time from the start of the process to the steady state. The numbers refer to the rows of the table."
     return Section("Phases", (Figure(caption, _alt(labelled), partial(phases.draw, segments)), table))
 
 
-def _name(phase: Phase) -> str:
-    return phase.replace("_", " ")
-
-
 def _phases(result: Result) -> dict[Phase, Interval]:
     return {name: seconds for name, seconds in result.summary.phases.items() if name in STACKED}
 
 
-def _cell(result: Result, phase: Phase) -> str:
-    seconds = _phases(result).get(phase)
+def _cell(seconds: Interval | None) -> str:
     return numbers.interval(seconds) if seconds else "–"
-
-
-def _total(result: Result) -> float:
-    return sum(seconds.value for seconds in _phases(result).values())
 
 
 def _alt(labelled: list[tuple[str, Result]]) -> str:
     bars = []
     for label, result in labelled:
         phase, seconds = max(_phases(result).items(), key=lambda item: item[1].value)
-        longest = f"longest phase {_name(phase)} with {numbers.time(seconds.value)}"
-        bars.append(f"{label} {numbers.time(_total(result))}, {longest}")
+        longest = f"longest phase {phase_label(phase)} with {numbers.time(seconds.value)}"
+        total = result.summary.warmed_up_seconds
+        bars.append(f"{label} {numbers.time(total.value)}, {longest}" if total else f"{label}, {longest}")
     return f"Stacked bars of the phases before the steady state: {'; '.join(bars)}."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bench.model.result import Result
-from bench.render.field_rows import rows
+from bench.render.fields.rows import rows
 from bench.render.report.document import Row, Section, Table
 from bench.render.report.result_set import ResultSet
 from bench.render.text import plain

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from bench.model.result import Result
-from bench.render.field import Cell
 from bench.render.fields import FIELDS
+from bench.render.fields.field import Cell
 
 ABSENT = Cell("–")
 

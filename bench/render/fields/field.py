@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bench.model.result import Result
+from bench.render import numbers
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,7 @@ class Field:
             end in `_low` and `_high`.
         entry_label: the metric's label that distinguishes several entries, such as "phase"; None for a single figure.
         metric_labels: further labels of the metric.
+        entry_text: from an entry to its text in the label.
         brief: its label in the short table; empty if only `--verbose` shows it.
         alarm: whether what `read` returned reports a problem.
     """
@@ -38,6 +40,7 @@ class Field:
     metric: str | None = None
     entry_label: str | None = None
     metric_labels: tuple[tuple[str, str], ...] = ()
+    entry_text: Callable[[str], str] = str
     brief: str = ""
     alarm: Callable[[Any], bool] = lambda value: False
 
@@ -47,7 +50,7 @@ class Field:
         label = self.brief if brief else self.label
         values = {label: value}
         if self.entry_label is not None:
-            values = {label.format(entry.replace("_", " ")): part for entry, part in (value or {}).items()}
+            values = {label.format(self.entry_text(entry)): part for entry, part in (value or {}).items()}
         shown = {
             label: Cell(self.show(figure), self.alarm(figure)) for label, figure in values.items() if figure is not None
         }
@@ -60,3 +63,18 @@ class Cell:
 
     text: str
     alarm: bool = False
+
+
+def summary(name: str) -> Callable[[Result], Any]:
+    """Return a function that reads a field of a result's summary."""
+    return lambda result: getattr(result.summary, name)
+
+
+def quantity(unit: str) -> Callable[[float], str]:
+    """Return a function that formats a value with an SI prefix and a unit."""
+    return lambda value: numbers.quantity(value, unit)
+
+
+def priced(result: Result, amount: float | None) -> dict[str, float] | None:
+    """Return an amount of money by its currency. None if the result has no price."""
+    return {result.price.currency: amount} if result.price and amount is not None else None

@@ -1,0 +1,86 @@
+"""The whole training: projected, and measured by `--full`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+from bench.model.result import Result
+from bench.render import numbers
+from bench.render.fields.field import Field, priced
+
+PROJECTED, MEASURED = "whole training, projected", "whole training, measured"
+
+Scope = Literal["build_and_fit", "total"]
+
+
+def _projected(name: str) -> Callable[[Result], Any]:
+    return lambda result: getattr(result.projection, name) if result.projection else None
+
+
+def _measured(scope: Scope) -> Callable[[Result], tuple[float, float] | None]:
+    """Read the seconds of the full training, and the relative error of the projection."""
+
+    def read(result: Result) -> tuple[float, float] | None:
+        projection = result.projection
+        if projection is None or projection.full_training is None:
+            return None
+        return getattr(projection.full_training, f"{scope}_seconds"), getattr(projection, f"{scope}_error")
+
+    return read
+
+
+def _measured_text(figure: tuple[float, float]) -> str:
+    """Return a time of the full training beside the error of the projection."""
+    seconds, error = figure
+    return f"{numbers.time(seconds)} (projected {numbers.signed_percent(error)})"
+
+
+def _metrics(result: Result) -> dict[str, float] | None:
+    """Return loss, accuracy and the like at the end of the full training. None if none was run."""
+    return result.projection.full_training.metrics if result.projection and result.projection.full_training else None
+
+
+FIELDS = (
+    Field("projected_steps", "steps", _projected("steps"), lambda steps: f"{steps:,}", PROJECTED),
+    Field(
+        "build_and_fit_seconds", "build and fit", _projected("build_and_fit_seconds"), numbers.interval, PROJECTED, "s",
+        "projected_seconds", metric_labels=(("scope", "build_and_fit"),), brief="projected training",
+    ),
+    Field(
+        "total_seconds", "from a cold start", _projected("total_seconds"), numbers.interval, PROJECTED, "s",
+        "projected_seconds", metric_labels=(("scope", "total"),),
+    ),
+    Field(
+        "epoch_end_wait_seconds",
+        "waits at epoch ends",
+        lambda result: (result.projection.epoch_end_wait_seconds if result.projection else None) or None,
+        numbers.time,
+        PROJECTED,
+        "s",
+    ),
+    Field(
+        "cost",
+        "cost, {}",
+        lambda result: priced(result, result.projection.cost if result.projection else None),
+        numbers.money,
+        PROJECTED,
+        entry_label="currency",
+        brief="training cost, {}",
+    ),
+    Field(
+        "measured_build_and_fit_seconds", "build and fit", _measured("build_and_fit"), _measured_text, MEASURED, "s",
+        brief="measured training",
+    ),
+    Field("measured_total_seconds", "from a cold start", _measured("total"), _measured_text, MEASURED, "s"),
+    Field(
+        "outcome",
+        "{}",
+        _metrics,
+        lambda value: f"{value:.4g}",
+        MEASURED,
+        entry_label="name",
+        entry_text=lambda name: name.replace("_", " "),
+        brief="{}",
+    ),
+)  # fmt: skip
