@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated
 
@@ -34,6 +35,12 @@ def watch(
         Path | None,
         typer.Option(metavar="DIR", help="Folder with token and ca.crt of a service account. Default: the pod's own."),
     ] = None,
+    health_port: Annotated[
+        int | None,
+        typer.Option(
+            min=0, max=65535, metavar="PORT", help="Port for Kubernetes' probes, /healthz and /readyz. Default: none."
+        ),
+    ] = None,
 ) -> None:
     """Report runs that failed before they could report themselves.
 
@@ -43,10 +50,14 @@ def watch(
     from bench.publish.hub.client import connect
     from bench.watcher import loop
     from bench.watcher.api import ACCOUNT, Server
+    from bench.watcher.health import Health, serve
 
-    address, patience = required_hub(hub), duration(wait, "--wait")
-    send = loop.sender(connect(address, hub_token_file))
-    loop.run(Server(namespace, server, account or ACCOUNT), selector, patience, send)
+    address, patience, health = required_hub(hub), duration(wait, "--wait"), Health("Job", "Pod", "Event")
+    send = loop.sender(connect(address, hub_token_file), health)
+    with ExitStack() as stack:
+        if health_port is not None:
+            stack.enter_context(serve(health, health_port))
+        loop.run(Server(namespace, server, account or ACCOUNT), selector, patience, send, health)
 
 
 command = build(watch, "watch")

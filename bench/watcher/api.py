@@ -1,7 +1,8 @@
 """A minimal client of the Kubernetes API server: list objects, then follow their changes.
 
 It follows the rules of Kubernetes' own clients: a watch continues from the last version, the list is read again if
-that version is too old (410), and the token is read again for each request, because it changes every hour.
+that version is too old (410), and pauses between failures grow. The token is read again for each request, because it
+changes every hour.
 """
 
 from __future__ import annotations
@@ -14,12 +15,15 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import urllib3
 from urllib3.connection import HTTPConnection
 
 from bench.errors import DevbenchError, SettingsError
+from bench.watcher.backoff import Backoff
+from bench.watcher.health import Health
+from bench.watcher.prune import Kind, Object, prune
 
 ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 PAGE = 500
@@ -28,8 +32,8 @@ PAGE = 500
 WATCH_SECONDS = 300
 """Seconds after which the server ends a watch. The next one continues where it ended."""
 
-MAX_PAUSE = 10.0
-"""Maximum pause before a failed request is repeated, in seconds."""
+SHORT_WATCH = 1.0
+"""Seconds. A watch that ends earlier without an event is a failure, as in Kubernetes' own clients."""
 
 SOCKET_OPTIONS = [
     *HTTPConnection.default_socket_options,
@@ -42,10 +46,10 @@ SOCKET_OPTIONS = [
 ]
 """TCP keep-alive that detects a dead peer of a watch within half a minute."""
 
-Kind = Literal["Job", "Pod", "Event"]
 PATHS: dict[Kind, str] = {"Job": "/apis/batch/v1/namespaces/{}/jobs", "Pod": "/api/v1/namespaces/{}/pods",
                           "Event": "/api/v1/namespaces/{}/events"}  # fmt: skip
-Object = dict[str, Any]
+FIELDS: dict[Kind, str] = {"Job": "", "Pod": "", "Event": "type=Warning"}
+"""Selectors of fields. The server then sends no other objects."""
 
 
 class Expired(Exception):
@@ -96,7 +100,7 @@ class Server:
         )
 
     def list(self, kind: Kind, selector: str) -> tuple[tuple[Object, ...], str]:
-        """Return all objects of a kind, and the version of the list.
+        """Return all objects of a kind, pruned, and the version of the list. Read it in pages.
 
         Raises:
             Unavailable: the server does not respond or refuses.
@@ -104,13 +108,14 @@ class Server:
         objects: list[Object] = []
         token = ""
         while True:
-            response = self._get(kind, {"labelSelector": selector, "limit": str(PAGE), "continue": token})
+            query = {"limit": str(PAGE), "continue": token}
+            response = self._get(kind, selector, query)
             try:
                 with response:
                     body = json.loads(response.read())
             except (urllib3.exceptions.HTTPError, OSError, json.JSONDecodeError) as error:
                 raise Unavailable(f"the list of {kind}s ended early: {error}", "") from None
-            objects += body.get("items") or []
+            objects += [prune(kind, item) for item in body.get("items") or []]
             token = body["metadata"].get("continue", "")
             if not token:
                 return tuple(objects), body["metadata"]["resourceVersion"]
@@ -122,9 +127,9 @@ class Server:
             Expired: the version is too old.
             Unavailable: the server does not respond or refuses.
         """
-        query = {"labelSelector": selector, "watch": "1", "allowWatchBookmarks": "true", "resourceVersion": version,
+        query = {"watch": "1", "allowWatchBookmarks": "true", "resourceVersion": version,
                  "timeoutSeconds": str(WATCH_SECONDS)}  # fmt: skip
-        response = self._get(kind, query, read=WATCH_SECONDS + 30)
+        response = self._get(kind, selector, query, read=WATCH_SECONDS + 30)
         try:
             for line in _lines(response):
                 event = json.loads(line)
@@ -132,14 +137,15 @@ class Server:
                     if event["object"].get("code") == 410:
                         raise Expired
                     raise Unavailable(str(event["object"].get("message")), "")
-                yield event["type"], event["object"]
+                yield event["type"], prune(kind, event["object"])
         except (urllib3.exceptions.HTTPError, OSError, json.JSONDecodeError) as error:
             raise Unavailable(f"the watch of {kind}s ended early: {error}", "") from None
         finally:
             response.close()
 
-    def _get(self, kind: Kind, query: Mapping[str, str], read: float = 30) -> urllib3.BaseHTTPResponse:
+    def _get(self, kind: Kind, selector: str, query: Mapping[str, str], read: float = 30) -> urllib3.BaseHTTPResponse:
         token = _read(self.account / "token")
+        query = {"labelSelector": selector, "fieldSelector": FIELDS[kind], **query}
         try:
             response = self._pool.request(
                 "GET",
@@ -167,7 +173,13 @@ class Server:
 
 
 def follow(
-    server: Server, kind: Kind, selector: str, on_change: Callable[[Change], None], log: Callable[[str], None]
+    server: Server,
+    kind: Kind,
+    selector: str,
+    on_change: Callable[[Change], None],
+    log: Callable[[str], None],
+    health: Health | None = None,
+    pause: Callable[[float], None] = time.sleep,
 ) -> None:
     """Pass on the list of objects and then every change, forever. Run it in its own thread.
 
@@ -177,25 +189,34 @@ def follow(
         selector: of their labels.
         on_change: receives each change.
         log: receives the message of each error, before the next attempt.
+        health: learns whether the list can be read.
+        pause: waits for a number of seconds.
     """
-    pause = 1.0
+    backoff = Backoff()
     version = ""
     while True:
         try:
             if not version:
                 objects, version = server.list(kind, selector)
                 on_change(Change(kind, "LIST", objects))
+                if health:
+                    health.works(kind)
+            started, events = time.monotonic(), 0
             for event, obj in server.watch(kind, selector, version):
-                pause, version = 1.0, obj["metadata"]["resourceVersion"]
+                events, version = events + 1, obj["metadata"]["resourceVersion"]
                 if event != "BOOKMARK":
                     on_change(Change(kind, "DELETED" if event == "DELETED" else "SET", (obj,)))
+            if events or time.monotonic() - started >= SHORT_WATCH:
+                continue
+            log(f"the watch of {kind}s ended immediately")
         except Expired:
             version = ""
         except Unavailable as error:
             log(error.message)
+            if health:
+                health.fails(kind, f"{kind}: {error.message}")
             version = ""
-            time.sleep(pause)
-            pause = min(2 * pause, MAX_PAUSE)
+        pause(backoff.next())
 
 
 def _lines(response: urllib3.BaseHTTPResponse) -> Iterator[bytes]:

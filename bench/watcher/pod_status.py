@@ -2,6 +2,7 @@
 
 A run is one index of a Job, and each pod of that index is an attempt. A report about a pod that has not started counts
 as an attempt of its own, just before the pod's. So the pod's own reports always win, in whatever order they arrive.
+Each report carries the time of its own cause, because the hub drops a report that is older than what it knows.
 """
 
 from __future__ import annotations
@@ -10,20 +11,28 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
-from typing import Any, Literal
 
-Object = dict[str, Any]
-State = Literal["waiting", "failed", "interrupted"]
+from bench.watcher.prune import Object
+from bench.watcher.reasons import (
+    State,
+    condition,
+    end,
+    event_time,
+    moment,
+    pending_reason,
+    pool_of,
+    text_of,
+    warning_reason,
+)
 
-POOL = "devbench/pool"
 WORKLOADS = "devbench/workloads"
 INDEX = "batch.kubernetes.io/job-completion-index"
-EVICTIONS = "batch.kubernetes.io/job-index-ignored-failure-count"
+FAILURES = "batch.kubernetes.io/job-index-failure-count"
 JOB = "batch.kubernetes.io/controller-uid"
 QUEUE = "kueue.x-k8s.io/queue-name"
 
-STARTING = frozenset({"ContainerCreating", "PodInitializing"})
-"""Reasons of waiting containers that explain nothing. An event may explain more."""
+QUEUED = "Queued"
+"""Reason of a run that waits for another one of its Job. Other reasons say more."""
 
 SLOW_START = 30.0
 """Seconds after which a pod that has a node and no problem is reported as starting."""
@@ -41,7 +50,7 @@ class Report:
         workload: what the run measures.
         pool: where it runs.
         node: of its pod, or None if it has none.
-        since: when its pod or its Job was created.
+        since: when the cause of the report occurred.
     """
 
     id: str
@@ -55,7 +64,12 @@ class Report:
 
 
 def job_reports(
-    job: Object, pods: Iterable[Object], warnings: Mapping[str, Object], now: datetime, patience: float
+    job: Object,
+    pods: Iterable[Object],
+    warnings: Mapping[str, Object],
+    now: datetime,
+    patience: float,
+    started: Mapping[int, int] | None = None,
 ) -> list[Report]:
     """Return the reports about a Job's runs, at most one per run.
 
@@ -65,28 +79,53 @@ def job_reports(
         warnings: the newest warning event about each object, by the object's UID.
         now: the current time.
         patience: seconds that a run may wait for a node before it counts as failed.
+        started: the latest attempt that started, by index. Its pod may be gone.
     """
     latest: dict[int, Object] = {}
     for pod in pods:
-        index = _index(pod)
+        index = index_of(pod)
         if index not in latest or _order(pod) > _order(latest[index]):
             latest[index] = pod
     reports = [report for pod in latest.values() if (report := _pod_report(job, pod, warnings, now))]
-    reported = {report.id for report in reports}
-    reports += [report for report in _podless_reports(job, latest, warnings) if report.id not in reported]
-    return [_with_patience(report, now, patience) for report in reports]
-
-
-def deleted_job_reports(job: Object, pods: Iterable[Object]) -> list[Report]:
-    """Return the reports about runs that had not ended when their Job was deleted."""
-    ended = _ended_indexes(job)
-    latest = {_index(pod): pod for pod in sorted(pods, key=_order)}
-    reason = "JobDeleted: the Job was deleted or replaced"
-    return [
-        _report(job, index, attempt(pod, started=True), "interrupted", reason, pod)
-        for index, pod in latest.items()
-        if index not in ended and pod.get("status", {}).get("phase") in ("Pending", "Running")
+    reports = [_with_patience(report, now, patience) for report in reports]
+    podless = [
+        _with_patience(report, now, patience) for report in _podless_reports(job, latest, warnings, started or {})
     ]
+    podless += _queued_reports(job, latest, reports)
+    # A report about the next attempt of an evicted pod replaces that about the pod.
+    by_id: dict[str, Report] = {}
+    for report in (*reports, *podless):
+        if report.id not in by_id or report.attempt > by_id[report.id].attempt:
+            by_id[report.id] = report
+    return list(by_id.values())
+
+
+def deleted_job_reports(
+    job: Object, pods: Iterable[Object], now: datetime, started: Mapping[int, int] | None = None
+) -> list[Report]:
+    """Return the reports about runs that had not ended when their Job was deleted.
+
+    Args:
+        job: the Job.
+        pods: of the Job.
+        now: the current time.
+        started: the latest attempt that started, by index.
+    """
+    status = job.get("status", {})
+    if condition(status, "Complete") or condition(status, "Failed"):
+        return []
+    ended = _ended_indexes(job)
+    latest = {index_of(pod): pod for pod in sorted(pods, key=_order)}
+    reason = "JobDeleted: the Job was deleted or replaced"
+    reports = []
+    for index in range(len(workloads(job))):
+        pod = latest.get(index)
+        if index in ended or _has_ended(pod):
+            continue
+        number = attempt(pod, started=True) if pod else max(attempt({}, started=False), (started or {}).get(index, 0))
+        report = _report(job, index, number, "interrupted", reason, pod)
+        reports.append(report if pod else replace(report, since=now))
+    return reports
 
 
 def run_id(job: Object, index: int) -> str:
@@ -95,9 +134,17 @@ def run_id(job: Object, index: int) -> str:
 
 
 def attempt(pod: Object, started: bool) -> int:
-    """Return the number of a pod's attempt: 11, 111, 121, … as in DEVBENCH_ATTEMPT, or one less before it starts."""
-    evictions = pod.get("metadata", {}).get("annotations", {}).get(EVICTIONS, "")
-    return int(f"1{evictions}{int(started)}")
+    """Return the number of a pod's attempt: 101, 111, 121, … as in DEVBENCH_ATTEMPT, or one less before it starts."""
+    return _attempt(_failures(pod), started)
+
+
+def _attempt(failures: int, started: bool) -> int:
+    return int(f"1{failures}{int(started)}")
+
+
+def _failures(pod: Object) -> int:
+    """Return how many pods of the same index failed before this one."""
+    return int(pod.get("metadata", {}).get("annotations", {}).get(FAILURES) or 0)
 
 
 def workloads(job: Object) -> list[str]:
@@ -108,12 +155,15 @@ def workloads(job: Object) -> list[str]:
 
 def _pod_report(job: Object, pod: Object, warnings: Mapping[str, Object], now: datetime) -> Report | None:
     """Return the report about a pod, or None if it has no problem or can report itself."""
-    status, index = pod.get("status", {}), _index(pod)
+    status, index = pod.get("status", {}), index_of(pod)
     phase = status.get("phase")
     if phase == "Failed":
-        return _report(job, index, attempt(pod, started=True), *_end(pod), pod)
+        state, reason = end(pod)
+        if state == "interrupted" and index in _indexes(job.get("status", {}).get("failedIndexes", "")):
+            state, reason = "failed", f"{reason} (evicted {_failures(pod) + 1} times)"
+        return _report(job, index, attempt(pod, started=True), state, reason, pod)
     if phase == "Pending":
-        reason = _pending_reason(status) or _warning_reason(pod, warnings)
+        reason = pending_reason(status) or warning_reason(pod, warnings)
         report = _report(job, index, attempt(pod, started=False), "waiting", reason, pod)
         if not reason and report.node and (now - report.since).total_seconds() > SLOW_START:
             report = replace(report, reason="Starting: the node is pulling the image or creating the container")
@@ -121,82 +171,85 @@ def _pod_report(job: Object, pod: Object, warnings: Mapping[str, Object], now: d
     return None
 
 
-def _end(pod: Object) -> tuple[State, str]:
-    """Return how a failed pod ended: by its most specific condition, its own status, or its container's."""
-    status = pod["status"]
-    disruption = _condition(status, "DisruptionTarget")
-    if disruption:
-        return "interrupted", _text(disruption)
-    if status.get("reason"):  # Evicted, DeadlineExceeded, UnexpectedAdmissionError, …
-        return "failed", _text(status)
-    for container in status.get("containerStatuses", []):
-        terminated = container.get("state", {}).get("terminated")
-        if terminated:
-            return "failed", _termination(terminated, pod)
-    return "failed", "Failed: the pod gives no reason"
-
-
-def _termination(terminated: Object, pod: Object) -> str:
-    if terminated.get("reason") == "OOMKilled":
-        limit = pod["spec"]["containers"][0].get("resources", {}).get("limits", {}).get("memory", "its limit")
-        return f"OOMKilled: the run needed more memory than {limit} (pools.{_pool(pod)}.memory)"
-    if terminated.get("reason") in (None, "Error", "Completed"):
-        error = _error_message(terminated.get("message") or "")
-        return f"Error: exit code {terminated.get('exitCode')}" + (f": {error}" if error else "")
-    return _text(terminated)
-
-
-def _error_message(text: str) -> str:
-    """Return devbench's last error with its hint, or the container's last line if there is no error."""
-    lines = [" ".join(line.split()) for line in text.splitlines() if line.strip()]
-    last = max((number for number, line in enumerate(lines) if line.startswith("error: ")), default=len(lines) - 1)
-    return " ".join(lines[max(last, 0) :]).removeprefix("error: ")
-
-
-def _pending_reason(status: Object) -> str:
-    """Return why a pod is pending, by its conditions and its containers; "" if they do not say."""
-    unscheduled = _condition(status, "PodScheduled", "False")
-    if unscheduled:
-        return _text(unscheduled)
-    for container in status.get("containerStatuses", []):
-        waiting = container.get("state", {}).get("waiting", {})
-        if waiting.get("reason") and waiting["reason"] not in STARTING:
-            return _text(waiting)
-    return ""
-
-
-def _warning_reason(pod: Object, warnings: Mapping[str, Object]) -> str:
-    """Return the warning about a pod: only events report a missing volume or sandbox. "" if there is none."""
-    event = warnings.get(pod["metadata"]["uid"])
-    if event is None or (event.get("reason") == "FailedScheduling" and pod["spec"].get("nodeName")):
-        return ""  # it has been scheduled since
-    return _text(event)
-
-
-def _podless_reports(job: Object, latest: Mapping[int, Object], warnings: Mapping[str, Object]) -> list[Report]:
+def _podless_reports(
+    job: Object, latest: Mapping[int, Object], warnings: Mapping[str, Object], started: Mapping[int, int]
+) -> list[Report]:
     """Return reports about indexes that have no pod, or whose pods were removed when the Job failed as a whole."""
     status = job.get("status", {})
     ended = _ended_indexes(job)
     remaining = [index for index in range(len(workloads(job))) if index not in ended]
-    failed = _condition(status, "Failed") or _condition(status, "FailureTarget")
+    failed = condition(status, "Failed") or condition(status, "FailureTarget")
     if failed:
         last_pods = {index: latest.get(index) for index in remaining}
         return [
-            _report(job, index, attempt(pod or {}, started=True), "failed", _text(failed), pod)
+            _report(job, index, attempt(pod or {}, started=True), "failed", text_of(failed), pod)
             for index, pod in last_pods.items()
             if not _has_ended(pod)
         ]
-    without_pod = [index for index in remaining if index not in latest]
+    without_pod = [index for index in remaining if index not in latest or _is_evicted(latest[index])]
+    since = _needed_since(job, latest.values())
     reason = ""
     if job["spec"].get("suspend"):
         queue = job["metadata"].get("labels", {}).get(QUEUE)
         reason = f"Suspended: held by queue {queue}" if queue else "Suspended: spec.suspend is true"
+        since = max(since, moment((condition(status, "Suspended") or {}).get("lastTransitionTime")) or since)
     elif all(_has_ended(pod) for pod in latest.values()):
         event = warnings.get(job["metadata"]["uid"])
         newest = max((str(pod["metadata"].get("creationTimestamp") or "") for pod in latest.values()), default="")
-        refused = event is not None and event.get("reason") == "FailedCreate" and event_time(event) >= newest
-        reason = _text(event) if event is not None and refused else ""
-    return [_report(job, index, 10, "waiting", reason, None) for index in without_pod] if reason else []
+        if event is not None and event.get("reason") == "FailedCreate" and event_time(event) >= newest:
+            reason = text_of(event)
+            if started:
+                since = max(since, moment(event.get("firstTimestamp") or event_time(event)) or since)
+    if not reason:
+        return []
+    return [
+        replace(_report(job, index, _next_attempt(latest.get(index), started.get(index, 0)), "waiting", reason, None),
+                since=since)
+        for index in without_pod
+    ]  # fmt: skip
+
+
+def _queued_reports(job: Object, latest: Mapping[int, Object], reports: Iterable[Report]) -> list[Report]:
+    """Return reports about indexes that have no pod yet, because a Job runs one pod at a time.
+
+    If the pod that runs waits too long for a node, those behind it do too.
+    """
+    status, names = job.get("status", {}), workloads(job)
+    if job["spec"].get("suspend") or condition(status, "Failed") or condition(status, "FailureTarget"):
+        return []
+    active = [index for index, pod in latest.items() if not _has_ended(pod)]
+    if not active or active[0] >= len(names):
+        return []
+    ended, first = _ended_indexes(job), active[0]
+    blocking = next((report for report in reports if report.id == run_id(job, first)), None)
+    reason = f"{QUEUED}: behind {names[first]}" + (f", which waits: {blocking.reason}" if blocking else "")
+    state: State = blocking.state if blocking and blocking.state != "interrupted" else "waiting"
+    since = blocking.since if blocking else _needed_since(job, latest.values())
+    return [
+        replace(_report(job, index, _attempt(0, started=False), state, reason, None), since=since)
+        for index in range(len(names))
+        if index not in ended and index not in latest
+    ]
+
+
+def _next_attempt(pod: Object | None, started: int) -> int:
+    """Return the number of the attempt that an index waits for.
+
+    Args:
+        pod: the last pod of the index, which has ended, if it is still there.
+        started: the latest attempt that started, or 0.
+    """
+    return _attempt(_failures(pod) + 1, started=False) if pod else max(_attempt(0, started=False), started)
+
+
+def _needed_since(job: Object, pods: Iterable[Object]) -> datetime:
+    """Return since when a Job needs its next pod: since its start, its resumption, or the end of the pod before."""
+    times = [job["metadata"].get("creationTimestamp"), job.get("status", {}).get("startTime")]
+    for pod in pods:
+        for container in pod.get("status", {}).get("containerStatuses", []):
+            times.append(container.get("state", {}).get("terminated", {}).get("finishedAt"))
+        times.append(pod["metadata"].get("creationTimestamp"))
+    return max((time for text in times if (time := moment(text))), default=datetime.now(timezone.utc))
 
 
 def _with_patience(report: Report, now: datetime, patience: float) -> Report:
@@ -210,46 +263,35 @@ def _with_patience(report: Report, now: datetime, patience: float) -> Report:
 
 def _report(job: Object, index: int, number: int, state: State, reason: str, pod: Object | None) -> Report:
     names = workloads(job)
-    created = (pod or job)["metadata"].get("creationTimestamp")
+    created = moment((pod or job)["metadata"].get("creationTimestamp"))
     return Report(
         id=run_id(job, index),
         attempt=number,
         state=state,
         reason=reason,
         workload=names[index] if index < len(names) else str(index),
-        pool=_pool(job),
+        pool=pool_of(job),
         node=(pod or {}).get("spec", {}).get("nodeName"),
-        since=datetime.fromisoformat(created.replace("Z", "+00:00")) if created else datetime.now(timezone.utc),
+        since=created or datetime.now(timezone.utc),
     )
-
-
-def _text(source: Object) -> str:
-    """Return reason and message of a condition, a container's state, an event or a status, as one line."""
-    reason, message = source.get("reason") or "Unknown", " ".join((source.get("message") or "").split())
-    return f"{reason}: {message}" if message and message != reason else reason
-
-
-def _condition(status: Object, kind: str, value: str = "True") -> Object | None:
-    for condition in status.get("conditions") or []:
-        if condition["type"] == kind and condition["status"] == value:
-            return dict(condition)
-    return None
 
 
 def _has_ended(pod: Object | None) -> bool:
     return pod is not None and pod.get("status", {}).get("phase") in ("Succeeded", "Failed")
 
 
+def _is_evicted(pod: Object) -> bool:
+    """Return whether another pod is to replace this one."""
+    return pod.get("status", {}).get("phase") == "Failed" and end(pod)[0] == "interrupted"
+
+
 def _order(pod: Object) -> tuple[int, str]:
     return attempt(pod, started=True), pod["metadata"].get("creationTimestamp") or ""
 
 
-def _index(pod: Object) -> int:
+def index_of(pod: Object) -> int:
+    """Return the index of a pod in its Job."""
     return int(pod["metadata"].get("annotations", {}).get(INDEX, 0))
-
-
-def _pool(source: Object) -> str:
-    return str(source["metadata"].get("labels", {}).get(POOL, ""))
 
 
 def _ended_indexes(job: Object) -> set[int]:
@@ -264,15 +306,3 @@ def _indexes(text: str) -> set[int]:
         low, _, high = part.partition("-")
         indexes |= set(range(int(low), int(high or low) + 1))
     return indexes
-
-
-def event_time(event: Object) -> str:
-    """Return the time of an event as text that sorts."""
-    series = event.get("series") or {}
-    return str(
-        series.get("lastObservedTime")
-        or event.get("lastTimestamp")
-        or event.get("eventTime")
-        or event.get("metadata", {}).get("creationTimestamp")
-        or ""
-    )

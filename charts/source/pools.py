@@ -78,6 +78,7 @@ class Pool(Part):
     allow_shared_gpu: bool = Field(False, description="Allow a shared GPU. Each result then has a warning.")
     exclusive_node: bool = Field(True, description="Allow at most one devbench run per node at a time.")
     spot: bool = Field(False, description="Allow spot nodes. An evicted run starts again.")
+    evictions: int = Field(5, ge=0, description="How often an evicted run starts again. After one more, it has failed.")
     instance_type: str = Field(
         "",
         description="Instance type. It also determines the price. Default: the preset's. `any` allows all types.",

@@ -141,10 +141,10 @@ def test_a_pool_is_one_indexed_job_that_runs_one_workload_at_a_time() -> None:
     for job in by_pool.values():
         spec = job["spec"]
         assert (spec["completionMode"], spec["completions"], spec["parallelism"]) == ("Indexed", 3, 1)
-        assert spec["backoffLimitPerIndex"] == 0
+        assert spec["backoffLimitPerIndex"] == 5
         assert "ttlSecondsAfterFinished" not in spec
         assert "suspend" not in spec
-        assert [rule["action"] for rule in spec["podFailurePolicy"]["rules"]] == ["Ignore", "FailJob", "FailIndex"]
+        assert [rule["action"] for rule in spec["podFailurePolicy"]["rules"]] == ["Count", "FailJob", "FailIndex"]
         (container,) = spec["template"]["spec"]["containers"]
         assert container["args"] == ["run", "cifar", "mnist", "matmul", "--only", "$(JOB_COMPLETION_INDEX)"]
 

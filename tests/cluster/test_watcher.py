@@ -33,12 +33,12 @@ class WatchedRelease:
     namespace: str
     hub: str
 
-    def pod(self, pool: str, evictions: str = "") -> Object:
+    def pod(self, pool: str, evictions: str = "0") -> Object:
         """Wait until the pod of a pool is bound after this number of evictions, and return it."""
 
         def look() -> Object | None:
             for pod in self.plane.get("pods", "-n", self.namespace, "-l", f"devbench/pool={pool}"):
-                count = pod["metadata"]["annotations"].get("batch.kubernetes.io/job-index-ignored-failure-count", "")
+                count = pod["metadata"]["annotations"]["batch.kubernetes.io/job-index-failure-count"]
                 if count == evictions and pod["status"]["phase"] == "Pending" and pod["spec"].get("nodeName"):
                     return pod
             return None
@@ -144,7 +144,9 @@ def test_a_run_that_is_killed_for_memory_is_reported_as_failed(release: WatchedR
     release.set_status(
         pod, phase="Failed", containerStatuses=[_container(terminated={"reason": "OOMKilled", "exitCode": 137})]
     )
-    failed = release.wait_for_end("memory", "failed", "OOMKilled: it needed more memory than 1Gi (pools.memory.memory)")
+    failed = release.wait_for_end(
+        "memory", "failed", "OOMKilled: the run needed more memory than 1Gi (pools.memory.memory)"
+    )
     assert (failed["id"], failed["attempt"]) == (run["id"], run["attempt"])
 
 
@@ -226,7 +228,7 @@ def _report_running(release: WatchedRelease, pod: Object) -> Object:
         "DEVBENCH_JOB": labels["batch.kubernetes.io/job-name"],
         "DEVBENCH_JOB_UID": labels["batch.kubernetes.io/controller-uid"],
         "JOB_COMPLETION_INDEX": annotations["batch.kubernetes.io/job-completion-index"],
-        "DEVBENCH_EVICTIONS": annotations.get("batch.kubernetes.io/job-index-ignored-failure-count", ""),
+        "DEVBENCH_FAILURES": annotations["batch.kubernetes.io/job-index-failure-count"],
     }
     environment = {variable["name"]: variable.get("value", "") for variable in pod["spec"]["containers"][0]["env"]}
     state = {

@@ -10,7 +10,7 @@ from test_watcher_pod_status import CREATED, UNSCHEDULABLE, container, job, pod
 from bench.errors import DevbenchError
 from bench.model.run_state import RunState
 from bench.watcher.api import Change
-from bench.watcher.loop import HEARTBEAT, Watcher
+from bench.watcher.state import HEARTBEAT, QUEUED_HEARTBEAT, UNKNOWN, Watcher
 
 pytestmark = pytest.mark.once
 
@@ -26,11 +26,13 @@ def watcher(*changes: Change) -> Watcher:
     return loop
 
 
-def reports(loop: Watcher, now: float = NOW) -> list[RunState]:
+def reports(loop: Watcher, now: float = NOW, queued: bool = False) -> list[RunState]:
+    """Return the states that are sent, those of queued runs only if asked for."""
     states: list[RunState] = []
     loop.review(now)
-    loop.send(states.append)
-    return states
+    while loop.unsent:
+        loop.send(states.append)
+    return [state for state in states if queued or not (state.progress and state.progress.note.startswith("Queued"))]
 
 
 def test_a_waiting_run_is_reported_immediately_and_with_each_heartbeat() -> None:
@@ -65,6 +67,53 @@ def test_no_report_is_lost_while_the_hub_is_unavailable() -> None:
     assert len(reports(loop)) == 1
 
 
+def test_queued_runs_are_reported_last_and_rarely() -> None:
+    loop = watcher(Change("Pod", "LIST", (WAITING,)))
+    assert [state.title for state in reports(loop, queued=True)] == ["cifar", "mnist"]
+    assert [state.title for state in reports(loop, NOW + HEARTBEAT, queued=True)] == ["cifar"]
+    assert [state.title for state in reports(loop, NOW + QUEUED_HEARTBEAT, queued=True)] == ["cifar", "mnist"]
+
+
+def test_a_deadline_that_ends_a_waiting_run_keeps_what_it_waited_for() -> None:
+    loop = watcher(Change("Pod", "LIST", (WAITING,)))
+    reports(loop)
+    deadline = {"type": "Failed", "status": "True", "reason": "DeadlineExceeded", "message": "too long"}
+    loop.update(Change("Pod", "DELETED", (WAITING,)))
+    assert reports(loop, NOW + 1) == []
+    loop.update(Change("Job", "SET", (job(status={"conditions": [deadline]}),)))
+    first, _ = reports(loop, NOW + 2)
+    assert (first.title, first.state) == ("cifar", "failed")
+    assert first.reason == "DeadlineExceeded: too long. Before: Unschedulable: 0/3 nodes fit."
+
+
+def test_a_suspended_run_that_had_started_is_reported_again() -> None:
+    loop = watcher(Change("Pod", "LIST", (pod(phase="Running", node="n"),)))
+    reports(loop)
+    loop.update(Change("Pod", "DELETED", (pod(phase="Running", node="n"),)))
+    loop.update(Change("Job", "SET", (job(spec={"suspend": True}),)))
+    first, second = reports(loop, NOW + 1)
+    assert (first.attempt, second.attempt) == (101, 100)
+
+
+def test_only_warnings_about_known_objects_and_a_limited_number_of_others_are_kept() -> None:
+    def warning(uid: str) -> dict[str, Any]:
+        subject = {"kind": "Pod", "uid": uid}
+        return {"metadata": {}, "type": "Warning", "reason": "FailedMount", "involvedObject": subject}
+
+    starting = pod(phase="Pending", node="n", containerStatuses=container(waiting={"reason": "ContainerCreating"}))
+    loop = watcher()
+    for number in range(3 * UNKNOWN):
+        loop.update(Change("Event", "SET", (warning(f"foreign-{number}"),)))
+    loop.update(Change("Event", "SET", (warning("pod-0-0"),)))
+    assert (len(loop.warnings), len(loop.unknown)) == (0, UNKNOWN)
+    loop.update(Change("Pod", "LIST", (starting,)))
+    (report,) = reports(loop)
+    assert report.progress is not None
+    assert report.progress.note == "FailedMount"
+    loop.update(Change("Pod", "DELETED", (starting,)))
+    assert loop.warnings == {}
+
+
 def test_a_run_that_starts_is_no_longer_reported() -> None:
     loop = watcher(Change("Pod", "LIST", (WAITING,)))
     assert reports(loop)
@@ -78,8 +127,11 @@ def test_a_run_that_starts_is_no_longer_reported() -> None:
 def test_deleting_a_job_interrupts_its_runs(change: Change) -> None:
     loop = watcher(Change("Pod", "LIST", (pod(phase="Running", node="n"),)))
     loop.update(change)
-    (report,) = reports(loop)
-    assert (report.state, report.reason) == ("interrupted", "JobDeleted: the Job was deleted or replaced")
+    states = reports(loop)
+    assert [state.title for state in states] == ["cifar", "mnist"]
+    assert {(state.state, state.reason) for state in states} == {
+        ("interrupted", "JobDeleted: the Job was deleted or replaced")
+    }
 
 
 def test_events_of_other_objects_and_events_that_are_not_warnings_are_ignored() -> None:

@@ -7,11 +7,13 @@ from typing import Any
 
 import pytest
 
-from bench.watcher.pod_status import Object, Report, attempt, deleted_job_reports, job_reports
+from bench.watcher.pod_status import QUEUED, Report, attempt, deleted_job_reports, job_reports
+from bench.watcher.prune import Object, prune
 
 pytestmark = pytest.mark.once
 
 CREATED = datetime(2026, 11, 22, 5, 0, tzinfo=timezone.utc)
+NOW = CREATED + timedelta(hours=1)
 UID = "0f8fad5b-d9cb-469f-a165-70867728950e"
 
 
@@ -32,13 +34,15 @@ def job(**more: Any) -> Object:
 
 def pod(index: int = 0, evictions: int = 0, **status: Any) -> Object:
     """Return a pod of that Job."""
-    annotations = {"batch.kubernetes.io/job-index-ignored-failure-count": str(evictions)} if evictions else {}
     return {
         "metadata": {
             "uid": f"pod-{index}-{evictions}",
             "creationTimestamp": f"2026-11-22T05:00:0{evictions}Z",
             "labels": {"devbench/pool": "t4", "batch.kubernetes.io/controller-uid": UID},
-            "annotations": {"batch.kubernetes.io/job-completion-index": str(index), **annotations},
+            "annotations": {
+                "batch.kubernetes.io/job-completion-index": str(index),
+                "batch.kubernetes.io/job-index-failure-count": str(evictions),
+            },
         },
         "spec": {
             "nodeName": status.pop("node", None),
@@ -52,10 +56,12 @@ def container(**state: Any) -> list[Object]:
     return [{"name": "devbench", "state": state}]
 
 
-def reports(
-    *pods: Object, of: Object | None = None, warnings: dict[str, Object] | None = None, after: float = 1
-) -> list[Report]:
-    return job_reports(of or job(), pods, warnings or {}, CREATED + timedelta(seconds=after), patience=60)
+def reports(*pods: Object, queued: bool = False, **options: Any) -> list[Report]:
+    """Return the reports, those about queued runs only if asked for."""
+    of, warnings = options.get("of") or job(), options.get("warnings") or {}
+    now, started = CREATED + timedelta(seconds=options.get("after", 1)), options.get("started")
+    all_ = job_reports(of, pods, warnings, now, patience=60, started=started)
+    return [report for report in all_ if queued or not report.reason.startswith(QUEUED)]
 
 
 def event(reason: str, at: str = "2026-11-22T05:00:30Z") -> Object:
@@ -218,5 +224,77 @@ def test_a_job_that_failed_as_a_whole_is_reported_for_runs_without_a_pod() -> No
 
 def test_deleting_a_job_does_not_affect_its_ended_runs() -> None:
     half_finished = job(status={"completedIndexes": "0"})
-    runs = deleted_job_reports(half_finished, [pod(0, phase="Succeeded"), pod(1, phase="Running", node="n")])
+    runs = deleted_job_reports(half_finished, [pod(0, phase="Succeeded"), pod(1, phase="Running", node="n")], NOW)
     assert [(report.workload, report.state) for report in runs] == [("mnist", "interrupted")]
+
+
+def test_a_suspended_job_is_reported_with_the_time_of_its_suspension() -> None:
+    (unschedulable,) = reports(pod(phase="Pending", conditions=[UNSCHEDULABLE]))
+    condition = {"type": "Suspended", "status": "True", "lastTransitionTime": "2026-11-22T05:10:00Z"}
+    suspended = job(spec={"suspend": True}, status={"conditions": [condition]})
+    report = reports(of=suspended, after=700)[0]
+    assert report.attempt == unschedulable.attempt
+    assert report.since == CREATED + timedelta(minutes=10) > unschedulable.since
+    # A run that had started before keeps its attempt. An earlier one would be out of date.
+    ran = attempt(pod(), started=True)
+    assert reports(of=suspended, after=700, started={0: ran})[0].attempt == ran
+
+
+def test_a_quota_that_forbids_the_next_pod_of_an_evicted_run_is_reported_as_its_next_attempt() -> None:
+    target = {"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"}
+    evicted = pod(phase="Failed", node="n", conditions=[target])
+    warnings = {UID: event("FailedCreate")}
+    (report,) = (report for report in reports(evicted, warnings=warnings, after=31) if report.workload == "cifar")
+    assert (report.state, report.reason) == ("waiting", "FailedCreate: no.")
+    assert attempt(evicted, started=True) < report.attempt < attempt(pod(evictions=1), started=True)
+    # The same if the evicted pod is already gone.
+    gone = [report for report in reports(warnings=warnings, started={0: 101}, after=31) if report.workload == "cifar"]
+    assert [(report.attempt, report.since > CREATED) for report in gone] == [(101, True)]
+
+
+def test_a_run_that_was_evicted_too_often_has_failed() -> None:
+    target = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
+    last = pod(evictions=3, phase="Failed", node="n", conditions=[target])
+    assert [report.state for report in reports(last)] == ["interrupted"]
+    (report,) = reports(last, of=job(status={"failedIndexes": "0"}))
+    assert (report.state, report.reason) == ("failed", "PreemptionByScheduler (evicted 4 times)")
+
+
+def test_the_runs_behind_an_unschedulable_one_are_reported_and_fail_with_it() -> None:
+    unscheduled = pod(phase="Pending", conditions=[UNSCHEDULABLE])
+    _, behind = reports(unscheduled, queued=True, after=30)
+    assert (behind.workload, behind.state) == ("mnist", "waiting")
+    assert behind.reason == "Queued: behind cifar, which waits: Unschedulable: 0/3 nodes fit."
+    assert [report.state for report in reports(unscheduled, queued=True, after=61)] == ["failed", "failed"]
+    (behind,) = reports(pod(phase="Running", node="n"), queued=True, after=7200)
+    assert (behind.workload, behind.state, behind.reason) == ("mnist", "waiting", "Queued: behind cifar")
+
+
+def test_deleting_a_job_interrupts_its_queued_runs() -> None:
+    suspended = job(spec={"suspend": True})
+    waiting = reports(of=suspended)
+    runs = deleted_job_reports(suspended, [], NOW)
+    assert [(report.workload, report.state) for report in runs] == [("cifar", "interrupted"), ("mnist", "interrupted")]
+    assert [(report.attempt, report.since) for report in runs] == [(report.attempt, NOW) for report in waiting]
+    finished = job(status={"conditions": [{"type": "Failed", "status": "True"}]})
+    assert deleted_job_reports(finished, [], NOW) == []
+
+
+def test_pruned_objects_lead_to_the_same_reports() -> None:
+    """A namespace can have thousands of objects, so the watcher keeps only what it reads."""
+    statuses: list[dict[str, Any]] = [
+        {"phase": "Pending", "conditions": [UNSCHEDULABLE]},
+        {"phase": "Failed", "node": "n", "containerStatuses": container(terminated={"reason": "OOMKilled"})},
+        {"phase": "Pending", "node": "n", "containerStatuses": container(waiting={"reason": "ImagePullBackOff"})},
+    ]
+    for status in statuses:
+        whole = pod(evictions=2, **dict(status))
+        whole["metadata"]["managedFields"] = ["x" * 10_000]
+        pruned = prune("Pod", whole)
+        assert len(str(pruned)) < 2000
+        assert reports(pruned, of=prune("Job", job())) == reports(whole)
+    warning = {**event("FailedMount"), "involvedObject": {"kind": "Pod", "uid": "u"}, "source": "x" * 10_000}
+    starting = pod(phase="Pending", node="n")
+    pruned = prune("Event", warning)
+    assert len(str(pruned)) < 1000
+    assert reports(starting, warnings={"pod-0-0": pruned}) == reports(starting, warnings={"pod-0-0": warning})

@@ -141,10 +141,10 @@ spec:
           valueFrom: {fieldRef: {fieldPath: "metadata.labels['batch.kubernetes.io/controller-uid']"}}
         - name: DEVBENCH_RUN_ID
           value: $(DEVBENCH_JOB).$(DEVBENCH_JOB_UID).$(JOB_COMPLETION_INDEX)
-        - name: DEVBENCH_EVICTIONS
-          valueFrom: {fieldRef: {fieldPath: "metadata.annotations['batch.kubernetes.io/job-index-ignored-failure-count']"}}
+        - name: DEVBENCH_FAILURES
+          valueFrom: {fieldRef: {fieldPath: "metadata.annotations['batch.kubernetes.io/job-index-failure-count']"}}
         - name: DEVBENCH_ATTEMPT
-          value: 1$(DEVBENCH_EVICTIONS)1
+          value: 1$(DEVBENCH_FAILURES)1
         {{- with $backend.kernelCache }}
         - name: {{ . }}
           value: /var/cache/{{ $pool.backend }}
@@ -262,11 +262,11 @@ workload-{{ .name | lower | replace "_" "-" }}
 {{- define "devbench.run.fixed" -}}
 completionMode: Indexed
 completions: {{ len .pool.workloads }}
-backoffLimitPerIndex: 0
+backoffLimitPerIndex: {{ int .pool.evictions }}
 podReplacementPolicy: Failed
 podFailurePolicy:
-  rules:
-    - action: Ignore
+  rules: # an evicted pod is replaced, a failed one is not
+    - action: Count
       onPodConditions:
         - type: DisruptionTarget
           status: "True"
@@ -278,8 +278,8 @@ podFailurePolicy:
     - action: FailIndex
       onExitCodes:
         containerName: devbench
-        operator: In
-        values: [2]
+        operator: NotIn
+        values: [0]
 template:
   {{- include "devbench.run.pod" . | nindent 2 }}
 {{- end -}}

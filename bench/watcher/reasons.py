@@ -1,0 +1,104 @@
+"""Why a pod waits or has ended, from its status and from events. Pure functions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Literal
+
+from bench.watcher.prune import Object
+
+State = Literal["waiting", "failed", "interrupted"]
+
+POOL = "devbench/pool"
+
+STARTING = frozenset({"ContainerCreating", "PodInitializing"})
+"""Reasons of waiting containers that explain nothing. An event may explain more."""
+
+
+def end(pod: Object) -> tuple[State, str]:
+    """Return how a failed pod ended: by its most specific condition, its own status, or its container's."""
+    status = pod["status"]
+    disruption = condition(status, "DisruptionTarget")
+    if disruption:
+        return "interrupted", text_of(disruption)
+    if status.get("reason"):  # Evicted, DeadlineExceeded, UnexpectedAdmissionError, …
+        return "failed", text_of(status)
+    for container in status.get("containerStatuses", []):
+        terminated = container.get("state", {}).get("terminated")
+        if terminated:
+            return "failed", _termination(terminated, pod)
+    return "failed", "Failed: the pod gives no reason"
+
+
+def _termination(terminated: Object, pod: Object) -> str:
+    if terminated.get("reason") == "OOMKilled":
+        limit = pod["spec"]["containers"][0].get("resources", {}).get("limits", {}).get("memory", "its limit")
+        return f"OOMKilled: the run needed more memory than {limit} (pools.{pool_of(pod)}.memory)"
+    if terminated.get("reason") in (None, "Error", "Completed"):
+        error = _error_message(terminated.get("message") or "")
+        return f"Error: exit code {terminated.get('exitCode')}" + (f": {error}" if error else "")
+    return text_of(terminated)
+
+
+def _error_message(text: str) -> str:
+    """Return devbench's last error with its hint, or the container's last line if there is no error."""
+    lines = [" ".join(line.split()) for line in text.splitlines() if line.strip()]
+    last = max((number for number, line in enumerate(lines) if line.startswith("error: ")), default=len(lines) - 1)
+    return " ".join(lines[max(last, 0) :]).removeprefix("error: ")
+
+
+def pending_reason(status: Object) -> str:
+    """Return why a pod is pending, by its conditions and its containers; "" if they do not say."""
+    unscheduled = condition(status, "PodScheduled", "False")
+    if unscheduled:
+        return text_of(unscheduled)
+    for container in status.get("containerStatuses", []):
+        waiting = container.get("state", {}).get("waiting", {})
+        if waiting.get("reason") and waiting["reason"] not in STARTING:
+            return text_of(waiting)
+    return ""
+
+
+def warning_reason(pod: Object, warnings: Mapping[str, Object]) -> str:
+    """Return the warning about a pod: only events report a missing volume or sandbox. "" if there is none."""
+    event = warnings.get(pod["metadata"]["uid"])
+    if event is None or (event.get("reason") == "FailedScheduling" and pod["spec"].get("nodeName")):
+        return ""  # it has been scheduled since
+    return text_of(event)
+
+
+def text_of(source: Object) -> str:
+    """Return reason and message of a condition, a container's state, an event or a status, as one line."""
+    reason, message = source.get("reason") or "Unknown", " ".join((source.get("message") or "").split())
+    return f"{reason}: {message}" if message and message != reason else reason
+
+
+def condition(status: Object, kind: str, value: str = "True") -> Object | None:
+    """Return the condition of a kind that has a value, or None."""
+    for item in status.get("conditions") or []:
+        if item["type"] == kind and item["status"] == value:
+            return dict(item)
+    return None
+
+
+def pool_of(source: Object) -> str:
+    """Return the pool of a Job or a pod."""
+    return str(source["metadata"].get("labels", {}).get(POOL, ""))
+
+
+def moment(text: str | None) -> datetime | None:
+    """Parse a time of Kubernetes. Return None if there is none."""
+    return datetime.fromisoformat(text.replace("Z", "+00:00")) if text else None
+
+
+def event_time(event: Object) -> str:
+    """Return the time of an event as text that sorts."""
+    series = event.get("series") or {}
+    return str(
+        series.get("lastObservedTime")
+        or event.get("lastTimestamp")
+        or event.get("eventTime")
+        or event.get("metadata", {}).get("creationTimestamp")
+        or ""
+    )

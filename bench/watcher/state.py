@@ -1,0 +1,206 @@
+"""What the watcher knows of the cluster, and what it has to report about it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from datetime import datetime, timezone
+
+from bench.model.run_state import Progress, RunState
+from bench.version import __version__
+from bench.watcher.api import Change
+from bench.watcher.pod_status import (
+    JOB,
+    QUEUED,
+    Report,
+    attempt,
+    deleted_job_reports,
+    index_of,
+    job_reports,
+)
+from bench.watcher.prune import Object
+from bench.watcher.reasons import event_time
+
+HEARTBEAT = 60.0
+"""Seconds after which a waiting run is reported again."""
+
+QUEUED_HEARTBEAT = 900.0
+"""The same for a run that waits for another one of its Job, because a pool can have thousands of them."""
+
+BATCH = 100
+"""Reports that are sent before the watcher looks at new changes."""
+
+UNKNOWN = 1000
+"""Warnings about unknown objects that are kept, because an event may arrive before its pod."""
+
+Send = Callable[[RunState], None]
+"""Sends a state to the hub. Raises DevbenchError if the hub is unavailable."""
+
+
+class Watcher:
+    """The state of the cluster, and the reports about it.
+
+    Args:
+        patience: seconds that a run may wait for a node before it counts as failed.
+    """
+
+    def __init__(self, patience: float) -> None:
+        self.patience = patience
+        self.jobs: dict[str, Object] = {}
+        self.pods: dict[str, dict[str, Object]] = {}
+        self.warnings: dict[str, Object] = {}
+        self.unknown: dict[str, Object] = {}
+        self.started: dict[str, dict[int, int]] = {}
+        self.reported: dict[str, dict[str, tuple[Report, float]]] = {}
+        self.unsent: dict[str, Report] = {}
+        self._changed: set[str] = set()
+
+    def update(self, change: Change) -> None:
+        """Take note of a change."""
+        {"Job": self._update_jobs, "Pod": self._update_pods, "Event": self._update_events}[change.kind](change)
+
+    def review(self, now: float) -> None:
+        """Find what to report: changed runs, and again those that still wait.
+
+        Args:
+            now: seconds since 1970.
+        """
+        waiting = {
+            uid
+            for uid, reports in self.reported.items()
+            if any(report.state == "waiting" for report, _ in reports.values())
+        }
+        for uid in (self._changed | waiting) & self.jobs.keys():
+            self._review_job(uid, now)
+        self._changed = set()
+
+    def send(self, send: Send) -> None:
+        """Send the most urgent unsent reports. What the hub does not accept stays unsent.
+
+        Raises:
+            DevbenchError: the hub is unavailable.
+        """
+        urgent = sorted(self.unsent.items(), key=lambda item: _is_queued(item[1]))
+        for run, report in urgent[:BATCH]:
+            send(run_state(report))
+            del self.unsent[run]
+
+    def _review_job(self, uid: str, now: float) -> None:
+        before = self.reported.get(uid, {})
+        current = self.reported[uid] = dict(before)
+        time_ = datetime.fromtimestamp(now, timezone.utc)
+        pods, started = self.pods.get(uid, {}).values(), self.started.get(uid, {})
+        for report in job_reports(self.jobs[uid], pods, self.warnings, time_, self.patience, started):
+            last_report, sent_at = before.get(report.id, (None, 0.0))
+            due = report.state == "waiting" and now - sent_at >= _heartbeat(report)
+            if last_report is not None and _is_repeated(last_report, report) and not due:
+                current[report.id] = (last_report, sent_at)
+            else:
+                if last_report is not None and int(report.id.rpartition(".")[2]) not in started:
+                    report = _with_cause(report, last_report)
+                current[report.id] = (report, now)
+                self.unsent[report.id] = report
+
+    def _update_jobs(self, change: Change) -> None:
+        jobs = {job["metadata"]["uid"]: job for job in change.objects}
+        if change.action == "DELETED":
+            removed = set(jobs)
+        else:
+            removed = set(self.jobs) - set(jobs) if change.action == "LIST" else set()
+        now = datetime.now(timezone.utc)
+        for uid in removed & self.jobs.keys():
+            pods = self.pods.pop(uid, {})
+            for report in deleted_job_reports(self.jobs.pop(uid), pods.values(), now, self.started.pop(uid, {})):
+                self.unsent[report.id] = report
+            self.reported.pop(uid, None)
+            for subject in (uid, *pods):
+                self.warnings.pop(subject, None)
+        if change.action != "DELETED":
+            self.jobs.update(jobs)
+            self._changed |= jobs.keys()
+            self._adopt_warnings(jobs)
+
+    def _update_pods(self, change: Change) -> None:
+        if change.action == "LIST":
+            self._changed |= self.pods.keys()
+            for uid in {uid for pods in self.pods.values() for uid in pods} - {
+                pod["metadata"]["uid"] for pod in change.objects
+            }:
+                self.warnings.pop(uid, None)
+            self.pods = {}
+        for pod in change.objects:
+            uid, job = pod["metadata"]["uid"], pod["metadata"].get("labels", {}).get(JOB, "")
+            self._changed.add(job)
+            if pod.get("status", {}).get("phase") not in (None, "Pending"):
+                self.started.setdefault(job, {})[index_of(pod)] = attempt(pod, started=True)
+            if change.action == "DELETED":
+                self.pods.get(job, {}).pop(uid, None)
+                self.warnings.pop(uid, None)
+            else:
+                self.pods.setdefault(job, {})[uid] = pod
+                self._adopt_warnings((uid,))
+
+    def _update_events(self, change: Change) -> None:
+        if change.action == "LIST":
+            self.warnings, self.unknown = {}, {}
+        for event in change.objects:
+            subject = event["involvedObject"]
+            is_warning = event.get("type") == "Warning" and subject.get("kind") in ("Job", "Pod")
+            if change.action == "DELETED" or not is_warning:
+                continue
+            uid = subject.get("uid", "")
+            job = uid if uid in self.jobs else self._job_of(uid)
+            warnings = self.warnings if job else self.unknown
+            if uid not in warnings or event_time(warnings[uid]) <= event_time(event):
+                warnings.pop(uid, None)
+                warnings[uid] = event
+            while len(self.unknown) > UNKNOWN:
+                del self.unknown[next(iter(self.unknown))]
+            self._changed.add(job)
+
+    def _adopt_warnings(self, uids: Iterable[str]) -> None:
+        """Keep the warnings about objects that have become known."""
+        self.warnings.update({uid: self.unknown.pop(uid) for uid in uids if uid in self.unknown})
+
+    def _job_of(self, pod: str) -> str:
+        return next((job for job, pods in self.pods.items() if pod in pods), "")
+
+
+def run_state(report: Report) -> RunState:
+    """Return a report as the hub takes it. A waiting run is running, and the reason is in its progress."""
+    waits = report.state == "waiting"
+    return RunState(
+        id=report.id,
+        attempt=report.attempt,
+        state="running" if report.state == "waiting" else report.state,
+        title=report.workload,
+        started=report.since,
+        devbench=__version__,
+        pool=report.pool,
+        node=report.node,
+        heartbeat_seconds=_heartbeat(report),
+        progress=Progress(title=report.workload, phase="waiting", note=report.reason) if waits else None,
+        reason="" if waits else report.reason,
+        observed=True,
+    )
+
+
+def _is_repeated(last: Report, report: Report) -> bool:
+    """Return whether a report says the same as the last one. The reason of an ended run does not matter."""
+    same = (last.attempt, last.state, last.node) == (report.attempt, report.state, report.node)
+    return same and (report.state != "waiting" or last.reason == report.reason)
+
+
+def _is_queued(report: Report) -> bool:
+    return report.reason.startswith(QUEUED)
+
+
+def _heartbeat(report: Report) -> float:
+    return QUEUED_HEARTBEAT if _is_queued(report) else HEARTBEAT
+
+
+def _with_cause(report: Report, last: Report) -> Report:
+    """Add to the end of a run that never started what it waited for: a deadline alone explains nothing."""
+    if report.state != "failed" or last.state == "interrupted" or last.attempt >= report.attempt:
+        return report
+    return replace(report, reason=f"{report.reason}. Before: {last.reason}")
