@@ -25,12 +25,12 @@ def await_results(
 
     Fails if a result failed or is missing. Does not check how fast the results are.
     """
-    from bench.publish.hub.client import token
-    from bench.watcher.wait import hub_getter, parse_jobs
+    from bench.publish.hub.client import connect
+    from bench.watcher.wait import parse_jobs
     from bench.watcher.wait import wait as wait_for
 
     address, seconds = required_hub(hub), duration(wait, "--wait")
-    wait_for(parse_jobs(jobs), hub_getter(address, token(hub_token_file)), seconds, typer.echo)
+    wait_for(parse_jobs(jobs), connect(address, hub_token_file).get, seconds, typer.echo)
 
 
 command = build(await_results, "await")

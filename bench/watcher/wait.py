@@ -5,15 +5,13 @@ A run is found by its id, which starts with its Job's name. If several Jobs had 
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import urllib3
-
-from bench.errors import DevbenchError, RunFailed, SettingsError
+from bench.errors import RunFailed, SettingsError
+from bench.publish.hub.client import HubUnavailable
 
 PAGE = 500
 """Runs per request."""
@@ -22,11 +20,7 @@ PAUSE = 2.0
 """Seconds between two queries."""
 
 Get = Callable[[str], Any]
-"""Returns the hub's JSON response to GET for a path."""
-
-
-class HubUnavailable(DevbenchError):
-    """The hub does not respond at the moment."""
+"""Returns the hub's JSON response to GET for a path, as `Client.get` does."""
 
 
 @dataclass(frozen=True)
@@ -110,31 +104,6 @@ def wait(jobs: Mapping[str, Sequence[str]], get: Get, seconds: float, log: Calla
             f"{len(bad)} of {len(current)} runs without a good result",
             "\n".join(f"{outcome.name}: {outcome.text}" for outcome in bad),
         )
-
-
-def hub_getter(hub: str, token: str | None) -> Get:
-    """Return a function that queries a hub.
-
-    Args:
-        hub: its address.
-        token: a token, or None if the hub needs none.
-    """
-    pool = urllib3.PoolManager(
-        headers={"Authorization": f"Bearer {token}"} if token else {}, timeout=urllib3.Timeout(connect=5, read=30)
-    )
-
-    def get(path: str) -> Any:
-        try:
-            response = pool.request("GET", hub.rstrip("/") + path, retries=False)
-        except urllib3.exceptions.HTTPError as error:
-            raise HubUnavailable(f"the hub {hub} does not respond: {error}") from None
-        if response.status >= 500:
-            raise HubUnavailable(f"the hub {hub} responded with status {response.status}")
-        if response.status != 200:
-            raise DevbenchError(f"the hub {hub} responded to {path} with status {response.status}", "Check the token.")
-        return json.loads(response.data)
-
-    return get
 
 
 def _runs(prefix: str, get: Get) -> list[Any]:

@@ -362,15 +362,15 @@ def test_a_token_that_is_rotated_during_a_run_is_read_again(
 def test_a_request_is_repeated_with_a_token_that_another_thread_has_renewed(
     hub: RunningHub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    put = Client._put
+    send = Client._send
     client = Client(hub.url, "the previous token", lambda: TOKEN)
 
-    def put_and_renew(self: Client, kind: str, name: str, body: bytes, retries: int) -> Any:
-        response = put(self, kind, name, body, retries)
+    def send_and_renew(self: Client, *arguments: Any) -> Any:
+        response = send(self, *arguments)
         self.token = TOKEN
         return response
 
-    monkeypatch.setattr(Client, "_put", put_and_renew)
+    monkeypatch.setattr(Client, "_send", send_and_renew)
     assert client.put("results", "1", measured("1", [0.1], stop=DONE).model_dump_json().encode()) == "created"
 
 

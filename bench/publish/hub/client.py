@@ -1,4 +1,4 @@
-"""The client of a hub: sends one document at a time, with retries and back-off while the hub is unavailable."""
+"""The client of a hub: one request at a time, with retries and back-off while the hub is unavailable."""
 
 from __future__ import annotations
 
@@ -32,17 +32,19 @@ LAST = 1.0
 
 BUSY = (429, 500, 502, 503, 504)
 
+ADDRESS_HINT = "Is this the address of a hub?"
+
 
 class HubUnavailable(DevbenchError):
-    """The hub cannot be reached, or cannot answer now. Sending again later may work."""
+    """The hub cannot be reached, or cannot answer now. The same request may work later."""
 
 
 class HubBusy(HubUnavailable):
-    """The hub answers, but cannot take this document now. It may take another one."""
+    """The hub answers, but cannot serve this request now. It may serve another one."""
 
 
 class HubRefused(DevbenchError):
-    """The hub refuses this document."""
+    """The hub refuses this request."""
 
 
 class UnknownToken(HubRefused):
@@ -57,11 +59,11 @@ FINAL = (409, 413)
 
 
 class Client:
-    """Sends documents to a hub.
+    """Sends documents to a hub and queries it.
 
     Args:
         hub: The hub's address, which may have a path.
-        token: The token for writing. None if the hub needs none.
+        token: The token for writing and reading. None if the hub needs none.
         read_token: Reads the current token. It is called when the hub does not know the last one.
     """
 
@@ -98,34 +100,70 @@ class Client:
             HubUnavailable: The hub did not take it, but may later. HubBusy if the hub said so itself.
             HubRefused: The hub refused it. UnknownToken if the token is unknown, RefusedForever if retrying is useless.
         """
+        answer = self._request("PUT", f"/api/v1/{kind}/{quote(name, safe='')}", name, retries, body)
+        return str(answer.get("outcome", ""))
+
+    def get(self, path: str, retries: int = BRIEF) -> dict[str, Any]:
+        """Query the hub.
+
+        Args:
+            path: The path below the hub's address, with its query, such as /api/v1/runs?limit=10.
+            retries: Maximum number of retries.
+
+        Returns:
+            The JSON object in the answer.
+
+        Raises:
+            HubUnavailable: The hub did not answer, but may later. HubBusy if the hub said so itself.
+            HubRefused: The hub refused the query, or did not answer with JSON. UnknownToken if the token is unknown.
+        """
+        answer = self._request("GET", path, path, retries)
+        if not answer:
+            raise HubRefused(f"the hub {self.hub} answered {path} without a JSON object", ADDRESS_HINT)
+        return answer
+
+    def _request(self, method: str, path: str, subject: str, retries: int, body: bytes | None = None) -> dict[str, Any]:
+        """Return the JSON object that the hub answered with, or an empty one if it answered with something else.
+
+        Args:
+            method: The method of HTTP.
+            path: The path below the hub's address.
+            subject: What is sent or queried, for errors.
+            retries: Maximum number of retries.
+            body: The document to send.
+        """
         token = self.token
-        answer = self._put(kind, name, body, retries)
+        answer = self._send(method, path, body, retries)
         if answer.status == 401 and self._has_new_token(token):
-            answer = self._put(kind, name, body, retries)
+            answer = self._send(method, path, body, retries)
         document = _document(answer.data)
         if answer.status == 200:
-            return str(document.get("outcome", ""))
+            return document
         detail = str(document.get("detail") or f"it answered {answer.status}")
         if answer.status in BUSY:
-            raise HubBusy(f"the hub {self.hub} cannot take {name} now: {detail}")
+            verb = "answer" if body is None else "take"
+            raise HubBusy(f"the hub {self.hub} cannot {verb} {subject} now: {detail}")
         error_type = UnknownToken if answer.status == 401 else RefusedForever if answer.status in FINAL else HubRefused
         raise error_type(
-            f"the hub {self.hub} refused {name}: {detail}", str(document.get("hint") or _hint(answer.status))
+            f"the hub {self.hub} refused {subject}: {detail}", str(document.get("hint") or _hint(answer.status))
         )
 
-    def _put(self, kind: str, name: str, body: bytes, retries: int) -> urllib3.BaseHTTPResponse:
+    def _send(self, method: str, path: str, body: bytes | None, retries: int) -> urllib3.BaseHTTPResponse:
         import urllib3
 
         retry = urllib3.Retry(
             total=retries, backoff_factor=BACKOFF, status_forcelist=BUSY, allowed_methods=None, raise_on_status=False,
             respect_retry_after_header=retries > 0, redirect=0, raise_on_redirect=False,
         )  # fmt: skip
-        headers = {"User-Agent": "devbench", "Content-Type": "application/json"}
+        headers = {"User-Agent": "devbench"}
+        if body is not None:
+            headers["Content-Type"] = "application/json"
         if self.token:
             headers["Authorization"] = f"Bearer {self.token}"
-        address = f"{self.hub}/api/v1/{kind}/{quote(name, safe='')}"
         try:
-            return self.pool.request("PUT", address, body=body, headers=headers, retries=retry, timeout=self.timeout)
+            return self.pool.request(
+                method, self.hub + path, body=body, headers=headers, retries=retry, timeout=self.timeout
+            )
         except urllib3.exceptions.HTTPError as error:
             raise HubUnavailable(f"cannot reach the hub {self.hub}: {_cause(error)}") from None
 
@@ -193,4 +231,6 @@ def _cause(error: Exception) -> str:
 
 
 def _hint(status: int) -> str:
-    return "Is this the address of a hub?" if status in (301, 302, 307, 308, 404, 405) else ""
+    if status == 401:
+        return "--hub-token-file names the file of the token."
+    return ADDRESS_HINT if status in (301, 302, 307, 308, 404, 405) else ""
