@@ -12,6 +12,9 @@ from bench.model.failure import Failure
 from bench.model.phase import Activity
 from bench.registry.user_file import error_text
 
+LONGEST = 2000
+"""Maximum length of a message, in characters. A hub refuses texts of more than 10,000."""
+
 
 def failure_of(error: BaseException, file: str | None, phase: Activity) -> Failure:
     """Return the failure that an exception stands for.
@@ -22,8 +25,8 @@ def failure_of(error: BaseException, file: str | None, phase: Activity) -> Failu
         phase: what the worker was doing.
     """
     if isinstance(error, DevbenchError):
-        return Failure(kind=_kind(error), message=error.message, hint=error.hint, phase=phase)
-    text = error_text(error, Path(file)) if file else f"{type(error).__name__}: {str(error).strip()[:2000]}"
+        return Failure(kind=_kind(error), message=error.message[:LONGEST], hint=error.hint[:LONGEST], phase=phase)
+    text = error_text(error, Path(file)) if file else f"{type(error).__name__}: {str(error).strip()[:LONGEST]}"
     if isinstance(error, MemoryError) or type(error).__name__ == "ResourceExhaustedError":
         request = re.search(r"OOM when allocating tensor with shape\S+ and type \w+|Unable to allocate .*", text)
         text = request.group(0) if request else text

@@ -6,12 +6,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import psutil
 import pytest
 
-from bench.render.charts.vega_process import VegaProcess
+from bench.render.charts.vega_process import ChartNotDrawn, Limits, VegaProcess
 
 pytestmark = pytest.mark.once
 
@@ -32,7 +33,7 @@ time.sleep(60)
 
 @pytest.fixture
 def vega() -> Iterator[VegaProcess]:
-    process = VegaProcess(charts=3)
+    process = VegaProcess(limits=Limits(charts=3))
     yield process
     process.close()
 
@@ -95,3 +96,46 @@ def test_the_process_ends_if_its_parent_is_killed() -> None:
     while process.is_running() and process.status() != psutil.STATUS_ZOMBIE:
         assert time.monotonic() < deadline
         time.sleep(0.05)
+
+
+SLOW: dict[str, Any] = {
+    "data": {"values": [{"a": "slow " * 40_000}]},
+    "mark": "point",
+    "encoding": {"y": {"field": "a", "type": "nominal"}},
+}
+"""A chart that takes minutes."""
+
+
+def test_a_chart_that_takes_too_long_is_given_up_and_the_next_chart_is_drawn() -> None:
+    vega = VegaProcess(limits=Limits(seconds=3))
+    with pytest.raises(ChartNotDrawn, match="more than 3 s"):
+        vega.draw(SLOW)
+    vega.limits = Limits(seconds=60)
+    assert vega.draw(CHART).startswith("<svg")
+    vega.close()
+
+
+def test_a_thread_waits_for_the_charts_of_others_for_a_limited_time() -> None:
+    vega, earlier = VegaProcess(limits=Limits(seconds=5, wait=0.1)), children()
+    with ThreadPoolExecutor(1) as pool:
+        slow = pool.submit(vega.draw, SLOW)
+        while not children() - earlier:
+            pass
+        with pytest.raises(ChartNotDrawn, match="other charts are being drawn"):
+            vega.draw(CHART)
+        with pytest.raises(ChartNotDrawn, match="more than 5 s"):
+            slow.result()
+    vega.close()
+
+
+def test_a_limited_number_of_threads_waits_for_the_charts_of_others() -> None:
+    vega, earlier = VegaProcess(limits=Limits(seconds=5, waiting=0)), children()
+    with ThreadPoolExecutor(1) as pool:
+        slow = pool.submit(vega.draw, SLOW)
+        while not children() - earlier:
+            pass
+        with pytest.raises(ChartNotDrawn, match="too many other charts"):
+            vega.draw(CHART)
+        with pytest.raises(ChartNotDrawn, match="more than 5 s"):
+            slow.result()
+    vega.close()

@@ -42,6 +42,9 @@ _LARGE_EXPONENT = re.compile(rb"e0000*[\s,\]}]")
 _MANY_DIGITS = b"0" * 300
 """A number too large for a float has such an exponent or so many digits, here all zeros. A text may have them too."""
 
+LONGEST = 10_000
+"""Maximum length of a text in a document, in characters. Texts are shown on pages and in charts."""
+
 _DIGITS_TO_ZERO = bytes.maketrans(b"123456789E", b"000000000e")
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -112,7 +115,8 @@ def _check_time(kind: str, field: str, time: datetime) -> None:
 
 def _parse(body: bytes, model: type[Model]) -> Model:
     """Parse a document in one pass if it is valid, which is fastest; otherwise in steps that find what is wrong."""
-    if _HAS_VERSION.search(body) and not any(word in body for word in _NOT_JSON) and not _may_overflow(body):
+    doubtful = any(word in body for word in _NOT_JSON) or _may_overflow(body) or _may_be_long(body)
+    if _HAS_VERSION.search(body) and not doubtful:
         try:
             parsed = model.model_validate_json(body)
         except (ValidationError, RecursionError):
@@ -129,6 +133,12 @@ def _may_overflow(body: bytes) -> bool:
     return _LARGE_EXPONENT.search(zeros) is not None or _MANY_DIGITS in zeros
 
 
+def _may_be_long(body: bytes) -> bool:
+    """Return whether a text in the body may be too long. Escapes and the encoding make a text longer than it is."""
+    without_escapes = body.replace(rb"\\", b"__").replace(rb"\"", b"__") if b"\\" in body else body
+    return max(map(len, without_escapes.split(b'"')[1::2]), default=0) > LONGEST
+
+
 def _parse_in_steps(body: bytes, model: type[Model]) -> Model:
     kind, _ = KINDS[model]
     try:
@@ -137,8 +147,7 @@ def _parse_in_steps(body: bytes, model: type[Model]) -> Model:
         raise Problem(400, "not-json", f"the body is not valid JSON: {error}") from None
     if not isinstance(document, dict):
         raise _invalid(kind, "", "it is not a JSON object")
-    if not _all_finite(document):
-        raise _invalid(kind, "", "a number is too large")
+    _check_values(kind, document)
     _check_version(document.get("schema_version"), model)
     try:
         return model.model_validate(document)
@@ -149,18 +158,23 @@ def _parse_in_steps(body: bytes, model: type[Model]) -> Model:
         raise _invalid(kind, "", "it is nested too deeply") from None
 
 
-def _all_finite(document: Any) -> bool:
-    """Return whether all numbers of a document fit into a float."""
-    queue = [document]
+def _check_values(kind: str, document: dict[str, Any]) -> None:
+    """Check that all numbers of a document fit into a float, and that no text is too long.
+
+    Raises:
+        Problem: one does not.
+    """
+    queue: list[tuple[str, Any]] = list(document.items())
     while queue:
-        item = queue.pop()
+        field, item = queue.pop()
+        if len(field) > LONGEST or (isinstance(item, str) and len(item) > LONGEST):
+            raise _invalid(kind, field[:100], f"a text has more than {LONGEST:,} characters")
         if isinstance(item, dict):
-            queue += item.values()
+            queue += item.items()
         elif isinstance(item, list):
-            queue += item
+            queue += [(field, part) for part in item]
         elif isinstance(item, int | float) and not abs(item) <= sys.float_info.max:
-            return False
-    return True
+            raise _invalid(kind, field, "a number is too large")
 
 
 def _check_version(given: Any, model: type[BaseModel]) -> None:

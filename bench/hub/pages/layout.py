@@ -15,6 +15,7 @@ from bench.hub.db import records
 from bench.hub.db.documents import FIGURE_ERRORS
 from bench.hub.problems import Problem
 from bench.render import numbers
+from bench.render.charts.vega_process import ChartNotDrawn
 from bench.render.messages import Message
 from bench.render.report import html
 from bench.render.report.document import Figure, Section, Table
@@ -132,7 +133,11 @@ def with_charts(sections: Iterable[Section]) -> tuple[Section, ...]:
 def _draw(part: Table | Figure | Message) -> Table | Figure | Message:
     if not isinstance(part, Figure):
         return part
-    svg = guarded(part.draw, "")
+    try:
+        svg = guarded(part.draw, "")
+    except ChartNotDrawn as error:
+        logging.getLogger("devbench.hub").warning("chart not drawn: %s", error)
+        return Message("note", "The hub did not draw this chart, because it was busy. See the table.")
     if not svg:
         return Message("warning", "These figures cannot be drawn. See the table.")
     return replace(part, draw=lambda: svg)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from pydantic.json_schema import models_json_schema
-from starlette.concurrency import run_in_threadpool
 
 from bench.hub.db import (
     comparison_keys,
@@ -33,6 +33,7 @@ from bench.hub.web.responses import (
     RunStatus,
 )
 from bench.hub.web.state import CurrentHub, Hub, require_read, require_write
+from bench.hub.web.threads import in_thread
 from bench.model.comparison import Comparison
 from bench.model.explanation import Explanation
 from bench.model.result import Result
@@ -105,10 +106,11 @@ async def put_explanation(id: Id, request: Request, hub: CurrentHub) -> Receipt:
 
 async def _put(id_: str, request: Request, hub: Hub, put: Callable[[bytes], writes.Outcome]) -> Receipt:
     async with body.received(request, hub.large_body) as document:
-        return Receipt(id=id_, outcome=await run_in_threadpool(put, document))
+        return Receipt(id=id_, outcome=await hub.threads.run("write", partial(put, document)))
 
 
 @READ.get("/results", tags=["results"])
+@in_thread("read")
 def list_results(hub: CurrentHub, filters: Annotated[Filters, Query()]) -> ResultPage:
     """List results, newest first."""
     with hub.database.read() as connection:
@@ -117,6 +119,7 @@ def list_results(hub: CurrentHub, filters: Annotated[Filters, Query()]) -> Resul
 
 
 @READ.get("/results/{id}", tags=["results"], response_class=Response, responses=_response("Result"))
+@in_thread("read")
 def get_result(id: Id, hub: CurrentHub) -> Response:  # noqa: A002
     """Get a result, byte for byte as it was sent."""
     with hub.database.read() as connection:
@@ -124,6 +127,7 @@ def get_result(id: Id, hub: CurrentHub) -> Response:  # noqa: A002
 
 
 @READ.get("/comparisons", tags=["results"])
+@in_thread("read")
 def compare(
     hub: CurrentHub,
     baseline: IdParameter,
@@ -140,6 +144,7 @@ def compare(
 
 
 @READ.get("/history/{series}", tags=["results"])
+@in_thread("read")
 def get_history(series: Annotated[str, Path(pattern=r"^[0-9a-f]{16}$")], hub: CurrentHub) -> History:
     """Get the runs of a comparison key, oldest first, and where the step time changed. At most the newest 2,000."""
     with hub.database.read() as connection:
@@ -153,6 +158,7 @@ def get_history(series: Annotated[str, Path(pattern=r"^[0-9a-f]{16}$")], hub: Cu
 
 
 @READ.get("/runs", tags=["runs"])
+@in_thread("read")
 def list_runs(
     hub: CurrentHub,
     limit: Annotated[int, Query(ge=1, le=500, description="Runs per page.")] = 50,
@@ -166,6 +172,7 @@ def list_runs(
 
 
 @READ.get("/runs/{id}", tags=["runs"])
+@in_thread("read")
 def get_run(id: Id, hub: CurrentHub) -> RunStatus:  # noqa: A002
     """Get a run."""
     with hub.database.read() as connection:
@@ -173,6 +180,7 @@ def get_run(id: Id, hub: CurrentHub) -> RunStatus:  # noqa: A002
 
 
 @READ.get("/explanations", tags=["explanations"])
+@in_thread("read")
 def list_explanations(
     hub: CurrentHub,
     limit: Annotated[int, Query(ge=1, le=500, description="Explanations per page.")] = 50,
@@ -188,6 +196,7 @@ def list_explanations(
 
 
 @READ.get("/explanations/{id}", tags=["explanations"])
+@in_thread("read")
 def get_explanation(id: Id, hub: CurrentHub) -> Explanation:  # noqa: A002
     """Get an explanation."""
     with hub.database.read() as connection:

@@ -23,7 +23,8 @@ from bench.hub.web.auth import Access
 from bench.hub.web.live import RunEvents
 from bench.hub.web.metrics import Metrics
 from bench.hub.web.middleware import HEADERS, Middleware
-from bench.hub.web.state import Hub, hub_of, require_read
+from bench.hub.web.state import CurrentHub, Hub, hub_of, require_read
+from bench.hub.web.threads import in_thread
 from bench.version import __version__
 
 LOG = logging.getLogger("devbench.hub")
@@ -60,24 +61,25 @@ def create(settings: HubSettings, database: Database) -> FastAPI:
     return app
 
 
-def _health() -> Response:
-    """Answer that the process is alive."""
+async def _health() -> Response:
+    """Answer that the process is alive. This needs no thread, so it answers even if all threads are busy."""
     return Response("alive\n", media_type="text/plain")
 
 
-def _readiness(request: Request) -> Response:
+@in_thread("probe")
+def _readiness(hub: CurrentHub) -> Response:
     """Answer that the database is reachable too."""
-    with hub_of(request).database.read() as connection:
+    with hub.database.read() as connection:
         connection.execute(select(RESULTS.c.id).limit(1)).all()
     return Response("ready\n", media_type="text/plain")
 
 
-def _metrics(request: Request) -> Response:
-    hub = hub_of(request)
+@in_thread("metrics")
+def _metrics(hub: CurrentHub) -> Response:
     return Response(hub.metrics.text(hub.database), media_type=metrics.MEDIA_TYPE)
 
 
-def _openapi(request: Request) -> JSONResponse:
+async def _openapi(request: Request) -> JSONResponse:
     """Return the OpenAPI document, with the schemas of the request bodies, which the routes parse themselves."""
     app: FastAPI = request.app
     root = hub_of(request).settings.root_path

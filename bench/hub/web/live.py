@@ -12,7 +12,6 @@ import time
 from collections.abc import AsyncIterator
 
 from sse_starlette import EventSourceResponse
-from starlette.concurrency import run_in_threadpool
 
 from bench.hub.pages import runs
 from bench.hub.pages.layout import fragment
@@ -47,7 +46,7 @@ class RunEvents:
         """Return the data of the current event, rendered at most once per `INTERVAL`."""
         async with self._lock:
             if time.monotonic() - self._rendered_at >= INTERVAL:
-                self._data = await run_in_threadpool(self._render)
+                self._data = await self.hub.threads.run("read", self._render)
                 self._rendered_at = time.monotonic()
             return self._data
 

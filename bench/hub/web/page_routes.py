@@ -14,6 +14,7 @@ from bench.hub.pages import detail, history, layout, lists, overview, runs
 from bench.hub.problems import not_found
 from bench.hub.web.api import Cursor, Id, IdParameter
 from bench.hub.web.state import CurrentHub, require_read
+from bench.hub.web.threads import in_thread
 
 PAGES = APIRouter(dependencies=[Depends(require_read)], include_in_schema=False, default_response_class=HTMLResponse)
 ASSETS = APIRouter(include_in_schema=False)
@@ -21,6 +22,7 @@ CACHE_FOREVER = "public, max-age=31536000, immutable"
 
 
 @PAGES.get("/")
+@in_thread("page")
 def show_overview(hub: CurrentHub) -> str:
     """Show the overview, rendered again after a result has changed."""
     with hub.database.read() as connection:
@@ -31,6 +33,7 @@ def show_overview(hub: CurrentHub) -> str:
 
 
 @PAGES.get("/results")
+@in_thread("page")
 def show_results(hub: CurrentHub, filters: Annotated[Filters, Query()]) -> str:
     """Show a list of results."""
     with hub.database.read() as connection:
@@ -39,6 +42,7 @@ def show_results(hub: CurrentHub, filters: Annotated[Filters, Query()]) -> str:
 
 
 @PAGES.get("/results/{id}")
+@in_thread("page")
 def show_result(id: Id, hub: CurrentHub) -> str:  # noqa: A002 - the path's parameter
     """Show a result."""
     with hub.database.read() as connection:
@@ -46,6 +50,7 @@ def show_result(id: Id, hub: CurrentHub) -> str:  # noqa: A002 - the path's para
 
 
 @PAGES.get("/compare")
+@in_thread("page")
 def show_comparison(hub: CurrentHub, baseline: IdParameter, other: IdParameter) -> str:
     """Show a comparison of two results."""
     with hub.database.read() as connection:
@@ -54,6 +59,7 @@ def show_comparison(hub: CurrentHub, baseline: IdParameter, other: IdParameter) 
 
 
 @PAGES.get("/history/{series}")
+@in_thread("page")
 def show_history(series: Id, hub: CurrentHub) -> str:
     """Show the history of a comparison key."""
     with hub.database.read() as connection:
@@ -61,6 +67,7 @@ def show_history(series: Id, hub: CurrentHub) -> str:
 
 
 @PAGES.get("/sweeps/{id}")
+@in_thread("page")
 def show_sweep(id: Id, hub: CurrentHub) -> str:  # noqa: A002
     """Show a sweep."""
     with hub.database.read() as connection:
@@ -68,6 +75,7 @@ def show_sweep(id: Id, hub: CurrentHub) -> str:  # noqa: A002
 
 
 @PAGES.get("/explanations")
+@in_thread("page")
 def show_explanations(hub: CurrentHub, cursor: Cursor = None) -> str:
     """Show a list of explanations."""
     with hub.database.read() as connection:
@@ -75,6 +83,7 @@ def show_explanations(hub: CurrentHub, cursor: Cursor = None) -> str:
 
 
 @PAGES.get("/explanations/{id}")
+@in_thread("page")
 def show_explanation(id: Id, hub: CurrentHub) -> str:  # noqa: A002
     """Show an explanation."""
     with hub.database.read() as connection:
@@ -82,6 +91,7 @@ def show_explanation(id: Id, hub: CurrentHub) -> str:  # noqa: A002
 
 
 @PAGES.get("/runs")
+@in_thread("page")
 def show_runs(hub: CurrentHub, cursor: Cursor = None) -> str:
     """Show a list of runs."""
     with hub.database.read() as connection:
@@ -96,6 +106,7 @@ async def stream_runs(request: Request) -> EventSourceResponse:
 
 
 @PAGES.get("/runs/{id}")
+@in_thread("page")
 def show_run(id: Id, hub: CurrentHub) -> str:  # noqa: A002
     """Show a run."""
     with hub.database.read() as connection:
@@ -103,7 +114,7 @@ def show_run(id: Id, hub: CurrentHub) -> str:  # noqa: A002
 
 
 @ASSETS.get("/static/{name}")
-def get_asset(name: str) -> Response:
+async def get_asset(name: str) -> Response:
     """Get a stylesheet or a script. Its name changes with its content."""
     asset = layout.asset(name)
     if asset is None:

@@ -17,13 +17,14 @@ from bench.errors import UsageError
 from bench.hub.db import renewal, retention
 from bench.hub.db.database import Database
 from bench.hub.web import app, heap
-from bench.render.charts.vega_process import VEGA
+from bench.render.charts.vega_process import VEGA, Limits
 
 GRACE = 5
 """Seconds that open requests get to finish at shutdown."""
 
-CHARTS = 6
-"""Charts per process. Its start takes 0.4 s. It holds 75 MB after one chart, but 130 MB after dozens."""
+CHARTS = Limits(charts=6, seconds=10, wait=2, waiting=2)
+"""A chart takes 0.1 s on an idle machine. The start of the process takes 0.4 s. It holds 75 MB after one chart, but
+130 MB after dozens. A page that would wait for longer shows its tables without the chart."""
 
 GC_THRESHOLD = 100_000
 """Objects between two runs of the garbage collector. A document has thousands of objects, all of them reachable."""
@@ -59,7 +60,7 @@ def serve(settings: HubSettings) -> None:
         server_header=False,
         lifespan="off",
     )
-    VEGA.charts = CHARTS
+    VEGA.limits = CHARTS
     gc.collect()
     gc.set_threshold(GC_THRESHOLD, 50, 100)
     gc.freeze()  # modules are never collected

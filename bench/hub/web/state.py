@@ -13,6 +13,7 @@ from bench.hub.web.auth import Access
 from bench.hub.web.body import LargeBodySlot
 from bench.hub.web.cache import Cached
 from bench.hub.web.metrics import Metrics
+from bench.hub.web.threads import Threads
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,7 @@ class Hub:
         overview: the rendered overview.
         choices: the values that the filters of the results page offer.
         large_body: limits the large bodies in memory.
+        threads: serve the requests.
     """
 
     settings: HubSettings
@@ -36,6 +38,7 @@ class Hub:
     overview: Cached[str] = field(default_factory=Cached)
     choices: Cached[dict[str, list[str]]] = field(default_factory=Cached)
     large_body: LargeBodySlot = field(default_factory=LargeBodySlot)
+    threads: Threads = field(default_factory=Threads)
 
 
 def hub_of(request: Request) -> Hub:

@@ -4,6 +4,9 @@ The drawing library contains a browser's JavaScript engine, which never returns 
 for months and draws now and then, so the library runs in a process of its own. That process ends when it has been idle
 for a while, and after some charts; the next chart starts another. It also ends with its parent, however that ended,
 because it reads from a pipe.
+
+A hub draws charts of documents that it did not make. It limits how long a chart may take, and how many threads wait for
+the process (`Limits`).
 """
 
 from __future__ import annotations
@@ -12,9 +15,13 @@ import atexit
 import itertools
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from bench.errors import DevbenchError
@@ -26,37 +33,66 @@ IDLE = 20.0
 CHARTS = 100
 """Charts after which the process ends. By then it uses 1.5 times the memory that it used after the first chart."""
 
+_DIGITS = re.compile(r"\d+\.\d{3,}(?:e-?\d+)?")
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What the drawing of charts may take.
+
+    Args:
+        charts: how many charts one process draws.
+        seconds: how long a chart may take, the start of the process included. None for any time.
+        wait: seconds that a thread waits for the charts of others. None for any time.
+        waiting: how many threads may wait. None for any number.
+    """
+
+    charts: int = CHARTS
+    seconds: float | None = None
+    wait: float | None = None
+    waiting: int | None = None
+
+
+class ChartNotDrawn(DevbenchError):
+    """A chart cannot be drawn now, or not within its time limit."""
+
 
 class VegaProcess:
     """Draws charts, one at a time, for any thread.
 
     Args:
         idle: seconds without a chart after which the process ends.
-        charts: how many charts one process draws.
+        limits: what the drawing may take.
 
     Attributes:
-        charts: the same, for the next process.
+        limits: the same, from the next chart on.
     """
 
-    def __init__(self, idle: float = IDLE, charts: int = CHARTS) -> None:
+    def __init__(self, idle: float = IDLE, limits: Limits = Limits()) -> None:
         self._idle = idle
-        self.charts = charts
+        self.limits = limits
         self._lock = threading.Lock()
+        self._waiting = 0
+        self._counting = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         atexit.register(self.close)
 
     def draw(self, chart: dict[str, Any]) -> str:
-        """Return the SVG of a Vega-Lite chart.
+        """Return the SVG of a Vega-Lite chart, without its size and ARIA roles and with rounded coordinates.
 
         Raises:
             ValueError: Vega-Lite does not accept the chart.
-            DevbenchError: the process ended while it drew.
+            ChartNotDrawn: the process ended while it drew, or a limit was reached.
         """
         request = json.dumps(chart).encode() + b"\n"
-        with self._lock:
-            line = self._ask(request) or self._ask(request)  # the process may have ended since the last chart
+        with self._turn(), self._time_limit() as expired:
+            line = self._ask(request)
+            if not line and not expired.is_set():
+                line = self._ask(request)  # the process may have ended since the last chart
+        if not line and expired.is_set():
+            raise ChartNotDrawn(f"a chart took more than {self.limits.seconds:g} s")
         if not line:
-            raise DevbenchError(
+            raise ChartNotDrawn(
                 "the process that draws charts ended",
                 "It needs about 150 MB of memory. --format markdown needs none.",
             )
@@ -66,10 +102,54 @@ class VegaProcess:
         svg: str = answer["svg"]
         return svg
 
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        """Wait until this thread may draw.
+
+        Raises:
+            ChartNotDrawn: too many others wait, or they take too long.
+        """
+        limits = self.limits
+        with self._counting:
+            if limits.waiting is not None and self._waiting > limits.waiting:
+                raise ChartNotDrawn("too many other charts are being drawn")
+            self._waiting += 1
+        try:
+            if not self._lock.acquire(timeout=-1 if limits.wait is None else limits.wait):
+                raise ChartNotDrawn("other charts are being drawn")
+            try:
+                yield
+            finally:
+                self._lock.release()
+        finally:
+            with self._counting:
+                self._waiting -= 1
+
+    @contextmanager
+    def _time_limit(self) -> Iterator[threading.Event]:
+        """Kill the process when the time of a chart is over. Yield an event that tells whether that happened."""
+        expired = threading.Event()
+
+        def expire() -> None:
+            expired.set()
+            if (process := self._process) is not None:
+                process.kill()
+
+        timer = threading.Timer(self.limits.seconds, expire) if self.limits.seconds is not None else None
+        if timer:
+            timer.daemon = True
+            timer.start()
+        try:
+            yield expired
+        finally:
+            if timer:
+                timer.cancel()
+                timer.join()  # it must not kill the process of the next chart
+
     def _ask(self, request: bytes) -> bytes:
         """Send a line and return the line that answers it; empty if the process has ended."""
         if self._process is None:
-            command = [*system.python(__name__), str(self._idle), str(self.charts)]
+            command = [*system.python(__name__), str(self._idle), str(self.limits.charts)]
             self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         assert self._process.stdin
         assert self._process.stdout
@@ -77,7 +157,7 @@ class VegaProcess:
             self._process.stdin.write(request)
             self._process.stdin.flush()
             line = self._process.stdout.readline()
-        except OSError:
+        except (OSError, ValueError):  # the process has ended
             line = b""
         if not line.endswith(b"\n"):
             self.close()
@@ -109,7 +189,7 @@ def serve(idle: float, charts: int) -> None:
     for line in itertools.islice(sys.stdin.buffer, charts):
         timer.cancel()
         try:
-            answer = {"svg": vl_convert.vegalite_to_svg(json.loads(line))}
+            answer = {"svg": _tidy(vl_convert.vegalite_to_svg(json.loads(line)))}
         except ValueError as error:
             answer = {"error": str(error)}
         try:
@@ -118,6 +198,17 @@ def serve(idle: float, charts: int) -> None:
         except OSError:  # the parent is gone
             return
         timer = _exit_after(idle)
+
+
+def _tidy(svg: str) -> str:
+    """Return an SVG without its size and ARIA roles, and with rounded coordinates."""
+    text = re.sub(r'(<svg[^>]*?) width="[\d.]+" height="[\d.]+"', r"\1", svg, count=1)
+    text = re.sub(r' (?:(?:role|aria-\w+|pointer-events)="[^"]*"|opacity="1")(?=[^<>]*>)', "", text)
+    return re.sub(r'(?<= d=")[^"]+|(?<=transform=")[^"]+', lambda match: _DIGITS.sub(_rounded, match[0]), text)
+
+
+def _rounded(match: re.Match[str]) -> str:
+    return f"{float(match[0]):.2f}"
 
 
 def _exit_after(seconds: float) -> threading.Timer:

@@ -1,0 +1,64 @@
+"""The threads that serve requests, apart for each kind of request: slow pages must not delay writes and probes.
+
+Python runs one thread at a time, so few threads for pages also leave more time to the others.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Awaitable, Callable
+from functools import partial, wraps
+from typing import Any, Literal, TypeVar
+
+import anyio
+from anyio import CapacityLimiter, to_thread
+
+from bench.hub.problems import Problem
+
+Kind = Literal["write", "read", "page", "metrics", "probe"]
+
+THREADS: dict[Kind, int] = {"write": 40, "read": 6, "page": 4, "metrics": 1, "probe": 1}
+"""Maximum number of threads of each kind. Threads that write wait together for one commit."""
+
+WAIT = 30.0
+"""Seconds that a request may wait for a thread."""
+
+T = TypeVar("T")
+
+
+class Threads:
+    """The threads of one hub."""
+
+    def __init__(self) -> None:
+        self._limiters = {kind: CapacityLimiter(number) for kind, number in THREADS.items()}
+        self._unlimited = CapacityLimiter(math.inf)
+
+    async def run(self, kind: Kind, work: Callable[[], T]) -> T:
+        """Run work in a thread of a kind, and return its result.
+
+        Raises:
+            Problem: all threads of this kind were busy for too long.
+        """
+        limiter, owner = self._limiters[kind], object()
+        with anyio.move_on_after(WAIT) as waiting:
+            await limiter.acquire_on_behalf_of(owner)
+        if waiting.cancelled_caught:
+            raise Problem(503, "busy", "the hub is busy", "Try again.", {"Retry-After": "5"})
+        try:
+            return await to_thread.run_sync(work, limiter=self._unlimited)
+        finally:
+            limiter.release_on_behalf_of(owner)
+
+
+def in_thread(kind: Kind) -> Callable[[Callable[..., T]], Callable[..., Awaitable[T]]]:
+    """Return a decorator for a route with a parameter `hub`: the route runs in a thread of a kind."""
+
+    def decorate(function: Callable[..., T]) -> Callable[..., Awaitable[T]]:
+        @wraps(function)
+        async def run(**arguments: Any) -> T:
+            threads: Threads = arguments["hub"].threads
+            return await threads.run(kind, partial(function, **arguments))
+
+        return run
+
+    return decorate

@@ -1,0 +1,119 @@
+"""Documents and requests that are made to keep a hub busy."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from hubs import HubProcess, RunningHub
+from synthetic import busy_machine, explanation, killed, ladder_results, measured
+from test_hub_runs import run
+
+from bench.hub.db import documents
+from bench.hub.db.database import Database
+from bench.hub.problems import Problem
+from bench.hub.web.threads import THREADS
+from bench.render.charts.vega_process import VEGA
+
+pytestmark = pytest.mark.once
+
+READERS = 60
+
+
+def texts(document: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield the object or list and the key or index of each text in a document."""
+    for key, value in list(document.items() if isinstance(document, dict) else enumerate(document)):
+        if isinstance(value, str):
+            yield document, key
+        elif isinstance(value, dict | list):
+            yield from texts(value)
+
+
+DOCUMENTS: dict[str, tuple[Any, Any]] = {
+    "result": (documents.result, measured("1", [0.1], status="failed", failure=killed(), warnings=busy_machine())),
+    "run": (documents.run, run("r", results=["1"], reason="why")),
+    "explanation": (documents.explanation, explanation(ladder_results())),
+}
+
+
+@pytest.mark.parametrize("kind", DOCUMENTS)
+@pytest.mark.parametrize("letter", ["x", "é", '"', "\\", "\n"])
+def test_every_text_of_a_document_has_a_maximum_length(kind: str, letter: str) -> None:
+    parse, valid = DOCUMENTS[kind]
+    document = json.loads(valid.model_dump_json())
+    places = list(texts(document))
+    assert len(places) > 5
+    for parent, key in places:
+        before = parent[key]
+        parent[key] = letter * (documents.LONGEST + 1)
+        with pytest.raises(Problem, match=r"more than 10,000 characters") as caught:
+            parse(json.dumps(document, ensure_ascii=letter != "é").encode())
+        assert caught.value.status == 422
+        parent[key] = before
+    parse(json.dumps(document).encode())
+
+
+def test_a_text_of_the_maximum_length_and_long_numbers_are_accepted() -> None:
+    longest = '"é' * (documents.LONGEST // 2)
+    result = measured("1", [0.1], notes=[longest])
+    assert documents.result(result.model_dump_json().encode()).notes == [longest]
+    spaces = result.model_dump_json().encode().replace(b",", b"," + b" " * 20_000, 1)
+    assert documents.result(spaces).notes == [longest]
+
+
+def test_the_name_of_a_parameter_has_a_maximum_length() -> None:
+    body = measured("1", [0.1], params={"x" * 10_001: 1}).model_dump_json().encode()
+    with pytest.raises(Problem, match="a text has more than"):
+        documents.result(body)
+
+
+@pytest.mark.essential
+def test_pages_that_wait_for_their_charts_delay_neither_probes_nor_metrics_nor_writes(hub: RunningHub) -> None:
+    hub.send(measured("1", [0.1, 0.11]))
+    with ThreadPoolExecutor(READERS) as pool:
+        with VEGA._lock:  # as if a chart took for ever
+            pages = [pool.submit(hub.request, "GET", "/results/1") for _ in range(READERS)]
+            while VEGA._waiting < THREADS["page"]:
+                pass
+            for path in ("/healthz", "/readyz", "/metrics", "/api/v1/results"):
+                assert hub.request("GET", path).status == 200
+            assert hub.send(measured("2", [0.1])) == "created"
+            assert not any(page.done() for page in pages)
+        assert {page.result().status for page in pages} == {200}
+
+
+@pytest.mark.essential
+def test_a_page_without_its_charts_has_its_tables_and_says_why(
+    hub: RunningHub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from bench.hub.web.serve import CHARTS
+
+    hub.send(measured("1", [0.1, 0.11]))
+    monkeypatch.setattr(VEGA, "limits", CHARTS)
+    with VEGA._lock:
+        page = hub.request("GET", "/results/1").data.decode()
+    assert "The hub did not draw this chart, because it was busy. See the table." in page
+    assert "<svg" not in page
+    assert "<table" in page
+
+
+@pytest.mark.essential
+def test_a_hub_draws_results_with_long_names_and_names_them_shortly(tmp_path: Any) -> None:
+    """The time of a label grows with the square of its length: 100 s for 100,000 characters."""
+    database = Database(str(tmp_path / "hub.db"))
+    server = HubProcess(str(tmp_path / "hub.db"))
+    hub = RunningHub(server.url, database)
+    try:
+        for number, letter in enumerate("ab"):
+            names = [letter * documents.LONGEST] * 10
+            hub.send(measured(str(number), [0.1, 0.11, 0.12], workload=names[0], what_ifs=names))
+        page = hub.request("GET", "/compare?baseline=0&other=1").data.decode()
+    finally:
+        server.kill()
+        database.close()
+    assert page.count("<svg") >= 2
+    assert "did not draw" not in page
+    assert not any("chart not drawn" in line for line in server.log)
