@@ -17,7 +17,7 @@ from bench.errors import Interrupted
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
-class _State:
+class _SignalState:
     """What the handler shares with `uninterrupted`. Only the main thread handles signals, so one state is enough."""
 
     depth = 0
@@ -37,9 +37,9 @@ def interruptible() -> Iterator[None]:
     def stop(signum: int, frame: FrameType | None) -> None:
         for number in SIGNALS:
             signal.signal(number, signal.SIG_IGN)
-        if not _State.depth:
+        if not _SignalState.depth:
             raise Interrupted(signum)
-        _State.pending = signum
+        _SignalState.pending = signum
 
     previous = {number: signal.signal(number, stop) for number in SIGNALS}
     try:
@@ -55,11 +55,11 @@ def uninterrupted() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    _State.depth += 1
+    _SignalState.depth += 1
     try:
         yield
     finally:
-        _State.depth -= 1
-        if not _State.depth and _State.pending is not None:
-            signum, _State.pending = _State.pending, None
+        _SignalState.depth -= 1
+        if not _SignalState.depth and _SignalState.pending is not None:
+            signum, _SignalState.pending = _SignalState.pending, None
             raise Interrupted(signum)

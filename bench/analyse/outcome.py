@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from bench.analyse.compare import compare
 from bench.analyse.pairing import MATRIX, Pairing, all_pairs
-from bench.model.comparison import THRESHOLD, Cell, Comparison, Matrix, Side, Verdict
+from bench.model.comparison import THRESHOLD, Comparison, Matrix, MatrixCell, Side, Verdict
 from bench.model.result import Result
 
 INVERSE: dict[Verdict, Verdict] = {"faster": "slower", "slower": "faster"}
@@ -56,14 +56,14 @@ def matrix(comparisons: Sequence[Comparison]) -> Matrix | None:
         None if the comparisons are of fewer than three or more than twelve results.
     """
     sides: dict[str, Side] = {}
-    cells: dict[tuple[str, str], Cell] = {}
+    cells: dict[tuple[str, str], MatrixCell] = {}
     for comparison in comparisons:
         base, other, word = comparison.base.id, comparison.other.id, comparison.verdict
         sides |= {side.id: side for side in (comparison.base, comparison.other) if side.id not in sides}
         if comparison.ratio is not None:
-            cells[other, base] = Cell(ratio=comparison.ratio, unit=comparison.unit, verdict=word)
+            cells[other, base] = MatrixCell(ratio=comparison.ratio, unit=comparison.unit, verdict=word)
             inverse = comparison.ratio.inverse
-            cells[base, other] = Cell(ratio=inverse, unit=comparison.unit, verdict=INVERSE.get(word, word))
+            cells[base, other] = MatrixCell(ratio=inverse, unit=comparison.unit, verdict=INVERSE.get(word, word))
     if len(sides) not in MATRIX:
         return None
     return Matrix(results=list(sides.values()), rows=[[cells.get((row, column)) for column in sides] for row in sides])

@@ -50,7 +50,7 @@ def compare(
     path_sets = [files.find(name, settings.output) for name in results]
     if sum(map(len, path_sets)) < 2:
         raise UsageError("there is only one result", "Name two results, or a folder that contains several.")
-    entry_sets = [latest_runs([headers.entry(path) for path in paths]) for paths in path_sets]
+    entry_sets = [latest_runs([headers.index_entry(path) for path in paths]) for paths in path_sets]
     sets, read = _read_headers([[entry.path for entry in entries] for entries in entry_sets])
     pairing = pair(sets)
     outcome = Outcome.of(pairing, settings.threshold, read)

@@ -73,7 +73,7 @@ class Settings(BaseSettings):
         """Return the sources in the order of precedence."""
         file = _file.get()
         files = [_File(cls, file)] if file else []
-        return (init_settings, _Environment(cls), *files, *cls.last_sources())
+        return (init_settings, _EnvironmentVariables(cls), *files, *cls.last_sources())
 
 
 S = TypeVar("S", bound=Settings)
@@ -142,7 +142,7 @@ def _origin(kind: type[Settings], options: Mapping[str, Any], file: Path | None)
     return origin
 
 
-class _Environment(EnvSettingsSource):
+class _EnvironmentVariables(EnvSettingsSource):
     """The environment variables."""
 
     def __init__(self, kind: type[Settings]) -> None:

@@ -113,7 +113,7 @@ class Comparison(Record):
         return [difference for difference in self.differences if difference.kind == "unfair"]
 
 
-class Cell(Record):
+class MatrixCell(Record):
     """A comparison of the result of a row with that of a column."""
 
     ratio: Interval = Field(description="time of the row over that of the column")
@@ -125,4 +125,4 @@ class Matrix(Record):
     """Comparisons of all results of a group with one another."""
 
     results: list[Side] = Field(description="results of the rows and, in the same order, of the columns")
-    rows: list[list[Cell | None]] = Field(description="a cell per column; null if the two were not compared")
+    rows: list[list[MatrixCell | None]] = Field(description="a cell per column; null if the two were not compared")

@@ -11,7 +11,7 @@ from bench.render.sentences.sweep import values
 
 
 @dataclass(frozen=True)
-class Column:
+class SweepColumn:
     """A column: its head and a cell for each row."""
 
     head: str
@@ -23,14 +23,14 @@ def row_labels(sweep: Sweep) -> list[str]:
     return [values(point) for point in _points(sweep)]
 
 
-def columns(sweep: Sweep) -> list[Column]:
+def columns(sweep: Sweep) -> list[SweepColumn]:
     """Return a column for each curve, and one for its ratios to its baseline if it has one."""
     points = _points(sweep)
-    shown: list[Column] = []
+    shown: list[SweepColumn] = []
     for curve in sweep.curves:
-        shown.append(Column(curve.label, tuple(_figures(curve, point) for point in points)))
+        shown.append(SweepColumn(curve.label, tuple(_figures(curve, point) for point in points)))
         if curve.ratios:
-            shown.append(Column(f"vs. {curve.base}", tuple(_ratio(curve, point) for point in points)))
+            shown.append(SweepColumn(f"vs. {curve.base}", tuple(_ratio(curve, point) for point in points)))
     return shown
 
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 
 from bench.model.result import Result
-from bench.session.launch import Launcher, Pair
+from bench.session.launch import Launcher, TrialMember
 from bench.session.progress import ProgressReporter
 
 BLOCKS = 20
@@ -23,7 +23,7 @@ class Interleaving:
     """Times the blocks of workers that have warmed up.
 
     Args:
-        pairs: Each worker with its result. If there are several, they are suspended.
+        members: Each worker with its result. If there are several, they are suspended.
         rng: Draws the order of the workers in each round.
         launcher: Guards the workers.
         progress: Hears of each round.
@@ -34,25 +34,25 @@ class Interleaving:
     """
 
     def __init__(
-        self, pairs: Sequence[Pair], rng: random.Random, launcher: Launcher, progress: ProgressReporter
+        self, members: Sequence[TrialMember], rng: random.Random, launcher: Launcher, progress: ProgressReporter
     ) -> None:
-        self._pairs = pairs
+        self._members = members
         self._rng = rng
         self._launcher = launcher
         self._progress = progress
         self._position = 0
-        self._timed = [0.0] * len(pairs)
+        self._timed = [0.0] * len(members)
         self.rounds = 0
         self.seconds = 0.0
 
     @property
     def results(self) -> list[Result]:
         """The results whose workers have not failed."""
-        return [result for result, worker in self._pairs if worker.sample.failure is None]
+        return [result for result, worker in self._members if worker.sample.failure is None]
 
     def run_minimum(self) -> None:
         """Run the minimum of rounds: `BLOCKS`, or fewer if they are long."""
-        if len(self._pairs) == 1 and len(self._pairs[0][1].sample.series) == 1:
+        if len(self._members) == 1 and len(self._members[0][1].sample.series) == 1:
             self._run_alone()
             return
         while self.rounds < (BLOCKS if max(self._timed) <= MEASURE_SECONDS else FEWEST_BLOCKS):
@@ -65,7 +65,7 @@ class Interleaving:
 
     def _run_alone(self) -> None:
         """Order several blocks at a time, because no other worker waits."""
-        ((result, worker),) = self._pairs
+        ((result, worker),) = self._members
         with self._launcher.guard(result, worker):
             worker.resume()  # it is suspended if the other workers of its trial failed
             blocks = worker.sample.series[0].blocks
@@ -77,9 +77,9 @@ class Interleaving:
 
     def _round(self) -> None:
         start = time.monotonic()
-        alone = len(self._pairs) == 1
-        for index in self._rng.sample(range(len(self._pairs)), len(self._pairs)):
-            result, worker = self._pairs[index]
+        alone = len(self._members) == 1
+        for index in self._rng.sample(range(len(self._members)), len(self._members)):
+            result, worker = self._members[index]
             if worker.sample.failure is not None:
                 continue
             with self._launcher.guard(result, worker):
@@ -90,4 +90,4 @@ class Interleaving:
                 self._position += 1
         self.rounds += 1
         self.seconds += time.monotonic() - start
-        self._progress.report(self._pairs[0][0], "steady state" if alone else "interleaving")
+        self._progress.report(self._members[0][0], "steady state" if alone else "interleaving")

@@ -22,7 +22,7 @@ from bench.session.worker_process import WorkerEnded
 from bench.session.worker_sample import WorkerSample
 from bench.signals import uninterrupted
 
-Pair = tuple[Result, WorkerSample]
+TrialMember = tuple[Result, WorkerSample]
 """A result and the worker that measures for it."""
 
 
@@ -58,7 +58,7 @@ class Launcher:
         self._load = environment.load_average()
         self._workers: list[WorkerSample] = []
 
-    def trial(self, results: Sequence[Result], together: bool) -> Iterator[list[Pair]]:
+    def trial(self, results: Sequence[Result], together: bool) -> Iterator[list[TrialMember]]:
         """Start one worker for each result and yield the groups that are to be interleaved.
 
         Args:
@@ -118,8 +118,8 @@ class Launcher:
     def _alive(self) -> list[WorkerSample]:
         return [worker for worker in self._workers if worker.alive]
 
-    def _start_separately(self, results: Sequence[Result]) -> Iterator[list[Pair]]:
-        pairs: list[Pair] = []
+    def _start_separately(self, results: Sequence[Result]) -> Iterator[list[TrialMember]]:
+        members: list[TrialMember] = []
         together = len(results) > 1
         on_gpu = [result for result in results if capabilities(result.spec.backend).telemetry]
         telemetry = capabilities(on_gpu[0].spec.backend).telemetry if together and len(on_gpu) > 1 else None
@@ -140,20 +140,20 @@ class Launcher:
                 together = False
                 for other in results:
                     other.interleaved = False
-                for pair in pairs:  # the suspended workers are measured before another one starts
-                    yield [pair]
-                pairs = []
+                for member in members:  # the suspended workers are measured before another one starts
+                    yield [member]
+                members = []
             if together:
                 worker.suspend()
-                pairs.append((result, worker))
+                members.append((result, worker))
             else:
                 yield [(result, worker)]
-        if pairs:
-            yield pairs
+        if members:
+            yield members
 
-    def _start_together(self, results: Sequence[Result]) -> list[Pair]:
+    def _start_together(self, results: Sequence[Result]) -> list[TrialMember]:
         """Set up as many workers at once as there are CPUs. Then let each warm up alone."""
-        pairs: list[Pair] = []
+        members: list[TrialMember] = []
         cpus = thread_count()
         for start in range(0, len(results), cpus):
             chunk = [(result, self.start(result, None)) for result in results[start : start + cpus]]
@@ -161,11 +161,11 @@ class Launcher:
                 with self.guard(result, worker):
                     worker.set_up()
                     worker.suspend()
-            pairs += chunk
-        for result, worker in pairs:
+            members += chunk
+        for result, worker in members:
             if worker.sample.failure is None:
                 with self.guard(result, worker):
                     worker.resume()
                     worker.warm_up()
                     worker.suspend()
-        return [(result, worker) for result, worker in pairs if worker.sample.failure is None]
+        return [(result, worker) for result, worker in members if worker.sample.failure is None]

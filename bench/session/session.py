@@ -26,7 +26,7 @@ from bench.publish.recorder import Recorder
 from bench.session import one_off, rounds, stopping
 from bench.session.design import Design
 from bench.session.interleave import Interleaving
-from bench.session.launch import Launcher, Pair
+from bench.session.launch import Launcher, TrialMember
 from bench.session.progress import ProgressReporter
 from bench.session.worker_sample import WorkerSample
 from bench.version import __version__
@@ -106,19 +106,19 @@ class Session:
         """Start one worker for each spec, interleave their blocks, and diagnose."""
         separate = self.design.separate_starts if self._has_time_for_pilot(self._first_trial_seconds) else 1
         together = self._progress.trial > separate
-        for pairs in self._launcher.trial(self._in_start_order(), together):
-            if pairs:
-                self._measure(pairs)
+        for members in self._launcher.trial(self._in_start_order(), together):
+            if members:
+                self._measure(members)
 
-    def _measure(self, pairs: list[Pair]) -> None:
+    def _measure(self, members: list[TrialMember]) -> None:
         start_seconds = time.monotonic() - self._trial_start
-        timing = Interleaving(pairs, self._rng, self._launcher, self._progress)
+        timing = Interleaving(members, self._rng, self._launcher, self._progress)
         timing.run_minimum()
-        if len(pairs) > 1:
+        if len(members) > 1:
             budget = self._round_budget(start_seconds, timing.seconds)
             compared = self.design.pairs(timing.results)
             timing.run_until(rounds.best_rounds(compared, timing.rounds, timing.seconds, start_seconds, budget))
-        self._finish(pairs)
+        self._finish(members)
 
     def _round_budget(self, start_seconds: float, round_seconds: float) -> float:
         """Seconds that this trial may take in all, so that there is time for enough trials."""
@@ -129,10 +129,10 @@ class Session:
             self._progress.trial, self._progress.elapsed, seconds, self.settings, self.design.pilot
         )
 
-    def _finish(self, pairs: list[Pair]) -> None:
+    def _finish(self, members: list[TrialMember]) -> None:
         """Run the latency pass and the diagnosis of each worker, the baseline's first, and end the worker."""
         baseline = self.results[0]
-        for result, worker in sorted(pairs, key=lambda pair: pair[0] is not baseline):
+        for result, worker in sorted(members, key=lambda member: member[0] is not baseline):
             if worker.sample.failure is not None:
                 continue
             with self._launcher.guard(result, worker):

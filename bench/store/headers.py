@@ -34,7 +34,7 @@ REST = b'\n "environment": {'
 
 
 @dataclass(frozen=True)
-class Entry:
+class IndexEntry:
     """What tells a result from its repetitions, read from the first lines of its file."""
 
     path: Path
@@ -45,8 +45,8 @@ class Entry:
     purpose: Purpose
 
 
-def entry(path: Path) -> Entry:
-    """Return the entry of a result.
+def index_entry(path: Path) -> IndexEntry:
+    """Return the index entry of a result.
 
     Raises:
         DataError: As for `files.read`.
@@ -56,9 +56,9 @@ def entry(path: Path) -> Entry:
         has_fields = isinstance(start, dict) and {"id", "created", "key", "fingerprint", "purpose"} <= start.keys()
         if has_fields and _is_complete(file) and start["schema_version"] == SCHEMA_VERSION:
             created = datetime.fromisoformat(start["created"].replace("Z", "+00:00")).astimezone(timezone.utc)
-            return Entry(path, start["id"], created, start["key"], start["fingerprint"], start["purpose"])
+            return IndexEntry(path, start["id"], created, start["key"], start["fingerprint"], start["purpose"])
     result = files.read(path)
-    return Entry(path, result.id, result.created, result.key, result.fingerprint, result.purpose)
+    return IndexEntry(path, result.id, result.created, result.key, result.fingerprint, result.purpose)
 
 
 def head(path: Path) -> Result:

@@ -23,7 +23,7 @@ from urllib3.connection import HTTPConnection
 from bench.errors import DevbenchError, SettingsError
 from bench.watcher.backoff import Backoff
 from bench.watcher.health import Health
-from bench.watcher.prune import Kind, Object, prune
+from bench.watcher.prune import Object, ObjectKind, prune
 
 ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 PAGE = 500
@@ -46,9 +46,9 @@ SOCKET_OPTIONS = [
 ]
 """TCP keep-alive that detects a dead peer of a watch within half a minute."""
 
-PATHS: dict[Kind, str] = {"Job": "/apis/batch/v1/namespaces/{}/jobs", "Pod": "/api/v1/namespaces/{}/pods",
+PATHS: dict[ObjectKind, str] = {"Job": "/apis/batch/v1/namespaces/{}/jobs", "Pod": "/api/v1/namespaces/{}/pods",
                           "Event": "/api/v1/namespaces/{}/events"}  # fmt: skip
-FIELDS: dict[Kind, str] = {"Job": "", "Pod": "", "Event": "type=Warning"}
+FIELDS: dict[ObjectKind, str] = {"Job": "", "Pod": "", "Event": "type=Warning"}
 """Selectors of fields. The server then sends no other objects."""
 
 
@@ -70,7 +70,7 @@ class Change:
         objects: all objects, or the one that changed.
     """
 
-    kind: Kind
+    kind: ObjectKind
     action: Literal["LIST", "SET", "DELETED"]
     objects: tuple[Object, ...]
 
@@ -99,7 +99,7 @@ class Server:
             maxsize=4, block=False, ssl_context=context, retries=False, socket_options=SOCKET_OPTIONS
         )
 
-    def list(self, kind: Kind, selector: str) -> tuple[tuple[Object, ...], str]:
+    def list(self, kind: ObjectKind, selector: str) -> tuple[tuple[Object, ...], str]:
         """Return all objects of a kind, pruned, and the version of the list. Read it in pages.
 
         Raises:
@@ -120,7 +120,7 @@ class Server:
             if not token:
                 return tuple(objects), body["metadata"]["resourceVersion"]
 
-    def watch(self, kind: Kind, selector: str, version: str) -> Iterator[tuple[str, Object]]:
+    def watch(self, kind: ObjectKind, selector: str, version: str) -> Iterator[tuple[str, Object]]:
         """Yield the type and the object of each event since a version, until the server ends the watch.
 
         Raises:
@@ -143,7 +143,9 @@ class Server:
         finally:
             response.close()
 
-    def _get(self, kind: Kind, selector: str, query: Mapping[str, str], read: float = 30) -> urllib3.BaseHTTPResponse:
+    def _get(
+        self, kind: ObjectKind, selector: str, query: Mapping[str, str], read: float = 30
+    ) -> urllib3.BaseHTTPResponse:
         token = _read(self.account / "token")
         query = {"labelSelector": selector, "fieldSelector": FIELDS[kind], **query}
         try:
@@ -174,7 +176,7 @@ class Server:
 
 def follow(
     server: Server,
-    kind: Kind,
+    kind: ObjectKind,
     selector: str,
     on_change: Callable[[Change], None],
     log: Callable[[str], None],

@@ -17,7 +17,7 @@ from bench.model.run_state import RunState
 from bench.publish.hub.client import BRIEF, Client, HubRefused, UnknownToken
 from bench.watcher.api import Change, Server, follow
 from bench.watcher.health import Health
-from bench.watcher.prune import Kind
+from bench.watcher.prune import ObjectKind
 from bench.watcher.state import Send, Watcher
 
 REVIEW = 5.0
@@ -62,7 +62,7 @@ def run(server: Server, selector: str, patience: float, send: Send, health: Heal
         health: learns what works.
     """
     changes: queue.Queue[Change | BaseException] = queue.Queue()
-    kinds: dict[Kind, str] = {"Job": selector, "Pod": selector, "Event": ""}
+    kinds: dict[ObjectKind, str] = {"Job": selector, "Pod": selector, "Event": ""}
     for kind, labels in kinds.items():
         threading.Thread(target=_follow, args=(server, kind, labels, changes, health), name=kind, daemon=True).start()
     watcher, next_attempt, pause = Watcher(patience), 0.0, 1.0
@@ -87,7 +87,7 @@ def log(text: str) -> None:
 
 
 def _follow(
-    server: Server, kind: Kind, selector: str, changes: queue.Queue[Change | BaseException], health: Health
+    server: Server, kind: ObjectKind, selector: str, changes: queue.Queue[Change | BaseException], health: Health
 ) -> None:
     try:
         follow(server, kind, selector, changes.put, log, health)

@@ -14,7 +14,7 @@ from datetime import datetime, timezone
 
 from bench.watcher.prune import Object
 from bench.watcher.reasons import (
-    State,
+    PodState,
     condition,
     end,
     event_time,
@@ -39,7 +39,7 @@ SLOW_START = 30.0
 
 
 @dataclass(frozen=True)
-class Report:
+class RunReport:
     """A report about one run.
 
     Attributes:
@@ -55,7 +55,7 @@ class Report:
 
     id: str
     attempt: int
-    state: State
+    state: PodState
     reason: str
     workload: str
     pool: str
@@ -70,7 +70,7 @@ def job_reports(
     now: datetime,
     patience: float,
     started: Mapping[int, int] | None = None,
-) -> list[Report]:
+) -> list[RunReport]:
     """Return the reports about a Job's runs, at most one per run.
 
     Args:
@@ -93,7 +93,7 @@ def job_reports(
     ]
     podless += _queued_reports(job, latest, reports)
     # A report about the next attempt of an evicted pod replaces that about the pod.
-    by_id: dict[str, Report] = {}
+    by_id: dict[str, RunReport] = {}
     for report in (*reports, *podless):
         if report.id not in by_id or report.attempt > by_id[report.id].attempt:
             by_id[report.id] = report
@@ -102,7 +102,7 @@ def job_reports(
 
 def deleted_job_reports(
     job: Object, pods: Iterable[Object], now: datetime, started: Mapping[int, int] | None = None
-) -> list[Report]:
+) -> list[RunReport]:
     """Return the reports about runs that had not ended when their Job was deleted.
 
     Args:
@@ -153,7 +153,7 @@ def workloads(job: Object) -> list[str]:
     return [str(name) for name in json.loads(annotation)]
 
 
-def _pod_report(job: Object, pod: Object, warnings: Mapping[str, Object], now: datetime) -> Report | None:
+def _pod_report(job: Object, pod: Object, warnings: Mapping[str, Object], now: datetime) -> RunReport | None:
     """Return the report about a pod, or None if it has no problem or can report itself."""
     status, index = pod.get("status", {}), index_of(pod)
     phase = status.get("phase")
@@ -173,7 +173,7 @@ def _pod_report(job: Object, pod: Object, warnings: Mapping[str, Object], now: d
 
 def _podless_reports(
     job: Object, latest: Mapping[int, Object], warnings: Mapping[str, Object], started: Mapping[int, int]
-) -> list[Report]:
+) -> list[RunReport]:
     """Return reports about indexes that have no pod, or whose pods were removed when the Job failed as a whole."""
     status = job.get("status", {})
     ended = _ended_indexes(job)
@@ -209,7 +209,7 @@ def _podless_reports(
     ]  # fmt: skip
 
 
-def _queued_reports(job: Object, latest: Mapping[int, Object], reports: Iterable[Report]) -> list[Report]:
+def _queued_reports(job: Object, latest: Mapping[int, Object], reports: Iterable[RunReport]) -> list[RunReport]:
     """Return reports about indexes that have no pod yet, because a Job runs one pod at a time.
 
     If the pod that runs waits too long for a node, those behind it do too.
@@ -223,7 +223,7 @@ def _queued_reports(job: Object, latest: Mapping[int, Object], reports: Iterable
     ended, first = _ended_indexes(job), active[0]
     blocking = next((report for report in reports if report.id == run_id(job, first)), None)
     reason = f"{QUEUED}: behind {names[first]}" + (f", which waits: {blocking.reason}" if blocking else "")
-    state: State = blocking.state if blocking and blocking.state != "interrupted" else "waiting"
+    state: PodState = blocking.state if blocking and blocking.state != "interrupted" else "waiting"
     since = blocking.since if blocking else _needed_since(job, latest.values())
     return [
         replace(_report(job, index, _attempt(0, started=False), state, reason, None), since=since)
@@ -252,7 +252,7 @@ def _needed_since(job: Object, pods: Iterable[Object]) -> datetime:
     return max((time for text in times if (time := moment(text))), default=datetime.now(timezone.utc))
 
 
-def _with_patience(report: Report, now: datetime, patience: float) -> Report:
+def _with_patience(report: RunReport, now: datetime, patience: float) -> RunReport:
     """Report a run that waited too long for a node as failed. If its pod starts later, the pod's reports win."""
     waited = (now - report.since).total_seconds()
     suspended = report.reason.startswith("Suspended")
@@ -261,10 +261,10 @@ def _with_patience(report: Report, now: datetime, patience: float) -> Report:
     return report
 
 
-def _report(job: Object, index: int, number: int, state: State, reason: str, pod: Object | None) -> Report:
+def _report(job: Object, index: int, number: int, state: PodState, reason: str, pod: Object | None) -> RunReport:
     names = workloads(job)
     created = moment((pod or job)["metadata"].get("creationTimestamp"))
-    return Report(
+    return RunReport(
         id=run_id(job, index),
         attempt=number,
         state=state,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Literal
 
-Kind = Literal["Job", "Pod", "Event"]
+ObjectKind = Literal["Job", "Pod", "Event"]
 Object = dict[str, Any]
 
 LONGEST_MESSAGE = 2000
@@ -21,7 +21,7 @@ _POD_STATUS = ("phase", "reason", "message", "conditions", "startTime")
 _EVENT = ("type", "reason", "series", "firstTimestamp", "lastTimestamp", "eventTime")
 
 
-def prune(kind: Kind, obj: Object) -> Object:
+def prune(kind: ObjectKind, obj: Object) -> Object:
     """Return an object without the parts that nobody reads."""
     pruned = _PRUNE[kind](obj)
     metadata = obj.get("metadata", {})
@@ -62,4 +62,4 @@ def _pick(obj: Object, names: tuple[str, ...]) -> Object:
     return {name: obj[name] for name in names if name in obj}
 
 
-_PRUNE: dict[Kind, Callable[[Object], Object]] = {"Job": _job, "Pod": _pod, "Event": _event}
+_PRUNE: dict[ObjectKind, Callable[[Object], Object]] = {"Job": _job, "Pod": _pod, "Event": _event}

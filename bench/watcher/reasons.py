@@ -8,7 +8,7 @@ from typing import Literal
 
 from bench.watcher.prune import Object
 
-State = Literal["waiting", "failed", "interrupted"]
+PodState = Literal["waiting", "failed", "interrupted"]
 
 POOL = "devbench/pool"
 
@@ -16,7 +16,7 @@ STARTING = frozenset({"ContainerCreating", "PodInitializing"})
 """Reasons of waiting containers that explain nothing. An event may explain more."""
 
 
-def end(pod: Object) -> tuple[State, str]:
+def end(pod: Object) -> tuple[PodState, str]:
     """Return how a failed pod ended: by its most specific condition, its own status, or its container's."""
     status = pod["status"]
     disruption = condition(status, "DisruptionTarget")

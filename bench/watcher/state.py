@@ -12,7 +12,7 @@ from bench.watcher.api import Change
 from bench.watcher.pod_status import (
     JOB,
     QUEUED,
-    Report,
+    RunReport,
     attempt,
     deleted_job_reports,
     index_of,
@@ -51,8 +51,8 @@ class Watcher:
         self.warnings: dict[str, Object] = {}
         self.unknown: dict[str, Object] = {}
         self.started: dict[str, dict[int, int]] = {}
-        self.reported: dict[str, dict[str, tuple[Report, float]]] = {}
-        self.unsent: dict[str, Report] = {}
+        self.reported: dict[str, dict[str, tuple[RunReport, float]]] = {}
+        self.unsent: dict[str, RunReport] = {}
         self._changed: set[str] = set()
 
     def update(self, change: Change) -> None:
@@ -166,7 +166,7 @@ class Watcher:
         return next((job for job, pods in self.pods.items() if pod in pods), "")
 
 
-def run_state(report: Report) -> RunState:
+def run_state(report: RunReport) -> RunState:
     """Return a report as the hub takes it. A waiting run is running, and the reason is in its progress."""
     waits = report.state == "waiting"
     return RunState(
@@ -185,21 +185,21 @@ def run_state(report: Report) -> RunState:
     )
 
 
-def _is_repeated(last: Report, report: Report) -> bool:
+def _is_repeated(last: RunReport, report: RunReport) -> bool:
     """Return whether a report says the same as the last one. The reason of an ended run does not matter."""
     same = (last.attempt, last.state, last.node) == (report.attempt, report.state, report.node)
     return same and (report.state != "waiting" or last.reason == report.reason)
 
 
-def _is_queued(report: Report) -> bool:
+def _is_queued(report: RunReport) -> bool:
     return report.reason.startswith(QUEUED)
 
 
-def _heartbeat(report: Report) -> float:
+def _heartbeat(report: RunReport) -> float:
     return QUEUED_HEARTBEAT if _is_queued(report) else HEARTBEAT
 
 
-def _with_cause(report: Report, last: Report) -> Report:
+def _with_cause(report: RunReport, last: RunReport) -> RunReport:
     """Add to the end of a run that never started what it waited for: a deadline alone explains nothing."""
     if report.state != "failed" or last.state == "interrupted" or last.attempt >= report.attempt:
         return report

@@ -24,7 +24,7 @@ Get = Callable[[str], Any]
 
 
 @dataclass(frozen=True)
-class Outcome:
+class RunOutcome:
     """The outcome of one run so far.
 
     Attributes:
@@ -55,7 +55,7 @@ def parse_jobs(arguments: Iterable[str]) -> dict[str, list[str]]:
     return jobs
 
 
-def outcomes(jobs: Mapping[str, Sequence[str]], get: Get) -> list[Outcome]:
+def outcomes(jobs: Mapping[str, Sequence[str]], get: Get) -> list[RunOutcome]:
     """Return the current outcome of each run.
 
     Args:
@@ -85,12 +85,12 @@ def wait(jobs: Mapping[str, Sequence[str]], get: Get, seconds: float, log: Calla
         RunFailed: a run failed, or has no good result after that time.
     """
     deadline = time.monotonic() + seconds
-    logged: set[Outcome] = set()
+    logged: set[RunOutcome] = set()
     while True:
         try:
             current = outcomes(jobs, get)
         except HubUnavailable as error:
-            current = [Outcome(job, False, False, error.message) for job in jobs]
+            current = [RunOutcome(job, False, False, error.message) for job in jobs]
         for outcome in current:
             if outcome.ended and outcome not in logged:
                 logged.add(outcome)
@@ -117,7 +117,7 @@ def _runs(prefix: str, get: Get) -> list[Any]:
     return runs
 
 
-def _outcome(name: str, status: Any, get: Get) -> Outcome:
+def _outcome(name: str, status: Any, get: Get) -> RunOutcome:
     """Return the outcome of a run.
 
     Args:
@@ -126,20 +126,20 @@ def _outcome(name: str, status: Any, get: Get) -> Outcome:
         get: queries the hub.
     """
     if status is None:
-        return Outcome(name, False, False, "missing: the hub has no such run")
+        return RunOutcome(name, False, False, "missing: the hub has no such run")
     run, state = status["run"], status["state"]
     if state == "running":
         progress = run.get("progress") or {}
         text = f"running: {progress.get('phase', '')} {progress.get('note', '')}".strip(" :")
-        return Outcome(name, False, False, text)
+        return RunOutcome(name, False, False, text)
     if state != "finished":
         may_retry = state in ("interrupted", "lost")
-        return Outcome(name, not may_retry, False, f"{state}: {run.get('reason') or 'unknown reason'}")
+        return RunOutcome(name, not may_retry, False, f"{state}: {run.get('reason') or 'unknown reason'}")
     results = [get(f"/api/v1/results/{id_}") for id_ in run["results"]]
     if not results:
-        return Outcome(name, True, False, "missing: the run ended without a result")
+        return RunOutcome(name, True, False, "missing: the run ended without a result")
     failed = [result for result in results if result["status"] != "complete"]
     if failed:
         causes = "; ".join((result.get("failure") or {}).get("message", result["status"]) for result in failed)
-        return Outcome(name, True, False, f"failed: {causes}")
-    return Outcome(name, True, True, f"{len(results)} good result{'s' if len(results) > 1 else ''}")
+        return RunOutcome(name, True, False, f"failed: {causes}")
+    return RunOutcome(name, True, True, f"{len(results)} good result{'s' if len(results) > 1 else ''}")

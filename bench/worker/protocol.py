@@ -26,13 +26,13 @@ Its synchronization (about 0.05 ms) and the start after a suspension take less t
 """
 
 
-class Message(BaseModel):
+class WorkerMessage(BaseModel):
     """A strict message."""
 
     model_config = ConfigDict(extra="forbid")
 
 
-class Start(Message):
+class Start(WorkerMessage):
     """The first order: set up for a spec.
 
     With `full`, train the whole program instead of timing blocks. `spawned` is the parent's wall clock just before it
@@ -45,7 +45,7 @@ class Start(Message):
     full: bool = False
 
 
-class Go(Message):
+class Go(WorkerMessage):
     """Time `blocks` blocks of one series. Without `steps`, find out how many steps fill a block.
 
     Before the first block, run `lead` untimed steps, because the caches are cold after a suspension.
@@ -58,7 +58,7 @@ class Go(Message):
     lead: int = 0
 
 
-class Latency(Message):
+class Latency(WorkerMessage):
     """Run the latency pass: synchronize each of at most `steps` steps, for at most `seconds`."""
 
     do: Literal["latency"] = "latency"
@@ -66,7 +66,7 @@ class Latency(Message):
     seconds: float
 
 
-class Trace(Message):
+class Trace(WorkerMessage):
     """Let TensorFlow's profiler write a trace of `steps` steps into a folder."""
 
     do: Literal["trace"] = "trace"
@@ -74,7 +74,7 @@ class Trace(Message):
     steps: int
 
 
-class Finish(Message):
+class Finish(WorkerMessage):
     """Leave the timed part, run the diagnosis, and end.
 
     `check_placement` asks for the placement check. `inspect` asks for what only an explanation needs, which takes
@@ -90,7 +90,7 @@ class Finish(Message):
     time_waits: bool = True
 
 
-class PhaseStarted(Message):
+class PhaseStarted(WorkerMessage):
     """The worker entered a phase.
 
     `note` says why the phase takes long. With `slow`, this phase and those after it, up to the first steps, may be
@@ -103,7 +103,7 @@ class PhaseStarted(Message):
     slow: bool = False
 
 
-class PhaseEnded(Message):
+class PhaseEnded(WorkerMessage):
     """A phase took so many seconds."""
 
     event: Literal["phase-ended"] = "phase-ended"
@@ -111,7 +111,7 @@ class PhaseEnded(Message):
     seconds: float
 
 
-class Ready(Message):
+class Ready(WorkerMessage):
     """The worker is set up and has run the first steps. `series` are the names that `Go` may ask for."""
 
     event: Literal["ready"] = "ready"
@@ -120,7 +120,7 @@ class Ready(Message):
     floors: dict[str, str] = Field(default_factory=dict)
 
 
-class BlockTimed(Message):
+class BlockTimed(WorkerMessage):
     """One block."""
 
     event: Literal["block"] = "block"
@@ -130,14 +130,14 @@ class BlockTimed(Message):
     cpu_seconds: float
 
 
-class Latencies(Message):
+class Latencies(WorkerMessage):
     """Seconds of single, synchronized steps. The median cost of the synchronization is subtracted."""
 
     event: Literal["latencies"] = "latencies"
     seconds: list[float]
 
 
-class EnvironmentRead(Message):
+class EnvironmentRead(WorkerMessage):
     """TensorFlow and the device, as they came up in this worker."""
 
     event: Literal["environment"] = "environment"
@@ -145,21 +145,21 @@ class EnvironmentRead(Message):
     device: Device
 
 
-class FactsRead(Message):
+class FactsRead(WorkerMessage):
     """All facts that the worker has read so far. It replaces the previous event of this kind."""
 
     event: Literal["facts"] = "facts"
     facts: Facts
 
 
-class Note(Message):
+class Note(WorkerMessage):
     """A sentence for the reader of the result."""
 
     event: Literal["note"] = "note"
     text: str
 
 
-class FirstLosses(Message):
+class FirstLosses(WorkerMessage):
     """Losses of the first steps, or the root mean square of their outputs, for the same-answer check."""
 
     event: Literal["first-losses"] = "first-losses"
@@ -167,35 +167,35 @@ class FirstLosses(Message):
     precision: LossPrecision
 
 
-class PlacementChecked(Message):
+class PlacementChecked(WorkerMessage):
     """The devices that the operations of a step ran on."""
 
     event: Literal["placement"] = "placement"
     placement: Placement
 
 
-class ProfileRead(Message):
+class ProfileRead(WorkerMessage):
     """What the trace of the profiler says."""
 
     event: Literal["profile"] = "profile"
     profile: Profile
 
 
-class Trained(Message):
+class Trained(WorkerMessage):
     """The whole training is over."""
 
     event: Literal["full-training"] = "full-training"
     full: FullTraining
 
 
-class Failed(Message):
+class Failed(WorkerMessage):
     """The worker cannot continue, and knows why."""
 
     event: Literal["failed"] = "failed"
     failure: Failure
 
 
-class Done(Message):
+class Done(WorkerMessage):
     """Everything that was ordered is done. The worker ends."""
 
     event: Literal["done"] = "done"

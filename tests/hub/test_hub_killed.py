@@ -66,7 +66,9 @@ def finished_runs(database: str) -> list[RunState]:
 def written_files(folder: Path) -> dict[str, Path]:
     """Return the files of results and explanations by their ids."""
     explanations = (folder / store.EXPLANATIONS).glob(f"*{store.SUFFIX}")
-    return {headers.entry(path).id: path for path in store.files(folder)} | {path.stem: path for path in explanations}
+    return {headers.index_entry(path).id: path for path in store.files(folder)} | {
+        path.stem: path for path in explanations
+    }
 
 
 def is_equal(stored: bytes | None, path: Path) -> bool:

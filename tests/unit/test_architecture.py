@@ -6,6 +6,7 @@ import ast
 import re
 import subprocess
 import sys
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -81,6 +82,29 @@ def test_the_parent_may_import_no_module_of_the_worker_except_the_protocol() -> 
     modules = {path.stem for path in worker.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
     modules -= {"__init__", "protocol"}
     assert set(forbidden) == {f"bench.worker.{name}" for name in modules}
+
+
+def test_the_name_of_a_class_or_of_a_type_has_one_meaning() -> None:
+    """A workload's parameters are an exception: the protocol of workloads names their class."""
+    places: dict[str, list[str]] = defaultdict(list)
+    for path in sources():
+        for name in class_names(ast.parse(path.read_text())):
+            if (path.parent.name, name) != ("workloads", "Params"):
+                places[name.lstrip("_")].append(path.relative_to(ROOT).as_posix())
+    assert len(places) > 200
+    assert {name: files for name, files in places.items() if len(files) > 1} == {}
+
+
+def class_names(tree: ast.Module) -> Iterator[str]:
+    """Yield the names of a module's classes, including nested ones, and of its type aliases, such as `Pair`."""
+    yield from (node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
+    for node in tree.body:
+        targets = (
+            node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+        )
+        for target in targets:
+            if isinstance(target, ast.Name) and re.match(r"_?[A-Z][a-z]", target.id):
+                yield target.id
 
 
 @pytest.mark.parametrize("module", ["bench", "bench.cli.app", "bench.config.settings", "bench.registry"])

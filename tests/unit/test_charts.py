@@ -13,11 +13,11 @@ import jsonschema
 import pytest
 
 from bench.render.charts import curves, phases, ratios, roofline, steps, timeline, waterfall
-from bench.render.charts.curves import Crossing, Line
+from bench.render.charts.curves import CrossingMark, Line
 from bench.render.charts.phases import Segment
 from bench.render.charts.ratios import Ratio
 from bench.render.charts.steps import Spread
-from bench.render.charts.timeline import Run
+from bench.render.charts.timeline import TimelinePoint
 from bench.render.charts.vega_process import VEGA
 from bench.render.charts.waterfall import Bar
 
@@ -32,10 +32,10 @@ CHARTS: dict[str, Callable[[], str]] = {
     "curves": lambda: curves.draw(
         [Line("a", [(1, 1, 0.9, 1.1), (2, 2, None, None)]), Line("b", [(1, 2, None, None), (2, 1, None, None)])],
         "batch",
-        [Crossing(1.5, 1.2, None)],
+        [CrossingMark(1.5, 1.2, None)],
     ),
     "roofline": lambda: roofline.draw(3.0, 2e10, [("memory", 2e10), ("cache", 2e11)], 3e11),
-    "timeline": lambda: timeline.draw([Run(MOMENT, 1.0, 0.9, None), Run(MOMENT, 2, 1, 3)], [1]),
+    "timeline": lambda: timeline.draw([TimelinePoint(MOMENT, 1.0, 0.9, None), TimelinePoint(MOMENT, 2, 1, 3)], [1]),
 }
 
 

@@ -11,7 +11,7 @@ from synthetic import busy_machine, folder, killed, measured
 from bench.model.result import Summary
 from bench.render.report import markdown
 from bench.render.report.compose import compose
-from bench.render.report.document import Chapter, Report
+from bench.render.report.document import Chapter, ReportDocument
 
 pytestmark = pytest.mark.once
 
@@ -67,6 +67,6 @@ def test_chapters_that_do_not_fit_into_a_comment_are_counted(tmp_path: Path) -> 
 def test_a_chapter_that_is_too_long_keeps_only_its_sentences(tmp_path: Path) -> None:
     report = compose(folder(tmp_path, measured("1", [0.1] * 3), measured("2", [0.05] * 3, loop="fit")), 0.02)
     long = Chapter("long", "long", ("It is long.",), "so long", report.chapters[0].sections * 60)
-    text = markdown.render(Report("r", (), (long,)), "1.2.3")
+    text = markdown.render(ReportDocument("r", (), (long,)), "1.2.3")
     assert "- **It is long.**" in text
     assert "| " not in text

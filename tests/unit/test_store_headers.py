@@ -34,19 +34,19 @@ UNREADABLE: list[tuple[Callable[[bytes], bytes], str]] = [
 @pytest.mark.parametrize(
     ("reader", "damage", "message"),
     [
-        *((reader, *case) for reader in (headers.head, headers.entry) for case in UNREADABLE),
+        *((reader, *case) for reader in (headers.head, headers.index_entry) for case in UNREADABLE),
         (
             headers.head,
             lambda text: text.replace(b'"loop": "as-written"', b'"loop": "sideways"'),
             "not a valid result: spec.loop",
         ),
-        (headers.entry, lambda text: text.replace(b'"key"', b'"kee"'), "not a valid result: key"),
+        (headers.index_entry, lambda text: text.replace(b'"key"', b'"kee"'), "not a valid result: key"),
         (
-            headers.entry,
+            headers.index_entry,
             lambda text: text.replace(VERSION, b'"schema_version": "1"'),
             "not a result of devbench",
         ),
-        (headers.entry, lambda text: text.replace(VERSION + b",", b""), "not a result of devbench"),
+        (headers.index_entry, lambda text: text.replace(VERSION + b",", b""), "not a result of devbench"),
     ],
 )
 def test_an_invalid_file_gives_the_same_error_whichever_part_is_read(
@@ -60,11 +60,11 @@ def test_an_invalid_file_gives_the_same_error_whichever_part_is_read(
 
 def test_an_entry_identifies_a_result_and_its_repetitions(tmp_path: Path) -> None:
     path = files.write(result(), tmp_path)
-    complete, entry = files.read(path), headers.entry(path)
+    complete, entry = files.read(path), headers.index_entry(path)
     assert (entry.path, entry.id, entry.created) == (path, complete.id, complete.created)
     assert (entry.key, entry.purpose) == (complete.key, complete.purpose)
     path.write_text(json.dumps(json.loads(path.read_text(encoding="utf-8"))), encoding="utf-8")
-    assert headers.entry(path) == entry
+    assert headers.index_entry(path) == entry
 
 
 def test_the_header_of_a_reformatted_file_is_read_too(tmp_path: Path) -> None:

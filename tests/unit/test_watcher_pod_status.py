@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bench.watcher.pod_status import QUEUED, Report, attempt, deleted_job_reports, job_reports
+from bench.watcher.pod_status import QUEUED, RunReport, attempt, deleted_job_reports, job_reports
 from bench.watcher.prune import Object, prune
 
 pytestmark = pytest.mark.once
@@ -56,7 +56,7 @@ def container(**state: Any) -> list[Object]:
     return [{"name": "devbench", "state": state}]
 
 
-def reports(*pods: Object, queued: bool = False, **options: Any) -> list[Report]:
+def reports(*pods: Object, queued: bool = False, **options: Any) -> list[RunReport]:
     """Return the reports, those about queued runs only if asked for."""
     of, warnings = options.get("of") or job(), options.get("warnings") or {}
     now, started = CREATED + timedelta(seconds=options.get("after", 1)), options.get("started")

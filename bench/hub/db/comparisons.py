@@ -24,7 +24,7 @@ from bench.model.record import Record
 from bench.model.result import Result
 from bench.version import __version__
 
-Pair = tuple[str, str]
+IdPair = tuple[str, str]
 """Of the baseline and the other result: their ids, or the digests of their documents."""
 
 BATCH = 200
@@ -51,7 +51,9 @@ def comparison(baseline: Result, other: Result, threshold: float) -> Comparison:
         ) from None
 
 
-def comparisons(database: Database, pairs: Sequence[tuple[Pair, Pair]], threshold: float) -> dict[Pair, Comparison]:
+def comparisons(
+    database: Database, pairs: Sequence[tuple[IdPair, IdPair]], threshold: float
+) -> dict[IdPair, Comparison]:
     """Return the comparisons of many pairs, by their digests. A pair that cannot be compared is left out.
 
     Args:
@@ -76,8 +78,8 @@ def remove_stale(database: Database) -> int:
         return int(connection.execute(COMPARISONS.delete().where(stale)).rowcount)
 
 
-def _compare(database: Database, pairs: Iterable[tuple[Pair, Pair]], threshold: float) -> dict[Pair, Comparison]:
-    computed: dict[Pair, Comparison] = {}
+def _compare(database: Database, pairs: Iterable[tuple[IdPair, IdPair]], threshold: float) -> dict[IdPair, Comparison]:
+    computed: dict[IdPair, Comparison] = {}
     with database.read() as connection:
 
         @lru_cache(maxsize=16)
@@ -92,7 +94,7 @@ def _compare(database: Database, pairs: Iterable[tuple[Pair, Pair]], threshold: 
     return computed
 
 
-def _load(database: Database, pairs: Sequence[Pair], threshold: float) -> dict[Pair, Comparison]:
+def _load(database: Database, pairs: Sequence[IdPair], threshold: float) -> dict[IdPair, Comparison]:
     loaded = {}
     columns = tuple_(COMPARISONS.c.baseline, COMPARISONS.c.other)
     with database.read() as connection:
@@ -116,7 +118,7 @@ def _parse(document: str) -> Comparison | None:
     return cached.comparison if cached.devbench == __version__ else None
 
 
-def _store(database: Database, new: dict[Pair, Comparison], threshold: float) -> None:
+def _store(database: Database, new: dict[IdPair, Comparison], threshold: float) -> None:
     if not new:
         return
     insert = (sqlite.insert if database.sqlite else postgresql.insert)(COMPARISONS)

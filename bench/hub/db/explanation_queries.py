@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, and_, or_, select
 
 from bench.hub.db import documents
-from bench.hub.db.paging import Page, decode, encode
+from bench.hub.db.paging import ListPage, decode, encode
 from bench.hub.db.tables import EXPLANATIONS
 from bench.hub.problems import not_found
 from bench.model.explanation import Explanation
@@ -25,7 +25,7 @@ def explanation(connection: Connection, id_: str) -> Explanation:
     return documents.stored(document, Explanation)
 
 
-def explanations(connection: Connection, limit: int, cursor: str | None = None) -> Page[Row[Any]]:
+def explanations(connection: Connection, limit: int, cursor: str | None = None) -> ListPage[Row[Any]]:
     """Return ids, labels and times of receipt of a page of explanations, newest first.
 
     Args:
@@ -43,4 +43,4 @@ def explanations(connection: Connection, limit: int, cursor: str | None = None) 
         query = query.where(or_(time < last_time, and_(time == last_time, id_ > last_id)))
     rows = list[Row[Any]](connection.execute(query))
     following = encode(rows[limit - 1].received, rows[limit - 1].id) if len(rows) > limit else None
-    return Page(rows[:limit], following)
+    return ListPage(rows[:limit], following)

@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Page(Generic[T]):
+class ListPage(Generic[T]):
     """A page of a list.
 
     Args:

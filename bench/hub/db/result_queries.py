@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Connection, Row, and_, func, or_, select
 
 from bench.hub.db import documents, records
-from bench.hub.db.paging import Page, decode, encode
+from bench.hub.db.paging import ListPage, decode, encode
 from bench.hub.db.tables import DOCUMENTS, RESULTS
 from bench.hub.problems import not_found
 from bench.model.result import Result
@@ -47,7 +47,9 @@ class Filters(BaseModel):
         return {name: records.short(value) for name, value in given.items() if value}
 
 
-def results(connection: Connection, filters: dict[str, str], limit: int, cursor: str | None = None) -> Page[Row[Any]]:
+def results(
+    connection: Connection, filters: dict[str, str], limit: int, cursor: str | None = None
+) -> ListPage[Row[Any]]:
     """Return a page of results, newest first.
 
     Args:
@@ -68,7 +70,7 @@ def results(connection: Connection, filters: dict[str, str], limit: int, cursor:
         query = query.where(or_(earlier, and_(same_time, RESULTS.c.id < last_id)))
     rows = connection.execute(query).all()
     following = encode(rows[limit - 1].created, rows[limit - 1].id) if len(rows) > limit else None
-    return Page(rows[:limit], following)
+    return ListPage(rows[:limit], following)
 
 
 def result_body(connection: Connection, id_: str) -> bytes:

@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, and_, case, func, or_, select
 
 from bench.hub.db import documents
-from bench.hub.db.paging import Page, decode, encode
+from bench.hub.db.paging import ListPage, decode, encode
 from bench.hub.db.tables import RUNS
 from bench.hub.problems import not_found
 from bench.model.run_state import RunState
@@ -46,7 +46,9 @@ def run(connection: Connection, id_: str, now: int) -> StoredRun:
     return _stored_run(row, now)
 
 
-def runs(connection: Connection, now: int, limit: int, cursor: str | None = None, prefix: str = "") -> Page[StoredRun]:
+def runs(
+    connection: Connection, now: int, limit: int, cursor: str | None = None, prefix: str = ""
+) -> ListPage[StoredRun]:
     """Return a page of runs: running ones first, then the others, the last seen first.
 
     Args:
@@ -71,7 +73,7 @@ def runs(connection: Connection, now: int, limit: int, cursor: str | None = None
     rows = connection.execute(query).all()
     last = rows[limit - 1] if len(rows) > limit else None
     following = encode(last.alive, last.last_seen, last.id) if last is not None else None
-    return Page([_stored_run(row, now) for row in rows[:limit]], following)
+    return ListPage([_stored_run(row, now) for row in rows[:limit]], following)
 
 
 def run_counts(connection: Connection, now: int) -> dict[str, int]:

@@ -18,14 +18,14 @@ from bench.model.explanation import Explanation
 from bench.model.result import Result
 from bench.model.run_state import RunState
 
-Outcome = Literal["created", "updated", "same", "superseded"]
+WriteOutcome = Literal["created", "updated", "same", "superseded"]
 """The document is new, replaces an earlier state, is already stored, or is ignored because a later state is stored."""
 
 MISSED_HEARTBEATS = 3
 """Heartbeats that a run may miss before it is lost."""
 
 
-def put_result(database: Database, result: Result, body: bytes, received: int | None = None) -> Outcome:
+def put_result(database: Database, result: Result, body: bytes, received: int | None = None) -> WriteOutcome:
     """Store a result.
 
     Args:
@@ -52,7 +52,9 @@ def put_result(database: Database, result: Result, body: bytes, received: int | 
     return outcome
 
 
-def _put_result(connection: Connection, row: dict[str, Any], document: dict[str, Any]) -> Outcome | Literal["differs"]:
+def _put_result(
+    connection: Connection, row: dict[str, Any], document: dict[str, Any]
+) -> WriteOutcome | Literal["differs"]:
     if _insert(connection, RESULTS, row):
         connection.execute(DOCUMENTS.insert(), document)
         return "created"
@@ -76,7 +78,7 @@ def _put_result(connection: Connection, row: dict[str, Any], document: dict[str,
     return "superseded"
 
 
-def put_run(database: Database, run: RunState, received: int | None = None) -> Outcome:
+def put_run(database: Database, run: RunState, received: int | None = None) -> WriteOutcome:
     """Store the state of a run: its start, a heartbeat, or its end.
 
     Args:
@@ -99,7 +101,7 @@ def put_run(database: Database, run: RunState, received: int | None = None) -> O
     return database.transact(partial(_put_run, row=row, run=run))
 
 
-def _put_run(connection: Connection, row: dict[str, Any], run: RunState) -> Outcome:
+def _put_run(connection: Connection, row: dict[str, Any], run: RunState) -> WriteOutcome:
     if _insert(connection, RUNS, row):
         return "created"
     ended = run.state != "running"
@@ -140,7 +142,9 @@ def _end_observed(connection: Connection, row: dict[str, Any], run: RunState) ->
     return True
 
 
-def put_explanation(database: Database, explanation: Explanation, body: bytes, received: int | None = None) -> Outcome:
+def put_explanation(
+    database: Database, explanation: Explanation, body: bytes, received: int | None = None
+) -> WriteOutcome:
     """Store an explanation. A later state of the same id, which holds more, replaces it.
 
     Args:
@@ -160,7 +164,7 @@ def put_explanation(database: Database, explanation: Explanation, body: bytes, r
     return database.transact(partial(_put_explanation, row=row))
 
 
-def _put_explanation(connection: Connection, row: dict[str, Any]) -> Outcome:
+def _put_explanation(connection: Connection, row: dict[str, Any]) -> WriteOutcome:
     if _insert(connection, EXPLANATIONS, row):
         return "created"
     newer = and_(EXPLANATIONS.c.digest != row["digest"], EXPLANATIONS.c.received <= row["received"])

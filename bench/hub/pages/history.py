@@ -67,7 +67,9 @@ def _sentences(rows: Sequence[Any], timed: list[int], changes: list[int]) -> tup
 
 def _figure(rows: Sequence[Any], timed: list[int], changes: list[int]) -> Figure:
     runs = [
-        timeline.Run(records.to_datetime(row.created), row.step, _positive(row.step_low), _positive(row.step_high))
+        timeline.TimelinePoint(
+            records.to_datetime(row.created), row.step, _positive(row.step_low), _positive(row.step_high)
+        )
         for row in (rows[index] for index in timed)
     ]
     first, last = numbers.time(runs[0].value), numbers.time(runs[-1].value)

@@ -48,10 +48,10 @@ NEEDED = [
     )
 ]  # fmt: skip
 
-Column = tuple[str, str]
+GridColumn = tuple[str, str]
 """Pool and backend."""
 
-Pair = tuple[Any, Any]
+RowPair = tuple[Any, Any]
 """The rows of a baseline and of the result that is compared with it."""
 
 Compared = Mapping[str, tuple[str, Comparison]]
@@ -68,9 +68,9 @@ class Grid:
         columns: all pools and backends. The others are compared with the first one.
     """
 
-    cells: Mapping[str, Mapping[Column, Any]]
+    cells: Mapping[str, Mapping[GridColumn, Any]]
     labels: Mapping[str, str]
-    columns: Sequence[Column]
+    columns: Sequence[GridColumn]
 
     @property
     def pools(self) -> list[str]:
@@ -111,7 +111,7 @@ def _empty() -> Page:
 
 def _grid(database: Database, latest: Iterable[Any], programs: Sequence[str]) -> Grid:
     """Arrange results, which come newest first, by program and column."""
-    cells: dict[str, dict[Column, Any]] = {program: {} for program in programs}
+    cells: dict[str, dict[GridColumn, Any]] = {program: {} for program in programs}
     for row in latest:
         if row.program in cells:
             cells[row.program].setdefault((row.pool, row.backend), row)
@@ -119,7 +119,7 @@ def _grid(database: Database, latest: Iterable[Any], programs: Sequence[str]) ->
     return Grid(cells, labels, _columns(cells))
 
 
-def _columns(cells: Mapping[str, Mapping[Column, Any]]) -> list[Column]:
+def _columns(cells: Mapping[str, Mapping[GridColumn, Any]]) -> list[GridColumn]:
     """Return all pools and backends, first the reference backend of the pool where it ran most programs."""
     counts = Counter(column for row in cells.values() for column in row)
     first = min(counts, key=lambda column: (column[1] != reference(), -counts[column], column))
@@ -142,7 +142,7 @@ def _group_baselines(connection: Connection, latest: Iterable[Any]) -> dict[tupl
     return baselines
 
 
-def _pairs_within_pools(grid: Grid, group_baselines: Mapping[tuple[str, str], Any]) -> list[Pair]:
+def _pairs_within_pools(grid: Grid, group_baselines: Mapping[tuple[str, str], Any]) -> list[RowPair]:
     """Pair each result with a baseline: the one it was interleaved with, otherwise the latest one of its pool."""
     pairs = []
     for program, row in grid.cells.items():
@@ -153,7 +153,7 @@ def _pairs_within_pools(grid: Grid, group_baselines: Mapping[tuple[str, str], An
     return pairs
 
 
-def _pairs_across_pools(grid: Grid) -> list[Pair]:
+def _pairs_across_pools(grid: Grid) -> list[RowPair]:
     """Pair each result with the result of the same program in the first column."""
     first, *others = grid.columns[:COLUMNS]
     return [
@@ -161,7 +161,7 @@ def _pairs_across_pools(grid: Grid) -> list[Pair]:
     ]
 
 
-def _compare(database: Database, pairs: Sequence[Pair], threshold: float) -> Compared:
+def _compare(database: Database, pairs: Sequence[RowPair], threshold: float) -> Compared:
     wanted = {(base.id, other.id): (base.digest, other.digest) for base, other in pairs}
     by_digests = comparisons.comparisons(database, list(wanted.items()), threshold)
     return {other: (base, by_digests[digests]) for (base, other), digests in wanted.items() if digests in by_digests}

@@ -72,7 +72,7 @@ WRITE = APIRouter(
 async def put_result(id: Id, request: Request, hub: CurrentHub) -> Receipt:  # noqa: A002 - the path's parameter
     """Store a result. A complete result is final; a later state or attempt replaces any other."""
 
-    def put(document: bytes) -> writes.Outcome:
+    def put(document: bytes) -> writes.WriteOutcome:
         result = documents.result(document)
         documents.check_id(result, id)
         return writes.put_result(hub.database, result, document)
@@ -84,7 +84,7 @@ async def put_result(id: Id, request: Request, hub: CurrentHub) -> Receipt:  # n
 async def put_run(id: Id, request: Request, hub: CurrentHub) -> Receipt:  # noqa: A002
     """Store the state of a run: its start, a heartbeat, or its end. A run that misses three heartbeats is lost."""
 
-    def put(document: bytes) -> writes.Outcome:
+    def put(document: bytes) -> writes.WriteOutcome:
         run = documents.run(document)
         documents.check_id(run, id)
         return writes.put_run(hub.database, run)
@@ -96,7 +96,7 @@ async def put_run(id: Id, request: Request, hub: CurrentHub) -> Receipt:  # noqa
 async def put_explanation(id: Id, request: Request, hub: CurrentHub) -> Receipt:  # noqa: A002
     """Store an explanation of `devbench explain`. A later state replaces it."""
 
-    def put(document: bytes) -> writes.Outcome:
+    def put(document: bytes) -> writes.WriteOutcome:
         explanation = documents.explanation(document)
         documents.check_id(explanation, id)
         return writes.put_explanation(hub.database, explanation, document)
@@ -104,7 +104,7 @@ async def put_explanation(id: Id, request: Request, hub: CurrentHub) -> Receipt:
     return await _put(id, request, hub, put)
 
 
-async def _put(id_: str, request: Request, hub: Hub, put: Callable[[bytes], writes.Outcome]) -> Receipt:
+async def _put(id_: str, request: Request, hub: Hub, put: Callable[[bytes], writes.WriteOutcome]) -> Receipt:
     async with body.received(request, hub.large_body) as document:
         return Receipt(id=id_, outcome=await hub.threads.run("write", partial(put, document)))
 

@@ -21,7 +21,7 @@ from bench.hub.problems import MEDIA_TYPE, SCHEMA, Problem
 from bench.hub.web import api, metrics, page_routes
 from bench.hub.web.auth import Access
 from bench.hub.web.live import RunEvents
-from bench.hub.web.metrics import Metrics
+from bench.hub.web.metrics import HubMetrics
 from bench.hub.web.middleware import HEADERS, Middleware
 from bench.hub.web.state import CurrentHub, Hub, hub_of, require_read
 from bench.hub.web.threads import in_thread
@@ -42,7 +42,7 @@ def create(settings: HubSettings, database: Database) -> FastAPI:
     """
     no_docs: dict[str, Any] = {"docs_url": None, "redoc_url": None, "openapi_url": None, "redirect_slashes": False}
     app = FastAPI(title="devbench hub", version=__version__, **no_docs)
-    app.state.hub = Hub(settings, database, Access(settings), Metrics())
+    app.state.hub = Hub(settings, database, Access(settings), HubMetrics())
     app.state.run_events = RunEvents(app.state.hub)
     app.include_router(api.WRITE)
     app.include_router(api.READ)

@@ -34,7 +34,7 @@ METHODS = ("GET", "HEAD", "OPTIONS", "POST", "PUT")
 TABLES = (RESULTS, DOCUMENTS, RUNS, EXPLANATIONS)
 
 
-class Metrics:
+class HubMetrics:
     """The metrics of one hub."""
 
     def __init__(self) -> None:

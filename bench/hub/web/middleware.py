@@ -10,7 +10,7 @@ import time
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from bench.hub.web.metrics import Metrics
+from bench.hub.web.metrics import HubMetrics
 
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; "
@@ -32,7 +32,7 @@ class Middleware:
         root: path under which a proxy serves the hub. A request may have it or not, as the proxy passes it on.
     """
 
-    def __init__(self, app: ASGIApp, metrics: Metrics, root: str = "") -> None:
+    def __init__(self, app: ASGIApp, metrics: HubMetrics, root: str = "") -> None:
         self.app = app
         self.metrics = metrics
         self.root = root

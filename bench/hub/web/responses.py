@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 
 from bench.hub.db import records
 from bench.hub.db.run_queries import StoredRun
-from bench.hub.db.writes import Outcome
+from bench.hub.db.writes import WriteOutcome
 from bench.model.interval import Interval
 from bench.model.run_state import RunState
 
@@ -20,7 +20,7 @@ class Receipt(BaseModel):
     """What the hub did with a document."""
 
     id: str
-    outcome: Outcome = Field(
+    outcome: WriteOutcome = Field(
         description="`same`: the hub already has the document. `superseded`: the hub has a later state, which stays."
     )
 

@@ -12,8 +12,8 @@ from bench.hub.db.database import Database
 from bench.hub.web.auth import Access
 from bench.hub.web.body import LargeBodySlot
 from bench.hub.web.cache import Cached
-from bench.hub.web.metrics import Metrics
-from bench.hub.web.threads import Threads
+from bench.hub.web.metrics import HubMetrics
+from bench.hub.web.threads import RequestThreads
 
 
 @dataclass(frozen=True)
@@ -34,11 +34,11 @@ class Hub:
     settings: HubSettings
     database: Database
     access: Access
-    metrics: Metrics
+    metrics: HubMetrics
     overview: Cached[str] = field(default_factory=Cached)
     choices: Cached[dict[str, list[str]]] = field(default_factory=Cached)
     large_body: LargeBodySlot = field(default_factory=LargeBodySlot)
-    threads: Threads = field(default_factory=Threads)
+    threads: RequestThreads = field(default_factory=RequestThreads)
 
 
 def hub_of(request: Request) -> Hub:

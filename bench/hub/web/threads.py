@@ -15,9 +15,9 @@ from anyio import CapacityLimiter, to_thread
 
 from bench.hub.problems import Problem
 
-Kind = Literal["write", "read", "page", "metrics", "probe"]
+ThreadKind = Literal["write", "read", "page", "metrics", "probe"]
 
-THREADS: dict[Kind, int] = {"write": 40, "read": 6, "page": 4, "metrics": 1, "probe": 1}
+THREADS: dict[ThreadKind, int] = {"write": 40, "read": 6, "page": 4, "metrics": 1, "probe": 1}
 """Maximum number of threads of each kind. Threads that write wait together for one commit."""
 
 WAIT = 30.0
@@ -26,14 +26,14 @@ WAIT = 30.0
 T = TypeVar("T")
 
 
-class Threads:
+class RequestThreads:
     """The threads of one hub."""
 
     def __init__(self) -> None:
         self._limiters = {kind: CapacityLimiter(number) for kind, number in THREADS.items()}
         self._unlimited = CapacityLimiter(math.inf)
 
-    async def run(self, kind: Kind, work: Callable[[], T]) -> T:
+    async def run(self, kind: ThreadKind, work: Callable[[], T]) -> T:
         """Run work in a thread of a kind, and return its result.
 
         Raises:
@@ -50,13 +50,13 @@ class Threads:
             limiter.release_on_behalf_of(owner)
 
 
-def in_thread(kind: Kind) -> Callable[[Callable[..., T]], Callable[..., Awaitable[T]]]:
+def in_thread(kind: ThreadKind) -> Callable[[Callable[..., T]], Callable[..., Awaitable[T]]]:
     """Return a decorator for a route with a parameter `hub`: the route runs in a thread of a kind."""
 
     def decorate(function: Callable[..., T]) -> Callable[..., Awaitable[T]]:
         @wraps(function)
         async def run(**arguments: Any) -> T:
-            threads: Threads = arguments["hub"].threads
+            threads: RequestThreads = arguments["hub"].threads
             return await threads.run(kind, partial(function, **arguments))
 
         return run

@@ -58,7 +58,7 @@ def deliver(client: Client, outbox: Outbox, pending: Pending, retries: int = PAT
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror or error}") from None
     try:
-        outcome = client.put(kind, path.stem if kind != "results" else headers.entry(path).id, body, retries)
+        outcome = client.put(kind, path.stem if kind != "results" else headers.index_entry(path).id, body, retries)
     except RefusedForever:
         outbox.confirm(pending)  # the file stays, but no later run tries again
         raise

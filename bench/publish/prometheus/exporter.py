@@ -28,7 +28,7 @@ PUSH_SECONDS = 10.0
 JOB = "devbench"
 
 
-class _Server(socketserver.ThreadingTCPServer):
+class _MetricsServer(socketserver.ThreadingTCPServer):
     """A server that does not look up its host name, which takes long without a resolver. `HTTPServer` does."""
 
     daemon_threads = True
@@ -58,7 +58,7 @@ def serve(collector: Collector, host: str, port: int) -> Iterator[str]:
     """
     handler = MetricsHandler.factory(registry_of(collector))
     handler.timeout = CLIENT_SECONDS  # type: ignore[attr-defined]
-    server = _Server((host, port), handler, bind_and_activate=False)
+    server = _MetricsServer((host, port), handler, bind_and_activate=False)
     server.socket.close()
     try:
         server.socket = _listening(host, port)

@@ -24,7 +24,7 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Crossing:
+class CrossingMark:
     """The value of the parameter at which two curves cross, and the bounds of its interval (None if open)."""
 
     value: float
@@ -32,7 +32,7 @@ class Crossing:
     high: float | None
 
 
-def draw(lines: Sequence[Line], parameter: str, crossings: Sequence[Crossing]) -> str:
+def draw(lines: Sequence[Line], parameter: str, crossings: Sequence[CrossingMark]) -> str:
     """Draw curves on two logarithmic axes: a rule for each crossing, a band for its interval.
 
     Args:

@@ -15,7 +15,7 @@ CLOCK = {"hours": "%H:%M", "minutes": "%H:%M", "seconds": "%H:%M:%S", "milliseco
 
 
 @dataclass(frozen=True)
-class Run:
+class TimelinePoint:
     """One point: when the run started, and its step time in seconds with its interval if it has one."""
 
     started: datetime
@@ -24,7 +24,7 @@ class Run:
     high: float | None
 
 
-def draw(runs: Sequence[Run], changes: Sequence[int]) -> str:
+def draw(runs: Sequence[TimelinePoint], changes: Sequence[int]) -> str:
     """Draw seconds over time, with a dashed rule where a new level begins.
 
     Args:

@@ -12,7 +12,7 @@ from bench.model.result import Result
 from bench.render import numbers
 from bench.render.report import content
 from bench.render.report.content import Content
-from bench.render.report.document import Chapter, Report, Row, Table
+from bench.render.report.document import Chapter, ReportDocument, Row, Table
 from bench.render.report.selection import ChapterEntries, Entry, Selection, select
 from bench.render.text import plain
 
@@ -22,7 +22,7 @@ LISTED = 10_000
 HEAD = ("result", "status", "step", "processes", "started (UTC)", "id")
 
 
-def compose(folder: Path, threshold: float) -> Report:
+def compose(folder: Path, threshold: float) -> ReportDocument:
     """Compose the report of a folder.
 
     Args:
@@ -42,7 +42,7 @@ def compose(folder: Path, threshold: float) -> Report:
         for chapter, entries in zip(chapters, selection.chapters, strict=True)
     ]
     name = plain(folder.resolve().name) or "results"
-    return Report(f"devbench: {name}", _about(selection), tuple(chapters), _all_results(selection))
+    return ReportDocument(f"devbench: {name}", _about(selection), tuple(chapters), _all_results(selection))
 
 
 def _chapter(entries: ChapterEntries, number: int, threshold: float) -> Chapter:

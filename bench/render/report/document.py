@@ -119,7 +119,7 @@ class Chapter:
 
 
 @dataclass(frozen=True)
-class Report:
+class ReportDocument:
     """A report.
 
     Args:

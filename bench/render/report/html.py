@@ -8,14 +8,14 @@ from typing import Any
 
 from bench.render.charts import phases, vega
 from bench.render.messages import Message
-from bench.render.report.document import FIGURE, Figure, Report, Table
+from bench.render.report.document import FIGURE, Figure, ReportDocument, Table
 
 HERE = Path(__file__).parent
 LEAD = 6
 """Sentences of each chapter in the table of contents. The chapter itself has all of them."""
 
 
-def render(report: Report, version: str) -> str:
+def render(report: ReportDocument, version: str) -> str:
     """Return the HTML.
 
     Args:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 
 from bench.render.messages import Message
-from bench.render.report.document import Chapter, Report, Section, Table
+from bench.render.report.document import Chapter, ReportDocument, Section, Table
 
 LONGEST = 60_000
 """Characters. GitHub accepts 65,536 in a comment."""
@@ -14,7 +14,7 @@ LONGEST = 60_000
 _MARKS = {"failure": "❌ ", "warning": "⚠️ ", "note": "", "cause": ""}
 
 
-def render(report: Report, version: str) -> str:
+def render(report: ReportDocument, version: str) -> str:
     """Return the Markdown.
 
     Args:

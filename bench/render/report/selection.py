@@ -19,8 +19,8 @@ from bench.model.interval import Interval
 from bench.model.result import Purpose, Result
 from bench.store import files, headers
 
-Kind = Literal["explanation", "sweep", "results"]
-KINDS: tuple[Kind, ...] = ("explanation", "sweep", "results")
+ChapterKind = Literal["explanation", "sweep", "results"]
+KINDS: tuple[ChapterKind, ...] = ("explanation", "sweep", "results")
 
 CHAPTERS = 20
 """Chapters in one report. Further results are only listed."""
@@ -106,7 +106,7 @@ def select(folder: Path) -> Selection:
     paths = result_files(folder)
     entries = sorted((_entry(path, headers.head(path)) for path in paths), key=lambda e: (e.created, e.id))
     explanations = files.explanations(folder)
-    groups: dict[tuple[Kind, str], list[Entry]] = {}
+    groups: dict[tuple[ChapterKind, str], list[Entry]] = {}
     for entry in entries:
         groups.setdefault(_chapter_key(entry, explanations), []).append(entry)
     candidates = [made for kind in KINDS for made in _chapters(_without_repeats(kind, groups), explanations)]
@@ -154,7 +154,7 @@ def _intervals(result: Result) -> Iterator[Interval]:
     yield from result.summary.series.values()
 
 
-def _chapter_key(entry: Entry, explanations: Mapping[str, Explanation]) -> tuple[Kind, str]:
+def _chapter_key(entry: Entry, explanations: Mapping[str, Explanation]) -> tuple[ChapterKind, str]:
     """Return what a result is shown with: its explanation if that exists, its sweep, or else its group."""
     if entry.purpose == "sweep" and entry.parent:
         return "sweep", entry.parent
@@ -163,7 +163,7 @@ def _chapter_key(entry: Entry, explanations: Mapping[str, Explanation]) -> tuple
     return "results", entry.group
 
 
-def _without_repeats(kind: Kind, groups: Mapping[tuple[Kind, str], list[Entry]]) -> list[ChapterEntries]:
+def _without_repeats(kind: ChapterKind, groups: Mapping[tuple[ChapterKind, str], list[Entry]]) -> list[ChapterEntries]:
     """Return the groups of a kind, newest first, without those that a newer group repeats completely."""
     by_identity: dict[tuple[str, str], list[tuple[frozenset[tuple[str, str]], ChapterEntries]]] = {}
     chapters = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from bench.model.comparison import Cell, Comparison, Matrix
+from bench.model.comparison import Comparison, Matrix, MatrixCell
 from bench.render import numbers
 from bench.render.labels import phase_label
 from bench.render.sentences import comparison as sentences
@@ -82,5 +82,5 @@ def matrix_lines(matrix: Matrix, labels: Labels | None = None, width: int = WIDT
     return lines
 
 
-def _cell(cell: Cell | None) -> str:
+def _cell(cell: MatrixCell | None) -> str:
     return f"{cell.ratio.value:.3g} {SHORT.get(cell.verdict, cell.verdict)}" if cell else "–"

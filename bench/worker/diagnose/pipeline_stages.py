@@ -72,7 +72,7 @@ def measure(dataset: Any, report: Callable[[str], None] = lambda stage: None) ->
         report: is called with a stage's kind before it is timed, which may take long.
     """
     counted = list(_with_elements(stages(dataset)))
-    parts = [_Part(stage, elements) for stage, elements in counted[:1] + counted[:0:-1]]
+    parts = [_PipelinePrefix(stage, elements) for stage, elements in counted[:1] + counted[:0:-1]]
     start = time.perf_counter()
     for _ in range(REPEATS):
         for part in parts:
@@ -94,7 +94,7 @@ def _with_elements(chain: list[Any]) -> Iterator[tuple[Any, int]]:
             return
 
 
-class _Part:
+class _PipelinePrefix:
     """The pipeline up to a stage. `elements` of its elements make one element of the whole pipeline."""
 
     def __init__(self, stage: Any, elements: int) -> None:

@@ -44,7 +44,7 @@ def _figure(sweep: Sweep) -> list[Figure]:
     lines = [curves.Line(plain(curve.label), points) for curve in sweep.curves if (points := _points(curve, axis))]
     if not lines or len(lines) > len(curves.COLOURS):
         return []
-    crossings = [curves.Crossing(c.value, c.low, c.high) for curve in sweep.curves for c in curve.crossings]
+    crossings = [curves.CrossingMark(c.value, c.low, c.high) for curve in sweep.curves for c in curve.crossings]
     ends = [
         f"{line.label} from {numbers.time(line.points[0][1])} to {numbers.time(line.points[-1][1])}" for line in lines
     ]
