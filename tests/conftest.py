@@ -351,8 +351,8 @@ def prometheus_programs() -> dict[str, str]:
 
 @pytest.fixture(scope="session")
 def scraped(tmp_path_factory: pytest.TempPathFactory, prometheus_programs: dict[str, str]) -> Iterator[Any]:
-    """A run that Prometheus 2 and Prometheus 3 scraped (`integration/scraping.py`)."""
-    from scraping import scraped_run
+    """A run that Prometheus 2 and Prometheus 3 scraped (`integration/prometheus_server.py`)."""
+    from prometheus_server import scraped_run
 
     with scraped_run(tmp_path_factory.mktemp("scraped"), prometheus_programs) as run:
         yield run

@@ -14,8 +14,8 @@ from datetime import timedelta
 from typing import Any, NamedTuple
 
 import pytest
-from commandline import ROOT
-from scraping import POOL, Point, Prometheus, labelled, prometheus
+from devbench_process import ROOT
+from prometheus_server import POOL, Point, Prometheus, labelled, prometheus
 
 from bench.model.failure import Failure
 from bench.model.result import Price, Result

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from commandline import ROOT, devbench
+from devbench_process import ROOT, devbench
 
 from bench.store import files
 

@@ -7,8 +7,8 @@ from collections.abc import Collection
 from pathlib import Path
 
 import pytest
-from commandline import BRIEF, devbench
-from measuring import SECONDS
+from background_runs import SECONDS
+from devbench_process import BRIEF, devbench
 
 from bench.config.settings import load
 from bench.publish.recorder import Recorder
@@ -17,8 +17,8 @@ from bench.study import explain, peaks
 from bench.study.explain import ExplainStudy
 from bench.whatif import Program, WhatIf, candidates
 
-USERFILES = Path(__file__).parent / "userfiles_explain"
-FITS = str(USERFILES / "fits_dataset.py")
+USERFILES = Path(__file__).parent / "explained_programs"
+FITS = str(USERFILES / "fit_pipeline.py")
 OUTSIDE = ("parallel-map", "cache", "prefetch", "steps-per-execution", "without-metrics")
 """What-ifs that have something to change in a bare fit of this program."""
 pytestmark = pytest.mark.timeout(SECONDS)

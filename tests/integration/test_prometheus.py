@@ -9,8 +9,8 @@ import urllib.request
 from typing import Any
 
 import pytest
-from commandline import started
-from scraping import Prometheus, labelled
+from devbench_process import started
+from prometheus_server import Prometheus, labelled
 
 from bench.model.result import Result
 from bench.publish.prometheus.counters import BUCKETS, INFO

@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
-from commandline import started
-from measuring import ONCE, SECONDS, own
+from background_runs import ONCE, SECONDS, own
+from devbench_process import started
 
 from bench.analyse.sweep import sweep_of
 
@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.timeout(SECONDS), pytest.mark.once]
 
 def test_a_sweep_ends_where_memory_does_and_says_so(tmp_path: Path) -> None:
     words = ("--loop", "step", "--param", "batch=1,10000000,20000000", "--json", *ONCE)
-    with started(tmp_path, "sweep", own("grows"), *words) as run:
+    with started(tmp_path, "sweep", own("large_batches"), *words) as run:
         run.process.wait(timeout=SECONDS)
         ended = run.end()
     assert ended.code == 0, ended.said()
@@ -31,7 +31,7 @@ def test_a_sweep_ends_where_memory_does_and_says_so(tmp_path: Path) -> None:
 
 @pytest.mark.quiet
 def test_two_loops_are_compared_at_each_value_and_the_sweep_says_between_which_one_overtakes(tmp_path: Path) -> None:
-    words = (own("overtaken"), "--loop", "as-written,step", "--param", "size=1,2", "--max-processes", "2")
+    words = (own("crossing"), "--loop", "as-written,step", "--param", "size=1,2", "--max-processes", "2")
     with started(tmp_path, "sweep", *words, "--max-time", "10m", "--point-time", "5m") as run:
         run.process.wait(timeout=SECONDS)
         ended = run.end()
@@ -54,7 +54,7 @@ def test_two_loops_are_compared_at_each_value_and_the_sweep_says_between_which_o
 def test_two_files_interleave_and_end_with_a_verdict(tmp_path: Path) -> None:
     folder = tmp_path / "files"
     folder.mkdir()
-    text = Path(own("grows")).read_text(encoding="utf-8")
+    text = Path(own("large_batches")).read_text(encoding="utf-8")
     for name, factor in (("old", "1"), ("new", "4")):
         (folder / f"{name}.py").write_text(text.replace("p.batch,", f"{factor} * p.batch,"), encoding="utf-8")
     words = (str(folder / "old.py"), str(folder / "new.py"), "--compare", "--json")

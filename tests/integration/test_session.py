@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from measuring import own
+from background_runs import own
 
 import bench
 from bench import api

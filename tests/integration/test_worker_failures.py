@@ -11,18 +11,18 @@ from concurrent.futures import ThreadPoolExecutor
 
 import psutil
 import pytest
-from commandline import BRIEF, USERFILES, Ended, devbench, survivors, userfile
+from devbench_process import BRIEF, USERFILES, Ended, devbench, survivors, userfile
 
 from bench.model.failure import Failure
 from bench.model.result import Result
 
 ENDS = {
     "hung": ("hangs",),
-    "unloaded": ("hangs_when_loaded",),
+    "unloaded": ("hangs_in_worker",),
     "ended": ("segfault", "aborts", "killed", "raises"),
-    "wrong": ("nan", "nan_inside", "yields_text", "matmul"),
-    "turns": ("half", "neither"),
-    "well": ("chatty", "swallows"),
+    "wrong": ("nan_loss", "nan_inside", "yields_text", "matmul"),
+    "turns": ("fails_as_written", "broken_inputs"),
+    "well": ("prints_much", "swallows_exceptions"),
 }
 pytestmark = [pytest.mark.timeout(1500), pytest.mark.once]
 
@@ -136,7 +136,7 @@ def test_what_was_timed_before_a_bad_end_is_kept(ended: dict[str, Ended]) -> Non
         assert sample.phases["first_step"] > 0
 
 
-@pytest.mark.parametrize("program", ["nan", "nan_inside"])
+@pytest.mark.parametrize("program", ["nan_loss", "nan_inside"])
 def test_a_step_that_gives_no_number_invalidates_the_result(program: str, ended: dict[str, Ended]) -> None:
     found = failure(ended["wrong"].results[program])
     assert found.kind == "nan"
@@ -164,10 +164,10 @@ def test_a_worker_that_hangs_is_ended_and_told_by_its_line_and_the_option(ended:
 
 
 def test_a_program_that_hangs_while_the_worker_loads_it_is_ended_too(ended: dict[str, Ended]) -> None:
-    found = failure(ended["unloaded"].results["hangs_when_loaded"])
+    found = failure(ended["unloaded"].results["hangs_in_worker"])
     assert (found.kind, found.phase) == ("hung", "loading")
-    line = line_of("hangs_when_loaded", "wait()")
-    assert os.name == "nt" or f"(hangs_when_loaded.py, line {line})" in found.message
+    line = line_of("hangs_in_worker", "wait()")
+    assert os.name == "nt" or f"(hangs_in_worker.py, line {line})" in found.message
 
 
 def pids(run: Ended) -> list[int]:
@@ -177,16 +177,16 @@ def pids(run: Ended) -> list[int]:
 
 def test_where_one_of_two_fails_the_other_goes_on_alone(ended: dict[str, Ended]) -> None:
     results = ended["turns"].results
-    assert "this way it does not go" in failure(results["half as-written"]).message
-    assert results["half step"].status == "complete"
-    assert len(results["half step"].samples[0].series[0].blocks) >= 5
+    assert "this way it does not go" in failure(results["fails_as_written as-written"]).message
+    assert results["fails_as_written step"].status == "complete"
+    assert len(results["fails_as_written step"].samples[0].series[0].blocks) >= 5
 
 
 def test_where_both_fail_both_are_told(ended: dict[str, Ended]) -> None:
     for loop in ("as-written", "step"):
-        found = failure(ended["turns"].results[f"neither {loop}"])
+        found = failure(ended["turns"].results[f"broken_inputs {loop}"])
         assert "RuntimeError: there is nothing to eat" in found.message
-        assert f"neither.py, line {line_of('neither', 'raise RuntimeError')}" in found.message
+        assert f"broken_inputs.py, line {line_of('broken_inputs', 'raise RuntimeError')}" in found.message
 
 
 def test_what_a_program_prints_gets_neither_into_the_document_nor_between_worker_and_parent(
@@ -195,13 +195,13 @@ def test_what_a_program_prints_gets_neither_into_the_document_nor_between_worker
     run = ended["well"]
     assert run.code == 0, run.said()[-3000:]
     document = json.loads(run.out)
-    assert [each["spec"]["workload"] for each in document["results"]] == ["chatty", "swallows"]
-    assert run.results["chatty"].status == "complete"
+    assert [each["spec"]["workload"] for each in document["results"]] == ["prints_much", "swallows_exceptions"]
+    assert run.results["prints_much"].status == "complete"
     assert "ooo" not in run.err
 
 
 def test_a_program_that_swallows_every_exception_is_measured_and_ends(ended: dict[str, Ended]) -> None:
-    result = ended["well"].results["swallows"]
+    result = ended["well"].results["swallows_exceptions"]
     assert (result.status, result.failure) == ("complete", None)
     assert result.placement is not None
     assert result.placement.verified

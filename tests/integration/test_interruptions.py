@@ -11,13 +11,13 @@ from pathlib import Path
 
 import psutil
 import pytest
-from commandline import BRIEF, Devbench, Ended, started, survivors, userfile
+from devbench_process import BRIEF, Devbench, Ended, started, survivors, userfile
 
 pytestmark = [pytest.mark.needs("posix"), pytest.mark.once]
 
 
 class Steps:
-    """The read end of the pipe into which `counted.py` writes a byte each step."""
+    """The read end of the pipe into which `counts_steps.py` writes a byte each step."""
 
     def __init__(self, path: Path) -> None:
         self.pipe = -1
@@ -47,7 +47,9 @@ class Steps:
 def measuring(folder: Path, *words: str, workers: int) -> Iterator[tuple[Devbench, Steps]]:
     """A run whose workers have all come to their steady state."""
     steps = Steps(folder / "steps")
-    with started(folder, "run", userfile("counted"), *BRIEF, *words, listen=True, STEPS=str(folder / "steps")) as run:
+    with started(
+        folder, "run", userfile("counts_steps"), *BRIEF, *words, listen=True, STEPS=str(folder / "steps")
+    ) as run:
         for _ in range(workers):
             run.until("steady state")
         yield run, steps
@@ -127,7 +129,7 @@ def test_workers_die_with_a_parent_that_is_killed_the_suspended_too(tmp_path: Pa
 def test_a_worker_that_swallows_exceptions_ends_with_its_parent_where_the_system_does_not_see_to_it(
     tmp_path: Path,
 ) -> None:
-    words = ("run", userfile("swallows"), "--param", "outlive=true")
+    words = ("run", userfile("swallows_exceptions"), "--param", "outlive=true")
     with started(tmp_path, *words, listen=True) as run:
         run.until("steady state")
         workers = run.workers()
@@ -156,7 +158,7 @@ def test_an_interruption_before_anything_is_measured_ends_without_a_traceback(tm
 
 def test_two_runs_at_once_in_one_folder_keep_out_of_each_others_way(tmp_path: Path) -> None:
     output = ("--output", str(tmp_path / "results"))
-    words = ("run", userfile("half"), "--loop", "step", *BRIEF, *output)
+    words = ("run", userfile("fails_as_written"), "--loop", "step", *BRIEF, *output)
     with started(tmp_path / "one", *words) as one, started(tmp_path / "two", *words) as two:
         codes = (one.end().code, two.end().code)
     assert codes == (0, 0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from test_workloads_real_work import ask
+from tensorflow_script import ask
 
 
 def test_int32_arithmetic_is_distinguished_from_that_of_shapes_and_counters() -> None:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 
 import pytest
-from measuring import SECONDS, Runs, own, under_way
+from background_runs import SECONDS, Runs, own, under_way
 
 from bench.analyse.outcome import Outcome
 from bench.analyse.pairing import pair_groups
@@ -27,14 +27,14 @@ ASKED = {
     "finite": (own("finite"), "--param", "steps=30"),
     "single": (own("finite"), "--param", "steps=1"),
     "step_data": (own("step_data"), "--full"),
-    "several": (own("together"), "--param", "steps_per_execution=4"),
-    "eager": (own("together"), "--param", "run_eagerly=true"),
+    "several": (own("compile_options"), "--param", "steps_per_execution=4"),
+    "eager": (own("compile_options"), "--param", "run_eagerly=true"),
     "uncompiled": (own("uncompiled"),),
-    "warm": (own("warm"),),
-    "warm_xla": (own("warm"), "--param", "compiler=xla", "--xla", "off"),
-    "on_batch": (own("on_batch"),),
+    "warm": (own("module_function"),),
+    "warm_xla": (own("module_function"), "--param", "compiler=xla", "--xla", "off"),
+    "on_batch": (own("train_on_batch"),),
     "misplaced": (own("misplaced"),),
-    "nothing": (own("nothing"),),
+    "nothing": (own("no_tensorflow"),),
 }
 GOOD = [
     "fit_arrays",

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from commandline import BRIEF, ROOT, Ended, devbench
-from measuring import SECONDS
+from background_runs import SECONDS
+from devbench_process import BRIEF, ROOT, Ended, devbench
 
 from bench.analyse.outcome import Outcome
 from bench.analyse.pairing import pair_groups
@@ -70,7 +70,7 @@ def test_the_table_shows_the_shares_and_the_measured_steps_are_as_if_there_were_
 
 
 def test_a_step_that_waits_for_its_input_shows_in_the_trace(tmp_path: Path) -> None:
-    slow = str(Path(__file__).parent / "userfiles_explain" / "slow_input.py")
+    slow = str(Path(__file__).parent / "explained_programs" / "slow_input.py")
     run = devbench(tmp_path, "run", slow, "--loop", "step", *BRIEF, "--profile", "traces")
     found = profile(run, "step")
     assert found.input_share > 0.5

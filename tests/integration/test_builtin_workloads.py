@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from commandline import ROOT, devbench
-from measuring import ONCE, SECONDS, Runs, under_way
+from background_runs import ONCE, SECONDS, Runs, under_way
+from devbench_process import ROOT, devbench
 
 from bench.analyse.outcome import Outcome
 from bench.analyse.pairing import pair_groups

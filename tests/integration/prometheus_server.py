@@ -17,7 +17,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from commandline import Devbench, Ended, started
+from devbench_process import Devbench, Ended, started
 
 from bench.model.result import Result
 

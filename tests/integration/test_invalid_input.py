@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from commandline import BRIEF, Ended, devbench
+from devbench_process import BRIEF, Ended, devbench
 
 pytestmark = pytest.mark.once  # none of it comes to TensorFlow, but for what only reading shows
 

@@ -9,25 +9,25 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from commandline import Ended, started
-from measuring import SECONDS
+from background_runs import SECONDS
+from devbench_process import Ended, started
 
 from bench.model.explanation import Explanation
 from bench.render.sentences import explanation as sentences
 from bench.render.terminal import explanation as explanations
 
-USERFILES = Path(__file__).parent / "userfiles_explain"
+USERFILES = Path(__file__).parent / "explained_programs"
 pytestmark = [pytest.mark.timeout(SECONDS), pytest.mark.once, pytest.mark.quiet]
 
 ASKED = {
     "slow_input": ("--loop", "step", "--max-processes", "2", "--max-time", "30m", "--profile", "traces"),
-    "reads_eagerly": ("--max-processes", "1"),
+    "reads_loss": ("--max-processes", "1"),
     "retraces": ("--max-processes", "1"),
-    "doubles": ("--max-processes", "1"),
+    "computes_float64": ("--max-processes", "1"),
     "calls_python": ("--max-processes", "1"),
-    "shuffles": ("--max-processes", "1"),
-    "converts": ("--xla", "off", "--max-processes", "2", "--max-time", "30m"),
-    "arrays": ("--loop", "host-batches", "--max-processes", "3", "--max-time", "30m"),
+    "shuffle_buffer": ("--max-processes", "1"),
+    "converts_rows": ("--xla", "off", "--max-processes", "2", "--max-time", "30m"),
+    "large_arrays": ("--loop", "host-batches", "--max-processes", "3", "--max-time", "30m"),
     "small_steps": ("--loop", "resident", "--xla", "on", "--max-processes", "2", "--max-time", "30m"),
 }
 
@@ -88,13 +88,13 @@ def test_slow_input_is_found_with_its_slow_stage(runs: dict[str, Future[Ended]])
 
 
 def test_a_loss_that_is_read_in_each_step_is_found_with_its_line(runs: dict[str, Future[Ended]]) -> None:
-    told = finding(runs, "reads_eagerly", "per-step synchronization")
+    told = finding(runs, "reads_loss", "per-step synchronization")
     assert "1 number" in told["sentence"]
-    assert line_of("reads_eagerly", "yield float(loss)") in told["sentence"]
+    assert line_of("reads_loss", "yield float(loss)") in told["sentence"]
 
 
 def test_eager_operations_are_counted_and_named(runs: dict[str, Future[Ended]]) -> None:
-    told = finding(runs, "reads_eagerly", "eager execution")
+    told = finding(runs, "reads_loss", "eager execution")
     assert "MatMul" in told["sentence"]
     assert "tf.function" in told["fix"]
 
@@ -105,19 +105,19 @@ def test_a_function_that_is_traced_in_each_step_is_found(runs: dict[str, Future[
 
 
 def test_float64_is_found_with_its_line(runs: dict[str, Future[Ended]]) -> None:
-    told = finding(runs, "doubles", "float64")
-    assert line_of("doubles", "x @ x") in told["sentence"]
+    told = finding(runs, "computes_float64", "float64")
+    assert line_of("computes_float64", "x @ x") in told["sentence"]
 
 
 def test_rows_that_are_converted_in_each_step_are_found_with_their_share(runs: dict[str, Future[Ended]]) -> None:
-    told = finding(runs, "converts", "float64")
+    told = finding(runs, "converts_rows", "float64")
     assert told["sentence"] == "Batches arrive as float64 and are converted in each step."
     assert told["share"] > 0.5
     assert "as-written minus host-batches is" in told["evidence"]
 
 
 def test_copies_of_arrays_are_a_part_with_a_fix(runs: dict[str, Future[Ended]]) -> None:
-    assert "Pass tensors to a step, not arrays" in part(runs, "arrays", "copies")["fix"]
+    assert "Pass tensors to a step, not arrays" in part(runs, "large_arrays", "copies")["fix"]
 
 
 def test_dispatch_of_small_steps_is_a_part_with_a_fix(runs: dict[str, Future[Ended]]) -> None:
@@ -151,12 +151,12 @@ def test_python_inside_the_graph_is_found_with_its_line(runs: dict[str, Future[E
 
 
 def test_a_shuffle_buffer_that_fills_is_found(runs: dict[str, Future[Ended]]) -> None:
-    told = finding(runs, "shuffles", "filling the shuffle buffer")
+    told = finding(runs, "shuffle_buffer", "filling the shuffle buffer")
     assert "shuffle(400)" in told["sentence"]
     assert "each epoch" in told["sentence"]
 
 
 def test_a_cause_that_was_not_planted_is_not_found(runs: dict[str, Future[Ended]]) -> None:
-    for name in ("doubles", "calls_python"):
+    for name in ("computes_float64", "calls_python"):
         causes = {each["cause"] for each in explanation(runs, name)["findings"]}
         assert not causes & {"retracing", "per-step synchronization", "slow input", "partial last batch"}

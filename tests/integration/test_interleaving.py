@@ -11,8 +11,8 @@ from pathlib import Path
 
 import psutil
 import pytest
-from commandline import ROOT
-from measuring import ONCE, own
+from background_runs import ONCE, own
+from devbench_process import ROOT
 
 from bench import backends
 from bench.analyse.explain.findings import findings
@@ -86,10 +86,10 @@ def works_during_blocks_of(other: WorkerProcess, one: WorkerProcess) -> bool:
 
 @pytest.mark.essential
 def test_a_worker_that_waits_for_its_turn_does_not_work() -> None:
-    with worker(own("hungry")) as one:
+    with worker(own("busy_pipeline")) as one:
         stop(one)
         before = cpu_seconds(one)
-        with worker(own("hungry")) as other:
+        with worker(own("busy_pipeline")) as other:
             block(other)
             assert cpu_seconds(one) == before
             stop(other)

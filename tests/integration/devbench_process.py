@@ -18,7 +18,7 @@ from bench.model.result import Result
 from bench.store import files
 
 ROOT = Path(bench.__file__).parent.parent
-USERFILES = Path(__file__).parent / "userfiles"
+USERFILES = Path(__file__).parent / "faulty_programs"
 BRIEF = ("--max-processes", "1", "--max-time", "10s")
 SECONDS = 900
 

@@ -7,11 +7,11 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
-from commandline import Ended, started
+from devbench_process import Ended, started
 
 from bench.model.result import Result
 
-USERFILES = Path(__file__).parent / "userfiles_measure"
+USERFILES = Path(__file__).parent / "measured_programs"
 ONCE = ("--max-processes", "1")
 SECONDS = 1500
 """The longest that a run may take: six programs in one trial, on a slow and busy machine."""

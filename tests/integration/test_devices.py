@@ -8,8 +8,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from commandline import ROOT, devbench
-from measuring import ONCE
+from background_runs import ONCE
+from devbench_process import ROOT, devbench
 
 from bench.machine import system
 

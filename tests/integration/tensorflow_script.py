@@ -1,0 +1,66 @@
+"""Run a script with a real TensorFlow in a separate process."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+from typing import Any
+
+PRELUDE = """
+import json, sys, time
+import numpy as np
+import tensorflow as tf
+from bench import registry
+from bench.datasets import load
+from bench.model.spec import Data
+from bench.workloads import Context
+
+DEVICE = "/device:CPU:0"
+tf.keras.utils.set_random_seed(1)
+
+def context():
+    rng = np.random.default_rng(1)
+    return Context(rng=rng, device=DEVICE, backend="cpu", dtype="float32", seed=1,
+                   _load=lambda name: load(Data(kind="sample", name=name), 1))
+
+class Workload:
+    def __init__(self, name, **params):
+        self.module = registry.load(name)
+        self.p = registry.parse_params(self.module, params)
+        self.given = {"p": self.p, "ctx": context()}
+    def call(self, function):
+        import inspect
+        target = getattr(self.module, function)
+        wanted = inspect.signature(target).parameters
+        for name in ("data", "inputs", "model"):
+            if name in wanted and name not in self.given:
+                self.given[name] = self.call(name)
+        return target(**{name: self.given[name] for name in wanted})
+
+def say(**found):
+    with os_out() as out:
+        json.dump(found, out)
+
+def os_out():
+    import os
+    return os.fdopen(CHANNEL, "w")
+
+import os
+CHANNEL = os.dup(1)
+os.dup2(2, 1)
+"""
+
+
+def ask(script: str) -> dict[str, Any]:
+    """Run a script after the prelude in a separate Python process and return what it prints with `say`."""
+    quiet = {"CUDA_VISIBLE_DEVICES": "-1", "TF_CPP_MIN_LOG_LEVEL": "3"}
+    done = subprocess.run(
+        [sys.executable, "-c", PRELUDE + textwrap.dedent(script)],
+        capture_output=True, text=True, timeout=800, check=False, env={**os.environ, **quiet},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
