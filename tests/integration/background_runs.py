@@ -1,4 +1,4 @@
-"""Many runs of `devbench run` for the tests of measuring, two at a time; each test waits for its own only."""
+"""Several runs of `devbench run` in the background, two at a time. A test waits only for the run that it needs."""
 
 from __future__ import annotations
 
@@ -7,56 +7,54 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
-from devbench_process import Ended, started
+from devbench_process import CompletedRun, run_devbench
 
 from bench.model.result import Result
 
-USERFILES = Path(__file__).parent / "measured_programs"
-ONCE = ("--max-processes", "1")
+MEASURED_PROGRAMS = Path(__file__).parent / "measured_programs"
+ONE_PROCESS = ("--max-processes", "1")
 SECONDS = 1500
-"""The longest that a run may take: six programs in one trial, on a slow and busy machine."""
+"""Time limit of a run. Six programs in one trial on a slow and busy machine need most of it."""
 
 
-def own(name: str) -> str:
-    """Path of one of the programs that a user might write."""
-    return str(USERFILES / f"{name}.py")
+def measured_program(name: str) -> str:
+    """Return the path of a program in `measured_programs`."""
+    return str(MEASURED_PROGRAMS / f"{name}.py")
 
 
 class Runs:
-    """Runs under way, by name.
+    """Runs by name.
 
     Args:
-        folder: each run's files go below it.
-        asked: name: what follows `devbench run`.
-        pool: what runs them.
+        folder: holds a folder for each run.
+        commands: name: what follows `devbench run`.
+        pool: runs them.
     """
 
-    def __init__(self, folder: Path, asked: Mapping[str, Sequence[str]], pool: ThreadPoolExecutor) -> None:
-        self._ended = {name: pool.submit(_run, folder / name, words) for name, words in asked.items()}
+    def __init__(self, folder: Path, commands: Mapping[str, Sequence[str]], pool: ThreadPoolExecutor) -> None:
+        self._futures = {name: pool.submit(_run, folder / name, command) for name, command in commands.items()}
 
-    def __getitem__(self, name: str) -> Ended:
-        """How a run ended, once it has."""
-        return self._ended[name].result()
+    def __getitem__(self, name: str) -> CompletedRun:
+        """Wait for a run."""
+        return self._futures[name].result()
 
     def result(self, name: str, loop: str = "as-written") -> Result:
-        """The one result of a run in that loop."""
-        ended = self[name]
-        found = [each for each in ended.every if each.spec.loop == loop]
-        assert len(found) == 1, f"{len(found)} results in loop {loop}; it said: {ended.said()}"
-        return found[0]
+        """Return the only result of a run in this loop."""
+        run = self[name]
+        results = [result for result in run.results if result.spec.loop == loop]
+        assert len(results) == 1, f"{len(results)} results in loop {loop}. Output: {run.text()}"
+        return results[0]
 
 
-def _run(folder: Path, words: Sequence[str]) -> Ended:
-    with started(folder, "run", *words, *ONCE) as run:
-        run.process.wait(timeout=SECONDS)
-        return run.end()
+def _run(folder: Path, command: Sequence[str]) -> CompletedRun:
+    return run_devbench(folder, "run", *command, *ONE_PROCESS, seconds=SECONDS)
 
 
 @contextmanager
-def under_way(folder: Path, asked: Mapping[str, Sequence[str]]) -> Iterator[Runs]:
-    """Starts the runs in their order, two at a time; what no test waited for is not begun."""
+def start_runs(folder: Path, commands: Mapping[str, Sequence[str]]) -> Iterator[Runs]:
+    """Start runs in their order, two at a time. At the end, cancel those that have not started."""
     pool = ThreadPoolExecutor(2)
     try:
-        yield Runs(folder, asked, pool)
+        yield Runs(folder, commands, pool)
     finally:
         pool.shutdown(cancel_futures=True)

@@ -1,4 +1,4 @@
-"""Runs `devbench` as a user does, in a process and a folder of its own, and holds what it ended with."""
+"""Run `devbench` as a user does, in a separate process and folder."""
 
 from __future__ import annotations
 
@@ -18,19 +18,26 @@ from bench.model.result import Result
 from bench.store import files
 
 ROOT = Path(bench.__file__).parent.parent
-USERFILES = Path(__file__).parent / "faulty_programs"
+FAULTY_PROGRAMS = Path(__file__).parent / "faulty_programs"
 BRIEF = ("--max-processes", "1", "--max-time", "10s")
 SECONDS = 900
 
 
-def userfile(name: str) -> str:
-    """Path of one of the small programs beside this file."""
-    return str(USERFILES / f"{name}.py")
+def faulty_program(name: str) -> str:
+    """Return the path of a program in `faulty_programs`."""
+    return str(FAULTY_PROGRAMS / f"{name}.py")
 
 
 @dataclass(frozen=True)
-class Ended:
-    """What a run left behind."""
+class CompletedRun:
+    """The exit code, output and results of a run.
+
+    Args:
+        code: exit code.
+        out: standard output.
+        err: standard error.
+        folder: folder of its results. It may not exist.
+    """
 
     code: int
     out: str
@@ -38,97 +45,104 @@ class Ended:
     folder: Path
 
     @property
-    def every(self) -> list[Result]:
-        """All results, oldest first; none where it ended before there was a folder for them."""
+    def results(self) -> list[Result]:
+        """All results, oldest first. Empty if the run ended before it created the folder."""
         return files.results(self.folder) if self.folder.is_dir() else []
 
     @property
-    def results(self) -> dict[str, Result]:
-        """By the workload's name; in a group, by that with the loop: "half step"."""
-        found = self.every
-        alone = {each.group for each in found if sum(other.group == each.group for other in found) == 1}
-        return {each.spec.workload + ("" if each.group in alone else f" {each.spec.loop}"): each for each in found}
+    def by_workload(self) -> dict[str, Result]:
+        """Results by workload. In a group of several, by workload and loop, such as "raises step"."""
+        results = self.results
+        groups = [result.group for result in results]
+        return {
+            result.spec.workload + ("" if groups.count(result.group) == 1 else f" {result.spec.loop}"): result
+            for result in results
+        }
 
-    def said(self) -> str:
-        """Everything that was shown, wrapped lines joined."""
+    def text(self) -> str:
+        """Return both outputs, with wrapped lines joined."""
         return " ".join(f"{self.out} {self.err}".split())
 
 
-class Devbench:
-    """A run under way, a session of its own; its output goes to files, so that it never waits for a reader.
+class DevbenchProcess:
+    """A running `devbench`, in its own session. Its output goes to files, so that it never waits for a reader.
 
     Args:
-        folder: where it runs; its results go to `results` in it unless `words` say otherwise.
-        words: what follows `devbench`.
-        listen: whether stderr is a pipe, for `until`.
-        environ: variables beside those of this process.
+        folder: working directory. Results go to `results` in it, unless `arguments` name another folder.
+        arguments: what follows `devbench`.
+        pipe_stderr: make standard error a pipe, for `wait_for`.
+        environ: variables in addition to those of this process.
     """
 
-    def __init__(self, folder: Path, *words: str, listen: bool = False, **environ: str) -> None:
+    def __init__(self, folder: Path, *arguments: str, pipe_stderr: bool = False, **environ: str) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
-        self.heard = ""
+        self.piped = ""
         flags: dict[str, Any] = {} if sys.platform == "win32" else {"start_new_session": True}
         variables = {"PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8", "PYTHONUNBUFFERED": "1"}
         with (folder / "out").open("wb") as out, (folder / "err").open("wb") as err:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "bench", *words],
+                [sys.executable, "-m", "bench", *arguments],
                 cwd=folder,
                 env={**os.environ, **variables, **environ},
                 stdin=subprocess.DEVNULL,
                 stdout=out,
-                stderr=subprocess.PIPE if listen else err,
+                stderr=subprocess.PIPE if pipe_stderr else err,
                 **flags,
             )
 
-    def until(self, text: str) -> None:
-        """Waits for a line on stderr that holds `text`."""
+    def wait_for(self, text: str) -> None:
+        """Wait for a line with this text on standard error."""
         assert self.process.stderr is not None
         for line in self.process.stderr:
-            self.heard += line.decode()
+            self.piped += line.decode()
             if text in line.decode():
                 return
-        raise AssertionError(f"it ended without a line that holds {text!r}:\n{self.heard}")
+        raise AssertionError(f"devbench ended without a line that contains {text!r}:\n{self.piped}")
 
     def workers(self) -> list[psutil.Process]:
-        """The processes that it started."""
+        """Return the processes that it started."""
         return psutil.Process(self.process.pid).children(recursive=True)
 
-    def end(self) -> Ended:
-        """Waits for its end."""
+    def wait(self, seconds: float = SECONDS) -> CompletedRun:
+        """Wait until it ends.
+
+        Raises:
+            subprocess.TimeoutExpired: it still runs after this time.
+        """
         if self.process.stderr is not None:
-            with self.process.stderr as rest:
-                self.heard += rest.read().decode()
-        code = self.process.wait(timeout=SECONDS)
-        err = self.heard or (self.folder / "err").read_text(encoding="utf-8")
-        return Ended(code, (self.folder / "out").read_text(encoding="utf-8"), err, self.folder / "results")
+            with self.process.stderr as pipe:
+                self.piped += pipe.read().decode()
+        code = self.process.wait(timeout=seconds)
+        err = self.piped or (self.folder / "err").read_text(encoding="utf-8")
+        return CompletedRun(code, (self.folder / "out").read_text(encoding="utf-8"), err, self.folder / "results")
 
 
 @contextmanager
-def started(*args: Any, **environ: Any) -> Iterator[Devbench]:
-    """A run that does not outlive the test, whatever comes."""
-    run = Devbench(*args, **environ)
+def start_devbench(*args: Any, **environ: Any) -> Iterator[DevbenchProcess]:
+    """Start `devbench`, and kill it at the end if it still runs."""
+    run = DevbenchProcess(*args, **environ)
     try:
         yield run
     finally:
         if run.process.poll() is None:
-            for each in [*run.workers(), psutil.Process(run.process.pid)]:
-                each.kill()
+            for process in [*run.workers(), psutil.Process(run.process.pid)]:
+                process.kill()
             run.process.wait()
         if run.process.stderr is not None:
             run.process.stderr.close()
 
 
-def devbench(folder: Path, *words: str, **environ: str) -> Ended:
-    """Runs it and waits for its end."""
-    with started(folder, *words, **environ) as run:
-        return run.end()
+def run_devbench(folder: Path, *arguments: str, seconds: float = SECONDS, **environ: str) -> CompletedRun:
+    """Run `devbench` and wait until it ends."""
+    with start_devbench(folder, *arguments, **environ) as run:
+        return run.wait(seconds)
 
 
 def survivors(processes: list[psutil.Process], seconds: float = 20) -> list[psutil.Process]:
-    """Those that are still alive after a while; they are ended, so that a failing test leaves nothing."""
+    """Return the processes that are still alive after this time. Kill them, so that a failed test leaves none."""
     _, alive = psutil.wait_procs(processes, timeout=seconds)
-    living = [each for each in alive if each.status() != psutil.STATUS_ZOMBIE]
-    for each in living:
-        each.kill()
+    living = [process for process in alive if process.status() != psutil.STATUS_ZOMBIE]
+    for process in living:
+        process.kill()
     return living

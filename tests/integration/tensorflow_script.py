@@ -10,7 +10,7 @@ import textwrap
 from typing import Any
 
 PRELUDE = """
-import json, sys, time
+import json, os, sys, time
 import numpy as np
 import tensorflow as tf
 from bench import registry
@@ -30,37 +30,32 @@ class Workload:
     def __init__(self, name, **params):
         self.module = registry.load(name)
         self.p = registry.parse_params(self.module, params)
-        self.given = {"p": self.p, "ctx": context()}
+        self.values = {"p": self.p, "ctx": context()}
     def call(self, function):
         import inspect
         target = getattr(self.module, function)
-        wanted = inspect.signature(target).parameters
+        parameters = inspect.signature(target).parameters
         for name in ("data", "inputs", "model"):
-            if name in wanted and name not in self.given:
-                self.given[name] = self.call(name)
-        return target(**{name: self.given[name] for name in wanted})
+            if name in parameters and name not in self.values:
+                self.values[name] = self.call(name)
+        return target(**{name: self.values[name] for name in parameters})
 
-def say(**found):
-    with os_out() as out:
-        json.dump(found, out)
+def report(**values):
+    with os.fdopen(CHANNEL, "w") as out:
+        json.dump(values, out)
 
-def os_out():
-    import os
-    return os.fdopen(CHANNEL, "w")
-
-import os
 CHANNEL = os.dup(1)
 os.dup2(2, 1)
 """
 
 
-def ask(script: str) -> dict[str, Any]:
-    """Run a script after the prelude in a separate Python process and return what it prints with `say`."""
+def run_script(script: str) -> dict[str, Any]:
+    """Run a script after the prelude in a separate Python process and return what it passes to `report`."""
     quiet = {"CUDA_VISIBLE_DEVICES": "-1", "TF_CPP_MIN_LOG_LEVEL": "3"}
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", PRELUDE + textwrap.dedent(script)],
         capture_output=True, text=True, timeout=800, check=False, env={**os.environ, **quiet},
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-3000:]
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+    assert process.returncode == 0, process.stderr[-3000:]
+    report: dict[str, Any] = json.loads(process.stdout)
+    return report

@@ -1,4 +1,4 @@
-"""The backends in a worker: what they do to a real TensorFlow, each in a separate process."""
+"""What each backend does to a real TensorFlow, in a separate process."""
 
 from __future__ import annotations
 
@@ -41,18 +41,18 @@ print(json.dumps({**report, "framework": framework(tf, recorded_packages()).mode
 """
 
 
-def worker(backend: str, python: Path, **variables: str) -> dict[str, Any]:
-    """Return what a worker on this backend prints."""
+def run_backend(backend: str, python: Path, **variables: str) -> dict[str, Any]:
+    """Configure TensorFlow for a backend in a separate process, and return its report."""
     environ = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2", "PYTHONPATH": str(ROOT), **variables}
-    done = subprocess.run([python, "-c", RUN, backend], env=environ, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    report: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    process = subprocess.run([python, "-c", RUN, backend], env=environ, capture_output=True, text=True, check=False)
+    assert process.returncode == 0, process.stderr
+    report: dict[str, Any] = json.loads(process.stdout.splitlines()[-1])
     return report
 
 
 @pytest.fixture(scope="module")
 def cpu() -> dict[str, Any]:
-    return worker("cpu", Path(sys.executable))
+    return run_backend("cpu", Path(sys.executable))
 
 
 def test_the_cpu_backend_runs_on_the_cpu_and_sees_no_other_device(cpu: dict[str, Any]) -> None:
@@ -86,16 +86,16 @@ def test_a_tensorflow_without_cuda_is_refused_by_the_worker_too() -> None:
     from bench.machine import installed
 
     if installed.build().get("is_cuda_build"):
-        report = worker("cuda", Path(sys.executable), CUDA_VISIBLE_DEVICES="-1")
+        report = run_backend("cuda", Path(sys.executable), CUDA_VISIBLE_DEVICES="-1")
     else:
-        report = worker("cuda", Path(sys.executable))
+        report = run_backend("cuda", Path(sys.executable))
         assert "built without CUDA" in report["message"]
     assert (report["error"], report["code"]) == ("DeviceAbsent", 3)
 
 
 @pytest.mark.needs("nvidia-gpu")
 def test_a_gpu_is_selected_and_described() -> None:
-    report = worker("cuda", Path(sys.executable))
+    report = run_backend("cuda", Path(sys.executable))
     assert report["device"] == "/device:GPU:0"
     assert report["ran"].endswith("/device:GPU:0")
     assert report["describe"]["name"]
@@ -105,7 +105,7 @@ def test_a_gpu_is_selected_and_described() -> None:
 
 @pytest.mark.needs("no-directml-adapter")
 def test_the_plug_in_without_an_adapter_never_falls_back_to_the_cpu(directml_python: Path) -> None:
-    report = worker("directml", directml_python)
+    report = run_backend("directml", directml_python)
     assert (report["error"], report["code"]) == ("DeviceAbsent", 3)
     assert "/dev/dxg" in report["message"]
     assert report["hint"]
@@ -113,7 +113,7 @@ def test_the_plug_in_without_an_adapter_never_falls_back_to_the_cpu(directml_pyt
 
 @pytest.mark.essential
 def test_the_cpu_backend_works_if_the_directml_plug_in_is_installed(directml_python: Path) -> None:
-    report = worker("cpu", directml_python)
+    report = run_backend("cpu", directml_python)
     assert report["ran"].endswith("/device:CPU:0")
     assert report["framework"]["tensorflow"].startswith("2.10.")
     assert "tensorflow-directml-plugin" in report["framework"]["packages"]
@@ -121,7 +121,7 @@ def test_the_cpu_backend_works_if_the_directml_plug_in_is_installed(directml_pyt
 
 @pytest.mark.needs("directml-adapter")
 def test_an_adapter_is_selected_and_described(directml_python: Path) -> None:
-    report = worker("directml", directml_python)
+    report = run_backend("directml", directml_python)
     assert report["device"] == "/device:GPU:0"
     assert report["ran"].endswith("/device:GPU:0")
     assert report["describe"]["plugin"]

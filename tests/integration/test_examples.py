@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from devbench_process import ROOT, devbench
+from devbench_process import ROOT, run_devbench
 
 from bench.store import files
 
@@ -22,22 +22,25 @@ DOCS = ROOT / "docs"
 def test_the_example_runs_with_the_command_that_its_page_shows(tmp_path: Path) -> None:
     page = (DOCS / "your-program.md").read_text(encoding="utf-8")
     (line,) = re.findall(r"`devbench (run examples/mine\.py [^`]+)`", page)
-    words = shlex.split(line.replace("examples/mine.py", shlex.quote(str(ROOT / "examples" / "mine.py"))))
-    ended = devbench(tmp_path, *words, "--max-processes", "1")
-    assert ended.code == 0, ended.said()
-    assert {each.spec.loop: each.status for each in ended.every} == {"as-written": "complete", "fused": "complete"}
-    for each in ended.every:
-        assert each.placement is not None
-        assert each.placement.verified, each.placement.reason
-        assert each.projection is not None
-        assert each.projection.steps == 3 * 8192 // 256
+    arguments = shlex.split(line.replace("examples/mine.py", shlex.quote(str(ROOT / "examples" / "mine.py"))))
+    run = run_devbench(tmp_path, *arguments, "--max-processes", "1")
+    assert run.code == 0, run.text()
+    assert {result.spec.loop: result.status for result in run.results} == {
+        "as-written": "complete",
+        "fused": "complete",
+    }
+    for result in run.results:
+        assert result.placement is not None
+        assert result.placement.verified, result.placement.reason
+        assert result.projection is not None
+        assert result.projection.steps == 3 * 8192 // 256
 
 
 @pytest.mark.essential
 def test_the_python_of_the_quick_start_measures_the_example(tmp_path: Path) -> None:
     page = (DOCS / "quick-start.md").read_text(encoding="utf-8")
     (code,) = re.findall(r"^## From Python\n```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
-    ran = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", code],
         cwd=ROOT,
         env={**os.environ, "DEVBENCH_OUTPUT": str(tmp_path)},
@@ -45,7 +48,7 @@ def test_the_python_of_the_quick_start_measures_the_example(tmp_path: Path) -> N
         text=True,
         check=False,
     )
-    assert ran.returncode == 0, ran.stderr
-    assert ran.stdout.startswith("complete value=")
-    (found,) = files.results(tmp_path)
-    assert found.spec.workload == "mine"
+    assert process.returncode == 0, process.stderr
+    assert process.stdout.startswith("complete value=")
+    (result,) = files.results(tmp_path)
+    assert result.spec.workload == "mine"

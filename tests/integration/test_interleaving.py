@@ -1,4 +1,4 @@
-"""A waiting worker does not work, and threads follow the container's CPUs."""
+"""A suspended worker uses no CPU time, and the number of threads follows the CPU quota."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from background_runs import ONCE, own
+from background_runs import ONE_PROCESS, measured_program
 from devbench_process import ROOT
 
 from bench import backends
@@ -27,19 +27,19 @@ pytestmark = pytest.mark.once
 
 
 @contextmanager
-def worker(path: str) -> Iterator[WorkerProcess]:
+def start_worker(path: str) -> Iterator[WorkerProcess]:
     """Yield a worker that is set up."""
-    ((one,),) = [group.planned for group in plan([path], load(loop="step"))]
-    handle = WorkerProcess(one.spec, backends.load("cpu").environment(one.spec), timeout=120)
+    ((planned,),) = [group.planned for group in plan([path], load(loop="step"))]
+    process = WorkerProcess(planned.spec, backends.load("cpu").environment(planned.spec), timeout=120)
     try:
-        until(handle, Ready)
-        yield handle
+        wait_for(process, Ready)
+        yield process
     finally:
-        handle.kill()
-        handle.close()
+        process.kill()
+        process.close()
 
 
-def until(handle: WorkerProcess, kind: type[Ready] | type[BlockTimed]) -> None:
+def wait_for(handle: WorkerProcess, kind: type[Ready] | type[BlockTimed]) -> None:
     while not isinstance(handle.event(), kind):
         pass
 
@@ -47,19 +47,19 @@ def until(handle: WorkerProcess, kind: type[Ready] | type[BlockTimed]) -> None:
 def block(handle: WorkerProcess) -> None:
     """Run one block of steps, from the order to its end."""
     handle.order(Go(steps=30))
-    until(handle, BlockTimed)
+    wait_for(handle, BlockTimed)
 
 
 def stop(handle: WorkerProcess) -> None:
-    """Suspend a worker, and wait until all its threads are stopped."""
+    """Suspend a worker, and poll until all its threads are stopped."""
     handle.suspend()
     tasks = Path(f"/proc/{handle.popen.pid}/task")
-    looks = (_all_stopped(tasks, handle.popen.pid) for _ in range(20_000))
-    assert any(looks)
+    polls = (_all_stopped(tasks, handle.popen.pid) for _ in range(20_000))
+    assert any(polls)
 
 
 def _all_stopped(tasks: Path, pid: int) -> bool:
-    """Whether every thread is stopped. The state of the process is that of its first thread only."""
+    """Return whether every thread is stopped. The state of the process is that of its first thread only."""
     if not tasks.exists():
         return psutil.Process(pid).status() == psutil.STATUS_STOPPED
     try:
@@ -74,32 +74,32 @@ def cpu_seconds(handle: WorkerProcess) -> float:
     return times.user + times.system
 
 
-def works_during_blocks_of(other: WorkerProcess, one: WorkerProcess) -> bool:
-    """Whether `one` uses CPU time during blocks of `other`. Blocks can be shorter than a tick of that clock."""
-    before = cpu_seconds(one)
+def works_during_blocks_of(active: WorkerProcess, worker: WorkerProcess) -> bool:
+    """Return whether `worker` uses CPU time during blocks of `active`. A block can be shorter than a clock tick."""
+    before = cpu_seconds(worker)
     for _ in range(200):
-        block(other)
-        if cpu_seconds(one) > before:
+        block(active)
+        if cpu_seconds(worker) > before:
             return True
     return False
 
 
 @pytest.mark.essential
-def test_a_worker_that_waits_for_its_turn_does_not_work() -> None:
-    with worker(own("busy_pipeline")) as one:
-        stop(one)
-        before = cpu_seconds(one)
-        with worker(own("busy_pipeline")) as other:
-            block(other)
-            assert cpu_seconds(one) == before
-            stop(other)
-            one.resume()
-            elsewhere = cpu_seconds(other)
-            assert works_during_blocks_of(one, one)
-            assert cpu_seconds(other) == elsewhere
-            # The same without suspension: input threads work on, and the test above would see it.
-            other.resume()
-            assert works_during_blocks_of(other, one)
+def test_a_suspended_worker_uses_no_cpu_time() -> None:
+    with start_worker(measured_program("busy_pipeline")) as first:
+        stop(first)
+        before = cpu_seconds(first)
+        with start_worker(measured_program("busy_pipeline")) as second:
+            block(second)
+            assert cpu_seconds(first) == before
+            stop(second)
+            first.resume()
+            second_seconds = cpu_seconds(second)
+            assert works_during_blocks_of(first, first)
+            assert cpu_seconds(second) == second_seconds
+            # Without the suspension, the input threads continue to work, so the check above can fail.
+            second.resume()
+            assert works_during_blocks_of(second, first)
 
 
 def _group(name: str, cpus: float) -> Path:
@@ -128,23 +128,37 @@ def quota() -> Iterator[Path]:
 
 @pytest.mark.needs("cpu-quota")
 def test_threads_follow_the_cpu_quota_and_throttled_time_is_recorded(quota: Path, tmp_path: Path) -> None:
-    words = [sys.executable, "-m", "bench", "run", own("step_inputs"), *ONCE, "--output", str(tmp_path / "results")]
+    arguments = [
+        sys.executable,
+        "-m",
+        "bench",
+        "run",
+        measured_program("step_inputs"),
+        *ONE_PROCESS,
+        "--output",
+        str(tmp_path / "results"),
+    ]
     enter = 'echo $$ >"$0/cgroup.procs" && exec "$@"'
     environ = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(
-        ["sh", "-c", enter, str(quota), *words], cwd=tmp_path, env=environ, capture_output=True, text=True, check=False
+    process = subprocess.run(
+        ["sh", "-c", enter, str(quota), *arguments],
+        cwd=tmp_path,
+        env=environ,
+        capture_output=True,
+        text=True,
+        check=False,
     )
-    assert done.returncode == 0, done.stderr
-    (found,) = files.results(tmp_path / "results")
-    assert found.spec.threads.model_dump() == {"intra": 1, "inter": 1}
-    assert found.environment.framework is not None
-    assert found.environment.framework.threads == ThreadPools(intra=1, inter=1)
-    telemetry = found.samples[0].telemetry
+    assert process.returncode == 0, process.stderr
+    (result,) = files.results(tmp_path / "results")
+    assert result.spec.threads.model_dump() == {"intra": 1, "inter": 1}
+    assert result.environment.framework is not None
+    assert result.environment.framework.threads == ThreadPools(intra=1, inter=1)
+    telemetry = result.samples[0].telemetry
     assert telemetry is not None
     assert telemetry.throttled_periods is not None
     assert telemetry.throttled_periods > 0
     assert telemetry.throttled_seconds is not None
     assert telemetry.throttled_seconds > 0
-    assert "throttled" in [each.key for each in found.warnings]
-    assert "the CPU quota throttled the program's threads" in done.stdout
-    assert "CPU quota" in [each.cause for each in findings([found])]
+    assert "throttled" in [warning.key for warning in result.warnings]
+    assert "the CPU quota throttled the program's threads" in process.stdout
+    assert "CPU quota" in [finding.cause for finding in findings([result])]

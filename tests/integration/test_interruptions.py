@@ -1,4 +1,4 @@
-"""Runs that are cut off: what was measured is kept and marked, and no worker survives, suspended or not."""
+"""Interrupted runs: the results so far are kept and marked as partial, and no worker survives, suspended or not."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from pathlib import Path
 
 import psutil
 import pytest
-from devbench_process import BRIEF, Devbench, Ended, started, survivors, userfile
+from devbench_process import BRIEF, CompletedRun, DevbenchProcess, faulty_program, start_devbench, survivors
 
 pytestmark = [pytest.mark.needs("posix"), pytest.mark.once]
 
 
 class Steps:
-    """The read end of the pipe into which `counts_steps.py` writes a byte each step."""
+    """The read end of the pipe into which `counts_steps.py` writes a byte in each step."""
 
     def __init__(self, path: Path) -> None:
         self.pipe = -1
@@ -26,8 +26,8 @@ class Steps:
         os.mkfifo(path)
         self.pipe = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
 
-    def pass_by(self, count: int) -> None:
-        """Waits for so many steps from now on."""
+    def wait_for(self, count: int) -> None:
+        """Wait for this number of steps from now on."""
         if sys.platform == "win32":
             raise NotImplementedError
         os.set_blocking(self.pipe, False)
@@ -38,29 +38,29 @@ class Steps:
             pass
         os.set_blocking(self.pipe, True)
         while count > 0:
-            seen = len(os.read(self.pipe, count))
-            assert seen, "the worker ended too early"
-            count -= seen
+            read = len(os.read(self.pipe, count))
+            assert read, "the worker ended too early"
+            count -= read
 
 
 @contextmanager
-def measuring(folder: Path, *words: str, workers: int) -> Iterator[tuple[Devbench, Steps]]:
-    """A run whose workers have all come to their steady state."""
+def measuring(folder: Path, *arguments: str, workers: int) -> Iterator[tuple[DevbenchProcess, Steps]]:
+    """Start a run, and wait until all its workers are in their steady state."""
     steps = Steps(folder / "steps")
-    with started(
-        folder, "run", userfile("counts_steps"), *BRIEF, *words, listen=True, STEPS=str(folder / "steps")
+    with start_devbench(
+        folder, "run", faulty_program("counts_steps"), *BRIEF, *arguments, pipe_stderr=True, STEPS=str(folder / "steps")
     ) as run:
         for _ in range(workers):
-            run.until("steady state")
+            run.wait_for("steady state")
         yield run, steps
     os.close(steps.pipe)
 
 
-def kept(ended: Ended, signum: int) -> None:
-    """Checks that it ended as an interrupted run does."""
-    assert ended.code == 128 + signum, ended.said()
-    assert ended.results
-    for result in ended.results.values():
+def check_interrupted(completed: CompletedRun, signum: int) -> None:
+    """Check the exit code, the results and the output of an interrupted run."""
+    assert completed.code == 128 + signum, completed.text()
+    assert completed.by_workload
+    for result in completed.by_workload.values():
         assert (result.status, result.failure) == ("partial", None)
         assert result.stop is not None
         assert result.stop.reason == "interrupted"
@@ -70,19 +70,19 @@ def kept(ended: Ended, signum: int) -> None:
         (series,) = sample.series
         assert series.blocks
         assert result.summary.step_seconds is not None
-    assert "PARTIAL: interrupted" in ended.out
-    assert "step" in ended.out
-    assert "error: interrupted: the results so far were kept and marked as partial" in ended.err
-    assert "Traceback" not in ended.err
+    assert "PARTIAL: interrupted" in completed.out
+    assert "step" in completed.out
+    assert "error: interrupted: the results so far were kept and marked as partial" in completed.err
+    assert "Traceback" not in completed.err
 
 
-def one_is_suspended(workers: list[psutil.Process]) -> bool:
-    """Whether one of them is seen stopped; while a turn passes on, for a moment none is."""
-    return any(psutil.STATUS_STOPPED in {each.status() for each in workers} for _ in range(5_000))
+def any_is_suspended(workers: list[psutil.Process]) -> bool:
+    """Return whether a worker is suspended. Poll, because all run for a moment between two blocks."""
+    return any(psutil.STATUS_STOPPED in {worker.status() for worker in workers} for _ in range(5_000))
 
 
-def interrupt(run: Devbench) -> None:
-    """What a terminal does on Ctrl-C."""
+def interrupt(run: DevbenchProcess) -> None:
+    """Send the signals that a terminal sends on Ctrl-C."""
     if sys.platform == "win32":
         raise NotImplementedError
     os.killpg(run.process.pid, signal.SIGINT)
@@ -91,47 +91,47 @@ def interrupt(run: Devbench) -> None:
 @pytest.mark.essential
 def test_ctrl_c_keeps_what_was_measured_and_ends_the_worker(tmp_path: Path) -> None:
     with measuring(tmp_path, workers=1) as (run, steps):
-        steps.pass_by(20)
+        steps.wait_for(20)
         workers = run.workers()
         assert len(workers) == 1
         interrupt(run)
-        ended = run.end()
+        completed = run.wait()
         assert not survivors(workers)
-    kept(ended, signal.SIGINT)
+    check_interrupted(completed, signal.SIGINT)
 
 
 @pytest.mark.essential
-def test_sigterm_ends_a_trial_whose_workers_interleave_the_suspended_too(tmp_path: Path) -> None:
+def test_sigterm_ends_interleaved_workers_including_the_suspended_one(tmp_path: Path) -> None:
     with measuring(tmp_path, "--loop", "as-written,step", workers=2) as (run, steps):
-        steps.pass_by(25)
+        steps.wait_for(25)
         workers = run.workers()
         assert len(workers) == 2
-        assert one_is_suspended(workers)
+        assert any_is_suspended(workers)
         run.process.terminate()
-        ended = run.end()
+        completed = run.wait()
         assert not survivors(workers)
-    assert len(ended.results) == 2
-    kept(ended, signal.SIGTERM)
+    assert len(completed.by_workload) == 2
+    check_interrupted(completed, signal.SIGTERM)
 
 
 @pytest.mark.needs("linux")
-def test_workers_die_with_a_parent_that_is_killed_the_suspended_too(tmp_path: Path) -> None:
+def test_workers_end_with_a_killed_parent_including_the_suspended_one(tmp_path: Path) -> None:
     with measuring(tmp_path, "--loop", "as-written,step", workers=2) as (run, _):
         workers = run.workers()
         assert len(workers) == 2
-        assert one_is_suspended(workers)
+        assert any_is_suspended(workers)
         run.process.kill()
         run.process.wait()
         assert not survivors(workers)
 
 
 @pytest.mark.needs("linux")
-def test_a_worker_that_swallows_exceptions_ends_with_its_parent_where_the_system_does_not_see_to_it(
+def test_a_worker_that_swallows_exceptions_ends_with_its_parent_without_help_from_linux(
     tmp_path: Path,
 ) -> None:
-    words = ("run", userfile("swallows_exceptions"), "--param", "outlive=true")
-    with started(tmp_path, *words, listen=True) as run:
-        run.until("steady state")
+    arguments = ("run", faulty_program("swallows_exceptions"), "--param", "outlive=true")
+    with start_devbench(tmp_path, *arguments, pipe_stderr=True) as run:
+        run.wait_for("steady state")
         workers = run.workers()
         assert len(workers) == 1
         run.process.kill()
@@ -144,27 +144,30 @@ def test_an_interruption_before_anything_is_measured_ends_without_a_traceback(tm
         raise NotImplementedError
     (tmp_path / "slow.py").write_text("import os, time\nopen(os.environ['HERE'], 'w').close()\ntime.sleep(600)\n")
     os.mkfifo(tmp_path / "here")
-    with started(tmp_path, "run", "./slow.py", HERE=str(tmp_path / "here")) as run:
+    with start_devbench(tmp_path, "run", "./slow.py", HERE=str(tmp_path / "here")) as run:
         (tmp_path / "here").open().close()
-        looking = run.workers()
-        assert len(looking) == 1
+        workers = run.workers()
+        assert len(workers) == 1
         interrupt(run)
-        ended = run.end()
-        assert not survivors(looking)
-    assert ended.code == 130
-    assert ended.err == "error: interrupted before the first result\n"
-    assert "Traceback" not in ended.err
+        completed = run.wait()
+        assert not survivors(workers)
+    assert completed.code == 130
+    assert completed.err == "error: interrupted before the first result\n"
+    assert "Traceback" not in completed.err
 
 
-def test_two_runs_at_once_in_one_folder_keep_out_of_each_others_way(tmp_path: Path) -> None:
+def test_two_runs_at_once_in_one_folder_do_not_interfere(tmp_path: Path) -> None:
     output = ("--output", str(tmp_path / "results"))
-    words = ("run", userfile("fails_as_written"), "--loop", "step", *BRIEF, *output)
-    with started(tmp_path / "one", *words) as one, started(tmp_path / "two", *words) as two:
-        codes = (one.end().code, two.end().code)
+    arguments = ("run", faulty_program("fails_as_written"), "--loop", "step", *BRIEF, *output)
+    with (
+        start_devbench(tmp_path / "first", *arguments) as first,
+        start_devbench(tmp_path / "second", *arguments) as second,
+    ):
+        codes = (first.wait().code, second.wait().code)
     assert codes == (0, 0)
-    files = [path.name for path in (tmp_path / "results").iterdir()]
-    assert len(files) == 2
-    together = Ended(0, "", "", tmp_path / "results").every
-    assert [each.status for each in together] == ["complete", "complete"]
-    assert len({each.id for each in together}) == 2
-    assert len({each.samples[0].pid for each in together}) == 2
+    names = [path.name for path in (tmp_path / "results").iterdir()]
+    assert len(names) == 2
+    results = CompletedRun(0, "", "", tmp_path / "results").results
+    assert [result.status for result in results] == ["complete", "complete"]
+    assert len({result.id for result in results}) == 2
+    assert len({result.samples[0].pid for result in results}) == 2

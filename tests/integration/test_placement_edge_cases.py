@@ -1,15 +1,15 @@
-"""The placement check in rare cases, with a real TensorFlow in a process of its own."""
+"""The placement check in rare cases, with a real TensorFlow in a separate process."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
-from tensorflow_script import ask
+from tensorflow_script import run_script
 
 
-def test_int32_arithmetic_is_distinguished_from_that_of_shapes_and_counters() -> None:
-    found = ask("""
+def test_int32_arithmetic_on_data_is_distinguished_from_that_on_shapes() -> None:
+    report = run_script("""
     from bench.model.facts import Facts
     from bench.worker.diagnose.inspection import read_graphs
 
@@ -22,18 +22,18 @@ def test_int32_arithmetic_is_distinguished_from_that_of_shapes_and_counters() ->
     def other(rows):
         return rows * 3 + tf.cast(tf.shape(rows) + 1, tf.float32)[0]
 
-    kinds = [each.get_concrete_function().graph for each in (step, other)]
+    graphs = [function.get_concrete_function().graph for function in (step, other)]
     facts = [Facts(), Facts()]
-    for each, graph in zip(facts, kinds):
-        read_graphs(each, [graph], "x.py")
-    say(whole=[each.int32.operations for each in facts])
+    for graph_facts, graph in zip(facts, graphs):
+        read_graphs(graph_facts, [graph], "x.py")
+    report(int32_operations=[graph_facts.int32.operations for graph_facts in facts])
     """)
-    assert found["whole"] == [3, 0]
+    assert report["int32_operations"] == [3, 0]
 
 
 @pytest.fixture(scope="module")
-def found() -> dict[str, Any]:
-    return ask("""
+def report() -> dict[str, Any]:
+    return run_script("""
     from types import SimpleNamespace
     from bench.worker.diagnose import placement
     from bench.worker.what_ifs import WhatIfs
@@ -43,11 +43,11 @@ def found() -> dict[str, Any]:
 
     hook = FitHook(tf, lambda model: None, lambda event: None, WhatIfs(tf, ()))
 
-    def after(steps):
-        hook.model, left = None, [steps]
+    def check_after(steps):
+        hook.model, remaining = None, [steps]
         def on_step(logs, done):
-            left[0] -= done
-            if not left[0]:
+            remaining[0] -= done
+            if not remaining[0]:
                 raise Finished(None)
         hook.on_step = on_step
         model = tf.keras.Sequential([tf.keras.Input(shape=(8,)), tf.keras.layers.Dense(4)])
@@ -59,13 +59,13 @@ def found() -> dict[str, Any]:
             pass
         rig = SimpleNamespace(tf=tf, ctx=SimpleNamespace(device=DEVICE), state=LoopState(), spec=None)
         placed = placement.check(rig, hook)
-        return [placed.verified, placed.on_device, [each.name for each in placed.misplaced]]
+        return [placed.verified, placed.on_device, [operation.name for operation in placed.misplaced]]
 
-    say(within=after(6), at_the_end=after(8))
+    report(within_an_epoch=check_after(6), at_the_end_of_an_epoch=check_after(8))
     """)
 
 
-def test_a_run_that_ends_with_an_epoch_is_verified_like_one_that_ends_within_an_epoch(found: dict[str, Any]) -> None:
-    for where, (proven, on_device, misplaced) in found.items():
-        assert (proven, misplaced) == (True, []), where
+def test_a_run_that_ends_with_an_epoch_is_verified_like_one_that_ends_within_an_epoch(report: dict[str, Any]) -> None:
+    for where, (verified, on_device, misplaced) in report.items():
+        assert (verified, misplaced) == (True, []), where
         assert on_device > 10, where

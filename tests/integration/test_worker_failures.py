@@ -1,6 +1,6 @@
-"""Workers that come to a bad end: each is told by its name, its line and a fix, and the others go on.
+"""Workers that fail: the failure is reported with its kind, its line and a fix, and other workloads are measured.
 
-The runs below are made once, some at a time: those that hang have to be waited for, and the others run meanwhile.
+All runs start once, three at a time, because those that hang take as long as the timeout.
 """
 
 from __future__ import annotations
@@ -8,46 +8,52 @@ from __future__ import annotations
 import json
 import os
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import psutil
 import pytest
-from devbench_process import BRIEF, USERFILES, Ended, devbench, survivors, userfile
+from devbench_process import BRIEF, FAULTY_PROGRAMS, CompletedRun, faulty_program, run_devbench, survivors
 
 from bench.model.failure import Failure
 from bench.model.result import Result
 
-ENDS = {
-    "hung": ("hangs",),
-    "unloaded": ("hangs_in_worker",),
-    "ended": ("segfault", "aborts", "killed", "raises"),
-    "wrong": ("nan_loss", "nan_inside", "yields_text", "matmul"),
-    "turns": ("fails_as_written", "broken_inputs"),
-    "well": ("prints_much", "swallows_exceptions"),
+PROGRAMS = {
+    "hangs": ("hangs",),
+    "hangs_while_loading": ("hangs_in_worker",),
+    "crashes": ("segfault", "aborts", "killed", "raises"),
+    "invalid_values": ("nan_loss", "nan_inside", "yields_text", "matmul"),
+    "two_loops": ("fails_as_written", "broken_inputs"),
+    "complete": ("prints_much", "swallows_exceptions"),
 }
 pytestmark = [pytest.mark.timeout(1500), pytest.mark.once]
 
-PATIENT = ("--worker-timeout", "45s")
-"""Longer than TensorFlow's import takes on a machine that does other things as well."""
+TIMEOUT = ("--worker-timeout", "45s")
+"""Longer than the import of TensorFlow on a busy machine."""
 
 
 @pytest.fixture(scope="module")
-def ended(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Ended]:
-    """What each of the runs ended with."""
-    folder = tmp_path_factory.mktemp("ends")
-    extra = {"hung": PATIENT, "unloaded": PATIENT, "turns": ("--loop", "as-written,step"), "well": ("--json",)}
+def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, CompletedRun]:
+    """All runs by name."""
+    folder = tmp_path_factory.mktemp("failures")
+    options = {
+        "hangs": TIMEOUT,
+        "hangs_while_loading": TIMEOUT,
+        "two_loops": ("--loop", "as-written,step"),
+        "complete": ("--json",),
+    }
 
-    def run(name: str) -> Ended:
-        files = [each if each == "matmul" else userfile(each) for each in ENDS[name]]
+    def run(name: str) -> CompletedRun:
+        programs = [program if program == "matmul" else faulty_program(program) for program in PROGRAMS[name]]
         (folder / "temporary" / name).mkdir(parents=True)
-        variables = {"ORPHAN": str(folder / "orphan"), "TMPDIR": str(folder / "temporary" / name)}
-        return devbench(folder / name, "run", *files, *BRIEF, *extra.get(name, ()), **variables)
+        variables: Any = {"ORPHAN": str(folder / "orphan"), "TMPDIR": str(folder / "temporary" / name)}
+        return run_devbench(folder / name, "run", *programs, *BRIEF, *options.get(name, ()), **variables)
 
     with ThreadPoolExecutor(3) as pool:
-        return dict(zip(ENDS, pool.map(run, ENDS), strict=True))
+        return dict(zip(PROGRAMS, pool.map(run, PROGRAMS), strict=True))
 
 
-def failure(result: Result) -> Failure:
-    """How it failed, which it must have."""
+def failure_of(result: Result) -> Failure:
+    """Return the failure of a failed result."""
     assert result.status == "failed"
     assert result.failure is not None
     assert result.samples[-1].failure == result.failure
@@ -55,153 +61,157 @@ def failure(result: Result) -> Failure:
 
 
 def line_of(program: str, text: str) -> int:
-    """Number of the line of a program that holds `text`."""
-    lines = (USERFILES / f"{program}.py").read_text().splitlines()
+    """Return the number of the first line of a program that contains `text`."""
+    lines = (FAULTY_PROGRAMS / f"{program}.py").read_text().splitlines()
     return next(number for number, line in enumerate(lines, 1) if text in line)
 
 
-def test_a_failed_worker_is_exit_1_without_a_traceback_of_ours(ended: dict[str, Ended]) -> None:
-    for name in ("ended", "wrong", "hung", "unloaded", "turns"):
-        assert ended[name].code == 1, ended[name].said()
-        assert "Traceback" not in ended[name].err
-        assert "internal error" not in ended[name].err
-        assert "bench/worker" not in ended[name].out
+def test_a_failed_worker_gives_exit_code_1_without_a_traceback_of_devbench(runs: dict[str, CompletedRun]) -> None:
+    for name in ("crashes", "invalid_values", "hangs", "hangs_while_loading", "two_loops"):
+        assert runs[name].code == 1, runs[name].text()
+        assert "Traceback" not in runs[name].err
+        assert "internal error" not in runs[name].err
+        assert "bench/worker" not in runs[name].out
 
 
-def test_whatever_happens_to_one_workload_the_next_is_measured_and_each_is_on_disk(ended: dict[str, Ended]) -> None:
-    for name in ("ended", "wrong"):
-        assert set(ended[name].results) == set(ENDS[name])
-    matmul = ended["wrong"].results["matmul"]
+def test_after_a_failed_workload_the_next_is_measured_and_all_results_are_on_disk(
+    runs: dict[str, CompletedRun],
+) -> None:
+    for name in ("crashes", "invalid_values"):
+        assert set(runs[name].by_workload) == set(PROGRAMS[name])
+    matmul = runs["invalid_values"].by_workload["matmul"]
     assert (matmul.status, matmul.failure) == ("complete", None)
     assert matmul.summary.step_seconds is not None
-    assert "step time" in ended["wrong"].out
+    assert "step time" in runs["invalid_values"].out
 
 
 @pytest.mark.needs("posix")
 def test_a_worker_leaves_no_temporary_file_however_it_ends(
-    ended: dict[str, Ended], tmp_path_factory: pytest.TempPathFactory
+    runs: dict[str, CompletedRun], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    temporary = tmp_path_factory.getbasetemp() / "ends0" / "temporary"
-    assert {each.name for each in temporary.iterdir()} == set(ended)
-    assert [str(left) for name in ended for left in (temporary / name).rglob("*")] == []
+    temporary = tmp_path_factory.getbasetemp() / "failures0" / "temporary"
+    assert {path.name for path in temporary.iterdir()} == set(runs)
+    assert [str(path) for name in runs for path in (temporary / name).rglob("*")] == []
 
 
 @pytest.mark.needs("posix")
 @pytest.mark.parametrize(
-    ("program", "signal", "place"),
+    ("program", "signal", "source_line"),
     [("segfault", "SIGSEGV", "signal.SIGSEGV"), ("aborts", "SIGABRT", "os.abort()")],
 )
-def test_a_crash_is_told_with_its_signal_its_line_and_its_last_words(
-    program: str, signal: str, place: str, ended: dict[str, Ended]
+def test_a_crash_is_reported_with_its_signal_its_line_and_its_last_output(
+    program: str, signal: str, source_line: str, runs: dict[str, CompletedRun]
 ) -> None:
-    found = failure(ended["ended"].results[program])
-    assert (found.kind, found.signal, found.phase) == ("crashed", signal, "steps")
-    line = line_of(program, place)
-    assert found.message == f"the worker was killed by {signal} ({program}.py, line {line})"
-    assert found.message in ended["ended"].said()
-    assert any(f"line {line} in as_written" in each for each in found.last_lines)
+    failure = failure_of(runs["crashes"].by_workload[program])
+    assert (failure.kind, failure.signal, failure.phase) == ("crashed", signal, "steps")
+    line = line_of(program, source_line)
+    assert failure.message == f"the worker was killed by {signal} ({program}.py, line {line})"
+    assert failure.message in runs["crashes"].text()
+    assert any(f"line {line} in as_written" in text for text in failure.last_lines)
     if program == "aborts":
-        assert "the last words before the end" in found.last_lines
+        assert "the last line before the abort" in failure.last_lines
 
 
 @pytest.mark.needs("posix")
-def test_a_kill_is_told_with_memory_as_its_likely_cause(ended: dict[str, Ended]) -> None:
-    found = failure(ended["ended"].results["killed"])
-    assert (found.kind, found.signal) == ("killed", "SIGKILL")
-    assert "use a smaller batch" in found.hint
-    assert "use a smaller batch" in ended["ended"].said()
+def test_a_kill_is_reported_with_memory_as_its_likely_cause(runs: dict[str, CompletedRun]) -> None:
+    failure = failure_of(runs["crashes"].by_workload["killed"])
+    assert (failure.kind, failure.signal) == ("killed", "SIGKILL")
+    assert "use a smaller batch" in failure.hint
+    assert "use a smaller batch" in runs["crashes"].text()
 
 
 @pytest.mark.needs("posix")
-def test_a_workers_death_is_seen_and_its_own_processes_end_though_they_hold_its_pipes(ended: dict[str, Ended]) -> None:
-    orphan = int((ended["ended"].folder.parents[1] / "orphan").read_text())
+def test_a_dead_worker_is_noticed_and_its_child_processes_end_although_they_hold_its_pipes(
+    runs: dict[str, CompletedRun],
+) -> None:
+    orphan = int((runs["crashes"].folder.parents[1] / "orphan").read_text())
     assert not survivors([psutil.Process(orphan)] if psutil.pid_exists(orphan) else [])
 
 
-def test_a_step_that_raises_is_told_by_its_own_line(ended: dict[str, Ended]) -> None:
-    found = failure(ended["ended"].results["raises"])
+def test_an_exception_in_a_step_is_reported_with_its_line(runs: dict[str, CompletedRun]) -> None:
+    failure = failure_of(runs["crashes"].by_workload["raises"])
     line = line_of("raises", "raise RuntimeError")
-    assert (found.kind, found.signal) == ("error", None)
-    assert found.message.startswith("RuntimeError: the middle of nowhere")
-    assert f"raises.py, line {line}: raise RuntimeError" in " ".join(found.message.split())
-    assert f"raises.py, line {line}" in ended["ended"].said()
-    assert "RuntimeError: the middle of nowhere" in found.last_lines
+    assert (failure.kind, failure.signal) == ("error", None)
+    assert failure.message.startswith("RuntimeError: planted error")
+    assert f"raises.py, line {line}: raise RuntimeError" in " ".join(failure.message.split())
+    assert f"raises.py, line {line}" in runs["crashes"].text()
+    assert "RuntimeError: planted error" in failure.last_lines
 
 
-def test_what_was_timed_before_a_bad_end_is_kept(ended: dict[str, Ended]) -> None:
-    for program in ENDS["ended"]:
-        (sample,) = ended["ended"].results[program].samples
+def test_a_failed_worker_keeps_the_blocks_before_its_failure(runs: dict[str, CompletedRun]) -> None:
+    for program in PROGRAMS["crashes"]:
+        (sample,) = runs["crashes"].by_workload[program].samples
         (series,) = sample.series
         assert series.warmup or series.blocks
         assert sample.phases["first_step"] > 0
 
 
 @pytest.mark.parametrize("program", ["nan_loss", "nan_inside"])
-def test_a_step_that_gives_no_number_invalidates_the_result(program: str, ended: dict[str, Ended]) -> None:
-    found = failure(ended["wrong"].results[program])
-    assert found.kind == "nan"
-    assert found.message == "a step returned nan, so its time does not represent a working program"
-    assert "--dtype float32" in found.hint
-    assert ended["wrong"].results[program].summary.step_seconds is None
+def test_a_step_that_returns_nan_invalidates_the_result(program: str, runs: dict[str, CompletedRun]) -> None:
+    failure = failure_of(runs["invalid_values"].by_workload[program])
+    assert failure.kind == "nan"
+    assert failure.message == "a step returned nan, so its time does not represent a working program"
+    assert "--dtype float32" in failure.hint
+    assert runs["invalid_values"].by_workload[program].summary.step_seconds is None
 
 
-def test_a_step_that_yields_no_number_at_all_is_told_what_to_yield(ended: dict[str, Ended]) -> None:
-    found = failure(ended["wrong"].results["yields_text"])
-    assert found.kind == "workload"
-    assert found.message == "a step returned 'step done', which is not a number"
-    assert "a tensor, an array, a number or a model" in found.hint
+def test_a_step_that_yields_text_is_reported_with_what_to_yield(runs: dict[str, CompletedRun]) -> None:
+    failure = failure_of(runs["invalid_values"].by_workload["yields_text"])
+    assert failure.kind == "workload"
+    assert failure.message == "a step returned 'step done', which is not a number"
+    assert "a tensor, an array, a number or a model" in failure.hint
 
 
-def test_a_worker_that_hangs_is_ended_and_told_by_its_line_and_the_option(ended: dict[str, Ended]) -> None:
-    found = failure(ended["hung"].results["hangs"])
-    assert (found.kind, found.phase) == ("hung", "steps")
-    assert found.message.startswith(f"the worker was silent for {PATIENT[1].removesuffix('s')} s")
-    assert "--worker-timeout 10m" in found.hint
-    assert "--worker-timeout" in ended["hung"].said()
-    assert not survivors([psutil.Process(p) for p in pids(ended["hung"])])
+def test_a_worker_that_hangs_is_ended_and_reported_with_its_line_and_the_option(runs: dict[str, CompletedRun]) -> None:
+    failure = failure_of(runs["hangs"].by_workload["hangs"])
+    assert (failure.kind, failure.phase) == ("hung", "steps")
+    assert failure.message.startswith(f"the worker was silent for {TIMEOUT[1].removesuffix('s')} s")
+    assert "--worker-timeout 10m" in failure.hint
+    assert "--worker-timeout" in runs["hangs"].text()
+    assert not survivors([psutil.Process(pid) for pid in worker_pids(runs["hangs"])])
     lines = (line_of("hangs", "while True"), line_of("hangs", "pass"))
-    assert os.name == "nt" or any(f"(hangs.py, line {each})" in found.message for each in lines)
+    assert os.name == "nt" or any(f"(hangs.py, line {line})" in failure.message for line in lines)
 
 
-def test_a_program_that_hangs_while_the_worker_loads_it_is_ended_too(ended: dict[str, Ended]) -> None:
-    found = failure(ended["unloaded"].results["hangs_in_worker"])
-    assert (found.kind, found.phase) == ("hung", "loading")
+def test_a_program_that_hangs_while_the_worker_loads_it_is_ended_too(runs: dict[str, CompletedRun]) -> None:
+    failure = failure_of(runs["hangs_while_loading"].by_workload["hangs_in_worker"])
+    assert (failure.kind, failure.phase) == ("hung", "loading")
     line = line_of("hangs_in_worker", "wait()")
-    assert os.name == "nt" or f"(hangs_in_worker.py, line {line})" in found.message
+    assert os.name == "nt" or f"(hangs_in_worker.py, line {line})" in failure.message
 
 
-def pids(run: Ended) -> list[int]:
-    """Its workers that are still there."""
-    return [s.pid for each in run.results.values() for s in each.samples if psutil.pid_exists(s.pid)]
+def worker_pids(run: CompletedRun) -> list[int]:
+    """Return the workers of a run that still exist."""
+    return [s.pid for result in run.by_workload.values() for s in result.samples if psutil.pid_exists(s.pid)]
 
 
-def test_where_one_of_two_fails_the_other_goes_on_alone(ended: dict[str, Ended]) -> None:
-    results = ended["turns"].results
-    assert "this way it does not go" in failure(results["fails_as_written as-written"]).message
+def test_if_one_of_two_interleaved_workers_fails_the_other_continues(runs: dict[str, CompletedRun]) -> None:
+    results = runs["two_loops"].by_workload
+    assert "planted error" in failure_of(results["fails_as_written as-written"]).message
     assert results["fails_as_written step"].status == "complete"
     assert len(results["fails_as_written step"].samples[0].series[0].blocks) >= 5
 
 
-def test_where_both_fail_both_are_told(ended: dict[str, Ended]) -> None:
+def test_if_both_interleaved_workers_fail_both_are_reported(runs: dict[str, CompletedRun]) -> None:
     for loop in ("as-written", "step"):
-        found = failure(ended["turns"].results[f"broken_inputs {loop}"])
-        assert "RuntimeError: there is nothing to eat" in found.message
-        assert f"broken_inputs.py, line {line_of('broken_inputs', 'raise RuntimeError')}" in found.message
+        failure = failure_of(runs["two_loops"].by_workload[f"broken_inputs {loop}"])
+        assert "RuntimeError: planted error in inputs" in failure.message
+        assert f"broken_inputs.py, line {line_of('broken_inputs', 'raise RuntimeError')}" in failure.message
 
 
-def test_what_a_program_prints_gets_neither_into_the_document_nor_between_worker_and_parent(
-    ended: dict[str, Ended],
+def test_the_output_of_a_program_reaches_neither_the_json_nor_the_worker_protocol(
+    runs: dict[str, CompletedRun],
 ) -> None:
-    run = ended["well"]
-    assert run.code == 0, run.said()[-3000:]
+    run = runs["complete"]
+    assert run.code == 0, run.text()[-3000:]
     document = json.loads(run.out)
-    assert [each["spec"]["workload"] for each in document["results"]] == ["prints_much", "swallows_exceptions"]
-    assert run.results["prints_much"].status == "complete"
+    assert [result["spec"]["workload"] for result in document["results"]] == ["prints_much", "swallows_exceptions"]
+    assert run.by_workload["prints_much"].status == "complete"
     assert "ooo" not in run.err
 
 
-def test_a_program_that_swallows_every_exception_is_measured_and_ends(ended: dict[str, Ended]) -> None:
-    result = ended["well"].results["swallows_exceptions"]
+def test_a_program_that_swallows_exceptions_is_measured_and_ends(runs: dict[str, CompletedRun]) -> None:
+    result = runs["complete"].by_workload["swallows_exceptions"]
     assert (result.status, result.failure) == ("complete", None)
     assert result.placement is not None
     assert result.placement.verified

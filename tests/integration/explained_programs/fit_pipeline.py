@@ -16,7 +16,7 @@ class Params(BaseModel):
 
 
 class Idle(tf.keras.callbacks.Callback):  # type: ignore[misc]
-    """Does nothing."""
+    """A callback that does nothing."""
 
 
 def data(p: Params, ctx: Context) -> Any:

@@ -15,12 +15,12 @@ class Params(BaseModel):
     rows: int = 640
 
 
-def slow(truth: Any, guess: Any) -> Any:
+def slow(labels: Any, predictions: Any) -> Any:
     """Return the error, after needless matrix products."""
-    large = tf.ones((400, 400)) * tf.reduce_mean(guess)
+    large = tf.ones((400, 400)) * tf.reduce_mean(predictions)
     for _ in range(8):
         large = tf.tanh(large @ large)
-    return tf.reduce_mean(tf.abs(truth - guess)) + 0.0 * tf.reduce_sum(large)
+    return tf.reduce_mean(tf.abs(labels - predictions)) + 0.0 * tf.reduce_sum(large)
 
 
 def data(p: Params, ctx: Context) -> Any:

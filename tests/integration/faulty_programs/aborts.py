@@ -1,4 +1,4 @@
-"""Its process aborts, as a failed assertion in a library's C++ does."""
+"""A program whose process aborts after 60 steps, as after a failed assertion in C++."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def as_written() -> Iterator[Any]:
 
     for number in range(1000):
         if number == 60:
-            print("the last words before the end", flush=True)
+            print("the last line before the abort", flush=True)
             os.abort()
         time.sleep(0.01)
         yield tf.constant(float(number)) + 1.0

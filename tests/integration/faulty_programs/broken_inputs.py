@@ -1,4 +1,4 @@
-"""Its inputs can't be made, so no loop can drive it."""
+"""A program whose `inputs` raises an error, so that all loops fail."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def inputs() -> Any:
-    raise RuntimeError("there is nothing to eat")
+    raise RuntimeError("planted error in inputs")
 
 
 def step() -> Callable[[Any], Any]:

@@ -1,4 +1,4 @@
-"""As written each step is slow and writes a byte into the pipe that STEPS names, for a test to count."""
+"""A program whose slow steps each write a byte into the pipe that STEPS names, so that a test can count them."""
 
 from __future__ import annotations
 

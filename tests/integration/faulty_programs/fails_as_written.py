@@ -1,4 +1,4 @@
-"""Written one way it fails, by its step it works."""
+"""A program that fails in the loop `as-written` and runs in others."""
 
 from __future__ import annotations
 
@@ -16,4 +16,4 @@ def step() -> Callable[[Any], Any]:
 
 def as_written() -> Iterator[float]:
     yield 1.0
-    raise RuntimeError("this way it does not go")
+    raise RuntimeError("planted error")

@@ -1,4 +1,4 @@
-"""It loops for ever after some steps."""
+"""A program that hangs after 60 steps."""
 
 from __future__ import annotations
 

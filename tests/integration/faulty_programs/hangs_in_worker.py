@@ -1,4 +1,4 @@
-"""It imports at once where devbench looks at it, and waits for ever in the worker, where TensorFlow is."""
+"""A program whose import hangs in the worker, which has loaded TensorFlow, but not where devbench inspects the file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Its process is killed as by the memory killer, and a process that it started holds its pipes open."""
+"""A program that is killed, as by the OOM killer, while a child process holds its pipes open."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Its first outputs hold a NaN that is not where a synchronisation reads."""
+"""A program whose outputs contain a NaN at an index that a synchronization does not read."""
 
 from __future__ import annotations
 

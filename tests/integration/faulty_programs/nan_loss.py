@@ -1,4 +1,4 @@
-"""Its loss becomes no number after a while."""
+"""A program whose loss is NaN after 60 steps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""It prints megabytes wherever a program can print, and reads standard input."""
+"""A program that writes megabytes to both outputs and reads standard input."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from typing import Any
 MEGABYTE = 1 << 20
 
 
-def talk() -> None:
+def write() -> None:
     print("o" * MEGABYTE)
     print("e" * MEGABYTE, file=sys.stderr)
     os.write(1, b'{"event": "done"}\n\xff\x00 garbage without an end of line')
     assert sys.stdin.read() == ""
 
 
-talk()
+write()
 
 
 def as_written() -> Iterator[Any]:
@@ -28,6 +28,6 @@ def as_written() -> Iterator[Any]:
     while True:
         number += 1
         if number in (1, 3, 60):
-            talk()
+            write()
         time.sleep(0.01)
         yield tf.constant(float(number)) + 1.0

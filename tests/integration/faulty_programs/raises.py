@@ -1,4 +1,4 @@
-"""A step raises in the middle."""
+"""A program that raises an error after 60 steps."""
 
 from __future__ import annotations
 
@@ -12,6 +12,6 @@ def as_written() -> Iterator[Any]:
 
     for number in range(1000):
         if number == 60:
-            raise RuntimeError("the middle of nowhere")
+            raise RuntimeError("planted error")
         time.sleep(0.01)
         yield tf.constant(float(number)) + 1.0

@@ -1,4 +1,4 @@
-"""Its process ends by a segmentation fault, in the middle of the timed steps."""
+"""A program whose process gets a segmentation fault after 60 steps."""
 
 from __future__ import annotations
 

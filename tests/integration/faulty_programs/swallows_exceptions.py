@@ -1,4 +1,4 @@
-"""It trains for ever and lets no exception stop it; with `outlive`, not even Linux ends it with its parent."""
+"""A program that trains forever and swallows exceptions. With `outlive`, Linux does not kill it with its parent."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 
 class Params(BaseModel):
     batch: int = 8
-    outlive: bool = Field(False, description="take back what has Linux end this process with its parent")
+    outlive: bool = Field(False, description="clear the signal that Linux sends when the parent ends")
 
 
 def data(ctx: Any) -> Any:
@@ -21,9 +21,9 @@ def data(ctx: Any) -> Any:
 def model() -> Any:
     import tensorflow as tf
 
-    made = tf.keras.Sequential([tf.keras.layers.Input((4,)), tf.keras.layers.Dense(1)])
-    made.compile("sgd", "mse")
-    return made
+    network = tf.keras.Sequential([tf.keras.layers.Input((4,)), tf.keras.layers.Dense(1)])
+    network.compile("sgd", "mse")
+    return network
 
 
 def as_written(p: Params, model: Any, data: Any) -> None:
@@ -33,4 +33,4 @@ def as_written(p: Params, model: Any, data: Any) -> None:
         try:
             model.fit(*data, batch_size=p.batch, epochs=1000, verbose=0)
         except Exception:
-            print("and on it goes")
+            print("swallowed an exception")

@@ -1,4 +1,4 @@
-"""What it yields is no number."""
+"""A program that yields text instead of a number."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Builds the Prometheus 3 that `go.mod` names, which takes minutes, once; prints where the program is.
+"""Build the version of Prometheus that `go.mod` pins, if it is not in the cache, and print the path of the program.
 
-It is kept in the user's cache, a folder for each version. Run by itself it needs Go and Python alone, so that it can
-be built while the environments that ask for it are still being made.
+A build takes minutes. The user's cache has one folder per version. This script needs only Go and Python, so that it can
+run while the environments of the tests are being created.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ PACKAGE = "github.com/prometheus/prometheus"
 
 
 def program() -> Path:
-    """Where the program is, whether or not it is built."""
+    """Return the path of the program. It may not be built yet."""
     home = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA")
     cache = Path(home) if home else Path.home() / ".cache"
     version = hashlib.sha256((MODULE / "go.sum").read_bytes()).hexdigest()[:12]
     return cache / "devbench-tests" / f"prometheus-{version}" / f"prometheus{'.exe' * (sys.platform == 'win32')}"
 
 
-def build(to: Path) -> None:
-    """Builds it, without the discovery of targets in a dozen clouds, whose libraries are most of what there is."""
-    to.parent.mkdir(parents=True, exist_ok=True)
+def build(path: Path) -> None:
+    """Build the program without service discovery in clouds, whose libraries are most of the code."""
+    path.parent.mkdir(parents=True, exist_ok=True)
     (major, minor) = re.findall(rf"{PACKAGE} v0\.(\d)(\d+)", (MODULE / "go.mod").read_text(encoding="utf-8"))[0]
-    named = f"-s -w -X github.com/prometheus/common/version.Version={major}.{int(minor)}"
-    with tempfile.TemporaryDirectory(dir=to.parent) as folder:
-        made = Path(folder) / to.name
-        command = ["go", "build", "-trimpath", "-tags", "remove_all_sd", "-ldflags", named, "-o", str(made)]
+    linker_flags = f"-s -w -X github.com/prometheus/common/version.Version={major}.{int(minor)}"
+    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+        output = Path(folder) / path.name
+        command = ["go", "build", "-trimpath", "-tags", "remove_all_sd", "-ldflags", linker_flags, "-o", str(output)]
         environment = {**os.environ, "CGO_ENABLED": "0"}
         subprocess.run([*command, f"{PACKAGE}/cmd/prometheus"], check=True, cwd=MODULE, env=environment)
-        made.replace(to)
+        output.replace(path)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 //go:build tools
 
-// Package tools names the program, so that go.mod keeps what it needs.
+// Package tools imports the program, so that go.mod keeps its dependencies.
 package tools
 
 import _ "github.com/prometheus/prometheus/cmd/prometheus"

@@ -1,4 +1,4 @@
-"""A user's step that waits for its input: a pipeline that always has work to do, ahead of the step."""
+"""A step that waits for its input, from a pipeline that always computes ahead of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A user's training with several steps a call, or eagerly, as Params say."""
+"""A training whose parameters set several steps per call, or eager execution."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The built-in copies between host and device, on a device whose memory is the host's: the way is the same."""
+"""The copies of the built-in `transfer`. On a CPU they use the same code as on a GPU."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Multiplies matrices: as written they are 512 wide whatever is asked for, in a step 64 and then 16 times as wide.
+"""Matrix products whose loops cross: `as-written` has 512 rows, `step` has 64 at size 1 and 1024 at size 2.
 
-At the larger size the two loops are so far apart that two trials settle who is ahead, however noisy the machine is.
+At size 2 the loops differ so much that two trials are enough for a verdict, even on a noisy machine.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A user's program that ends: a generator of so many steps."""
+"""A program with a finite number of steps."""
 
 from __future__ import annotations
 

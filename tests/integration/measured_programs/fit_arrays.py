@@ -1,4 +1,4 @@
-"""A user's training: arrays, a compiled model, and the author's own call of fit."""
+"""A training with arrays, a compiled model and its own call of `fit`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bench.workloads import Context
 class Params(BaseModel):
     batch: int = 16
     epochs: int = 3
-    rows: int = 2040  # 127 whole batches and one of 8
+    rows: int = 2040  # 127 full batches and a partial batch of 8
 
 
 def data(p: Params, ctx: Context) -> Any:

@@ -1,4 +1,4 @@
-"""A user's training on a tf.data pipeline, with no loop of its own."""
+"""A training on a `tf.data` pipeline, without a loop of its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A user's own endless loop of steps."""
+"""A program with its own endless loop of steps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A step whose memory grows with the batch: 4 MB an example."""
+"""A step that needs 4 MB of memory per example of the batch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A user's step with one product pinned to another device: the second half of a CPU that was split in two."""
+"""A step with one product pinned to another device. The CPU is split into two logical devices."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tensorflow.python.eager import context
 
 from bench.workloads import Context
 
-context._reset_context()  # devices can be split before TensorFlow has started only, and devbench has started it
+context._reset_context()  # devbench has started TensorFlow, and only an unused context can split a device
 half = tf.config.LogicalDeviceConfiguration()
 tf.config.set_logical_device_configuration(tf.config.list_physical_devices("CPU")[0], [half, half])
 
@@ -20,10 +20,10 @@ def as_written(ctx: Context) -> Iterator[Any]:
 
     @tf.function  # type: ignore[untyped-decorator]
     def step(x: Any) -> Any:
-        at_home = tf.matmul(x, x, name="at_home")
+        placed = tf.matmul(x, x, name="placed")
         with tf.device("/device:CPU:1"):
-            away = tf.matmul(at_home, x, name="planted")
-        return tf.reduce_sum(away + at_home)
+            moved = tf.matmul(placed, x, name="planted")
+        return tf.reduce_sum(moved + placed)
 
     while True:
         yield step(rows)

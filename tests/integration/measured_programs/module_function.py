@@ -1,4 +1,4 @@
-"""A user's loop around a function that lives as long as its file: warm when the step is looked at again."""
+"""A loop around a `tf.function` of the module. It is already traced when devbench inspects the step again."""
 
 from __future__ import annotations
 

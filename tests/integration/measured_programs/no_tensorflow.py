@@ -1,4 +1,4 @@
-"""A user's program that runs no TensorFlow at all."""
+"""A program that does not use TensorFlow."""
 
 from __future__ import annotations
 

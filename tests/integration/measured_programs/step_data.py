@@ -1,4 +1,4 @@
-"""A user's custom training step over arrays, on a model that is not compiled."""
+"""A custom training step over arrays, with a model that is not compiled."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ def step(model: Any) -> Any:
 
     optimizer = tf.keras.optimizers.SGD(0.01)
 
-    def train(rows: Any, wanted: Any) -> Any:
+    def train(rows: Any, targets: Any) -> Any:
         with tf.GradientTape() as tape:
-            loss = tf.reduce_mean((model(rows) - wanted) ** 2)
+            loss = tf.reduce_mean((model(rows) - targets) ** 2)
         weights = model.trainable_variables
         optimizer.apply_gradients(zip(tape.gradient(loss, weights), weights))  # noqa: B905 - TensorFlow 2.10
         return loss

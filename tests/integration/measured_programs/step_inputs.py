@@ -1,4 +1,4 @@
-"""A user's expression: inputs and a step, nothing else."""
+"""A program with inputs and a step only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A user's loop of thirty calls of `train_on_batch`, on a model that is made anew or that devbench was offered."""
+"""A program with a loop of 30 calls of `train_on_batch`."""
 
 from __future__ import annotations
 
@@ -16,6 +16,6 @@ def model() -> Any:
 
 
 def as_written(model: Any) -> Iterator[Any]:
-    draw = np.random.default_rng(1)
+    rng = np.random.default_rng(1)
     for _ in range(30):
-        yield model.train_on_batch(draw.random((16, 8), dtype="float32"), draw.random((16, 4), dtype="float32"))
+        yield model.train_on_batch(rng.random((16, 8), dtype="float32"), rng.random((16, 4), dtype="float32"))

@@ -1,4 +1,4 @@
-"""A user's model that was never compiled, so that Keras can't train it."""
+"""A training whose model is not compiled, so that Keras cannot train it."""
 
 from __future__ import annotations
 
