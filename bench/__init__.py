@@ -11,13 +11,13 @@ from typing import Any
 
 from bench.version import __version__
 
-__all__ = ["__version__", "run"]
+__all__ = ["__version__", "compare", "run"]
 
 
 def __getattr__(name: str) -> Any:
-    """Load `run` when it is first used, so that `import bench` costs nothing."""
-    if name == "run":
-        from bench.api import run
+    """Load `run` and `compare` when they are first used, so that `import bench` costs nothing."""
+    if name in ("run", "compare"):
+        from bench import api
 
-        return run
+        return getattr(api, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

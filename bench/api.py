@@ -1,35 +1,37 @@
-"""Measure workloads, explain one, or sweep one over a parameter. This is what the commands call.
+"""Measure workloads, explain one, sweep one over a parameter, or compare results. This is what the commands call.
 
-Each function plans, runs sessions, and returns a document. Terminal, JSON and report only render it.
+Each function returns a document. Terminal, JSON and report only render it. What measures is imported when it is needed:
+`devbench compare` does not wait for it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bench.analyse.outcome import Outcome
-from bench.analyse.pairing import pair_groups
-from bench.analyse.sweep import ran_out_of_memory
+from bench.analyse.pairing import pair, pair_groups
 from bench.config.settings import RunSettings, load
-from bench.errors import DeviceAbsent, Interrupted
-from bench.model.explanation import Explanation
+from bench.errors import DeviceAbsent, Interrupted, NotComparable, UsageError
+from bench.model.comparison import THRESHOLD
 from bench.model.failure import Failure
-from bench.model.plan import Group
 from bench.model.result import Result
-from bench.model.run_state import Listener
-from bench.model.sweep import Sweep
-from bench.publish.recorder import Recorder, recording, silent
-from bench.session import stopping
-from bench.session.design import Design
-from bench.session.session import Session
-from bench.signals import interruptible
 from bench.store import files
-from bench.study import plan as planning
-from bench.study.explain import ExplainStudy
-from bench.study.sweep import SweepStudy
+from bench.store.sources import Argument, Source
+
+if TYPE_CHECKING:
+    from bench.analyse.analysis import Analysis
+    from bench.model.explanation import Explanation
+    from bench.model.plan import Group
+    from bench.model.run_state import Listener
+    from bench.model.sweep import Sweep
+    from bench.publish.recorder import Recorder
+    from bench.session.design import Design
+    from bench.store.selection import Selection
 
 
 def run(
@@ -38,7 +40,7 @@ def run(
     *,
     listener: Listener | None = None,
     recorder: Recorder | None = None,
-    warn: Callable[[str], None] = silent,
+    warn: Callable[[str], None] | None = None,
     **options: Any,
 ) -> Outcome:
     """Measure workloads, as `devbench run` does.
@@ -48,7 +50,8 @@ def run(
         settings: All settings. Default: `options`, the environment and `devbench.toml`.
         listener: Receives progress, while nothing is timed.
         recorder: Saves and publishes results. Default: one made from the settings.
-        warn: Shows the user a message about the hub, such as that it is unavailable. Not used with `recorder`.
+        warn: Shows the user a message about the hub, such as that it is unavailable. Default: none is shown. Not used
+            with `recorder`.
         options: Settings by name, such as `backend="cpu,cuda"`, `param={"batch": 64}` or `max_time="1m"`.
 
     Returns:
@@ -60,6 +63,9 @@ def run(
         DeviceAbsent: A backend's device is absent. Nothing was measured.
         Interrupted: SIGINT or SIGTERM in the main thread. Its `document` is the outcome so far, or None.
     """
+    from bench.session.session import Session
+    from bench.study import plan as planning
+
     run_settings = settings if settings is not None else load(**options)
     title = ", ".join(Path(name).name if str(name).endswith(".py") else str(name) for name in workloads)
     results: list[Result] = []
@@ -79,6 +85,9 @@ def run(
 
 def run_design(group: Group) -> Design:
     """Return the design of a run's group. The starts of three trials are measured. A comparison has more time."""
+    from bench.session import stopping
+    from bench.session.design import Design
+
     compares = len(group.planned) > 1
     return Design(
         separate_starts=3,
@@ -104,6 +113,8 @@ def explain(
         RunFailed: The program as written could not be measured.
         Interrupted: A signal. Its `document` is the explanation so far, which is saved, or None.
     """
+    from bench.study.explain import ExplainStudy
+
     with _recorded(settings, f"explain {workload}", recorder) as record:
         study = ExplainStudy(workload, settings, record)
         try:
@@ -129,6 +140,9 @@ def sweep(workload: str, settings: RunSettings, point_time: float, recorder: Rec
         UsageError: No point can be measured.
         Interrupted: A signal. Its `document` is the sweep so far, or None.
     """
+    from bench.analyse.sweep import ran_out_of_memory
+    from bench.study.sweep import SweepStudy
+
     with _recorded(settings, f"sweep {workload}", recorder) as record:
         study = SweepStudy(workload, settings, record, point_time)
         try:
@@ -140,18 +154,84 @@ def sweep(workload: str, settings: RunSettings, point_time: float, recorder: Rec
     return curves
 
 
+def compare(results: Sequence[Argument], settings: RunSettings | None = None, **options: Any) -> Outcome:
+    """Compare results, as `devbench compare` does.
+
+    Args:
+        results: Files, folders or ids of results, or results themselves. The first is the baseline.
+        settings: `threshold`, and `output`, the folder in which ids are looked up. Default: `options`, the environment
+            and `devbench.toml`.
+        options: Settings by name, such as `threshold="5%"`.
+
+    Returns:
+        The comparisons, fair or not (see `Comparison.unfair`), their matrices, and the results that were not paired.
+        Results from files have no samples.
+
+    Raises:
+        UsageError: There is only one result.
+        DataError: There is no such result, or a file is not a result.
+        NotComparable: No two results can be compared.
+    """
+    run_settings = settings if settings is not None else load(**options)
+    sources = [Source.of(argument, run_settings.output) for argument in results]
+    if sum(source.count for source in sources) < 2:
+        raise UsageError("there is only one result", "Name two results, or a folder that contains several.")
+    paths = {id(result): path for source in sources for result, path in source.paths}
+    read_file = lru_cache(maxsize=5)(files.read)  # a baseline is followed by all results that are compared with it
+    outcome = Outcome.of(
+        pair([source.results for source in sources]),
+        run_settings.threshold,
+        lambda result: read_file(paths[id(result)]) if id(result) in paths else result,
+    )
+    if not outcome.comparisons:
+        raise NotComparable(
+            "no two of these results can be compared",
+            "Results can be compared if they differ in one thing only: backend, loop, a parameter, or your own file.",
+        )
+    if not sources[-1].several:  # a single result need not have counterparts for a whole folder
+        named = {result.id for result in sources[-1].results}
+        unchecked = [result for result in outcome.unchecked if result.id in named]
+        return replace(outcome, unchecked=unchecked)
+    return outcome
+
+
+def report(folder: Path, threshold: float = THRESHOLD) -> tuple[Selection, Iterator[Analysis]]:
+    """Select and analyse the results of a folder, as `devbench report` does.
+
+    Args:
+        folder: Where `devbench run` wrote results.
+        threshold: Smallest relative difference that matters, as a share.
+
+    Returns:
+        The selection, and what the results of each of its chapters say, in the same order. Each is read when it is
+        asked for: a folder may hold more than fits in memory.
+
+    Raises:
+        DataError: The folder is missing or has no results, or a file in it is not a result.
+    """
+    from bench.analyse.analysis import analyse
+    from bench.store.selection import select
+
+    selection = select(folder)
+    chapters = selection.chapters
+    return selection, (analyse(c.read(), threshold, c.explanation, is_sweep=c.sweep) for c in chapters)
+
+
 @contextmanager
 def _recorded(
     settings: RunSettings,
     title: str,
     recorder: Recorder | None,
     listener: Listener | None = None,
-    warn: Callable[[str], None] = silent,
+    warn: Callable[[str], None] | None = None,
 ) -> Iterator[Recorder]:
     """Prepare the folders. Handle signals and report to the hub within."""
+    from bench.publish.recorder import recording, silent
+    from bench.signals import interruptible
+
     if recorder is None:
         with (
-            recording(settings, warn=warn) as new_recorder,
+            recording(settings, warn=warn or silent) as new_recorder,
             _recorded(settings, title, new_recorder, listener) as record,
         ):
             yield record
@@ -168,6 +248,9 @@ def _recorded(
 
 def _require_devices(groups: Sequence[Group], settings: RunSettings, recorder: Recorder) -> None:
     """Raise if a device is absent. If the run is watched at a hub or by its metrics, save failed results for it."""
+    from bench.session.session import Session
+    from bench.study import plan as planning
+
     try:
         planning.require_devices(settings)
     except DeviceAbsent as error:

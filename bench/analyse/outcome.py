@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from bench.analyse.compare import compare
-from bench.analyse.pairing import MATRIX, Pairing, all_pairs
+from bench.analyse.pairing import MATRIX, Pairing, all_pairs, pair_as_group
 from bench.model.comparison import THRESHOLD, Comparison, Matrix, MatrixCell, Side, Verdict
 from bench.model.result import Result
 
@@ -26,11 +26,17 @@ class Outcome:
         results: the results, in the order in which they are shown.
         comparisons: each of a result with its baseline.
         matrices: all results of a group with one another, for groups of three to twelve results.
+        alone: results with which nothing can be compared.
+        explicit: whether each pair was named by the user.
+        unchecked: of two sets, results without a partner that may have become slower (see `Pairing`).
     """
 
     results: list[Result]
     comparisons: list[Comparison]
     matrices: list[Matrix]
+    alone: list[Result] = field(default_factory=list)
+    explicit: bool = False
+    unchecked: list[Result] = field(default_factory=list)
 
     @classmethod
     def of(cls, pairing: Pairing, threshold: float = THRESHOLD, read: Callable[[Result], Result] = _as_is) -> Outcome:
@@ -46,7 +52,13 @@ class Outcome:
             candidates = [matrix(comparisons)]
         else:
             candidates = [matrix(_fair(list(map(read, members)), threshold)) for members in pairing.groups]
-        return cls(pairing.results, comparisons, [candidate for candidate in candidates if candidate is not None])
+        matrices = [candidate for candidate in candidates if candidate is not None]
+        return cls(pairing.results, comparisons, matrices, pairing.alone, pairing.explicit, pairing.unchecked)
+
+    @classmethod
+    def of_group(cls, results: Sequence[Result], threshold: float = THRESHOLD) -> Outcome:
+        """Compare results as if they were one group, even if they were measured apart. There is no matrix."""
+        return cls.of(pair_as_group(results), threshold)
 
 
 def matrix(comparisons: Sequence[Comparison]) -> Matrix | None:

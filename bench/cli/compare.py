@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import lru_cache
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
 import typer
@@ -12,7 +10,7 @@ import typer
 from bench.cli.command import as_json, build, conclude, end
 from bench.cli.options import with_settings
 from bench.config.settings import RunSettings
-from bench.errors import DevbenchError, NotComparable, RunFailed, SlowerThanAllowed, UsageError
+from bench.errors import DevbenchError, NotComparable, RunFailed, SlowerThanAllowed
 from bench.model.comparison import Comparison, Matrix
 from bench.model.result import Result
 
@@ -43,53 +41,25 @@ def compare(
     compared with the matching result of the first. With --fail-on, a result of the first folder without a match is an
     error.
     """
-    from bench.analyse.outcome import Outcome
-    from bench.analyse.pairing import latest_runs, pair
-    from bench.store import files, headers
+    from bench import api
 
-    path_sets = [files.find(name, settings.output) for name in results]
-    if sum(map(len, path_sets)) < 2:
-        raise UsageError("there is only one result", "Name two results, or a folder that contains several.")
-    entry_sets = [latest_runs([headers.index_entry(path) for path in paths]) for paths in path_sets]
-    sets, read = _read_headers([[entry.path for entry in entries] for entries in entry_sets])
-    pairing = pair(sets)
-    outcome = Outcome.of(pairing, settings.threshold, read)
-    if not outcome.comparisons:
-        raise NotComparable(
-            "no two of these results can be compared",
-            "Results can be compared if they differ in one thing only: backend, loop, a parameter, or your own file.",
-        )
+    outcome = api.compare(results, settings)
     refused = [] if force else [comparison for comparison in outcome.comparisons if comparison.unfair]
     allowed = [comparison for comparison in outcome.comparisons if comparison not in refused]
-    if refused and (pairing.explicit or not allowed):
+    if refused and (outcome.explicit or not allowed):
         raise _refusal(refused[0])
-    unchecked = pairing.unchecked
-    if not Path(results[-1]).is_dir():  # a single result need not have counterparts for a whole folder
-        named_ids = {entry.id for entry in entry_sets[-1]}
-        unchecked = [result for result in unchecked if result.id in named_ids]
-    error = _gate(allowed, refused, unchecked, settings.threshold) if fail_on else None
+    error = _gate(allowed, refused, outcome.unchecked, settings.threshold) if fail_on else None
     document = None
     if settings.json:
         document = {
             "comparisons": [as_json(comparison) for comparison in allowed],
             "not_comparable": [as_json(comparison) for comparison in refused],
-            "alone": [result.id for result in pairing.alone],
+            "alone": [result.id for result in outcome.alone],
             "matrices": [as_json(matrix) for matrix in outcome.matrices],
         }
     else:
-        _show(allowed, refused, outcome.matrices, pairing.alone)
+        _show(allowed, refused, outcome.matrices, outcome.alone)
     end(conclude(document, error))
-
-
-def _read_headers(path_sets: Sequence[Sequence[Path]]) -> tuple[list[list[Result]], Callable[[Result], Result]]:
-    """Read sets of results without their samples, by id. Also return a function that reads one of them completely."""
-    from bench.store import files, headers
-
-    header_sets = [[(headers.head(path), path) for path in paths] for paths in path_sets]
-    path_of = {id(header): path for pairs in header_sets for header, path in pairs}
-    read_path = lru_cache(maxsize=5)(files.read)  # a baseline is followed by all results that are compared with it
-    sets = [sorted((header for header, _ in pairs), key=lambda header: header.id) for pairs in header_sets]
-    return sets, lambda header: read_path(path_of[id(header)])
 
 
 def _show(

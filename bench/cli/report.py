@@ -58,13 +58,14 @@ def _made(folder: Path, form: Format, threshold: float) -> Iterable[str]:
         from bench.render.report import csv
 
         return csv.lines(folder)
+    from bench import api
     from bench.render.charts import vega
     from bench.render.report import html, markdown
     from bench.render.report.compose import compose
 
     if form == "html":
         vega.require()  # before a large folder is read in vain
-    document = compose(folder, threshold)
+    document = compose(*api.report(folder, threshold))
     return [html.render(document, __version__) if form == "html" else markdown.render(document, __version__)]
 
 

@@ -19,6 +19,7 @@ from synthetic import (
     sweep_results,
 )
 
+from bench import api
 from bench.model.result import Summary
 from bench.render.report import html
 from bench.render.report.compose import compose
@@ -102,7 +103,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> str:
     results = folder(path / "results", *loops, *long_names, *repeated, transfer, *analysed, *sweep_results())
     files.write_explanation(explanation(analysed), results)
     page = path / "report.html"
-    page.write_text(html.render(compose(results, 0.02), "1.2.3"), encoding="utf-8")
+    page.write_text(html.render(compose(*api.report(results, 0.02)), "1.2.3"), encoding="utf-8")
     return page.as_uri()
 
 

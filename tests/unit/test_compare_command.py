@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,11 +13,13 @@ import pytest
 from test_analyse_compare import NOISE, measured
 from typer.testing import CliRunner, Result
 
+import bench
 from bench.analyse.outcome import Outcome
 from bench.analyse.pairing import pair_groups
 from bench.cli import run
 from bench.cli.app import app
 from bench.config.settings import load
+from bench.errors import UsageError
 from bench.model.failure import Failure
 from bench.model.result import SCHEMA_VERSION
 from bench.store import files
@@ -36,6 +40,30 @@ def pair(tmp_path: Path) -> tuple[str, str]:
     cpu = saved(tmp_path, [0.01 * n for n in NOISE], "20260102T030405000-aaaaaaaa")
     gpu = measured([0.013 * n for n in NOISE], 20.0, "20260102T030405000-bbbbbbbb", backend="cuda")
     return cpu, str(files.write(gpu, tmp_path))
+
+
+def test_python_and_the_command_make_the_same_comparisons(pair: tuple[str, str], tmp_path: Path) -> None:
+    comparisons = json.loads(devbench(*pair, "--json").stdout)["comparisons"]
+    for arguments in (pair, [files.read(Path(path)) for path in pair], [tmp_path], [files.results(tmp_path)]):
+        outcome = bench.compare(arguments, threshold="2%")
+        assert [json.loads(comparison.model_dump_json()) for comparison in outcome.comparisons] == comparisons
+        assert (outcome.matrices, outcome.alone, outcome.unchecked) == ([], [], [])
+
+
+def test_python_names_the_reason_if_nothing_can_be_compared(pair: tuple[str, str]) -> None:
+    with pytest.raises(UsageError, match="there is only one result"):
+        bench.compare(pair[:1])
+
+
+def test_comparing_does_not_load_what_measures() -> None:
+    code = (
+        "import sys, bench.cli.compare; from bench import compare;"
+        "print(*{'.'.join(name.split('.')[:2]) for name in sys.modules if name.startswith('bench.')})"
+    )
+    process = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    loaded = set(process.stdout.split())
+    assert "bench.analyse" in loaded
+    assert loaded & {"bench.session", "bench.study", "bench.publish", "bench.worker", "bench.registry"} == set()
 
 
 def test_a_comparison_prints_the_verdict_and_the_phases(pair: tuple[str, str]) -> None:

@@ -29,9 +29,10 @@ from bench.model.result import Result, Stop
 from bench.model.spec import LOOPS
 from bench.model.telemetry import Telemetry
 from bench.registry.user_file import FUNCTIONS
-from bench.render.report import compose, markdown, selection
+from bench.render.report import compose, markdown
 from bench.render.report.sections import steps
 from bench.session import design, interleave, steady_state, stopping, worker_sample
+from bench.store import selection
 from bench.worker import loops, protocol, rig, timed_loop
 from bench.worker.diagnose import timing
 from docs.__main__ import main

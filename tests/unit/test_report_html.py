@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from synthetic import busy_machine, explanation, folder, killed, ladder_results, measured, misplaced, sweep_results
 
+from bench import api
 from bench.errors import UsageError
 from bench.model.failure import Failure
 from bench.model.result import Result, Summary
@@ -46,7 +47,7 @@ class Outline(HTMLParser):
 
 
 def page(path: Path, *results: Result) -> str:
-    return html.render(compose(folder(path, *results), 0.02), "1.2.3")
+    return html.render(compose(*api.report(folder(path, *results), 0.02)), "1.2.3")
 
 
 @pytest.fixture(scope="module")
@@ -103,9 +104,8 @@ def test_verdicts_with_several_baselines_name_the_baseline_in_each_row(tmp_path:
             [("cpu", "large", 0.1), ("cpu", "small", 0.01), ("cuda", "large", 0.05), ("cuda", "small", 0.02)]
         )
     ]
-    (section,) = [
-        part for part in compose(folder(tmp_path, *cases), 0.02).chapters[0].sections if part.title == "Verdicts"
-    ]
+    (chapter,) = compose(*api.report(folder(tmp_path, *cases), 0.02)).chapters
+    (section,) = [part for part in chapter.sections if part.title == "Verdicts"]
     (table,) = [part for part in section.content if isinstance(part, Table)]
     assert table.head[:3] == ("", "baseline", "verdict")
     assert [(row.label, *row.cells[:2]) for row in table.rows] == [
@@ -163,7 +163,7 @@ def test_a_report_on_10_000_results_stays_under_10_megabytes_and_lists_them_all(
         text = template.replace('"ID"', f'"20260102T030405{n % 1000:03d}-{n:08x}"').replace('"GROUP"', f'"g{n // 24}"')
         text = re.sub(r'"key":"\w+"', f'"key":"{n:016x}"', text).replace('"batch":32', f'"batch":{n}')
         (tmp_path / f"{n}.json").write_text(text, encoding="utf-8")
-    rendered = html.render(compose(tmp_path, 0.02), "1.2.3")
+    rendered = html.render(compose(*api.report(tmp_path, 0.02)), "1.2.3")
     assert len(rendered.encode()) < 10_000_000
     assert rendered.count("<svg ") == 20 * 3
     assert rendered.partition('id="all-results"')[2].count('<th scope="row">') == 10_000
@@ -185,7 +185,7 @@ def test_the_list_of_all_results_says_how_many_it_omits(tmp_path: Path, monkeypa
 
 
 def test_an_error_says_how_to_install_a_missing_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    report = compose(folder(tmp_path, measured("1", [0.1])), 0.02)
+    report = compose(*api.report(folder(tmp_path, measured("1", [0.1])), 0.02))
     monkeypatch.setitem(sys.modules, "vl_convert", None)
     with pytest.raises(UsageError, match="an HTML report needs vl_convert") as raised:
         html.render(report, "1.2.3")
@@ -214,7 +214,7 @@ def analyses(tmp_path_factory: pytest.TempPathFactory) -> str:
     path = tmp_path_factory.mktemp("analyses")
     results = ladder_results()
     files.write_explanation(explanation(results), folder(path, *results, *sweep_results()))
-    return html.render(compose(path, 0.02), "1.2.3")
+    return html.render(compose(*api.report(path, 0.02)), "1.2.3")
 
 
 def test_an_explanation_shows_waterfall_findings_what_ifs_roofline_and_trace(analyses: str) -> None:
@@ -261,6 +261,6 @@ def test_a_grid_or_an_axis_of_words_has_only_a_table(tmp_path: Path) -> None:
                  group=str(n))
         for n, (place, batch) in enumerate((p, b) for p in ("serial", "model") for b in (8, 16))
     ]  # fmt: skip
-    (chapter,) = compose(folder(tmp_path, *points), 0.02).chapters
+    (chapter,) = compose(*api.report(folder(tmp_path, *points), 0.02)).chapters
     assert [type(part).__name__ for part in chapter.sections[0].content] == ["Table"]
-    assert "place serial, batch 8" in html.render(compose(tmp_path, 0.02), "1.2.3")
+    assert "place serial, batch 8" in html.render(compose(*api.report(tmp_path, 0.02)), "1.2.3")

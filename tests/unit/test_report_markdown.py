@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from synthetic import busy_machine, folder, killed, measured
 
+from bench import api
 from bench.model.result import Summary
 from bench.render.report import markdown
 from bench.render.report.compose import compose
@@ -17,7 +18,7 @@ pytestmark = pytest.mark.once
 
 
 def rendered(path: Path) -> str:
-    return markdown.render(compose(path, 0.02), "1.2.3")
+    return markdown.render(compose(*api.report(path, 0.02)), "1.2.3")
 
 
 def test_the_comment_starts_with_the_outcome_and_folds_the_details(tmp_path: Path) -> None:
@@ -56,7 +57,8 @@ def test_failures_and_warnings_are_not_folded(tmp_path: Path) -> None:
 
 
 def test_chapters_that_do_not_fit_into_a_comment_are_counted(tmp_path: Path) -> None:
-    report = compose(folder(tmp_path, measured("1", [0.1] * 3), measured("2", [0.05] * 3, loop="fit")), 0.02)
+    pair = measured("1", [0.1] * 3), measured("2", [0.05] * 3, loop="fit")
+    report = compose(*api.report(folder(tmp_path, *pair), 0.02))
     long_report = dataclasses.replace(report, chapters=report.chapters * 400)
     text = markdown.render(long_report, "1.2.3")
     assert 40_000 < len(text) < 65_536
@@ -65,7 +67,8 @@ def test_chapters_that_do_not_fit_into_a_comment_are_counted(tmp_path: Path) -> 
 
 
 def test_a_chapter_that_is_too_long_keeps_only_its_sentences(tmp_path: Path) -> None:
-    report = compose(folder(tmp_path, measured("1", [0.1] * 3), measured("2", [0.05] * 3, loop="fit")), 0.02)
+    pair = measured("1", [0.1] * 3), measured("2", [0.05] * 3, loop="fit")
+    report = compose(*api.report(folder(tmp_path, *pair), 0.02))
     long = Chapter("long", "long", ("It is long.",), "so long", report.chapters[0].sections * 60)
     text = markdown.render(ReportDocument("r", (), (long,)), "1.2.3")
     assert "- **It is long.**" in text

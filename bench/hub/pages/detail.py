@@ -7,13 +7,10 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from bench.analyse.outcome import Outcome
-from bench.analyse.pairing import pair_as_group
-from bench.analyse.sweep import sweep_of
-from bench.hub.db import explanation_queries, records, result_queries
+from bench.analyse.analysis import Analysis
+from bench.hub.db import analyses, explanation_queries, records, result_queries
 from bench.hub.pages.layout import Page, address, guarded, timestamp, with_charts
 from bench.hub.problems import Problem, not_found
-from bench.model.result import Result
 from bench.render import numbers
 from bench.render.messages import Message
 from bench.render.report import content
@@ -38,7 +35,7 @@ def result(connection: Connection, id_: str, threshold: float) -> Page:
         Problem: there is no such result, or it has another schema version.
     """
     row = result_queries.result_row(connection, id_)
-    shown = _outcome([result_queries.result(connection, id_)], threshold)
+    shown = _shown(row.label, lambda: analyses.outcome(connection, [id_], threshold))
     links = [_parent(connection, row)] if row.parent else []
     if row.purpose == "run":
         links.append(("History", address("history", row.series)))
@@ -58,7 +55,7 @@ def comparison(connection: Connection, baseline: str, other: str, threshold: flo
     """
     ids = (baseline, other)
     rows = [result_queries.result_row(connection, id_) for id_ in ids]
-    shown = _outcome([result_queries.result(connection, id_) for id_ in ids], threshold)
+    shown = _shown(rows[0].label, lambda: analyses.outcome(connection, ids, threshold))
     links = [(f"{row.label}, {row.id}", address("results", row.id)) for row in rows]
     links.append(("Swap the sides", address("compare", baseline=other, other=baseline)))
     links.append(("JSON", address("api", "v1", "comparisons", baseline=baseline, other=other)))
@@ -78,8 +75,8 @@ def explanation(connection: Connection, id_: str, threshold: float) -> Page:
     document = explanation_queries.explanation(connection, id_)
     members = result_queries.related(connection, "parent", id_, MEMBERS)
     levels = [row for row in members if row.purpose == "level"][:LEVELS]
-    results = [result_queries.result(connection, row.id) for row in levels]
-    shown = _guarded(document.label, lambda: content.of_explanation(document, results, threshold))
+    level_ids = [row.id for row in levels]
+    shown = _shown(document.label, lambda: analyses.explained(connection, document, level_ids, threshold))
     links = [(row.label, address("results", row.id)) for row in levels]
     links.append(("JSON", address("api", "v1", "explanations", id_)))
     return _page(shown, "", links, "/explanations")
@@ -95,22 +92,18 @@ def sweep(connection: Connection, id_: str, threshold: float) -> Page:
     points = [row for row in members if row.purpose == "sweep"]
     if not points:
         raise not_found("sweep", id_)
-    results = [result_queries.result(connection, row.id) for row in points[:MEMBERS]]
-    shown = _guarded(results[0].spec.label, lambda: content.of_sweep(sweep_of(results, threshold), results))
+    ids = [row.id for row in points[:MEMBERS]]
+    shown = _shown(points[0].label, lambda: analyses.swept(connection, ids, threshold))
     about = f"Started {timestamp(points[0].created)} UTC. Pool: {points[0].pool}."
     if len(points) > MEMBERS:
         about += f" Only the first {MEMBERS} results are shown. `devbench report` shows all results of a folder."
     return _page(shown, about, [("Results of the sweep", address("results", parent=id_))], "/results")
 
 
-def _outcome(results: list[Result], threshold: float) -> Content:
-    return _guarded(results[0].spec.label, lambda: content.of_outcome(Outcome.of(pair_as_group(results), threshold)))
-
-
-def _guarded(title: str, make: Callable[[], Content]) -> Content:
+def _shown(title: str, analyse: Callable[[], Analysis]) -> Content:
     """Return a chapter of the report, or a message if a document has figures that no run can have."""
     message = Message("warning", "The figures of these documents cannot be shown. See their JSON.")
-    return guarded(make, Content(plain(title), (), (Section("Figures", (message,)),)))
+    return guarded(lambda: content.of(analyse()), Content(plain(title), (), (Section("Figures", (message,)),)))
 
 
 def _page(shown: Content, about: str, links: list[tuple[str, str]], current: str) -> Page:

@@ -1,20 +1,17 @@
-"""Composes the report of a folder as plain data, chapter by chapter: only one chapter's results are in memory."""
+"""Composes a report as plain data, chapter by chapter: only one chapter's results are in memory."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from pathlib import Path
 
-from bench.analyse.outcome import Outcome
-from bench.analyse.pairing import pair_as_group
-from bench.analyse.sweep import sweep_of
+from bench.analyse.analysis import Analysis
 from bench.model.result import Result
 from bench.render import numbers
 from bench.render.report import content
-from bench.render.report.content import Content
 from bench.render.report.document import Chapter, ReportDocument, Row, Table
-from bench.render.report.selection import ChapterEntries, Entry, Selection, select
 from bench.render.text import plain
+from bench.store.selection import ChapterEntries, Entry, Selection
 
 LISTED = 10_000
 """Rows in the table of all results. The newest come first."""
@@ -22,18 +19,18 @@ LISTED = 10_000
 HEAD = ("result", "status", "step", "processes", "started (UTC)", "id")
 
 
-def compose(folder: Path, threshold: float) -> ReportDocument:
+def compose(selection: Selection, analyses: Iterable[Analysis]) -> ReportDocument:
     """Compose the report of a folder.
 
     Args:
-        folder: where `devbench run` wrote results.
-        threshold: relative difference that matters, as a share.
+        selection: the results of the folder that have a chapter.
+        analyses: what those of each chapter say, in the same order.
 
     Raises:
-        DataError: the folder is missing or has no results, or a file in it is not a result.
+        DataError: a file in the folder is not a result.
     """
-    selection = select(folder)
-    chapters = [_chapter(entries, number, threshold) for number, entries in enumerate(selection.chapters, 1)]
+    pairs = zip(selection.chapters, analyses, strict=True)
+    chapters = [_chapter(entries, analysis, number) for number, (entries, analysis) in enumerate(pairs, 1)]
     titles = [chapter.title for chapter in chapters]
     chapters = [
         replace(chapter, title=f"{chapter.title} ({numbers.timestamp(entries.newest)})")
@@ -41,25 +38,16 @@ def compose(folder: Path, threshold: float) -> ReportDocument:
         else chapter
         for chapter, entries in zip(chapters, selection.chapters, strict=True)
     ]
-    name = plain(folder.resolve().name) or "results"
+    name = plain(selection.folder.resolve().name) or "results"
     return ReportDocument(f"devbench: {name}", _about(selection), tuple(chapters), _all_results(selection))
 
 
-def _chapter(entries: ChapterEntries, number: int, threshold: float) -> Chapter:
-    results = entries.read()
-    shown = _content(entries, results, threshold)
-    return Chapter(f"chapter-{number}", shown.title, shown.sentences, _how(entries, results), shown.sections)
+def _chapter(entries: ChapterEntries, analysis: Analysis, number: int) -> Chapter:
+    shown, how = content.of(analysis), _how(entries, analysis.results)
+    return Chapter(f"chapter-{number}", shown.title, shown.sentences, how, shown.sections)
 
 
-def _content(entries: ChapterEntries, results: list[Result], threshold: float) -> Content:
-    if entries.sweep:
-        return content.of_sweep(sweep_of(results, threshold), results)
-    if entries.explanation is not None:
-        return content.of_explanation(entries.explanation, results, threshold)
-    return content.of_outcome(Outcome.of(pair_as_group(results), threshold))
-
-
-def _how(entries: ChapterEntries, results: list[Result]) -> str:
+def _how(entries: ChapterEntries, results: Sequence[Result]) -> str:
     """Say how and when results were measured, and how many are not shown."""
     sentences = [_measured(entries, results), f"Started {numbers.timestamp(results[0].created)} UTC."]
     if entries.runs > 1:
@@ -78,7 +66,7 @@ def _how(entries: ChapterEntries, results: list[Result]) -> str:
     return " ".join(sentences)
 
 
-def _measured(entries: ChapterEntries, results: list[Result]) -> str:
+def _measured(entries: ChapterEntries, results: Sequence[Result]) -> str:
     """Say whether and how results were measured together."""
     if entries.sweep:
         points = len({result.group for result in results})

@@ -5,14 +5,11 @@ The hub's pages show the same content.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
+from bench.analyse.analysis import Analysis, Explained, Swept
 from bench.analyse.outcome import Outcome
-from bench.analyse.sweep import first_points
-from bench.model.explanation import Explanation
-from bench.model.result import Result
-from bench.model.sweep import Sweep
 from bench.render.labels import common_label
 from bench.render.report.document import Section
 from bench.render.report.result_set import ResultSet
@@ -34,39 +31,36 @@ class Content:
     sections: tuple[Section, ...]
 
 
-def of_outcome(outcome: Outcome) -> Content:
+def of(analysis: Analysis) -> Content:
+    """Show what a set of results says."""
+    if isinstance(analysis, Swept):
+        return _of_sweep(analysis)
+    if isinstance(analysis, Explained):
+        return _of_explanation(analysis)
+    return _of_outcome(analysis)
+
+
+def _of_outcome(outcome: Outcome) -> Content:
     """Show results and their comparisons. There is at least one result."""
     results = ResultSet.of(outcome.results, outcome.comparisons)
     return _content(_title(results), _sentences(results), [section(results) for section in SECTIONS])
 
 
-def of_explanation(shown: Explanation, levels: Sequence[Result], threshold: float) -> Content:
-    """Show an explanation.
-
-    Args:
-        shown: the explanation.
-        levels: the results of its levels; none if they have been removed.
-        threshold: smallest relative difference that matters, as a share.
-    """
-    results = ResultSet.of(levels)
-    sections = [section(results) for section in SECTIONS] if levels else []
-    return _content(
-        explanation.title(shown), explanation.sentences(shown), [*explanation.sections(shown, threshold), *sections]
-    )
+def _of_explanation(explained: Explained) -> Content:
+    """Show an explanation, then its levels."""
+    shown, results = explained.explanation, ResultSet.of(explained.results)
+    own = explanation.sections(shown, explained.threshold)
+    sections = [section(results) for section in SECTIONS] if results.members else []
+    return _content(explanation.title(shown), explanation.sentences(shown), [*own, *sections])
 
 
-def of_sweep(shown: Sweep, results: Sequence[Result]) -> Content:
-    """Show a sweep.
-
-    Args:
-        shown: its curves.
-        results: all of its points.
-    """
-    first = ResultSet.of(first_points(results))  # where it ran is the same for all points of a curve
+def _of_sweep(swept: Swept) -> Content:
+    """Show a sweep, then where its curves ran."""
+    shown = swept.sweep
     sections = [
         *sweep.sections(shown),
-        environments.section(first, shown.axes),
-        messages.section(ResultSet.of(results)),
+        environments.section(ResultSet.of(swept.first_points), shown.axes),
+        messages.section(ResultSet.of(swept.results)),
     ]
     return _content(sweep.title(shown), sweep.sentences(shown), sections)
 

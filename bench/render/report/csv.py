@@ -9,8 +9,8 @@ from pathlib import Path
 
 from bench.model.result import Result
 from bench.model.sample import ProcessSample
-from bench.render.report.selection import result_files
 from bench.store import files
+from bench.store.selection import result_files
 
 RESULT = ("id", "key", "group", "status", "workload", "case", "backend", "loop")
 PROCESS = ("trial", "pid")

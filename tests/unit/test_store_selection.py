@@ -9,9 +9,8 @@ from synthetic import explanation, folder, ladder_results, measured, sweep_resul
 
 from bench.errors import DataError
 from bench.model.result import SCHEMA_VERSION
-from bench.render.report import selection
-from bench.render.report.selection import ChapterEntries, select
-from bench.store import files
+from bench.store import files, selection
+from bench.store.selection import ChapterEntries, select
 
 pytestmark = pytest.mark.once
 

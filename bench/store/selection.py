@@ -1,5 +1,6 @@
-"""Selects the results that get a chapter: explanations, sweeps, groups, and results that were measured apart.
+"""Selects the results of a folder that get a chapter of a report.
 
+A chapter has an explanation, a sweep, a group, or results of one workload that were measured apart.
 Of repeated runs only the newest is selected. A folder may hold more than fits in memory or in a report, so files are
 read one at a time, and only the results of one chapter are read completely.
 """

@@ -1,0 +1,68 @@
+"""What a set of results says, as the report and the hub show it: a comparison, an explanation or a sweep."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from bench.analyse.outcome import Outcome
+from bench.analyse.sweep import first_points, sweep_of
+from bench.model.explanation import Explanation
+from bench.model.result import Result
+from bench.model.sweep import Sweep
+
+
+@dataclass(frozen=True)
+class Explained:
+    """An explanation with the results of its levels.
+
+    Args:
+        explanation: the explanation.
+        results: of its levels; none if they have been removed.
+        threshold: smallest relative difference that matters, as a share.
+    """
+
+    explanation: Explanation
+    results: Sequence[Result]
+    threshold: float
+
+
+@dataclass(frozen=True)
+class Swept:
+    """A sweep with its results.
+
+    Args:
+        sweep: its curves.
+        results: of all points, at least one.
+        first_points: the first result of each curve. Where it ran is the same for the whole curve.
+    """
+
+    sweep: Sweep
+    results: Sequence[Result]
+    first_points: Sequence[Result]
+
+    @classmethod
+    def of(cls, results: Sequence[Result], threshold: float) -> Swept:
+        """Return the sweep that these results are the points of."""
+        return cls(sweep_of(results, threshold), results, first_points(results))
+
+
+Analysis = Outcome | Explained | Swept
+
+
+def analyse(
+    results: Sequence[Result], threshold: float, explanation: Explanation | None = None, is_sweep: bool = False
+) -> Analysis:
+    """Return what a set of results says.
+
+    Args:
+        results: at least one.
+        threshold: smallest relative difference that matters, as a share.
+        explanation: the explanation that the results are the levels of. None if there is none.
+        is_sweep: whether the results are the points of a sweep.
+    """
+    if is_sweep:
+        return Swept.of(results, threshold)
+    if explanation is not None:
+        return Explained(explanation, results, threshold)
+    return Outcome.of_group(results, threshold)
