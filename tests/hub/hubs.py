@@ -129,14 +129,13 @@ def serve_in_thread(settings: HubSettings, database: Database) -> tuple[str, Cal
     import uvicorn
 
     from bench.hub.web import app
+    from bench.hub.web.serve import uvicorn_config
 
     listener = socket.socket()
     listener.bind(("127.0.0.1", 0))
     listener.listen(128)
     application = app.create(settings, database)
-    server = uvicorn.Server(
-        uvicorn.Config(application, log_level="warning", lifespan="off", timeout_graceful_shutdown=2)
-    )
+    server = uvicorn.Server(uvicorn_config(application, grace=2))
     thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
     thread.start()
 

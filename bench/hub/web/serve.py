@@ -11,12 +11,13 @@ import socket
 import threading
 
 import uvicorn
+from fastapi import FastAPI
 
 from bench.config.hub_settings import HubSettings
 from bench.errors import UsageError
 from bench.hub.db import renewal, retention
 from bench.hub.db.database import Database
-from bench.hub.web import app, heap
+from bench.hub.web import app, heap, protocol
 from bench.render.charts.vega_process import VEGA, Limits
 
 GRACE = 5
@@ -52,14 +53,7 @@ def serve(settings: HubSettings) -> None:
     ]
     for thread in background:
         thread.start()
-    config = uvicorn.Config(
-        application,
-        log_level="warning",
-        access_log=False,
-        timeout_graceful_shutdown=GRACE,
-        server_header=False,
-        lifespan="off",
-    )
+    protocol.allow_files()
     VEGA.limits = CHARTS
     gc.collect()
     gc.set_threshold(GC_THRESHOLD, 50, 100)
@@ -68,12 +62,32 @@ def serve(settings: HubSettings) -> None:
     address = f"[{host}]" if ":" in host else host
     logging.getLogger("devbench.hub").info("hub: http://%s:%s%s", address, port, settings.root_path)
     try:
-        uvicorn.Server(config).run(sockets=[listener])
+        uvicorn.Server(uvicorn_config(application)).run(sockets=[listener])
     finally:
         stop.set()
         for thread in background:
             thread.join(GRACE)
         database.close()
+
+
+def uvicorn_config(application: FastAPI, grace: int = GRACE) -> uvicorn.Config:
+    """Return the configuration of uvicorn for a hub's application.
+
+    Args:
+        application: the application.
+        grace: seconds that open requests get to finish at shutdown.
+    """
+    return uvicorn.Config(
+        application,
+        http=protocol.Protocol,
+        ws="none",
+        h11_max_incomplete_event_size=protocol.HEAD_BYTES,
+        log_level="warning",
+        access_log=False,
+        timeout_graceful_shutdown=grace,
+        server_header=False,
+        lifespan="off",
+    )
 
 
 def _listen(settings: HubSettings) -> socket.socket:
