@@ -31,7 +31,7 @@ def _run(rig: Rig, counter: StepCounter) -> Any:
     fits = rig.spec.loop == "fit" or (as_written and not rig.has("as_written"))
     if fits and rig.compiled and rig.data is not None:
         options = {} if rig.is_dataset else {"batch_size": rig.p.batch, "shuffle": as_written}
-        with rig.tf.device(rig.ctx.device):
+        with rig.scope():
             parts = (rig.data,) if rig.is_dataset else rig.data
             counter.epoch_steps = steps_of_epoch(rig)
             return rig.model.fit(*parts, epochs=getattr(rig.p, "epochs", 1), **options)

@@ -75,7 +75,7 @@ def _generator(rig: Rig, timed_loop: TimedLoop) -> None:
     while True:
         generator = rig.call("as_written")
         issued = 0
-        with rig.tf.device(rig.ctx.device):
+        with rig.scope():
             rig.what_ifs.check()
             for issued, value in enumerate(generator, 1):  # noqa: B007 - read after the loop
                 timed_loop.tick(value)
@@ -105,7 +105,7 @@ def fit(rig: Rig, timed_loop: TimedLoop) -> None:
             f"fit cannot drive {rig.spec.workload}: it has no compiled model with data", "Use --loop step."
         )
     while True:
-        with rig.tf.device(rig.ctx.device):
+        with rig.scope():
             if rig.is_dataset:
                 rig.model.fit(rig.data, epochs=1_000_000, verbose=0)
             else:

@@ -58,6 +58,7 @@ def report() -> dict[str, Any]:
         except Finished:
             pass
         rig = SimpleNamespace(tf=tf, ctx=SimpleNamespace(device=DEVICE), state=LoopState(), spec=None)
+        rig.scope = lambda: tf.device(DEVICE)
         placed = placement.check(rig, hook)
         return [placed.verified, placed.on_device, [operation.name for operation in placed.misplaced]]
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -19,6 +21,7 @@ class Attr:
 
     type: int = 0
     b: bool = False
+    tensor: Any = None
 
 
 @dataclass
@@ -29,6 +32,7 @@ class Node:
     op: str
     device: str
     attr: dict[str, Attr] = field(default_factory=dict)
+    input: list[str] = field(default_factory=list)
 
 
 def node(op: str, device: str, dtype: int | None = None, name: str = "", key: str = "T") -> Node:
@@ -99,6 +103,11 @@ HOST = [
     node("While", "CPU:0"),
     node("NoOp", "CPU:0"),
     node("Identity", ""),
+    node("OptionalFromValue", "CPU:0"),
+    node("OptionalGetValue", "CPU:0"),
+    node("LogicalAnd", "CPU:0"),
+    node("LogicalNot", "CPU:0"),
+    node("Range", "CPU:0", INT32, key="Tidx"),
 ]
 
 
@@ -133,3 +142,24 @@ def test_xla_clusters_are_counted() -> None:
     plain = node("StatefulPartitionedCall", "CPU:0", name="plain")
     plain.attr["_XlaMustCompile"] = Attr(b=False)
     assert judge([compiled, plain, node("_XlaRun", "CPU:0")], "/device:CPU:0", "by hand").xla_clusters == 2
+
+
+def test_what_orders_the_nodes_of_two_devices_is_not_misplaced() -> None:
+    shape = SimpleNamespace(dim=[SimpleNamespace(size=0)])
+    empty = node("Const", "CPU:0", FLOAT, "empty", key="dtype")
+    empty.attr["value"] = Attr(tensor=SimpleNamespace(tensor_shape=shape))
+    received = Node("passed/on", "Identity", empty.device, {"T": Attr(type=FLOAT)}, ["passed"])
+    placement = judge(
+        [node("MatMul", "GPU:0", FLOAT), empty, node("_Recv", "CPU:0", FLOAT, "passed"), received], "GPU:0", "by hand"
+    )
+    assert placement.verified
+    assert placement.host_by_design == {"Const": 1, "_Recv": 1, "Identity": 1}
+
+
+def test_a_constant_or_identity_that_holds_a_value_is_misplaced() -> None:
+    shape = SimpleNamespace(dim=[SimpleNamespace(size=4)])
+    full = node("Const", "CPU:0", FLOAT, "full", key="dtype")
+    full.attr["value"] = Attr(tensor=SimpleNamespace(tensor_shape=shape))
+    identity = Node("copy", "Identity", full.device, {"T": Attr(type=FLOAT)}, ["full"])
+    placement = judge([node("MatMul", "GPU:0", FLOAT), full, identity], "GPU:0", "by hand")
+    assert [operation.name for operation in placement.misplaced] == ["full", "copy"]

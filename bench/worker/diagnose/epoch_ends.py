@@ -54,7 +54,7 @@ def measure(rig: Rig, hook: FitHook, synchronizer: Synchronizer, time_waits: boo
         times.append(time.perf_counter())
 
     hook.on_step = record
-    with rig.tf.device(rig.ctx.device):
+    with rig.scope():
         hook.model.fit(**{**shortened, "epochs": EPOCHS, "verbose": 0})
     per_epoch = len(times) // EPOCHS
     if per_epoch < 3 or len(times) % EPOCHS:
@@ -92,7 +92,7 @@ def count_waits(rig: Rig, hook: FitHook, arguments: dict[str, Any], step: float,
         if shortened is None or epochs < 2:
             continue
         hook.iterator_starts.clear()
-        with rig.tf.device(rig.ctx.device):
+        with rig.scope():
             hook.model.fit(**{**shortened, "epochs": epochs})
         iterator_ends += [
             IteratorEnd(age=created - previous, gap=first_step - created)

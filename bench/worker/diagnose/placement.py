@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Set
 from contextlib import contextmanager
 from typing import Any
 
@@ -21,11 +21,15 @@ from bench.worker.rig import Rig
 
 HOST_OPS = re.compile(
     r"^(_Arg|_Retval|_(Host)?(Send|Recv)|_Device(Arg|Retval)|NoOp|Placeholder\w*|Assert|Print\w*|.*Iterator\w*|.*Dataset\w*"
+    r"|Optional\w+"
     r"|MakeUnique|Batch\w*Dataset|Identity(N)?OnHost|Switch|Merge|Enter|Exit|NextIteration|LoopCond"
     r"|Shape(N)?|Size|Rank|(Broadcast)?GradientArgs|BroadcastArgs|.*VarHandleOp|VarIsInitializedOp"
     r"|(Stateless)?(If|While|Case)|(Stateful)?PartitionedCall)$"
 )
 """Operations that belong on the host: arguments, transfers, iterators, and the bookkeeping of control flow."""
+
+RECEIVES = re.compile(r"^_(Host)?Recv$")
+"""Operations that receive a value from another device."""
 
 CARRIERS = re.compile(r"^(_Arg|_Retval|_(Host)?(Send|Recv)|_Device(Arg|Retval)|NoOp)$")
 """Operations that only carry values to and from a device. They are never misplaced."""
@@ -36,15 +40,22 @@ HOST_TYPES = {3: "int32", 9: "int64", 7: "string", 20: "resource", 21: "variant"
 SMALL_TYPE_OPS = frozenset([
     "Const", "HostConst", "Identity", "ReadVariableOp", "AssignAddVariableOp", "Cast", "Less", "LessEqual", "Add",
     "AddV2", "Sub", "Mul", "FloorMod", "Range", "Pack", "Reshape", "StridedSlice", "Prod", "Maximum", "LogicalAnd",
-    "GatherV2", "ConcatV2", "Fill", "ExpandDims", "Squeeze", "Equal", "FloorDiv",
+    "GatherV2", "ConcatV2", "Fill", "ExpandDims", "Squeeze", "Equal", "FloorDiv", "LogicalOr", "LogicalNot",
 ])  # fmt: skip
 """Operations on shapes and counters. They belong on the host if their dtype is one of `HOST_TYPES`."""
 
+BOOLEAN_OPS = frozenset(["LogicalAnd", "LogicalOr", "LogicalNot"])
+"""Those of them that have no attribute for their dtype: it is always bool."""
+
+TYPE_ATTRIBUTES = ("dtype", "T", "SrcT", "Tparams", "Tidx")
+"""Attributes that name the dtype of such an operation. `Range` has only `Tidx`; elsewhere `Tidx` is an integer."""
+
 
 def check(rig: Rig, hook: FitHook) -> Placement:
-    """Run one step as this loop runs it, and return where its operations ran."""
+    """Run one step as this loop runs it, in the device scope that was timed, and return where its operations ran."""
     run, method = _new_step(rig, hook)
-    with collected_nodes(rig.tf) as nodes:
+    own_training = hook.model is not None or rig.state.function is None
+    with collected_nodes(rig.tf) as nodes, rig.scope() if own_training else rig.tf.device(rig.ctx.device):
         run()
     return judge(nodes, rig.ctx.device, method)
 
@@ -62,13 +73,15 @@ def judge(nodes: Iterable[Any], requested: str, method: str) -> Placement:
     by_design: Counter[str] = Counter()
     misplaced: dict[tuple[str, str], Operation] = {}
     clusters = 0
+    nodes = list(nodes)
+    received = {node.name for node in nodes if RECEIVES.match(node.op)}
     for node in nodes:
         device = short(node.device)
         by_device[device or "none"] += 1
         clusters += is_xla(node)
         if device == requested:
             continue
-        if not device or CARRIERS.match(node.op) or (device == "CPU:0" and belongs_on_host(node)):
+        if not device or is_carrier(node, received) or (device == "CPU:0" and belongs_on_host(node)):
             by_design[node.op] += 1
         else:
             misplaced[node.name, device] = Operation(name=node.name, op=node.op, device=device)
@@ -97,13 +110,29 @@ def short(device: str) -> str:
     return match.group(1).upper() if match else device.upper()
 
 
+def is_carrier(node: Any, received: Set[str]) -> bool:
+    """Whether a node only carries a value, or the order of two nodes, from one device to another.
+
+    For an order, TensorFlow sends an empty constant, and passes on what it receives (`graph_partition.cc`).
+
+    Args:
+        node: the node.
+        received: the names of the nodes that receive values.
+    """
+    if node.op == "Const" and "value" in node.attr:
+        return any(not dimension.size for dimension in node.attr["value"].tensor.tensor_shape.dim)
+    return bool(CARRIERS.match(node.op)) or (node.op == "Identity" and any(name in received for name in node.input))
+
+
 def belongs_on_host(node: Any) -> bool:
     """Whether a node may run on the host instead of the device."""
     if HOST_OPS.match(node.op):
         return True
     if node.op not in SMALL_TYPE_OPS:
         return False
-    types = [node.attr[key].type for key in ("dtype", "T", "SrcT", "Tparams") if key in node.attr]
+    if node.op in BOOLEAN_OPS:
+        return True
+    types = [node.attr[key].type for key in TYPE_ATTRIBUTES if key in node.attr]
     return bool(types) and all(kind in HOST_TYPES for kind in types)
 
 

@@ -56,7 +56,7 @@ def inspect(rig: Rig, tracing: Tracing, hook: FitHook) -> None:
     file = str(rig.module.__file__)
     inspection.read_graphs(rig.facts, tracing.graphs, file)
     if rig.yields:
-        with rig.tf.device(rig.ctx.device):
+        with rig.scope():
             inspection.read_steps(rig.facts, rig.tf, lambda: rig.call("as_written"), file)
     if hook.model is not None:
         rig.facts.fit = _fit_call(hook)
