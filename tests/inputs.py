@@ -44,11 +44,11 @@ GROUPS: dict[str, tuple[str, ...]] = {
         *_IMAGE,
         "Dockerfile.directml",
         "images/directml.lock",
-        "tests/images/standins.py",
+        "tests/images/base_images.py",
         "tests/images/test_directml.py",
         "tests/images/test_layers.py",
         "tests/images/test_sbom.py",
-        "tests/images/test_shape.py",
+        "tests/images/test_contents.py",
     ),
     "hub-kills": (
         "bench/cli/hub.py",

@@ -16,8 +16,8 @@ import pytest
 import real_node
 import urllib3
 from control_plane import ControlPlane, Object, wait_until
+from images.base_images import python_3_13
 from images.engine import build
-from images.standins import python_3_13
 from rendering import CHART, helm
 
 pytestmark = [pytest.mark.once, pytest.mark.needs("real-node"), pytest.mark.timeout(2400)]

@@ -1,1 +1,1 @@
-"""Tests of the container images: each is built and run for real. A package, so that its `conftest` has its own name."""
+"""Tests that build and run the container images. This is a package so that its `conftest` has a distinct name."""

@@ -1,4 +1,4 @@
-"""The images that the tests run: built once a session, from stand-ins that are made once a machine.
+"""Fixtures with the images, which are built once per session. Their base images are built once per machine.
 
 The cuda and directml images are built only if one of their inputs changed (`tests/inputs.py`).
 """
@@ -14,37 +14,37 @@ from tempfile import TemporaryDirectory
 import inputs
 import pytest
 
+from images.base_images import python_3_10, python_3_13
 from images.docker import Docker, daemon, programs
-from images.engine import ROOT, alone, build
-from images.standins import python_3_10, python_3_13
+from images.engine import ROOT, build, build_lock
 
 FOLDER = Path(__file__).parent
 
 ORDER = ("cpu", "directml", "hub", "docker_cpu", "cuda")
-"""In which the images are built, the last ones while tests of the first run; `docker_cpu` is Docker's cpu image."""
+"""Order of the builds. Tests of the first images run during later builds. `docker_cpu` is Docker's cpu image."""
 
 
 class Builds:
-    """Images that are being built in the background, one after another.
+    """Builds of images in the background, one after another.
 
     Args:
-        wanted: which.
-        folder: for what is needed on the way.
+        wanted: names of the images.
+        folder: for temporary files.
         docker: builds `docker_cpu`.
     """
 
-    def __init__(self, wanted: Iterable[str], folder: Path, docker: Docker | None) -> None:
+    def __init__(self, images: Iterable[str], folder: Path, docker: Docker | None) -> None:
         self.folder = folder
         self.docker = docker
         self.pool = ThreadPoolExecutor(1)
-        self.made = {name: self.pool.submit(self._build, name) for name in ORDER if name in set(wanted)}
+        self.futures = {name: self.pool.submit(self._build, name) for name in ORDER if name in set(images)}
 
     def name(self, image: str) -> str:
-        """The image's name, once it is built."""
-        return self.made[image].result()
+        """Wait until an image is built, and return its full name."""
+        return self.futures[image].result()
 
     def _build(self, image: str) -> str:
-        with alone():
+        with build_lock():
             if image == "directml":
                 base = python_3_10(self.folder, ROOT / ".venv-directml" / "bin" / "python")
             else:
@@ -56,33 +56,33 @@ class Builds:
 
 
 def images_of(item: pytest.Item) -> set[str]:
-    """The images that a test asks for."""
+    """Return the images that a test uses."""
     if item.path.parent != FOLDER:
         return set()
-    asked = {*getattr(item, "fixturenames", ())} | {*getattr(getattr(item, "callspec", None), "params", {}).values()}
-    return asked & set(ORDER)
+    names = {*getattr(item, "fixturenames", ())} | {*getattr(getattr(item, "callspec", None), "params", {}).values()}
+    return names & set(ORDER)
 
 
 @pytest.fixture(scope="session")
 def builds(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Builds]:
-    """All that the tests of this session ask for and can have."""
-    wanted = set[str]().union(*map(images_of, request.session.items))
-    wanted -= {image for image in ("cuda", "directml") if inputs.unchanged(f"{image}-image")}
+    """The builds of all images that the tests of this session use and that this machine can build."""
+    images = set[str]().union(*map(images_of, request.session.items))
+    images -= {image for image in ("cuda", "directml") if inputs.unchanged(f"{image}-image")}
     if not (ROOT / ".venv-directml").is_dir():
-        wanted.discard("directml")
+        images.discard("directml")
     with ExitStack() as stack:
         docker = None
-        if "docker_cpu" in wanted and (docker := _docker(stack)) is None:
-            wanted.discard("docker_cpu")
-        made = Builds(wanted, tmp_path_factory.mktemp("base"), docker)
-        yield made
-        made.pool.shutdown(cancel_futures=True)
+        if "docker_cpu" in images and (docker := _docker(stack)) is None:
+            images.discard("docker_cpu")
+        builds = Builds(images, tmp_path_factory.mktemp("base"), docker)
+        yield builds
+        builds.pool.shutdown(cancel_futures=True)
 
 
 def _docker(stack: ExitStack) -> Docker | None:
     if programs() is None:
         return None
-    folder = stack.enter_context(TemporaryDirectory(prefix="devbench-"))  # of a short path, for the sake of its socket
+    folder = stack.enter_context(TemporaryDirectory(prefix="devbench-"))  # the path of a socket must be short
     return stack.enter_context(daemon(Path(folder)))
 
 
@@ -94,26 +94,26 @@ def cpu(builds: Builds) -> str:
 
 @pytest.fixture(scope="session")
 def docker_cpu(builds: Builds) -> str:
-    """The cpu image, built by Docker from nothing; it needs "docker"."""
+    """The cpu image, built by Docker without a cache. Needs "docker"."""
     return builds.name("docker_cpu")
 
 
 @pytest.fixture(scope="session")
 def docker(builds: Builds) -> Docker:
-    """A Docker of the tests' own; it needs "docker"."""
+    """A Docker daemon for the tests. Needs "docker"."""
     assert builds.docker
     return builds.docker
 
 
 @pytest.fixture(scope="session")
 def directml(builds: Builds) -> str:
-    """The directml image; it needs "tensorflow-2.10"."""
+    """The directml image. Needs "tensorflow-2.10"."""
     return builds.name("directml")
 
 
 @pytest.fixture(scope="session")
 def hub(builds: Builds) -> str:
-    """The hub's image."""
+    """The hub image."""
     return builds.name("hub")
 
 
@@ -126,9 +126,9 @@ def cuda(builds: Builds) -> str:
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Order the tests by the images that they use, because the images are built one after another."""
-    places = [place for place, item in enumerate(items) if item.path.parent == FOLDER]
-    ours = sorted(
-        (items[place] for place in places), key=lambda item: max(map(ORDER.index, images_of(item)), default=0)
+    positions = [position for position, item in enumerate(items) if item.path.parent == FOLDER]
+    ordered = sorted(
+        (items[position] for position in positions), key=lambda item: max(map(ORDER.index, images_of(item)), default=0)
     )
-    for place, item in zip(places, ours, strict=True):
-        items[place] = item
+    for position, item in zip(positions, ordered, strict=True):
+        items[position] = item

@@ -1,4 +1,4 @@
-"""A Docker of the tests' own, beside podman: a daemon in a folder, without a bridge, which asks no registry."""
+"""A Docker daemon for the tests, with its files in a folder, no bridge and no registry. Podman runs beside it."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from pathlib import Path
 from images.engine import ROOT, SECONDS, podman
 
 NAME = "devbench-test"
-PATIENCE = 120
-"""Seconds until the daemon answers, and until a container writes what is waited for."""
+TIMEOUT = 120
+"""Time limit until the daemon responds, and until a container writes the expected text, in seconds."""
 
 
 def programs() -> tuple[str, str] | None:
-    """The daemon and a client of its version, since another one's may lack what it builds with; none without both."""
+    """Return the paths of the daemon and of a client of its version, or None. Another client may lack the builder."""
     daemon = shutil.which("dockerd")
     if daemon is None:
         return None
@@ -27,16 +27,16 @@ def programs() -> tuple[str, str] | None:
 
 
 def _version(program: str) -> str:
-    said = subprocess.run([program, "--version"], capture_output=True, text=True, check=True).stdout
-    return said.partition(",")[0]
+    output = subprocess.run([program, "--version"], capture_output=True, text=True, check=True).stdout
+    return output.partition(",")[0]
 
 
 class Docker:
-    """A daemon that runs.
+    """A running daemon.
 
     Args:
-        client: the program that asks it.
-        folder: holds all that is its own.
+        client: path of the client.
+        folder: holds all files of the daemon.
     """
 
     def __init__(self, client: str, folder: Path) -> None:
@@ -44,34 +44,34 @@ class Docker:
         self.folder = folder
         self.variables = {**os.environ, "DOCKER_HOST": f"unix://{folder}/sock", "DOCKER_CONFIG": str(folder)}
 
-    def __call__(self, *words: str, check: bool = True) -> subprocess.CompletedProcess[str]:
-        """Runs docker and returns how it ended, with what it wrote.
+    def __call__(self, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
+        """Run docker and return its exit code and output.
 
         Raises:
-            AssertionError: it failed, and `check`.
+            AssertionError: the command failed, and `check` is true.
         """
-        command = [self.client, *words]
-        done = subprocess.run(command, env=self.variables, capture_output=True, text=True, timeout=SECONDS)
+        command = [self.client, *arguments]
+        process = subprocess.run(command, env=self.variables, capture_output=True, text=True, timeout=SECONDS)
         if check:
-            assert done.returncode == 0, f"docker {' '.join(words)}:\n{done.stdout}\n{done.stderr}"
-        return done
+            assert process.returncode == 0, f"docker {' '.join(arguments)}:\n{process.stdout}\n{process.stderr}"
+        return process
 
-    def until(self, container: str, text: str) -> None:
-        """Waits until a container has written `text`."""
-        for _ in range(10 * PATIENCE):
+    def wait_for(self, container: str, text: str) -> None:
+        """Wait until a container has written `text`."""
+        for _ in range(10 * TIMEOUT):
             logs = self("logs", container)
             if text in logs.stdout + logs.stderr:
                 return
             assert self("inspect", "--format", "{{.State.Running}}", container).stdout.strip() == "true", logs
             time.sleep(0.1)
-        raise AssertionError(f"it has not written {text!r}: {logs}")
+        raise AssertionError(f"the container has not written {text!r}: {logs}")
 
     def build(self, backend: str, base: str) -> str:
-        """Builds an image with the script that users build with; returns its name.
+        """Build an image with `images/build`, as users do, and return its name.
 
         Args:
-            backend: which.
-            base: podman's image that it starts from.
+            backend: backend of the image.
+            base: base image, in podman.
         """
         archive = self.folder / "base.tar"
         podman("save", "--output", str(archive), base)
@@ -79,15 +79,15 @@ class Docker:
         archive.unlink()
         variables = {**self.variables, "ENGINE": self.client, "BASE_IMAGE": loaded, "IMAGE_NAME": NAME}
         command = [str(ROOT / "images" / "build"), backend, "--", "--network=host"]
-        done = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=3600)
-        assert done.returncode == 0, f"{done.stdout[-4000:]}\n{done.stderr[-4000:]}"
+        process = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=3600)
+        assert process.returncode == 0, f"{process.stdout[-4000:]}\n{process.stderr[-4000:]}"
         return f"{NAME}:{backend}"
 
     @contextmanager
     def mounted(self, image: str) -> Iterator[Path]:
-        """An image's files, to be read."""
-        where = "{{.GraphDriver.Data.UpperDir}}:{{.GraphDriver.Data.LowerDir}}"
-        layers = self("image", "inspect", "--format", where, image).stdout.strip()
+        """Mount the files of an image, read-only."""
+        template = "{{.GraphDriver.Data.UpperDir}}:{{.GraphDriver.Data.LowerDir}}"
+        layers = self("image", "inspect", "--format", template, image).stdout.strip()
         root = self.folder / "mounted"
         root.mkdir()
         subprocess.run(["mount", "-t", "overlay", "overlay", "-o", f"ro,lowerdir={layers}", root], check=True)
@@ -100,20 +100,20 @@ class Docker:
 
 @contextmanager
 def daemon(folder: Path) -> Iterator[Docker]:
-    """A daemon as long as it is needed; what it made goes with it.
+    """Run a daemon. Its images and containers end with it.
 
     Args:
-        folder: for it alone, of a short path, since a socket's is limited.
+        folder: an empty folder with a short path, because the length of the path of a socket is limited.
     """
-    found = programs()
-    assert found
-    program, client = found
+    paths = programs()
+    assert paths
+    program, client = paths
     command = [program, f"--data-root={folder}/data", f"--exec-root={folder}/run", f"--pidfile={folder}/pid"]
     command += [f"--host=unix://{folder}/sock", "--bridge=none", "--iptables=false", "--storage-driver=overlay2"]
     with (folder / "log").open("w") as log, subprocess.Popen(command, stdout=log, stderr=log) as process:
         docker = Docker(client, folder)
         try:
-            for _ in range(10 * PATIENCE):
+            for _ in range(10 * TIMEOUT):
                 if docker("version", check=False).returncode == 0:
                     break
                 assert process.poll() is None, (folder / "log").read_text()

@@ -1,7 +1,7 @@
-"""Podman as the tests use it: images are built by `images/build`, as users do, and run as users do.
+"""Podman for the tests. Images are built with `images/build` and run as users do.
 
-No registry is asked. What a Dockerfile starts from is made here by Debian's own means, with no more in it than the
-slim Python image has; the package index is reached as this machine's pip reaches it.
+No registry is needed. Base images are made from packages of Debian (`base_images.py`), with no more than the slim
+Python images contain. The package index is the one that pip uses on this machine.
 """
 
 from __future__ import annotations
@@ -26,38 +26,38 @@ NAME = "devbench-test"
 SECONDS = 900
 
 RESTRICTED = ("--read-only", "--cap-drop=all", "--security-opt=no-new-privileges", "--network=none")
-"""What an image must be content with, whoever it runs as."""
+"""Options of `podman run` under which an image must work, as any user."""
 
 BRIEF = ("--max-processes", "1", "--max-time", "5s")
 
-WORKLOADS = sorted(set(names()) - {"transfer"})  # which has nothing to do on a CPU
+WORKLOADS = sorted(set(names()) - {"transfer"})  # it is not applicable on a CPU
 
 
 def environment() -> dict[str, str]:
-    """Variables for podman. Where only version 2 of control groups is there its own defaults do."""
-    given = dict(os.environ)
+    """Return the environment for podman. With control groups of version 2 only, its defaults work."""
+    variables = dict(os.environ)
     if not Path("/sys/fs/cgroup/cgroup.controllers").exists():
-        given["CONTAINERS_CONF"] = str(Path(__file__).parent / "containers.conf")
-    return given
+        variables["CONTAINERS_CONF"] = str(Path(__file__).parent / "containers.conf")
+    return variables
 
 
-def podman(*words: str, check: bool = True, timeout: float = SECONDS) -> subprocess.CompletedProcess[str]:
-    """Runs podman and returns how it ended, with what it wrote.
+def podman(*arguments: str, check: bool = True, timeout: float = SECONDS) -> subprocess.CompletedProcess[str]:
+    """Run podman and return its exit code and output.
 
     Raises:
-        AssertionError: it failed, and `check`.
+        AssertionError: the command failed, and `check` is true.
     """
-    done = subprocess.run(
-        ["podman", *words], env=environment(), capture_output=True, text=True, errors="replace", timeout=timeout
+    process = subprocess.run(
+        ["podman", *arguments], env=environment(), capture_output=True, text=True, errors="replace", timeout=timeout
     )
     if check:
-        assert done.returncode == 0, f"podman {' '.join(words)}:\n{done.stdout}\n{done.stderr}"
-    return done
+        assert process.returncode == 0, f"podman {' '.join(arguments)}:\n{process.stdout}\n{process.stderr}"
+    return process
 
 
 @contextmanager
-def alone() -> Iterator[None]:
-    """Within, no other process of the suite builds: what one has built the next one finds."""
+def build_lock() -> Iterator[None]:
+    """Hold the lock for builds, so that other processes of the suite wait and then reuse what this one built."""
     if sys.platform == "win32":
         raise NotImplementedError
     import fcntl
@@ -68,26 +68,25 @@ def alone() -> Iterator[None]:
 
 
 def build(backend: str, base: str, name: str = NAME, *options: str) -> str:
-    """Builds an image with the script that users build with; returns its name.
+    """Build an image with `images/build`, as users do, and return its name.
 
     Args:
-        backend: which.
-        base: image that it starts from.
-        name: without the tag.
-        options: of `podman build`.
+        backend: backend of the image.
+        base: base image.
+        name: name without the tag.
+        options: options of `podman build`.
     """
     variables = {**environment(), "ENGINE": "podman", "BASE_IMAGE": base, "IMAGE_NAME": name}
-    given = ["--network=host", *options]
-    command = [str(ROOT / "images" / "build"), backend, "--", *given]
-    with alone():
-        done = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=3600)
-    assert done.returncode == 0, f"{done.stdout[-4000:]}\n{done.stderr[-4000:]}"
+    command = [str(ROOT / "images" / "build"), backend, "--", "--network=host", *options]
+    with build_lock():
+        process = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=3600)
+    assert process.returncode == 0, f"{process.stdout[-4000:]}\n{process.stderr[-4000:]}"
     return f"{name}:{backend}"
 
 
 @dataclass(frozen=True)
-class Ended:
-    """How a container ended."""
+class CompletedContainer:
+    """The exit code and output of a container."""
 
     code: int
     out: str
@@ -95,83 +94,85 @@ class Ended:
 
     @property
     def document(self) -> dict[str, Any]:
-        """What `--json` wrote; nothing else may be on stdout."""
-        found: dict[str, Any] = json.loads(self.out)
-        return found
+        """The document of `--json`. Standard output contains nothing else."""
+        document: dict[str, Any] = json.loads(self.out)
+        return document
 
     @property
     def results(self) -> list[Result]:
-        """The results in that document."""
-        return [Result.model_validate(each) for each in self.document["results"]]
+        """The results in the document."""
+        return [Result.model_validate(result) for result in self.document["results"]]
 
-    def said(self) -> str:
-        """Everything that was shown, wrapped lines joined."""
+    def text(self) -> str:
+        """Return both outputs, with wrapped lines joined."""
         return " ".join(f"{self.out} {self.err}".split())
 
 
-def run(image: str, *words: str, options: tuple[str, ...] = RESTRICTED) -> Ended:
-    """Runs a container to its end, and removes it.
+def run(image: str, *arguments: str, options: tuple[str, ...] = RESTRICTED) -> CompletedContainer:
+    """Run a container until it ends, and remove it.
 
     Args:
-        image: its name.
-        words: what follows the image's name.
-        options: of `podman run`.
+        image: name of the image.
+        arguments: what follows the name of the image.
+        options: options of `podman run`.
     """
-    done = podman("run", "--rm", *options, image, *words, check=False)
-    return Ended(done.returncode, done.stdout, done.stderr)
+    process = podman("run", "--rm", *options, image, *arguments, check=False)
+    return CompletedContainer(process.returncode, process.stdout, process.stderr)
 
 
-def run_all(image: str, *options: str) -> list[Ended]:
-    """Run every workload that has something to do on a CPU, two containers at a time.
+def run_all(image: str, *options: str) -> list[CompletedContainer]:
+    """Run every workload that is applicable on a CPU, two containers at a time.
 
-    Of a workload with cases, only the first case runs: all its cases need the same packages and files.
+    Of a workload with cases, only the first runs, because all cases need the same packages and files.
     """
     cases = {name: next(iter(resolve(name, {}).cases), None) for name in WORKLOADS}
-    whole = [name for name, case in cases.items() if case is None]
-    commands = [tuple(whole[::2]), tuple(whole[1::2])]
+    without_cases = [name for name, case in cases.items() if case is None]
+    commands = [tuple(without_cases[::2]), tuple(without_cases[1::2])]
     commands += [(name, "--case", case) for name, case in cases.items() if case is not None]
 
-    def run_one(words: tuple[str, ...]) -> Ended:
-        command = ("run", *words, "--backend", "cpu", *BRIEF, "--data", "sample", "--json")
+    def run_one(arguments: tuple[str, ...]) -> CompletedContainer:
+        command = ("run", *arguments, "--backend", "cpu", *BRIEF, "--data", "sample", "--json")
         return run(image, *command, options=(*RESTRICTED, *options))
 
     with ThreadPoolExecutor(2) as pool:
         return list(pool.map(run_one, commands))
 
 
-def complete(every: Collection[Ended]) -> list[Result]:
-    """The results of such containers, which hold every workload, complete."""
-    assert {each.code for each in every} == {0}, [each.err for each in every]
-    results = [result for each in every for result in each.results]
-    assert {each.spec.workload for each in results} == set(WORKLOADS)
-    assert {each.status for each in results} == {"complete"}
+def check_complete(runs: Collection[CompletedContainer]) -> list[Result]:
+    """Check that the results of `run_all` are complete and include every workload. Return them."""
+    assert {run.code for run in runs} == {0}, [run.err for run in runs]
+    results = [result for run in runs for result in run.results]
+    assert {result.spec.workload for result in results} == set(WORKLOADS)
+    assert {result.status for result in results} == {"complete"}
     return results
 
 
 def shell(image: str, script: str, *options: str) -> str:
-    """What a shell script wrote in a container of an image."""
+    """Run a shell script in a container of an image, and return its output."""
     return podman("run", "--rm", "--network=none", *options, "--entrypoint", "/bin/sh", image, "-euc", script).stdout
 
 
 class Container:
-    """A container under way, which is removed at the end.
+    """A running container. It is removed at the end.
 
     Args:
-        image: its name.
-        words: what follows the image's name.
-        options: of `podman run`.
-        waits: its first process is there, but has not become the image's program yet: see `begin`.
+        image: name of the image.
+        arguments: what follows the name of the image.
+        options: options of `podman run`.
+        suspended: do not run the program of the image until `begin` is called.
     """
 
-    def __init__(self, image: str, *words: str, options: tuple[str, ...] = RESTRICTED, waits: bool = False) -> None:
+    def __init__(
+        self, image: str, *arguments: str, options: tuple[str, ...] = RESTRICTED, suspended: bool = False
+    ) -> None:
         self.starting: subprocess.Popen[bytes] | None = None
-        command = ("create",) if waits else ("run", "--detach")
-        self.id = podman(*command, *options, image, *words).stdout.strip()
-        if waits:
+        command = ("create",) if suspended else ("run", "--detach")
+        self.id = podman(*command, *options, image, *arguments).stdout.strip()
+        if suspended:
             podman("init", self.id)
 
-    def until(self, text: str) -> None:
-        """Waits until it has written a line that holds `text`."""
+    def wait_for(self, text: str) -> None:
+        """Wait until the container has written a line that contains `text`."""
         logs = subprocess.Popen(
             ["podman", "logs", "--follow", self.id],
             env=environment(),
@@ -182,21 +183,23 @@ class Container:
         )
         assert logs.stdout is not None
         with logs.stdout as lines:
-            heard = []
+            lines_so_far = []
             for line in lines:
-                heard.append(line)
+                lines_so_far.append(line)
                 if text in line:
                     break
             else:
-                raise AssertionError(f"it ended without a line that holds {text!r}:\n{''.join(heard)}")
+                raise AssertionError(
+                    f"the container ended without a line that contains {text!r}:\n{''.join(lines_so_far)}"
+                )
         logs.terminate()
         logs.wait()
 
     def begin(self, program: str) -> int:
-        """Lets the first process that waits become the image's program; returns its number here in that moment.
+        """Run the program of a suspended container, and return its process id on this machine as soon as it runs.
 
         Args:
-            program: with which its command line then begins.
+            program: start of the command line of the program.
         """
         process = int(self.state("Pid"))
         line = Path(f"/proc/{process}/cmdline")
@@ -206,23 +209,23 @@ class Container:
         return process
 
     def stop(self, seconds: int) -> int:
-        """What `docker stop` does: SIGTERM, and SIGKILL after so many seconds; returns its exit code."""
+        """Send SIGTERM, and SIGKILL after this time, as `docker stop` does. Return the exit code."""
         podman("stop", "--time", str(seconds), self.id)
         return int(self.state("ExitCode"))
 
     def wait(self) -> int:
-        """Its exit code, once it has ended."""
+        """Wait until the container ends, and return its exit code."""
         return int(podman("wait", self.id).stdout)
 
     def state(self, key: str) -> str:
-        """One field of its state, such as OOMKilled."""
+        """Return a field of the state of the container, such as OOMKilled."""
         return podman("inspect", "--format", f"{{{{.State.{key}}}}}", self.id).stdout.strip()
 
-    def ended(self) -> Ended:
-        """What it left when it ended."""
+    def complete(self) -> CompletedContainer:
+        """Wait until the container ends, and return its exit code and output."""
         code = self.wait()
-        done = podman("logs", self.id)
-        return Ended(code, done.stdout, done.stderr)
+        process = podman("logs", self.id)
+        return CompletedContainer(code, process.stdout, process.stderr)
 
     def __enter__(self) -> Container:
         return self
@@ -234,15 +237,15 @@ class Container:
 
 
 def inspect(image: str) -> dict[str, Any]:
-    """What the engine knows of an image."""
-    (found,) = json.loads(podman("image", "inspect", image).stdout)
-    assert isinstance(found, dict)
-    return found
+    """Return what the engine stores about an image."""
+    (data,) = json.loads(podman("image", "inspect", image).stdout)
+    assert isinstance(data, dict)
+    return data
 
 
 @contextmanager
 def mounted(image: str) -> Iterator[Path]:
-    """An image's files, to be read."""
+    """Mount the files of an image, read-only."""
     folder = Path(podman("image", "mount", image).stdout.strip())
     try:
         yield folder
@@ -251,5 +254,5 @@ def mounted(image: str) -> Iterator[Path]:
 
 
 def variables(image: str) -> Mapping[str, str]:
-    """The environment that an image gives."""
-    return dict(each.split("=", 1) for each in inspect(image)["Config"]["Env"])
+    """Return the environment variables that an image sets."""
+    return dict(variable.split("=", 1) for variable in inspect(image)["Config"]["Env"])

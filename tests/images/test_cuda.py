@@ -1,6 +1,6 @@
-"""The cuda image where there is no GPU: it says how to give it one, finds a driver wherever it is, and has all else.
+"""The cuda image on a machine without a GPU: how to provide one, which driver it finds, and what it contains.
 
-It is built only if one of its inputs changed since its tests last passed (`tests/inputs.py`).
+The image is built only if one of its inputs changed since its tests last passed (`tests/inputs.py`).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from bench.version import __version__
-from images.engine import RESTRICTED, complete, inspect, mounted, run, run_all, shell, variables
+from images.engine import RESTRICTED, check_complete, inspect, mounted, run, run_all, shell, variables
 
 pytestmark = [
     pytest.mark.once,
@@ -41,26 +41,26 @@ int cuDeviceGetName(char *name, int size, int device) { strncpy(name, "Tesla T4"
 int cuDeviceTotalMem_v2(unsigned long *bytes, int device) { *bytes = 16ul << 30; return 0; }
 int cuDeviceGetAttribute(int *value, int attribute, int device) { *value = attribute == 75 ? 7 : 5; return 0; }
 """
-"""Says what a driver with a T4 says; 75 and 76 are the numbers of its compute capability's two parts."""
+"""A driver library with a T4. Attributes 75 and 76 are the two parts of its compute capability."""
 
 
 def library(folder: Path, source: str) -> Path:
-    """A driver's library, made from C in a folder of its own."""
+    """Compile a driver library from C in a new folder, and return its path."""
     folder.mkdir()
     (folder / "driver.c").write_text(source)
-    made = folder / "libcuda.so.1"
-    subprocess.run(["gcc", "-shared", "-fPIC", "-o", made, folder / "driver.c"], check=True)
-    return made
+    path = folder / "libcuda.so.1"
+    subprocess.run(["gcc", "-shared", "-fPIC", "-o", path, folder / "driver.c"], check=True)
+    return path
 
 
 @pytest.fixture
 def cdi(tmp_path: Path) -> Iterator[None]:
-    """A GPU described for CDI as by NVIDIA's Container Toolkit, with a driver of the test's and nodes without any."""
+    """A GPU in a CDI file, as from NVIDIA's Container Toolkit, with a test driver and device nodes without a device."""
     tmp_path.chmod(0o755)
     driver = library(tmp_path / "driver", T4)
     nodes = [{"path": f"/dev/{name}", "type": "c", "major": 1, "minor": 3} for name in ("nvidia0", "nvidiactl")]
-    inside = f"/usr/lib/x86_64-linux-gnu/{driver.name}"
-    mount = {"hostPath": str(driver), "containerPath": inside, "options": ["ro", "nosuid", "nodev", "bind"]}
+    target = f"/usr/lib/x86_64-linux-gnu/{driver.name}"
+    mount = {"hostPath": str(driver), "containerPath": target, "options": ["ro", "nosuid", "nodev", "bind"]}
     edits = {"deviceNodes": nodes, "mounts": [mount]}
     text = {
         "cdiVersion": "0.3.0", "kind": "nvidia.com/gpu", "devices": [{"name": "all", "containerEdits": edits}]
@@ -72,34 +72,34 @@ def cdi(tmp_path: Path) -> Iterator[None]:
     path.unlink()
 
 
-def test_alone_it_prints_help(cuda: str) -> None:
-    ended = run(cuda)
-    assert (ended.code, ended.err) == (0, "")
-    assert "Usage: devbench" in ended.out
+def test_without_arguments_it_prints_help(cuda: str) -> None:
+    completed = run(cuda)
+    assert (completed.code, completed.err) == (0, "")
+    assert "Usage: devbench" in completed.out
 
 
-def test_it_is_as_small_as_is_claimed_and_says_what_it_is(cuda: str) -> None:
-    known = inspect(cuda)
-    assert 3e9 < known["Size"] <= 5.5e9
-    assert known["Config"]["User"] == "1000"
-    assert known["Config"]["Labels"]["org.opencontainers.image.version"] == __version__
+def test_the_size_and_labels_of_the_image_are_as_documented(cuda: str) -> None:
+    data = inspect(cuda)
+    assert 3e9 < data["Size"] <= 5.5e9
+    assert data["Config"]["User"] == "1000"
+    assert data["Config"]["Labels"]["org.opencontainers.image.version"] == __version__
 
 
 @pytest.mark.parametrize("backend", [(), ("--backend", "cuda"), ("--backend", "cpu,cuda")])
-def test_started_without_a_gpu_it_ends_with_3_and_names_the_flag(cuda: str, backend: tuple[str, ...]) -> None:
-    ended = run(cuda, "run", "cifar", *backend)
-    assert ended.code == 3
+def test_without_a_gpu_the_exit_code_is_3_and_the_message_names_the_flag(cuda: str, backend: tuple[str, ...]) -> None:
+    completed = run(cuda, "run", "cifar", *backend)
+    assert completed.code == 3
     for part in ("docker run --gpus all", "--device nvidia.com/gpu=all", "/dev/nvidia0"):
-        assert part in ended.said()
+        assert part in completed.text()
 
 
-def test_doctor_finds_cudas_libraries_whole(cuda: str) -> None:
-    ended = run(cuda, "doctor", "--backend", "cuda", "--json")
-    checks = {each["name"]: each for each in ended.document["cuda"]}
+def test_doctor_finds_all_cuda_libraries(cuda: str) -> None:
+    completed = run(cuda, "doctor", "--backend", "cuda", "--json")
+    checks = {check["name"]: check for check in completed.document["cuda"]}
     assert checks["TensorFlow with CUDA"]["status"] == "PASS"
     assert checks["CUDA libraries"]["status"] == "PASS"
     assert checks["driver library"]["status"] == "FAIL"
-    assert ended.code == 3
+    assert completed.code == 3
 
 
 def test_the_libraries_that_tensorflow_needs_load_and_ptxas_runs(cuda: str) -> None:
@@ -118,18 +118,18 @@ assert list(nvidia.rglob("libdevice*.bc"))
     assert "ptxas" in shell(cuda, f"/opt/devbench/bin/python - <<'E'\n{script}\nE")
 
 
-def test_what_the_image_asks_of_the_engine_is_compute_and_leaves_the_choice_of_gpu_open(cuda: str) -> None:
-    given = variables(cuda)
-    assert given["NVIDIA_DRIVER_CAPABILITIES"] == "compute,utility"
-    assert "NVIDIA_VISIBLE_DEVICES" not in given
-    assert given["CUDA_CACHE_PATH"] == "/cache"
-    assert "/usr/local/nvidia/lib64" in given["LD_LIBRARY_PATH"].split(":")
-    assert "/usr/local/nvidia/bin" in given["PATH"].split(":")
+def test_the_image_requests_compute_and_leaves_the_choice_of_gpu_open(cuda: str) -> None:
+    environ = variables(cuda)
+    assert environ["NVIDIA_DRIVER_CAPABILITIES"] == "compute,utility"
+    assert "NVIDIA_VISIBLE_DEVICES" not in environ
+    assert environ["CUDA_CACHE_PATH"] == "/cache"
+    assert "/usr/local/nvidia/lib64" in environ["LD_LIBRARY_PATH"].split(":")
+    assert "/usr/local/nvidia/bin" in environ["PATH"].split(":")
     with mounted(cuda) as root:
         assert (root / "cache").stat().st_mode & 0o7777 == 0o1777
 
 
-def test_a_driver_that_gke_mounts_is_found_and_named_for_what_it_is(cuda: str, tmp_path: Path) -> None:
+def test_a_driver_that_gke_mounts_is_found_and_identified(cuda: str, tmp_path: Path) -> None:
     (tmp_path / "bin").mkdir()
     library(tmp_path / "lib64", STUB)
     smi = tmp_path / "bin" / "nvidia-smi"
@@ -137,17 +137,17 @@ def test_a_driver_that_gke_mounts_is_found_and_named_for_what_it_is(cuda: str, t
     smi.chmod(0o755)
     tmp_path.chmod(0o755)
     mount = f"--volume={tmp_path}:/usr/local/nvidia:ro"
-    ended = run(cuda, "doctor", "--backend", "cuda", "--json", options=(*RESTRICTED, mount))
-    checks = {each["name"]: each for each in ended.document["cuda"]}
+    completed = run(cuda, "doctor", "--backend", "cuda", "--json", options=(*RESTRICTED, mount))
+    checks = {check["name"]: check for check in completed.document["cuda"]}
     assert checks["driver library"]["status"] == "FAIL"
     assert "/usr/local/nvidia/lib64/libcuda.so.1" in checks["driver library"]["detail"]
     assert "stub" in checks["driver library"]["detail"]
     assert shell(cuda, "nvidia-smi", mount) == "found\n"
 
 
-def test_a_gpu_that_cdi_gives_is_found_with_its_driver_by_the_flag_that_it_names(cuda: str, cdi: None) -> None:
-    ended = run(cuda, "doctor", "--backend", "cuda", "--json", options=(*RESTRICTED, "--device=nvidia.com/gpu=all"))
-    checks = {each["name"]: each for each in ended.document["cuda"]}
+def test_a_gpu_from_cdi_is_found_with_its_driver(cuda: str, cdi: None) -> None:
+    completed = run(cuda, "doctor", "--backend", "cuda", "--json", options=(*RESTRICTED, "--device=nvidia.com/gpu=all"))
+    checks = {check["name"]: check for check in completed.document["cuda"]}
     assert {name: checks[name]["status"] for name in ("driver library", "driver version", "GPU")} == dict.fromkeys(
         ("driver library", "driver version", "GPU"), "PASS"
     )
@@ -157,7 +157,7 @@ def test_a_gpu_that_cdi_gives_is_found_with_its_driver_by_the_flag_that_it_names
 
 
 def test_every_workload_measures_the_cpu_too(cuda: str) -> None:
-    results = complete(run_all(cuda))
+    results = check_complete(run_all(cuda))
     assert results[0].environment.framework is not None
     assert results[0].environment.framework.build.is_cuda_build is True
     assert results[0].environment.host.deployment.image == "devbench:cuda"

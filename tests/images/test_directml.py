@@ -1,10 +1,10 @@
-"""The directml image where there is no WSL2: it says what is missing and how to get it, and still measures the CPU."""
+"""The directml image on a machine without WSL2: it reports what is missing and its fix, and measures the CPU."""
 
 from __future__ import annotations
 
 import pytest
 
-from images.engine import complete, run, run_all
+from images.engine import check_complete, run, run_all
 
 pytestmark = [
     pytest.mark.once,
@@ -15,20 +15,20 @@ pytestmark = [
 WSL2 = "--device=/dev/dxg -v /usr/lib/wsl:/usr/lib/wsl -e LD_LIBRARY_PATH=/usr/lib/wsl/lib"
 
 
-def test_without_an_adapter_it_ends_with_3_and_the_command_line_that_gives_it_one(directml: str) -> None:
-    ended = run(directml, "run", "cifar")
-    assert ended.code == 3
+def test_without_an_adapter_the_exit_code_is_3_and_the_message_has_the_command_line(directml: str) -> None:
+    completed = run(directml, "run", "cifar")
+    assert completed.code == 3
     for part in ("/dev/dxg does not exist", WSL2):
-        assert part in ended.said()
+        assert part in completed.text()
 
 
-def test_doctor_says_plainly_that_it_is_paused_and_how_to_start_it(directml: str) -> None:
-    ended = run(directml, "doctor")
-    assert ended.code == 3
+def test_doctor_says_that_the_plugin_is_paused_and_how_to_start_the_container(directml: str) -> None:
+    completed = run(directml, "doctor")
+    assert completed.code == 3
     for part in ("paused by Microsoft in October 2023", "0.4.0.dev230202 on TensorFlow 2.10", WSL2):
-        assert part in ended.said()
+        assert part in completed.text()
 
 
 def test_every_workload_measures_the_cpu_with_tensorflow_2_10(directml: str) -> None:
-    results = complete(run_all(directml))
-    assert {each.environment.tensorflow for each in results} == {"2.10.0"}
+    results = check_complete(run_all(directml))
+    assert {result.environment.tensorflow for result in results} == {"2.10.0"}

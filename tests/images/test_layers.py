@@ -1,4 +1,4 @@
-"""What the layers of an image tell of the machine that built it, read file by file: nothing; and twice the same."""
+"""The layers of an image reveal nothing about the machine that built it."""
 
 from __future__ import annotations
 
@@ -30,22 +30,24 @@ pytestmark = [pytest.mark.once, pytest.mark.needs("container-engine"), pytest.ma
     ],
 )
 def image(request: pytest.FixtureRequest) -> str:
-    """Each image."""
+    """The image that a test checks."""
     return str(request.getfixturevalue(request.param))
 
 
 def hosts() -> set[bytes]:
-    """Names of the package index as this machine's pip knows it, and of what stands between."""
+    """Return the host names of the package index of pip on this machine, and of proxies."""
     code = "from pip._internal.models.index import PyPI; print(PyPI.netloc, PyPI.file_storage_domain)"
-    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
-    listed = subprocess.run([sys.executable, "-m", "pip", "config", "list"], capture_output=True, text=True).stdout
+    index = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    configuration = subprocess.run(
+        [sys.executable, "-m", "pip", "config", "list"], capture_output=True, text=True
+    ).stdout
     proxies = " ".join(value for name, value in os.environ.items() if name.lower().endswith("_proxy"))
-    named = re.findall(r"//(?:[^@/\s']*@)?([\w.-]+\.[a-z]+)", f"{listed} {proxies}")
-    return {each.encode() for each in [*told, *named] if each != "localhost"}
+    names = re.findall(r"//(?:[^@/\s']*@)?([\w.-]+\.[a-z]+)", f"{configuration} {proxies}")
+    return {name.encode() for name in [*index, *names] if name != "localhost"}
 
 
 def own_certificates() -> set[bytes]:
-    """Lines of certificates that this machine trusts and Debian does not ship."""
+    """Return the lines of certificates that this machine trusts in addition to those of Debian."""
     bundle = Path(os.environ.get("SSL_CERT_FILE", ""))
     if not bundle.is_file():
         return set()
@@ -56,7 +58,7 @@ def own_certificates() -> set[bytes]:
 
 
 def layers(image: str, folder: Path) -> Iterator[tuple[tarfile.TarFile, tarfile.TarInfo]]:
-    """Every regular file of every layer that lies over the base image, with the archive that it is in."""
+    """Yield every regular file of the layers above the base image, with its archive."""
     podman("save", "--format", "docker-archive", "--output", str(folder / "image.tar"), image)
     with tarfile.open(folder / "image.tar") as archive:
         manifest = json.load(archive.extractfile("manifest.json") or sys.stdin)
@@ -66,70 +68,70 @@ def layers(image: str, folder: Path) -> Iterator[tuple[tarfile.TarFile, tarfile.
     (folder / "image.tar").unlink()
 
 
-def recorded(root: Path) -> dict[str, str]:
-    """The files of all packages with the hashes that their authors gave: path from the root, hash.
+def published_hashes(root: Path) -> dict[str, str]:
+    """Return the hashes that packages record of their files, by path relative to the root.
 
-    Without a hash those of Python's own library, which the base image brings and of which a layer has compiled forms.
+    Files of the standard library have an empty hash. They are in the base image, and a layer has their compiled form.
     """
-    found = {path.relative_to(root).as_posix(): "" for path in root.glob("usr/**/lib/python3*/**/*.py")}
+    hashes = {path.relative_to(root).as_posix(): "" for path in root.glob("usr/**/lib/python3*/**/*.py")}
     for record in root.glob("opt/devbench/lib/python3*/site-packages/*.dist-info/RECORD"):
         for name, digest, _ in csv.reader(record.read_text(encoding="utf-8").splitlines()):
-            found[(record.parent.parent / name).relative_to(root).as_posix()] = digest
-    return found
+            hashes[(record.parent.parent / name).relative_to(root).as_posix()] = digest
+    return hashes
 
 
-def as_published(path: str, data: bytes, record: dict[str, str]) -> bool:
-    """Whether a file is one of a package's, as its author published it; its compiled form counts as it."""
+def is_published(path: str, data: bytes, hashes: dict[str, str]) -> bool:
+    """Return whether a file is unchanged from a package, or compiled from a file of a package or of Python."""
     if path.endswith(".pyc"):
         source = re.sub(r"__pycache__/([^/]+)\.cpython-\d+\.pyc$", r"\1.py", path)
-        return source in record
+        return source in hashes
     digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
-    return record.get(path) == f"sha256={digest}"
+    return hashes.get(path) == f"sha256={digest}"
 
 
-def test_no_layer_holds_a_secret_or_names_a_package_index(image: str, tmp_path: Path) -> None:
+def test_no_layer_contains_a_secret_or_the_name_of_a_package_index(image: str, tmp_path: Path) -> None:
     with mounted(image) as root:
-        record = recorded(root)
+        hashes = published_hashes(root)
     names, certificates = hosts(), own_certificates()
     assert len(names) >= 2
-    telling = re.compile(b"|".join(map(re.escape, sorted(names))))
+    host = re.compile(b"|".join(map(re.escape, sorted(names))))
     secret = re.compile(rb"-----BEGIN (?:\w+ )?PRIVATE KEY-----|://[^/\s:@]+:[^/\s:@]+@")
-    seen, found = 0, []
+    count, leaks = 0, []
     for layer, member in layers(image, tmp_path):
-        opened = layer.extractfile(member)
-        assert opened is not None
-        data = opened.read()
-        seen += 1
-        if as_published(member.name, data, record):
+        file = layer.extractfile(member)
+        assert file is not None
+        data = file.read()
+        count += 1
+        if is_published(member.name, data, hashes):
             continue
-        if telling.search(data) or (len(data) < 10**6 and secret.search(data)):
-            found.append(member.name)
+        if host.search(data) or (len(data) < 10**6 and secret.search(data)):
+            leaks.append(member.name)
         if certificates and certificates & set(data.split(b"\n")):
-            found.append(f"{member.name} holds a certificate of this machine")
-    assert seen > 5_000
-    assert found == []
+            leaks.append(f"{member.name} contains a certificate of this machine")
+    assert count > 5_000
+    assert leaks == []
 
 
-def test_what_the_engine_knows_of_an_image_tells_nothing_of_the_machine_that_built_it(image: str) -> None:
-    known = inspect(image)
-    told = json.dumps([known["Config"], known["History"]]).encode()
-    assert not [name for name in hosts() if name in told]
+def test_the_metadata_of_an_image_reveals_nothing_about_the_machine_that_built_it(image: str) -> None:
+    data = inspect(image)
+    text = json.dumps([data["Config"], data["History"]]).encode()
+    assert not [name for name in hosts() if name in text]
     for variable in ("PIP_", "UV_", "SSL_CERT", "proxy", "PROXY", "token", "TOKEN"):
-        assert variable.encode() not in told
+        assert variable.encode() not in text
 
 
 def contents(root: Path) -> dict[str, str]:
-    """Every file, folder and link of a root: its kind, rights, owner and a hash of what is in it."""
-    found = {}
+    """Return the mode, the owner and a hash of the content of every file, folder and link below a root."""
+    entries = {}
     for folder, folders, names in os.walk(root):
         for name in [*folders, *names]:
             path = Path(folder, name)
             state = path.lstat()
             if path.is_symlink():
-                inside = str(path.readlink())
+                content = str(path.readlink())
             elif path.is_file():
-                inside = hashlib.sha256(path.read_bytes()).hexdigest()
+                content = hashlib.sha256(path.read_bytes()).hexdigest()
             else:
-                inside = ""
-            found[path.relative_to(root).as_posix()] = f"{state.st_mode:o} {state.st_uid}:{state.st_gid} {inside}"
-    return found
+                content = ""
+            entries[path.relative_to(root).as_posix()] = f"{state.st_mode:o} {state.st_uid}:{state.st_gid} {content}"
+    return entries

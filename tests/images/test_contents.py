@@ -1,4 +1,4 @@
-"""What an image holds and what it does not, read from its files, its layers and what the engine knows of it."""
+"""What an image contains and what it does not: files, labels and size."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from images.engine import NAME, ROOT, build, inspect, mounted, podman, run, shel
 pytestmark = [pytest.mark.once, pytest.mark.needs("container-engine"), pytest.mark.timeout(3600)]
 
 LIMITS = {"cpu": 1.3e9, "directml": 1.6e9}
-"""Bytes, unpacked, base image included."""
+"""Maximum size in bytes, uncompressed, including the base image."""
 
-EACH = pytest.mark.parametrize(
+EACH_BACKEND = pytest.mark.parametrize(
     "backend", ["cpu", pytest.param("directml", marks=pytest.mark.needs("tensorflow-2.10", "changed-directml-image"))]
 )
 
@@ -31,62 +31,62 @@ def image(request: pytest.FixtureRequest, backend: str) -> str:
     return name
 
 
-@EACH
-def test_alone_it_prints_help(image: str) -> None:
-    ended = run(image)
-    assert ended.code == 0
-    assert "Usage: devbench" in ended.out
-    assert ended.err == ""
+@EACH_BACKEND
+def test_without_arguments_it_prints_help(image: str) -> None:
+    completed = run(image)
+    assert completed.code == 0
+    assert "Usage: devbench" in completed.out
+    assert completed.err == ""
 
 
-@EACH
-def test_it_is_as_small_as_is_claimed(image: str, backend: str) -> None:
+@EACH_BACKEND
+def test_the_size_is_as_documented(image: str, backend: str) -> None:
     assert 2e8 < inspect(image)["Size"] <= LIMITS[backend]
 
 
-@EACH
-def test_labels_and_variables_say_what_it_is_and_from_which_revision(image: str, backend: str) -> None:
+@EACH_BACKEND
+def test_labels_and_variables_have_the_version_and_revision(image: str, backend: str) -> None:
     labels = {key.rpartition(".")[2]: value for key, value in inspect(image)["Config"]["Labels"].items()}
-    given = variables(image)
-    assert labels["version"] == given["DEVBENCH_IMAGE_VERSION"] == __version__
-    assert labels["revision"] == given["DEVBENCH_REVISION"]
+    environ = variables(image)
+    assert labels["version"] == environ["DEVBENCH_IMAGE_VERSION"] == __version__
+    assert labels["revision"] == environ["DEVBENCH_REVISION"]
     assert labels["revision"].removesuffix("-dirty") == head()
     assert labels["licenses"] == "Apache-2.0"
     assert labels["title"].startswith("devbench")
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", labels["created"])
-    assert given["DEVBENCH_IMAGE"] == f"devbench:{backend}"
+    assert environ["DEVBENCH_IMAGE"] == f"devbench:{backend}"
 
 
-def test_an_image_of_another_commit_with_the_same_files_tells_that_commit(hub: str) -> None:
+def test_an_image_of_another_commit_with_the_same_files_has_the_other_revision(hub: str) -> None:
     base = inspect(hub)["Config"]["Labels"]["org.opencontainers.image.base.name"]
     assert variables(hub)["DEVBENCH_REVISION"] != "another"
-    again = build("hub", base, f"{NAME}-again", "--build-arg=REVISION=another")
-    found = inspect(again)
+    rebuilt = build("hub", base, f"{NAME}-again", "--build-arg=REVISION=another")
+    data = inspect(rebuilt)
     try:
-        assert variables(again)["DEVBENCH_REVISION"] == "another"
-        assert found["Config"]["Labels"]["org.opencontainers.image.revision"] == "another"
-        assert shell(again, "cat /opt/devbench/revision").strip() == "another"
+        assert variables(rebuilt)["DEVBENCH_REVISION"] == "another"
+        assert data["Config"]["Labels"]["org.opencontainers.image.revision"] == "another"
+        assert shell(rebuilt, "cat /opt/devbench/revision").strip() == "another"
     finally:
-        podman("rmi", "--force", found["Id"])
+        podman("rmi", "--force", data["Id"])
 
 
 def head() -> str:
-    """The commit that is checked out, or "unknown" where git can't tell."""
+    """Return the commit that is checked out, or "unknown" without git or a repository."""
     command = ["git", "-C", str(ROOT), "rev-parse", "HEAD"]
-    done = subprocess.run(command, capture_output=True, text=True) if shutil.which("git") else None
-    return done.stdout.strip() if done and done.returncode == 0 else "unknown"
+    process = subprocess.run(command, capture_output=True, text=True) if shutil.which("git") else None
+    return process.stdout.strip() if process and process.returncode == 0 else "unknown"
 
 
-@EACH
-def test_it_runs_as_somebody_without_rights(image: str) -> None:
+@EACH_BACKEND
+def test_it_runs_as_an_unprivileged_user(image: str) -> None:
     assert inspect(image)["Config"]["User"] == "1000"
 
 
-@EACH
-def test_nothing_in_it_installs_builds_or_tests(image: str) -> None:
+@EACH_BACKEND
+def test_the_image_has_no_installers_compilers_or_tests(image: str) -> None:
     absent = "pip pip3 uv uvx gcc g++ cc clang ld as strip make nvcc cmake git"
-    found = shell(image, f"for each in {absent}; do command -v $each || true; done")
-    assert found == ""
+    output = shell(image, f"for program in {absent}; do command -v $program || true; done")
+    assert output == ""
     with mounted(image) as root:
         packages = site_packages(root)
         assert (packages / "tensorflow").is_dir()
@@ -100,20 +100,20 @@ def test_nothing_in_it_installs_builds_or_tests(image: str) -> None:
         assert [str(path) for form in ("*.h", "*.hpp", "*.cuh") for path in packages.rglob(form)] == []
 
 
-@EACH
-def test_all_that_can_be_compiled_is(image: str) -> None:
+@EACH_BACKEND
+def test_every_module_is_compiled(image: str) -> None:
     with mounted(image) as root:
         modules = [path for path in site_packages(root).rglob("*.py") if "lib2to3" not in path.parts]
-        bare = [path for path in modules if not list((path.parent / "__pycache__").glob(f"{path.stem}.*.pyc"))]
+        uncompiled = [path for path in modules if not list((path.parent / "__pycache__").glob(f"{path.stem}.*.pyc"))]
         assert len(modules) > 3000
-        # A few are templates, or tell of a newer Python's syntax.
-        assert [path for path in bare if compilable(path)] == []
-        bench = [path for path in bare if "bench" in path.parts]
+        # A few are templates, or use the syntax of a newer Python.
+        assert [path for path in uncompiled if compilable(path)] == []
+        bench = [path for path in uncompiled if "bench" in path.parts]
         assert bench == []
 
 
 def compilable(path: Path) -> bool:
-    """Whether a file is a program at all."""
+    """Return whether a file is valid Python."""
     try:
         compile(path.read_bytes(), str(path), "exec", dont_inherit=True)
     except (SyntaxError, ValueError):
@@ -121,10 +121,10 @@ def compilable(path: Path) -> bool:
     return True
 
 
-@EACH
-def test_no_cache_or_log_of_its_making_is_left(image: str) -> None:
+@EACH_BACKEND
+def test_no_cache_or_log_of_the_build_remains(image: str) -> None:
     with mounted(image) as root:
-        places = (
+        folders = (
             "tmp",
             "root/.cache",
             "var/cache/apt",
@@ -135,18 +135,18 @@ def test_no_cache_or_log_of_its_making_is_left(image: str) -> None:
             "tools",
             "mnt",
         )
-        left = [str(path) for place in places for path in files_below(root / place)]
-        assert left == []
+        remaining = [str(path) for folder in folders for path in files_below(root / folder)]
+        assert remaining == []
         assert not (root / "var/log/dpkg.log").exists()
 
 
 def files_below(folder: Path) -> Iterator[Path]:
-    """The files in a folder, or none where there is no folder."""
+    """Yield the files below a folder, or none if it does not exist."""
     if folder.is_dir():
         yield from (path for path in folder.rglob("*") if path.is_file())
 
 
 def site_packages(root: Path) -> Path:
-    """Where the packages are."""
-    (found,) = (root / "opt/devbench/lib").glob("python3*/site-packages")
-    return found
+    """Return the folder of the installed packages."""
+    (folder,) = (root / "opt/devbench/lib").glob("python3*/site-packages")
+    return folder

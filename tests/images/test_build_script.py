@@ -1,0 +1,153 @@
+"""What `images/build` passes to the engine: the commit, and the certificates that pip uses for the package index.
+
+A script that records its arguments stands in for the engine.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from bench.version import __version__
+from images.engine import ROOT
+
+pytestmark = [pytest.mark.once, pytest.mark.needs("posix")]
+
+
+def run_build(folder: Path, tree: Path = ROOT, **variables: str) -> tuple[list[str], str]:
+    """Run the script, and return the arguments of the engine and the standard error of the script.
+
+    Args:
+        folder: home folder of the user.
+        tree: folder with the script and the sources of an image.
+        variables: environment variables.
+    """
+    engine = folder / "engine"
+    engine.write_text('#!/bin/sh\nprintf "%s\\n" "$@" > "$HOME/arguments"\n', encoding="utf-8")
+    engine.chmod(0o755)
+    environ = {"PATH": os.environ["PATH"], "HOME": str(folder), "ENGINE": str(engine), **variables}
+    command = [str(tree / "images" / "build"), "cpu"]
+    process = subprocess.run(command, env=environ, check=True, capture_output=True, text=True)
+    return (folder / "arguments").read_text(encoding="utf-8").splitlines(), process.stderr
+
+
+def secrets(folder: Path, **variables: str) -> dict[str, str]:
+    """Return the files of the secrets of a build by id."""
+    arguments, _ = run_build(folder, ROOT, **variables)
+    values = [value for option, value in pairwise(arguments) if option == "--secret"]
+    return dict(value.removeprefix("id=").split(",src=") for value in values)
+
+
+def build_arguments(arguments: list[str]) -> dict[str, str]:
+    """Return the build arguments by name."""
+    return dict(value.split("=", 1) for option, value in pairwise(arguments) if option == "--build-arg")
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A home folder with certificates."""
+    for name in ("ours.pem", "other.pem"):
+        (tmp_path / name).write_text("a certificate\n", encoding="utf-8")
+    return tmp_path
+
+
+@pytest.mark.parametrize("where", [".config/pip/pip.conf", ".pip/pip.conf", "Library/Application Support/pip/pip.conf"])
+@pytest.mark.parametrize("line", ["cert = {}", "  cert={}", "cert: {}"])
+def test_the_certificates_in_the_configuration_of_pip_reach_the_build(home: Path, where: str, line: str) -> None:
+    configuration = home / where
+    configuration.parent.mkdir(parents=True)
+    configuration.write_text("[global]\ntimeout = 60\n" + line.format(home / "ours.pem") + "\n", encoding="utf-8")
+    files = secrets(home)
+    assert files["pip"] == str(configuration)
+    assert files["certificates"] == str(home / "ours.pem")
+
+
+@pytest.mark.parametrize("variable", ["PIP_CERT", "SSL_CERT_FILE"])
+def test_a_variable_with_certificates_overrides_the_configuration(home: Path, variable: str) -> None:
+    configuration = home / "pip.conf"
+    configuration.write_text(f"[global]\ncert = {home / 'ours.pem'}\n", encoding="utf-8")
+    files = secrets(home, PIP_CONFIG_FILE=str(configuration), **{variable: str(home / "other.pem")})
+    assert files == {"pip": str(configuration), "certificates": str(home / "other.pem")}
+
+
+def test_missing_certificates_are_not_a_secret(home: Path) -> None:
+    assert "certificates" not in secrets(home, PIP_CERT=str(home / "none.pem"))
+
+
+@pytest.mark.parametrize(("image_name", "name"), [("", "devbench"), ("ours", "ours")])
+def test_images_are_named_by_image_name_and_not_by_the_variable_that_wsl_sets(
+    home: Path, image_name: str, name: str
+) -> None:
+    arguments, _ = run_build(home, NAME="DESKTOP-X", IMAGE_NAME=image_name)
+    tags = [value for option, value in pairwise(arguments) if option == "--tag"]
+    assert tags == [f"{name}:cpu", f"{name}:{__version__}-cpu"]
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """The files that the script reads, outside a repository."""
+    tree = tmp_path / "tree"
+    for name in ("images/build", "bench/version.py", "Dockerfile.cpu"):
+        (tree / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(ROOT / name, tree / name)
+    return tree
+
+
+@pytest.fixture
+def repository(tree: Path) -> Path:
+    """The same files in a repository, with a commit in a time zone two hours ahead of UTC."""
+    if shutil.which("git") is None:
+        pytest.skip("git is not on the path (on Debian: apt-get install git)")
+    git(tree, "init", "--quiet")
+    git(tree, "add", ".")
+    git(tree, "-c", "user.name=Somebody", "-c", "user.email=somebody@localhost", "commit", "--quiet", "--message=All")
+    return tree
+
+
+def git(tree: Path, *arguments: str) -> str:
+    """Run git and return its output."""
+    environ = {"PATH": os.environ["PATH"], "HOME": str(tree.parent), "GIT_COMMITTER_DATE": "2024-02-03T01:05:06+02:00"}
+    return subprocess.run(
+        ["git", "-C", tree, *arguments], env=environ, check=True, capture_output=True, text=True
+    ).stdout
+
+
+def test_an_image_has_its_commit_and_the_utc_time_of_the_commit_without_gnu_date(home: Path, repository: Path) -> None:
+    programs = home / "programs"
+    programs.mkdir()
+    (programs / "date").write_text('#!/bin/sh\necho >&2 "date: illegal option -- -"\nexit 1\n', encoding="utf-8")
+    (programs / "date").chmod(0o755)
+    arguments, stderr = run_build(home, repository, PATH=f"{programs}:{os.environ['PATH']}", TZ="America/New_York")
+    values = build_arguments(arguments)
+    assert values["REVISION"] == git(repository, "rev-parse", "HEAD").strip()
+    assert (values["SOURCE_DATE_EPOCH"], values["CREATED"]) == ("1706915106", "2024-02-02T23:05:06Z")
+    assert stderr == ""
+
+
+def test_an_uncommitted_change_marks_the_revision_as_dirty(home: Path, repository: Path) -> None:
+    with (repository / "Dockerfile.cpu").open("a", encoding="utf-8") as file:
+        file.write("# changed\n")
+    values = build_arguments(run_build(home, repository)[0])
+    assert values["REVISION"] == git(repository, "rev-parse", "HEAD").strip() + "-dirty"
+
+
+def test_without_a_repository_the_revision_is_unknown_and_there_is_no_warning(home: Path, tree: Path) -> None:
+    arguments, stderr = run_build(home, tree)
+    values = build_arguments(arguments)
+    assert (values["REVISION"], values["SOURCE_DATE_EPOCH"]) == ("unknown", "315532800")
+    assert (values["CREATED"], stderr) == ("1980-01-01T00:00:00Z", "")
+
+
+def test_a_repository_that_git_refuses_to_read_gives_a_warning_with_the_message_of_git(
+    home: Path, repository: Path
+) -> None:
+    arguments, stderr = run_build(home, repository, GIT_TEST_ASSUME_DIFFERENT_OWNER="1", GIT_CONFIG_NOSYSTEM="1")
+    assert build_arguments(arguments)["REVISION"] == "unknown"
+    assert "warning: git failed, so the image has no revision" in stderr
+    assert "dubious ownership" in stderr
+    assert "safe.directory" in stderr
