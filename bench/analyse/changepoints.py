@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
 SHORTEST_LEVEL = 2
@@ -47,6 +48,40 @@ def change_points(values: Sequence[float], threshold: float) -> list[int]:
     search = ruptures.KernelCPD(kernel="linear", min_size=SHORTEST_LEVEL).fit(smoothed.reshape(-1, 1))
     ends: list[int] = search.predict(pen=penalty)
     return _relevant(logs.tolist(), ends[:-1], math.log1p(threshold))
+
+
+@dataclass(frozen=True)
+class LevelChange:
+    """A change of the level of a history.
+
+    Args:
+        start: index of the first value of the new level.
+        value: median of the new level.
+        change: relative difference from the level before it, such as 0.2.
+    """
+
+    start: int
+    value: float
+    change: float
+
+
+def level_changes(values: Sequence[float], points: Sequence[int]) -> list[LevelChange]:
+    """Return how the level changes at each change point.
+
+    Args:
+        values: positive numbers in the order of time.
+        points: the change points of these values, in order.
+    """
+    medians = [statistics.median(values[start:end]) for start, end in pairwise([0, *points, len(values)])]
+    return [
+        LevelChange(point, after, relative_change(before, after))
+        for point, (before, after) in zip(points, pairwise(medians), strict=True)
+    ]
+
+
+def relative_change(before: float, after: float) -> float:
+    """Return the difference of two values, relative to the first, which is not 0."""
+    return after / before - 1
 
 
 def _noise_variance(logs: Sequence[float], threshold: float) -> float:

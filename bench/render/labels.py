@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bench.model.result import Result
-from bench.model.spec import ROLES
+from bench.model.spec import LOOPS, ROLES
 from bench.render.text import plain
 
 PLACE = ("tensorflow", "cpu", "threads")
@@ -15,6 +15,11 @@ PLACE = ("tensorflow", "cpu", "threads")
 def phase_label(phase: str) -> str:
     """Return the label of a phase or an activity of a worker, such as "device init"."""
     return phase.replace("_", " ")
+
+
+def quoted(label: str) -> str:
+    """Return a label as a part of a sentence: in quotation marks if it is only a loop, which would read as a word."""
+    return f"'{label}'" if label in LOOPS else label
 
 
 def short_labels(results: Sequence[Result]) -> list[str]:

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from bench.analyse.changepoints import change_points
+from bench.analyse.changepoints import change_points, level_changes
 
 pytestmark = pytest.mark.once  # ruptures is in the environment of the hub
 THRESHOLD = 0.02
@@ -26,6 +26,13 @@ def test_a_constant_level_has_no_change_points(count: int) -> None:
 def test_a_change_point_is_the_first_value_of_a_new_level() -> None:
     values = [*noisy(0.05, 8), *noisy(0.06, 7, seed=2), *noisy(0.04, 5, seed=3)]
     assert change_points(values, THRESHOLD) == [8, 15]
+
+
+def test_a_level_is_the_median_of_its_values_and_its_change_is_relative_to_the_level_before() -> None:
+    first, second = level_changes([1.0, 1.2, 1.0, 2.0, 2.0, 9.0, 1.0, 1.0], [3, 6])
+    assert (first.start, first.value, first.change) == (3, 2.0, 1.0)
+    assert (second.start, second.value, second.change) == (6, 1.0, -0.5)
+    assert level_changes([1.0, 1.0], []) == []
 
 
 @pytest.mark.parametrize("index", [0, 1, 8, 15, 16])

@@ -74,7 +74,7 @@ def test_every_chart_is_one_image_with_its_figures_as_text(pair: str) -> None:
     assert len(drawings) == 3
     assert {drawing["role"] for drawing in drawings} == {"img"}
     texts = " ".join(drawing["aria-label"] or "" for drawing in drawings)
-    assert "fit 0.5, faster" in texts
+    assert "Points with intervals: time relative to 'as-written'. fit 0.5, faster." in texts
     assert "as-written 4.72 s, longest phase import with 3.20 s" in texts
     assert "Medians: as-written 100 ms; fit 50.0 ms" in texts
 
@@ -143,8 +143,8 @@ def test_a_single_process_a_nan_loss_and_failures_are_shown(tmp_path: Path) -> N
     killed_run = measured("3", [], loop="step", status="failed", failure=killed(), summary=Summary(), samples=[])
     text = page(tmp_path, measured("1", [0.1]), diverged, killed_run)
     texts = "\n".join(Outline(text).texts)
-    assert "fit failed: the loss became NaN" in texts
-    assert "step failed: the worker was killed by SIGKILL" in texts
+    assert "'fit' failed: the loss became NaN." in texts
+    assert "'step' failed: the worker was killed by SIGKILL, as by the system when memory ends." in texts
     assert "FAILED: nan" in texts
     assert "FAILED: killed" in texts
     steps = re.findall(r'<tr><th scope="row">step</th><td class="n f">([^<]*)</td>', text)

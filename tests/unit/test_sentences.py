@@ -5,13 +5,14 @@ from __future__ import annotations
 import pytest
 from synthetic import killed, measured, misplaced
 
+from bench.analyse.compare import compare
 from bench.analyse.outcome import Outcome
 from bench.analyse.pairing import pair_as_group
 from bench.model.failure import Failure
 from bench.model.result import Result, Summary
 from bench.render.labels import common_label, short_labels
 from bench.render.report.result_set import ResultSet
-from bench.render.sentences.comparison import summary
+from bench.render.sentences.comparison import summary, verdict
 from bench.render.sentences.result import outcome
 
 pytestmark = pytest.mark.once
@@ -28,36 +29,47 @@ def pair(second: list[float], first: list[float] = [0.1] * 6, **changes: object)
 
 
 def test_the_verdict_faster_says_how_many_times_as_fast_with_the_interval() -> None:
-    (sentence,) = pair([0.0080, 0.0081, 0.0082, 0.0081, 0.0082, 0.0080])
-    assert sentence.startswith("faster: cuda is 12.3 times [12.")
-    assert sentence.endswith("] as fast as cpu per step (6 trials).")
+    assert pair([0.0080, 0.0081, 0.0082, 0.0081, 0.0082, 0.0080]) == [
+        "faster: cuda is 12.3 times [12.2, 12.5] as fast as cpu per step (6 trials)."
+    ]
 
 
 def test_the_verdict_slower_says_how_many_times_as_long() -> None:
-    (sentence,) = pair([0.150, 0.151, 0.152, 0.151, 0.152, 0.150])
-    assert sentence.startswith("slower: cuda takes 1.510 times [1.50")
-    assert sentence.endswith("] as long as cpu per step (6 trials).")
+    assert pair([0.150, 0.151, 0.152, 0.151, 0.152, 0.150]) == [
+        "slower: cuda takes 1.510 times [1.501, 1.519] as long as cpu per step (6 trials)."
+    ]
 
 
 def test_the_verdict_same_names_the_threshold() -> None:
-    (sentence,) = pair([0.1001, 0.0999, 0.1, 0.1001, 0.0999, 0.1])
-    assert sentence.startswith("same: cuda takes 1.0000 times [0.999")
-    assert sentence.endswith("as long as cpu per step, within the threshold of 2% (6 trials).")
+    assert pair([0.1001, 0.0999, 0.1, 0.1001, 0.0999, 0.1]) == [
+        "same: cuda takes 1.0000 times [0.9991, 1.0009] as long as cpu per step, within the threshold of 2% (6 trials)."
+    ]
 
 
 def test_the_verdict_undecided_says_how_many_trials_would_settle_it() -> None:
-    (sentence,) = pair([0.085, 0.115, 0.09, 0.11, 0.088, 0.12])
-    assert sentence.startswith("undecided: cuda takes 1.0")
-    assert sentence.endswith("trials in total would settle it.")
+    assert pair([0.085, 0.115, 0.09, 0.11, 0.088, 0.12]) == [
+        "undecided: cuda takes 1.0 times [0.9, 1.2] as long as cpu per step (6 trials). About 344 trials in total "
+        "would settle it."
+    ]
+
+
+@pytest.mark.parametrize("loop", ["fit", "step", "fused"])
+def test_a_label_that_is_only_a_loop_is_quoted_because_it_would_read_as_a_word(loop: str) -> None:
+    assert sentences(measured("1", [0.1] * 3), measured("2", [0.05] * 3, loop=loop)) == [
+        f"faster: '{loop}' is 2.0000 times [2.0000, 2.0000] as fast as 'as-written' per step (3 trials)."
+    ]
+    other_backend = measured("3", [0.05] * 3, loop=loop, backend="cuda")
+    comparison = compare(measured("1", [0.1] * 3), other_backend)
+    assert verdict(comparison, {"1": "cpu, as-written", "3": f"cuda, {loop}"}).startswith(f"faster: cuda, {loop} is ")
 
 
 def test_one_trial_gives_no_verdict_but_the_observed_ratio() -> None:
     first = measured("1", [0.1])
     assert sentences(first, measured("2", [0.05], loop="fit")) == [
-        "Too few trials for a verdict. Observed ratio, fit / as-written: 0.500."
+        "Too few trials for a verdict. Observed ratio, 'fit' / 'as-written': 0.500."
     ]
     assert sentences(first, measured("2", [0.05], loop="fit"), measured("3", [0.1], loop="step")) == [
-        "Too few trials for a verdict. Observed ratios to as-written: fit 0.500; step 1.00."
+        "Too few trials for a verdict. Observed ratios to 'as-written': 'fit' 0.500; 'step' 1.00."
     ]
 
 
@@ -66,22 +78,23 @@ def test_failures_with_one_cause_are_one_sentence_and_are_not_compared() -> None
     cause = "failed: the worker was killed by SIGKILL, as by the system when memory ends."
     assert sentences(
         measured("1", [0.1]), measured("2", [], loop="fit", **failed), measured("3", [], loop="step", **failed)
-    ) == [f"fit and step {cause}"]
+    ) == [f"'fit' and 'step' {cause}"]
     assert sentences(measured("1", [], **failed), measured("2", [0.1, 0.1], loop="fit")) == [
-        f"as-written {cause}",
-        "There is nothing to compare fit with.",
+        f"'as-written' {cause}",
+        "There is nothing to compare 'fit' with.",
     ]
 
 
 def test_a_loss_of_nan_is_a_failure() -> None:
     failure = Failure(kind="nan", message="the loss became NaN at step 3")
     diverged = measured("2", [0.1, 0.1], loop="fit", status="failed", failure=failure)
-    assert sentences(measured("1", [0.1, 0.1]), diverged) == ["fit failed: the loss became NaN at step 3."]
+    assert sentences(measured("1", [0.1, 0.1]), diverged) == ["'fit' failed: the loss became NaN at step 3."]
 
 
 def test_an_unfair_comparison_has_a_reason_and_no_verdict() -> None:
-    (sentence,) = pair([0.05] * 6, placement=misplaced())
-    assert sentence.startswith("cuda cannot be compared fairly with cpu: cifar on cuda, as-written did not run where")
+    assert pair([0.05] * 6, placement=misplaced()) == [
+        "cuda cannot be compared fairly with cpu: cifar on cuda, as-written did not run where it was asked to."
+    ]
 
 
 def test_each_result_is_compared_with_its_nearest_baseline_and_a_failure_appears_once() -> None:
@@ -92,17 +105,15 @@ def test_each_result_is_compared_with_its_nearest_baseline_and_a_failure_appears
         measured("3", [], case="large", backend="cuda", **failed),
         measured("4", [0.02, 0.02, 0.0201], case="small", backend="cuda"),
     )
-    assert [line.split(" [")[0] for line in lines] == [
+    assert lines == [
         "large, cuda failed: the worker was killed by SIGKILL, as by the system when memory ends.",
-        "faster: small, cpu is 10.000 times",
-        "slower: small, cuda takes 2.00 times",
+        "faster: small, cpu is 10.000 times [10.000, 10.000] as fast as large, cpu per step (3 trials).",
+        "slower: small, cuda takes 2.00 times [1.98, 2.01] as long as small, cpu per step (3 trials).",
     ]
-    assert lines[1].endswith("as fast as large, cpu per step (3 trials).")
-    assert lines[2].endswith("as long as small, cpu per step (3 trials).")
 
 
 def test_a_single_result_has_its_step_time_with_the_error_if_that_is_known() -> None:
-    assert outcome(measured("1", [0.1, 0.1, 0.101])).startswith("Step time: 100.3 ± ")
+    assert outcome(measured("1", [0.1, 0.1, 0.101])) == "Step time: 100.3 ± 1.4 ms."
     assert outcome(measured("1", [0.1])) == "Step time: 100 ms (from one process, so the error is unknown)."
     assert outcome(measured("1", [])) == "No step was measured."
 

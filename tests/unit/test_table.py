@@ -140,7 +140,7 @@ def test_interleaved_results_stand_side_by_side_with_the_verdict_below() -> None
     assert next(line for line in text.splitlines() if line.startswith("  step  ")).split() == [
         *("step", "18.40", "±", "0.37", "ms", "20.00", "±", "0.40", "ms"),
     ]
-    assert "slower: fit takes 1.087 times [1.080, 1.094] as long as as-written per step (7 trials)." in " ".join(
+    assert "slower: 'fit' takes 1.087 times [1.080, 1.094] as long as 'as-written' per step (7 trials)." in " ".join(
         text.split()
     )
     assert "–" in next(line for line in text.splitlines() if "throughput" in line)

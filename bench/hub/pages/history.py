@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
 from sqlalchemy import Connection
 
+from bench.analyse.changepoints import level_changes, relative_change
 from bench.hub.db import comparison_keys, records
 from bench.hub.pages.layout import NONE, Page, address, timestamp, with_charts
 from bench.render import numbers
@@ -54,14 +54,13 @@ def _sentences(rows: Sequence[Any], timed: list[int], changes: list[int]) -> tup
     """Return a sentence for each change point, which compares the medians after and before it."""
     if not changes:
         return ("The step time has not changed.",) if len(timed) > 1 else ()
+    steps = [rows[index].step for index in timed]
     sentences = []
-    starts, ends = [0, *changes[:-1]], [*changes[1:], len(rows)]
-    for start, change, end in zip(starts, changes, ends, strict=True):
-        before = statistics.median(rows[index].step for index in timed if start <= index < change)
-        after = statistics.median(rows[index].step for index in timed if change <= index < end)
-        difference = numbers.signed_percent(after / before - 1)
-        since = timestamp(rows[change].created)
-        sentences.append(f"Step time since {since} UTC: {numbers.time(after)}, {difference} compared with before.")
+    for level in level_changes(steps, [timed.index(index) for index in changes]):
+        since, difference = timestamp(rows[timed[level.start]].created), numbers.signed_percent(level.change)
+        sentences.append(
+            f"Step time since {since} UTC: {numbers.time(level.value)}, {difference} compared with before."
+        )
     return tuple(sentences)
 
 
@@ -96,7 +95,7 @@ def _row(row: Any, previous: Any, changed: bool) -> Row:
     step = records.step_interval(row)
     difference = NONE
     if previous is not None and previous.step and row.step:
-        difference = numbers.signed_percent(row.step / previous.step - 1)
+        difference = numbers.signed_percent(relative_change(previous.step, row.step))
     cells = (
         numbers.interval(step) if step else NONE,
         difference + (" (change point)" if changed else ""),

@@ -10,6 +10,7 @@ from bench.model.comparison import BreakEven, Comparison, Difference
 from bench.model.interval import Interval
 from bench.model.result import Result
 from bench.render import numbers
+from bench.render.labels import quoted
 from bench.render.sentences.result import failure
 from bench.render.text import join_words
 
@@ -42,7 +43,7 @@ def verdict(comparison: Comparison, labels: Labels = OWN) -> str:
 def _sides(comparison: Comparison, labels: Labels) -> tuple[str, str]:
     """Return the labels of the baseline and of the other."""
     base, other = comparison.base, comparison.other
-    return labels.get(base.id, base.label), labels.get(other.id, other.label)
+    return quoted(labels.get(base.id, base.label)), quoted(labels.get(other.id, other.label))
 
 
 def _too_few(comparisons: Iterable[Comparison]) -> str:
@@ -154,7 +155,8 @@ def _value(value: Any) -> str:
 
 def not_comparable(labels: Sequence[str], base: str, reason: str = "") -> str:
     """Say that results cannot be compared fairly with a baseline, and why if a reason is given."""
-    return f"{join_words(labels)} cannot be compared fairly with {base}{': ' if reason else ''}{reason.rstrip('.')}."
+    names = join_words(list(map(quoted, labels)))
+    return f"{names} cannot be compared fairly with {quoted(base)}{': ' if reason else ''}{reason.rstrip('.')}."
 
 
 def summary(comparisons: Sequence[Comparison], results: Mapping[str, Result], labels: Labels) -> Iterator[str]:
@@ -165,6 +167,7 @@ def summary(comparisons: Sequence[Comparison], results: Mapping[str, Result], la
         results: by id.
         labels: of all results.
     """
+    labels = {id_: quoted(label) for id_, label in labels.items()}
     yield from _failures(results.values(), labels)
     by_base: dict[str, list[Comparison]] = {}
     for comparison in comparisons:

@@ -9,6 +9,7 @@ from bench.model.comparison import BreakEven, Comparison
 from bench.model.result import Result
 from bench.render import numbers
 from bench.render.charts import ratios
+from bench.render.labels import quoted
 from bench.render.messages import Message
 from bench.render.report.document import Figure, Row, Section, Table
 from bench.render.report.result_set import ResultSet
@@ -28,8 +29,9 @@ def section(results: ResultSet) -> Section | None:
     rows = [_row(comparison, label_of, by_id) for comparison in results.comparisons]
     bases = [label_of[comparison.base.id] for comparison in results.comparisons]
     if len(set(bases)) == 1:
-        heads: tuple[str, ...] = (f"compared with {bases[0]}", "verdict", f"time relative to {bases[0]}", *HEAD)
-        table = Table(f"Verdicts, baseline {bases[0]}", heads, tuple(rows))
+        base = quoted(bases[0])
+        heads: tuple[str, ...] = (f"compared with {base}", "verdict", f"time relative to {base}", *HEAD)
+        table = Table(f"Verdicts, baseline {base}", heads, tuple(rows))
     else:
         rows = [replace(row, cells=(base, *row.cells)) for row, base in zip(rows, bases, strict=True)]
         table = Table("Verdicts", ("", "baseline", "verdict", "time relative to the baseline", *HEAD), tuple(rows))
@@ -100,7 +102,7 @@ def _figure(results: ResultSet) -> list[Figure]:
     threshold = fair[0].threshold
     unit = " and ".join(sorted({comparison.unit for comparison in fair}))
     bases = {results.label_of[comparison.base.id] for comparison in fair}
-    baseline = bases.pop() if len(bases) == 1 else "the baseline in the table"
+    baseline = quoted(bases.pop()) if len(bases) == 1 else "the baseline in the table"
     caption = (
         f"Time per {unit} relative to {baseline}, with 95% intervals. Below 1 is faster. The band is "
         f"±{numbers.percent(threshold)}, the threshold for a difference that matters."

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Sequence
 from functools import partial
 
-import numpy as np
-
-from bench.analyse.samples import main_series, usable_samples
+from bench.analyse.spread import QUANTILES, BlockSpread
 from bench.model.result import Result
 from bench.render import numbers
 from bench.render.charts import steps
@@ -17,7 +15,6 @@ from bench.render.report.result_set import ResultSet
 TICKS = 24
 """Marks for one result: its blocks, or as many of their quantiles if it has more blocks."""
 
-QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 HEAD = (
     "", "processes", "blocks", "p5", "p25", "median", "p75", "p95", "single step, p50", "single step, p90",
     "single step, p99",
@@ -26,11 +23,11 @@ HEAD = (
 
 def section(results: ResultSet) -> Section | None:
     """Return the spread of steps; None if no steps were timed."""
-    blocks = {label: times for label, result in results.labelled if (times := _block_times(result))}
-    if not blocks:
+    spread_of = {label: BlockSpread.of(result, TICKS) for label, result in results.labelled}
+    spreads = [_spread(label, spread) for label, spread in spread_of.items() if spread.blocks]
+    if not spreads:
         return None
-    spreads = [_spread(label, times) for label, times in blocks.items()]
-    rows = [_row(label, result, blocks.get(label, [])) for label, result in results.labelled]
+    rows = [_row(label, result, spread_of[label]) for label, result in results.labelled]
     medians = "; ".join(f"{spread.label} {numbers.time(spread.median)}" for spread in spreads)
     caption = (
         "Step time of each block. A thin tick is a block, or a quantile if there are many blocks. The box spans the "
@@ -40,22 +37,14 @@ def section(results: ResultSet) -> Section | None:
     return Section("Steps", (figure, Table("Step times of blocks and of single steps", HEAD, tuple(rows))))
 
 
-def _block_times(result: Result) -> list[float]:
-    """Return the step time of every block of every usable process, in seconds, sorted."""
-    series = [main_series(sample) for sample in usable_samples(result)]
-    times = [block.step_seconds for timed in series if timed for block in timed.blocks]
-    return sorted(value for value in times if math.isfinite(value) and value > 0)
+def _spread(label: str, spread: BlockSpread) -> steps.Spread:
+    _, lower, median, upper, _ = spread.quantiles
+    return steps.Spread(label, spread.marks, lower, median, upper)
 
 
-def _spread(label: str, times: list[float]) -> steps.Spread:
-    ticks = times if len(times) <= TICKS else [float(v) for v in np.quantile(times, np.linspace(0, 1, TICKS))]
-    lower, median, upper = (float(v) for v in np.quantile(times, (0.25, 0.5, 0.75)))
-    return steps.Spread(label, ticks, lower, median, upper)
-
-
-def _row(label: str, result: Result, times: list[float]) -> Row:
+def _row(label: str, result: Result, spread: BlockSpread) -> Row:
     summary = result.summary
     single = (summary.step_seconds_p50, summary.step_seconds_p90, summary.step_seconds_p99)
-    quantiles = [float(v) for v in np.quantile(times, QUANTILES)] if times else [None] * len(QUANTILES)
+    quantiles: Sequence[float | None] = spread.quantiles or (None,) * len(QUANTILES)
     cells = ["–" if value is None else numbers.time(value) for value in (*quantiles, *single)]
-    return Row(label, (str(len(usable_samples(result))), str(len(times)), *cells))
+    return Row(label, (str(spread.processes), str(spread.blocks), *cells))
