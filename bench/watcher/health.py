@@ -17,7 +17,7 @@ PATIENCE = 30.0
 """Seconds that a part may fail before the watcher is not ready."""
 
 STALLED = 120.0
-"""Seconds without a turn of the loop after which it has stopped."""
+"""Seconds without an iteration of the loop after which it has stopped."""
 
 
 class Health:
@@ -47,7 +47,7 @@ class Health:
             self._faults[part] = (since, message)
 
     def turn(self) -> None:
-        """Note a turn of the loop."""
+        """Note an iteration of the loop."""
         self._turn = self._clock()
 
     def faults(self) -> list[str]:

@@ -115,8 +115,8 @@ def _check_time(kind: str, field: str, time: datetime) -> None:
 
 def _parse(body: bytes, model: type[Model]) -> Model:
     """Parse a document in one pass if it is valid, which is fastest; otherwise in steps that find what is wrong."""
-    doubtful = any(word in body for word in _NOT_JSON) or _may_overflow(body) or _may_be_long(body)
-    if _HAS_VERSION.search(body) and not doubtful:
+    needs_steps = any(word in body for word in _NOT_JSON) or _may_overflow(body) or _may_be_long(body)
+    if _HAS_VERSION.search(body) and not needs_steps:
         try:
             parsed = model.model_validate_json(body)
         except (ValidationError, RecursionError):
