@@ -90,7 +90,7 @@ def copy(documents: Sequence[bytes], number: int) -> tuple[str, bytes]:
 
 @contextmanager
 def run_hub(database: str) -> Iterator[tuple[str, int]]:
-    """Run a hub in a process of its own. Yield its address and process id."""
+    """Run a hub in a separate process. Yield its address and process id."""
     from hubs import HubProcess
 
     hub = HubProcess(database)

@@ -160,7 +160,7 @@ def median(values: Sequence[float]) -> str:
 
 
 def main() -> None:
-    """Print a line per case, each measured in a process of its own."""
+    """Print a line per case, each measured in a separate process."""
     arguments = sys.argv[1:]
     if arguments[:1] == ["--case"]:
         workload, case, loop = CASES[int(arguments[1])]

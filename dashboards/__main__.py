@@ -1,4 +1,4 @@
-"""Writes the JSON files of the dashboards: `python -m dashboards [FOLDER]`."""
+"""Write the JSON files of the dashboards: `python -m dashboards [FOLDER]`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Prints the packages installed in an image as one JSON document. Runs in the image, with the standard library only."""
+"""Print the packages installed in an image as one JSON document. It runs in the image, without other packages."""
 
 import json
 import platform

@@ -1,4 +1,4 @@
-"""Writes the bill of materials of built images as CycloneDX JSON: Python and Debian packages, with licences.
+"""Write the bill of materials of built images as CycloneDX JSON: Python and Debian packages, with licences.
 
     python images/sbom.py                 all built images; the documents go to dist/
     python images/sbom.py cpu hub         only these images

@@ -138,9 +138,9 @@ def test_a_trace_is_compared_with_the_ladder(runs: dict[str, Future[CompletedRun
     assert part(runs, "slow_input", "input")["share"]["value"] > 0.5
     assert list(Path(explanation.profile.folder).glob("plugins/profile/*/*.xplane.pb"))
     paragraphs = explanations.text(explanation, width=9999).split("\n\n")
-    (traced,) = [paragraph for paragraph in paragraphs if paragraph.startswith("Profiler trace")]
-    assert f"waiting for input {explanation.profile.input_share:.0%}" in traced
-    assert all(sentence in traced for sentence in sentences.trace_check(explanation))
+    (trace_text,) = [paragraph for paragraph in paragraphs if paragraph.startswith("Profiler trace")]
+    assert f"waiting for input {explanation.profile.input_share:.0%}" in trace_text
+    assert all(sentence in trace_text for sentence in sentences.trace_check(explanation))
 
 
 def test_python_inside_the_graph_is_reported_with_its_line(runs: dict[str, Future[CompletedRun]]) -> None:

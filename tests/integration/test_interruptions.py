@@ -44,7 +44,7 @@ class Steps:
 
 
 @contextmanager
-def measuring(folder: Path, *arguments: str, workers: int) -> Iterator[tuple[DevbenchProcess, Steps]]:
+def steady_run(folder: Path, *arguments: str, workers: int) -> Iterator[tuple[DevbenchProcess, Steps]]:
     """Start a run, and wait until all its workers are in their steady state."""
     steps = Steps(folder / "steps")
     with start_devbench(
@@ -90,7 +90,7 @@ def interrupt(run: DevbenchProcess) -> None:
 
 @pytest.mark.essential
 def test_ctrl_c_keeps_what_was_measured_and_ends_the_worker(tmp_path: Path) -> None:
-    with measuring(tmp_path, workers=1) as (run, steps):
+    with steady_run(tmp_path, workers=1) as (run, steps):
         steps.wait_for(20)
         workers = run.workers()
         assert len(workers) == 1
@@ -102,7 +102,7 @@ def test_ctrl_c_keeps_what_was_measured_and_ends_the_worker(tmp_path: Path) -> N
 
 @pytest.mark.essential
 def test_sigterm_ends_interleaved_workers_including_the_suspended_one(tmp_path: Path) -> None:
-    with measuring(tmp_path, "--loop", "as-written,step", workers=2) as (run, steps):
+    with steady_run(tmp_path, "--loop", "as-written,step", workers=2) as (run, steps):
         steps.wait_for(25)
         workers = run.workers()
         assert len(workers) == 2
@@ -116,7 +116,7 @@ def test_sigterm_ends_interleaved_workers_including_the_suspended_one(tmp_path: 
 
 @pytest.mark.needs("linux")
 def test_workers_end_with_a_killed_parent_including_the_suspended_one(tmp_path: Path) -> None:
-    with measuring(tmp_path, "--loop", "as-written,step", workers=2) as (run, _):
+    with steady_run(tmp_path, "--loop", "as-written,step", workers=2) as (run, _):
         workers = run.workers()
         assert len(workers) == 2
         assert any_is_suspended(workers)

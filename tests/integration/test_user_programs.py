@@ -121,9 +121,9 @@ def test_the_partial_batch_of_a_dataset_is_a_phase_and_not_a_step(runs: Runs) ->
         assert result.projection is not None
         assert result.projection.steps == 21
     assert runs.result("partial_batch").samples[0].phases["partial_batch"] > 0
-    stepped = runs.result("partial_batch", "step").samples[0]
-    assert min(stepped.phases["partial_batch"], stepped.phases["partial_batch_again"]) > 0
-    assert stepped.facts.traces == runs.result("fit_dataset", "step").samples[0].facts.traces
+    step_sample = runs.result("partial_batch", "step").samples[0]
+    assert min(step_sample.phases["partial_batch"], step_sample.phases["partial_batch_again"]) > 0
+    assert step_sample.facts.traces == runs.result("fit_dataset", "step").samples[0].facts.traces
 
 
 def test_batch_copy_and_input_wait_are_measured_for_the_programs_own_fit(runs: Runs) -> None:
