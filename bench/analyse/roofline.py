@@ -14,6 +14,7 @@ from bench.model.facts import Facts
 from bench.model.result import Result
 from bench.model.roofline import Peaks, Roofline
 from bench.model.series import CACHE_TRIAD, MEMORY_TRIAD, PRODUCT
+from bench.model.spec import ROLES
 
 COMPUTE_DTYPE = {"mixed_float16": "float16", "mixed_bfloat16": "bfloat16"}
 """Dtype of the matrix products, for specs whose dtype is a Keras policy."""
@@ -50,10 +51,8 @@ def fingerprint(result: Result) -> str:
     import hashlib
     import json
 
-    spec = result.spec
-    parts = [
-        *result.environment.identity("peaks"), spec.backend, spec.threads.model_dump(), spec.onednn, spec.tf32
-    ]  # fmt: skip
+    fields = {name for name, role in ROLES.items() if role.peaks}
+    parts = [*result.environment.identity("peaks"), result.spec.model_dump(mode="json", include=fields)]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
 
 

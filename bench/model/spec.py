@@ -4,7 +4,8 @@ Nothing is left to a framework default that differs by device or version. Two ru
 each other, and `Spec.key` names them.
 
 Each field declares its `Role` where it is defined. Comparing (`analyse.comparable`), varying (`study.plan`), the
-recommended command (`study.recommend`), names in reports (`render.labels`) and `Spec.key` derive from it.
+recommended command (`study.recommend`), peaks (`study.peaks`), names in reports (`render.labels`), the programs of the
+hub and `Spec.key` derive from it.
 """
 
 from __future__ import annotations
@@ -37,6 +38,9 @@ class Role:
         several: How to measure several values in one run: "list" if the option takes a list, "vary" if `--vary` takes
             the option, None if neither does.
         computation: Whether another value is another computation, so that first losses may differ.
+        place: Whether the field comes with the place where a program runs. A program may run at several places.
+        peaks: Whether the peaks of the machine depend on it. All other options have their defaults when peaks are
+            measured.
         label: Describe a value of the field, to tell results apart. None if a report has a rule of its own for it.
     """
 
@@ -45,6 +49,8 @@ class Role:
     options: tuple[str, ...] = ()
     several: Literal["list", "vary"] | None = None
     computation: bool = False
+    place: bool = False
+    peaks: bool = False
     label: Callable[[Any], str] | None = None
 
     def __post_init__(self) -> None:
@@ -94,8 +100,8 @@ class WorkloadSpec(Frozen):
         None, description="absolute path of a user's file; null for a built-in"
     )
     file_sha256: Annotated[str | None, Role("rule")] = Field(None, description="checksum of the workload's source")
-    backend: Annotated[str, Role("axis", options=("backend",), several="list", label=str)] = Field(
-        description="where it runs, such as cpu or cuda"
+    backend: Annotated[str, Role("axis", options=("backend",), several="list", place=True, peaks=True, label=str)] = (
+        Field(description="where it runs, such as cpu or cuda")
     )
     loop: Annotated[Loop, Role("axis", options=("loop",), several="list", label=str)] = Field(
         "as-written", description="how steps are driven"
@@ -123,11 +129,11 @@ class Execution(Frozen):
     dtype: Annotated[Dtype, Role("axis", options=("dtype",), several="vary", label=str)] = Field(
         "float32", description="Keras dtype policy."
     )
-    tf32: Annotated[bool, Role("axis", options=("tf32",), several="vary", label=_switch("TF32"))] = Field(
+    tf32: Annotated[bool, Role("axis", options=("tf32",), several="vary", peaks=True, label=_switch("TF32"))] = Field(
         True, description="Use TF32 for float32 products on GPUs that support it (Ampere and newer)."
     )
-    onednn: Annotated[bool, Role("axis", options=("onednn",), several="vary", label=_switch("oneDNN"))] = Field(
-        True, description="Use oneDNN kernels on the CPU."
+    onednn: Annotated[bool, Role("axis", options=("onednn",), several="vary", peaks=True, label=_switch("oneDNN"))] = (
+        Field(True, description="Use oneDNN kernels on the CPU.")
     )
     deterministic: Annotated[
         bool, Role("axis", options=("deterministic",), several="vary", label=_switch("determinism"))
@@ -151,6 +157,8 @@ class Spec(Execution, WorkloadSpec):
             "secondary",
             options=("threads",),
             several="vary",
+            place=True,
+            peaks=True,
             label=lambda threads: f"{threads.intra}+{threads.inter} threads",
         ),
     ]
@@ -162,6 +170,12 @@ class Spec(Execution, WorkloadSpec):
     def key(self) -> str:
         """16 hex digits that name this spec. Results with equal keys are repetitions."""
         document = self.model_dump(mode="json", exclude=IGNORED)
+        return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()[:16]
+
+    @property
+    def program_key(self) -> str:
+        """16 hex digits that name what runs, wherever it runs."""
+        document = self.model_dump(mode="json", exclude=IGNORED | dict.fromkeys(PLACE, True))
         return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()[:16]
 
     @property
@@ -205,3 +219,6 @@ def _ignored(model: type[BaseModel]) -> dict[str, Any]:
 
 IGNORED = _ignored(Spec)
 """The fields that do not count when specs are compared, as `model_dump(exclude=…)` takes them."""
+
+PLACE = tuple(name for name, role in ROLES.items() if role.place)
+"""The fields that come with the place where a program runs."""

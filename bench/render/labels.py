@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bench.model.result import Result
-from bench.model.spec import LOOPS, ROLES
+from bench.model.spec import LOOPS, PLACE, ROLES
 from bench.render.text import plain
 
-PLACE = ("tensorflow", "cpu", "threads")
-"""Aspects of where a result was measured. They are part of a label only if the specs are the same."""
+WITH_THE_MACHINE = ("tensorflow", "cpu", *(name for name in PLACE if ROLES[name].compare == "secondary"))
+"""Aspects that come with the machine. They are part of a label only if the specs are the same."""
 
 
 def phase_label(phase: str) -> str:
@@ -31,7 +31,7 @@ def short_labels(results: Sequence[Result]) -> list[str]:
     without = [key for key in varying if key != "xla"]
     if "loop" in varying and _distinct(columns, without):  # only as-written leaves XLA to the program
         varying = without
-    spec = [key for key in varying if key not in PLACE]
+    spec = [key for key in varying if key not in WITH_THE_MACHINE]
     varying = spec if _distinct(columns, spec) else varying
     labels = [plain(_label(column, varying or ["backend", "loop"])) for column in columns]
     return [

@@ -15,6 +15,7 @@ from bench.backends import capabilities
 from bench.config.settings import RunSettings
 from bench.model.result import Result
 from bench.model.roofline import Peaks
+from bench.model.spec import ROLES, Spec
 from bench.publish.recorder import Recorder
 from bench.session.design import Design
 from bench.session.session import Session
@@ -40,13 +41,7 @@ def peaks_for(result: Result, settings: RunSettings, recorder: Recorder) -> Peak
     with suppress(OSError, ValidationError):
         if time.time() - file.stat().st_mtime < CACHE_SECONDS:
             return Peaks.model_validate_json(file.read_bytes())
-    spec = result.spec
-    update = {
-        "param": dict(capabilities(spec.backend).peaks),
-        "case": (), "loop": (), "xla": "auto", "dtype": "float32", "compare": False, "change": (),
-        "threads": spec.threads.intra, "backend": (spec.backend,), "max_processes": TRIALS,
-    }  # fmt: skip
-    own_settings = settings.model_copy(update=update)
+    own_settings = peaks_settings(result.spec, settings)
     (group,) = plan(["peaks"], own_settings)
     session = Session(group, own_settings, replace(PEAKS, parent=result.parent), recorder)
     session.run()
@@ -56,6 +51,27 @@ def peaks_for(result: Result, settings: RunSettings, recorder: Recorder) -> Peak
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(peaks.model_dump_json(indent=1), encoding="utf-8")
     return peaks
+
+
+def peaks_settings(spec: Spec, settings: RunSettings) -> RunSettings:
+    """Return the settings with which the peaks for a spec are measured.
+
+    Options of fields on which peaks do not depend are at their defaults.
+    """
+    defaults = {
+        option: RunSettings.model_fields[option].get_default(call_default_factory=True)
+        for role in ROLES.values()
+        if not role.peaks
+        for option in role.options
+    }
+    own = {
+        "param": dict(capabilities(spec.backend).peaks),
+        "backend": (spec.backend,),
+        "threads": spec.threads.intra,
+        "compare": False,
+        "max_processes": TRIALS,
+    }
+    return settings.model_copy(update=defaults | own)
 
 
 def cache() -> Path:

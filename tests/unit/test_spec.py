@@ -10,9 +10,11 @@ import pytest
 from synthetic import result, spec
 
 from bench.analyse.comparable import differences
+from bench.analyse.roofline import fingerprint
 from bench.config.settings import RunSettings, load, value_of
-from bench.model.spec import IGNORED, ROLES, Data, Execution, Role, Spec, Threads
+from bench.model.spec import IGNORED, PLACE, ROLES, Data, Execution, Role, Spec, Threads
 from bench.render.labels import short_labels
+from bench.study.peaks import peaks_settings
 from bench.study.plan import plan
 
 pytestmark = pytest.mark.once
@@ -73,6 +75,41 @@ def test_labels_of_results_that_differ_in_a_field_contain_the_difference(name: s
     labels = short_labels([result("a", spec=left), result("b", spec=right)])
     assert len(set(labels)) == 2
     assert not any("(" in label for label in labels), "only the ids distinguish them"
+
+
+@pytest.mark.parametrize("name", Spec.model_fields)
+def test_every_field_declares_exactly_one_role(name: str) -> None:
+    assert sum(isinstance(item, Role) for item in Spec.model_fields[name].metadata) == 1
+
+
+@pytest.mark.parametrize("name", Spec.model_fields)
+def test_peaks_are_measured_again_for_a_spec_that_differs_in_a_field_on_which_they_depend(name: str) -> None:
+    left, right = pair(name)
+    assert (fingerprint(result("a", spec=left)) != fingerprint(result("b", spec=right))) == ROLES[name].peaks
+
+
+@pytest.mark.parametrize("name", [name for name, role in ROLES.items() if role.options])
+def test_peaks_are_measured_with_the_options_on_which_they_depend_and_with_no_others(name: str) -> None:
+    other: dict[str, Any] = {
+        "backend": "cpu,cuda", "loop": "fused", "case": "small", "param": {"n": "8"}, "change": "cache", "xla": "on",
+        "threads": "3", "data": "synthetic", "data_dir": "/data",
+    }  # fmt: skip
+    for option in ROLES[name].options:
+        text = other.get(option) or str(values(name)[1])
+        settings = peaks_settings(spec(threads=Threads(intra=3, inter=3)), load(**{option: text}))
+        if name in Execution.model_fields:
+            assert (getattr(settings, option) == value_of(option, text)) == ROLES[name].peaks
+        assert settings.backend == ("cpu",)
+        assert settings.threads == 3
+        if not ROLES[name].peaks and option != "param":
+            assert getattr(settings, option) == RunSettings.model_fields[option].default
+
+
+@pytest.mark.parametrize("name", Spec.model_fields)
+def test_the_hub_takes_specs_for_one_program_that_differ_only_in_their_place_or_in_ignored_fields(name: str) -> None:
+    left, right = pair(name)
+    same = name in PLACE or ROLES[name].compare == "ignored"
+    assert (left.program_key == right.program_key) == same
 
 
 def test_specs_with_the_same_data_in_another_place_are_equal() -> None:

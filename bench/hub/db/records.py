@@ -16,7 +16,6 @@ from bench.hub.db.tables import SHORT
 from bench.model.environment import Environment
 from bench.model.interval import Interval
 from bench.model.result import Result
-from bench.model.spec import Spec
 from bench.render.text import plain
 from bench.version import __version__
 
@@ -48,7 +47,7 @@ def row(result: Result, body: bytes) -> dict[str, Any]:
         "group": short(result.group),
         "key": short(result.key),
         "series": key,
-        "program": program(spec),
+        "program": spec.program_key,
         "workload": short(spec.workload),
         "title": short(spec.title),
         "label": short(spec.label),
@@ -62,7 +61,7 @@ def row(result: Result, body: bytes) -> dict[str, Any]:
         "step_low": _finite(step.low) if step else None,
         "step_high": _finite(step.high) if step else None,
         "header": result.model_copy(update={"samples": []}).model_dump_json(),
-        "gauges": json.dumps(gauges.lines(result, key, program(spec), pool(result.environment))),
+        "gauges": json.dumps(gauges.lines(result, key, spec.program_key, pool(result.environment))),
         "writer": __version__,
         "body": zlib.compress(body, 1),
     }
@@ -71,13 +70,6 @@ def row(result: Result, body: bytes) -> dict[str, Any]:
 def series(result: Result) -> str:
     """Return the comparison key: 16 hex digits that identify a spec and where it ran, for any version of TensorFlow."""
     return _hash([result.spec.key, *result.environment.identity("series")])
-
-
-def program(spec: Spec) -> str:
-    """Return 16 hex digits that identify what runs. The backend and the threads depend on the machine: left out."""
-    return _hash(
-        spec.model_dump(mode="json", exclude={"file": True, "backend": True, "threads": True, "data": {"source"}})
-    )
 
 
 def pool(environment: Environment) -> str:

@@ -22,6 +22,7 @@ from bench.hub.pages.layout import NONE, Page, address
 from bench.hub.problems import Problem
 from bench.model.comparison import Comparison
 from bench.model.result import Result
+from bench.model.spec import PLACE
 from bench.render import numbers
 from bench.render.labels import short_labels
 from bench.render.messages import Message
@@ -264,7 +265,7 @@ def _labels(database: Database, rows: Mapping[str, Any]) -> dict[str, str]:
 
 @lru_cache(maxsize=64)
 def _distinguishing_labels(database: Database, ids: tuple[str, ...]) -> list[str]:
-    """Return what distinguishes the specs of results, apart from their backends. It does not change with time."""
+    """Return what distinguishes the programs of results, apart from where they ran. It does not change with time."""
     headers: dict[str, str] = {}
     with database.read() as connection:
         for start in range(0, len(ids), BATCH):
@@ -274,8 +275,7 @@ def _distinguishing_labels(database: Database, ids: tuple[str, ...]) -> list[str
         results = [documents.stored(headers[id_], Result) for id_ in ids]
     except (KeyError, Problem):  # removed in the meantime, or of another schema version
         return list(ids)
-    first = results[0].spec
-    same_device = {"backend": first.backend, "threads": first.threads}
+    same_place = {name: getattr(results[0].spec, name) for name in PLACE}
     return short_labels(
-        [result.model_copy(update={"spec": result.spec.model_copy(update=same_device)}) for result in results]
+        [result.model_copy(update={"spec": result.spec.model_copy(update=same_place)}) for result in results]
     )
