@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 import os
 import signal
 import socket
@@ -36,6 +37,44 @@ pytestmark = pytest.mark.once
 
 DONE = Stop(reason="target", trials=1)
 STARTED = datetime(2026, 1, 2, 3, 4, 5, tzinfo=timezone.utc)
+
+
+def ok(body: bytes, *headers: str) -> bytes:
+    """Return an answer of HTTP with status 200."""
+    head = "\r\n".join(["HTTP/1.1 200 OK", f"Content-Length: {len(body)}", *headers])
+    return f"{head}\r\n\r\n".encode() + body
+
+
+def receipt(name: str) -> bytes:
+    """Return a hub's answer to a document."""
+    return ok(json.dumps({"id": name, "outcome": "created"}).encode())
+
+
+@contextmanager
+def answering(answer: Callable[[socket.socket], None]) -> Iterator[str]:
+    """Serve HTTP with a function that answers each request, in a thread of its own. Yield the address."""
+    stop = threading.Event()
+
+    def handle(connection: socket.socket) -> None:
+        with connection, suppress(OSError):
+            while part := connection.recv(65536):
+                if part.rstrip().endswith(b"}"):
+                    answer(connection)
+
+    def accept() -> None:
+        while not stop.is_set():
+            with suppress(OSError):
+                threading.Thread(target=handle, args=(listener.accept()[0],), daemon=True).start()
+
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        thread = threading.Thread(target=accept, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        stop.set()
+        listener.shutdown(socket.SHUT_RDWR)
+        thread.join()
 
 
 def unreachable_address() -> str:
@@ -124,11 +163,11 @@ def test_an_interrupted_run_does_not_wait_for_a_hub_that_never_answers(
         connection, _ = listener.accept()
         while not connection.recv(65536).endswith(b"}"):
             pass
-        connection.sendall(b'HTTP/1.1 200 OK\r\nContent-Length: 21\r\n\r\n{"outcome":"created"}')
+        connection.sendall(receipt("r"))
         connections.append(connection)
 
     def run() -> None:
-        with suppress(Interrupted), reporting(tmp_path, hub, warnings) as recorder:
+        with suppress(Interrupted), reporting(tmp_path, hub, warnings, run_id="r") as recorder:
             recorder.save(measured("1", [0.1], status="partial", stop=Stop(reason="interrupted", trials=1)))
             raise Interrupted(15)
 
@@ -215,10 +254,12 @@ def test_hub_wait_makes_a_run_wait_at_its_end_until_the_hub_is_reachable_again(
     monkeypatch.setattr("bench.publish.hub.reporter.RETRY_SECONDS", 0.01)
     put, tries = Client.put, itertools.count()
 
-    def unreachable_at_first(self: Client, kind: str, name: str, body: bytes, retries: int = 0) -> str:
+    def unreachable_at_first(
+        self: Client, kind: str, name: str, body: bytes, retries: int = 0, limit: float = math.inf
+    ) -> str:
         if next(tries) < 10:
             raise HubUnavailable("cannot reach the hub")
-        return put(self, kind, name, body, retries)
+        return put(self, kind, name, body, retries, limit)
 
     monkeypatch.setattr(Client, "put", unreachable_at_first)
     with reporting(tmp_path, hub.url, [], hub_wait="1h") as recorder:
@@ -427,10 +468,10 @@ def test_a_document_that_the_hub_cannot_take_does_not_delay_the_others(
 ) -> None:
     put, warnings = Client.put, list[str]()
 
-    def refuse_one(self: Client, kind: str, name: str, body: bytes, retries: int = 0) -> str:
+    def refuse_one(self: Client, kind: str, name: str, body: bytes, retries: int = 0, limit: float = math.inf) -> str:
         if name == "1":
             raise HubBusy("the hub cannot take 1 now: it answered 500")
-        return put(self, kind, name, body, retries)
+        return put(self, kind, name, body, retries, limit)
 
     monkeypatch.setattr(Client, "put", refuse_one)
     with reporting(tmp_path, hub.url, warnings, run_id="r") as recorder:
@@ -450,7 +491,7 @@ def test_delivery_stops_after_the_hub_was_busy_for_ten_documents(
 ) -> None:
     requests: list[tuple[str, int]] = []
 
-    def refuse_all(self: Client, kind: str, name: str, body: bytes, retries: int = 0) -> str:
+    def refuse_all(self: Client, kind: str, name: str, body: bytes, retries: int = 0, limit: float = math.inf) -> str:
         requests.append((name, retries))
         raise HubBusy("the hub does not answer now")
 
@@ -473,12 +514,14 @@ def test_the_heartbeat_continues_while_pending_documents_are_delivered(
     put, beats = Client.put, threading.Semaphore(0)
     outcomes: list[bool] = []
 
-    def wait_for_heartbeats(self: Client, kind: str, name: str, body: bytes, retries: int = 0) -> str:
+    def wait_for_heartbeats(
+        self: Client, kind: str, name: str, body: bytes, retries: int = 0, limit: float = math.inf
+    ) -> str:
         if kind == "results":
             outcomes.append(all(beats.acquire(timeout=20) for _ in range(3)))
         elif b'"running"' in body:
             beats.release()
-        return put(self, kind, name, body, retries)
+        return put(self, kind, name, body, retries, limit)
 
     outbox = Outbox(tmp_path, hub.url)
     outbox.prepare()
@@ -499,7 +542,7 @@ def test_the_heartbeat_continues_while_pending_documents_are_delivered(
 def test_a_request_to_a_busy_hub_is_repeated(tmp_path: Path) -> None:
     """The server responds with 503 twice, then closes the connection, then accepts the document."""
     responses = [b"HTTP/1.1 503 HubBusy\r\nContent-Length: 0\r\n\r\n"] * 2 + [b""]
-    responses.append(b'HTTP/1.1 200 OK\r\nContent-Length: 21\r\n\r\n{"outcome":"created"}')
+    responses.append(receipt("a"))
     listener = socket.socket()
     listener.bind(("127.0.0.1", 0))
     listener.listen()
@@ -527,6 +570,69 @@ def test_an_address_without_a_hub_is_an_error(hub: RunningHub) -> None:
     with pytest.raises(HubRefused) as error:
         Client(hub.url + "/elsewhere", TOKEN).put("results", "a", b"{}")
     assert error.value.message.startswith("the hub ")
+
+
+@pytest.mark.usefixtures("valid_token")
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"<html>Please log in</html>",
+        b"",
+        b"{}",
+        b'{"outcome": "created"}',
+        b'{"id": "2", "outcome": "created"}',
+        b'{"id": "1", "outcome": "login required"}',
+        b'{"id": "1"}',
+        b'["id", "outcome"]',
+    ],
+)
+def test_only_a_receipt_for_the_document_counts_as_delivered(tmp_path: Path, body: bytes) -> None:
+    """A proxy may answer 200 with a page that asks for a login."""
+    outbox = Outbox(tmp_path, "http://hub")
+    outbox.prepare()
+    change(outbox, measured("1", [0.1], stop=DONE))
+    with answering(lambda connection: connection.sendall(ok(body))) as address:
+        client = Client(address, TOKEN)
+        with pytest.raises(HubUnavailable, match="gave no receipt for 1") as caught:
+            list(deliveries(client, outbox, outbox.pending()))
+    assert "Does a proxy ask for a login?" in caught.value.hint
+    assert len(outbox.pending()) == 1
+
+
+def drip(connection: socket.socket) -> None:
+    """Answer with a header that never ends, a byte at a time."""
+    connection.sendall(b"HTTP/1.1 200 OK\r\nX-A: ")
+    while True:
+        connection.sendall(b"a")
+        threading.Event().wait(0.05)
+
+
+@pytest.mark.usefixtures("valid_token")
+@pytest.mark.parametrize("answer", [lambda _: None, drip], ids=["silent", "dripping"])
+def test_a_run_waits_a_limited_time_for_a_hub_that_never_answers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: Callable[[socket.socket], None]
+) -> None:
+    """Without the limits, this test takes longer than a test may take."""
+    for name, seconds in {"client.SHORT": 0.5, "reporter.WAIT_MEASURING": 1.0, "reporter.LEAST_WAIT_END": 1.0}.items():
+        monkeypatch.setattr(f"bench.publish.hub.{name}", seconds)
+    monkeypatch.setattr("bench.publish.hub.client.READ", 3600.0)
+    warnings: list[str] = []
+    with answering(answer) as address, reporting(tmp_path, address, warnings, hub_wait="0") as recorder:
+        for number in range(300):
+            recorder.save(measured(str(number), [0.1], stop=DONE))
+            assert recorder._reporter
+            recorder._reporter.unavailable = False  # as after each heartbeat
+    assert any("did not answer in time" in warning for warning in warnings)
+    assert any(warning.startswith("Trying to reach the hub for up to 1 s") for warning in warnings)
+    assert warnings[-1].startswith("301 documents have not been sent")
+
+
+@pytest.mark.usefixtures("valid_token")
+def test_the_client_waits_a_limited_time_if_the_hub_asks_to_retry_in_a_year(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bench.publish.hub.client.RETRY_AFTER", 0.01)
+    answers = iter([b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\nRetry-After: 31536000\r\n\r\n", receipt("a")])
+    with answering(lambda connection: connection.sendall(next(answers))) as address:
+        assert Client(address, TOKEN).put("results", "a", b"{}") == "created"
 
 
 def test_the_token_comes_from_a_file_or_a_variable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,11 +15,9 @@ from bench.hub.db.database import Database
 from bench.hub.db.tables import DOCUMENTS, EXPLANATIONS, RESULTS, RUNS
 from bench.hub.problems import Problem
 from bench.model.explanation import Explanation
+from bench.model.receipt import WriteOutcome
 from bench.model.result import Result
 from bench.model.run_state import RunState
-
-WriteOutcome = Literal["created", "updated", "same", "superseded"]
-"""The document is new, replaces an earlier state, is already stored, or is ignored because a later state is stored."""
 
 MISSED_HEARTBEATS = 3
 """Heartbeats that a run may miss before it is lost."""

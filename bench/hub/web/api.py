@@ -36,6 +36,7 @@ from bench.hub.web.state import CurrentHub, Hub, require_read, require_write
 from bench.hub.web.threads import in_thread
 from bench.model.comparison import Comparison
 from bench.model.explanation import Explanation
+from bench.model.receipt import WriteOutcome
 from bench.model.result import Result
 from bench.model.run_state import RunState
 
@@ -72,7 +73,7 @@ WRITE = APIRouter(
 async def put_result(id: Id, request: Request, hub: CurrentHub) -> Receipt:  # noqa: A002 - the path's parameter
     """Store a result. A complete result is final; a later state or attempt replaces any other."""
 
-    def put(document: bytes) -> writes.WriteOutcome:
+    def put(document: bytes) -> WriteOutcome:
         result = documents.result(document)
         documents.check_id(result, id)
         return writes.put_result(hub.database, result, document)
@@ -84,7 +85,7 @@ async def put_result(id: Id, request: Request, hub: CurrentHub) -> Receipt:  # n
 async def put_run(id: Id, request: Request, hub: CurrentHub) -> Receipt:  # noqa: A002
     """Store the state of a run: its start, a heartbeat, or its end. A run that misses three heartbeats is lost."""
 
-    def put(document: bytes) -> writes.WriteOutcome:
+    def put(document: bytes) -> WriteOutcome:
         run = documents.run(document)
         documents.check_id(run, id)
         return writes.put_run(hub.database, run)
@@ -96,7 +97,7 @@ async def put_run(id: Id, request: Request, hub: CurrentHub) -> Receipt:  # noqa
 async def put_explanation(id: Id, request: Request, hub: CurrentHub) -> Receipt:  # noqa: A002
     """Store an explanation of `devbench explain`. A later state replaces it."""
 
-    def put(document: bytes) -> writes.WriteOutcome:
+    def put(document: bytes) -> WriteOutcome:
         explanation = documents.explanation(document)
         documents.check_id(explanation, id)
         return writes.put_explanation(hub.database, explanation, document)
@@ -104,7 +105,7 @@ async def put_explanation(id: Id, request: Request, hub: CurrentHub) -> Receipt:
     return await _put(id, request, hub, put)
 
 
-async def _put(id_: str, request: Request, hub: Hub, put: Callable[[bytes], writes.WriteOutcome]) -> Receipt:
+async def _put(id_: str, request: Request, hub: Hub, put: Callable[[bytes], WriteOutcome]) -> Receipt:
     async with body.received(request, hub.large_body) as document:
         return Receipt(id=id_, outcome=await hub.threads.run("write", partial(put, document)))
 

@@ -9,8 +9,8 @@ from pydantic import BaseModel, Field
 
 from bench.hub.db import records
 from bench.hub.db.run_queries import StoredRun
-from bench.hub.db.writes import WriteOutcome
 from bench.model.interval import Interval
+from bench.model.receipt import WriteOutcome
 from bench.model.run_state import RunState
 
 NEXT = "Cursor of the next page; null if this is the last one."

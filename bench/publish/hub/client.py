@@ -1,19 +1,31 @@
-"""The client of a hub: one request at a time, with retries and back-off while the hub is unavailable."""
+"""The client of a hub: one request at a time, with retries and back-off while the hub is unavailable.
+
+A hub, or a proxy before it, may accept a connection and never answer, or answer byte by byte. So a request has a time
+limit as a whole, with its retries. Only a receipt for the document itself counts as delivered: a proxy may answer with
+a page that asks for a login.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import logging
+import math
 import os
+import threading
+import time
 import urllib.request
 from collections.abc import Callable
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeout
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote, urlsplit
 
 from bench.config.secret_variables import TOKEN as TOKEN_VARIABLE
 from bench.errors import DevbenchError, SettingsError
+from bench.model.receipt import WRITE_OUTCOMES
 
 if TYPE_CHECKING:
     import urllib3
@@ -27,8 +39,20 @@ BACKOFF = 0.5
 CONNECT, READ = 5.0, 30.0
 """Timeouts in seconds: to connect, and to get an answer."""
 
+LONG, SHORT = 60.0, 10.0
+"""Time limit of a request in seconds, with its retries: with any, and without."""
+
+SLOWEST = 100_000.0
+"""Bytes per second. A large document has more time: as long as it takes at this rate."""
+
+RETRY_AFTER = 10.0
+"""Maximum seconds to wait because the hub asks for it."""
+
 LAST = 1.0
-"""Timeout in seconds after an interruption. A container has 2 s to stop. Unsent documents stay in the outbox."""
+"""Time limit in seconds after an interruption. A container has 2 s to stop. Unsent documents stay in the outbox."""
+
+ANSWER = 64 * 2**20
+"""Maximum size of an answer, in bytes."""
 
 BUSY = (429, 500, 502, 503, 504)
 
@@ -58,6 +82,14 @@ class RefusedForever(HubRefused):
 FINAL = (409, 413)
 
 
+class Answer(NamedTuple):
+    """An answer of HTTP: its status, its body, and the seconds after which the hub asks to try again."""
+
+    status: int
+    data: bytes
+    retry_after: float
+
+
 class Client:
     """Sends documents to a hub and queries it.
 
@@ -74,17 +106,15 @@ class Client:
         self.hub = hub.rstrip("/")
         self.token = token
         self.read_token = read_token or (lambda: token)
-        self.timeout = urllib3.Timeout(connect=CONNECT, read=READ)
+        self.shortened = False
         proxy = _proxy(self.hub)
         self.pool: urllib3.PoolManager = urllib3.ProxyManager(proxy) if proxy else urllib3.PoolManager()
 
     def shorten_timeouts(self) -> None:
         """From now on, wait for at most a second."""
-        import urllib3
+        self.shortened = True
 
-        self.timeout = urllib3.Timeout(total=LAST)
-
-    def put(self, kind: str, name: str, body: bytes, retries: int = PATIENT) -> str:
+    def put(self, kind: str, name: str, body: bytes, retries: int = PATIENT, limit: float = math.inf) -> str:
         """Send a document. Sending it twice has no effect, so it is repeated if no answer comes.
 
         Args:
@@ -92,6 +122,7 @@ class Client:
             name: The document's id.
             body: The document.
             retries: Maximum number of retries.
+            limit: When to give up, by `time.monotonic`. The time limit of a request applies too.
 
         Returns:
             The outcome at the hub: created, updated, same or superseded.
@@ -100,8 +131,12 @@ class Client:
             HubUnavailable: The hub did not take it, but may later. HubBusy if the hub said so itself.
             HubRefused: The hub refused it. UnknownToken if the token is unknown, RefusedForever if retrying is useless.
         """
-        answer = self._request("PUT", f"/api/v1/{kind}/{quote(name, safe='')}", name, retries, body)
-        return str(answer.get("outcome", ""))
+        answer = self._request("PUT", f"/api/v1/{kind}/{quote(name, safe='')}", name, retries, body, limit)
+        if answer.get("id") != name or answer.get("outcome") not in WRITE_OUTCOMES:
+            raise HubUnavailable(
+                f"{self.hub} answered, but gave no receipt for {name}", f"{ADDRESS_HINT} Does a proxy ask for a login?"
+            )
+        return str(answer["outcome"])
 
     def get(self, path: str, retries: int = BRIEF) -> dict[str, Any]:
         """Query the hub.
@@ -122,7 +157,15 @@ class Client:
             raise HubRefused(f"the hub {self.hub} answered {path} without a JSON object", ADDRESS_HINT)
         return answer
 
-    def _request(self, method: str, path: str, subject: str, retries: int, body: bytes | None = None) -> dict[str, Any]:
+    def _request(
+        self,
+        method: str,
+        path: str,
+        subject: str,
+        retries: int,
+        body: bytes | None = None,
+        limit: float = math.inf,
+    ) -> dict[str, Any]:
         """Return the JSON object that the hub answered with, or an empty one if it answered with something else.
 
         Args:
@@ -131,11 +174,14 @@ class Client:
             subject: What is sent or queried, for errors.
             retries: Maximum number of retries.
             body: The document to send.
+            limit: When to give up, by `time.monotonic`.
         """
         token = self.token
-        answer = self._send(method, path, body, retries)
+        seconds = LAST if self.shortened else (LONG if retries else SHORT) + len(body or b"") / SLOWEST
+        limit = min(limit, time.monotonic() + seconds)
+        answer = self._send(method, path, body, retries, limit)
         if answer.status == 401 and self._has_new_token(token):
-            answer = self._send(method, path, body, retries)
+            answer = self._send(method, path, body, retries, limit)
         document = _document(answer.data)
         if answer.status == 200:
             return document
@@ -148,24 +194,76 @@ class Client:
             f"the hub {self.hub} refused {subject}: {detail}", str(document.get("hint") or _hint(answer.status))
         )
 
-    def _send(self, method: str, path: str, body: bytes | None, retries: int) -> urllib3.BaseHTTPResponse:
-        import urllib3
+    def _send(self, method: str, path: str, body: bytes | None, retries: int, limit: float) -> Answer:
+        """Send a request until it is answered, and not because the hub is busy.
 
-        retry = urllib3.Retry(
-            total=retries, backoff_factor=BACKOFF, status_forcelist=BUSY, allowed_methods=None, raise_on_status=False,
-            respect_retry_after_header=retries > 0, redirect=0, raise_on_redirect=False,
-        )  # fmt: skip
+        Raises:
+            HubUnavailable: There was no answer within the limits.
+        """
         headers = {"User-Agent": "devbench"}
         if body is not None:
             headers["Content-Type"] = "application/json"
         if self.token:
             headers["Authorization"] = f"Bearer {self.token}"
+        for attempt in itertools.count():
+            pause = BACKOFF * 2**attempt if attempt else 0.0
+            try:
+                answer = self._within(limit, lambda: self._exchange(method, path, body, headers))
+            except HubUnavailable:
+                if attempt >= retries or time.monotonic() + pause >= limit:
+                    raise
+            else:
+                pause = max(pause, min(RETRY_AFTER, answer.retry_after))
+                if answer.status not in BUSY or attempt >= retries or time.monotonic() + pause >= limit:
+                    return answer
+            time.sleep(pause)
+        raise AssertionError
+
+    def _exchange(self, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> Answer:
+        """Send a request once.
+
+        Raises:
+            HubUnavailable: It was not answered.
+        """
+        import urllib3
+
+        timeout = urllib3.Timeout(connect=CONNECT, read=READ)
         try:
-            return self.pool.request(
-                method, self.hub + path, body=body, headers=headers, retries=retry, timeout=self.timeout
-            )
+            with self.pool.request(
+                method, self.hub + path, body=body, headers=headers, timeout=timeout, retries=False, redirect=False,
+                preload_content=False,
+            ) as response:  # fmt: skip
+                retry_after = 0.0
+                with contextlib.suppress(urllib3.exceptions.InvalidHeader):
+                    retry_after = urllib3.Retry().get_retry_after(response) or 0.0
+                return Answer(response.status, response.read(ANSWER), retry_after)
         except urllib3.exceptions.HTTPError as error:
             raise HubUnavailable(f"cannot reach the hub {self.hub}: {_cause(error)}") from None
+
+    def _within(self, limit: float, work: Callable[[], Answer]) -> Answer:
+        """Return the result of work. A thread does it, because a request has time limits only for its parts.
+
+        Args:
+            limit: When to give up, by `time.monotonic`. The thread ends with its connection, or with this process.
+            work: A request.
+
+        Raises:
+            HubUnavailable: The time is over, or the request was not answered.
+        """
+        future: Future[Answer] = Future()
+
+        def run() -> None:
+            try:
+                future.set_result(work())
+            except BaseException as error:
+                future.set_exception(error)
+
+        threading.Thread(target=run, daemon=True).start()
+        seconds = max(0.0, limit - time.monotonic())
+        try:
+            return future.result(None if math.isinf(limit) else seconds)
+        except FutureTimeout:
+            raise HubUnavailable(f"the hub {self.hub} did not answer in time") from None
 
     def _has_new_token(self, sent: str | None) -> bool:
         """Read the current token, and return whether it differs from the one that was sent.

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Iterable, Iterator
 
 from bench.errors import DataError, DevbenchError
-from bench.publish.hub.client import BRIEF, PATIENT, Client, HubBusy, HubRefused, RefusedForever
+from bench.publish.hub.client import (
+    BRIEF,
+    PATIENT,
+    Client,
+    HubBusy,
+    HubRefused,
+    HubUnavailable,
+    RefusedForever,
+)
 from bench.publish.hub.outbox import RUNS, Outbox, Pending
 from bench.store import files, headers
 
@@ -14,19 +24,28 @@ BUSY_IN_A_ROW = 10
 
 
 def deliveries(
-    client: Client, outbox: Outbox, queue: Iterable[Pending], retries: int = PATIENT
+    client: Client, outbox: Outbox, queue: Iterable[Pending], retries: int = PATIENT, limit: float = math.inf
 ) -> Iterator[tuple[Pending, str | DevbenchError]]:
     """Deliver files one by one, and yield each with its outcome at the hub or the error.
 
     A file that the hub puts off does not hold up others. Only the first one is retried patiently.
 
+    Args:
+        client: Sends the files.
+        outbox: Lists the files.
+        queue: The files.
+        retries: Maximum number of retries of a file.
+        limit: When to give up, by `time.monotonic`.
+
     Raises:
-        HubUnavailable: The hub cannot be reached, or has put off `BUSY_IN_A_ROW` files.
+        HubUnavailable: The hub cannot be reached, or has put off `BUSY_IN_A_ROW` files, or the time is over.
     """
     put_off = 0
     for pending in queue:
+        if time.monotonic() >= limit:
+            raise HubUnavailable(f"the hub {client.hub} was too slow to take all documents")
         try:
-            yield pending, deliver(client, outbox, pending, BRIEF if put_off else retries)
+            yield pending, deliver(client, outbox, pending, BRIEF if put_off else retries, limit)
             put_off = 0
         except HubBusy as error:
             put_off += 1
@@ -37,7 +56,7 @@ def deliveries(
             yield pending, error
 
 
-def deliver(client: Client, outbox: Outbox, pending: Pending, retries: int = PATIENT) -> str:
+def deliver(client: Client, outbox: Outbox, pending: Pending, retries: int = PATIENT, limit: float = math.inf) -> str:
     """Deliver one file in its current state, and return the outcome at the hub.
 
     Raises:
@@ -58,7 +77,9 @@ def deliver(client: Client, outbox: Outbox, pending: Pending, retries: int = PAT
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror or error}") from None
     try:
-        outcome = client.put(kind, path.stem if kind != "results" else headers.index_entry(path).id, body, retries)
+        outcome = client.put(
+            kind, path.stem if kind != "results" else headers.index_entry(path).id, body, retries, limit
+        )
     except RefusedForever:
         outbox.confirm(pending)  # the file stays, but no later run tries again
         raise

@@ -23,6 +23,7 @@ from bench.publish.hub.client import (
     BRIEF,
     LAST,
     PATIENT,
+    SHORT,
     Client,
     HubBusy,
     HubRefused,
@@ -43,6 +44,15 @@ LONGEST = 1000
 RETRY_SECONDS = 5.0
 """Seconds between two attempts at the end of a run while the hub is unavailable."""
 
+WAIT_MEASURING = 30.0
+"""Seconds that a run waits for its hub before its end, in total. The end sends the rest."""
+
+WAIT_END = 60.0
+"""Seconds that a run waits for its hub at its end, unless `--hub-wait` sets another time."""
+
+LEAST_WAIT_END = 10.0
+"""Least seconds of that wait: time for one attempt."""
+
 
 class Reporter:
     """Reports one run to a hub.
@@ -53,7 +63,7 @@ class Reporter:
         run: The run's first state.
         warn: Shows the user each warning once, and at the end where to see the run.
         heartbeat_seconds: Seconds between heartbeats.
-        wait: Seconds to keep trying at the end while the hub is unavailable.
+        wait: Seconds to keep trying at the end while the hub is unavailable. None for some retries.
 
     Attributes:
         conclusion: How the run ended, unless an error ended it: the state and the reason.
@@ -66,7 +76,7 @@ class Reporter:
         run: RunState,
         warn: Callable[[str], None],
         heartbeat_seconds: float,
-        wait: float = 0.0,
+        wait: float | None = None,
     ) -> None:
         self.client = client
         self.outbox = outbox
@@ -74,6 +84,7 @@ class Reporter:
         self.warn = warn
         self.heartbeat_seconds = heartbeat_seconds
         self.wait = wait
+        self.wait_left = WAIT_MEASURING
         self.unavailable = False
         self.warned: set[str] = set()
         self.refused: set[Path] = set()
@@ -85,9 +96,11 @@ class Reporter:
     def start(self) -> None:
         """Report the start, begin the heartbeat, and deliver what earlier runs left. This may take long."""
         self.outbox.prepare()
-        self._send_state()
+        with self._waiting():
+            self._send_state()
         self.thread.start()
-        self.deliver(BRIEF)
+        with self._waiting() as limit:
+            self.deliver(BRIEF, limit)
 
     def progress(self, progress: Progress) -> None:
         """Keep progress for the next heartbeat; send nothing."""
@@ -107,7 +120,17 @@ class Reporter:
         with self.lock:
             if result.id not in self.run.results:
                 self.run.results.append(result.id)
-        self.deliver(BRIEF)
+        with self._waiting() as limit:
+            self.deliver(BRIEF, limit)
+
+    @contextmanager
+    def _waiting(self) -> Iterator[float]:
+        """Count the time of what is sent within against `WAIT_MEASURING`. Yield when that is used up."""
+        start = time.monotonic()
+        try:
+            yield start + self.wait_left
+        finally:
+            self.wait_left = max(0.0, self.wait_left - (time.monotonic() - start))
 
     def judge(self, results: Sequence[Result]) -> None:
         """Conclude that the run failed if one of its results failed."""
@@ -130,22 +153,35 @@ class Reporter:
             self.client.shorten_timeouts()
         else:
             self.unavailable = False
-        limit = time.monotonic() + self.wait
         try:
             is_kept = self._keep_end(end_state)
-            retryable = self.deliver(BRIEF if state == "interrupted" else PATIENT)
-            while retryable and state != "interrupted" and (seconds_left := limit - time.monotonic()) > 0:
-                time.sleep(min(RETRY_SECONDS, seconds_left))
-                self.unavailable = False
-                retryable = self.deliver(BRIEF)
+            if state == "interrupted":
+                self.deliver(BRIEF, time.monotonic() + LAST)
+            else:
+                self._deliver_patiently()
             if not is_kept:
                 self._send_state(end_state)
         finally:
             self.stop.set()
             if self.thread.is_alive():
-                self.thread.join(LAST if state == "interrupted" else None)
+                self.thread.join(LAST if state == "interrupted" else SHORT)
         self._warn_about_unsent()
         self.client.close()
+
+    def _deliver_patiently(self) -> None:
+        """Deliver what is pending, and try again for a while if the hub is unavailable."""
+        begin = time.monotonic()
+        seconds = WAIT_END if self.wait is None else max(self.wait, LEAST_WAIT_END)
+        limit = begin + seconds
+        if not self.deliver(BRIEF, limit):
+            return
+        self.warn(f"Trying to reach the hub for up to {seconds:g} s. Ctrl-C ends this, and loses nothing.")
+        self.unavailable = False
+        retryable = self.deliver(PATIENT, limit)
+        while retryable and (seconds_left := begin + (self.wait or 0.0) - time.monotonic()) > 0:
+            time.sleep(min(RETRY_SECONDS, seconds_left))
+            self.unavailable = False
+            retryable = self.deliver(BRIEF, limit)
 
     def _keep_end(self, end_state: RunState) -> bool:
         """Put the end of the run into the outbox. Return whether it is there; a full disk prevents it."""
@@ -168,15 +204,21 @@ class Reporter:
         if not paths:
             self.warn(f"This run at the hub: {self.client.hub}/runs/{self.run.id}")
 
-    def deliver(self, retries: int) -> bool:
+    def deliver(self, retries: int, limit: float) -> bool:
         """Deliver what is pending, until the hub is unavailable. Warn about documents that it refuses.
+
+        Args:
+            retries: Maximum number of retries.
+            limit: When to give up, by `time.monotonic`.
 
         Returns:
             Whether the hub may take some of the rest later.
         """
         retryable = self.unavailable
         try:
-            outcomes = () if self.unavailable else deliveries(self.client, self.outbox, self.outbox.pending(), retries)
+            outcomes = (
+                () if self.unavailable else deliveries(self.client, self.outbox, self.outbox.pending(), retries, limit)
+            )
             for pending, outcome in outcomes:
                 if isinstance(outcome, DevbenchError):
                     retryable = retryable or isinstance(outcome, HubBusy | UnknownToken)
@@ -263,4 +305,4 @@ def _reporter(settings: RunSettings, title: str, new_id: Callable[[], str], warn
         node=place.node,
     )
     client = connect(settings.hub, settings.hub_token_file)
-    return Reporter(client, Outbox(settings.output, settings.hub), run, warn, HEARTBEAT, settings.hub_wait or 0.0)
+    return Reporter(client, Outbox(settings.output, settings.hub), run, warn, HEARTBEAT, settings.hub_wait)
