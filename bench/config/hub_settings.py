@@ -24,7 +24,9 @@ class HubSettings(base.Settings):
     TABLE: ClassVar[str] = base.HUB_TABLE
 
     database: str = Field("hub.db", description="SQLite file, or postgresql://USER@HOST/NAME.")
-    host: str = Field("127.0.0.1", description="Address to listen on. 0.0.0.0 listens on all interfaces.")
+    host: str = Field(
+        "127.0.0.1", description="Address to listen on. `::` listens on all interfaces, 0.0.0.0 only with IPv4."
+    )
     port: int = Field(8080, ge=0, le=65535, description="Port to listen on. 0 picks a free port.")
     root_path: UrlPath = Field("", description="Path under which a proxy serves the hub, such as /devbench.")
     tokens_file: Path | None = Field(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import socket
 import zlib
 from collections import Counter
 from collections.abc import Callable
@@ -13,6 +14,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 import pytest
+import urllib3
 from hubs import POOL, TOKEN, HubProcess, RunningHub
 from synthetic import MOMENT, busy_machine, explanation, killed, ladder_results, measured, misplaced, sweep_results
 from test_hub_runs import run, send
@@ -463,3 +465,13 @@ def test_a_hub_without_tokens_only_listens_on_loopback(tmp_path: Path) -> None:
     completed = subprocess.run([*command, "--port", "0"], capture_output=True, text=True, check=False)
     assert (completed.returncode, "--tokens-file" in completed.stderr) == (2, True)
     assert TOKEN not in completed.stderr
+
+
+@pytest.mark.needs("posix")
+def test_a_hub_on_all_interfaces_is_reached_by_ipv4_and_by_ipv6(tmp_path: Path) -> None:
+    hub = HubProcess(str(tmp_path / "hub.db"), "--host", "::")
+    port = hub.url.rpartition(":")[2]
+    for address in ("127.0.0.1", *(["[::1]"] if socket.has_dualstack_ipv6() else [])):
+        assert urllib3.request("GET", f"http://{address}:{port}/healthz").status == 200
+    hub.process.terminate()
+    hub.wait(30)

@@ -91,9 +91,13 @@ def uvicorn_config(application: FastAPI, grace: int = GRACE) -> uvicorn.Config:
 
 
 def _listen(settings: HubSettings) -> socket.socket:
+    """Listen on the address of the settings. `::` stands for all interfaces, with IPv6 if the system has it."""
+    host = settings.host
     try:
+        if host == "::" and socket.has_dualstack_ipv6():
+            return socket.create_server(("", settings.port), family=socket.AF_INET6, backlog=1024, dualstack_ipv6=True)
         (family, kind, proto, _, address), *_ = socket.getaddrinfo(
-            settings.host, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+            "0.0.0.0" if host == "::" else host, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )
         listener = socket.socket(family, kind, proto)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
