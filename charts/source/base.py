@@ -20,13 +20,55 @@ NAME = "^[a-z]([-a-z0-9]{0,18}[a-z0-9])?$"
 QUANTITY = "^[0-9]+(\\.[0-9]+)?(m|k|Ki|M|Mi|G|Gi|T|Ti)?$"
 """A Kubernetes resource quantity in one of the common forms."""
 
+BYTES = "^[0-9]+(\\.[0-9]+)?(Ki|Mi|Gi|Ti|k|M|G|T)$"
+"""An amount of memory or storage. It needs a unit: 16 would be 16 bytes."""
+
+LABEL = "^[a-z]([-a-z0-9]*[a-z0-9])?$"
+"""A DNS label that starts with a letter (RFC 1035)."""
+
+RESERVED = "^(devbench/.*|app\\.kubernetes\\.io/(name|instance|component))$"
+"""Labels that select pods. The watcher, Services and network policies depend on them."""
+
 Quantity = Annotated[
     str, WithJsonSchema({"anyOf": [{"type": "string", "pattern": QUANTITY}, {"type": "number", "minimum": 0}]})
 ]
-QuantityOrNone = Annotated[
-    str, WithJsonSchema({"anyOf": [{"type": "string", "pattern": f"{QUANTITY}|^$"}, {"type": "number", "minimum": 0}]})
-]
+Bytes = Annotated[str, WithJsonSchema({"type": "string", "pattern": BYTES})]
+BytesOrNone = Annotated[str, WithJsonSchema({"type": "string", "pattern": f"{BYTES}|^$"})]
 Strings = dict[str, str]
+Labels = Annotated[
+    dict[str, str],
+    WithJsonSchema(
+        {
+            "type": "object",
+            "additionalProperties": {"type": "string"},
+            "propertyNames": {"not": {"pattern": RESERVED}},
+        }
+    ),
+]
+Variables = Annotated[
+    dict[str, str | dict[str, Any]],
+    WithJsonSchema(
+        {
+            "type": "object",
+            "additionalProperties": {"type": ["string", "object"]},
+            "propertyNames": {"pattern": "^[A-Za-z_][A-Za-z0-9_]*$"},
+        }
+    ),
+]
+"""Environment variables by name. A value is a string, or the content of `valueFrom`."""
+
+ContainerResources = Annotated[
+    dict[str, str],
+    WithJsonSchema(
+        {
+            "type": "object",
+            "properties": {name: {"type": "string", "pattern": BYTES} for name in ("memory", "ephemeral-storage")},
+            "additionalProperties": {
+                "anyOf": [{"type": "string", "pattern": QUANTITY}, {"type": "number", "minimum": 0}]
+            },
+        }
+    ),
+]
 Auto = Annotated[Literal["auto"] | bool, WithJsonSchema({"enum": ["auto", True, False]})]
 Object = dict[str, Any]
 Objects = list[dict[str, Any]]
@@ -55,23 +97,40 @@ def settings_schema(settings: type[BaseModel], without: frozenset[str]) -> dict[
 class ImageOverride(Part):
     """Image of one component. It overrides `image`."""
 
-    repository: str = Field("", description="Repository without a tag. Default: from `image`.")
-    tag: str = Field("", description="Tag. Default: from `image`.")
+    repository: str = Field(
+        "",
+        description="Repository without a tag. Default: from `image`. The registry of `image` is put before it, unless "
+        "it starts with one.",
+    )
+    tag: str = Field("", description="Complete tag. Default: from `image`.")
     digest: str = Field("", pattern="^(sha256:[0-9a-f]{64})?$", description="Digest. It overrides the tag.")
 
 
 class Resources(Part):
     """Resource requests and limits of a container."""
 
-    requests: dict[str, Quantity] = Field({}, description="Resource requests.")
-    limits: dict[str, Quantity] = Field({}, description="Resource limits.")
+    requests: ContainerResources = Field({}, description="Resource requests.")
+    limits: ContainerResources = Field({}, description="Resource limits.")
 
 
-class Placing(Part):
-    """Where a pod that does not measure may run."""
+class PodOptions(Part):
+    """What can be said about every pod. An entry of yours replaces the chart's own entry of the same name."""
 
+    env: Variables = Field(
+        {}, description="Extra environment variables. A value is text, or the content of `valueFrom`."
+    )
+    env_from: Objects = Field([], description="Sources of environment variables (`envFrom`).")
+    extra_volumes: Objects = Field([], description="Extra volumes.")
+    extra_volume_mounts: Objects = Field([], description="Extra mounts of the container.")
+    init_containers: Objects = Field([], description="Init containers.")
     node_selector: Strings = Field({}, description="Node labels that the pod requires.")
     tolerations: Objects = Field([], description="Tolerations of the pod.")
-    affinity: Object = Field({}, description="Affinity of the pod.")
+    affinity: Object = Field({}, description="Affinity of the pod. It replaces the chart's own affinity.")
+    topology_spread_constraints: Objects = Field([], description="Topology spread constraints of the pod.")
+    priority_class_name: str = Field("", description="Priority class of the pod.")
+    scheduler_name: str = Field("", description="Scheduler of the pod. Default: the cluster's default.")
+    service_account_name: str = Field("", description="Service account of the pod. Default: the chart's choice.")
+    dns_policy: str = Field("", description="DNS policy of the pod. Default: the cluster's default.")
+    dns_config: Object = Field({}, description="DNS configuration of the pod.")
     pod_annotations: Strings = Field({}, description="Extra annotations of the pod.")
-    pod_labels: Strings = Field({}, description="Extra labels of the pod.")
+    pod_labels: Labels = Field({}, description="Extra labels of the pod.")

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field, WithJsonSchema
 
 from bench.config.hub_settings import HubSettings
-from charts.source.base import ImageOverride, Objects, Part, Placing, Quantity, Resources, Strings, settings_schema
+from charts.source.base import Bytes, ImageOverride, Objects, Part, PodOptions, Resources, Strings, settings_schema
 
 DECIDED_BY_THE_CHART = frozenset({"database", "host", "port", "tokens_file", "readers_file"})
 """Settings of the hub that other values or the chart set."""
@@ -41,7 +41,7 @@ class Persistence(Part):
     """Volume of the SQLite database."""
 
     enabled: bool = Field(True, description="Keep results on a volume. If false, results are lost with the pod.")
-    size: Quantity = Field("8Gi", description="Size of the volume.")
+    size: Bytes = Field("8Gi", description="Size of the volume.")
     storage_class: str = Field(
         "", description="Storage class of the volume, for block storage. Default: the cluster's default."
     )
@@ -62,6 +62,18 @@ class Service(Part):
     type: Literal["ClusterIP", "NodePort", "LoadBalancer"] = Field("ClusterIP", description="Type of the Service.")
     port: int = Field(80, ge=1, le=65535, description="Port of the Service.")
     annotations: Strings = Field({}, description="Extra annotations.")
+    node_port: int = Field(0, ge=0, le=65535, description="Port of the nodes. Default: the cluster chooses one.")
+    load_balancer_class: str = Field("", description="Class of the load balancer. Default: the cluster's default.")
+    load_balancer_source_ranges: list[str] = Field([], description="Clients of the load balancer. Default: all.")
+    external_traffic_policy: Literal["", "Cluster", "Local"] = Field(
+        "", description="Routing of external traffic. Default: the cluster's default."
+    )
+    ip_family_policy: Literal["", "SingleStack", "PreferDualStack", "RequireDualStack"] = Field(
+        "", description="IP families of the Service. Default: the cluster's default."
+    )
+    ip_families: list[Literal["IPv4", "IPv6"]] = Field(
+        [], description="IP families, in order. Default: the cluster's default."
+    )
 
 
 class Ingress(Part):
@@ -70,6 +82,8 @@ class Ingress(Part):
     enabled: bool = Field(False, description="Create this object.")
     class_name: str = Field("", description="Ingress class. Default: the cluster's default.")
     annotations: Strings = Field({}, description="Extra annotations.")
+    labels: Strings = Field({}, description="Extra labels.")
+    path_type: Literal["Prefix", "ImplementationSpecific", "Exact"] = Field("Prefix", description="Type of the path.")
     hosts: list[str] = Field([], description="Host names. Default: all.")
     tls: Objects = Field([], description="TLS section of the Ingress.")
 
@@ -91,18 +105,26 @@ def _filled(*path: str) -> dict[str, Any]:
     return schema
 
 
-class Hub(Placing):
+class Hub(PodOptions):
     """The results server."""
 
     model_config = ConfigDict(
         json_schema_extra={
             "allOf": [
                 {
-                    "if": {"properties": {"replicas": {"minimum": 2}}, "required": ["replicas"]},
+                    "if": {
+                        "type": "object",
+                        "properties": {"replicas": {"type": "integer", "minimum": 2}},
+                        "required": ["replicas"],
+                    },
                     "then": _filled("database", "existingSecret"),
                 },
                 {
-                    "if": {"properties": {"enabled": {"const": False}}, "required": ["enabled"]},
+                    "if": {
+                        "type": "object",
+                        "properties": {"enabled": {"const": False}},
+                        "required": ["enabled"],
+                    },
                     "then": {"allOf": [_filled("url"), _filled("auth", "existingSecret")]},
                 },
             ]
@@ -125,14 +147,13 @@ class Hub(Placing):
     resources: Resources = Field(
         Resources(
             requests={"cpu": "100m", "memory": "256Mi", "ephemeral-storage": "256Mi"},
-            limits={"memory": "512Mi", "ephemeral-storage": "1Gi"},
+            limits={"cpu": "2", "memory": "512Mi", "ephemeral-storage": "1Gi"},
         ),
         description="Resources of the container.",
     )
-    env: Strings = Field({}, description="Extra environment variables.")
 
 
-class Watcher(Placing):
+class Watcher(PodOptions):
     """Reports runs that failed too early to report themselves: no node, no image, out of memory, time limit."""
 
     enabled: bool = Field(True, description="Install the watcher.")
@@ -145,8 +166,7 @@ class Watcher(Placing):
     resources: Resources = Field(
         Resources(
             requests={"cpu": "50m", "memory": "128Mi", "ephemeral-storage": "64Mi"},
-            limits={"memory": "256Mi", "ephemeral-storage": "256Mi"},
+            limits={"cpu": "500m", "memory": "256Mi", "ephemeral-storage": "256Mi"},
         ),
         description="Resources of the container.",
     )
-    env: Strings = Field({}, description="Extra environment variables.")

@@ -11,15 +11,18 @@ class Monitor(Part):
     """An object of the Prometheus operator."""
 
     enabled: Auto = Field("auto", description="Create this object. `auto`: if the cluster has the Prometheus operator.")
-    labels: Strings = Field(
-        {}, description="Extra labels, such as the `release` label that the Prometheus operator selects."
-    )
+    labels: Strings = Field({}, description="Extra labels of this object. They override `metrics.labels`.")
 
 
 class ScrapedBy(Monitor):
     """A monitor with a scrape interval."""
 
     interval_seconds: int = Field(30, ge=1, description="Scrape interval in seconds.")
+    timeout_seconds: int = Field(
+        0, ge=0, description="Scrape timeout in seconds, at most the interval. Default: Prometheus' own."
+    )
+    relabelings: Objects = Field([], description="Relabelings of the target.")
+    metric_relabelings: Objects = Field([], description="Relabelings of the metrics.")
 
 
 class Dashboards(Part):
@@ -47,6 +50,11 @@ class Metrics(Part):
         description="Add prometheus.io annotations if there is no monitor. A hub with a `readersSecret` gets none, "
         "because annotations cannot name a reader.",
     )
+    labels: Strings = Field(
+        {},
+        description="Extra labels of the monitors and rules, such as the `release` label that the Prometheus operator "
+        "selects.",
+    )
     pod_monitor: ScrapedBy = Field(ScrapedBy(), description="PodMonitor of the runs.")
     service_monitor: ScrapedBy = Field(ScrapedBy(), description="ServiceMonitor of the hub.")
     prometheus_rule: Monitor = Field(Monitor(), description="Recording and alerting rules.")
@@ -61,14 +69,16 @@ class NetworkPolicy(Part):
         "monitoring", description="Namespace of Prometheus. If empty, all namespaces may scrape."
     )
     users: Objects = Field(
-        [{"namespaceSelector": {}}],
-        description="Peers that may open the pages of the hub, such as the namespace of an ingress controller. Clients "
-        "outside the cluster (through a load balancer or a NodePort) need an ipBlock.",
+        [],
+        description="Peers that may open the pages of the hub, such as the namespace of an ingress controller. "
+        "Default: all pods of the cluster. If the hub has an Ingress, an HTTPRoute, or a Service of another type than "
+        "ClusterIP, all addresses, because load balancers send from addresses of their own.",
     )
     dns: Objects = Field(
         [],
-        description="DNS servers. Default: any address on port 53, because a node-local cache is not a pod.",
+        description="DNS servers. Default: any address on `dnsPorts`, because a node-local cache is not a pod.",
     )
+    dns_ports: list[int] = Field([53, 5353], description="Ports of the DNS servers. OpenShift's pods use 5353.")
     api_server: Objects = Field(
         [], description="Network policy peers of the API server. Default: any address on `apiServerPorts`."
     )

@@ -11,12 +11,13 @@ from bench.config.settings import RunSettings
 from charts.source.backends import cluster_backends
 from charts.source.base import (
     NAME,
+    Bytes,
+    BytesOrNone,
     ImageOverride,
     Object,
     Objects,
     Part,
-    Quantity,
-    QuantityOrNone,
+    PodOptions,
     Strings,
     settings_schema,
 )
@@ -35,20 +36,31 @@ DECIDED_BY_THE_CHART = frozenset(
 RunOptions = Annotated[dict[str, Any], WithJsonSchema(settings_schema(RunSettings, DECIDED_BY_THE_CHART))]
 Backend = Annotated[str, WithJsonSchema({"enum": list(cluster_backends()), "type": "string"})]
 Seconds = Annotated[int, Field(ge=1)]
-Workload = Annotated[str, Field(pattern="^[A-Za-z0-9]([-A-Za-z0-9_]*[A-Za-z0-9])?$")]
+Workload = Annotated[str, Field(pattern="^[A-Za-z0-9]([-A-Za-z0-9_]{0,48}[A-Za-z0-9])?$")]
+Workloads = Annotated[list[Workload], Field(json_schema_extra={"uniqueItems": True})]
+
+UNMEASURED = frozenset(
+    {
+        *("enabled", "evictions", "jobSeconds", "queue", "jobAnnotations"),  # how the Job is run
+        *("hourlyPrice", "currency"),  # what a result costs
+        *("podAnnotations", "podLabels", "priorityClassName", "schedulerName", "serviceAccountName"),
+        *("dnsPolicy", "dnsConfig", "topologySpreadConstraints"),
+    }
+)
+"""Values of a pool that do not change a measurement. A change to them starts no run."""
 
 
 class KernelCache(Part):
     """A cache of kernels that the driver compiles for a GPU newer than the image. It makes later starts faster."""
 
-    size: QuantityOrNone = Field(
+    size: BytesOrNone = Field(
         "", description="Size of the volume, such as 1Gi. Default: no volume. The cache is then lost with the pod."
     )
     storage_class: str = Field("", description="Storage class of the volume. Default: the cluster's default.")
     existing_claim: str = Field("", description="Existing claim to use instead of a new volume.")
 
 
-class Pool(Part):
+class Pool(PodOptions):
     """The values of a pool. They override those of `poolDefaults`, which override those of the preset."""
 
     model_config = ConfigDict(title="Pool")
@@ -65,15 +77,28 @@ class Pool(Part):
         "prices. none: only your own labels.",
     )
     cpu_column: bool = Field(True, description="On a GPU pool, also measure the CPU, interleaved with the GPU.")
-    workloads: list[Workload] = Field([], description="Workloads of this pool. Default: `workloads`.")
+    workloads: Workloads = Field([], description="Workloads of this pool. Default: `workloads`.")
     settings: RunOptions = Field({}, description="Settings of the pool's runs. They override `settings`.")
     cpu: int = Field(3, ge=1, description="Number of CPUs, as request and limit. Leave one CPU of the node free.")
-    memory: Quantity = Field("8Gi", description="Memory, as request and limit.")
-    ephemeral_storage: Quantity = Field(
+    memory: Bytes = Field("8Gi", description="Memory, as request and limit.")
+    ephemeral_storage: Bytes = Field(
         "4Gi", description="Local disk space for results and temporary files, as request and limit."
     )
     gpus: int = Field(
         1, ge=1, description="Number of GPUs of a GPU pool, as request and limit. Only the first is measured."
+    )
+    gpu_resource: str = Field(
+        "",
+        description="Resource that the GPUs are requested as, such as nvidia.com/mig-1g.5gb. Default: the backend's.",
+    )
+    resource_claims: Objects = Field(
+        [], description="Resource claims of the pod (DRA). The container uses all of them, instead of `gpuResource`."
+    )
+    nodes: int = Field(
+        1,
+        ge=1,
+        description="Number of nodes to measure at the same time, to tell a node from its device. Each workload runs "
+        "once on each. Requires `exclusiveNode`.",
     )
     allow_shared_gpu: bool = Field(False, description="Allow a shared GPU. Each result then has a warning.")
     exclusive_node: bool = Field(True, description="Allow at most one devbench run per node at a time.")
@@ -91,11 +116,12 @@ class Pool(Part):
         {}, description="Extra node labels that the pool's pods require. They override the preset's."
     )
     tolerations: Objects = Field([], description="Extra tolerations of the pool's pods.")
-    affinity: Object = Field({}, description="Affinity of its pods. It replaces the chart's own affinity.")
+    affinity: Object = Field(
+        {}, description="Affinity of its pods. It replaces the chart's own affinity, except for the node labels."
+    )
     runtime_class_name: str = Field(
         "", description="Runtime class of its pods. Required if NVIDIA's runtime is not the default."
     )
-    priority_class_name: str = Field("", description="Priority class of its pods.")
     queue: str = Field("", description="Local queue of Kueue, which then decides when the Job starts.")
     run_seconds: Seconds = Field(7200, description="Time limit of a pod in seconds.")
     job_seconds: int = Field(
@@ -106,9 +132,7 @@ class Pool(Part):
     kernel_cache: KernelCache = Field(KernelCache(), description="Cache of kernels that the driver compiles.")
     data_claim: str = Field("", description="Existing claim with complete data sets. It is mounted read-only at /data.")
     image: ImageOverride = Field(ImageOverride(), description="Image of this pool.")
-    env: Strings = Field({}, description="Extra environment variables.")
-    pod_annotations: Strings = Field({}, description="Extra annotations of its pods.")
-    pod_labels: Strings = Field({}, description="Extra labels of its pods.")
+    job_annotations: Strings = Field({}, description="Extra annotations of its Job, such as a sync wave of Argo CD.")
 
 
 PoolName = Annotated[str, Field(pattern=NAME)]

@@ -6,23 +6,25 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, WithJsonSchema
 
-from charts.source.base import Object, Part, Placing, Resources, Strings
+from charts.source.base import LABEL, Labels, Object, Part, PodOptions, Resources, Strings
 from charts.source.hub import Hub, Watcher
 from charts.source.observe import Metrics, NetworkPolicy
-from charts.source.pools import Pool, PoolName, RunOptions, Seconds, Workload
+from charts.source.pools import Pool, PoolName, RunOptions, Seconds, Workload, Workloads
 
 
 class Image(Part):
     """Container images."""
 
     registry: str = Field(
-        "", description="Registry of the repository, such as registry.example.org. Default: the container runtime's."
+        "",
+        description="Registry of the repositories, such as registry.example.org. `global.imageRegistry` overrides it. "
+        "Default: the container runtime's.",
     )
     repository: str = Field("devbench", min_length=1, description="Repository of all devbench images.")
     tag: str = Field(
         "",
-        description="Version of the image. With 1.0, the tag for cuda is 1.0-cuda. Default: the backend "
-        "alone, such as cuda.",
+        description="Version of the images. With 1.0, the tag for cuda is 1.0-cuda. Default: the chart's appVersion. "
+        "Do not use a tag that changes its content, because two nodes could then compare two builds.",
     )
     pull_policy: Literal["Always", "IfNotPresent", "Never"] = Field(
         "IfNotPresent", description="Image pull policy of all pods."
@@ -60,7 +62,7 @@ class Schedule(Part):
     )
 
 
-class Test(Placing):
+class Test(PodOptions):
     """`helm test`. It fails if a result failed or is missing, never because a pool is slower."""
 
     enabled: bool = Field(True, description="Create the test pod.")
@@ -70,7 +72,7 @@ class Test(Placing):
     resources: Resources = Field(
         Resources(
             requests={"cpu": "50m", "memory": "128Mi", "ephemeral-storage": "64Mi"},
-            limits={"memory": "256Mi", "ephemeral-storage": "256Mi"},
+            limits={"cpu": "500m", "memory": "256Mi", "ephemeral-storage": "256Mi"},
         ),
         description="Resources of the container.",
     )
@@ -79,9 +81,15 @@ class Test(Placing):
 class PodSecurity(Part):
     """User and groups of all pods. Everything else of the restricted Pod Security level is fixed."""
 
-    run_as_user: int = Field(10001, ge=1, description="User ID.")
-    run_as_group: int = Field(10001, ge=1, description="Group ID.")
-    fs_group: int = Field(10001, ge=1, description="Group ID of volumes.")
+    run_as_user: Annotated[int, Field(ge=1)] | None = Field(
+        10001, description="User ID. null: the cluster chooses one, as OpenShift does."
+    )
+    run_as_group: Annotated[int, Field(ge=1)] | None = Field(
+        10001, description="Group ID. null: the cluster chooses one."
+    )
+    fs_group: Annotated[int, Field(ge=1)] | None = Field(
+        10001, description="Group ID of volumes. null: the cluster chooses one."
+    )
 
 
 Global = Annotated[dict[str, Any], WithJsonSchema({"type": "object"})]
@@ -90,13 +98,25 @@ Global = Annotated[dict[str, Any], WithJsonSchema({"type": "object"})]
 class Values(Part):
     """Values of the devbench chart."""
 
-    name_override: str = Field("", max_length=40, description="Name to use instead of the chart's name.")
-    fullname_override: str = Field(
-        "", max_length=25, description="Prefix of all object names. Default: the names of the release and the chart."
+    name_override: str = Field(
+        "", max_length=63, pattern=f"{LABEL}|^$", description="Name to use instead of the chart's name."
     )
-    global_: Global = Field({}, alias="global", description="Values of a parent chart. Not used.")
+    fullname_override: str = Field(
+        "",
+        max_length=25,
+        pattern=f"{LABEL}|^$",
+        description="Prefix of all object names. Default: the names of the release and the chart.",
+    )
+    enabled: bool = Field(
+        True, description="For the `condition` of a parent chart. If false, the parent chart does not install this one."
+    )
+    global_: Global = Field(
+        {},
+        alias="global",
+        description="Values of a parent chart. Of these, the chart uses `imageRegistry` and `imagePullSecrets`.",
+    )
     image: Image = Field(Image(), description="Container images.")
-    workloads: list[Workload] = Field(
+    workloads: Workloads = Field(
         ["cifar", "mnist"],
         min_length=1,
         description="Workloads to measure: names of built-in workloads, or of `customWorkloads`.",
@@ -105,11 +125,17 @@ class Values(Part):
     settings: RunOptions = Field({}, description="Settings of all runs, with their names in devbench.toml.")
     pool_defaults: Pool = Field(Pool(), description="Default values of all pools.")
     pools: dict[PoolName, Pool] = Field(
-        {"cpu": Pool(backend="cpu"), "t4": Pool(backend="cuda", accelerator="t4")},
-        description="Pools of nodes to measure on, by name. Set a pool to null to remove it.",
+        {"cpu": Pool(backend="cpu"), "t4": Pool(enabled=False, backend="cuda", accelerator="t4")},
+        description="Pools of nodes to measure on, by name. Set a pool to null to remove it. Enable t4 if the cluster "
+        "has such nodes: `--set pools.t4.enabled=true`.",
+    )
+    rerun: int = Field(
+        0, ge=0, description="Increase this number to start all runs again, although nothing else has changed."
     )
     run_now: bool = Field(
-        True, description="Run at installation and whenever the runs change. If false, run only on the schedule."
+        True,
+        description="Run at installation and whenever the runs change. If false, run on the schedule, or by hand: "
+        "`kubectl create job --from=cronjob/…` starts a run that does not belong to the release.",
     )
     schedule: Schedule = Field(Schedule(), description="Scheduled runs.")
     security: PodSecurity = Field(PodSecurity(), description="User and groups of all pods.")
@@ -120,5 +146,6 @@ class Values(Part):
     metrics: Metrics = Field(Metrics(), description="Prometheus metrics, rules and Grafana dashboards.")
     network_policy: NetworkPolicy = Field(NetworkPolicy(), description="Network policies of all pods.")
     test: Test = Field(Test(), description="The pod that `helm test` runs.")
-    common_labels: Strings = Field({}, description="Extra labels of all objects except pods.")
+    common_labels: Labels = Field({}, description="Extra labels of all objects and pods.")
+    common_annotations: Strings = Field({}, description="Extra annotations of all objects and pods.")
     extra_objects: list[Object] = Field([], description="Extra manifests to install.")

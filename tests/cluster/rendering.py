@@ -18,7 +18,12 @@ GENERATED_TOKEN = CHART / "ci" / "generated-token-values.yaml"
 
 OFFLINE = [case for case in CASES if case != GENERATED_TOKEN]
 OPERATOR = tuple(f"monitoring.coreos.com/v1/{kind}" for kind in ("PodMonitor", "ServiceMonitor", "PrometheusRule"))
-TOKEN = {"hub": {"auth": {"existingSecret": "devbench-token"}}}
+TOKEN: dict[str, Any] = {"hub": {"auth": {"existingSecret": "devbench-token"}}}
+"""Values that name the Secret of a token."""
+
+DEFAULTS: dict[str, Any] = {**TOKEN, "pools": {"t4": {"enabled": True}}}
+"""The same, with the GPU pool that is off by default."""
+
 Object = dict[str, Any]
 Values = dict[str, Any]
 
@@ -73,8 +78,8 @@ def objects(manifests: str) -> list[Object]:
 
 
 def render(*files: Path, values: Values | None = None, **options: Any) -> list[Object]:
-    """Return the objects of the chart. Without files, the values name the Secret of a token."""
-    return objects(text(*files, values=_merge(TOKEN, values or {}) if not files else values, **options))
+    """Return the objects of the chart. Without files, the values are added to `DEFAULTS`."""
+    return objects(text(*files, values=merge(DEFAULTS, values or {}) if not files else values, **options))
 
 
 def only(rendered: list[Object], kind: str, name: str = "") -> Object:
@@ -121,9 +126,10 @@ def variables(template: Object) -> dict[str, Any]:
     return {variable["name"]: variable.get("value", variable.get("valueFrom")) for variable in container["env"]}
 
 
-def _merge(defaults: Values, overrides: Values) -> Values:
+def merge(defaults: Values, overrides: Values) -> Values:
+    """Return values with others on top, as Helm merges files of values."""
     merged = dict(defaults)
     for key, value in overrides.items():
         nested = isinstance(value, dict) and isinstance(merged.get(key), dict)
-        merged[key] = _merge(merged[key], value) if nested else value
+        merged[key] = merge(merged[key], value) if nested else value
     return merged

@@ -7,15 +7,23 @@ import gzip
 import json
 import shutil
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from control_plane import ControlPlane, Object, wait_until
-from rendering import CASES, CHART, helm, many_pools, objects, pods
+from rendering import CASES, CHART, DEFAULTS, TOKEN, helm, many_pools, merge, objects, pods, text
+from value_paths import POOL, UNRELATED, nested, paths
+
+from charts.source.pools import UNMEASURED
 
 pytestmark = [pytest.mark.once, pytest.mark.needs("cluster"), pytest.mark.timeout(1800)]
 
 HELMS = ("helm-3", "helm-4")
+GPU: Object = {"pools": {"t4": {"enabled": True}}}
+"""Values with the GPU pool that is off by default."""
+
 LIMIT = 2**20
 """Maximum size of a Secret in etcd, in bytes."""
 
@@ -80,23 +88,102 @@ def test_the_token_survives_upgrades_and_is_deleted_with_the_release(
 
 
 @pytest.mark.parametrize("program", HELMS)
-def test_an_upgrade_that_changes_only_the_hub_keeps_every_job(
+def test_an_upgrade_that_changes_no_measurement_keeps_every_job(
     plane: ControlPlane, namespace: str, program: str, tmp_path: Path
 ) -> None:
     chart = tmp_path / "devbench"
     shutil.copytree(CHART, chart)
     description = (CHART / "Chart.yaml").read_text(encoding="utf-8").replace("version: 0.1.0", "version: 0.2.0")
     (chart / "Chart.yaml").write_text(description, encoding="utf-8")
-    options = ["--namespace", namespace]
-    helm(program, "install", "devbench", str(CHART), *options, kubeconfig=plane.kubeconfig)
+    release = Release(plane, namespace, program, tmp_path)
+    release.helm("install", values=GPU)
     before = _uids(plane, namespace)
     assert len(before) == 2
-    changed = ["--set", "hub.resources.limits.memory=1Gi", "--set", "watcher.waitSeconds=60"]
-    helm(program, "upgrade", "devbench", str(chart), *options, *changed, kubeconfig=plane.kubeconfig)
+    pool = {key: value for key, value in POOL.items() if key in UNMEASURED - {"enabled", "queue"}}
+    changed = {**UNRELATED, "poolDefaults": pool, "image": {"pullPolicy": "Always", "pullSecrets": ["registry"]}}
+    release.helm("upgrade", values={**GPU, **changed}, chart=chart)
     assert _uids(plane, namespace) == before
-    helm(program, "upgrade", "devbench", str(chart), *options, "--set", "settings.seed=2", kubeconfig=plane.kubeconfig)
+    release.helm("upgrade", "--reuse-values", "--set", "hub.service.port=82")
+    assert _uids(plane, namespace) == before
+    helm(program, "rollback", "devbench", "1", "-n", namespace, kubeconfig=plane.kubeconfig)
+    assert _uids(plane, namespace) == before
+    release.helm("upgrade", "--reuse-values", "--set", "rerun=1")
     wait_until("superseded Jobs are deleted", lambda: len(_uids(plane, namespace)) == 2)
-    assert not set(_uids(plane, namespace)) & set(before), "changed settings create new Jobs"
+    assert not set(_uids(plane, namespace)) & set(before), "rerun starts every Job again"
+
+
+@pytest.mark.parametrize("program", HELMS)
+def test_values_are_reused_after_a_pool_was_removed(
+    plane: ControlPlane, namespace: str, program: str, tmp_path: Path
+) -> None:
+    release = Release(plane, namespace, program, tmp_path)
+    release.helm("install", values={**GPU, "pools": {"t4": None}})
+    release.helm("upgrade", "--reuse-values", "--set", "settings.xla=on")
+    assert len(_uids(plane, namespace)) == 1
+
+
+@pytest.mark.parametrize("program", HELMS)
+def test_a_hub_can_change_from_postgresql_to_sqlite_and_back(
+    plane: ControlPlane, namespace: str, program: str, tmp_path: Path
+) -> None:
+    release = Release(plane, namespace, program, tmp_path)
+    postgresql: Object = {"hub": {"database": {"existingSecret": "database"}, "replicas": 2}}
+    for values, strategy in ((postgresql, "RollingUpdate"), ({}, "Recreate"), (postgresql, "RollingUpdate")):
+        release.helm("upgrade", "--install", values=values)
+        (hub,) = plane.get("deployments", "-n", namespace, "-l", "app.kubernetes.io/component=hub")
+        assert hub["spec"]["strategy"]["type"] == strategy
+
+
+@pytest.mark.parametrize("program", HELMS)
+def test_a_users_own_entries_are_installed_once(
+    plane: ControlPlane, namespace: str, program: str, tmp_path: Path
+) -> None:
+    own = {
+        "env": {"HOME": "/home", "DEVBENCH_HUB_WAIT": "1m"},
+        "extraVolumes": [{"name": "tmp", "emptyDir": {"medium": "Memory"}}],
+        "podLabels": {"sidecar.istio.io/inject": "true"},
+    }
+    release = Release(plane, namespace, program, tmp_path)
+    release.helm("install", values={"poolDefaults": own, "hub": own, "watcher": own, "test": own})
+    (job,) = plane.get("jobs", "-n", namespace)
+    (container,) = job["spec"]["template"]["spec"]["containers"]
+    assert [item["value"] for item in container["env"] if item["name"] == "HOME"] == ["/home"]
+
+
+@pytest.mark.parametrize("program", HELMS)
+def test_a_job_that_kueue_has_admitted_does_not_keep_the_release_from_an_upgrade(
+    plane: ControlPlane, namespace: str, program: str, tmp_path: Path
+) -> None:
+    """Kueue writes the labels and tolerations of a flavor into a suspended Job, and owns these fields from then on."""
+    release = Release(plane, namespace, program, tmp_path)
+    values = {"poolDefaults": {"queue": "benchmarks", "tolerations": [{"key": "team", "operator": "Exists"}]}}
+    release.helm("install", values=values)
+    (job,) = plane.get("jobs", "-n", namespace)
+    patch = ["patch", "job", job["metadata"]["name"], "-n", namespace, "--type=merge", "--field-manager=kueue"]
+    plane.kubectl(*patch, "-p", '{"spec": {"suspend": true}}')
+    wait_until("the Job is suspended", lambda: _suspended(plane, namespace))
+    tolerations = [{"key": "team", "operator": "Exists"}, {"key": "flavor", "operator": "Exists"}]
+    template = {"spec": {"nodeSelector": {"flavor": "spot"}, "tolerations": tolerations}}
+    plane.kubectl(*patch, "-p", json.dumps({"spec": {"suspend": False, "template": template}}))
+    release.helm("upgrade", "--reuse-values", "--set", "hub.service.port=82")
+    (admitted,) = plane.get("jobs", "-n", namespace)
+    assert admitted["metadata"]["uid"] == job["metadata"]["uid"]
+    spec = admitted["spec"]["template"]["spec"]
+    assert (spec["nodeSelector"], spec["tolerations"]) == ({"flavor": "spot"}, tolerations)
+
+
+def test_null_at_any_value_renders_objects_that_the_api_server_accepts(plane: ControlPlane, namespace: str) -> None:
+    def rendered(path: tuple[str, ...]) -> str:
+        return text(values=merge(DEFAULTS, nested(path, None)))
+
+    required = ("pools", "t4", "accelerator")
+    with ThreadPoolExecutor(2) as pool:
+        manifests = sorted(set(pool.map(rendered, [path for path in paths() if path != required])))
+    assert len(manifests) > 10
+    for manifest in manifests:
+        here = manifest.replace("namespace: bench\n", f"namespace: {namespace}\n")
+        words = ("--dry-run=server", "--validate=strict", "--server-side", "--force-conflicts", "-n", namespace)
+        plane.kubectl("apply", *words, "-f", "-", stdin=here)
 
 
 @pytest.mark.parametrize("program", HELMS)
@@ -112,6 +199,30 @@ def test_a_release_with_200_pools_of_5_workloads_fits_into_its_secret(
     assert len(stored) < LIMIT / 2, "there is room for twice as much"
     assert gzip.decompress(base64.b64decode(stored))
     assert len(plane.get("jobs", "-n", namespace)) == 200
+
+
+@dataclass
+class Release:
+    """A release in a namespace."""
+
+    plane: ControlPlane
+    namespace: str
+    program: str
+    folder: Path
+
+    def helm(self, *words: str, values: Object | None = None, chart: Path = CHART) -> None:
+        """Install or upgrade it. Values are those of a file, besides the Secret of a token."""
+        file = self.folder / "values.json"
+        file.write_text(json.dumps(merge(TOKEN, values or {})), encoding="utf-8")
+        options = ("--values", str(file)) if values is not None else ()
+        command, *rest = words
+        place = ("devbench", str(chart), "--namespace", self.namespace)
+        helm(self.program, command, *place, *rest, *options, kubeconfig=self.plane.kubeconfig)
+
+
+def _suspended(plane: ControlPlane, namespace: str) -> bool:
+    (job,) = plane.get("jobs", "-n", namespace)
+    return not job["status"].get("active") and "startTime" not in job["status"]
 
 
 def _render(plane: ControlPlane, namespace: str, case: Path) -> str:

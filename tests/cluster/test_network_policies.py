@@ -58,6 +58,22 @@ def test_pods_reach_dns_at_any_address_unless_the_values_name_the_dns_pods() -> 
     assert not flows.allowed("run", "someone", 53)
 
 
+def test_openshifts_dns_is_reached_on_its_own_port() -> None:
+    assert Flows(render()).allowed("run", "dns", 5353)
+
+
+@pytest.mark.parametrize(
+    "hub", [{"ingress": {"enabled": True}}, {"httpRoute": {"enabled": True}}, {"service": {"type": "LoadBalancer"}}]
+)
+def test_a_published_hub_is_reached_from_outside_unless_the_values_name_its_users(hub: Object) -> None:
+    assert not Flows(render()).allowed("outside", "hub", 8080)
+    assert Flows(render(values={"hub": hub})).allowed("outside", "hub", 8080)
+    users = {"users": [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "ingress-nginx"}}}]}
+    flows = Flows(render(values={"hub": hub, "networkPolicy": users}))
+    assert not flows.allowed("outside", "hub", 8080)
+    assert flows.allowed("ingress", "hub", 8080)
+
+
 def test_the_hub_reaches_postgresql_and_only_named_users_reach_the_hub() -> None:
     flows = Flows(render(CHART / "ci/postgresql-values.yaml"))
     assert flows.allowed("hub", "postgresql", 5432)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -94,6 +95,23 @@ def test_a_parent_chart_may_pass_global_values() -> None:
     assert render(values={"global": {"storageClass": "fast"}}) == render()
 
 
+def test_a_registry_of_a_parent_chart_or_of_the_image_holds_for_every_repository_without_its_own() -> None:
+    def images(values: Object) -> set[str]:
+        return {template["spec"]["containers"][0]["image"] for _, template in pods(render(values=values))}
+
+    tags = ("0.1.0-cpu", "0.1.0-cuda", "0.1.0-hub")
+    assert images({"image": {"registry": "r.example.org"}}) == {f"r.example.org/devbench:{tag}" for tag in tags}
+    values: Object = {"image": {"registry": "r.example.org"}, "global": {"imageRegistry": "g.example.org:5000"}}
+    assert images(values) == {f"g.example.org:5000/devbench:{tag}" for tag in tags}
+    pools = {"t4": {"image": {"repository": "team/own"}}, "cpu": {"image": {"repository": "h.example.org/own"}}}
+    assert images({**values, "pools": pools}) == {
+        "g.example.org:5000/team/own:0.1.0-cuda", "h.example.org/own:0.1.0-cpu", "g.example.org:5000/devbench:0.1.0-hub"
+    }  # fmt: skip
+    secrets = {"image": {"pullSecrets": ["a"]}, "global": {"imagePullSecrets": [{"name": "b"}, "c"]}}
+    for name, template in pods(render(values=secrets)):
+        assert template["spec"]["imagePullSecrets"] == [{"name": "a"}, {"name": "b"}, {"name": "c"}], name
+
+
 @helms
 @pytest.mark.parametrize(
     ("values", "message"),
@@ -125,14 +143,17 @@ def test_more_cpus_than_the_node_can_spare_are_refused() -> None:
 
 
 def test_an_unknown_gpu_is_refused_with_a_list_of_those_that_the_preset_knows() -> None:
-    with pytest.raises(HelmError, match="accelerator is 'h100', but the preset eks has only l4, t4"):
-        render(values={"pools": {"t4": {"preset": "eks", "accelerator": "h100"}}})
+    with pytest.raises(HelmError, match="accelerator is 'k80', but the preset eks has only a100, h100, l4, l40s, t4"):
+        render(values={"pools": {"t4": {"preset": "eks", "accelerator": "k80"}}})
 
 
 @helms
-def test_rendering_without_a_cluster_requires_an_existing_secret(program: str) -> None:
-    with pytest.raises(HelmError, match="existingSecret is required if templates are rendered without a cluster"):
-        text(GENERATED_TOKEN, program=program)
+def test_rendering_without_a_cluster_creates_no_token_and_pods_wait_for_its_secret(program: str) -> None:
+    rendered = objects(text(GENERATED_TOKEN, program=program))
+    assert not [item for item in rendered if item["kind"] == "Secret"]
+    for _, template in pods(rendered):
+        volumes = {volume["name"]: volume for volume in template["spec"]["volumes"]}
+        assert volumes["hub-token"]["secret"]["secretName"] == "devbench-hub-token"
 
 
 def test_a_pool_is_one_indexed_job_that_runs_one_workload_at_a_time() -> None:
@@ -173,60 +194,30 @@ def test_settings_become_variables_and_a_pool_can_override_them() -> None:
     assert t4["DEVBENCH_SEED"] == "4294967295"
 
 
-def test_the_name_of_a_job_depends_on_its_immutable_fields() -> None:
-    def names(**values: object) -> set[str]:
+def test_another_content_of_a_workload_starts_its_runs_again() -> None:
+    def names(content: str) -> set[str]:
+        values = {"workloads": ["mine"], "customWorkloads": {"mine": {"inline": content}, "unused": {"inline": "b"}}}
         return {job["metadata"]["name"] for job in jobs(render(values=values)).values()}
 
-    workload = {"workloads": ["mine"], "customWorkloads": {"mine": {"inline": "a = 1\n"}}}
-    changed_workload = {"workloads": ["mine"], "customWorkloads": {"mine": {"inline": "a = 2\n"}}}
-    name_sets = [
-        names(), names(workloads=["cifar"]), names(settings={"seed": 2}), names(image={"tag": "2"}),
-        names(poolDefaults={"memory": "4Gi"}), names(security={"runAsUser": 2000}), names(**workload),
-        names(**changed_workload),
-    ]  # fmt: skip
-    assert len(set.union(*name_sets)) == sum(map(len, name_sets))
+    assert not names("a = 1\n") & names("a = 2\n")
 
 
-@pytest.mark.parametrize(
-    "values",
-    [
-        {
-            "hub": {
-                "resources": {"limits": {"memory": "1Gi"}},
-                "service": {"port": 8000},
-                "settings": {"threshold": 0.1},
-            }
-        },
-        {"hub": {"ingress": {"enabled": True}, "nodeSelector": {"a": "b"}, "persistence": {"size": "1Gi"}}},
-        {"watcher": {"waitSeconds": 5}, "test": {"waitSeconds": 5}, "networkPolicy": {"enabled": False}},
-        {"commonLabels": {"team": "ml"}, "poolDefaults": {"jobSeconds": 60, "queue": "later"}},
-        {"hub": {"enabled": False, "url": "http://elsewhere:8080"}},
-    ],
-    ids=[
-        "settings of the hub",
-        "placement of the hub",
-        "the watcher, the test and policies",
-        "mutable fields of a Job",
-        "an external hub",
-    ],
-)
-def test_changes_that_do_not_affect_runs_start_none(values: Object) -> None:
-    before, after = jobs(render()), jobs(render(values=values))
-    for pool, job in before.items():
-        assert after[pool]["metadata"]["name"] == job["metadata"]["name"]
-        assert after[pool]["spec"]["template"] == job["spec"]["template"]
-
-
-def test_a_new_version_of_the_chart_and_the_app_alone_starts_no_run(tmp_path: Path) -> None:
+def test_a_new_version_of_the_chart_starts_no_run_and_a_new_version_of_the_app_starts_all(tmp_path: Path) -> None:
     chart = tmp_path / "devbench"
     shutil.copytree(CHART, chart)
-    description = (CHART / "Chart.yaml").read_text(encoding="utf-8").replace("0.1.0", "9.9.9")
-    (chart / "Chart.yaml").write_text(description, encoding="utf-8")
+    description = (CHART / "Chart.yaml").read_text(encoding="utf-8")
+    (chart / "Chart.yaml").write_text(description.replace("version: 0.1.0", "version: 9.9.9"), encoding="utf-8")
     before, after = jobs(render()), jobs(render(chart=chart))
     for pool, job in before.items():
         assert after[pool]["spec"] == job["spec"]
         assert after[pool]["metadata"]["name"] == job["metadata"]["name"]
-        assert after[pool]["metadata"]["labels"]["app.kubernetes.io/version"] == "9.9.9"
+        assert after[pool]["metadata"]["labels"]["helm.sh/chart"] == "devbench-9.9.9"
+    (chart / "Chart.yaml").write_text(description.replace("0.1.0", "9.9.9"), encoding="utf-8")
+    rendered = render(chart=chart)
+    names = {job["metadata"]["name"] for job in before.values()}
+    assert not names & {job["metadata"]["name"] for job in jobs(rendered).values()}
+    images = {template["spec"]["containers"][0]["image"] for _, template in pods(rendered)}
+    assert images == {"devbench:9.9.9-cpu", "devbench:9.9.9-cuda", "devbench:9.9.9-hub"}
 
 
 def test_the_helm_test_waits_for_the_jobs_by_name() -> None:
@@ -242,6 +233,190 @@ def test_names_in_a_release_with_a_long_name_stay_within_the_limits_of_kubernete
         assert len(item["metadata"]["name"]) <= 63, item["metadata"]["name"]
     name = jobs(render(values=values))["a-pool-of-20-letters"]["metadata"]["name"]
     assert len(f"{name}.{'u' * 36}.999") <= 100, "the id of a run has at most 100 characters"
+
+
+def test_names_that_are_cut_or_changed_stay_different_and_valid() -> None:
+    def service(release: str, **values: str) -> str:
+        words = ("template", release, str(CHART), "--values", "-")
+        rendered = objects(helm("helm-4", *words, stdin=json.dumps({**TOKEN, **values})))
+        return str(only(rendered, "Service")["metadata"]["name"])
+
+    releases = ("benchmarks-of-the-team-eu-1", "benchmarks-of-the-team-eu-2", "a.b", "a-b", "1a")
+    names = [service(release) for release in releases]
+    assert len(set(names)) == len(names)
+    assert [name for name in names if not re.fullmatch("[a-z]([-a-z0-9]{0,61}[a-z0-9])?", name)] == []
+    assert service("devbench") == "devbench-hub"
+    assert service("x", fullnameOverride="bench") == "bench-hub"
+
+
+def test_runs_of_two_releases_with_different_names_never_share_a_node() -> None:
+    def selector(values: Object) -> Object:
+        spec = jobs(render(values=values))["cpu"]["spec"]["template"]["spec"]
+        (term,) = spec["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+        return dict(term["labelSelector"])
+
+    assert selector({"nameOverride": "other"}) == selector({})
+
+
+@helms
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"workloads": ["cifr"]}, "workloads names 'cifr', which is neither a built-in workload .*cifar"),
+        ({"pools": {"cpu": {"workloads": ["nmist"]}}}, "pools.cpu.workloads names 'nmist'"),
+        ({"workloads": ["cifar", "cifar"]}, "workloads"),
+        ({"workloads": ["x" * 60]}, "workloads"),
+        ({"customWorkloads": {"my workload": {"inline": "a"}}}, "my workload"),
+        ({"poolDefaults": {"memory": 16}}, "memory"),
+        ({"poolDefaults": {"memory": "16"}}, "memory"),
+        ({"hub": {"resources": {"limits": {"memory": 512}}}}, "memory"),
+        ({"hub": {"persistence": {"size": "8"}}}, "size"),
+        ({"nameOverride": "a.b"}, "nameOverride"),
+        ({"fullnameOverride": "Bench"}, "fullnameOverride"),
+        ({"poolDefaults": {"env": {"a b": "c"}}}, "a b"),
+        ({"pools": {"cpu": {"nodes": 2, "exclusiveNode": False}}}, "pools.cpu.exclusiveNode must be true"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_what_would_fail_later_is_refused_before_anything_is_installed(
+    values: Object, message: str, program: str
+) -> None:
+    with pytest.raises(HelmError, match=message):
+        render(values=values, program=program)
+
+
+def test_custom_workloads_whose_names_differ_only_in_case_or_underscores_have_their_own_volumes() -> None:
+    own = {name: {"configMap": {"name": f"map-{n}"}} for n, name in enumerate(("a_b", "a-b", "A-b"))}
+    job = jobs(render(values={"workloads": list(own), "customWorkloads": own}))["cpu"]
+    spec = job["spec"]["template"]["spec"]
+    maps = {volume["name"]: volume["configMap"]["name"] for volume in spec["volumes"] if "configMap" in volume}
+    mounts = {
+        mount["mountPath"]: maps[mount["name"]]
+        for mount in spec["containers"][0]["volumeMounts"]
+        if mount["name"] in maps
+    }
+    assert mounts == {f"/workloads/{name}.py": own[name]["configMap"]["name"] for name in own}
+
+
+def test_the_hub_the_watcher_and_the_test_run_where_their_image_runs_and_avoid_runs_and_gpus() -> None:
+    for name, template in pods(render()):
+        labels = {"kubernetes.io/arch": "amd64", "kubernetes.io/os": "linux"}
+        spec = template["spec"]
+        if "devbench/pool" in template["metadata"]["labels"]:
+            assert labels.items() <= _required_labels(spec).items(), name
+            continue
+        assert spec["nodeSelector"] == labels, name
+        preferred = "preferredDuringSchedulingIgnoredDuringExecution"
+        (node,) = spec["affinity"]["nodeAffinity"][preferred]
+        avoided = {item["key"] for item in node["preference"]["matchExpressions"] if item["operator"] == "DoesNotExist"}
+        assert {"nvidia.com/gpu.present", "cloud.google.com/gke-accelerator"} <= avoided, name
+        (pod, *_) = spec["affinity"]["podAntiAffinity"][preferred]
+        selector = pod["podAffinityTerm"]["labelSelector"]
+        assert selector == {"matchExpressions": [{"key": "devbench/pool", "operator": "Exists"}]}
+        (container,) = spec["containers"]
+        assert "cpu" in container["resources"]["limits"], "a quota of limits.cpu would refuse the pod"
+
+
+def test_a_pool_without_a_preset_still_requires_a_node_that_its_image_supports() -> None:
+    own = {"preset": "none", "nodeSelector": {"kubernetes.io/arch": "arm64"}}
+    by_pool = jobs(render(values={"pools": {"own": own, "any": {"preset": "none"}}}))
+    labels = {pool: _required_labels(job["spec"]["template"]["spec"]) for pool, job in by_pool.items()}
+    assert labels["own"] == {"kubernetes.io/arch": "arm64", "kubernetes.io/os": "linux"}
+    assert labels["any"] == {"kubernetes.io/arch": "amd64", "kubernetes.io/os": "linux"}
+
+
+def test_the_node_labels_of_a_pool_hold_beside_the_users_own_affinity() -> None:
+    """They are an affinity, because Kueue writes the nodeSelector of admitted Jobs."""
+    zones = [{"matchExpressions": [{"key": "zone", "operator": "In", "values": [zone]}]} for zone in "ab"]
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": zones}}
+    pool = {"preset": "none", "nodeSelector": {"pool": "own"}, "affinity": {"nodeAffinity": required}}
+    spec = jobs(render(values={"pools": {"own": pool}}))["own"]["spec"]["template"]["spec"]
+    assert "nodeSelector" not in spec
+    assert set(spec["affinity"]) == {"nodeAffinity"}
+    terms = spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+    assert [term["matchExpressions"][0] for term in terms] == [zone["matchExpressions"][0] for zone in zones]
+    for term in terms:
+        assert {"key": "pool", "operator": "In", "values": ["own"]} in term["matchExpressions"]
+
+
+def test_a_pool_can_measure_several_nodes_at_the_same_time() -> None:
+    rendered = render(values={"pools": {"cpu": {"nodes": 2}}})
+    job = jobs(rendered)["cpu"]
+    assert (job["spec"]["completions"], job["spec"]["parallelism"]) == (4, 2)
+    (container,) = job["spec"]["template"]["spec"]["containers"]
+    assert container["args"] == ["run", "cifar", "cifar", "mnist", "mnist", "--only", "$(JOB_COMPLETION_INDEX)"]
+    assert json.loads(job["metadata"]["annotations"]["devbench/workloads"]) == ["cifar", "cifar", "mnist", "mnist"]
+
+
+def test_a_pool_can_request_a_partition_of_a_gpu_or_a_resource_claim() -> None:
+    claims = [{"name": "gpu", "resourceClaimTemplateName": "gpus"}]
+    pool = {"backend": "cuda", "accelerator": "t4"}
+    by_pool = jobs(
+        render(
+            values={
+                "pools": {
+                    "mig": {**pool, "gpuResource": "nvidia.com/mig-1g.5gb"},
+                    "dra": {**pool, "resourceClaims": claims},
+                }
+            }
+        )
+    )
+    limits = {
+        name: job["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"] for name, job in by_pool.items()
+    }
+    gpus = {name: [key for key in limits[name] if "/" in key] for name in ("t4", "mig", "dra")}
+    assert gpus == {"t4": ["nvidia.com/gpu"], "mig": ["nvidia.com/mig-1g.5gb"], "dra": []}
+    spec = by_pool["dra"]["spec"]["template"]["spec"]
+    assert spec["resourceClaims"] == claims
+    assert spec["containers"][0]["resources"]["claims"] == [{"name": "gpu"}]
+
+
+def test_every_pod_opts_out_of_service_meshes() -> None:
+    for name, template in pods(render()):
+        assert template["metadata"]["labels"]["sidecar.istio.io/inject"] == "false", name
+        assert template["metadata"]["labels"]["istio.io/dataplane-mode"] == "none", name
+        assert template["metadata"]["annotations"]["linkerd.io/inject"] == "disabled", name
+
+
+def test_a_hub_on_sqlite_removes_the_rolling_update_of_a_hub_on_postgresql() -> None:
+    manifests = text(values=TOKEN)
+    assert "rollingUpdate: null" in manifests
+    assert "rollingUpdate: {maxSurge" in text(CHART / "ci" / "postgresql-values.yaml")
+
+
+def test_a_scheduled_job_ends_even_if_its_pool_has_no_nodes() -> None:
+    rendered = render(values={"schedule": {"cron": "0 3 * * 1"}, "watcher": {"waitSeconds": 600}})
+    for item in rendered:
+        if item["kind"] == "CronJob":
+            assert item["spec"]["jobTemplate"]["spec"]["activeDeadlineSeconds"] == 600 + 2 * 7200
+        elif item["kind"] == "Job":
+            assert "activeDeadlineSeconds" not in item["spec"]
+
+
+def test_without_a_run_at_installation_there_is_a_suspended_schedule_to_start_runs_from() -> None:
+    rendered = render(values={"runNow": False})
+    assert not jobs(rendered)
+    crons = [item["spec"] for item in rendered if item["kind"] == "CronJob"]
+    assert [spec["suspend"] for spec in crons] == [True, True]
+    assert "kubectl -n default create job --from=cronjob/devbench-POOL NAME" in _notes({"runNow": False})
+
+
+def test_monitors_have_common_labels_timeouts_and_relabelings() -> None:
+    scrape = {"enabled": True, "timeoutSeconds": 5, "relabelings": [{"action": "labelmap", "regex": "a"}]}
+    metrics = {
+        "labels": {"release": "stack", "team": "ml"},
+        "podMonitor": {**scrape, "labels": {"team": "own"}},
+        "serviceMonitor": {**scrape, "metricRelabelings": [{"action": "drop", "regex": "b"}]},
+        "prometheusRule": {"enabled": True},
+    }
+    rendered = render(values={"metrics": metrics})
+    (endpoint,) = only(rendered, "ServiceMonitor")["spec"]["endpoints"]
+    assert (endpoint["scrapeTimeout"], endpoint["relabelings"], endpoint["metricRelabelings"]) == (
+        "5s", scrape["relabelings"], [{"action": "drop", "regex": "b"}],
+    )  # fmt: skip
+    assert only(rendered, "PodMonitor")["metadata"]["labels"]["team"] == "own"
+    for kind in ("PodMonitor", "ServiceMonitor", "PrometheusRule"):
+        assert only(rendered, kind)["metadata"]["labels"]["release"] == "stack", kind
 
 
 @cases
@@ -277,25 +452,44 @@ def test_the_watcher_may_only_read_in_its_own_namespace() -> None:
     assert {name for rule in rules for name in rule["resources"]} == {"jobs", "pods", "events"}
 
 
+PUBLISHED = {"hub": {"service": {"type": "NodePort"}}}
+
+
 @pytest.mark.parametrize(
     ("values", "warned"),
     [
-        ({"hub": {"service": {"type": "NodePort"}}}, True),
+        (PUBLISHED, False),
         ({}, False),
-        (
-            {
-                "hub": {"service": {"type": "LoadBalancer"}},
-                "networkPolicy": {"users": [{"ipBlock": {"cidr": "10.0.0.0/8"}}]},
-            },
-            False,
-        ),
-        ({"hub": {"service": {"type": "NodePort"}}, "networkPolicy": {"enabled": False}}, False),
+        ({**PUBLISHED, "networkPolicy": {"users": [{"namespaceSelector": {}}]}}, True),
+        ({**PUBLISHED, "networkPolicy": {"users": [{"ipBlock": {"cidr": "10.0.0.0/8"}}]}}, False),
+        ({**PUBLISHED, "networkPolicy": {"enabled": False, "users": [{"namespaceSelector": {}}]}}, False),
     ],
 )
 def test_the_notes_warn_if_the_network_policy_blocks_external_access_to_the_hub(values: Object, warned: bool) -> None:
+    assert ("The NetworkPolicy of the hub admits only pods" in _notes(values)) is warned
+
+
+@pytest.mark.parametrize(
+    ("hub", "line"),
+    [
+        ({}, "port-forward service/devbench-hub 8080:80"),
+        ({"ingress": {"enabled": True, "hosts": ["b.example.org"]}}, "  http://b.example.org/"),
+        (
+            {"ingress": {"enabled": True, "hosts": ["b.org"], "tls": [{}]}, "settings": {"root_path": "/bench"}},
+            "  https://b.org/bench",
+        ),
+        ({"httpRoute": {"enabled": True, "hostnames": ["b.example.org"]}}, "  http://b.example.org/"),
+        ({"service": {"type": "LoadBalancer", "port": 81}}, "open http://ADDRESS:81/"),
+        ({"service": {"type": "NodePort"}}, "open http://ADDRESS-OF-A-NODE:PORT/"),
+    ],
+)
+def test_the_notes_say_where_the_results_are(hub: Object, line: str) -> None:
+    assert line in _notes({"hub": hub})
+
+
+def _notes(values: Object) -> str:
     complete = json.dumps({**values, "hub": {**values.get("hub", {}), **TOKEN["hub"]}})
-    notes = helm("helm-4", "install", "devbench", str(CHART), "--dry-run=client", "--values", "-", stdin=complete)
-    assert ("its NetworkPolicy admits only pods" in notes) is warned
+    return helm("helm-4", "install", "devbench", str(CHART), "--dry-run=client", "--values", "-", stdin=complete)
 
 
 @pytest.mark.parametrize(
@@ -382,9 +576,17 @@ def test_a_scheduled_run_has_the_same_pods_as_an_immediate_one() -> None:
     crons = {item["metadata"]["labels"]["devbench/pool"]: item for item in rendered if item["kind"] == "CronJob"}
     for pool, job in jobs(rendered).items():
         template = crons[pool]["spec"]["jobTemplate"]
-        assert template["spec"] == job["spec"]
-        assert template["metadata"]["annotations"] == job["metadata"]["annotations"]
+        assert {**template["spec"], "activeDeadlineSeconds": None} == {**job["spec"], "activeDeadlineSeconds": None}
+        annotations = {k: v for k, v in job["metadata"]["annotations"].items() if k != "devbench/spec"}
+        assert template["metadata"]["annotations"] == annotations
         assert template["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "benchmarks"
+
+
+def _required_labels(spec: Object) -> dict[str, str]:
+    """Return the node labels that a run requires."""
+    required = spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    (term,) = required["nodeSelectorTerms"]
+    return {item["key"]: item["values"][0] for item in term["matchExpressions"] if item["operator"] == "In"}
 
 
 def _operator_versions() -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 from control_plane import ControlPlane, Object, wait_until
-from rendering import TOKEN, jobs, objects, text
+from rendering import DEFAULTS, jobs, merge, objects, text
 
 pytestmark = [pytest.mark.once, pytest.mark.needs("control-plane"), pytest.mark.timeout(1800)]
 
@@ -30,7 +30,7 @@ class Release:
 
     def install(self, values: Object) -> None:
         """Create the Jobs that the chart renders with these values."""
-        manifests = text(values={**TOKEN, "workloads": ["cifar"], **values})
+        manifests = text(values=merge(DEFAULTS, {"workloads": ["cifar"], **values}))
         for job in jobs(objects(manifests)).values():
             job["metadata"]["namespace"] = self.namespace
             self.plane.kubectl("apply", "-n", self.namespace, "-f", "-", stdin=json.dumps(job))

@@ -14,6 +14,7 @@ from bench.config.hub_settings import HubSettings
 from bench.config.settings import RunSettings
 from charts.source import hub, pools
 from charts.source.__main__ import CHART, main, schema_json, values_yaml
+from charts.source.facts import facts_json
 from charts.source.values import Values
 
 pytestmark = pytest.mark.once
@@ -53,7 +54,7 @@ def test_every_value_is_documented_in_the_reference() -> None:
 
 def test_a_pool_accepts_every_backend_of_a_cluster_and_no_template_compares_the_name_of_a_backend() -> None:
     backends = SCHEMA["$defs"]["Pool"]["properties"]["backend"]["enum"]
-    assert backends == [name for name in names() if capabilities(name).resource or not capabilities(name).gpu]
+    assert backends[:-1] == [name for name in names() if capabilities(name).resource or not capabilities(name).gpu]
     assert "cuda" in backends
     assert "directml" not in backends
     for template in (CHART / "templates").rglob("*.*"):
@@ -71,6 +72,26 @@ def test_what_kubernetes_and_a_driver_call_a_device_comes_from_its_backend_and_i
         assert [word for word in words if word in text] == [], file
     keys = [key.lower() for key in SCHEMA["$defs"]["Pool"]["properties"]]
     assert [key for key in keys for name in names() if capabilities(name).gpu and name in key] == []
+
+
+def test_null_is_allowed_for_every_value_because_helm_keeps_it_when_values_are_reused() -> None:
+    def nulls(schema: dict[str, Any]) -> dict[str, Any]:
+        return dict.fromkeys(schema["properties"])
+
+    assert errors(**nulls(SCHEMA)) == []
+    for name in ("Pool", "Hub", "Metrics", "Resources", "ImageOverride", "PodSecurity"):
+        validator = jsonschema.Draft202012Validator({**SCHEMA["$defs"][name], "$defs": SCHEMA["$defs"]})
+        assert list(validator.iter_errors(nulls(SCHEMA["$defs"][name]))) == [], name
+    assert errors(pools={"t4": None}, hub={"replicas": None}, settings={"seed": None}) == []
+
+
+def test_a_missing_value_has_its_default_except_entries_of_maps_and_ids_that_may_be_null() -> None:
+    defaults = json.loads(facts_json())["defaults"]
+    assert defaults["poolDefaults"]["memory"] == Values().pool_defaults.memory
+    assert defaults["hub"]["service"] == Values().hub.service.model_dump(by_alias=True)
+    assert defaults["security"] == {}
+    assert defaults["pools"] == {}
+    assert defaults["hub"]["resources"] == {"requests": {}, "limits": {}}
 
 
 def test_a_value_may_use_the_syntax_of_the_command_line() -> None:

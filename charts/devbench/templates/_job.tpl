@@ -1,0 +1,86 @@
+{{/* The Job that runs a pool's workloads. Its name ends with a hash of what changes a measurement. Other fields of a Job
+that cannot change stay as they were when it was created. */}}
+
+{{/* All that the templates of a pool need, by name: root, name, pool, backend, place, image. Arguments: root, name. */}}
+{{- define "devbench.scope" -}}
+{{- $scope := . -}}
+{{- $_ := set $scope "pool" (include "devbench.pool" . | fromYaml) -}}
+{{- if $scope.pool.enabled -}}
+{{- if and (gt (int $scope.pool.nodes) 1) (not $scope.pool.exclusiveNode) -}}
+{{- fail (printf "pools.%s.nodes is %d, so pools.%s.exclusiveNode must be true" .name (int $scope.pool.nodes) .name) -}}
+{{- end -}}
+{{- $_ = set $scope "backend" (include "devbench.backend" . | fromYaml) -}}
+{{- $_ = set $scope "place" (include "devbench.place" . | fromYaml) -}}
+{{- $_ = set $scope "image" (include "devbench.image" (dict "root" .root "backend" $scope.pool.backend "override" $scope.pool.image)) -}}
+{{- end -}}
+{{- end -}}
+
+{{/* The name of a Job. Empty values are left out of the hash, so that a new option of the chart starts no run.
+Arguments: a scope. */}}
+{{- define "devbench.run.name" -}}
+{{- $measured := dict -}}
+{{- range $key, $value := .pool -}}
+{{- if and $value (not (has $key $.root.DevbenchFacts.unmeasured)) }}{{ $_ := set $measured $key $value }}{{ end -}}
+{{- end -}}
+{{- $place := omit .place "hourlyPrice" -}}
+{{- $content := include "devbench.workload.content" . -}}
+{{- $all := list $measured $place .backend .image $content (int .root.Values.rerun) -}}
+{{ include "devbench.fullname" .root }}-{{ .name }}-{{ toJson $all | sha256sum | trunc 8 }}
+{{- end -}}
+
+{{/* The part of a Job that cannot change. Arguments: a scope. */}}
+{{- define "devbench.run.fixed" -}}
+completionMode: Indexed
+completions: {{ mul (len .pool.workloads) (int .pool.nodes) }}
+backoffLimitPerIndex: {{ int .pool.evictions }}
+podReplacementPolicy: Failed
+podFailurePolicy:
+  rules: # an evicted pod is replaced, a failed one is not
+    - action: Count
+      onPodConditions:
+        - type: DisruptionTarget
+          status: "True"
+    - action: FailJob
+      onExitCodes:
+        containerName: devbench
+        operator: In
+        values: [3]
+    - action: FailIndex
+      onExitCodes:
+        containerName: devbench
+        operator: NotIn
+        values: [0]
+template:
+  {{- include "devbench.run.pod" . | nindent 2 }}
+{{- end -}}
+
+{{/* The same as JSON. If the Job exists, it is what the Job was created with, which the Job keeps in an annotation.
+Arguments: a scope, with live: the Job in the cluster, or nothing. */}}
+{{- define "devbench.run.kept" -}}
+{{- $kept := dig "metadata" "annotations" "devbench/spec" "" (default dict .live) -}}
+{{- default (include "devbench.run.fixed" . | fromYaml | toJson) $kept -}}
+{{- end -}}
+
+{{/* The same as YAML, with the tolerations that Kueue may have added. Arguments: a scope, with live and spec. */}}
+{{- define "devbench.run.spec" -}}
+{{- $spec := fromJson .spec -}}
+{{- $tolerations := dig "spec" "template" "spec" "tolerations" list (default dict .live) -}}
+{{- if and .pool.queue $tolerations }}{{ $_ := set $spec.template.spec "tolerations" $tolerations }}{{ end -}}
+{{- toYaml $spec -}}
+{{- end -}}
+
+{{/* Metadata of a Job, besides its name. They tell the watcher what each index runs. Arguments: a scope, and optionally
+spec: what to keep. */}}
+{{- define "devbench.run.metadata" -}}
+{{- $labels := dict "devbench/pool" .name -}}
+{{- with .pool.queue }}{{ $_ := set $labels "kueue.x-k8s.io/queue-name" . }}{{ end -}}
+{{- $annotations := dict "devbench/workloads" (include "devbench.pool.indexes" .) "devbench/backends" .backend.measured -}}
+{{- if and .spec (lt (len .spec) 150000) }}{{ $_ := set $annotations "devbench/spec" .spec }}{{ end -}}
+{{- include "devbench.metadata" (dict "root" .root "component" "run" "labels" $labels "ours" $annotations "annotations" .pool.jobAnnotations) -}}
+{{- end -}}
+
+{{/* Seconds after which a Job of the schedule ends, so that a pool without nodes does not block the next one. */}}
+{{- define "devbench.run.schedule.seconds" -}}
+{{- $runs := mul (len .pool.workloads) (int64 .pool.runSeconds) -}}
+{{- default (add (int64 .root.Values.watcher.waitSeconds) $runs) (int64 .pool.jobSeconds) -}}
+{{- end -}}

@@ -1,0 +1,68 @@
+{{/* The chart's own variables of a run. Arguments: root, name, pool, place, backend, image. */}}
+{{- define "devbench.run.env" -}}
+- name: HOME
+  value: /tmp
+- name: DEVBENCH_BACKEND
+  value: {{ .backend.measured }}
+- name: DEVBENCH_OUTPUT
+  value: /results
+{{- if .pool.dataClaim }}
+- name: DEVBENCH_DATA_DIR
+  value: /data
+{{- end }}
+{{- if .place.hourlyPrice }}
+- name: DEVBENCH_HOURLY_PRICE
+  value: {{ .place.hourlyPrice | quote }}
+- name: DEVBENCH_CURRENCY
+  value: {{ .pool.currency }}
+{{- end }}
+{{- with .root.Values.metrics }}
+{{- if .enabled }}
+- name: DEVBENCH_METRICS_PORT
+  value: {{ int .port | quote }}
+- name: DEVBENCH_LINGER
+  value: {{ hasKey . "lingerSeconds" | ternary (int .lingerSeconds) (mul 2 (int .podMonitor.intervalSeconds)) | quote }}
+{{- end }}
+{{- end }}
+{{- if and .backend.gpu .pool.allowSharedGpu }}
+- name: DEVBENCH_SHARED_GPU
+  value: allowed
+{{- end }}
+{{- include "devbench.settings.env" (dict "prefix" "DEVBENCH_" "settings" .pool.settings) }}
+{{ include "devbench.hub.env" .root }}
+- name: DEVBENCH_HUB_WAIT
+  value: 15m # the pod keeps nothing that the hub has not received by then
+- name: DEVBENCH_POOL
+  value: {{ .name }}
+- name: DEVBENCH_IMAGE
+  value: {{ .image }}
+{{- with .pool.image.digest }}
+- name: DEVBENCH_IMAGE_DIGEST
+  value: {{ . }}
+{{- end }}
+{{- with .place.instanceType }}
+- name: DEVBENCH_INSTANCE_TYPE
+  value: {{ . }}
+{{- end }}
+- name: DEVBENCH_NODE
+  valueFrom: {fieldRef: {fieldPath: spec.nodeName}}
+- name: DEVBENCH_NAMESPACE
+  valueFrom: {fieldRef: {fieldPath: metadata.namespace}}
+# The id and attempt of the run. bench/watcher/pod_status.py reads them too.
+- name: JOB_COMPLETION_INDEX
+  valueFrom: {fieldRef: {fieldPath: "metadata.annotations['batch.kubernetes.io/job-completion-index']"}}
+- name: DEVBENCH_JOB
+  valueFrom: {fieldRef: {fieldPath: "metadata.labels['batch.kubernetes.io/job-name']"}}
+- name: DEVBENCH_JOB_UID
+  valueFrom: {fieldRef: {fieldPath: "metadata.labels['batch.kubernetes.io/controller-uid']"}}
+- name: DEVBENCH_RUN_ID
+  value: $(DEVBENCH_JOB).$(DEVBENCH_JOB_UID).$(JOB_COMPLETION_INDEX)
+- name: DEVBENCH_FAILURES
+  valueFrom: {fieldRef: {fieldPath: "metadata.annotations['batch.kubernetes.io/job-index-failure-count']"}}
+- name: DEVBENCH_ATTEMPT
+  value: 1$(DEVBENCH_FAILURES)1
+{{- with .backend.kernelCache }}
+- name: {{ . }}
+  value: /var/cache/{{ $.pool.backend }}
+{{- end }}
+{{- end -}}
