@@ -7,16 +7,16 @@ compares all pools and backends with one of them.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import Connection, select
+from sqlalchemy import select
 
 from bench.backends import reference
-from bench.hub.db import comparison_keys, comparisons, documents, records
+from bench.hub.db import documents, grids, records
 from bench.hub.db.database import Database
+from bench.hub.db.grids import COLUMNS, PROGRAMS, ComparisonOf, Grid
 from bench.hub.db.tables import RESULTS
 from bench.hub.pages.layout import NONE, Page, address
 from bench.hub.problems import Problem
@@ -29,54 +29,8 @@ from bench.render.messages import Message
 from bench.render.report.document import Row, Section, Table
 from bench.render.text import plain
 
-KEYS = 2_000
-"""Maximum number of comparison keys, the newest."""
-
-PROGRAMS = 150
-"""Maximum number of programs in a table, those that ran last."""
-
-COLUMNS = 12
-"""Maximum number of pools and backends side by side in one table."""
-
 BATCH = 500
 """Values in one query."""
-
-NEEDED = [
-    RESULTS.c[name]
-    for name in (
-        "program", "title", "loop", "label", "pool", "backend", "digest", "group", "status", "failure", "created",
-        "step", "step_low", "step_high", "processes",
-    )
-]  # fmt: skip
-
-GridColumn = tuple[str, str]
-"""Pool and backend."""
-
-RowPair = tuple[Any, Any]
-"""The rows of a baseline and of the result that is compared with it."""
-
-Compared = Mapping[str, tuple[str, Comparison]]
-"""The id of the baseline of a result, and their comparison, by the result's id."""
-
-
-@dataclass(frozen=True)
-class Grid:
-    """The latest result of each program in each pool and backend.
-
-    Args:
-        cells: the results, by program and column.
-        labels: a label of each program.
-        columns: all pools and backends. The others are compared with the first one.
-    """
-
-    cells: Mapping[str, Mapping[GridColumn, Any]]
-    labels: Mapping[str, str]
-    columns: Sequence[GridColumn]
-
-    @property
-    def pools(self) -> list[str]:
-        """The names of the pools, sorted."""
-        return sorted({pool for pool, _ in self.columns})
 
 
 def page(database: Database, threshold: float) -> Page:
@@ -86,20 +40,15 @@ def page(database: Database, threshold: float) -> Page:
         database: of the results.
         threshold: smallest relative difference that matters.
     """
-    with database.read() as connection:
-        latest = comparison_keys.latest(connection, *NEEDED, limit=KEYS)
-        if not latest:
-            return _empty()
-        group_baselines = _group_baselines(connection, latest)
-    programs = list(dict.fromkeys(row.program for row in latest))
-    grid = _grid(database, latest, programs[:PROGRAMS])
-    within_pools = _compare(database, _pairs_within_pools(grid, group_baselines), threshold)
-    sections = [_pool(pool, grid, within_pools) for pool in grid.pools]
-    if len(grid.pools) > 1:
-        across_pools = _compare(database, _pairs_across_pools(grid), threshold)
-        sections.insert(0, _side_by_side(grid, across_pools))
-    about = [f"{numbers.count(len(programs), 'program')}, the most recent first."]
-    if len(programs) > PROGRAMS:
+    found = grids.load(database, threshold)
+    if found is None:
+        return _empty()
+    labels = _labels(database, {program: next(iter(row.values())) for program, row in found.cells.items()})
+    sections = [_pool(pool, found, labels) for pool in found.pools]
+    if len(found.pools) > 1:
+        sections.insert(0, _side_by_side(found, labels))
+    about = [f"{numbers.count(found.programs, 'program')}, the most recent first."]
+    if found.programs > PROGRAMS:
         about.append(f"The tables show the {PROGRAMS} most recent ones. The list of results shows all.")
     return Page("Overview", tuple(sections), about=tuple(about), current="/")
 
@@ -110,71 +59,13 @@ def _empty() -> Page:
     return Page("Overview", (Section("Side by side", (message,)),), current="/")
 
 
-def _grid(database: Database, latest: Iterable[Any], programs: Sequence[str]) -> Grid:
-    """Arrange results, which come newest first, by program and column."""
-    cells: dict[str, dict[GridColumn, Any]] = {program: {} for program in programs}
-    for row in latest:
-        if row.program in cells:
-            cells[row.program].setdefault((row.pool, row.backend), row)
-    labels = _labels(database, {program: next(iter(row.values())) for program, row in cells.items()})
-    return Grid(cells, labels, _columns(cells))
-
-
-def _columns(cells: Mapping[str, Mapping[GridColumn, Any]]) -> list[GridColumn]:
-    """Return all pools and backends, first the reference backend of the pool where it ran most programs."""
-    counts = Counter(column for row in cells.values() for column in row)
-    first = min(counts, key=lambda column: (column[1] != reference(), -counts[column], column))
-    others = set(counts) - {first}
-    return [first, *sorted(others, key=lambda column: (column[0], column[1] != reference(), column[1]))]
-
-
-def _group_baselines(connection: Connection, latest: Iterable[Any]) -> dict[tuple[str, str], Any]:
-    """Return the reference backend's results, by group and program, that were interleaved with the latest ones."""
-    groups = sorted({row.group for row in latest if row.backend != reference()})
-    baselines = {}
-    for start in range(0, len(groups), BATCH):
-        query = select(RESULTS.c.id, *NEEDED).where(
-            RESULTS.c.group.in_(groups[start : start + BATCH]),
-            RESULTS.c.backend == reference(),
-            RESULTS.c.purpose == "run",
-        )
-        for row in connection.execute(query):
-            baselines[row.group, row.program] = row
-    return baselines
-
-
-def _pairs_within_pools(grid: Grid, group_baselines: Mapping[tuple[str, str], Any]) -> list[RowPair]:
-    """Pair each result with a baseline: the one it was interleaved with, otherwise the latest one of its pool."""
-    pairs = []
-    for program, row in grid.cells.items():
-        for (pool, backend), result in row.items():
-            baseline = group_baselines.get((result.group, program)) or row.get((pool, reference()))
-            if backend != reference() and baseline is not None:
-                pairs.append((baseline, result))
-    return pairs
-
-
-def _pairs_across_pools(grid: Grid) -> list[RowPair]:
-    """Pair each result with the result of the same program in the first column."""
-    first, *others = grid.columns[:COLUMNS]
-    return [
-        (row[first], row[column]) for row in grid.cells.values() if first in row for column in others if column in row
-    ]
-
-
-def _compare(database: Database, pairs: Sequence[RowPair], threshold: float) -> Compared:
-    wanted = {(base.id, other.id): (base.digest, other.digest) for base, other in pairs}
-    by_digests = comparisons.comparisons(database, list(wanted.items()), threshold)
-    return {other: (base, by_digests[digests]) for (base, other), digests in wanted.items() if digests in by_digests}
-
-
-def _side_by_side(grid: Grid, compared: Compared) -> Section:
+def _side_by_side(grid: Grid, labels: Mapping[str, str]) -> Section:
     """Return the table of all pools and backends, each compared with the first one."""
     columns = grid.columns[:COLUMNS]
     first, *others = [f"{pool}, {backend}" for pool, backend in columns]
     head = ["program", first, *(cell for name in others for cell in (name, f"vs. {first}"))]
     rows = [
-        _row(grid.labels[program], [(row.get(column), column != columns[0]) for column in columns], compared)
+        _row(labels[program], [(row.get(column), column != columns[0]) for column in columns], grid.across_pools)
         for program, row in grid.cells.items()
     ]
     caption = f"Latest result of each program, pool and backend: step time, and speed compared with {first}"
@@ -187,12 +78,12 @@ def _side_by_side(grid: Grid, compared: Compared) -> Section:
     return Section("Side by side", tuple(content))
 
 
-def _pool(pool: str, grid: Grid, compared: Compared) -> Section:
+def _pool(pool: str, grid: Grid, labels: Mapping[str, str]) -> Section:
     """Return the table of one pool: its backends, each compared with the reference backend."""
     backends = [backend for name, backend in grid.columns if name == pool]
     backends.sort(key=lambda name: (name != reference(), name))
     rows = [
-        _row(grid.labels[program], [(row.get((pool, name)), name != reference()) for name in backends], compared)
+        _row(labels[program], [(row.get((pool, name)), name != reference()) for name in backends], grid.within_pools)
         for program, row in grid.cells.items()
         if any((pool, name) in row for name in backends)
     ]
@@ -204,7 +95,7 @@ def _pool(pool: str, grid: Grid, compared: Compared) -> Section:
     return Section(plain(pool), (Table(plain(caption), tuple(head), tuple(rows)),))
 
 
-def _row(label: str, cells: Sequence[tuple[Any, bool]], compared: Compared) -> Row:
+def _row(label: str, cells: Sequence[tuple[Any, bool]], compared: ComparisonOf) -> Row:
     """Return the row of a program.
 
     Args:
