@@ -241,7 +241,7 @@ def test_an_unfair_comparison_has_no_verdict_but_its_reason() -> None:
     other = measured([0.02, 0.022], name="b", backend="cuda", dtype="float64")
     text = " ".join(brief(first, other).split())
     assert "slower" not in text
-    assert "cuda, float64 cannot be compared fairly with cpu, float32" in text
+    assert "cuda, float64 cannot be compared fairly with cpu, float32." in text
     assert "unfair: backend: cpu vs. cuda" in text
 
 
