@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from bench.analyse import same_answer
-from bench.model.comparison import Difference
+from bench.model.comparison import FIRST_LOSSES, Difference
 from bench.model.environment import ROWS
 from bench.model.placement import Placement
 from bench.model.result import Result
@@ -164,12 +164,12 @@ def _first_losses(base: Result, other: Result) -> Iterator[Difference]:
     left, right = (", ".join(f"{loss:.6g}" for loss in sample.first_losses) for sample in (first, second))
     if base.spec.file_sha256 != other.spec.file_sha256:
         if not same_answer.equal_losses(first.first_losses, second.first_losses):
-            yield Difference(name="first losses", base=left, other=right, kind="context")
+            yield Difference(name=FIRST_LOSSES, base=left, other=right, kind="context")
         return
     separate = base.group != other.group and base.environment.tensorflow == other.environment.tensorflow
     if separate and same_answer.same_computation(base, other) and not same_answer.losses_agree(first, second):
         reason = "they compute different first losses, so they do not compute the same"
-        yield Difference(name="first losses", base=left, other=right, kind="unfair", reason=reason)
+        yield Difference(name=FIRST_LOSSES, base=left, other=right, kind="unfair", reason=reason)
 
 
 def _json_value(value: Any) -> Any:

@@ -17,6 +17,9 @@ Unit = Literal["step", "example"]
 
 DifferenceKind = Literal["axis", "context", "unfair"]
 
+FIRST_LOSSES = "first losses"
+"""Name of the difference between first losses."""
+
 THRESHOLD = 0.02
 """Default of the smallest relative difference that matters."""
 

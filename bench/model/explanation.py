@@ -25,6 +25,7 @@ class Part(Record):
     seconds: float = Field(description="per step, mean over trials")
     share: Interval = Field(description="of the program's own step; the intervals of all parts hold together with 95%")
     measurable: bool = Field(description="whether the interval excludes 0")
+    includes_input: bool = Field(False, description="whether preparing batches belongs to it")
     fix: str = Field("", description="what to change; empty if the part is small")
 
 
@@ -40,7 +41,7 @@ class Gain(Record):
         "with 95%; None if it failed",
     )
     verdict: Verdict
-    fixes: str = Field("", description="the cause of lost time that it removes; empty if it is not faster")
+    cause: str = Field("", description="the cause of lost time that it removes; empty if it is not faster")
     failure: str | None = None
 
     @property

@@ -53,6 +53,10 @@ class FitCall(Record):
         return self.verbose in (1, "auto")
 
 
+SEQUENTIAL_MAP = "map"
+"""The kind of a stage that calls its function for one element at a time."""
+
+
 class PipelineStage(Record):
     """A stage of a `tf.data` pipeline."""
 

@@ -261,7 +261,7 @@ class ExplainStudy:
         self.tried += [Tried(what_if, base, result) for what_if, result in result_of.items()]
         new_gains = gains(base, result_of, self.settings.threshold, len(self.what_ifs))
         explanation.gains = sort_by_gain([*explanation.gains, *new_gains])
-        larger = [result for what_if, result in result_of.items() if what_if.name == "batch" and result.failure is None]
+        larger = [result for what_if, result in result_of.items() if what_if.grows_batch and result.failure is None]
         explanation.findings += fixed_cost(base, larger)
 
     def _try_combined(self, baseline: Planned, gains_so_far: Sequence[Gain]) -> Gain | None:

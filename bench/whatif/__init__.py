@@ -11,7 +11,7 @@ A what-if that tries other values of a setting or parameter holds
 A what-if that changes the program from outside, and that `--change` accepts, holds
 
     WORDS: str                                 what it does, as a noun phrase
-    FIXES: str                                 the cause of lost time that it removes
+    CAUSE: str                                 the cause of lost time that it removes
     applies(program) -> bool                   whether it has something to change in this `Program`
 
 and at least one of these functions, which the worker calls:
@@ -70,7 +70,7 @@ class WhatIf:
     Args:
         words: what it does, as a noun phrase.
         option: how to ask for it on the command line.
-        fixes: the cause of lost time that it removes, if it makes the program faster.
+        cause: the cause of lost time that it removes, if it makes the program faster.
         update: the fields of the spec that it changes.
         examples: factor by which the examples of a step grow.
         name: name of the what-if's file. Of several with one name, only the fastest is combined with others.
@@ -78,10 +78,15 @@ class WhatIf:
 
     words: str
     option: str
-    fixes: str = ""
+    cause: str = ""
     update: Mapping[str, Any] = field(default_factory=dict, hash=False)
     examples: float = 1.0
     name: str = ""
+
+    @property
+    def grows_batch(self) -> bool:
+        """Whether it puts more examples into a step."""
+        return self.examples > 1
 
     def apply(self, planned: Planned) -> Planned:
         """Return the plan with this what-if. What-ifs that change the program from outside add up."""
@@ -119,7 +124,7 @@ def candidates(program: Program) -> list[WhatIf]:
         if name not in program_changes():
             what_ifs += [replace(what_if, name=name) for what_if in module.candidates(program)]
         elif module.applies(program):
-            what_ifs.append(WhatIf(module.WORDS, f"--change {name}", module.FIXES, {"what_ifs": (name,)}, name=name))
+            what_ifs.append(WhatIf(module.WORDS, f"--change {name}", module.CAUSE, {"what_ifs": (name,)}, name=name))
     return what_ifs
 
 

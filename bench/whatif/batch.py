@@ -8,7 +8,7 @@ from bench.whatif import Program, WhatIf
 
 FACTORS = (4, 16)
 
-FIXES = "batches that are too small"
+CAUSE = "batches that are too small"
 
 
 def candidates(program: Program) -> Iterator[WhatIf]:
@@ -21,7 +21,7 @@ def candidates(program: Program) -> Iterator[WhatIf]:
         size = batch * factor
         if rows is None or size <= rows:
             update = {"params": {**program.spec.params, "batch": size}}
-            yield WhatIf(f"batch {size}", f"--param batch={size}", FIXES, update, factor)
+            yield WhatIf(f"batch {size}", f"--param batch={size}", CAUSE, update, factor)
 
 
 def _rows(program: Program, batch: int) -> int | None:

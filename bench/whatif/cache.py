@@ -7,7 +7,7 @@ from typing import Any
 from bench.whatif import Program
 
 WORDS = "batches cached in memory"
-FIXES = "preparing the same batches in each epoch"
+CAUSE = "preparing the same batches in each epoch"
 
 
 def applies(program: Program) -> bool:

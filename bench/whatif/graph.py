@@ -7,7 +7,7 @@ from typing import Any
 from bench.whatif import Program
 
 WORDS = "run_eagerly off"
-FIXES = "eager execution"
+CAUSE = "eager execution"
 
 
 def applies(program: Program) -> bool:

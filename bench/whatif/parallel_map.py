@@ -7,7 +7,7 @@ from typing import Any
 from bench.whatif import Program
 
 WORDS = "maps in parallel"
-FIXES = "maps that run one call at a time"
+CAUSE = "maps that run one call at a time"
 
 
 def applies(program: Program) -> bool:

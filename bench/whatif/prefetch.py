@@ -7,7 +7,7 @@ from typing import Any
 from bench.whatif import Program
 
 WORDS = "batches prefetched"
-FIXES = "input that is not prepared ahead of the step"
+CAUSE = "input that is not prepared ahead of the step"
 
 
 def applies(program: Program) -> bool:

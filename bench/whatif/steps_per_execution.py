@@ -9,7 +9,7 @@ from bench.whatif import Program
 STEPS = 32
 
 WORDS = f"{STEPS} steps per call of TensorFlow"
-FIXES = "one call of TensorFlow per step"
+CAUSE = "one call of TensorFlow per step"
 
 
 def applies(program: Program) -> bool:

@@ -14,5 +14,5 @@ def candidates(program: Program) -> Iterator[WhatIf]:
     for count in dict.fromkeys([1, threads // 4, threads // 2, 2 * threads]):
         if count not in (0, threads):
             words = f"{count} thread{'s' if count > 1 else ''}"
-            fixes = "too many threads" if count < threads else "too few threads"
-            yield WhatIf(words, f"--threads {count}", fixes, {"threads": Threads(intra=count, inter=count)})
+            cause = "too many threads" if count < threads else "too few threads"
+            yield WhatIf(words, f"--threads {count}", cause, {"threads": Threads(intra=count, inter=count)})

@@ -7,7 +7,7 @@ from typing import Any
 from bench.whatif import Program
 
 WORDS = "fit without callbacks or output"
-FIXES = "callbacks and output"
+CAUSE = "callbacks and output"
 
 
 def applies(program: Program) -> bool:

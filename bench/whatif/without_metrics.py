@@ -7,7 +7,7 @@ from typing import Any
 from bench.whatif import Program
 
 WORDS = "fit without metrics"
-FIXES = "metrics computed in each step"
+CAUSE = "metrics computed in each step"
 
 
 def applies(program: Program) -> bool:

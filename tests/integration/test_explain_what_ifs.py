@@ -87,7 +87,7 @@ def test_what_ifs_that_are_faster_are_combined_and_the_fastest_command_runs(tmp_
     assert explanation is not None
     faster = {gain.option: gain for gain in explanation.gains if gain.verdict == "faster"}
     assert set(faster) >= {"--change cache", "--change without-callbacks"}
-    assert {gain.fixes for gain in faster.values()} >= {"preparing the same batches in each epoch"}
+    assert {gain.cause for gain in faster.values()} >= {"preparing the same batches in each epoch"}
     assert explanation.combined is not None
     assert explanation.combined.ratio is not None
     assert explanation.combined.ratio.value < min(gain.ratio.value for gain in faster.values() if gain.ratio)

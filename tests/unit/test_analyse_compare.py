@@ -26,7 +26,7 @@ from bench.analyse.samples import process_values
 from bench.analyse.stats import Contrast
 from bench.analyse.summary import summarize
 from bench.analyse.verdict import units_for_verdict, verdict
-from bench.model.comparison import BreakEven
+from bench.model.comparison import FIRST_LOSSES, BreakEven
 from bench.model.failure import Failure
 from bench.model.interval import Interval
 from bench.model.placement import Placement
@@ -440,7 +440,7 @@ def test_results_of_different_groups_must_have_the_same_first_losses() -> None:
         ([2.3, 2.5], {"params": {"batch": 64}}, True),
     ):
         gpu = with_losses(losses, name="b", group="b", backend="cuda" if "params" not in changes else "cpu", **changes)
-        findings = [difference for difference in compare(cpu, gpu).unfair if difference.name == "first losses"]
+        findings = [difference for difference in compare(cpu, gpu).unfair if difference.name == FIRST_LOSSES]
         assert not findings if fair else "do not compute the same" in findings[0].reason, (losses, changes)
 
 

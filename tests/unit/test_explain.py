@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import re
 from typing import Any
@@ -13,13 +14,14 @@ from test_analyse_compare import sample
 from bench.analyse.explain.findings import findings
 from bench.analyse.explain.fixed_cost import fixed_cost
 from bench.analyse.explain.gains import gains
-from bench.analyse.explain.ladder import caveats, ladder
+from bench.analyse.explain.ladder import caveats, difference, ladder
 from bench.model.explanation import Explanation, Fastest, Finding
 from bench.model.facts import Facts, FitCall, GraphOperations
 from bench.model.failure import Failure
 from bench.model.interval import Interval
 from bench.model.placement import Operation, Placement
 from bench.model.result import Result, ResultWarning
+from bench.model.spec import LOOPS, Loop
 from bench.model.telemetry import Telemetry
 from bench.render.sentences import explanation as sentences
 from bench.render.terminal import explanation
@@ -109,7 +111,7 @@ def test_gains_are_sorted_largest_first_and_a_failed_what_if_comes_last_with_its
         ("with XLA", "faster"), ("without oneDNN", "same"), ("1 thread", "slower"), ("batch 512", "not enough data"),
     ]  # fmt: skip
     assert all_gains[-1].failure == "OOM when allocating"
-    assert [g.fixes for g in all_gains] == ["missing fusion", "", "", ""]  # only a what-if that is faster fixes a cause
+    assert [g.cause for g in all_gains] == ["missing fusion", "", "", ""]  # only a what-if that is faster fixes a cause
     assert "Cause: missing fusion, 50% of the time" in explanation.gain_line(all_gains[0])
 
 
@@ -396,3 +398,12 @@ def test_the_headline_names_the_largest_gain_if_no_configuration_is_clearly_the_
         explained(parts=parts, rest_share=rest_share, fastest=None, gains=single_gains, combined=combined_gain)
     )
     assert "Largest gain: with XLA and 1 thread, 1.99" in headline
+
+
+@pytest.mark.parametrize(("upper", "lower"), list(itertools.combinations(LOOPS, 2)))
+def test_a_part_includes_the_input_if_its_upper_level_prepares_batches_and_its_lower_level_does_not(
+    upper: Loop, lower: Loop
+) -> None:
+    prepared: tuple[Loop, ...] = ("host-batches", "resident", "fused")
+    part = difference(result(loop=upper), result(loop=lower))
+    assert part.includes_input == (upper not in prepared and lower in prepared)

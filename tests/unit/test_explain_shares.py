@@ -103,7 +103,7 @@ def test_a_cause_has_no_share_if_the_part_is_not_measurable_or_the_level_was_not
 def test_the_share_of_idle_cpus_is_the_gain_of_the_larger_batch() -> None:
     idle = Finding(cause="too little parallelism", sentence="One of two CPUs is busy.", evidence="CPU time")
     base, larger = level("step", 0.010), level("fused", 0.005)
-    results = {WhatIf("batch 128", "--param batch=128", batch.FIXES): larger}
+    results = {WhatIf("batch 128", "--param batch=128", batch.CAUSE): larger}
     document = explained(findings=[idle], gains=gains(base, results, 0.02), what_if_loop="step")
     shares.from_what_ifs(document)
     assert idle.share == pytest.approx(0.3, rel=0.02)  # half of the 60% that the level step takes
@@ -112,7 +112,7 @@ def test_the_share_of_idle_cpus_is_the_gain_of_the_larger_batch() -> None:
 
 def test_idle_cpus_have_no_share_if_no_larger_batch_is_faster() -> None:
     idle = Finding(cause="too little parallelism", sentence="One of two CPUs is busy.", evidence="CPU time")
-    same = {WhatIf("batch 128", "--param batch=128", batch.FIXES): level("fused", 0.010)}
+    same = {WhatIf("batch 128", "--param batch=128", batch.CAUSE): level("fused", 0.010)}
     document = explained(findings=[idle], gains=gains(level("step", 0.010), same, 0.02), what_if_loop="step")
     shares.from_what_ifs(document)
     assert (idle.share, idle.evidence) == (None, "CPU time")

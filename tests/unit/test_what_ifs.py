@@ -26,7 +26,7 @@ def test_a_what_if_defines_the_names_of_the_protocol(name: str) -> None:
     module = whatif.load(name)
     if name in program_changes():
         assert module.WORDS
-        assert module.FIXES
+        assert module.CAUSE
         assert hasattr(module, "change_dataset") or hasattr(module, "change_fit")
     else:
         assert callable(module.candidates)

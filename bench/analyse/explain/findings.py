@@ -11,7 +11,7 @@ from bench.model.explanation import Finding, Part
 from bench.model.result import Result
 from bench.model.sample import ProcessSample
 
-SMALL = 0.02
+FIT_MIN_SHARE = 0.02
 """Smallest share of a step for which a call of `fit` is a finding."""
 
 
@@ -50,7 +50,7 @@ def _fit(samples: list[ProcessSample], parts: Sequence[Part]) -> Iterator[Findin
     call = facts.fit
     if not call:
         return
-    costs = {(p.upper, p.lower): p.share.value for p in parts if p.measurable and p.share.value > SMALL}
+    costs = {(p.upper, p.lower): p.share.value for p in parts if p.measurable and p.share.value > FIT_MIN_SHARE}
     own, bare = costs.get(("as-written", "fit")), costs.get(("fit", "step"))
     if own and (call.callbacks or call.prints):
         names = ", ".join(call.callbacks) or "none"

@@ -10,7 +10,7 @@ from bench.analyse.samples import faster_half, process_values
 from bench.model.explanation import Finding
 from bench.model.result import Result
 
-SMALL = 0.1
+MIN_SHARE = 0.1
 """Below this share of a step, its fixed cost does not matter."""
 
 
@@ -36,15 +36,15 @@ def fixed_cost(base: Result, larger: Sequence[Result]) -> Iterator[Finding]:
         return
     lines = [_line(sizes, [times[trial] for times in seconds]) for trial in trials]
     share = stats.arithmetic([fixed / (fixed + sizes[0] * slope) for fixed, slope in lines])
-    if share.low is None or share.low < SMALL or min(min(line) for line in lines) <= 0:
+    if share.low is None or share.low < MIN_SHARE or min(min(line) for line in lines) <= 0:
         return
-    end = stats.interval([(1 - SMALL) / SMALL * fixed / slope for fixed, slope in lines])
+    end = stats.interval([(1 - MIN_SHARE) / MIN_SHARE * fixed / slope for fixed, slope in lines])
     fixed, slope = (math.exp(sum(math.log(v) for v in values) / len(values)) for values in zip(*lines, strict=True))
     low, high = (end.value if v is None else v for v in (end.low, end.high))
     extrapolated = ", which is larger than any batch that was measured" if end.value > max(sizes) else ""
     yield Finding(
         cause="small steps",
-        sentence=f"{share.value:.0%} of a step does not depend on its batch. This share falls below {SMALL:.0%} at "
+        sentence=f"{share.value:.0%} of a step does not depend on its batch. This share falls below {MIN_SHARE:.0%} at "
         f"batch {end.value:.0f} [{low:.0f}, {high:.0f}]{extrapolated}.",
         evidence=f"a step takes {fixed * 1e3:.3g} ms and {slope * 1e6:.3g} µs per example, fitted to the batches "
         f"{', '.join(f'{size:g}' for size in sizes)}",

@@ -40,7 +40,7 @@ def _gain(base: Result, what_if: WhatIf, result: Result, threshold: float, confi
         unit=unit,
         ratio=ratio,
         verdict=word,
-        fixes=what_if.fixes if word == "faster" else "",
+        cause=what_if.cause if word == "faster" else "",
         failure=result.failure.message if result.failure else None,
     )
 

@@ -27,6 +27,7 @@ class LevelDifference(NamedTuple):
     name: str
     what: str
     fix: str
+    includes_input: bool = False
 
 
 _OWN_LOOP = "Let the loop only call one tf.function. Convert data once before the loop, and read results back rarely."
@@ -50,12 +51,14 @@ DIFFERENCES: dict[tuple[Loop, Loop], LevelDifference] = {
         "the program's own loop and its input",
         "everything except a step on prepared batches",
         f"{_OWN_LOOP} {_PREPARE}",
+        includes_input=True,
     ),
-    ("step", "host-batches"): LevelDifference("input", "preparing batches", _PREPARE),
+    ("step", "host-batches"): LevelDifference("input", "preparing batches", _PREPARE, includes_input=True),
     ("fit", "host-batches"): LevelDifference(
         "input and fit",
         "preparing batches, and Keras bookkeeping around the train step",
         f"{_PREPARE} {_STEPS_PER_CALL}",
+        includes_input=True,
     ),
     ("host-batches", "resident"): LevelDifference(
         "copies",
@@ -72,7 +75,7 @@ DIFFERENCES: dict[tuple[Loop, Loop], LevelDifference] = {
 }
 """What lies between an upper and a lower level."""
 
-LARGE = 0.05
+FIX_MIN_SHARE = 0.05
 """Smallest share of a step for which a fix is shown."""
 
 
@@ -106,15 +109,13 @@ def difference(upper: Result, lower: Result) -> LevelDifference:
     if pair in DIFFERENCES:
         return DIFFERENCES[pair]
     loops = LOOPS[LOOPS.index(pair[0]) : LOOPS.index(pair[1]) + 1]
-    names, whats, fixes = zip(
-        *(DIFFERENCES[levels] for levels in pairwise(loops) if levels in DIFFERENCES), strict=True
+    crossed = [DIFFERENCES[levels] for levels in pairwise(loops) if levels in DIFFERENCES]
+    return LevelDifference(
+        " and ".join(crossing.name for crossing in crossed),
+        "; ".join(crossing.what for crossing in crossed),
+        " ".join(crossing.fix for crossing in crossed),
+        includes_input=any(crossing.includes_input for crossing in crossed),
     )
-    return LevelDifference(" and ".join(names), "; ".join(whats), " ".join(fixes))
-
-
-def includes_input(part: Part) -> bool:
-    """Return whether preparing batches belongs to a part, alone or with other things that its upper level does."""
-    return "input" in part.name
 
 
 def ladder(levels: Sequence[Result]) -> tuple[list[Part], Interval, int]:
@@ -141,17 +142,18 @@ def ladder(levels: Sequence[Result]) -> tuple[list[Part], Interval, int]:
         shares = [a - b for a, b in zip(above, below, strict=True)]
         share = Contrast.paired([0.0] * len(shares), shares).interval(confidence)
         measurable = not share.may_be_zero
-        name, what, fix = difference(upper, lower)
+        level_difference = difference(upper, lower)
         parts.append(
             Part(
-                name=name,
-                what=what,
+                name=level_difference.name,
+                what=level_difference.what,
                 upper=upper.spec.loop,
                 lower=lower.spec.loop,
                 seconds=statistics.fmean(share * step for share, step in zip(shares, steps, strict=True)),
                 share=share,
                 measurable=measurable,
-                fix=fix if measurable and share.value > LARGE else "",
+                includes_input=level_difference.includes_input,
+                fix=level_difference.fix if measurable and share.value > FIX_MIN_SHARE else "",
             )
         )
     return parts, stats.arithmetic(ratios[-1]), len(trials)

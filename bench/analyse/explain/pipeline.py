@@ -5,51 +5,59 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from bench.analyse.epoch_waits import steps_per_epoch
-from bench.analyse.explain.ladder import includes_input
 from bench.analyse.samples import merged_facts, process_values, usable_samples
 from bench.model.explanation import Finding, Part
-from bench.model.facts import PipelineStage
+from bench.model.facts import SEQUENTIAL_MAP, PipelineStage
 from bench.model.result import Result
 from bench.model.sample import ProcessSample
 
-SMALL = 0.05
+INPUT_MIN_SHARE = 0.05
 """Smallest share of a step for which the input is a finding."""
 
-MANY = 10
+LONG_STEPS = 10
 """A cost that comes once in an epoch is a finding if it is as long as this many steps."""
 
 
 def slow_input(levels: list[Result], parts: Sequence[Part]) -> Iterator[Finding]:
     """Yield the slowest stage of the pipeline if the ladder shows that input costs something."""
-    slow = [part for part in parts if part.measurable and part.share.value > SMALL and includes_input(part)]
+    slow = [part for part in parts if part.measurable and part.share.value > INPUT_MIN_SHARE and part.includes_input]
     stages = merged_facts([sample for level in levels for sample in usable_samples(level)]).pipeline
     times = _stage_times(stages or [])
     if not slow or not times:
         return
-    name, _ = max(times, key=lambda timed: timed[1])
+    slowest = max(times, key=lambda time: time.seconds)
     share = sum(part.share.value for part in slow)
     fix = "Call cache() before this stage, or move its work from the host into the model, as a layer."
-    if name.split(" (")[0] == "map":
+    if slowest.is_sequential_map:
         fix = "Give map num_parallel_calls=tf.data.AUTOTUNE, and cache() what does not change between epochs."
     yield Finding(
         cause="slow input",
-        sentence=f"Input takes {share:.0%} of the step. Slowest stage: {name}.",
-        evidence=f"time per batch by stage: {', '.join(f'{stage} {seconds * 1e3:.3g} ms' for stage, seconds in times)}",
+        sentence=f"Input takes {share:.0%} of the step. Slowest stage: {slowest.name}.",
+        evidence=f"time per batch by stage: {', '.join(f'{time.name} {time.seconds * 1e3:.3g} ms' for time in times)}",
         fix=fix,
         share=share,
     )
 
 
-def _stage_times(stages: Sequence[PipelineStage]) -> list[tuple[str, float]]:
+class _StageTime(NamedTuple):
+    """The seconds per batch of a stage, or of several that were timed together."""
+
+    name: str
+    seconds: float
+    is_sequential_map: bool
+
+
+def _stage_times(stages: Sequence[PipelineStage]) -> list[_StageTime]:
     """Return the seconds per batch of each stage alone. A stage without a time is merged with the next one."""
     times, start, before = [], 0, 0.0
     for index, stage in enumerate(stages):
         if stage.seconds is None:
             continue
         name = stage_name(stage) if index == start else f"{stage_name(stages[start])} to {stage_name(stage)}"
-        times.append((name, stage.seconds - before))
+        times.append(_StageTime(name, stage.seconds - before, index == start and stage.stage == SEQUENTIAL_MAP))
         start, before = index + 1, stage.seconds
     return times
 
@@ -68,7 +76,7 @@ def shuffle_buffer(base: Result, samples: list[ProcessSample]) -> Iterator[Findi
     length = steps_per_epoch(samples)
     for stage in merged_facts(samples).pipeline or []:
         seconds = stage.filling_seconds or 0.0
-        if seconds <= max(MANY * step, 0.1):
+        if seconds <= max(LONG_STEPS * step, 0.1):
             continue
         share = seconds / (seconds + length * step) if length else None
         yield Finding(
@@ -100,7 +108,7 @@ def partial_batch(levels: list[Result]) -> Iterator[Finding]:
         return
     first, again = (statistics.median(times) for times in zip(*pairs, strict=True))
     step = statistics.median(process_values(level).values())
-    if first - again <= MANY * step:
+    if first - again <= LONG_STEPS * step:
         return
     full_batches = max(0, steps_per_epoch(usable_samples(level)) - 1)
     share = (first - again) / (full_batches * step + first) if full_batches else None

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from bench.analyse.explain.ladder import includes_input
 from bench.model.explanation import Part
 from bench.model.interval import Interval
 from bench.model.profile import Profile
@@ -17,7 +16,7 @@ from bench.model.profile import Profile
 TOLERANCE = 0.15
 """A share in the trace disagrees if it is further than this from the ladder's interval."""
 
-SLOWER = 1.25
+SLOWDOWN = 1.25
 """If tracing makes a step this many times as long, the trace says little about small operations."""
 
 
@@ -30,19 +29,19 @@ def disagreements(profile: Profile, parts: Sequence[Part], rest: Interval, step_
         rest: the time of the lowest level as a share of the step.
         step_seconds: of the program as written, untraced.
     """
-    return [*_slower(profile, step_seconds), *_computing(profile, rest), *_input(profile, parts)]
+    return [*_check_speed(profile, step_seconds), *_check_computing(profile, rest), *_check_input(profile, parts)]
 
 
-def _slower(profile: Profile, step_seconds: float) -> Iterator[str]:
+def _check_speed(profile: Profile, step_seconds: float) -> Iterator[str]:
     ratio = profile.step_seconds / step_seconds if step_seconds else 1.0
-    if ratio > SLOWER:
+    if ratio > SLOWDOWN:
         yield (
             f"A traced step takes {ratio:.1f} times as long. The trace's shares include this overhead, so the ladder "
             "is more accurate."
         )
 
 
-def _computing(profile: Profile, rest: Interval) -> Iterator[str]:
+def _check_computing(profile: Profile, rest: Interval) -> Iterator[str]:
     share = profile.device_share
     if share is None or not _differs(share, rest):
         return
@@ -55,8 +54,8 @@ def _computing(profile: Profile, rest: Interval) -> Iterator[str]:
     )
 
 
-def _input(profile: Profile, parts: Sequence[Part]) -> Iterator[str]:
-    shares = [part.share for part in parts if includes_input(part) and part.measurable]
+def _check_input(profile: Profile, parts: Sequence[Part]) -> Iterator[str]:
+    shares = [part.share for part in parts if part.includes_input and part.measurable]
     if not shares:
         return
     low, high = sum(s.low or s.value for s in shares), sum(s.high or s.value for s in shares)

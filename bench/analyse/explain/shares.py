@@ -10,8 +10,8 @@ from bench.model.result import Result
 from bench.model.spec import LOOPS
 from bench.whatif import batch
 
-FIXED_BY = {utilization.TOO_LITTLE_PARALLELISM: batch.FIXES}
-"""Cause that every level has: `FIXES` of the what-if that removes it."""
+WHAT_IF_CAUSES = {utilization.TOO_LITTLE_PARALLELISM: batch.CAUSE}
+"""The cause of a finding that every level has: the same cause in the words of the what-if that removes it."""
 
 
 def from_levels(findings: Sequence[Finding], levels: Sequence[Result], parts: Sequence[Part]) -> None:
@@ -54,8 +54,8 @@ def _span(cause: str, levels: Sequence[Result], level_causes: Sequence[set[str] 
 def from_what_ifs(explanation: Explanation) -> None:
     """Set the share of causes that every level has, from the largest gain of a what-if that fixes them."""
     for finding in explanation.findings:
-        fixes = FIXED_BY.get(finding.cause)
-        gains = {gain.ratio.value: gain for gain in explanation.gains if fixes and gain.ratio and gain.fixes == fixes}
+        cause = WHAT_IF_CAUSES.get(finding.cause)
+        gains = {gain.ratio.value: gain for gain in explanation.gains if cause and gain.ratio and gain.cause == cause}
         if finding.share is None and gains:
             ratio, loop = min(gains), explanation.what_if_loop
             finding.share = min(1.0, (1 - ratio) * _level_share(explanation.parts, loop))

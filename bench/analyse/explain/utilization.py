@@ -15,13 +15,13 @@ from bench.model.result import Result
 from bench.model.roofline import Roofline
 from bench.model.sample import ProcessSample
 
-NEAR = 0.5
+BOUND_MIN_SHARE = 0.5
 """Share of a peak from which a step counts as bound by it."""
 
-LARGE = 0.3
+LOWEST_LEVEL_MIN_SHARE = 0.3
 """Smallest share of the program's step that the barest loop must take for its bound to be a finding."""
 
-IDLE = 0.6
+BUSY_MIN_SHARE = 0.6
 """Below this share of its threads' time, a step leaves CPUs idle."""
 
 TOO_LITTLE_PARALLELISM = "too little parallelism"
@@ -66,7 +66,7 @@ def parallelism(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]
     if threads < 2 or not blocks or capabilities(base.spec.backend).gpu:
         return
     busy = statistics.median(block.cpu_seconds / block.seconds for block in blocks)
-    if busy < IDLE * threads:
+    if busy < BUSY_MIN_SHARE * threads:
         yield Finding(
             cause=TOO_LITTLE_PARALLELISM,
             sentence=f"A step keeps {busy:.1f} of {threads} CPUs busy.",
@@ -104,7 +104,7 @@ def bound(roofline: Roofline, share: float) -> Iterator[Finding]:
         if not roofline.cache_peak:
             return
         resource, attained = "cache", roofline.flops_per_second / min(roofline.cache_peak, roofline.compute_peak)
-    if attained < NEAR or share < LARGE:
+    if attained < BOUND_MIN_SHARE or share < LOWEST_LEVEL_MIN_SHARE:
         return
     share = min(1.0, share)
     cause, does, peak, fix = BOUNDS[resource]

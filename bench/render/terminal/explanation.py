@@ -104,7 +104,7 @@ def gain_line(gain: Gain) -> str:
         return f"failed: {gain.what_if} ({gain.option}): {plain(sentences.failure(gain))}"
     faster = gain.verdict == "faster"
     factor = numbers.times(gain.speedup if faster else gain.ratio)
-    cause = f". Cause: {gain.fixes}, {gain.saving:.0%} of the time" if gain.fixes else ""
+    cause = f". Cause: {gain.cause}, {gain.saving:.0%} of the time" if gain.cause else ""
     speed = f"{factor} as {'fast' if faster else 'long'} per {gain.unit}"
     return f"{gain.verdict}: {gain.what_if} ({gain.option}): {speed}{cause}"
 

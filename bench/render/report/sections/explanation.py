@@ -114,7 +114,7 @@ def _what_ifs(explanation: Explanation, threshold: float) -> Section:
 def _gain(name: str, gain: Gain) -> Row:
     if gain.ratio is None:
         return Row(name, ("failed", "–", "–", plain(wording.failure(gain)), gain.option), "alarm")
-    return Row(name, (gain.verdict, numbers.factor(gain.ratio), gain.unit, gain.fixes or "–", gain.option))
+    return Row(name, (gain.verdict, numbers.factor(gain.ratio), gain.unit, gain.cause or "–", gain.option))
 
 
 def _roofline(step: Roofline, loop: str) -> Section:
