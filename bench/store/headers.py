@@ -23,10 +23,10 @@ from bench.store import files
 SAMPLES = b'\n "samples": ['
 """Start of the samples in a file that `write` made. JSON strings hold no line breaks."""
 
-HEAD = 2**16
+HEAD_BYTES = 2**16
 """Bytes that usually hold everything before the samples."""
 
-FIRST_LINES = 2**13
+FIRST_LINES_BYTES = 2**13
 """Bytes that usually hold what tells a result from its repetitions."""
 
 REST = b'\n "environment": {'
@@ -52,7 +52,7 @@ def index_entry(path: Path) -> IndexEntry:
         DataError: As for `files.read`.
     """
     with contextlib.suppress(OSError, ValueError, TypeError, LookupError), path.open("rb", buffering=0) as file:
-        start = from_json(file.read(FIRST_LINES).partition(REST)[0], allow_partial=True)
+        start = from_json(file.read(FIRST_LINES_BYTES).partition(REST)[0], allow_partial=True)
         has_fields = isinstance(start, dict) and {"id", "created", "key", "fingerprint", "purpose"} <= start.keys()
         if has_fields and _is_complete(file) and start["schema_version"] == SCHEMA_VERSION:
             created = datetime.fromisoformat(start["created"].replace("Z", "+00:00")).astimezone(timezone.utc)
@@ -68,7 +68,7 @@ def head(path: Path) -> Result:
         DataError: As for `files.read`.
     """
     with contextlib.suppress(OSError, ValidationError), path.open("rb") as file:
-        start = file.read(HEAD)
+        start = file.read(HEAD_BYTES)
         cut = start.find(SAMPLES)
         if cut > 0 and _is_complete(file):
             result = Result.model_validate_json(start[:cut].rstrip(b",") + b"}")

@@ -267,7 +267,7 @@ def test_every_kind_of_data_and_every_file_of_a_data_set_is_documented() -> None
             f"{download.CONNECT_SECONDS:g} s without a connection, or {download.READ_SECONDS:g} s of silence",
         ),
         ("report", "Chapters", f"at most {selection.CHAPTERS} chapters of {selection.MEMBERS} results each"),
-        ("report", "Chapters", f"names the {compose.LISTED:,} newest results"),
+        ("report", "Chapters", f"names the {compose.MAX_ROWS:,} newest results"),
         ("report", "Sections", f"at most {steps.TICKS} blocks"),
         ("report", "Formats", f"{markdown.LONGEST:,} characters"),
     ],

@@ -179,7 +179,7 @@ def test_repeated_runs_are_listed_and_the_newest_has_the_chapter(tmp_path: Path)
 
 
 def test_the_list_of_all_results_says_how_many_it_omits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compose_module, "LISTED", 2)
+    monkeypatch.setattr(compose_module, "MAX_ROWS", 2)
     text = page(tmp_path, *(measured(str(n), [0.1], group=str(n)) for n in range(3)))
     assert "The newest 2 of 3 results" in text
 

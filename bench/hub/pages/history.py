@@ -15,10 +15,10 @@ from bench.render import numbers
 from bench.render.charts import timeline
 from bench.render.report.document import Figure, Row, Section, Table
 
-LISTED = 200
+MAX_ROWS = 200
 """Runs in the table."""
 
-HEAD = ("started (UTC)", "step", "vs. previous run", "processes", "status", "TensorFlow", "devbench", "id")
+COLUMN_HEADS = ("started (UTC)", "step", "vs. previous run", "processes", "status", "TensorFlow", "devbench", "id")
 
 
 def page(connection: Connection, series: str, threshold: float) -> Page:
@@ -85,10 +85,10 @@ def _positive(bound: float | None) -> float | None:
 
 
 def _table(rows: Sequence[Any], changes: set[int]) -> Table:
-    newest = range(len(rows) - 1, max(-1, len(rows) - 1 - LISTED), -1)
-    caption = f"The newest {LISTED} runs, newest first" if len(rows) > LISTED else "Runs, newest first"
+    newest = range(len(rows) - 1, max(-1, len(rows) - 1 - MAX_ROWS), -1)
+    caption = f"The newest {MAX_ROWS} runs, newest first" if len(rows) > MAX_ROWS else "Runs, newest first"
     table_rows = [_row(rows[index], rows[index - 1] if index else None, index in changes) for index in newest]
-    return Table(caption, HEAD, tuple(table_rows))
+    return Table(caption, COLUMN_HEADS, tuple(table_rows))
 
 
 def _row(row: Any, previous: Any, changed: bool) -> Row:

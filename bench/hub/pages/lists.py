@@ -14,7 +14,7 @@ from bench.render import numbers
 from bench.render.messages import Message
 from bench.render.report.document import Row, Section, Table
 
-HEAD = ("result", "status", "step", "processes", "pool", "started (UTC)", "TensorFlow", "id")
+COLUMN_HEADS = ("result", "status", "step", "processes", "pool", "started (UTC)", "TensorFlow", "id")
 FILTERS = {"title": "workload", "backend": "backend", "pool": "pool", "status": "status"}
 """The filters of the form, and their labels."""
 
@@ -54,7 +54,7 @@ def result_table(rows: Sequence[Any]) -> Table | Message:
     """Return a table of results with links to their pages, or a message if there are none."""
     if not rows:
         return Message("note", "No results match.")
-    return Table("Results", HEAD, tuple(map(_result_row, rows)))
+    return Table("Results", COLUMN_HEADS, tuple(map(_result_row, rows)))
 
 
 def _result_row(row: Any) -> Row:

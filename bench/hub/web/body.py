@@ -19,7 +19,7 @@ from bench.hub.web import heap
 MAXIMUM = 16 * 2**20
 """Maximum size of a body, in bytes."""
 
-LARGE = 2**20
+LARGE_BODY_BYTES = 2**20
 """Size from which a body is large, in bytes. A result of ten trials has a tenth of that."""
 
 TIMEOUT = 120
@@ -52,9 +52,9 @@ class _BodySize:
         """
         if size > MAXIMUM:
             raise _too_large()
-        if size > LARGE and not self.large:
+        if size > LARGE_BODY_BYTES and not self.large:
             if self.slot.occupied:
-                detail = f"the hub is storing another document of more than {LARGE // 2**20} MB"
+                detail = f"the hub is storing another document of more than {LARGE_BODY_BYTES // 2**20} MB"
                 raise Problem(503, "busy", detail, "Send it again.", {"Retry-After": "2"})
             self.slot.occupied = self.large = True
 

@@ -18,7 +18,7 @@ def _projected(name: str) -> Callable[[Result], Any]:
     return lambda result: getattr(result.projection, name) if result.projection else None
 
 
-def _measured(scope: Scope) -> Callable[[Result], tuple[float, float] | None]:
+def _measured_time(scope: Scope) -> Callable[[Result], tuple[float, float] | None]:
     """Read the seconds of the full training, and the relative error of the projection."""
 
     def read(result: Result) -> tuple[float, float] | None:
@@ -30,7 +30,7 @@ def _measured(scope: Scope) -> Callable[[Result], tuple[float, float] | None]:
     return read
 
 
-def _measured_text(figure: tuple[float, float]) -> str:
+def _time_text(figure: tuple[float, float]) -> str:
     """Return a time of the full training beside the error of the projection."""
     seconds, error = figure
     return f"{numbers.time(seconds)} (projected {numbers.signed_percent(error)})"
@@ -69,10 +69,10 @@ FIELDS = (
         brief="training cost, {}",
     ),
     Field(
-        "measured_build_and_fit_seconds", "build and fit", _measured("build_and_fit"), _measured_text, MEASURED, "s",
+        "measured_build_and_fit_seconds", "build and fit", _measured_time("build_and_fit"), _time_text, MEASURED, "s",
         brief="measured training",
     ),
-    Field("measured_total_seconds", "from a cold start", _measured("total"), _measured_text, MEASURED, "s"),
+    Field("measured_total_seconds", "from a cold start", _measured_time("total"), _time_text, MEASURED, "s"),
     Field(
         "outcome",
         "{}",

@@ -13,10 +13,10 @@ from bench.render.report.document import Chapter, ReportDocument, Row, Table
 from bench.render.text import plain
 from bench.store.selection import ChapterEntries, Entry, Selection
 
-LISTED = 10_000
+MAX_ROWS = 10_000
 """Rows in the table of all results. The newest come first."""
 
-HEAD = ("result", "status", "step", "processes", "started (UTC)", "id")
+COLUMN_HEADS = ("result", "status", "step", "processes", "started (UTC)", "id")
 
 
 def compose(selection: Selection, analyses: Iterable[Analysis]) -> ReportDocument:
@@ -43,13 +43,13 @@ def compose(selection: Selection, analyses: Iterable[Analysis]) -> ReportDocumen
 
 
 def _chapter(entries: ChapterEntries, analysis: Analysis, number: int) -> Chapter:
-    shown, how = content.of(analysis), _how(entries, analysis.results)
-    return Chapter(f"chapter-{number}", shown.title, shown.sentences, how, shown.sections)
+    shown, provenance = content.of(analysis), _provenance(entries, analysis.results)
+    return Chapter(f"chapter-{number}", shown.title, shown.sentences, provenance, shown.sections)
 
 
-def _how(entries: ChapterEntries, results: Sequence[Result]) -> str:
+def _provenance(entries: ChapterEntries, results: Sequence[Result]) -> str:
     """Say how and when results were measured, and how many are not shown."""
-    sentences = [_measured(entries, results), f"Started {numbers.timestamp(results[0].created)} UTC."]
+    sentences = [_session(entries, results), f"Started {numbers.timestamp(results[0].created)} UTC."]
     if entries.runs > 1:
         if not entries.grouped and len(results) > 1:
             sentences.append(f"Each is the newest of up to {entries.runs} runs.")
@@ -66,7 +66,7 @@ def _how(entries: ChapterEntries, results: Sequence[Result]) -> str:
     return " ".join(sentences)
 
 
-def _measured(entries: ChapterEntries, results: Sequence[Result]) -> str:
+def _session(entries: ChapterEntries, results: Sequence[Result]) -> str:
     """Say whether and how results were measured together."""
     if entries.sweep:
         points = len({result.group for result in results})
@@ -99,10 +99,10 @@ def _all_results(selection: Selection) -> Table | None:
     """Return a row for each result, newest first; None if each has a chapter."""
     if not selection.repeated and not selection.omitted:
         return None
-    newest = selection.entries[: -LISTED - 1 : -1]
+    newest = selection.entries[: -MAX_ROWS - 1 : -1]
     total = len(selection.entries)
-    caption = "All results" if total <= LISTED else f"The newest {LISTED:,} of {total:,} results"
-    return Table(caption, HEAD, tuple(map(_row, newest)))
+    caption = "All results" if total <= MAX_ROWS else f"The newest {MAX_ROWS:,} of {total:,} results"
+    return Table(caption, COLUMN_HEADS, tuple(map(_row, newest)))
 
 
 def _row(entry: Entry) -> Row:

@@ -37,7 +37,7 @@ class Row:
         """Return where the label (0) or a cell (from 1) leads; empty if it is no link."""
         return self.links[place] if place < len(self.links) else ""
 
-    def alarming(self, place: int) -> bool:
+    def has_alarm(self, place: int) -> bool:
         """Whether a cell reports a problem."""
         return self.kind == "alarm" and (not self.wrong or place in self.wrong)
 

@@ -77,7 +77,7 @@ def _table(table: Table) -> Iterable[str]:
             label, cells = f"**{label}**", [""] * (len(table.head) - 1)
         elif row.kind == "alarm":
             label = f"❗ {label}"
-            cells = [f"**{cell}**" if row.alarming(place) else cell for place, cell in enumerate(cells)]
+            cells = [f"**{cell}**" if row.has_alarm(place) else cell for place, cell in enumerate(cells)]
         elif row.kind == "differs":
             label = f"≠ {label}"
         yield _line([label, *cells])

@@ -24,7 +24,7 @@ WARM_UP = 2
 STEPS = 5
 """Steps that are observed."""
 
-LISTED = 5
+MAX_NAMES = 5
 """Maximum number of lines, or of types of operations, in a fact."""
 
 PYTHON_CALLS = ("PyFunc", "EagerPyFunc", "PyFuncStateless")
@@ -70,7 +70,7 @@ def read_steps(facts: Facts, tf: Any, start: Callable[[], Iterator[Any]], file: 
     facts.eager = EagerOperations(
         per_step=eager.total() / count,
         lines=_lines(by_line),
-        operations=[op for op, _ in by_type.most_common(LISTED)],
+        operations=[op for op, _ in by_type.most_common(MAX_NAMES)],
     )
 
 
@@ -127,7 +127,7 @@ def traced_in(operation: Any, file: str) -> int:
 
 
 def _lines(counts: Counter[int]) -> list[int]:
-    return sorted(line for line, _ in counts.most_common(LISTED) if line)
+    return sorted(line for line, _ in counts.most_common(MAX_NAMES) if line)
 
 
 @contextmanager

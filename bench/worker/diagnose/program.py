@@ -13,7 +13,7 @@ from bench.worker.tracing import Tracing
 FEW_TRACES = 5
 """A function that was traced more often than this is listed."""
 
-LISTED = 3
+MAX_FUNCTIONS = 3
 """Maximum number of functions that are listed."""
 
 
@@ -62,7 +62,7 @@ def inspect(rig: Rig, tracing: Tracing, hook: FitHook) -> None:
         rig.facts.fit = _fit_call(hook)
     rig.facts.retraced = [
         Retraced(function=name, file=at, line=line, count=count)
-        for (name, at, line), count in tracing.by_function.most_common(LISTED)
+        for (name, at, line), count in tracing.by_function.most_common(MAX_FUNCTIONS)
         if count > FEW_TRACES
     ]
 

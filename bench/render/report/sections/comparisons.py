@@ -15,7 +15,7 @@ from bench.render.report.document import Figure, Row, Section, Table
 from bench.render.report.result_set import ResultSet
 from bench.render.sentences.comparison import break_even, not_comparable, units
 
-HEAD = ("based on", "ahead from a cold start", "other differences")
+COLUMNS = ("based on", "ahead from a cold start", "other differences")
 
 
 def section(results: ResultSet) -> Section | None:
@@ -30,11 +30,11 @@ def section(results: ResultSet) -> Section | None:
     bases = [label_of[comparison.base.id] for comparison in results.comparisons]
     if len(set(bases)) == 1:
         base = quoted(bases[0])
-        heads: tuple[str, ...] = (f"compared with {base}", "verdict", f"time relative to {base}", *HEAD)
+        heads: tuple[str, ...] = (f"compared with {base}", "verdict", f"time relative to {base}", *COLUMNS)
         table = Table(f"Verdicts, baseline {base}", heads, tuple(rows))
     else:
         rows = [replace(row, cells=(base, *row.cells)) for row, base in zip(rows, bases, strict=True)]
-        table = Table("Verdicts", ("", "baseline", "verdict", "time relative to the baseline", *HEAD), tuple(rows))
+        table = Table("Verdicts", ("", "baseline", "verdict", "time relative to the baseline", *COLUMNS), tuple(rows))
     return Section("Verdicts", (*_figure(results), table, *_unfair(results)), brief=True)
 
 
@@ -46,8 +46,8 @@ def _row(comparison: Comparison, label_of: dict[str, str], by_id: dict[str, Resu
         word = "failed" if failed else "not comparable" if comparison.unfair else "no step times"
         return Row(label, (word, numbers.factor(ratio) if ratio else "–", evidence, "–", differences), "alarm")
     unit = "" if comparison.unit == "step" else f" per {comparison.unit}"
-    ahead = _ahead(comparison.break_even, comparison, label_of)
-    return Row(label, (comparison.verdict, numbers.factor(ratio) + unit, evidence, ahead, differences))
+    winner = _winner(comparison.break_even, comparison, label_of)
+    return Row(label, (comparison.verdict, numbers.factor(ratio) + unit, evidence, winner, differences))
 
 
 def _evidence(comparison: Comparison) -> str:
@@ -62,7 +62,7 @@ def _differences(comparison: Comparison) -> str:
     return ", ".join(difference.name for difference in comparison.differences if difference.kind == "context") or "–"
 
 
-def _ahead(even: BreakEven | None, comparison: Comparison, label_of: dict[str, str]) -> str:
+def _winner(even: BreakEven | None, comparison: Comparison, label_of: dict[str, str]) -> str:
     if even is None or even.winner == "none":
         return "–"
     winner = label_of[(comparison.base if even.winner == "base" else comparison.other).id]

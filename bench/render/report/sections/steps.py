@@ -15,7 +15,7 @@ from bench.render.report.result_set import ResultSet
 TICKS = 24
 """Marks for one result: its blocks, or as many of their quantiles if it has more blocks."""
 
-HEAD = (
+COLUMN_HEADS = (
     "", "processes", "blocks", "p5", "p25", "median", "p75", "p95", "single step, p50", "single step, p90",
     "single step, p99",
 )  # fmt: skip
@@ -34,7 +34,7 @@ def section(results: ResultSet) -> Section | None:
         "first to the third quartile. The thick tick is the median."
     )
     figure = Figure(caption, f"Spread of step times. Medians: {medians}.", partial(steps.draw, spreads))
-    return Section("Steps", (figure, Table("Step times of blocks and of single steps", HEAD, tuple(rows))))
+    return Section("Steps", (figure, Table("Step times of blocks and of single steps", COLUMN_HEADS, tuple(rows))))
 
 
 def _spread(label: str, spread: BlockSpread) -> steps.Spread:
