@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import gzip
 import json
+import shutil
+import signal
 import sqlite3
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
@@ -17,7 +19,7 @@ from typing import Any
 import postgres
 import pytest
 from hubs import HubProcess, RunningHub
-from sqlalchemy import text
+from sqlalchemy import Connection, text
 from synthetic import explanation, ladder_results, measured
 from test_hub_runs import run, send
 
@@ -34,6 +36,7 @@ from bench.hub.db import (
     writes,
 )
 from bench.hub.db.database import Database, database_url
+from bench.hub.db.sqlite_file import DatabaseReplaced
 from bench.hub.db.tables import METADATA
 from bench.model.result import SCHEMA_VERSION, Result
 
@@ -100,6 +103,87 @@ def run_hub_process(folder: Path) -> Iterator[tuple[HubProcess, RunningHub]]:
         yield server, RunningHub(server.url, Database(database))
     finally:
         server.kill()
+
+
+@pytest.mark.needs("posix")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_after_a_stop_the_file_of_the_database_alone_holds_everything(tmp_path: Path, number: signal.Signals) -> None:
+    server = HubProcess(str(tmp_path / "hub.db"))
+    hub = RunningHub(server.url, Database(str(tmp_path / "hub.db")))
+    assert hub.send(measured("1", [0.1])) == "created"
+    server.process.send_signal(number)
+    assert server.wait() == 0
+    shutil.copy(tmp_path / "hub.db", tmp_path / "copy.db")
+    hub.database.close()
+    assert list(tmp_path.glob("*-wal")) == []
+    copy = Database(str(tmp_path / "copy.db"))
+    assert names(copy) == ["1"]
+    copy.close()
+
+
+def delete(file: Path) -> None:
+    file.rename(file.with_name("moved.db"))
+
+
+def replace_with_copy(file: Path) -> None:
+    file.rename(file.with_name("moved.db"))
+    shutil.copy(file.with_name("moved.db"), file)
+
+
+@pytest.mark.needs("posix")
+@pytest.mark.parametrize("name", ["hub.db", "hub.db-wal"])
+@pytest.mark.parametrize("change", [delete, replace_with_copy])
+def test_a_hub_whose_file_is_replaced_acknowledges_nothing_until_it_is_back(
+    tmp_path: Path, name: str, change: Callable[[Path], None]
+) -> None:
+    with run_hub_process(tmp_path) as (server, hub):
+        hub.database.close()
+        assert hub.send(measured("1", [0.1])) == "created"
+        change(tmp_path / name)
+        body = measured("2", [0.1]).model_dump_json().encode()
+        response = hub.put("/api/v1/results/2", body)
+        assert (response.status, response.json()["type"]) == (503, "urn:devbench:problem:database-replaced")
+        assert "Restart the hub" in response.json()["hint"]
+        assert [hub.request("GET", path).status for path in ("/", "/readyz", "/metrics", "/healthz")] == [503] * 3 + [
+            200
+        ]
+        (tmp_path / "moved.db").replace(tmp_path / name)
+        assert hub.put("/api/v1/results/2", body).json()["outcome"] == "created"
+        assert any("was replaced or deleted" in line for line in server.log)
+
+
+def test_a_file_that_is_replaced_during_a_transaction_is_noticed_before_the_acknowledgement(tmp_path: Path) -> None:
+    database = Database(str(tmp_path / "hub.db"))
+    database.upgrade()
+
+    def work(connection: Connection) -> None:
+        connection.execute(text("UPDATE results SET stamp = 1"))
+        replace_with_copy(tmp_path / "hub.db")
+
+    with pytest.raises(DatabaseReplaced):
+        database.transact(work)
+    database.close()
+
+
+def test_a_later_state_replaces_an_earlier_one_although_the_clock_was_set_back(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    older = explanation(ladder_results())
+    newer = older.model_copy(update={"label": "newer"})
+    writes.put_explanation(database, older, older.model_dump_json().encode())
+    writes.put_run(database, run("r"))
+    then = records.now() - retention.DAY
+    monkeypatch.setattr(records, "now", lambda: then)
+    assert writes.put_explanation(database, newer, newer.model_dump_json().encode()) == "updated"
+    assert writes.put_explanation(database, newer, newer.model_dump_json().encode()) == "same"
+    progress = {"title": "x", "phase": "import"}
+    assert writes.put_run(database, run("r", progress=progress)) == "updated"
+    with database.read() as connection:
+        assert explanation_queries.explanation(connection, older.id).label == "newer"
+        stored = run_queries.run(connection, "r", then)
+        assert (stored.run.progress is not None, stored.last_seen) == (True, then)
+    assert writes.put_run(database, run("r", state="finished")) == "updated"
+    assert writes.put_run(database, run("r")) == "superseded"
 
 
 @pytest.fixture

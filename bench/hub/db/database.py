@@ -20,6 +20,7 @@ from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
 from sqlalchemy.exc import ArgumentError, DBAPIError
 
 from bench.errors import DataError, UsageError
+from bench.hub.db.sqlite_file import SqliteFile
 
 MIGRATIONS = Path(__file__).with_name("migrations")
 TIMEOUT = 30
@@ -45,23 +46,39 @@ class Database:
     def __init__(self, name: str) -> None:
         self.engine = _engine(name)
         self.sqlite = self.engine.dialect.name == "sqlite"
+        self._file: SqliteFile | None = None
         self._writing = threading.Lock()
         self._committing = threading.Lock()
         self._queue: deque[tuple[Work, Future[Any]]] = deque()
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
-        """Yield a connection that sees one state of the database, however long it reads."""
+        """Yield a connection that sees one state of the database, however long it reads.
+
+        Raises:
+            SQLAlchemyError: the database cannot be read. DatabaseReplaced if its file is another one.
+        """
+        self._check_file()
         level = {} if self.sqlite else {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
         with self.engine.connect().execution_options(**level) as connection, connection.begin():
             yield connection
 
     @contextmanager
     def write(self) -> Iterator[Connection]:
-        """Yield a connection in a transaction: on exit it is on disk, or nothing has changed."""
+        """Yield a connection in a transaction: on exit it is on disk, or nothing has changed.
+
+        Raises:
+            SQLAlchemyError: the database cannot be written. DatabaseReplaced if its file is another one.
+        """
+        self._check_file()
         lock = self._writing if self.sqlite else nullcontext()
         with lock, self.engine.connect().execution_options(writes=True) as connection, connection.begin():
             yield connection
+        self._check_file()
+
+    def _check_file(self) -> None:
+        if self._file is not None:
+            self._file.check()
 
     def transact(self, work: Callable[[Connection], T]) -> T:
         """Run one sender's work in a transaction: on return it is on disk, or nothing has changed.
@@ -121,9 +138,13 @@ class Database:
             ) from None
         except DBAPIError as error:
             raise _unusable(self.engine.url.render_as_string(), error) from None
+        if self.sqlite and self._file is None and (path := self.engine.url.database):
+            self._file = SqliteFile(Path(path))
 
     def close(self) -> None:
-        """Close all connections."""
+        """Close all connections. The file of SQLite then holds everything."""
+        if self._file is not None:
+            self._file.close()
         self.engine.dispose()
 
 

@@ -82,7 +82,8 @@ def put_run(database: Database, run: RunState, received: int | None = None) -> W
     Args:
         database: where to store it.
         run: the state.
-        received: when it arrived, in microseconds since 1970. Default: now.
+        received: when it arrived, in microseconds since 1970. Default: now, and it replaces what arrived before,
+            whatever the clock said then.
     """
     last_seen = received if received is not None else records.now()
     ended = run.state != "running"
@@ -96,10 +97,10 @@ def put_run(database: Database, run: RunState, received: int | None = None) -> W
         "deadline": last_seen + int(MISSED_HEARTBEATS * run.heartbeat_seconds * 1e6),
         "document": run.model_dump_json(),
     }
-    return database.transact(partial(_put_run, row=row, run=run))
+    return database.transact(partial(_put_run, row=row, run=run, imported=received is not None))
 
 
-def _put_run(connection: Connection, row: dict[str, Any], run: RunState) -> WriteOutcome:
+def _put_run(connection: Connection, row: dict[str, Any], run: RunState, imported: bool) -> WriteOutcome:
     if _insert(connection, RUNS, row):
         return "created"
     ended = run.state != "running"
@@ -108,7 +109,10 @@ def _put_run(connection: Connection, row: dict[str, Any], run: RunState) -> Writ
     same_id = RUNS.c.id == row["id"]
     replaced = RUNS.c.precedence < row["precedence"]
     if not ended:
-        replaced = or_(replaced, and_(RUNS.c.precedence == row["precedence"], RUNS.c.last_seen <= row["last_seen"]))
+        same_rank = RUNS.c.precedence == row["precedence"]
+        if imported:
+            same_rank = and_(same_rank, RUNS.c.last_seen <= row["last_seen"])
+        replaced = or_(replaced, same_rank)
     if connection.execute(update(RUNS).where(and_(same_id, replaced)).values(row)).rowcount:
         return "updated"
     stored = connection.execute(select(RUNS.c.document).where(same_id)).one()
@@ -149,7 +153,8 @@ def put_explanation(
         database: where to store it.
         explanation: the parsed document.
         body: the document as it was sent.
-        received: when it arrived, in microseconds since 1970. Default: now.
+        received: when it arrived, in microseconds since 1970. Default: now, and it replaces what arrived before,
+            whatever the clock said then.
     """
     document = json.dumps(json.loads(body))
     row = {
@@ -159,14 +164,15 @@ def put_explanation(
         "digest": records.digest(document.encode()),
         "document": document,
     }
-    return database.transact(partial(_put_explanation, row=row))
+    return database.transact(partial(_put_explanation, row=row, imported=received is not None))
 
 
-def _put_explanation(connection: Connection, row: dict[str, Any]) -> WriteOutcome:
+def _put_explanation(connection: Connection, row: dict[str, Any], imported: bool) -> WriteOutcome:
     if _insert(connection, EXPLANATIONS, row):
         return "created"
-    newer = and_(EXPLANATIONS.c.digest != row["digest"], EXPLANATIONS.c.received <= row["received"])
-    replaced = and_(EXPLANATIONS.c.id == row["id"], newer)
+    replaced = and_(EXPLANATIONS.c.id == row["id"], EXPLANATIONS.c.digest != row["digest"])
+    if imported:
+        replaced = and_(replaced, EXPLANATIONS.c.received <= row["received"])
     return "updated" if connection.execute(update(EXPLANATIONS).where(replaced).values(row)).rowcount else "same"
 
 

@@ -15,6 +15,7 @@ from starlette.exceptions import HTTPException
 
 from bench.config.hub_settings import HubSettings
 from bench.hub.db.database import Database, is_disk_full
+from bench.hub.db.sqlite_file import DatabaseReplaced
 from bench.hub.db.tables import RESULTS
 from bench.hub.pages import layout
 from bench.hub.problems import MEDIA_TYPE, SCHEMA, Problem
@@ -123,7 +124,10 @@ def _invalid_parameter(request: Request, error: Any) -> Response:
 
 def _database_error(request: Request, error: Any) -> Response:
     LOG.error("database error: %s", " ".join(str(error).split())[:500])
-    if is_disk_full(error):
+    if isinstance(error, DatabaseReplaced):
+        hint = "Restart the hub. It keeps nothing that it gets until then, and senders send it again."
+        problem = Problem(503, "database-replaced", str(error), hint, {"Retry-After": "10"})
+    elif is_disk_full(error):
         problem = Problem(
             503,
             "disk-full",

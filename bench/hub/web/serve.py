@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gc
 import logging
+import signal
 import socket
 import threading
 
@@ -19,6 +20,7 @@ from bench.hub.db import renewal, retention
 from bench.hub.db.database import Database
 from bench.hub.web import app, heap, protocol
 from bench.render.charts.vega_process import VEGA, Limits
+from bench.signals import SIGNALS
 
 GRACE = 5
 """Seconds that open requests get to finish at shutdown."""
@@ -32,7 +34,7 @@ GC_THRESHOLD = 100_000
 
 
 def serve(settings: HubSettings) -> None:
-    """Serve until SIGTERM or SIGINT.
+    """Serve until SIGTERM or SIGINT. Then all is in the database's file.
 
     Raises:
         SettingsError: a file of secrets cannot be read, or anyone on the network could write.
@@ -61,8 +63,11 @@ def serve(settings: HubSettings) -> None:
     host, port = listener.getsockname()[:2]
     address = f"[{host}]" if ":" in host else host
     logging.getLogger("devbench.hub").info("hub: http://%s:%s%s", address, port, settings.root_path)
+    server = uvicorn.Server(uvicorn_config(application))
+    for number in SIGNALS:  # uvicorn raises the signal again when it has stopped, which would end this process
+        signal.signal(number, lambda *_: setattr(server, "should_exit", True))
     try:
-        uvicorn.Server(uvicorn_config(application)).run(sockets=[listener])
+        server.run(sockets=[listener])
     finally:
         stop.set()
         for thread in background:
