@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bench.analyse import stats
-from bench.analyse.epoch_waits import add_waits, steps_per_epoch
-from bench.analyse.samples import main_series, mean_step, warm_up_excess
+from bench.analyse.epoch_waits import add_waits
+from bench.analyse.samples import cold_starts, process_blocks, usable_samples
+from bench.analyse.training_time import build_and_fit_seconds, launch_seconds
 from bench.analyse.warnings import add_warning
 from bench.model.interval import Interval
-from bench.model.phase import BUILD_PHASES, LAUNCH_PHASES
 from bench.model.result import Projection, Result
 from bench.model.sample import FullTraining, ProcessSample
 
@@ -17,64 +17,60 @@ LONG_END_SECONDS = 1.0
 """Shortest pause at the end of an epoch that is reported, if it is also several times as long as usual."""
 
 
-def project(result: Result, samples: Sequence[ProcessSample], total: int) -> Projection:
+def project(
+    result: Result, samples: Sequence[ProcessSample], total: int, planned: int | None = None
+) -> Projection | None:
     """Return the time of the whole training, from each process's own phases and its own mean step.
 
-    Build, preparation, tracing, first step and warm-up count as measured, the other steps at the mean of the steady
-    blocks. An epoch's end and its partial batch count once per epoch. Waits at the ends of epochs count as often as
+    `bench.analyse.training_time` computes the time of each process. Waits at the ends of epochs are added as often as
     short epochs waited (`bench.analyse.epoch_waits`).
 
     Args:
         result: with its summary; a whole training that was measured is kept.
         samples: processes whose cold start was measured.
         total: steps of the training.
+        planned: steps that the program planned, if it stopped by itself before.
+
+    Returns:
+        None if no process has valid step times.
     """
-    build_and_fit, from_start = [], []
-    for sample in samples:
-        series = main_series(sample)
-        if series is None:
-            continue
-        phases, epoch = sample.phases, sample.facts.epoch
-        mean = mean_step(series.blocks)
-        per_epoch = steps_per_epoch([sample])
-        passes = total / per_epoch if per_epoch else 0
-        partial = phases.get("partial_batch") if epoch and epoch.remainder else None
-        full_steps = total - (passes if partial is not None else 0)
-        excess = warm_up_excess(sample, mean) if sum(b.steps for b in series.warmup) < full_steps else 0.0
-        seconds = sum(phases.get(name, 0.0) for name in BUILD_PHASES)
-        seconds += max(0.0, full_steps - 1) * mean + excess
-        if partial is not None:
-            seconds += partial + (passes - 1) * phases.get("partial_batch_again", partial)
-        seconds += max(0.0, passes - 1) * phases.get("epoch_end", 0.0)
-        build_and_fit.append(seconds)
-        from_start.append(seconds + sum(phases.get(name, 0.0) for name in LAUNCH_PHASES))
+    valid = process_blocks(result)
+    timed = [sample for sample in samples if sample.trial in valid]
+    if not timed:
+        return None
+    fits = [build_and_fit_seconds(sample, total) for sample in timed]
+    totals = [seconds + launch_seconds(sample) for seconds, sample in zip(fits, timed, strict=True)]
     step = result.summary.step_seconds_mean
-    (build_and_fit_seconds, waits), (total_seconds, _) = (
-        add_waits(stats.arithmetic(seconds), samples, total, step.value if step else 0.0)
-        for seconds in (build_and_fit, from_start)
+    (build_and_fit, waits), (from_start, _) = (
+        add_waits(stats.arithmetic(seconds), samples, total, step.value if step else 0.0) for seconds in (fits, totals)
     )
     return Projection(
         steps=total,
-        build_and_fit_seconds=build_and_fit_seconds,
-        total_seconds=total_seconds,
+        planned_steps=planned,
+        build_and_fit_seconds=build_and_fit,
+        total_seconds=from_start,
         epoch_end_wait_seconds=waits,
-        cost=result.price.per_hour / 3600 * total_seconds.value if result.price else None,
+        cost=result.price.per_hour / 3600 * from_start.value if result.price else None,
         full_training=result.projection.full_training if result.projection else None,
     )
 
 
 def add_full_training(result: Result, training: FullTraining) -> None:
-    """Add a measured training to a result's projection, with a warning if it paused at the ends of its epochs."""
-    projection = result.projection
-    if projection is None:
-        projection = result.projection = Projection(
-            steps=training.steps,
-            build_and_fit_seconds=Interval(value=training.build_and_fit_seconds),
-            total_seconds=Interval(value=training.total_seconds),
-        )
+    """Add a measured training to a result, with a warning if it paused at the ends of its epochs.
+
+    The projection is computed anew for the steps that the training ran, so that both are about the same training.
+    """
+    samples = cold_starts(usable_samples(result))
+    projection = project(result, samples, training.steps, training.planned_steps) or Projection(
+        steps=training.steps,
+        build_and_fit_seconds=Interval(value=training.build_and_fit_seconds),
+        total_seconds=Interval(value=training.total_seconds),
+    )
+    result.projection = projection
     projection.full_training = training
     end = result.summary.phases.get("epoch_end")
-    usual = end.value if end else 0.0
+    start = result.summary.phases.get("epoch_start")
+    usual = sum(phase.value for phase in (end, start) if phase)
     waits = [seconds - usual for seconds in training.epoch_ends if seconds > max(LONG_END_SECONDS, 4 * usual)]
     if not waits:
         return

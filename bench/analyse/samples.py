@@ -135,10 +135,20 @@ def start_seconds(samples: Sequence[ProcessSample]) -> dict[int, float]:
     return {sample.trial: sum(sample.phases.get(name, 0.0) for name in START_PHASES) for sample in cold_starts(samples)}
 
 
-def warm_up_excess(sample: ProcessSample, step_seconds: float) -> float:
-    """Return the seconds that the steps of the warm-up took beyond `step_seconds` each."""
-    blocks = [b for series in sample.series for b in series.warmup]
-    return sum(b.seconds for b in blocks) - sum(b.steps for b in blocks) * step_seconds
+def warm_up_excess(sample: ProcessSample, step_seconds: float, steps: float = math.inf) -> float:
+    """Return the seconds that the steps of the warm-up took beyond `step_seconds` each.
+
+    Args:
+        sample: the process.
+        step_seconds: seconds of a step.
+        steps: steps that count. The warm-up may be longer than a training.
+    """
+    seconds = 0.0
+    for block in (block for series in sample.series for block in series.warmup):
+        counted = min(block.steps, steps)
+        seconds += counted * (block.step_seconds - step_seconds)
+        steps -= counted
+    return seconds
 
 
 def merged_facts(samples: Sequence[ProcessSample]) -> Facts:

@@ -17,6 +17,7 @@ from bench.analyse.samples import (
     typical_step,
     usable_samples,
 )
+from bench.analyse.training_time import epoch_seconds_per_step
 from bench.model.facts import Facts
 from bench.model.result import Result, Summary
 from bench.model.sample import ProcessSample
@@ -42,8 +43,10 @@ def summarize(result: Result, total_steps: int | None, examples: int | None) -> 
         _add_steps(result, list(steps.values()), examples_per_step(examples, samples), facts)
     _add_latency(result.summary, samples)
     _add_series(result.summary, samples)
-    total = total_steps or facts.total_steps
-    result.projection = project(result, cold_starts(samples), int(total)) if total and steps else None
+    full = result.projection.full_training if result.projection else None
+    planned = full.planned_steps if full else facts.total_steps
+    total = full.steps if full else facts.stopped_after or total_steps or facts.total_steps
+    result.projection = project(result, cold_starts(samples), int(total), planned) if total and steps else None
 
 
 def _add_steps(result: Result, seconds: Sequence[float], examples: int | None, facts: Facts) -> None:
@@ -52,6 +55,9 @@ def _add_steps(result: Result, seconds: Sequence[float], examples: int | None, f
     mean = summary.step_seconds_mean = stats.arithmetic(list(process_values(result, mean_step).values()))
     if examples:
         summary.examples_per_second = examples / step.value
+        per_step = epoch_seconds_per_step(usable_samples(result))
+        if per_step:
+            summary.epoch_examples_per_second = examples / (mean.value + per_step)
     flops = facts.flops_formula or facts.flops_per_step
     if flops:
         summary.flops_per_step = flops

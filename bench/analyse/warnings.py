@@ -49,6 +49,7 @@ def add_warnings(result: Result) -> None:
     if capabilities(result.spec.backend).gpu and result.environment.host.deployment.shared_gpu:
         message = "timings may include other tenants' work, because the pool allows a shared GPU (allowSharedGpu)"
         add_warning(result, "shared-gpu", message, "Use a dedicated GPU.")
+    _add_early_end_warning(result)
     if result.stop is not None:
         _add_target_warning(result, result.stop)
     epoch_waits.add_note(result, samples)
@@ -104,6 +105,15 @@ def _add_disturbance_warnings(result: Result, telemetry: Sequence[Telemetry]) ->
     if rises and max(rises) > 5:
         message = f"the GPU became {max(rises):.0f} °C warmer during the measurement"
         add_warning(result, "temperature", message, "Let the GPU warm up, or measure for longer: --max-time 10m.")
+
+
+def _add_early_end_warning(result: Result) -> None:
+    projection = result.projection
+    if projection is None or projection.planned_steps is None or projection.steps >= projection.planned_steps:
+        return
+    message = f"the training stopped by itself after {projection.steps:,} of {projection.planned_steps:,} steps"
+    fix = "The projection is for these steps. Where a training stops can depend on the device and on the seed."
+    add_warning(result, "stopped", message, fix)
 
 
 def _add_target_warning(result: Result, stop: Stop) -> None:

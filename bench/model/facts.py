@@ -125,7 +125,11 @@ class Facts(Record):
     )
     products: Products | None = None
     total_steps: int | None = Field(None, description="steps of the whole training")
+    stopped_after: int | None = Field(
+        None, description="steps after which the program's own training stopped by itself, before it ran as planned"
+    )
     epoch: Epoch | None = None
+    ended_epochs: int | None = Field(None, description="epochs that ended in the timed part")
     steps_run: int | None = Field(None, description="steps in timed blocks, warm-up included")
     restarts: int | None = Field(None, description="how often the program ended and was started again")
     iterator_ends: list[IteratorEnd] | None = Field(None, description="one for each pair of short epochs")

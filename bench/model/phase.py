@@ -11,7 +11,16 @@ from typing import Literal, get_args
 LaunchPhase = Literal["interpreter", "import", "device_init", "data"]
 BuildPhase = Literal["build", "prepare", "trace", "first_step"]
 StartPhase = Literal[LaunchPhase, BuildPhase]
-TrainingPhase = Literal["warm_up", "batch_copy", "input_wait", "partial_batch", "partial_batch_again", "epoch_end"]
+TrainingPhase = Literal[
+    "warm_up",
+    "batch_copy",
+    "input_wait",
+    "partial_batch",
+    "partial_batch_again",
+    "first_epoch_end",
+    "epoch_end",
+    "epoch_start",
+]
 Phase = Literal[StartPhase, TrainingPhase]
 
 LAUNCH_PHASES: tuple[LaunchPhase, ...] = get_args(LaunchPhase)

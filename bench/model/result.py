@@ -38,6 +38,11 @@ class Summary(Record):
     step_seconds_p90: float | None = Field(None, description="90th percentile of single steps")
     step_seconds_p99: float | None = Field(None, description="99th percentile of single steps")
     examples_per_second: float | None = Field(None, description="throughput at the typical step")
+    epoch_examples_per_second: float | None = Field(
+        None,
+        description="throughput over whole epochs, at the mean step, with what passes between epochs; null if an epoch "
+        "has no end that was timed",
+    )
     flops_per_step: float | None = Field(None, description="floating-point operations of a step")
     flops_per_second: float | None = Field(None, description="floating-point operations per second at the typical step")
     cost_per_1000_steps: float | None = Field(None, description="at the mean step, in the currency of the price")
@@ -61,6 +66,9 @@ class Projection(Record):
     """The estimated time of the whole training."""
 
     steps: int = Field(description="number of steps")
+    planned_steps: int | None = Field(
+        None, description="steps that the program planned; more than `steps` if its training stopped by itself"
+    )
     build_and_fit_seconds: Interval = Field(description="build and fit, as most articles time it")
     total_seconds: Interval = Field(description="from the start of the interpreter to the end of the training")
     epoch_end_wait_seconds: float = Field(0.0, description="expected waits at the ends of epochs, part of both")

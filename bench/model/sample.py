@@ -22,10 +22,18 @@ from bench.model.telemetry import Telemetry
 class Block(Record):
     """Steps timed together, ended by a synchronization."""
 
-    seconds: float = Field(description="wall time of the whole block, including the synchronization")
+    seconds: float = Field(description="wall time of its steps, including the synchronization")
     steps: int = Field(ge=1, description="number of steps")
     cpu_seconds: float = Field(description="CPU time of the worker's process")
     position: int = Field(-1, description="position in the trial's order of blocks; -1 during warm-up")
+    epoch_end_seconds: float = Field(
+        0.0, description="time between epochs of fit while it ran, with partial batches; not part of `seconds`"
+    )
+
+    @property
+    def wall_seconds(self) -> float:
+        """Seconds from its start to its end."""
+        return self.seconds + self.epoch_end_seconds
 
     @property
     def step_seconds(self) -> float:
@@ -50,6 +58,9 @@ class FullTraining(Record):
     build_and_fit_seconds: float = Field(description="build and fit, as most articles time it")
     total_seconds: float = Field(description="from the start of the interpreter to the end of the training")
     steps: int = Field(description="number of steps")
+    planned_steps: int | None = Field(
+        None, description="steps that its calls of fit planned; more than `steps` if the training stopped by itself"
+    )
     epoch_ends: list[float] = Field(
         default_factory=list,
         description="for each epoch, seconds from its last step to the next epoch's first step or the program's end",

@@ -70,7 +70,7 @@ class Interleaving:
             worker.resume()  # it is suspended if the other workers of its trial failed
             blocks = worker.sample.series[0].blocks
             while len(blocks) < BLOCKS:
-                if len(blocks) >= FEWEST_BLOCKS and sum(b.seconds for b in blocks) > MEASURE_SECONDS:
+                if len(blocks) >= FEWEST_BLOCKS and sum(b.wall_seconds for b in blocks) > MEASURE_SECONDS:
                     break
                 worker.run_blocks(FEWEST_BLOCKS, len(blocks))
                 self._progress.report(result, "steady state")

@@ -47,6 +47,9 @@ from bench.worker.protocol import (
 
 WARMUP_BLOCKS = 40
 WARMUP_SECONDS = 10.0
+LONGEST_BLOCK = 1.0
+"""Seconds of wall time that a block should not exceed because epochs end in it. It has at least one step."""
+
 LATENCY_STEPS = 100
 LATENCY_SECONDS = 0.8
 
@@ -133,7 +136,7 @@ class WorkerSample:
             if len(self.sample.series) > 1:
                 continue
             while not is_settled([b.step_seconds for b in series.warmup]):
-                if len(series.warmup) >= WARMUP_BLOCKS or sum(b.seconds for b in series.warmup) > WARMUP_SECONDS:
+                if len(series.warmup) >= WARMUP_BLOCKS or sum(b.wall_seconds for b in series.warmup) > WARMUP_SECONDS:
                     series.settled = len(series.warmup) < 2 * WINDOW
                     break
                 series.warmup.append(self._block(series.name, -1))
@@ -147,16 +150,21 @@ class WorkerSample:
         longest = 0
         while True:
             timed: BlockTimed = self.until(BlockTimed)
-            if timed.seconds >= BLOCK_SECONDS or timed.steps <= longest:  # the program has no more steps
+            block = _block_of(timed, -1)
+            if block.wall_seconds >= BLOCK_SECONDS or block.steps <= longest:  # the program has no more steps
                 break
             longest = timed.steps
-        series.warmup.append(_block_of(timed, -1))
+        series.warmup.append(block)
         self.steps[series.name] = timed.steps
 
     def _fit_block(self, series: Series) -> None:
         """Set the number of steps that fill a block, now that they are as fast as they get."""
         typical = statistics.median(b.step_seconds for b in series.warmup[-WINDOW:])
-        self.steps[series.name] = max(1, math.ceil(1.1 * BLOCK_SECONDS / typical))
+        steps = math.ceil(1.1 * BLOCK_SECONDS / typical)
+        aside = sum(b.epoch_end_seconds for b in series.warmup) / sum(b.steps for b in series.warmup)
+        if steps * (typical + aside) > LONGEST_BLOCK:
+            steps = round(LONGEST_BLOCK / (typical + aside))
+        self.steps[series.name] = max(1, steps)
 
     def _block(self, name: str, position: int, lead: int = 0) -> Block:
         self.process.order(Go(series=name, steps=self.steps[name], lead=lead))
@@ -178,7 +186,7 @@ class WorkerSample:
         for series in self.sample.series:
             block = self._block(series.name, position, math.ceil(self.steps[series.name] / 8) if lead else 0)
             series.blocks.append(block)
-            timed += block.seconds
+            timed += block.wall_seconds
         return timed
 
     def run_blocks(self, blocks: int, position: int) -> None:
@@ -270,7 +278,13 @@ class WorkerSample:
 
 
 def _block_of(timed: BlockTimed, position: int) -> Block:
-    return Block(seconds=timed.seconds, steps=timed.steps, cpu_seconds=timed.cpu_seconds, position=position)
+    return Block(
+        seconds=timed.seconds,
+        steps=timed.steps,
+        cpu_seconds=timed.cpu_seconds,
+        position=position,
+        epoch_end_seconds=timed.epoch_end_seconds,
+    )
 
 
 def _add(event: Event, sample: ProcessSample) -> None:

@@ -8,15 +8,30 @@ anywhere in a user's file is observed, with Keras 2.10 and Keras 3.
 from __future__ import annotations
 
 import inspect
-import math
 import time
-import weakref
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
+from bench.worker.fit_epochs import Call, FitEpochs, epoch_of_fit
 from bench.worker.protocol import PhaseEnded
 from bench.worker.timed_loop import Finished
 from bench.worker.what_ifs import WhatIfs
+
+
+class Observer(Protocol):
+    """Observes the calls of the train function, and the ends of epochs."""
+
+    def before(self, call: Call) -> None:
+        """Take note that a call starts."""
+
+    def after(self, call: Call, value: Any) -> None:
+        """Take note that a call returned."""
+
+    def ran_out(self) -> None:
+        """Take note that a call found no more data."""
+
+    def end_epoch(self) -> None:
+        """Take note that the callbacks for the end of an epoch have returned."""
 
 
 class FitHook:
@@ -36,7 +51,9 @@ class FitHook:
         train_function: the train function of the latest step, without the wrapper.
         dataset: the `tf.data.Dataset` that Python iterated over last, in Keras or elsewhere.
         arguments: arguments of the latest `fit`, by name.
-        on_step: is called after each step with `(logs, steps)`, normally the timed loop's `tick`.
+        epochs: the epochs of the program's `fit`.
+        on_step: is called after each step with `(logs, steps)`, if there is no observer.
+        observer: observes the steps and the ends of epochs. None if `on_step` does.
         passive: whether steps are not observed, because the program yields its own.
         iterator_starts: for each iterator that steps read from, when it was created and when its first step began.
     """
@@ -49,7 +66,9 @@ class FitHook:
         self.train_function: Any = None
         self.dataset: Any = None
         self.arguments: dict[str, Any] = {}
+        self.epochs = FitEpochs()
         self.on_step: Callable[[Any, int], None] = lambda logs, steps: None
+        self.observer: Observer | None = None
         self.passive = False
         self.iterator_starts: list[tuple[float, float]] = []
         self._tf = tf
@@ -57,12 +76,11 @@ class FitHook:
         self._send = send
         self._fit_start = 0.0
         self._iterator_created = 0.0
-        self._latest_iterator: Callable[[], Any] = lambda: None
-        self._steps_of_epoch = 0
         self.make_train_function = tf.keras.Model.make_train_function
         self._patch_fit(what_ifs)
         self._patch_make_train_function()
         self._patch_dataset()
+        self._patch_callbacks()
 
     def _patch_fit(self, what_ifs: WhatIfs) -> None:
         original = self._tf.keras.Model.fit
@@ -77,6 +95,7 @@ class FitHook:
             del arguments["self"]
             hook.arguments = what_ifs.fit(model, arguments)
             hook._fit_start = time.perf_counter()
+            hook.epochs.begin_fit()
             return original(model, **hook.arguments)
 
         self._tf.keras.Model.fit = fit
@@ -106,6 +125,32 @@ class FitHook:
 
         self._tf.data.Dataset.__iter__ = iterate
 
+    def _patch_callbacks(self) -> None:
+        """Learn from Keras' own list of callbacks when an epoch starts, and when its callbacks have returned."""
+        kind, hook = self._tf.keras.callbacks.CallbackList, self
+        begin, end = kind.on_epoch_begin, kind.on_epoch_end
+
+        def on_epoch_begin(callbacks: Any, epoch: int, *args: Any, **kwargs: Any) -> None:
+            hook._begin_epoch(getattr(callbacks, "params", None) or {}, epoch)
+            begin(callbacks, epoch, *args, **kwargs)
+
+        def on_epoch_end(callbacks: Any, *args: Any, **kwargs: Any) -> None:
+            end(callbacks, *args, **kwargs)
+            hook._end_epoch()
+
+        kind.on_epoch_begin, kind.on_epoch_end = on_epoch_begin, on_epoch_end
+
+    def _begin_epoch(self, params: dict[str, Any], epoch: int) -> None:
+        if not self.passive:
+            epochs = int(params.get("epochs") or self.arguments.get("epochs") or 1)
+            self.epochs.begin_epoch(epoch_of_fit(self._tf, self.arguments, params.get("steps")), epochs - epoch)
+
+    def _end_epoch(self) -> None:
+        if not self.passive:
+            self.epochs.end_epoch()
+            if self.observer is not None:
+                self.observer.end_epoch()
+
     def _wrap(self, model: Any, original: Any) -> Any:
         per_call = steps_per_call(model)
 
@@ -115,11 +160,22 @@ class FitHook:
             if self._iterator_created:
                 self.iterator_starts.append((self._iterator_created, time.perf_counter()))
                 self._iterator_created = 0.0
-            steps = per_call if per_call == 1 else self._steps_of_call(iterator, per_call)
+            observer, call = self.observer, self.epochs.next_call(per_call)
             self.train_function = original
-            logs = original(iterator)
+            if observer is not None:
+                observer.before(call)
             try:
-                self.on_step(logs, steps)
+                logs = original(iterator)
+            except (StopIteration, self._tf.errors.OutOfRangeError):
+                if observer is not None:
+                    observer.ran_out()
+                raise
+            self.epochs.advance(call)
+            try:
+                if observer is not None:
+                    observer.after(call, logs)
+                else:
+                    self.on_step(logs, call.steps)
             except Finished:
                 self.iterator = iterator
                 raise
@@ -128,35 +184,12 @@ class FitHook:
         train_function.devbench_original = original  # type: ignore[attr-defined]
         return train_function
 
-    def _steps_of_call(self, iterator: Any, per_call: int) -> int:
-        """Return the steps of a call that runs several. The last call of an epoch runs what is left of it."""
-        if iterator is not self._latest_iterator():
-            self._latest_iterator, self._steps_of_epoch = weakref.ref(iterator), 0
-            self._length = epoch_length(self._tf, self.arguments)
-        remaining = per_call if self._length is None else self._length - self._steps_of_epoch % self._length
-        steps = min(per_call, remaining)
-        self._steps_of_epoch += steps
-        return steps
-
     def _first_step(self, model: Any) -> None:
         """Record the first step of a model. Everything before it was preparation."""
         if self.model is None:  # only the first start is cold; a program that starts again makes a new model
             self._send(PhaseEnded(phase="prepare", seconds=time.perf_counter() - self._fit_start))
         self.model = model
         self._on_first(model)
-
-
-def epoch_length(tf: Any, arguments: dict[str, Any]) -> int | None:
-    """Return the steps of one pass over the data of a call of `fit`. None if it is endless or not known."""
-    data = arguments.get("x")
-    if isinstance(data, tf.data.Dataset):
-        count = int(data.cardinality().numpy())
-        return count if count > 0 else None
-    first = data[0] if isinstance(data, (list, tuple)) else data
-    if first is None or not hasattr(first, "__len__"):
-        return None
-    examples = len(first) - int(len(first) * float(arguments.get("validation_split") or 0.0))
-    return max(1, math.ceil(examples / int(arguments.get("batch_size") or 32)))
 
 
 def steps_per_call(model: Any) -> int:

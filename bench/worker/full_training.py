@@ -7,7 +7,7 @@ from typing import Any
 
 from bench.errors import NotApplicable
 from bench.worker import loops
-from bench.worker.rig import Rig, steps_of_epoch, steps_of_training
+from bench.worker.rig import Rig, steps_of_training
 from bench.worker.step_counter import StepCounter
 from bench.worker.timed_loop import Finished
 
@@ -26,14 +26,12 @@ def train(rig: Rig, counter: StepCounter) -> Any:
 def _run(rig: Rig, counter: StepCounter) -> Any:
     as_written = rig.spec.loop == "as-written"
     if as_written and rig.has("as_written") and not rig.yields:
-        counter.epoch_steps = steps_of_epoch(rig)
         return rig.call("as_written")
     fits = rig.spec.loop == "fit" or (as_written and not rig.has("as_written"))
     if fits and rig.compiled and rig.data is not None:
         options = {} if rig.is_dataset else {"batch_size": rig.p.batch, "shuffle": as_written}
         with rig.scope():
             parts = (rig.data,) if rig.is_dataset else rig.data
-            counter.epoch_steps = steps_of_epoch(rig)
             return rig.model.fit(*parts, epochs=getattr(rig.p, "epochs", 1), **options)
     counter.limit = steps_of_training(rig)
     if counter.limit is None:

@@ -83,7 +83,7 @@ def _generator(rig: Rig, timed_loop: TimedLoop) -> None:
             raise NotApplicable(
                 f"as_written of {rig.spec.workload} yields nothing", "Yield a value that depends on the step."
             )
-        rig.state.program_steps = issued
+        rig.state.program_steps = rig.state.program_steps or issued
         timed_loop.restart()
 
 

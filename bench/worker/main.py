@@ -78,6 +78,7 @@ class Worker:
         tf, device = bring_up_tensorflow(self.phases, self.spec)
         rig = load_workload(self.phases, self.spec, tf, device)
         from bench.worker.diagnose.profiler import Profiler
+        from bench.worker.epoch_timer import EpochTimer
         from bench.worker.fit_hook import FitHook
         from bench.worker.loops import has_own_step
         from bench.worker.synchronize import Synchronizer
@@ -90,7 +91,7 @@ class Worker:
         def on_first(model: Any) -> None:
             rig.what_ifs.check()
             synchronizer.model = model
-            timed_loop.running_mean = True
+            self.read_losses(rig, timed_loop, model)
             synchronizer.prepare(model)
             self.phases.current = "first step"
             timed_loop.end_set_up()
@@ -103,15 +104,25 @@ class Worker:
         tracing = Tracing()
         timed_loop.trace_seconds = lambda: tracing.seconds - synchronizer.trace_seconds
         hook = FitHook(tf, on_first, self.send, rig.what_ifs)
-        hook.on_step, hook.passive = timed_loop.tick, rig.yields
+        hook.passive = rig.yields
         build_start = build(self.phases, rig, draw_weights=not self.start.full)
         synchronizer.model = rig.model if rig.compiled or rig.has("step") else None
         if synchronizer.model is not None:
             synchronizer.prepare(synchronizer.model)
         if isinstance(timed_loop, StepCounter):
-            self.train(rig, timed_loop, build_start)
+            hook.observer = timed_loop
+            self.train(rig, hook, timed_loop, build_start)
         else:
-            timed_loop.running_mean = self.spec.loop != "as-written" and not has_own_step(rig)
+            timer = EpochTimer(timed_loop, hook.epochs, synchronizer.sync, timed_loop.losses)
+            hook.observer = timer
+            if self.spec.loop != "as-written" and not has_own_step(rig) and rig.compiled:
+                self.read_losses(rig, timed_loop, rig.model)
+
+            def on_restart() -> None:
+                timer.end_program()
+                hook.epochs.end_program()
+
+            timed_loop.on_restart = on_restart
             order = self.drive(rig, timed_loop)
             if order is None:
                 return
@@ -119,7 +130,7 @@ class Worker:
             from bench.worker.diagnose.diagnosis import diagnose
 
             self.phases.enter("diagnosis")
-            diagnose(rig, hook, synchronizer, tracing, order)
+            diagnose(rig, hook, timer, timed_loop.step_seconds, synchronizer, tracing, order)
         self.send(Done())
 
     def precision(self, rig: Any) -> LossPrecision:
@@ -127,6 +138,17 @@ class Worker:
         if not getattr(rig.module, "SAME_ANSWER", True):
             return "changed"
         return "reduced" if self.spec.dtype.startswith("mixed") else "exact"
+
+    def read_losses(self, rig: Any, timed_loop: TimedLoop, model: Any) -> None:
+        """Decide how the losses of single steps are read from what a model's train step returns.
+
+        Keras' own train step returns a running mean. The program as written is left as it is, so its losses are
+        computed from the means. In the other loops, the metrics are reset after each of the first steps.
+        """
+        if self.spec.loop != "as-written":
+            timed_loop.losses.after_each = model.reset_metrics
+        else:
+            timed_loop.losses.running_mean = type(model).train_step is rig.tf.keras.Model.train_step
 
     def drive(self, rig: Any, timed_loop: TimedLoop) -> Finish | None:
         """Run the loop until the parent wants no more steps. Return its last order; None if a step failed."""
@@ -152,11 +174,12 @@ class Worker:
             return order
         raise AssertionError("a loop ends only when it is unwound")
 
-    def train(self, rig: Any, counter: StepCounter, build_start: float) -> None:
+    def train(self, rig: Any, hook: Any, counter: StepCounter, build_start: float) -> None:
         """Run the whole program (`--full`).
 
         Args:
             rig: the rig.
+            hook: the hook into `fit`.
             counter: counts its steps.
             build_start: when the phase `build` started, by the clock of `time.perf_counter`.
         """
@@ -169,6 +192,7 @@ class Worker:
             build_and_fit_seconds=end - build_start, total_seconds=total_seconds, steps=counter.steps_run
         )
         full.epoch_ends = counter.epoch_ends(end)
+        full.planned_steps = hook.epochs.planned
         full.metrics = full_training.final_metrics(rig, returned, counter)
         self.send(Trained(full=full))
 

@@ -121,13 +121,14 @@ class Ready(WorkerMessage):
 
 
 class BlockTimed(WorkerMessage):
-    """One block."""
+    """One block. `epoch_end_seconds` passed between epochs while it ran. They are not part of `seconds`."""
 
     event: Literal["block"] = "block"
     series: str
     seconds: float
     steps: int
     cpu_seconds: float
+    epoch_end_seconds: float = 0.0
 
 
 class Latencies(WorkerMessage):

@@ -37,7 +37,7 @@ class LoopState:
         example: the batch that the step was traced for.
         fused_arguments: the arguments with which `function` runs two steps, if the loop is `fused`.
         iterator: the iterator of `tf.data` that feeds the steps.
-        program_steps: steps of the author's own loop, if it ended by itself.
+        program_steps: steps of the first run of the author's own loop, if it ended by itself.
     """
 
     function: Any = None
@@ -210,7 +210,8 @@ def pipeline(rig: Rig) -> Any:
         return rig.what_ifs.dataset(rig.data).repeat()
     if isinstance(rig.data, tuple) and hasattr(rig.p, "batch"):
         arrays = cast_float64(rig.data, rig.spec.dtype)
-        dataset = tf.data.Dataset.from_tensor_slices(arrays).batch(rig.p.batch, drop_remainder=True)
+        size = max(1, min(int(rig.p.batch), len(arrays[0])))  # a batch of all rows, if it asks for more
+        dataset = tf.data.Dataset.from_tensor_slices(arrays).batch(size, drop_remainder=True)
         return dataset.repeat().prefetch(tf.data.AUTOTUNE)
     return None
 
@@ -219,10 +220,9 @@ def steps_of_training(rig: Rig) -> int | None:
     """Return the steps of the whole training: by `total_steps`, or epochs times batches. None if it is not known."""
     if rig.has("total_steps"):
         return int(rig.call("total_steps"))
-    steps = steps_of_epoch(rig)
-    return steps * int(getattr(rig.p, "epochs", 1)) if steps else None
+    return rig.epoch.steps * epochs_of(rig) if rig.epoch else None
 
 
-def steps_of_epoch(rig: Rig) -> int | None:
-    """Return the steps of an epoch, the partial batch included. None if it is not known."""
-    return rig.epoch.steps if rig.epoch else None
+def epochs_of(rig: Rig) -> int:
+    """Return the epochs of the whole training by the program's parameters."""
+    return int(getattr(rig.p, "epochs", 1))

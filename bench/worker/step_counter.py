@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from bench.worker.fit_epochs import Call
 from bench.worker.protocol import PhaseStarted
 from bench.worker.timed_loop import Finished, TimedLoop
 
@@ -19,18 +20,16 @@ class StepCounter(TimedLoop):
 
     Attributes:
         limit: steps after which the program is unwound. None if the program ends by itself.
-        epoch_steps: steps of an epoch. None if it is not known, or the program has no epochs.
     """
 
     limit: int | None = None
-    epoch_steps: int | None = None
     _next_report = 0.0
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._last_steps: list[float] = []
         self._first_steps: list[float] = []
-        self._first_tick = 0.0
+        self._first_tick = self._latest_tick = 0.0
 
     def tick(self, value: Any, steps: int = 1) -> None:
         """Count steps. Nothing is synchronized or timed."""
@@ -39,15 +38,28 @@ class StepCounter(TimedLoop):
         self.steps_left = 1 if self.limit is None else self.limit - self.steps_run
         now = time.perf_counter()
         self._first_tick = self._first_tick or now
-        if self.epoch_steps and self.steps_run % self.epoch_steps < steps:
-            self._last_steps.append(now)
-        elif len(self._first_steps) < len(self._last_steps):
-            self._first_steps.append(now)
+        self._latest_tick = now
         if self.steps_left <= 0:
             raise Finished(None)
         if now >= self._next_report:
             self._next_report = now + PROGRESS_SECONDS
             self.channel.send(PhaseStarted(phase="training", note=f"step {self.steps_run}"))
+
+    def before(self, call: Call) -> None:
+        """Nothing is timed before a call."""
+
+    def after(self, call: Call, value: Any) -> None:
+        """Count a call of the train function."""
+        self.tick(value, call.steps)
+        if call.first and self._last_steps:
+            self._first_steps.append(self._latest_tick)
+
+    def ran_out(self) -> None:
+        """The end of the data is nothing special."""
+
+    def end_epoch(self) -> None:
+        """Remember when the last step of an epoch was issued."""
+        self._last_steps.append(self._latest_tick)
 
     def epoch_ends(self, end: float) -> list[float]:
         """Return, for each epoch, seconds from its last step to the next epoch's first step or the program's end.

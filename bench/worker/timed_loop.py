@@ -19,6 +19,7 @@ from bench.errors import WorkloadError
 from bench.model.failure import Failure
 from bench.model.sample import LossPrecision
 from bench.worker.channel import Channel
+from bench.worker.losses import LOSSES, Losses
 from bench.worker.protocol import (
     BLOCK_SECONDS,
     BlockTimed,
@@ -33,9 +34,6 @@ from bench.worker.protocol import (
     Ready,
     Trace,
 )
-
-LOSSES = 5
-"""Number of first steps whose losses are read for the same-answer check."""
 
 
 class Finished(BaseException):
@@ -55,13 +53,15 @@ class TimedLoop:
         precision: how exactly the losses can be expected to agree.
 
     Attributes:
-        running_mean: whether the losses are Keras' running mean.
+        losses: the losses of the first steps.
+        on_restart: is called when the program ended.
         steps_left: steps until the clock is read. A loop that issues several steps at once issues at most this many.
         series: names of the series that can be timed.
         current: the series that is timed now.
         profiler: traces steps (`bench.worker.diagnose.profiler.Profiler`).
         trace_seconds: returns the seconds that tracing took so far.
         steps_run: steps in blocks that were reported.
+        step_seconds: seconds of a step in the latest block. 0 before the first one.
         restarts: how often the program ended and was started again.
         last_value: the latest value, if all steps are only counted (`step_counter`).
     """
@@ -80,13 +80,17 @@ class TimedLoop:
         self.series: list[str] = ["step"]
         self.ready = Ready(series=self.series)
         self.trace_seconds: Callable[[], float] = lambda: 0.0
-        self.running_mean = False
+        self.losses = Losses()
+        self.on_restart: Callable[[], object] = lambda: None
         self.current = "step"
         self.steps_left = 1
         self.profiler: Any = None
         self.steps_run = self.restarts = 0
+        self.step_seconds = 0.0
         self.last_value: Any = None
-        self._losses: list[float] = []
+        self._progress: tuple[object, ...] = ()
+        self._paused_at: tuple[float, float] | None = None
+        self._paused_seconds = 0.0
         self._restarted = False
         self._from_start = False
         self._longest = 0
@@ -107,6 +111,16 @@ class TimedLoop:
         """Whether the first step is done."""
         return self._end != self._first_step
 
+    @property
+    def counts_all(self) -> bool:
+        """Whether every step is counted now: the first steps, or steps that are traced."""
+        return self._end in (self._first_step, self._next_loss, self._profiled_step)
+
+    @property
+    def paused(self) -> bool:
+        """Whether the clock stands still, between two epochs of `fit`."""
+        return self._paused_at is not None
+
     def end_set_up(self) -> None:
         """Count what was traced until now towards the phases of setting up."""
         self._trace_seconds_in_set_up = self.trace_seconds()
@@ -115,33 +129,59 @@ class TimedLoop:
         """Start the clock of the first step. Everything before it belongs to the phases of setting up."""
         self._steps_to_profile = self._steps_profiled = 0
         self._trace_seconds_at_start = self.trace_seconds()
-        self._start = time.perf_counter()
+        if not self.paused:
+            self._start = time.perf_counter()
 
     def tick(self, value: Any, steps: int = 1) -> None:
         """Count `steps` issued steps, the last of which returned `value`. Every step calls this: keep it short."""
         self.steps_left -= steps
         if self.steps_left <= 0:
             self._end(value)
+            self._paused_seconds = 0.0
             self._cpu_start = time.process_time()
             self._start = time.perf_counter()
 
-    def restart(self) -> None:
-        """Record that the program ended and starts again. The current block does not count.
+    def pause(self, value: Any) -> None:
+        """Stop the clock once the step that returned `value` is done. What follows is not part of the block."""
+        self._check(self.sync(value))
+        self._paused_at = time.perf_counter(), time.process_time()
 
-        A block that started with the program and was not full when the program ended is shortened to the program's
-        length, so that the next one is full. The first step after each start does not count, because it may trace,
-        compile or fill buffers.
+    def resume(self) -> None:
+        """Let the clock continue."""
+        if self._paused_at is None:
+            return
+        seconds, cpu_seconds = time.perf_counter() - self._paused_at[0], time.process_time() - self._paused_at[1]
+        self._start += seconds
+        self._cpu_start += cpu_seconds
+        self._paused_seconds += seconds
+        self._paused_at = None
+
+    def discard(self) -> None:
+        """Leave out the current block. The next step does not count either."""
+        self._restarted, self._from_start = True, False
+        self.steps_left = 1
+
+    def restart(self) -> None:
+        """Record that the program ended and starts again.
+
+        If the clock is paused, the block continues. Otherwise it does not count. A block that started with the program
+        and was not full when the program ended is shortened to the program's length, so that the next one is full. The
+        first step after each start does not count, because it may trace, compile or fill buffers.
 
         Raises:
             WorkloadError: the program is one step long, so that no step would count.
         """
+        self.restarts += 1
+        self.on_restart()
+        progress = (self.steps_run, self.steps_left, len(self._latencies), len(self.losses), self._end)
+        if self.paused and progress != self._progress:
+            self._progress = progress
+            return
         if self._from_start:
             self._steps -= self.steps_left
-            if not self._steps:
-                raise WorkloadError("the program ends after one step", "Run several steps in a loop: `while True: …`.")
-        self._restarted, self._from_start = True, False
-        self.steps_left = 1
-        self.restarts += 1
+        if self.paused or (self._from_start and not self._steps):
+            raise WorkloadError("the program ends after one step", "Run several steps in a loop: `while True: …`.")
+        self.discard()
 
     def _first_step(self, value: Any) -> None:
         number = self.sync(value)
@@ -160,18 +200,17 @@ class TimedLoop:
     def _read_loss(self, value: Any) -> None:
         number = self.loss(value)
         self._check(number)  # `sync` looked at one element only
-        self._losses.append(number)
+        self.losses.add(number)
 
     def _next_loss(self, value: Any) -> None:
         self._check(self.sync(value))
         self._read_loss(value)
         self._restarted, self.steps_left = False, 1
-        if len(self._losses) == LOSSES:
+        if len(self.losses) == LOSSES:
             self._get_ready()
 
     def _get_ready(self) -> None:
-        values = from_running_mean(self._losses) if self.running_mean else self._losses
-        self.channel.send(FirstLosses(values=values, precision=self.precision))
+        self.channel.send(FirstLosses(values=self.losses.compared(), precision=self.precision))
         self.channel.send(self.ready)
         self._obey()
 
@@ -185,9 +224,15 @@ class TimedLoop:
             return
         self._from_start = False
         steps = self._steps - self.steps_left  # one call of several steps may overshoot the block
-        self.channel.send(BlockTimed(series=self.current, seconds=seconds, steps=steps, cpu_seconds=cpu_seconds))
+        aside = self._paused_seconds
+        self.channel.send(
+            BlockTimed(
+                series=self.current, seconds=seconds, steps=steps, cpu_seconds=cpu_seconds, epoch_end_seconds=aside
+            )
+        )
         self.steps_run += steps
-        if self._calibrating and seconds < BLOCK_SECONDS and steps > self._longest:
+        self.step_seconds = seconds / steps
+        if self._calibrating and seconds + aside < BLOCK_SECONDS and steps > self._longest:
             self._longest = steps
             estimate = math.ceil(steps * BLOCK_SECONDS * 1.1 / seconds)
             self._steps = self.steps_left = max(steps + 1, min(estimate, steps * 16))
@@ -259,10 +304,3 @@ class TimedLoop:
             hint = "Check the learning rate, the data and the dtype policy. --dtype float32 is the safest policy."
             self.channel.send(Failed(failure=Failure(kind="nan", message=message, hint=hint, phase="step")))
             raise Finished(None)
-
-
-def from_running_mean(means: list[float]) -> list[float]:
-    """Return the losses of single steps from Keras' loss, which is the mean over the epoch so far."""
-    return [
-        k * mean - (k - 1) * previous for k, (mean, previous) in enumerate(zip(means, [0.0, *means], strict=False), 1)
-    ]

@@ -97,16 +97,6 @@ def test_a_call_of_fit_inside_the_program_is_observed(runs: Runs) -> None:
     assert runs.result("fit_arrays").samples[0].facts.epoch == Epoch(batches=127, remainder=8)
 
 
-def test_short_epochs_record_how_often_iterators_wait_at_their_end(runs: Runs) -> None:
-    result = runs.result("fit_arrays")
-    ends = result.samples[0].facts.iterator_ends
-    if (result.environment.tensorflow or "").startswith("2.10"):
-        assert ends is None
-        return
-    assert ends
-    assert all(end.age > 0 and end.gap >= 0 for end in ends)
-
-
 def test_the_length_of_a_training_is_read_from_its_dataset(runs: Runs) -> None:
     projection = runs.result("fit_dataset").projection
     assert projection is not None

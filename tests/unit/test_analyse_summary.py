@@ -161,13 +161,63 @@ def test_slow_steps_of_the_warm_up_count_as_measured() -> None:
     assert projection.build_and_fit_seconds.value == pytest.approx(5.4 + 999 * 0.01 + 10 * (0.05 - 0.01))
 
 
-def test_the_projection_has_a_partial_batch_per_epoch_and_an_end_between_epochs() -> None:
-    phases = {**PHASES, "partial_batch": 0.9, "partial_batch_again": 0.004, "epoch_end": 0.25}
+EPOCHS = {
+    "partial_batch": 0.9, "partial_batch_again": 0.004, "first_epoch_end": 2.0, "epoch_end": 0.25, "epoch_start": 0.03,
+}  # fmt: skip
+
+
+def test_the_projection_counts_what_each_epoch_adds_once() -> None:
     facts = {"epoch": {"batches": 9, "remainder": 3}, "total_steps": 50}
-    projection = summarized(sample(phases=phases, facts=facts)).projection
+    projection = summarized(sample(phases={**PHASES, **EPOCHS}, facts=facts)).projection
     assert projection is not None
     assert projection.steps == 50
-    assert projection.build_and_fit_seconds.value == pytest.approx(5.4 + (45 - 1) * 0.01 + 0.9 + 4 * 0.004 + 4 * 0.25)
+    steps, partials, ends = (45 - 1) * 0.01, 0.9 + 4 * 0.004, 2.0 + 4 * 0.25 + 4 * 0.03
+    assert projection.build_and_fit_seconds.value == pytest.approx(5.4 + steps + partials + ends)
+
+
+def test_the_last_epoch_of_a_training_has_an_end_but_no_successor() -> None:
+    facts = {"epoch": {"batches": 10, "remainder": 0}, "total_steps": 10}
+    phases = {**PHASES, "first_epoch_end": 2.0, "epoch_end": 0.25, "epoch_start": 0.03}
+    projection = summarized(sample(phases=phases, facts=facts)).projection
+    assert projection is not None
+    assert projection.build_and_fit_seconds.value == pytest.approx(5.4 + 9 * 0.01 + 2.0)
+
+
+def test_throughput_over_whole_epochs_contains_what_passes_between_them() -> None:
+    facts = {"epoch": {"batches": 10, "remainder": 0}, "total_steps": 10}
+    phases = {**PHASES, "first_epoch_end": 9.0, "epoch_end": 0.8, "epoch_start": 0.1}
+    summary = summarized(sample(phases=phases, facts=facts), examples=32).summary
+    assert summary.examples_per_second == pytest.approx(32 / 0.01)
+    assert summary.epoch_examples_per_second == pytest.approx(32 / (0.01 + 0.09))
+
+
+def test_a_training_that_is_shorter_than_the_warm_up_has_only_the_steps_of_the_warm_up() -> None:
+    warm_up = series(0.01, warm=0.05)  # 10 steps
+    projection = summarized(sample(series=[warm_up], facts={"total_steps": 6})).projection
+    assert projection is not None
+    assert projection.build_and_fit_seconds.value == pytest.approx(5.4 + 5 * 0.05)
+
+
+def test_a_training_that_stopped_by_itself_is_projected_to_where_it_stopped() -> None:
+    document = summarized(sample(facts={"total_steps": 270, "stopped_after": 162}))
+    add_warnings(document)
+    assert document.projection is not None
+    assert (document.projection.steps, document.projection.planned_steps) == (162, 270)
+    assert document.projection.build_and_fit_seconds.value == pytest.approx(5.4 + 161 * 0.01)
+    (warning,) = document.warnings
+    assert (warning.key, "after 162 of 270 steps" in warning.message) == ("stopped", True)
+
+
+def test_a_measured_training_is_compared_with_a_projection_for_the_same_steps() -> None:
+    document = summarized(sample(facts={"total_steps": 270}))
+    full = FullTraining(build_and_fit_seconds=7.0, total_seconds=9.0, steps=162, planned_steps=270)
+    add_full_training(document, full)
+    summarize(document, None, None)
+    add_warnings(document)
+    assert document.projection is not None
+    assert (document.projection.steps, document.projection.planned_steps) == (162, 270)
+    assert document.projection.build_and_fit_seconds.value == pytest.approx(5.4 + 161 * 0.01)
+    assert warning_keys(document) == ["stopped"]
 
 
 def test_the_number_of_steps_of_the_workload_takes_precedence_over_that_of_the_data() -> None:

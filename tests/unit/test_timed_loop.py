@@ -15,6 +15,8 @@ from pydantic import BaseModel
 from bench.errors import WorkloadError
 from bench.model.spec import Data, Spec, Threads
 from bench.worker import step_counter, timed_loop
+from bench.worker.fit_epochs import Call
+from bench.worker.losses import LOSSES
 from bench.worker.protocol import (
     BLOCK_SECONDS,
     BlockTimed,
@@ -31,7 +33,7 @@ from bench.worker.protocol import (
     Start,
 )
 from bench.worker.step_counter import StepCounter
-from bench.worker.timed_loop import LOSSES, Finished, TimedLoop
+from bench.worker.timed_loop import Finished, TimedLoop
 
 pytestmark = pytest.mark.once
 
@@ -143,7 +145,7 @@ def test_losses_of_single_steps_are_computed_from_the_running_mean_of_keras(monk
     losses = [3.0, 2.0, 4.0, 1.0, 0.5]
     means = iter([math.fsum(losses[: n + 1]) / (n + 1) for n in range(len(losses))])
     bench = Bench(monkeypatch)
-    bench.timed_loop.running_mean = True
+    bench.timed_loop.losses.running_mean = True
     bench.drive(lambda: bench.step(value=next(means)))
     (event,) = bench.channel.of(FirstLosses)
     assert event.values == pytest.approx(losses)
@@ -431,10 +433,11 @@ def test_an_endless_training_is_ended_after_its_last_step(monkeypatch: pytest.Mo
 def test_a_whole_training_measures_the_end_of_each_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
     bench = Bench(monkeypatch, kind=StepCounter)
     assert isinstance(bench.timed_loop, StepCounter)
-    bench.timed_loop.epoch_steps = 40
     for number in range(120):
         bench.clock.now += 0.1 + {0: 30.0, 40: 2.0, 80: 20.0}.get(number, 0.0)  # the first gap is before the first step
-        bench.step()
+        bench.timed_loop.after(Call(1, first=number % 40 == 0), 0.5)
+        if number % 40 == 39:
+            bench.timed_loop.end_epoch()
     ends = bench.timed_loop.epoch_ends(bench.clock.now + 5.0)
     assert ends == pytest.approx([2.0, 20.0, 5.0])
 

@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+from bench.model.result import Result
 from bench.render import numbers
 from bench.render.fields.field import Field, priced, quantity, summary
 
 HEADING = "steady state"
+
+EPOCHS_MATTER = 0.95
+"""Share of the throughput above which the throughput over whole epochs is not shown."""
+
+
+def _whole_epochs(result: Result) -> float | None:
+    """Read the throughput over whole epochs, if it is clearly lower than that of the steps."""
+    steps, epochs = result.summary.examples_per_second, result.summary.epoch_examples_per_second
+    return epochs if steps and epochs and epochs < EPOCHS_MATTER * steps else None
+
 
 FIELDS = (
     Field(
@@ -23,6 +34,10 @@ FIELDS = (
     Field(
         "examples_per_second", "throughput", summary("examples_per_second"), quantity("examples/s"), HEADING,
         "examples/s", "examples_per_second", brief="throughput",
+    ),
+    Field(
+        "epoch_examples_per_second", "throughput, whole epochs", _whole_epochs, quantity("examples/s"), HEADING,
+        "examples/s", "epoch_examples_per_second", brief="in whole epochs",
     ),
     Field(
         "flops_per_second", "compute", summary("flops_per_second"), quantity("FLOP/s"), HEADING, "FLOP/s",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from bench.worker.diagnose import epoch_ends, operations, partial_batch, placement, program, transfers
+from bench.worker.epoch_timer import EpochTimer
 from bench.worker.fit_hook import FitHook
 from bench.worker.protocol import Finish, Note, PlacementChecked
 from bench.worker.rig import Rig
@@ -12,9 +13,27 @@ from bench.worker.synchronize import Synchronizer
 from bench.worker.tracing import Tracing
 
 
-def diagnose(rig: Rig, hook: FitHook, synchronizer: Synchronizer, tracing: Tracing, order: Finish) -> None:
-    """Read and measure what the parent ordered, and what every worker reports."""
-    program.read_facts(rig, hook, tracing)
+def diagnose(
+    rig: Rig,
+    hook: FitHook,
+    timer: EpochTimer,
+    step_seconds: float,
+    synchronizer: Synchronizer,
+    tracing: Tracing,
+    order: Finish,
+) -> None:
+    """Read and measure what the parent ordered, and what every worker reports.
+
+    Args:
+        rig: the rig.
+        hook: the hook into `fit`.
+        timer: timed the epochs of the timed part.
+        step_seconds: seconds of a step in the timed part.
+        synchronizer: waits for the device.
+        tracing: counts traces.
+        order: what the parent ordered.
+    """
+    program.read_facts(rig, hook, timer, tracing)
     rig.report_facts()
     if order.check_placement:
         _optional("operations", rig, lambda: operations.count(rig))
@@ -33,7 +52,7 @@ def diagnose(rig: Rig, hook: FitHook, synchronizer: Synchronizer, tracing: Traci
     if hook.model is None:
         _optional("partial_batch", rig, lambda: partial_batch.measure(rig, synchronizer))
     else:
-        _optional("epoch_end", rig, lambda: epoch_ends.measure(rig, hook, synchronizer, order.time_waits))
+        _optional("epoch_end", rig, lambda: epoch_ends.measure(rig, hook, timer, step_seconds, synchronizer, order))
 
 
 def _optional(name: str, rig: Rig, measure: Callable[[], None]) -> None:

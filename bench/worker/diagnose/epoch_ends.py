@@ -2,24 +2,39 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import statistics
 import time
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
 
 from bench.analyse.epoch_waits import can_wait
 from bench.model.facts import IteratorEnd
+from bench.worker.epoch_timer import EpochEnd, EpochTimer
+from bench.worker.fit_epochs import training_examples
 from bench.worker.fit_hook import FitHook
-from bench.worker.protocol import PhaseEnded
-from bench.worker.rig import Rig, dataset_remainder
+from bench.worker.losses import Losses
+from bench.worker.protocol import Finish, Note
+from bench.worker.rig import Rig
 from bench.worker.synchronize import Synchronizer
+from bench.worker.timed_loop import Finished
 
 BATCHES = 4
 """Full batches of an epoch whose end is timed."""
 
 EPOCHS = 3
 """Epochs whose ends are timed."""
+
+FEWEST_ENDS = 2
+"""Ends of epochs that are enough. The first one may trace, for example the validation."""
+
+ENDS_SECONDS = 3.0
+"""Time limit for timing ends, once there are enough."""
+
+PARTS = ("x", "y", "sample_weight")
+"""Arguments of `fit` with an entry for each example."""
 
 WAITS_SECONDS = 3.0
 """Time limit for counting waits, in each process."""
@@ -34,41 +49,76 @@ LENGTHS = (1.0, 1.4)
 """Factors of that length. Autotuning runs when an iterator's age doubles, so at most one length ends just before it."""
 
 
-def measure(rig: Rig, hook: FitHook, synchronizer: Synchronizer, time_waits: bool = True) -> None:
-    """Measure the phases of an epoch's end from three short epochs. Then, if asked for, count waits (`count_waits`).
+class StepTimes:
+    """A clock that synchronizes and times each step.
 
-    `partial_batch` is the last step of the first epoch, and `partial_batch_again` that of the second. `epoch_end` is
-    the time from an epoch's last step to the end of the next epoch's first step, less one step.
+    Args:
+        sync: waits for a step.
+        ends: the ends of epochs that were timed.
     """
+
+    counts_all = False
+
+    def __init__(self, sync: Callable[[Any], float], ends: Sequence[EpochEnd]) -> None:
+        self.seconds: list[float] = []
+        self.paused = True
+        self._sync = sync
+        self._ends = ends
+        self._began = self._start = time.perf_counter()
+
+    def tick(self, value: Any, steps: int = 1) -> None:
+        """Time a call. End the program once enough epochs ended in a long time."""
+        self._sync(value)
+        self.seconds.append((time.perf_counter() - self._start) / steps)
+        self.resume()
+        if len(self._ends) >= FEWEST_ENDS and self._start - self._began > ENDS_SECONDS:
+            raise Finished(None)
+
+    def pause(self, value: Any) -> None:
+        """Stop the clock."""
+        self._sync(value)
+        self.paused = True
+
+    def resume(self) -> None:
+        """Start the clock of the next step."""
+        self.paused, self._start = False, time.perf_counter()
+
+    def discard(self) -> None:
+        """Nothing: there are no blocks."""
+
+
+def measure(
+    rig: Rig, hook: FitHook, timer: EpochTimer, step_seconds: float, synchronizer: Synchronizer, order: Finish
+) -> None:
+    """Report the phases of epochs. Then, if asked for, count waits (`count_waits`).
+
+    If epochs ended in the timed part, the phases are known. Otherwise `EPOCHS` short epochs show them: the user's own
+    call of `fit` on its first few batches, with its validation and callbacks.
+    """
+    if len(timer.ends) >= FEWEST_ENDS:
+        timer.send_phases(rig.send, step_seconds, statistics.fmean)
+        return
     arguments = hook.arguments  # each call of `fit` replaces them
-    remainder = rig.epoch.remainder if rig.epoch else 0
-    if isinstance(arguments.get("x"), rig.tf.data.Dataset):
-        remainder = dataset_remainder(arguments["x"])
-    shortened = _shortened(rig, arguments, BATCHES, remainder)
+    epoch = hook.epochs.epoch
+    shortened = _shortened(rig, arguments, BATCHES, epoch.remainder if epoch else 0)
     if shortened is None:
+        note = "The ends of epochs were not timed, because the input of fit cannot be shortened."
+        rig.send(Note(text=f"{note} The projection leaves them out."))
         return
-    times: list[float] = []
-
-    def record(logs: Any, steps: int) -> None:
-        synchronizer.sync(logs)
-        times.append(time.perf_counter())
-
-    hook.on_step = record
-    with rig.scope():
+    ends, partials = list(timer.ends), list(timer.partials)
+    times = StepTimes(synchronizer.sync, ends)
+    short = EpochTimer(times, hook.epochs, synchronizer.sync, Losses())
+    short.ends, short.partials = ends, partials
+    hook.observer = short
+    with rig.scope(), contextlib.suppress(Finished):
         hook.model.fit(**{**shortened, "epochs": EPOCHS, "verbose": 0})
-    per_epoch = len(times) // EPOCHS
-    if per_epoch < 3 or len(times) % EPOCHS:
+    hook.observer = None
+    if not ends or not times.seconds:
         return
-    gaps = [b - a for a, b in pairwise(times)]
-    inner = per_epoch - 1 - bool(remainder)
-    step = statistics.median(gap for e in range(EPOCHS) for gap in gaps[e * per_epoch : e * per_epoch + inner])
-    ends = [gaps[e * per_epoch + per_epoch - 1] - step for e in range(EPOCHS - 1)]
-    rig.send(PhaseEnded(phase="epoch_end", seconds=max(0.0, min(ends))))
-    if remainder:
-        rig.send(PhaseEnded(phase="partial_batch", seconds=gaps[per_epoch - 2]))
-        rig.send(PhaseEnded(phase="partial_batch_again", seconds=gaps[2 * per_epoch - 2]))
-    if time_waits and can_wait(rig.tf.__version__):
-        count_waits(rig, hook, arguments, step, max(0.0, statistics.median(ends)))
+    step = statistics.median(times.seconds)
+    short.send_phases(rig.send, step, min)
+    if order.time_waits and can_wait(rig.tf.__version__):
+        count_waits(rig, hook, arguments, step, ends[-1].end)
 
 
 def count_waits(rig: Rig, hook: FitHook, arguments: dict[str, Any], step: float, end: float) -> None:
@@ -120,9 +170,11 @@ def _shortened(rig: Rig, arguments: dict[str, Any], batches: int, remainder: int
         shortened["x"] = full_batches.concatenate(partial) if remainder else full_batches
     elif hasattr(data, "shape"):
         size = int(shortened.get("batch_size") or 32)
-        for name in ("x", "y"):
-            if shortened.get(name) is not None:
-                shortened[name] = shortened[name][: batches * size + remainder]
+        trained = training_examples([data], arguments)
+        parts = {name: shortened[name] for name in PARTS if shortened.get(name) is not None}
+        if shortened.pop("validation_split", None) and shortened.get("validation_data") is None:
+            shortened["validation_data"] = tuple(part[trained:] for part in parts.values())
+        shortened |= {name: part[: min(trained, batches * size + remainder)] for name, part in parts.items()}
     else:
         return None
     shortened.pop("steps_per_epoch", None)

@@ -211,7 +211,7 @@ def _new_step(rig: Rig, hook: FitHook) -> tuple[Callable[[], Any], str]:
 
 def _train_function(rig: Rig, hook: FitHook) -> None:
     """Make Keras' train function again, and run it on the input that `fit` was reading."""
-    hook.on_step = lambda logs, steps: None
+    hook.observer, hook.on_step = None, lambda logs, steps: None
     train_function = hook.make_train_function(hook.model, force=True) or hook.model.train_function
     try:
         getattr(train_function, "devbench_original", train_function)(hook.iterator)

@@ -5,9 +5,11 @@ from __future__ import annotations
 from bench.model.facts import FitCall, Retraced
 from bench.whatif.without_metrics import metrics_of
 from bench.worker.diagnose import inspection, pipeline_stages
+from bench.worker.epoch_timer import EpochTimer
+from bench.worker.fit_epochs import FitEpochs
 from bench.worker.fit_hook import FitHook
 from bench.worker.protocol import Note, PhaseStarted
-from bench.worker.rig import Rig, steps_of_training
+from bench.worker.rig import Rig, epochs_of, steps_of_training
 from bench.worker.tracing import Tracing
 
 FEW_TRACES = 5
@@ -17,11 +19,11 @@ MAX_FUNCTIONS = 3
 """Maximum number of functions that are listed."""
 
 
-def read_facts(rig: Rig, hook: FitHook, tracing: Tracing) -> None:
+def read_facts(rig: Rig, hook: FitHook, timer: EpochTimer, tracing: Tracing) -> None:
     """Read the facts of every run: lengths, traces, and whether XLA and eager execution are on."""
-    facts, model, steps = rig.facts, hook.model, rig.state.program_steps
-    facts.total_steps = steps_of_training(rig) or steps
-    facts.epoch = rig.epoch
+    facts, model = rig.facts, hook.model
+    steps = rig.state.program_steps
+    _read_lengths(rig, hook, timer)
     facts.traces = tracing.count
     if model is not None:
         facts.jit_compile = bool(getattr(model, "jit_compile", getattr(model, "_jit_compile", None)))
@@ -30,6 +32,34 @@ def read_facts(rig: Rig, hook: FitHook, tracing: Tracing) -> None:
         facts.jit_compile = bool(rig.spec.xla)
     if steps is not None:
         rig.send(Note(text=f"The program has {steps} steps. devbench restarted it to measure for longer."))
+
+
+def _read_lengths(rig: Rig, hook: FitHook, timer: EpochTimer) -> None:
+    """Read how long an epoch and the whole training are. What the program did counts more than its parameters."""
+    facts, epochs, run = rig.facts, hook.epochs, hook.epochs.first_run
+    facts.epoch = epochs.epoch or rig.epoch
+    facts.ended_epochs = len(timer.ends) or None
+    if rig.has("total_steps"):
+        facts.total_steps = steps_of_training(rig)
+    elif rig.state.program_steps:
+        facts.total_steps = rig.state.program_steps
+    elif run is not None and rig.spec.loop == "as-written":
+        facts.total_steps = run.planned or run.run
+    else:
+        facts.total_steps = _planned_steps(rig, epochs)
+    if run is not None and run.planned and run.run < run.planned:
+        facts.stopped_after = run.run
+
+
+def _planned_steps(rig: Rig, epochs: FitEpochs) -> int | None:
+    """Return the steps that the program plans. None if it is not known.
+
+    A call of `fit` for one epoch may be one of several, so the number of epochs is then that of the parameters.
+    """
+    if rig.spec.loop != "as-written" or epochs.planned is None or epochs.epoch is None:
+        length = epochs.epoch or rig.epoch
+        return length.steps * epochs_of(rig) if length else None
+    return epochs.planned if epochs.plans[-1].epochs > 1 else epochs.epoch.steps * epochs_of(rig)
 
 
 def read_pipeline(rig: Rig, hook: FitHook, timed: bool) -> None:

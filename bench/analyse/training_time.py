@@ -1,0 +1,106 @@
+"""How long a training takes, by the figures of one process.
+
+The table, the verdict and the break-even use these functions, so they never disagree about a training.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from bench.analyse.samples import cold_starts, main_series, mean_step, warm_up_excess
+from bench.model.phase import BUILD_PHASES, LAUNCH_PHASES
+from bench.model.sample import ProcessSample
+
+
+@dataclass(frozen=True)
+class Epochs:
+    """What the epochs of a training add to its steps, in seconds.
+
+    Args:
+        length: steps of an epoch, the partial batch included. 0 if there are no epochs.
+        partial: the step on the partial batch in the first epoch. None if there is none.
+        partial_again: the same in a later epoch.
+        first_end: what follows the steps of the first epoch.
+        end: what follows the steps of a later epoch.
+        start: what precedes the steps of an epoch that follows another one.
+    """
+
+    length: int
+    partial: float | None
+    partial_again: float
+    first_end: float
+    end: float
+    start: float
+
+    @classmethod
+    def of(cls, sample: ProcessSample) -> Epochs:
+        """Return what a process measured. What it did not measure is 0. Without a time, a partial batch is a step."""
+        phases, epoch = sample.phases, sample.facts.epoch
+        partial = phases.get("partial_batch") if epoch and epoch.remainder and epoch.batches else None
+        end = phases.get("epoch_end", 0.0)
+        return cls(
+            length=epoch.steps if epoch else 0,
+            partial=partial,
+            partial_again=phases.get("partial_batch_again", partial or 0.0),
+            first_end=phases.get("first_epoch_end", end),
+            end=end,
+            start=phases.get("epoch_start", 0.0),
+        )
+
+    def partials(self, steps: int) -> int:
+        """Return how many of the steps of a training are on a partial batch."""
+        return steps // self.length if self.length and self.partial is not None else 0
+
+    def seconds(self, steps: int) -> float:
+        """Return what the epochs add to the full steps of a training: partial batches, ends and starts."""
+        passes, partials = math.ceil(steps / self.length) if self.length else 0, self.partials(steps)
+        total = self.first_end + (passes - 1) * (self.end + self.start) if passes else 0.0
+        return total + ((self.partial or 0.0) + (partials - 1) * self.partial_again if partials else 0.0)
+
+    def seconds_per_step(self, step_seconds: float) -> float:
+        """Return what a long training adds to each step, on average over an epoch."""
+        if not self.length:
+            return 0.0
+        partial = 0.0 if self.partial is None else self.partial_again - step_seconds
+        return (self.end + self.start + partial) / self.length
+
+    def first_excess(self) -> float:
+        """Return what the first epoch adds beyond a later one."""
+        partial = 0.0 if self.partial is None else self.partial - self.partial_again
+        return self.first_end - self.end + partial if self.length else 0.0
+
+
+def build_and_fit_seconds(sample: ProcessSample, steps: int) -> float:
+    """Return the seconds of a training from building the model to its end.
+
+    Build, preparation, tracing, first step and warm-up count as measured, and further steps at the mean of the blocks.
+    The first partial batch and the first end of an epoch count as measured, later ones as they usually are.
+
+    Args:
+        sample: a process with timed steps.
+        steps: steps of the training.
+    """
+    series, epochs = main_series(sample), Epochs.of(sample)
+    if series is None:
+        return math.nan
+    mean, full_steps = mean_step(series.blocks), max(0, steps - 1 - epochs.partials(steps))
+    build = sum(sample.phases.get(name, 0.0) for name in BUILD_PHASES)
+    return build + full_steps * mean + warm_up_excess(sample, mean, full_steps) + epochs.seconds(steps)
+
+
+def launch_seconds(sample: ProcessSample) -> float:
+    """Return the seconds from the start of a process until it builds the model."""
+    return sum(sample.phases.get(name, 0.0) for name in LAUNCH_PHASES)
+
+
+def epoch_seconds_per_step(samples: Sequence[ProcessSample]) -> float:
+    """Return what the epochs of a long training add to each step, by the processes that measured a cold start."""
+    added = [
+        Epochs.of(sample).seconds_per_step(mean_step(series.blocks))
+        for sample in cold_starts(samples)
+        if (series := main_series(sample))
+    ]
+    return statistics.fmean(added) if added else 0.0

@@ -1,0 +1,175 @@
+"""Keeps what happens between the epochs of `fit` out of the timed steps, and times it by itself.
+
+Validation, callbacks, new iterators, filling buffers and the partial batch belong to an epoch, not to a step. If a
+block contained them, the mean step would depend on how many epochs end in the timed part. So the clock of the timed
+loop stops after the last full step of an epoch, and continues after the first step of the next one. Worker's side only.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from bench.worker.fit_epochs import Call, FitEpochs
+from bench.worker.losses import Losses
+from bench.worker.protocol import PhaseEnded
+
+
+class Clock(Protocol):
+    """What times the steps: the timed loop, or a part of the diagnosis."""
+
+    @property
+    def counts_all(self) -> bool:
+        """Whether every step is counted now, whatever it does."""
+
+    @property
+    def paused(self) -> bool:
+        """Whether the clock stands still."""
+
+    def tick(self, value: Any, steps: int = 1) -> None:
+        """Count steps, the last of which returned `value`."""
+
+    def pause(self, value: Any) -> None:
+        """Stop the clock once the step that returned `value` is done."""
+
+    def resume(self) -> None:
+        """Let the clock continue."""
+
+    def discard(self) -> None:
+        """Leave out the current block."""
+
+
+@dataclass
+class EpochEnd:
+    """What passes between the steps of two epochs, in seconds.
+
+    Attributes:
+        end: from the last step until the callbacks for the end of the epoch have returned.
+        start: from there until the first step of the next epoch is done, or begins if that step counts. None if no
+            epoch followed.
+        steps: steps in `start`: those of the first call, if it does not count.
+    """
+
+    end: float
+    start: float | None = None
+    steps: int = 0
+
+
+class EpochTimer:
+    """Observes the calls of the train function between the hook into `fit` and the clock.
+
+    Args:
+        clock: times the steps.
+        epochs: follows the epochs.
+        sync: waits until everything that a value depends on is done.
+        losses: the losses of the first steps.
+
+    Attributes:
+        ends: what passed between epochs so far, in their order.
+        partials: seconds of the steps on a partial batch, in their order.
+    """
+
+    def __init__(self, clock: Clock, epochs: FitEpochs, sync: Callable[[Any], float], losses: Losses) -> None:
+        self.ends: list[EpochEnd] = []
+        self.partials: list[float] = []
+        self._clock = clock
+        self._epochs = epochs
+        self._sync = sync
+        self._losses = losses
+        self._value: Any = None
+        self._last_step = 0.0
+        self._open = False  # whether an epoch ended whose successor has not started yet
+        self._ended = 0.0
+
+    def before(self, call: Call) -> None:
+        """Let the clock run, if this call counts."""
+        if call.counts and self._clock.paused:
+            if call.first:
+                self._begin(0)
+            self._clock.resume()
+
+    def after(self, call: Call, value: Any) -> None:
+        """Count a call, or time what it did by itself."""
+        clock, self._value = self._clock, value
+        if call.counts and not call.first:
+            clock.tick(value, call.steps)
+        elif call.counts:
+            self._losses.begin_epoch()
+            clock.tick(value, call.steps)
+        else:
+            self._aside(call, value)
+        if call.last and call.counts and not clock.counts_all:
+            clock.pause(value)
+        self._last_step = time.perf_counter()
+
+    def ran_out(self) -> None:
+        """Stop the clock: the data ended where no end was expected."""
+        if self._value is not None and not (self._clock.counts_all or self._clock.paused):
+            self._clock.pause(self._value)
+            self._last_step = time.perf_counter()
+
+    def end_epoch(self) -> None:
+        """Record that the callbacks for the end of an epoch have returned."""
+        self._ended = time.perf_counter()
+        if not (self._clock.counts_all or self._clock.paused):  # the end was not foreseen
+            self._clock.discard()
+            self._open = False
+            return
+        self.ends.append(EpochEnd(self._ended - self._last_step))
+        self._open = True
+
+    def end_program(self) -> None:
+        """Record that the program ended by itself. What follows is not the start of an epoch."""
+        self._open = False
+        self._epochs.fresh = self._clock.paused
+
+    def send_phases(
+        self, send: Callable[[PhaseEnded], None], step: float, usual: Callable[[Sequence[float]], float]
+    ) -> None:
+        """Report the phases of epochs.
+
+        Args:
+            send: sends an event to the parent.
+            step: seconds of a step.
+            usual: from the seconds of several ends to the seconds of a usual one.
+        """
+        first, *later = self.ends
+        send(PhaseEnded(phase="first_epoch_end", seconds=first.end))
+        send(PhaseEnded(phase="epoch_end", seconds=usual([end.end for end in later or [first]])))
+        starts = [max(0.0, end.start - end.steps * step) for end in self.ends if end.start is not None]
+        if starts:
+            send(PhaseEnded(phase="epoch_start", seconds=usual(starts)))
+        if self.partials:
+            again = self.partials[1:] or self.partials
+            send(PhaseEnded(phase="partial_batch", seconds=self.partials[0]))
+            send(PhaseEnded(phase="partial_batch_again", seconds=statistics.median(again)))
+
+    def _aside(self, call: Call, value: Any) -> None:
+        """Time a call that does not count as a step."""
+        self._sync(value)
+        if call.partial:
+            self.partials.append(time.perf_counter() - self._last_step)
+        if call.first:
+            self._begin(call.steps)
+        if not self._clock.counts_all:
+            if not call.first:
+                self.ran_out()
+            elif not self._clock.paused:  # the clock ran while `fit` prepared
+                self._clock.discard()
+            elif not call.last:
+                self._clock.resume()
+            return
+        if call.first:
+            self._losses.begin_epoch()
+        if call.partial:
+            self._losses.end()
+        self._clock.tick(value, call.steps)
+
+    def _begin(self, steps: int) -> None:
+        """Record that an epoch has started, with a first call of so many steps that does not count."""
+        if self._open:
+            self.ends[-1].start, self.ends[-1].steps = time.perf_counter() - self._ended, steps
+        self._open = False

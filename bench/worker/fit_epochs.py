@@ -1,0 +1,190 @@
+"""The epochs of a program's `fit`: which steps are the first or the last of an epoch, and how many the program plans.
+
+Keras tells its callbacks when an epoch starts and ends, and how many steps it has. So nothing is derived from the
+arguments that the call itself does not confirm. Worker's side only.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from bench.model.facts import Epoch
+from bench.worker.rig import dataset_remainder
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call of the train function.
+
+    Attributes:
+        steps: steps that it runs.
+        first: whether it is the first of its epoch.
+        last: whether no call of the same kind follows in its epoch.
+        partial: whether it is the step on the partial batch.
+        counts: whether it runs steps like all others. The first call of an epoch may wait for input, and a call with
+            the partial batch or with fewer steps than the others does other work. If an epoch has one full call only,
+            that call counts.
+    """
+
+    steps: int
+    first: bool = False
+    last: bool = False
+    partial: bool = False
+    counts: bool = True
+
+
+@dataclass
+class FitPlan:
+    """The steps that one call of `fit` plans.
+
+    Attributes:
+        epochs: epochs to run.
+        steps: steps of an epoch. None if that is not known yet.
+    """
+
+    epochs: int
+    steps: int | None
+
+
+@dataclass
+class ProgramSteps:
+    """The steps of a run of the program that ended by itself.
+
+    Attributes:
+        run: steps that it ran.
+        planned: steps that its calls of `fit` planned. None if that is not known.
+    """
+
+    run: int
+    planned: int | None
+
+
+@dataclass
+class FitEpochs:
+    """Follows the calls of the train function through the epochs of each `fit`.
+
+    Attributes:
+        plans: one for each call of `fit` since the program started.
+        run: steps since the program started.
+        first_run: the steps of the program's first run. None until it ended by itself.
+        fresh: whether the next call is the first one of a model or of a program that started again. It may trace, so it
+            does not count.
+    """
+
+    plans: list[FitPlan] = field(default_factory=list)
+    run: int = 0
+    first_run: ProgramSteps | None = None
+    fresh: bool = False
+    _epoch: Epoch | None = None
+    _active: bool = False
+    _position: int = 0
+    _inner: Call = field(default_factory=lambda: Call(1))
+
+    @property
+    def planned(self) -> int | None:
+        """Steps that the calls of `fit` planned so far. None if that is not known."""
+        lengths = [plan.steps for plan in self.plans]
+        if not lengths or None in lengths:
+            return None
+        return sum(plan.epochs * (plan.steps or 0) for plan in self.plans)
+
+    @property
+    def epoch(self) -> Epoch | None:
+        """The length of the latest epoch. None if it is not known."""
+        return self._epoch
+
+    def begin_fit(self) -> None:
+        """Record that `fit` is called."""
+        self.plans.append(FitPlan(0, None))
+        self._epoch = None
+
+    def begin_epoch(self, epoch: Epoch | None, epochs_left: int) -> None:
+        """Record that an epoch starts.
+
+        Args:
+            epoch: its length. None if it is not known.
+            epochs_left: epochs of this `fit` from here on, this one included.
+        """
+        plan = self.plans[-1] if self.plans else FitPlan(0, None)
+        plan.epochs = plan.epochs or epochs_left
+        self._epoch = epoch or self._epoch
+        plan.steps = self._epoch.steps if self._epoch else None
+        self._active, self._position = True, 0
+
+    def end_epoch(self) -> None:
+        """Record that an epoch ended. Its length is known from now on."""
+        if self._epoch is None and self._position:
+            self._epoch = Epoch(batches=self._position, remainder=0)
+            if self.plans:
+                self.plans[-1].steps = self._position
+        self._active = False
+
+    def end_program(self) -> None:
+        """Record that the program ended by itself. It will start again."""
+        if self.first_run is None:
+            self.first_run = ProgramSteps(self.run, self.planned)
+        self.plans, self.run, self._epoch, self._active = [], 0, None, False
+
+    def next_call(self, per_call: int) -> Call:
+        """Return the next call of the train function.
+
+        Args:
+            per_call: steps that a call runs, unless the epoch has fewer left.
+        """
+        call = self._call(per_call)
+        if self.fresh:
+            self.fresh, call = False, replace(call, counts=False)
+        return call
+
+    def advance(self, call: Call) -> None:
+        """Record that a call returned."""
+        self._position += call.steps
+        self.run += call.steps
+
+    def _call(self, per_call: int) -> Call:
+        if self._inner.steps != per_call:
+            self._inner = Call(per_call)
+        if not self._active:  # `train_on_batch` calls the train function too
+            return self._inner
+        epoch, index = self._epoch, self._position // per_call
+        if epoch is None:
+            return self._inner if index else Call(per_call, first=True, counts=False)
+        calls = (epoch.batches or epoch.steps) // per_call
+        if 0 < index < calls - 1:
+            return self._inner
+        steps = max(1, min(per_call, epoch.steps - self._position))
+        if 0 < calls <= index:
+            return Call(steps, partial=steps == 1 and bool(epoch.remainder), counts=False)
+        return Call(steps, first=not index, last=index >= calls - 1, counts=bool(index) or calls <= 1)
+
+
+def epoch_of_fit(tf: Any, arguments: dict[str, Any], steps: int | None = None) -> Epoch | None:
+    """Return the length of one pass over the data of a call of `fit`. None if it is endless or not known.
+
+    Args:
+        tf: TensorFlow.
+        arguments: the arguments of the call, by name.
+        steps: steps of an epoch as Keras counts them. None to derive them from the data.
+    """
+    data = arguments.get("x")
+    if isinstance(data, tf.data.Dataset):
+        count, remainder = int(data.cardinality().numpy()), dataset_remainder(data)
+    else:
+        arrays = [part for part in tf.nest.flatten(data) if hasattr(part, "shape") and len(part.shape)]
+        examples, size = training_examples(arrays, arguments), int(arguments.get("batch_size") or 32)
+        count, remainder = (math.ceil(examples / size), examples % size) if examples else (0, 0)
+    known = steps or int(arguments.get("steps_per_epoch") or 0) or max(0, count)
+    if not known:
+        return None
+    remainder = remainder if known == count else 0
+    return Epoch(batches=known - bool(remainder), remainder=remainder)
+
+
+def training_examples(arrays: list[Any], arguments: dict[str, Any]) -> int:
+    """Return the examples of arrays that a call of `fit` trains on: all that it does not split off for validation."""
+    if not arrays:
+        return 0
+    split = 0.0 if arguments.get("validation_data") is not None else float(arguments.get("validation_split") or 0.0)
+    return math.floor(int(arrays[0].shape[0]) * (1.0 - split))

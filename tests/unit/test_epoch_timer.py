@@ -1,0 +1,235 @@
+"""The epochs of a scripted `fit` under the real timed loop: what counts as a step, and what is timed apart from it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from bench.errors import WorkloadError
+from bench.model.facts import Epoch
+from bench.worker import epoch_timer, timed_loop
+from bench.worker.epoch_timer import EpochTimer
+from bench.worker.fit_epochs import FitEpochs
+from bench.worker.losses import LOSSES
+from bench.worker.protocol import BlockTimed, Finish, FirstLosses, Go, Latencies, Latency, Order, PhaseEnded
+from bench.worker.timed_loop import Finished, TimedLoop
+
+pytestmark = pytest.mark.once
+
+STEP, PARTIAL, FILL, CHECKPOINT, VALIDATION, TRACE = 0.003, 0.002, 0.05, 0.4, 0.2, 7.0
+
+
+class Fit:
+    """A scripted `fit` on a device whose clock only this script advances.
+
+    Args:
+        monkeypatch: replaces the clock.
+        orders: of the parent.
+        batches: full batches of an epoch.
+        remainder: whether a partial batch follows them. The first one compiles.
+        known: whether Keras knows the length of an epoch before the first one ended.
+    """
+
+    def __init__(
+        self,
+        monkeypatch: pytest.MonkeyPatch,
+        *orders: Order,
+        batches: int,
+        remainder: bool = False,
+        known: bool = True,
+    ) -> None:
+        self.now = 100.0
+        self.events: list[Any] = []
+        self.orders = [*orders, Finish()]
+        self.batches, self.remainder, self.known = batches, remainder, known
+        self.compiled = self.validated = False
+        for module in (timed_loop, epoch_timer):
+            monkeypatch.setattr(module, "time", self)
+        self.epochs = FitEpochs()
+        channel: Any = self
+        self.loop = TimedLoop(channel, sync=float, loss=float)
+        self.timer = EpochTimer(self.loop, self.epochs, float, self.loop.losses)
+
+    def perf_counter(self) -> float:
+        return self.now
+
+    process_time = perf_counter
+
+    def send(self, event: Any) -> None:
+        self.events.append(event)
+
+    def receive(self) -> Order:
+        self.now += 1000.0  # the parent takes its time
+        return self.orders.pop(0)
+
+    def of(self, kind: type[Any]) -> list[Any]:
+        return [event for event in self.events if isinstance(event, kind)]
+
+    def call(self, seconds: float, value: float = 0.5) -> None:
+        """Call the train function."""
+        call = self.epochs.next_call(1)
+        self.timer.before(call)
+        self.now += seconds
+        self.epochs.advance(call)
+        self.timer.after(call, value)
+
+    def epoch(self, left: int, stop: int | None = None) -> None:
+        """Run an epoch, with a checkpoint and validation at its end.
+
+        Args:
+            left: epochs left.
+            stop: steps after which a callback ends the epoch.
+        """
+        length = Epoch(batches=self.batches, remainder=int(self.remainder)) if self.known else None
+        self.epochs.begin_epoch(length, left)
+        for number in range(min(self.batches, stop or self.batches)):
+            self.call(STEP + (0 if number else FILL))
+        if self.remainder and not stop:
+            self.call(PARTIAL + (0 if self.compiled else TRACE))
+            self.compiled = True
+        if not self.known:
+            self.timer.ran_out()
+        self.now += CHECKPOINT + VALIDATION + (0 if self.validated else TRACE)
+        self.validated = True
+        self.epochs.end_epoch()
+        self.timer.end_epoch()
+
+    def end_program(self) -> None:
+        self.timer.end_program()
+        self.epochs.end_program()
+
+    def run(self, epochs: int = 100, programs: int = 1) -> None:
+        """Run a program, again and again, until the parent wants no more steps."""
+        self.loop.on_restart = self.end_program
+        self.loop.begin()
+        try:
+            for _ in range(programs):
+                self.epochs.begin_fit()
+                for epoch in range(epochs):
+                    self.epoch(epochs - epoch)
+                self.now += 55.0
+                self.loop.restart()
+        except Finished:
+            return
+        raise AssertionError("the program was never ended")
+
+    def phases(self) -> dict[str, float]:
+        """Return what the epochs took."""
+        self.events.clear()
+        self.timer.send_phases(self.send, STEP, lambda seconds: sum(seconds) / len(seconds))
+        return {event.phase: event.seconds for event in self.of(PhaseEnded)}
+
+
+@pytest.mark.parametrize("remainder", [False, True])
+@pytest.mark.parametrize("known", [True, False])
+def test_blocks_hold_full_steps_only_however_short_epochs_are(
+    monkeypatch: pytest.MonkeyPatch, remainder: bool, known: bool
+) -> None:
+    fit = Fit(monkeypatch, Go(steps=30, blocks=4), batches=7, remainder=remainder and known, known=known)
+    fit.run()
+    blocks = fit.of(BlockTimed)
+    assert [(block.steps, block.seconds) for block in blocks] == [(30, pytest.approx(30 * STEP))] * 4
+    assert all(block.epoch_end_seconds > 4 * (CHECKPOINT + VALIDATION) for block in blocks)
+    assert all(block.cpu_seconds == pytest.approx(block.seconds) for block in blocks)
+
+
+def test_what_passes_between_epochs_is_timed_apart_from_the_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    fit = Fit(monkeypatch, Go(steps=30, blocks=4), batches=7, remainder=True)
+    fit.run()
+    assert fit.phases() == {
+        "first_epoch_end": pytest.approx(CHECKPOINT + VALIDATION + TRACE),
+        "epoch_end": pytest.approx(CHECKPOINT + VALIDATION),
+        "epoch_start": pytest.approx(FILL),
+        "partial_batch": pytest.approx(PARTIAL + TRACE),
+        "partial_batch_again": pytest.approx(PARTIAL),
+    }
+
+
+def test_the_only_step_of_an_epoch_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    fit = Fit(monkeypatch, Go(steps=10, blocks=2), batches=1)
+    fit.run()
+    assert [(block.steps, block.seconds) for block in fit.of(BlockTimed)] == [
+        (10, pytest.approx(10 * (STEP + FILL)))
+    ] * 2
+    assert fit.phases()["epoch_end"] == pytest.approx(CHECKPOINT + VALIDATION)
+    assert fit.phases()["epoch_start"] == pytest.approx(0.0)
+
+
+def test_a_block_continues_when_a_program_of_short_epochs_starts_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    fit = Fit(monkeypatch, Go(steps=30, blocks=2), batches=7)
+    fit.run(epochs=2, programs=100)
+    assert [(block.steps, block.seconds) for block in fit.of(BlockTimed)] == [(30, pytest.approx(30 * STEP))] * 2
+    assert fit.loop.restarts > 2
+    assert fit.phases()["epoch_start"] == pytest.approx(FILL)  # the start of a program is not the start of an epoch
+
+
+def test_a_program_of_one_step_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    fit = Fit(monkeypatch, Go(steps=30), batches=1)
+    with pytest.raises(WorkloadError, match="one step"):
+        fit.run(epochs=1, programs=50)
+
+
+def test_single_steps_do_not_contain_ends_of_epochs(monkeypatch: pytest.MonkeyPatch) -> None:
+    fit = Fit(monkeypatch, Latency(steps=20, seconds=60.0), batches=7)
+    fit.run()
+    (latencies,) = fit.of(Latencies)
+    assert latencies.seconds == [pytest.approx(STEP)] * 20
+
+
+def test_a_block_in_which_an_epoch_ends_early_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    fit = Fit(monkeypatch, Go(steps=5, blocks=3), batches=20)
+    fit.loop.begin()
+    fit.epochs.begin_fit()
+
+    def train() -> None:
+        for number in range(100):
+            fit.epoch(100 - number, stop=8)  # a callback stops each epoch after 8 of 20 steps
+
+    with pytest.raises(Finished):
+        train()
+    assert [(block.steps, block.seconds) for block in fit.of(BlockTimed)] == [(5, pytest.approx(5 * STEP))] * 3
+
+
+@pytest.mark.parametrize(("known", "planned"), [(True, 14), (False, 14)])
+def test_the_steps_that_a_program_plans_and_runs_are_counted(
+    monkeypatch: pytest.MonkeyPatch, known: bool, planned: int
+) -> None:
+    fit = Fit(monkeypatch, Go(steps=500), batches=7, known=known)
+    fit.epochs.begin_fit()
+    fit.loop.begin()
+    fit.epoch(2)
+    assert fit.epochs.planned == planned
+    fit.epoch(1, stop=4)
+    fit.epochs.end_program()
+    assert fit.epochs.first_run is not None
+    assert (fit.epochs.first_run.run, fit.epochs.first_run.planned) == (11, planned)
+
+
+def test_losses_are_those_of_single_steps_although_keras_starts_a_new_mean_with_each_epoch(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    fit = Fit(monkeypatch, batches=3)
+    fit.loop.losses.running_mean = True
+    fit.loop.begin()
+    fit.epochs.begin_fit()
+    losses = [3.0, 1.0, 2.0, 0.5, 0.25]
+    means = [3.0, 2.0, 2.0, 0.5, 0.375]
+
+    def train() -> None:
+        for number, mean in enumerate(means):
+            if number % 3 == 0:
+                fit.epochs.begin_epoch(Epoch(batches=3, remainder=0), 2)
+            fit.call(STEP, mean)
+
+    with pytest.raises(Finished):
+        train()
+    (event,) = fit.of(FirstLosses)
+    assert event.values == pytest.approx(losses)
+
+
+def test_losses_after_a_partial_batch_are_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    fit = Fit(monkeypatch, batches=3, remainder=True)
+    fit.run()
+    (event,) = fit.of(FirstLosses)
+    assert len(event.values) == 3 < LOSSES
