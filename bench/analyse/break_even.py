@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from bench.analyse import stats
 from bench.analyse.epoch_waits import steps_per_epoch
+from bench.analyse.projection import project
 from bench.analyse.samples import (
     cold_starts,
     mean_step,
@@ -21,6 +22,7 @@ from bench.analyse.samples import (
     warm_up_excess,
 )
 from bench.analyse.stats import Contrast
+from bench.analyse.training_time import Epochs, epoch_seconds_per_step
 from bench.model.comparison import BreakEven
 from bench.model.interval import Interval
 from bench.model.result import Result
@@ -47,22 +49,37 @@ def break_even(
     """
     factor = examples[0] / examples[1] if examples else 1.0  # steps of the other for the examples of a step of the base
     starts = [_start_seconds(result) for result in (base, other)]
-    steps = [process_values(result, mean_step) for result in (base, other)]
+    steps = [_step_seconds(result) for result in (base, other)]
     if not (all(starts) and all(steps)):
         return None
     equal_steps = [steps[0], {trial: factor * seconds for trial, seconds in steps[1].items()}]
     cost = Contrast.of(starts[0], starts[1], paired)  # what the other's start costs more
     gain = Contrast.of(equal_steps[1], equal_steps[0], paired)  # what the other saves with each step
     estimate = BreakEven(winner="none", start_seconds=cost.interval())
-    _add_whole_training(estimate, (base, other), starts, steps)
+    _add_whole_training(estimate, base, other, same_steps=examples is None)
     if gain.interval().may_be_zero:
         return estimate
     estimate.winner = "other" if gain.mean > 0 else "base"
-    if (cost.mean <= 0) == (gain.mean > 0):
-        estimate.immediate = True
-        estimate.start_uncertain = cost.interval().may_be_zero
-        return estimate
-    crossing = fieller(cost, gain, (_paired_covariance if paired else _independent_covariance)(starts, equal_steps))
+    linear = max(_linear_after(base), _linear_after(other) / factor)
+
+    def costs(count: float) -> list[dict[int, float]]:
+        """Return the cost of both starts, as far as it arises in this many steps of the base."""
+        return [_start_seconds(base, count), _start_seconds(other, count * factor)]
+
+    def is_behind(count: float) -> bool:
+        """Whether the side with the faster steps is behind after this many steps of the base."""
+        first, second = costs(count)
+        more = Contrast.of(first, second, paired).mean - gain.mean * count
+        return more > 0 if gain.mean > 0 else more < 0
+
+    if not is_behind(linear):
+        if not is_behind(0.0):
+            estimate.immediate = True
+            estimate.start_uncertain = cost.interval().may_be_zero
+            return estimate
+        starts = costs(_last(is_behind, linear))  # it gets ahead before the other side has warmed up
+    covariance = _paired_covariance if paired else _independent_covariance
+    crossing = fieller(Contrast.of(starts[0], starts[1], paired), gain, covariance(starts, equal_steps))
     if examples:
         estimate.examples = stats.scale(crossing, examples[0])
     else:
@@ -72,18 +89,44 @@ def break_even(
     return estimate
 
 
-def _add_whole_training(
-    estimate: BreakEven, results: Sequence[Result], starts: Sequence[ByTrial], steps: Sequence[ByTrial]
-) -> None:
-    """Add the time of the whole training from a cold start, if its number of steps is known."""
-    counts = [result.projection.steps if result.projection else None for result in results]
-    totals = [count or next(filter(None, counts), 0) for count in counts]
-    if all(totals):
-        estimate.training_steps = totals[0] if totals[0] == totals[1] else None
-        estimate.training_seconds = [
-            statistics.fmean(start.values()) + max(0, count - 1) * statistics.fmean(step.values())
-            for count, start, step in zip(totals, starts, steps, strict=True)
-        ]
+def _linear_after(result: Result) -> float:
+    """Return after how many steps each further one adds the same: the warm-up and the first epoch are over."""
+    samples = cold_starts(usable_samples(result))
+    warm_ups = (sum(block.steps for series in s.series for block in series.warmup) for s in samples)
+    return float(max([*warm_ups, steps_per_epoch(samples)], default=0))
+
+
+def _last(is_behind: Callable[[float], bool], end: float) -> float:
+    """Return up to which number of steps, from 0 to `end`, one side is behind, by bisection."""
+    start = 0.0
+    while end - start > 0.01 * max(1.0, end):
+        middle = (start + end) / 2
+        start, end = (middle, end) if is_behind(middle) else (start, middle)
+    return end
+
+
+def _add_whole_training(estimate: BreakEven, base: Result, other: Result, same_steps: bool) -> None:
+    """Add the time of the whole training from a cold start, if its number of steps is known.
+
+    Args:
+        estimate: what to add it to.
+        base: the baseline.
+        other: the other result.
+        same_steps: whether steps of the two hold equally many examples. Then both times are for the same number of
+            steps: the smaller one, since a training may stop by itself, or leave out data for validation.
+    """
+    counts = [result.projection.steps for result in (base, other) if result.projection]
+    if not counts:
+        return
+    fewest = min(counts)
+    steps = [fewest if same_steps or not result.projection else result.projection.steps for result in (base, other)]
+    trainings = [
+        project(result, cold_starts(usable_samples(result)), count)
+        for result, count in zip((base, other), steps, strict=True)
+    ]
+    if all(trainings):
+        estimate.training_steps = fewest if steps[0] == steps[1] else None
+        estimate.training_seconds = [training.total_seconds.value for training in trainings if training]
 
 
 def fieller(above: Contrast, below: Contrast, covariance: float) -> Interval:
@@ -115,15 +158,28 @@ def fieller(above: Contrast, below: Contrast, covariance: float) -> Interval:
     return Interval(value=ratio, low=max(0.0, centre - half), high=centre + half, n=min(above.n, below.n))
 
 
-def _start_seconds(result: Result) -> dict[int, float]:
-    """Return trial to the seconds until the end of the first step, plus what the warm-up took beyond its steps."""
+def _start_seconds(result: Result, steps: float = math.inf) -> dict[int, float]:
+    """Return trial to the seconds until the end of the first step, plus what early steps take beyond later ones.
+
+    Args:
+        result: the result.
+        steps: steps that count: those of the warm-up and of the first epoch that exceed it do not.
+    """
     means, samples = process_values(result, mean_step), cold_starts(usable_samples(result))
     starts = start_seconds(samples)
-    return {
-        sample.trial: starts[sample.trial] + warm_up_excess(sample, means[sample.trial])
-        for sample in samples
-        if sample.trial in means
-    }
+    seconds = {}
+    for sample in samples:
+        if sample.trial in means:
+            epochs = Epochs.of(sample)
+            excess = epochs.first_excess() if steps >= epochs.length else 0.0
+            seconds[sample.trial] = starts[sample.trial] + warm_up_excess(sample, means[sample.trial], steps) + excess
+    return seconds
+
+
+def _step_seconds(result: Result) -> dict[int, float]:
+    """Return trial to the seconds that a step takes in a long training, with its share of what an epoch adds."""
+    added = epoch_seconds_per_step(usable_samples(result))
+    return {trial: seconds + added for trial, seconds in process_values(result, mean_step).items()}
 
 
 def _paired_covariance(starts: Sequence[ByTrial], steps: Sequence[ByTrial]) -> float:

@@ -214,6 +214,45 @@ def test_all_trials_count_for_steps_even_if_few_starts_were_measured() -> None:
     assert "steps (one start each)" in cold_start(compare(base, other))
 
 
+def long_warm_up(step: float, start: float, name: str, **changes: Any) -> Result:
+    """Return a summarized result whose training of 100 steps ends within its warm-up of 400 slow steps."""
+    document = measured([step * noise for noise in NOISE], start, name, projection=None, **changes)
+    for process in document.samples:
+        process.series[0].warmup = [Block(seconds=100 * 5 * step, steps=100, cpu_seconds=0.0) for _ in range(4)]
+    summarize(document, 100, None)
+    return document
+
+
+def test_the_verdict_has_the_same_whole_training_as_the_table() -> None:
+    base, other = long_warm_up(0.012, 3.0, "a"), long_warm_up(0.002, 4.0, "b", loop="fused")
+    break_even = compare(base, other).break_even
+    assert break_even is not None
+    assert base.projection is not None
+    assert other.projection is not None
+    totals = [base.projection.total_seconds.value, other.projection.total_seconds.value]
+    assert break_even.training_seconds == pytest.approx(totals)
+    assert totals[0] == pytest.approx(3 + 99 * 5 * 0.012, rel=0.01)
+
+
+def test_only_the_warm_up_before_the_break_even_counts() -> None:
+    base, other = long_warm_up(0.012, 3.0, "a"), long_warm_up(0.002, 4.0, "b", loop="fused")
+    break_even = compare(base, other).break_even
+    assert break_even is not None
+    assert break_even.steps is not None
+    assert break_even.steps.value == pytest.approx(1.0 / (5 * (0.012 - 0.002)), rel=0.2)  # both still warm up then
+
+
+def test_trainings_of_unequal_length_are_compared_for_the_shorter_one() -> None:
+    base, other = measured([0.012] * 4), measured([0.002] * 4, name="b", loop="fused")
+    for document, steps in ((base, 162), (other, 270)):
+        document.projection = None
+        summarize(document, steps, None)
+    break_even = compare(base, other).break_even
+    assert break_even is not None
+    assert break_even.training_steps == 162
+    assert break_even.training_seconds == pytest.approx([3 + 161 * 0.012, 3 + 161 * 0.002], rel=0.01)
+
+
 def test_the_break_even_of_unequal_batches_is_in_examples_and_epochs() -> None:
     epoch = {"facts": {"epoch": {"batches": 100, "remainder": 0}}}
     small, large = (

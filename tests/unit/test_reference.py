@@ -33,7 +33,7 @@ from bench.render.report import compose, markdown
 from bench.render.report.sections import steps
 from bench.session import design, interleave, steady_state, stopping, worker_sample
 from bench.store import selection
-from bench.worker import loops, protocol, rig, timed_loop
+from bench.worker import loops, losses, protocol, rig
 from bench.worker.diagnose import timing
 from docs.__main__ import main
 from docs.parts import PARTS, settings_tables
@@ -258,7 +258,7 @@ def test_every_kind_of_data_and_every_file_of_a_data_set_is_documented() -> None
         ("measuring", "Stopping", f"A pilot of {design.PILOT} trials"),
         ("measuring", "Stopping", f"after {stopping.CLEAR_TRIALS} trials if even an interval of"),
         ("measuring", "Stopping", f"{stopping.CLEAR:.1%} decides"),
-        ("measuring", "Same-answer check", f"the first {timed_loop.LOSSES} steps"),
+        ("measuring", "Same-answer check", f"the first {losses.LOSSES} steps"),
         ("measuring", "Same-answer check", f"| `exact` | {same_answer.TOLERANCES['exact']:.1%} |"),
         ("measuring", "Same-answer check", f"| `reduced` | {same_answer.TOLERANCES['reduced']:.0%} |"),
         (

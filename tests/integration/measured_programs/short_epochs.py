@@ -21,7 +21,7 @@ class Params(BaseModel):
     xla: bool = False
 
 
-class EndOfEpoch(tf.keras.callbacks.Callback):
+class EndOfEpoch(tf.keras.callbacks.Callback):  # type: ignore[misc]
     def __init__(self, pause: float, stop_after: int) -> None:
         super().__init__()
         self.pause, self.stop_after = pause, stop_after
