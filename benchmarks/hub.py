@@ -218,7 +218,7 @@ def measure(database: str, documents: Sequence[bytes], count: int) -> None:
         first = time.perf_counter()
         urllib3.request("GET", url)
         print(f"  first overview, which computes all comparisons: {time.perf_counter() - first:.1f} s")
-        series = urllib3.request("GET", f"{url}/api/v1/results?limit=1").json()["results"][0]["series"]
+        series = urllib3.request("GET", f"{url}/api/v1/results?limit=1").json()["results"][0]["comparison_key"]
         paths = ["/", "/metrics", "/api/v1/results", "/results", f"/api/v1/history/{series}", "/results/copy-000001"]
         for path in paths:
             print(f"  {path.replace(series, 'KEY')}: {read(url, path)}")

@@ -34,10 +34,10 @@ class Python(Record):
 class Cpu(Record):
     """The CPU, and how much of it devbench may use."""
 
-    model: Annotated[str | None, Trait("CPU", ("fingerprint", "series", "peaks"))] = Field(
+    model: Annotated[str | None, Trait("CPU", ("fingerprint", "comparison key", "peaks"))] = Field(
         None, description="name of the CPU, as its maker gives it"
     )
-    limit: Annotated[float | None, Trait("CPU limit", ("fingerprint", "series", "peaks"))] = Field(
+    limit: Annotated[float | None, Trait("CPU limit", ("fingerprint", "comparison key", "peaks"))] = Field(
         None, description="CPUs that may be used, by affinity and quota"
     )
     cpuset: Annotated[str | None, Trait("CPU set")] = Field(None, description="CPUs of the affinity mask, such as 0-3")
@@ -92,8 +92,10 @@ class Deployment(Record):
         None, description="id of the image; only Podman reports it, and only to a privileged container"
     )
     node: str | None = Field(None, description="name of the node")
-    pool: Annotated[str | None, Trait(None, ("fingerprint", "series"))] = Field(None, description="name of the pool")
-    instance_type: Annotated[str | None, Trait(None, ("fingerprint", "series"))] = Field(
+    pool: Annotated[str | None, Trait(None, ("fingerprint", "comparison key"))] = Field(
+        None, description="name of the pool"
+    )
+    instance_type: Annotated[str | None, Trait(None, ("fingerprint", "comparison key"))] = Field(
         None, description="type of the machine at the cloud provider"
     )
     shared_gpu: str | None = Field(None, description="allowed, if the pool may use a GPU that others also use")

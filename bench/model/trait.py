@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-Identity = Literal["fingerprint", "series", "peaks"]
+Identity = Literal["fingerprint", "comparison key", "peaks"]
 """What a field can be part of.
 
 fingerprint: results with equal specs and equal fingerprints are repetitions.
-series: the hub's comparison key, which spans versions of TensorFlow.
+comparison key: the key of the hub's histories, which spans versions of TensorFlow.
 peaks: the name under which measured peaks are cached.
 """
 

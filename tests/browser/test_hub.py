@@ -42,9 +42,9 @@ def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningHub]:
 @pytest.fixture(scope="module")
 def paths(hub: RunningHub) -> list[str]:
     """Paths of one page of each kind, with charts of each kind."""
-    series = hub.get("/api/v1/results?workload=slower&limit=1")["results"][0]["series"]
+    key = hub.get("/api/v1/results?workload=slower&limit=1")["results"][0]["comparison_key"]
     return [
-        "/", "/results", "/results/10", "/results/13", "/compare?baseline=10&other=11", f"/history/{series}",
+        "/", "/results", "/results/10", "/results/13", "/compare?baseline=10&other=11", f"/history/{key}",
         "/explanations", "/explanations/why", "/sweeps/batches", "/runs", "/runs/ended", "/results/none",
     ]  # fmt: skip
 

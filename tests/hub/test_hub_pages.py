@@ -231,8 +231,8 @@ def test_an_explanation_is_shown_without_its_results(hub: RunningHub) -> None:
 
 def test_a_history_shows_when_the_step_time_changed(hub: RunningHub) -> None:
     fill(hub)
-    series = hub.get("/api/v1/results?workload=slower&limit=1")["results"][0]["series"]
-    html = get_page(hub, f"/history/{series}")
+    key = hub.get("/api/v1/results?workload=slower&limit=1")["results"][0]["comparison_key"]
+    html = get_page(hub, f"/history/{key}")
     assert "Step time since 2026-01-08 03:04 UTC: 60.0 ms, +20% compared with before." in text(html)
     assert html.count('class="differs"') == 1
     assert "/compare?baseline=h5&other=h6" in links(html)
@@ -240,12 +240,12 @@ def test_a_history_shows_when_the_step_time_changed(hub: RunningHub) -> None:
 
 def test_a_truncated_history_says_so(hub: RunningHub, monkeypatch: pytest.MonkeyPatch) -> None:
     fill(hub)
-    series = hub.get("/api/v1/results?workload=slower&limit=1")["results"][0]["series"]
-    assert hub.get(f"/api/v1/history/{series}")["truncated"] is False
+    key = hub.get("/api/v1/results?workload=slower&limit=1")["results"][0]["comparison_key"]
+    assert hub.get(f"/api/v1/history/{key}")["truncated"] is False
     monkeypatch.setattr("bench.hub.db.comparison_keys.HISTORY", 5)
-    history = hub.get(f"/api/v1/history/{series}")
+    history = hub.get(f"/api/v1/history/{key}")
     assert (len(history["results"]), history["truncated"]) == (5, True)
-    assert "The newest 5 runs" in text(get_page(hub, f"/history/{series}"))
+    assert "The newest 5 runs" in text(get_page(hub, f"/history/{key}"))
 
 
 def test_the_specs_of_a_sweep_omit_its_varied_parameter(hub: RunningHub) -> None:
@@ -292,9 +292,9 @@ def test_explanations_and_runs_have_pages(hub: RunningHub, monkeypatch: pytest.M
 def test_a_history_without_change_points_says_so(hub: RunningHub) -> None:
     for n in range(8):
         hub.send(measured(f"s{n}", [0.05, 0.0501], created=MOMENT + timedelta(days=n), group=f"s{n}"))
-    series = hub.get("/api/v1/results?limit=1")["results"][0]["series"]
-    assert hub.get(f"/api/v1/history/{series}")["change_points"] == []
-    assert "The step time has not changed." in text(get_page(hub, f"/history/{series}"))
+    key = hub.get("/api/v1/results?limit=1")["results"][0]["comparison_key"]
+    assert hub.get(f"/api/v1/history/{key}")["change_points"] == []
+    assert "The step time has not changed." in text(get_page(hub, f"/history/{key}"))
 
 
 def test_the_page_of_runs_shows_their_progress(hub: RunningHub) -> None:
@@ -309,7 +309,7 @@ MARKUP = "<script>alert(1)</script><img src=x onerror=alert(2)>\"'"
 
 
 def test_markup_in_documents_is_shown_as_text(hub: RunningHub) -> None:
-    series = []
+    keys = []
     for n in range(3):
         result = measured(
             str(n), [0.1, 0.2], workload=MARKUP, case=MARKUP,
@@ -317,11 +317,11 @@ def test_markup_in_documents_is_shown_as_text(hub: RunningHub) -> None:
             devbench=MARKUP, group=MARKUP,
         )  # fmt: skip
         hub.send(result)
-        series.append(hub.get(f"/api/v1/results?limit=1&workload={MARKUP}")["results"][0]["series"])
+        keys.append(hub.get(f"/api/v1/results?limit=1&workload={MARKUP}")["results"][0]["comparison_key"])
     document = explanation(ladder_results()).model_copy(update={"label": MARKUP})
     hub.put("/api/v1/explanations/why", document.model_dump_json().encode())
     send(hub, run("r", title=MARKUP, pool=MARKUP, progress={"title": MARKUP, "phase": MARKUP, "note": MARKUP}))
-    paths = ["/", "/results", "/results/1", "/compare?baseline=0&other=1", f"/history/{series[0]}", "/explanations"]
+    paths = ["/", "/results", "/results/1", "/compare?baseline=0&other=1", f"/history/{keys[0]}", "/explanations"]
     paths += ["/runs", "/explanations/why", "/runs/r", "/nowhere/<script>", f"/results?workload={MARKUP}"]
     for path in paths:
         response = hub.request("GET", path, accept="text/html")
@@ -337,14 +337,14 @@ def test_impossible_figures_do_not_break_a_page(hub: RunningHub) -> None:
         summary = Summary(step_seconds=value, step_seconds_mean=value, phases={"import": value, "first_step": value})
         hub.send(measured(str(n), [0.1, 0.2], summary=summary))
     hub.send(measured("5", [0.1], samples=[], group="x"))
-    series = hub.get("/api/v1/results?limit=2")["results"][1]["series"]
+    key = hub.get("/api/v1/results?limit=2")["results"][1]["comparison_key"]
     for path in (
         "/",
         "/results",
         "/results/0",
         "/results/1",
         "/compare?baseline=0&other=1",
-        f"/history/{series}",
+        f"/history/{key}",
         "/metrics",
     ):
         assert hub.request("GET", path).status == 200, path

@@ -28,7 +28,7 @@ def rows(connection: Connection) -> list[dict[str, Any]]:
 def make_outdated(database: Database) -> None:
     """Change the rows as if an older version of devbench had written them."""
     with database.write() as connection:
-        outdated = {"writer": "0.0.9", "title": "t", "series": "s", "header": "{}", "gauges": "{}", "stamp": 0}
+        outdated = {"writer": "0.0.9", "title": "t", "comparison_key": "s", "header": "{}", "gauges": "{}", "stamp": 0}
         connection.execute(RESULTS.update().values(outdated))
 
 

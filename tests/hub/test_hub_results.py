@@ -300,8 +300,8 @@ def test_a_history_spans_versions_of_tensorflow_and_finds_where_the_step_time_ch
         hub.send(measured(str(n), [step, step], environment=version))
     hub.send(measured("20", [1.0], environment={"host": {"deployment": {"pool": "b"}}}))
     hub.send(measured("21", [1.0], environment=version, purpose="level"))
-    series = hub.get("/api/v1/results?pool=a&limit=1")["results"][0]["series"]
-    history = hub.get(f"/api/v1/history/{series}")
+    key = hub.get("/api/v1/results?pool=a&limit=1")["results"][0]["comparison_key"]
+    history = hub.get(f"/api/v1/history/{key}")
     assert [result["id"] for result in history["results"]] == [str(n) for n in range(10)]
     assert history["change_points"] == ["5"]
     problem(hub.request("GET", "/api/v1/history/0123456789abcdef"), 404, "not-found")

@@ -21,18 +21,22 @@ def latest(connection: Connection, *columns: Any, limit: int | None = None) -> l
 
     Args:
         connection: to the database.
-        columns: to read beside `series` and `id`.
+        columns: to read beside `comparison_key` and `id`.
         limit: maximum number of results.
     """
     newest = (
-        select(RESULTS.c.series, func.max(RESULTS.c.created).label("created"))
+        select(RESULTS.c.comparison_key, func.max(RESULTS.c.created).label("created"))
         .where(RESULTS.c.purpose == "run")
-        .group_by(RESULTS.c.series)
+        .group_by(RESULTS.c.comparison_key)
         .subquery()
     )
-    same = and_(RESULTS.c.series == newest.c.series, RESULTS.c.created == newest.c.created, RESULTS.c.purpose == "run")
+    same = and_(
+        RESULTS.c.comparison_key == newest.c.comparison_key,
+        RESULTS.c.created == newest.c.created,
+        RESULTS.c.purpose == "run",
+    )
     query = (
-        select(RESULTS.c.series, RESULTS.c.id, *columns)
+        select(RESULTS.c.comparison_key, RESULTS.c.id, *columns)
         .join(newest, same)
         .order_by(RESULTS.c.created.desc(), RESULTS.c.id.desc())
     )
@@ -40,11 +44,11 @@ def latest(connection: Connection, *columns: Any, limit: int | None = None) -> l
     for row in connection.execute(query):
         if limit is not None and len(newest_rows) >= limit:
             break
-        newest_rows.setdefault(row.series, row)
+        newest_rows.setdefault(row.comparison_key, row)
     return list(newest_rows.values())
 
 
-def history(connection: Connection, series: str) -> tuple[list[Row[Any]], bool]:
+def history(connection: Connection, comparison_key: str) -> tuple[list[Row[Any]], bool]:
     """Return the newest runs of a comparison key, oldest first, and whether there are older ones.
 
     Raises:
@@ -52,13 +56,13 @@ def history(connection: Connection, series: str) -> tuple[list[Row[Any]], bool]:
     """
     query = (
         select(*LISTED)
-        .where(RESULTS.c.purpose == "run", RESULTS.c.series == series)
+        .where(RESULTS.c.purpose == "run", RESULTS.c.comparison_key == comparison_key)
         .order_by(RESULTS.c.created.desc(), RESULTS.c.id.desc())
         .limit(HISTORY + 1)
     )
     rows = list(connection.execute(query))
     if not rows:
-        raise not_found("comparison key", series)
+        raise not_found("comparison key", comparison_key)
     return rows[:HISTORY][::-1], len(rows) > HISTORY
 
 

@@ -30,7 +30,7 @@ def row(result: Result, body: bytes) -> dict[str, Any]:
         body: the document as it was sent.
     """
     spec, step = result.spec, result.summary.step_seconds
-    key = series(result)
+    key = comparison_key(result)
     return {
         "id": result.id,
         "attempt": result.attempt,
@@ -46,7 +46,7 @@ def row(result: Result, body: bytes) -> dict[str, Any]:
         "parent": short(result.parent) if result.parent else None,
         "group": short(result.group),
         "key": short(result.key),
-        "series": key,
+        "comparison_key": key,
         "program": spec.program_key,
         "workload": short(spec.workload),
         "title": short(spec.title),
@@ -67,9 +67,9 @@ def row(result: Result, body: bytes) -> dict[str, Any]:
     }
 
 
-def series(result: Result) -> str:
+def comparison_key(result: Result) -> str:
     """Return the comparison key: 16 hex digits that identify a spec and where it ran, for any version of TensorFlow."""
-    return _hash([result.spec.key, *result.environment.identity("series")])
+    return _hash([result.spec.key, *result.environment.identity("comparison key")])
 
 
 def pool(environment: Environment) -> str:

@@ -34,7 +34,7 @@ class Filters(BaseModel):
     loop: str | None = None
     status: str | None = None
     purpose: str | None = None
-    series: str | None = Field(None, description="Comparison key: the spec and where it ran.")
+    comparison_key: str | None = Field(None, description="Comparison key: the spec and where it ran.")
     key: str | None = Field(None, description="Hash of the spec.")
     group: str | None = Field(None, description="Results that were measured together, interleaved.")
     parent: str | None = Field(None, description="Results of one sweep or explanation.")

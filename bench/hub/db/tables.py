@@ -41,7 +41,7 @@ RESULTS = Table(
     _text("parent", nullable=True),
     _text("group"),
     _text("key"),
-    _text("series"),
+    _text("comparison_key"),
     _text("program"),
     _text("workload"),
     _text("title"),
@@ -59,7 +59,7 @@ RESULTS = Table(
     Column("gauges", Text, nullable=False),
     _text("writer"),
     Index(None, "created", "id"),
-    Index(None, "purpose", "series", "created", "id"),
+    Index(None, "purpose", "comparison_key", "created", "id"),
     Index(None, "group"),
     Index(None, "parent"),
     Index(None, "stamp"),
@@ -67,8 +67,8 @@ RESULTS = Table(
 )
 """One row per result.
 
-`series` is the comparison key: the spec and where it ran. `program` is the same without where it ran. `stamp` is a new
-random number after each change, so the sum of all stamps shows whether any result has changed. `header` is the document
+`comparison_key` identifies the spec and where it ran, `program` the same without where it ran. `stamp` is a new random
+number after each change, so the sum of all stamps shows whether any result has changed. `header` is the document
 without its samples. `gauges` holds its Prometheus lines. `writer` is the version of devbench that wrote the row.
 """
 

@@ -38,7 +38,7 @@ def result(connection: Connection, id_: str, threshold: float) -> Page:
     shown = _shown(row.label, lambda: analyses.outcome(connection, [id_], threshold))
     links = [_parent(connection, row)] if row.parent else []
     if row.purpose == "run":
-        links.append(("History", address("history", row.series)))
+        links.append(("History", address("history", row.comparison_key)))
     links.append(("JSON", address("api", "v1", "results", id_)))
     for other in result_queries.related(connection, "group", row.group, PARTNERS):
         if other.id != id_:

@@ -21,18 +21,18 @@ MAX_ROWS = 200
 COLUMN_HEADS = ("started (UTC)", "step", "vs. previous run", "processes", "status", "TensorFlow", "devbench", "id")
 
 
-def page(connection: Connection, series: str, threshold: float) -> Page:
+def page(connection: Connection, comparison_key: str, threshold: float) -> Page:
     """Return the page of a comparison key.
 
     Args:
         connection: to the database.
-        series: the comparison key.
+        comparison_key: the comparison key.
         threshold: smallest relative difference that matters.
 
     Raises:
         Problem: there are no runs of this key.
     """
-    rows, truncated = comparison_keys.history(connection, series)
+    rows, truncated = comparison_keys.history(connection, comparison_key)
     changes = comparison_keys.change_points(rows, threshold)
     timed = [index for index, row in enumerate(rows) if row.step is not None and row.step > 0]
     last = rows[-1]
@@ -45,7 +45,10 @@ def page(connection: Connection, series: str, threshold: float) -> Page:
     versions = dict.fromkeys(row.tensorflow for row in rows if row.tensorflow)
     if versions:
         about.append(f"TensorFlow {', '.join(versions)}.")
-    links = (("Results", address("results", series=series)), ("JSON", address("api", "v1", "history", series)))
+    links = (
+        ("Results", address("results", comparison_key=comparison_key)),
+        ("JSON", address("api", "v1", "history", comparison_key)),
+    )
     sentences = _sentences(rows, timed, changes)
     return Page(f"History of {last.label}", with_charts(sections), sentences, tuple(about), links, "/results")
 

@@ -144,14 +144,14 @@ def compare(
     return comparisons.comparison(first, second, threshold or hub.settings.threshold)
 
 
-@READ.get("/history/{series}", tags=["results"])
+@READ.get("/history/{comparison_key}", tags=["results"])
 @in_thread("read")
-def get_history(series: Annotated[str, Path(pattern=r"^[0-9a-f]{16}$")], hub: CurrentHub) -> History:
+def get_history(comparison_key: Annotated[str, Path(pattern=r"^[0-9a-f]{16}$")], hub: CurrentHub) -> History:
     """Get the runs of a comparison key, oldest first, and where the step time changed. At most the newest 2,000."""
     with hub.database.read() as connection:
-        rows, truncated = comparison_keys.history(connection, series)
+        rows, truncated = comparison_keys.history(connection, comparison_key)
     return History(
-        series=series,
+        comparison_key=comparison_key,
         results=[ResultSummary.of(row) for row in rows],
         truncated=truncated,
         change_points=[rows[index].id for index in comparison_keys.change_points(rows, hub.settings.threshold)],

@@ -58,12 +58,12 @@ def show_comparison(hub: CurrentHub, baseline: IdParameter, other: IdParameter) 
         return layout.render(page, hub.settings.root_path)
 
 
-@PAGES.get("/history/{series}")
+@PAGES.get("/history/{comparison_key}")
 @in_thread("page")
-def show_history(series: Id, hub: CurrentHub) -> str:
+def show_history(comparison_key: Id, hub: CurrentHub) -> str:
     """Show the history of a comparison key."""
     with hub.database.read() as connection:
-        return layout.render(history.page(connection, series, hub.settings.threshold), hub.settings.root_path)
+        return layout.render(history.page(connection, comparison_key, hub.settings.threshold), hub.settings.root_path)
 
 
 @PAGES.get("/sweeps/{id}")

@@ -38,7 +38,7 @@ class ResultSummary(BaseModel):
     parent: str | None = Field(description="Id of the sweep or explanation that the result belongs to.")
     group: str = Field(description="Results of one group were measured together, interleaved.")
     key: str = Field(description="Hash of the spec.")
-    series: str = Field(description="Comparison key: the spec and where it ran.")
+    comparison_key: str = Field(description="Comparison key: the spec and where it ran.")
     workload: str
     title: str
     label: str
@@ -74,7 +74,7 @@ class ResultPage(BaseModel):
 class History(BaseModel):
     """The runs of one comparison key, oldest first."""
 
-    series: str
+    comparison_key: str
     results: list[ResultSummary]
     truncated: bool = Field(description="Whether the hub has older runs than these.")
     change_points: list[str] = Field(description="Ids of the results at which the step time changed.")

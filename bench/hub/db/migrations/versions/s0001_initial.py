@@ -29,7 +29,10 @@ def upgrade() -> None:
         _text("failure", nullable=True),
         _text("purpose"),
         _text("parent", nullable=True),
-        *map(_text, ("group", "key", "series", "program", "workload", "title", "label", "loop", "backend", "pool")),
+        *map(
+            _text,
+            ("group", "key", "comparison_key", "program", "workload", "title", "label", "loop", "backend", "pool"),
+        ),
         _text("tensorflow", nullable=True),
         _text("devbench"),
         sa.Column("processes", sa.Integer, nullable=False),
@@ -43,7 +46,7 @@ def upgrade() -> None:
     )
     for columns in (
         ["created", "id"],
-        ["purpose", "series", "created", "id"],
+        ["purpose", "comparison_key", "created", "id"],
         ["group"],
         ["parent"],
         ["stamp"],
