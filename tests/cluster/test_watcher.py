@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -75,7 +76,7 @@ class WatchedRelease:
 
 
 HELD = {HOLD: "1"}
-POOLS = ("image", "container", "memory", "evicted", "deadline", "absent", "spot")
+POOLS = ("image", "container", "memory", "evicted", "deadline", "absent", "spot", "again")
 
 
 def values() -> Object:
@@ -83,6 +84,7 @@ def values() -> Object:
     pools: Object = {
         name: {"preset": "none", "nodeSelector": {"pool": name}, "cpu": 1, "podAnnotations": HELD} for name in POOLS
     }
+    pools["paused"] = {"preset": "none", "nodeSelector": {"pool": "paused"}}
     pools["nowhere"] = {"preset": "none", "nodeSelector": {"pool": "nowhere"}}
     pools["late"] = {"preset": "none", "nodeSelector": {"pool": "late"}, "podAnnotations": HELD, "jobSeconds": 1}
     pools["held"] = {"preset": "none", "nodeSelector": {"pool": "held"}, "podAnnotations": HELD, "queue": "benchmarks"}
@@ -124,6 +126,32 @@ def test_a_pool_without_nodes_waits_with_the_schedulers_reason(release: WatchedR
     run = release.wait_for_reason("nowhere", "Unschedulable: 0/")
     assert run["progress"]["phase"] == "waiting"
     assert run["node"] is None
+    release.wait_for_reason("nowhere", "Queued: behind cifar, which waits: Unschedulable: 0/", "mnist")
+
+
+def test_a_job_that_is_suspended_after_it_was_unschedulable_and_then_deleted_is_reported(
+    release: WatchedRelease,
+) -> None:
+    release.wait_for_reason("paused", "Unschedulable: 0/")
+    (job,) = release.plane.get("jobs", "-n", release.namespace, "-l", "devbench/pool=paused")
+    name = job["metadata"]["name"]
+    release.plane.kubectl(
+        "patch", "job", name, "-n", release.namespace, "--type=merge", "-p", '{"spec":{"suspend":true}}'
+    )
+    release.wait_for_reason("paused", "Suspended: spec.suspend is true")
+    release.wait_for_reason("paused", "Suspended: spec.suspend is true", "mnist")
+    release.plane.kubectl("delete", "job", name, "-n", release.namespace)
+    for workload in ("cifar", "mnist"):
+        release.wait_for_end("paused", "interrupted", "JobDeleted", workload)
+
+
+def test_an_evicted_run_that_a_quota_keeps_from_starting_again_is_reported(release: WatchedRelease) -> None:
+    pod = release.pod("again")
+    _report_running(release, pod)
+    with _no_more_pods(release):
+        target = {"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"}
+        release.set_status(pod, phase="Failed", conditions=[target])
+        release.wait_for_reason("again", "FailedCreate: ")
 
 
 def test_a_pod_whose_image_cannot_be_pulled_is_reported_as_waiting(release: WatchedRelease) -> None:
@@ -191,9 +219,6 @@ def test_a_job_that_a_queue_holds_is_reported_as_waiting(release: WatchedRelease
 
 def test_a_job_whose_pods_exceed_a_quota_is_reported_as_waiting(release: WatchedRelease) -> None:
     (job,) = release.plane.get("jobs", "-n", release.namespace, "-l", "devbench/pool=spot")
-    quota: Object = {"apiVersion": "v1", "kind": "ResourceQuota", "spec": {"hard": {"pods": "0"}}}
-    release.plane.apply({**quota, "metadata": {"name": "none", "namespace": release.namespace}})
-    wait_until("the quota is active", lambda: _is_quota_active(release))
     copy = {**job, "metadata": {**job["metadata"], "name": "devbench-quota-00000000"}, "status": {}}
     for key in ("uid", "resourceVersion", "creationTimestamp", "managedFields", "ownerReferences"):
         copy["metadata"].pop(key, None)
@@ -202,9 +227,9 @@ def test_a_job_whose_pods_exceed_a_quota_is_reported_as_waiting(release: Watched
     for key in list(copy["spec"]["template"]["metadata"]["labels"]):
         if "controller-uid" in key or "job-name" in key:
             del copy["spec"]["template"]["metadata"]["labels"][key]
-    release.plane.kubectl("create", "-n", release.namespace, "-f", "-", stdin=json.dumps(copy))
-    release.wait_for_reason("quota", "FailedCreate: ")
-    release.plane.kubectl("delete", "resourcequota", "none", "-n", release.namespace)
+    with _no_more_pods(release):
+        release.plane.kubectl("create", "-n", release.namespace, "-f", "-", stdin=json.dumps(copy))
+        release.wait_for_reason("quota", "FailedCreate: ")
 
 
 def test_the_service_account_of_the_watcher_can_only_read_pods_jobs_and_events(release: WatchedRelease) -> None:
@@ -268,6 +293,16 @@ def _container(**state: Any) -> Object:
         "restartCount": 0,
         "state": state,
     }
+
+
+@contextmanager
+def _no_more_pods(release: WatchedRelease) -> Iterator[None]:
+    """Forbid new pods in the namespace."""
+    quota: Object = {"apiVersion": "v1", "kind": "ResourceQuota", "spec": {"hard": {"pods": "0"}}}
+    release.plane.apply({**quota, "metadata": {"name": "none", "namespace": release.namespace}})
+    wait_until("the quota is active", lambda: _is_quota_active(release))
+    yield
+    release.plane.kubectl("delete", "resourcequota", "none", "-n", release.namespace)
 
 
 def _is_quota_active(release: WatchedRelease) -> bool:
