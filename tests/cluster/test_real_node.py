@@ -20,6 +20,8 @@ from images.base_images import python_3_13
 from images.engine import build
 from rendering import CHART, helm
 
+from bench.version import __version__
+
 pytestmark = [pytest.mark.once, pytest.mark.needs("real-node"), pytest.mark.timeout(2400)]
 
 LOOKUPS = '''
@@ -105,7 +107,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
     base = python_3_13(tmp_path_factory.mktemp("base"))
     with TemporaryDirectory(prefix="db") as folder, real_node.run_node(Path(folder)) as plane:
         for backend in ("cpu", "hub"):
-            real_node.load(plane, build(backend, base), f"docker.io/library/devbench:{backend}")
+            real_node.load(plane, build(backend, base), f"docker.io/library/devbench:{__version__}-{backend}")
         yield plane
 
 
@@ -342,7 +344,7 @@ def test_helm_3_installs_the_chart_and_both_pools_complete(node: ControlPlane) -
 
 
 def test_a_run_on_a_node_that_lacks_its_claimed_gpu_fails_with_the_cause(node: ControlPlane, cuda: str) -> None:
-    real_node.load(node, cuda, "docker.io/library/devbench:cuda")
+    real_node.load(node, cuda, f"docker.io/library/devbench:{__version__}-cuda")
     claim = '[{"op":"add","path":"/status/capacity/nvidia.com~1gpu","value":"1"}]'
     node.kubectl("patch", "node", real_node.NAME, "--subresource=status", "--type=json", "-p", claim)
     release = Release(node, "bench-gpu")
