@@ -1,0 +1,234 @@
+"""The Jobs of pools: their names, nodes, images and resources."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from rendering import (
+    CHART,
+    OFFLINE,
+    OPERATOR,
+    TOKEN,
+    Object,
+    helm,
+    jobs,
+    pods,
+    render,
+    variables,
+)
+
+pytestmark = [pytest.mark.once, pytest.mark.needs("go"), pytest.mark.timeout(1800)]
+
+cases = pytest.mark.parametrize("case", OFFLINE, ids=lambda path: path.stem)
+
+
+def test_a_pool_is_one_indexed_job_that_runs_one_workload_at_a_time() -> None:
+    by_pool = jobs(render(values={"workloads": ["cifar", "mnist", "matmul"]}))
+    assert set(by_pool) == {"cpu", "t4"}
+    for job in by_pool.values():
+        spec = job["spec"]
+        assert (spec["completionMode"], spec["completions"], spec["parallelism"]) == ("Indexed", 3, 1)
+        assert spec["backoffLimitPerIndex"] == 5
+        assert "ttlSecondsAfterFinished" not in spec
+        assert "suspend" not in spec
+        assert [rule["action"] for rule in spec["podFailurePolicy"]["rules"]] == ["Count", "FailJob", "FailIndex"]
+        (container,) = spec["template"]["spec"]["containers"]
+        assert container["args"] == ["run", "cifar", "mnist", "matmul", "--only", "$(JOB_COMPLETION_INDEX)"]
+
+
+def test_a_gpu_pool_also_measures_its_cpu_unless_cpu_column_is_off() -> None:
+    by_pool = jobs(render(values={"pools": {"alone": {"backend": "cuda", "accelerator": "t4", "cpuColumn": False}}}))
+    backends = {pool: variables(job["spec"]["template"])["DEVBENCH_BACKEND"] for pool, job in by_pool.items()}
+    assert backends == {"cpu": "cpu", "t4": "cpu,cuda", "alone": "cuda"}
+
+
+def test_only_a_gpu_pool_with_allow_shared_gpu_allows_its_runs_a_shared_gpu() -> None:
+    exclusive = {"backend": "cuda", "accelerator": "t4"}
+    pools = {"t4": {"allowSharedGpu": True}, "cpu": {"allowSharedGpu": True}, "own": exclusive}
+    by_pool = jobs(render(values={"pools": pools}))
+    shared_gpu = {pool: variables(job["spec"]["template"]).get("DEVBENCH_SHARED_GPU") for pool, job in by_pool.items()}
+    assert shared_gpu == {"cpu": None, "t4": "allowed", "own": None}
+
+
+def test_settings_become_variables_and_a_pool_can_override_them() -> None:
+    by_pool = jobs(render(CHART / "ci/custom-workloads-values.yaml"))
+    cpu, t4 = (variables(by_pool[pool]["spec"]["template"]) for pool in ("cpu", "t4"))
+    assert (cpu["DEVBENCH_MAX_TIME"], t4["DEVBENCH_MAX_TIME"]) == ("1m", "30s")
+    assert t4["DEVBENCH_LOOP"] == "as-written,step"
+    assert t4["DEVBENCH_PARAM"] == "batch=64"
+    assert t4["DEVBENCH_DETERMINISTIC"] == "true"
+    assert t4["DEVBENCH_SEED"] == "4294967295"
+
+
+def test_another_content_of_a_workload_starts_its_runs_again() -> None:
+    def names(content: str) -> set[str]:
+        values = {"workloads": ["mine"], "customWorkloads": {"mine": {"inline": content}, "unused": {"inline": "b"}}}
+        return {job["metadata"]["name"] for job in jobs(render(values=values)).values()}
+
+    assert not names("a = 1\n") & names("a = 2\n")
+
+
+def test_a_new_version_of_the_chart_starts_no_run_and_a_new_version_of_the_app_starts_all(tmp_path: Path) -> None:
+    chart = tmp_path / "devbench"
+    shutil.copytree(CHART, chart)
+    description = (CHART / "Chart.yaml").read_text(encoding="utf-8")
+    (chart / "Chart.yaml").write_text(description.replace("version: 0.1.0", "version: 9.9.9"), encoding="utf-8")
+    before, after = jobs(render()), jobs(render(chart=chart))
+    for pool, job in before.items():
+        assert after[pool]["spec"] == job["spec"]
+        assert after[pool]["metadata"]["name"] == job["metadata"]["name"]
+        assert after[pool]["metadata"]["labels"]["helm.sh/chart"] == "devbench-9.9.9"
+    (chart / "Chart.yaml").write_text(description.replace("0.1.0", "9.9.9"), encoding="utf-8")
+    rendered = render(chart=chart)
+    names = {job["metadata"]["name"] for job in before.values()}
+    assert not names & {job["metadata"]["name"] for job in jobs(rendered).values()}
+    images = {template["spec"]["containers"][0]["image"] for _, template in pods(rendered)}
+    assert images == {"devbench:9.9.9-cpu", "devbench:9.9.9-cuda", "devbench:9.9.9-hub"}
+
+
+def test_runs_of_two_releases_with_different_names_never_share_a_node() -> None:
+    def selector(values: Object) -> Object:
+        spec = jobs(render(values=values))["cpu"]["spec"]["template"]["spec"]
+        (term,) = spec["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+        return dict(term["labelSelector"])
+
+    assert selector({"nameOverride": "other"}) == selector({})
+
+
+def test_custom_workloads_whose_names_differ_only_in_case_or_underscores_have_their_own_volumes() -> None:
+    own = {name: {"configMap": {"name": f"map-{n}"}} for n, name in enumerate(("a_b", "a-b", "A-b"))}
+    job = jobs(render(values={"workloads": list(own), "customWorkloads": own}))["cpu"]
+    spec = job["spec"]["template"]["spec"]
+    maps = {volume["name"]: volume["configMap"]["name"] for volume in spec["volumes"] if "configMap" in volume}
+    mounts = {
+        mount["mountPath"]: maps[mount["name"]]
+        for mount in spec["containers"][0]["volumeMounts"]
+        if mount["name"] in maps
+    }
+    assert mounts == {f"/workloads/{name}.py": own[name]["configMap"]["name"] for name in own}
+
+
+def test_a_pool_without_a_preset_still_requires_a_node_that_its_image_supports() -> None:
+    own = {"preset": "none", "nodeSelector": {"kubernetes.io/arch": "arm64"}}
+    by_pool = jobs(render(values={"pools": {"own": own, "any": {"preset": "none"}}}))
+    labels = {pool: _required_labels(job["spec"]["template"]["spec"]) for pool, job in by_pool.items()}
+    assert labels["own"] == {"kubernetes.io/arch": "arm64", "kubernetes.io/os": "linux"}
+    assert labels["any"] == {"kubernetes.io/arch": "amd64", "kubernetes.io/os": "linux"}
+
+
+def test_the_node_labels_of_a_pool_hold_beside_the_users_own_affinity() -> None:
+    """They are an affinity, because Kueue writes the nodeSelector of admitted Jobs."""
+    zones = [{"matchExpressions": [{"key": "zone", "operator": "In", "values": [zone]}]} for zone in "ab"]
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": zones}}
+    pool = {"preset": "none", "nodeSelector": {"pool": "own"}, "affinity": {"nodeAffinity": required}}
+    spec = jobs(render(values={"pools": {"own": pool}}))["own"]["spec"]["template"]["spec"]
+    assert "nodeSelector" not in spec
+    assert set(spec["affinity"]) == {"nodeAffinity"}
+    terms = spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+    assert [term["matchExpressions"][0] for term in terms] == [zone["matchExpressions"][0] for zone in zones]
+    for term in terms:
+        assert {"key": "pool", "operator": "In", "values": ["own"]} in term["matchExpressions"]
+
+
+def test_a_pool_can_measure_several_nodes_at_the_same_time() -> None:
+    rendered = render(values={"pools": {"cpu": {"nodes": 2}}})
+    job = jobs(rendered)["cpu"]
+    assert (job["spec"]["completions"], job["spec"]["parallelism"]) == (4, 2)
+    (container,) = job["spec"]["template"]["spec"]["containers"]
+    assert container["args"] == ["run", "cifar", "cifar", "mnist", "mnist", "--only", "$(JOB_COMPLETION_INDEX)"]
+    assert json.loads(job["metadata"]["annotations"]["devbench/workloads"]) == ["cifar", "cifar", "mnist", "mnist"]
+
+
+def test_a_pool_can_request_a_partition_of_a_gpu_or_a_resource_claim() -> None:
+    claims = [{"name": "gpu", "resourceClaimTemplateName": "gpus"}]
+    pool = {"backend": "cuda", "accelerator": "t4"}
+    by_pool = jobs(
+        render(
+            values={
+                "pools": {
+                    "mig": {**pool, "gpuResource": "nvidia.com/mig-1g.5gb"},
+                    "dra": {**pool, "resourceClaims": claims},
+                }
+            }
+        )
+    )
+    limits = {
+        name: job["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"] for name, job in by_pool.items()
+    }
+    gpus = {name: [key for key in limits[name] if "/" in key] for name in ("t4", "mig", "dra")}
+    assert gpus == {"t4": ["nvidia.com/gpu"], "mig": ["nvidia.com/mig-1g.5gb"], "dra": []}
+    spec = by_pool["dra"]["spec"]["template"]["spec"]
+    assert spec["resourceClaims"] == claims
+    assert spec["containers"][0]["resources"]["claims"] == [{"name": "gpu"}]
+
+
+def test_a_scheduled_job_ends_even_if_its_pool_has_no_nodes() -> None:
+    rendered = render(values={"schedule": {"cron": "0 3 * * 1"}, "watcher": {"waitSeconds": 600}})
+    for item in rendered:
+        if item["kind"] == "CronJob":
+            assert item["spec"]["jobTemplate"]["spec"]["activeDeadlineSeconds"] == 600 + 2 * 7200
+        elif item["kind"] == "Job":
+            assert "activeDeadlineSeconds" not in item["spec"]
+
+
+def test_without_a_run_at_installation_there_is_a_suspended_schedule_to_start_runs_from() -> None:
+    rendered = render(values={"runNow": False})
+    assert not jobs(rendered)
+    crons = [item["spec"] for item in rendered if item["kind"] == "CronJob"]
+    assert [spec["suspend"] for spec in crons] == [True, True]
+    assert "kubectl -n default create job --from=cronjob/devbench-POOL NAME" in _notes({"runNow": False})
+
+
+@cases
+def test_a_run_requests_a_whole_number_of_cpus_equal_to_its_limit(case: Path) -> None:
+    for name, template in pods(render(case)):
+        if "devbench/pool" in template["metadata"]["labels"]:
+            (container,) = template["spec"]["containers"]
+            assert container["resources"]["requests"] == container["resources"]["limits"], name
+            assert isinstance(container["resources"]["limits"]["cpu"], int), name
+
+
+@pytest.mark.parametrize(
+    ("metrics", "seconds"),
+    [({}, "60"), ({"podMonitor": {"intervalSeconds": 120}}, "240"), ({"lingerSeconds": 0}, "0")],
+)
+def test_a_run_lingers_for_two_scrapes_by_default(metrics: Object, seconds: str) -> None:
+    rendered = render(CHART / "ci" / "default-values.yaml", values={"metrics": metrics})
+    for job in jobs(rendered).values():
+        assert variables(job["spec"]["template"])["DEVBENCH_LINGER"] == seconds
+
+
+def test_the_api_versions_of_the_cluster_do_not_affect_runs() -> None:
+    before, after = jobs(render()), jobs(render(options=_operator_versions()))
+    assert {job["metadata"]["name"] for job in before.values()} == {job["metadata"]["name"] for job in after.values()}
+
+
+def test_a_scheduled_run_has_the_same_pods_as_an_immediate_one() -> None:
+    values = {"schedule": {"cron": "0 3 * * 1"}, "poolDefaults": {"queue": "benchmarks"}}
+    rendered = render(values=values)
+    crons = {item["metadata"]["labels"]["devbench/pool"]: item for item in rendered if item["kind"] == "CronJob"}
+    for pool, job in jobs(rendered).items():
+        template = crons[pool]["spec"]["jobTemplate"]
+        assert {**template["spec"], "activeDeadlineSeconds": None} == {**job["spec"], "activeDeadlineSeconds": None}
+        annotations = {k: v for k, v in job["metadata"]["annotations"].items() if k != "devbench/spec"}
+        assert template["metadata"]["annotations"] == annotations
+        assert template["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "benchmarks"
+
+
+def _notes(values: Object) -> str:
+    complete = json.dumps({**values, "hub": {**values.get("hub", {}), **TOKEN["hub"]}})
+    return helm("helm-4", "install", "devbench", str(CHART), "--dry-run=client", "--values", "-", stdin=complete)
+
+
+def _required_labels(spec: Object) -> dict[str, str]:
+    """Return the node labels that a run requires."""
+    required = spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    (term,) = required["nodeSelectorTerms"]
+    return {item["key"]: item["values"][0] for item in term["matchExpressions"] if item["operator"] == "In"}
+
+
+def _operator_versions() -> tuple[str, ...]:
+    return tuple(f"--api-versions={kind}" for kind in OPERATOR)
