@@ -25,6 +25,16 @@ class ScrapedBy(Monitor):
     metric_relabelings: Objects = Field([], description="Relabelings of the metrics.")
 
 
+class Rules(Monitor):
+    """The rules of the Prometheus operator."""
+
+    runbook_url: str = Field(
+        "",
+        pattern="^(https?://.+)?$",
+        description="Address of a copy of `docs/alerts.md`. Each alert links to its section. Default: no link.",
+    )
+
+
 class Dashboards(Part):
     """Grafana dashboards as ConfigMaps. Grafana's sidecar finds them by their label."""
 
@@ -57,7 +67,7 @@ class Metrics(Part):
     )
     pod_monitor: ScrapedBy = Field(ScrapedBy(), description="PodMonitor of the runs.")
     service_monitor: ScrapedBy = Field(ScrapedBy(), description="ServiceMonitor of the hub.")
-    prometheus_rule: Monitor = Field(Monitor(), description="Recording and alerting rules.")
+    prometheus_rule: Rules = Field(Rules(), description="Recording and alerting rules.")
     dashboards: Dashboards = Field(Dashboards(), description="Grafana dashboards.")
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import jsonschema
@@ -126,5 +125,8 @@ def test_a_hub_on_postgresql_may_have_replicas() -> None:
 def test_the_chart_has_the_version_of_the_package() -> None:
     from bench.version import __version__
 
-    assert f'appVersion: "{__version__}"' in Path(CHART / "Chart.yaml").read_text(encoding="utf-8")
+    description = (CHART / "Chart.yaml").read_text(encoding="utf-8")
+    assert f'appVersion: "{__version__}"' in description
+    for image in ("cpu", "cuda", "hub"):
+        assert f"image: devbench:{__version__}-{image}\n" in description
     assert "cuda" in values_yaml()
