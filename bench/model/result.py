@@ -6,7 +6,7 @@ Units are SI base units: seconds, bytes, watts, joules, hertz. Times come from `
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Literal
+from typing import Literal, get_args
 
 from pydantic import Field
 
@@ -21,6 +21,9 @@ from bench.model.sample import FullTraining, ProcessSample
 from bench.model.spec import Spec
 
 SCHEMA_VERSION = 2
+
+ResultStatus = Literal["complete", "partial", "failed"]
+RESULT_STATUSES: tuple[ResultStatus, ...] = get_args(ResultStatus)
 
 Purpose = Literal["run", "sweep", "level", "what-if", "peaks"]
 
@@ -138,7 +141,7 @@ class Result(Record):
     schema_version: int = Field(SCHEMA_VERSION, description="version of the schema")
     id: str = Field(description="its id, derived from `--run-id` if that is given")
     attempt: int = Field(1, ge=1, le=2**31 - 1, description="which attempt at this id; a later one supersedes it")
-    status: Literal["complete", "partial", "failed"] = Field(
+    status: ResultStatus = Field(
         "partial", description="whether the run reached its target or a cap, was interrupted, or failed"
     )
     created: datetime = Field(description="when its first worker was started")

@@ -12,7 +12,7 @@ from typing import Any
 
 from bench.backends import capabilities
 from bench.model.interval import Interval
-from bench.model.result import Result
+from bench.model.result import RESULT_STATUSES, Result
 from bench.model.series import direction_of
 from bench.render.fields import FIELDS, METRIC_PREFIX
 from bench.render.fields.field import Field
@@ -42,8 +42,6 @@ HELP = {
     "cost_per_1000_steps": "Cost of 1,000 steps.",
 }
 """The help text of each metric, by its name without `METRIC_PREFIX`. All metrics are gauges."""
-
-STATUSES = ("complete", "partial", "failed")
 
 
 def lines(result: Result, key: str, program: str, pool: str) -> dict[str, str]:
@@ -84,7 +82,7 @@ Sample = tuple[str, dict[str, str], float]
 def _samples(result: Result, program: str, pool: str) -> Iterator[Sample]:
     yield "info", {**_identity(result, pool), "program": program}, 1
     yield "timestamp_seconds", {}, result.created.timestamp()
-    for status in STATUSES:
+    for status in RESULT_STATUSES:
         yield "status", {"status": status}, float(status == result.status)
     for field in FIELDS:
         if field.metric is not None:

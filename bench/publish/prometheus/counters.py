@@ -12,14 +12,14 @@ from datetime import datetime
 from typing import Any
 
 from bench.machine import limits
-from bench.model.result import Result
+from bench.model.result import RESULT_STATUSES, Result
 from bench.model.sample import ProcessSample
 from bench.model.telemetry import Telemetry
 
 BUCKETS = tuple(2.0**power * 1e-6 for power in range(27))
 """Upper bounds of the histogram in seconds: powers of two from 1 µs to 67 s."""
 
-STATES = ("running", "complete", "partial", "failed")
+STATES = ("running", *RESULT_STATUSES)
 SPEC_LABELS = ("backend", "loop", "dtype")
 RESULT_LABELS = ("key", "group", "purpose", "parent", "devbench")
 DEPLOYMENT_LABELS = ("pool", "node", "instance_type", "image")
