@@ -62,7 +62,7 @@ RIG = """
 
 @pytest.mark.parametrize("loop", ["step", "resident", "fused"])
 def test_the_placement_check_runs_in_the_scope_that_was_timed(loop: str) -> None:
-    answer = run_script(f"{RIG}\n    say(check=run({loop!r}, '/device:CPU:1'))")
+    answer = run_script(f"{RIG}\n    report(check=run({loop!r}, '/device:CPU:1'))")
     verified, many, devices, misplaced = answer["check"]
     assert misplaced == []
     assert (verified, many) == (True, True), devices
@@ -70,7 +70,7 @@ def test_the_placement_check_runs_in_the_scope_that_was_timed(loop: str) -> None
 
 @pytest.mark.parametrize("loop", ["as-written", "fit"])
 def test_a_program_that_trains_itself_runs_without_a_device_scope(loop: str) -> None:
-    answer = run_script(f"{RIG}\n    say(check=run({loop!r}, '/device:CPU:1'), devices=devices)")
+    answer = run_script(f"{RIG}\n    report(check=run({loop!r}, '/device:CPU:1'), devices=devices)")
     assert answer["devices"] == ["CPU:0"]
     assert set(answer["check"][2]) <= {"CPU:0", "none"}
 
@@ -91,7 +91,7 @@ def test_the_check_can_read_the_dtype_of_each_operation_that_belongs_on_the_host
     fixed = {
         name: [argument.type for argument in op_def_registry.get(name).output_arg] for name in placement.BOOLEAN_OPS
     }
-    say(unread=unread, fixed=fixed)
+    report(unread=unread, fixed=fixed)
     """)
     assert answer["unread"] == []
     assert set(map(tuple, answer["fixed"].values())) == {(10,)}
