@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 import secrets
 import time
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 
 from bench.analyse.same_answer import check_same_answer
 from bench.analyse.summary import summarize
@@ -242,7 +242,8 @@ class Session:
 
 
 def _new_results(group: Group, settings: RunSettings, design: Design, recorder: Recorder) -> list[Result]:
-    """Return an empty result for each spec of a group."""
+    """Return an empty result for each spec of a group. The times of their creation keep the order of the specs."""
+    created = datetime.now(timezone.utc)
     environment = Environment(host=host(prefixes=recorded_prefixes()))
     group_id = recorder.new_id()
     price = None
@@ -252,7 +253,7 @@ def _new_results(group: Group, settings: RunSettings, design: Design, recorder: 
         Result(
             id=recorder.new_id(),
             attempt=settings.attempt,
-            created=datetime.now(timezone.utc),
+            created=created + timedelta(microseconds=position),
             devbench=__version__,
             spec=planned.spec,
             key=planned.spec.key,
@@ -264,5 +265,5 @@ def _new_results(group: Group, settings: RunSettings, design: Design, recorder: 
             price=price,
             notes=[*planned.notes, *group.not_applicable],
         )
-        for planned in group.planned
+        for position, planned in enumerate(group.planned)
     ]

@@ -19,7 +19,8 @@ class Source:
     """The results that one argument names, the newest run of each spec only.
 
     Args:
-        results: Without their samples if they come from files, so that many fit in memory.
+        results: In the order of their run, which has the baseline first. Without their samples if they come from
+            files, so that many fit in memory.
         paths: The file of each result that has one.
         count: Number of results that the argument names, repetitions included.
         several: Whether the argument names a set of results, such as a folder, even if it holds only one.
@@ -48,5 +49,5 @@ class Source:
         found = files.find(str(argument), folder)
         newest = [entry.path for entry in latest_runs([headers.index_entry(path) for path in found])]
         paths = [(headers.head(path), path) for path in newest]
-        results = sorted((result for result, _ in paths), key=lambda result: result.id)
+        results = sorted((result for result, _ in paths), key=lambda result: (result.created, result.id))
         return cls(results, paths, len(found), Path(argument).is_dir())

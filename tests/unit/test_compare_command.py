@@ -6,10 +6,12 @@ import json
 import subprocess
 import sys
 from collections.abc import Mapping
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from synthetic import MOMENT
 from test_analyse_compare import NOISE, measured
 from typer.testing import CliRunner, Result
 
@@ -263,6 +265,19 @@ def test_results_of_different_groups_make_a_matrix(tmp_path: Path) -> None:
         name = f"20260102T030405000-{place:08}"
         saved(tmp_path, [0.01 * n for n in NOISE], name, backend=backend, group=f"g{place}")
     assert "C  cifar on directml, as-written" in devbench(str(tmp_path)).stdout
+
+
+def test_a_folder_has_the_baseline_of_the_run_whatever_the_ids(tmp_path: Path) -> None:
+    created = {"20260102T030405000-ffffffff": "as-written", "20260102T030405000-00000000": "fused"}
+    results = [
+        measured([step * n for n in NOISE], name=name, loop=loop, created=MOMENT + timedelta(microseconds=position))
+        for position, ((name, loop), step) in enumerate(zip(created.items(), (0.02, 0.001), strict=True))
+    ]
+    for document in results:
+        files.write(document, tmp_path)
+    outcome = Outcome.of(pair_groups(results))
+    (of_run,), (of_folder,) = outcome.comparisons, bench.compare([tmp_path]).comparisons
+    assert (of_folder.base.id, of_folder.verdict) == (of_run.base.id, of_run.verdict) == (results[0].id, "faster")
 
 
 def test_a_folder_is_compared_within_itself(pair: tuple[str, str], tmp_path: Path) -> None:
