@@ -83,8 +83,8 @@ def add_waits(
     spread = wait * math.sqrt(share * (1 - share) * (passes + passes**2 / observed))
     value, wider = projected.value + expected, {}
     if projected.low is not None and projected.high is not None:
-        half = math.hypot(projected.high - projected.value, 1.96 * spread)
-        wider = {"low": max(0.0, value - half), "high": value + half}
+        below, above = (math.hypot(abs(v - projected.value), 1.96 * spread) for v in (projected.low, projected.high))
+        wider = {"low": max(0.0, value - below), "high": value + above}
     return projected.model_copy(update={"value": value, **wider}), expected
 
 

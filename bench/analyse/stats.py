@@ -16,6 +16,9 @@ from bench.model.interval import Interval
 CONFIDENCE = 0.95
 """Level of all intervals that are published one by one."""
 
+FEW = 3
+"""So many values, or fewer, are shown themselves if their interval is wide."""
+
 FEWEST_ADJUSTED = 5
 """Fewest trials for which ratios are adjusted for the order of starts. With fewer, the adjustment costs too much."""
 
@@ -62,28 +65,45 @@ def interval(values: Sequence[float], confidence: float = CONFIDENCE) -> Interva
     if len(logs) == 1:
         return Interval(value=values[0], n=1, confidence=confidence)
     half = t_quantile(len(logs), confidence) * math.sqrt(variance(logs)) / math.sqrt(len(logs))
+    value = math.exp(centre)
     return Interval(
-        value=math.exp(centre),
-        low=math.exp(centre - half),
-        high=math.exp(centre + half),
+        value=value,
+        low=value * _exp(-half),
+        high=value * _exp(half),
         n=len(logs),
         confidence=confidence,
+        **_range(values),
     )
 
 
 def arithmetic(values: Sequence[float], confidence: float = CONFIDENCE) -> Interval:
-    """Return the mean with Student's t interval, for quantities that add up or may be zero."""
+    """Return the mean with Student's t interval, for quantities that add up or may be zero.
+
+    If no value is negative, the interval has no negative bound. If all are positive, it is that of the logarithm of the
+    mean (delta method). It is the same as the plain one if it is narrow.
+    """
     centre = statistics.fmean(values)
     if len(values) == 1:
         return Interval(value=centre, n=1, confidence=confidence)
     half = t_quantile(len(values), confidence) * math.sqrt(variance(values)) / math.sqrt(len(values))
-    return Interval(value=centre, low=centre - half, high=centre + half, n=len(values), confidence=confidence)
+    low, high = centre - half, centre + half
+    if min(values) > 0:
+        low, high = centre * _exp(-half / centre), centre * _exp(half / centre)
+    elif min(values) == 0:
+        low = max(0.0, low)
+    return Interval(value=centre, low=low, high=high, n=len(values), confidence=confidence, **_range(values))
+
+
+def _range(values: Sequence[float]) -> dict[str, float]:
+    """Return the smallest and the largest of a few values."""
+    return {"least": min(values), "most": max(values)} if 1 < len(values) <= FEW else {}
 
 
 def scale(estimate: Interval, factor: float) -> Interval:
     """Return an estimate and its bounds, multiplied by a positive factor."""
-    low, high = (None if v is None else v * factor for v in (estimate.low, estimate.high))
-    return estimate.model_copy(update={"value": estimate.value * factor, "low": low, "high": high})
+    names = ("value", "low", "high", "least", "most")
+    scaled = {name: None if (v := getattr(estimate, name)) is None else v * factor for name in names}
+    return estimate.model_copy(update=scaled)
 
 
 def units_for_target(values: Sequence[float], target: float, confidence: float = CONFIDENCE) -> int:

@@ -14,6 +14,7 @@ from bench.analyse.throttled_time import throttled_time
 from bench.backends import capabilities
 from bench.config.syntax import write_seconds
 from bench.machine.limits import WHOLE_CPUS
+from bench.model.interval import uncertainty
 from bench.model.placement import Placement
 from bench.model.result import Result, ResultWarning, Stop
 from bench.model.sample import ProcessSample
@@ -119,7 +120,7 @@ def _add_early_end_warning(result: Result) -> None:
 def _add_target_warning(result: Result, stop: Stop) -> None:
     if stop.target is None or stop.settled or stop.reason not in ("max-time", "max-processes"):
         return
-    precision = f"is known to ±{stop.error:.1%}" if stop.error is not None else "was measured in only one process"
+    precision = "was measured in only one process" if stop.error is None else f"is known {uncertainty(stop.error)}"
     if stop.error_of == "ratio":
         option, message = (
             "--threshold",

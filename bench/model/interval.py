@@ -17,6 +17,13 @@ Number = Annotated[
 """A measured value that may be no number (NaN, infinite), which JSON can only hold as null."""
 
 
+WIDE = 0.5
+"""Relative half-width above which an interval is shown by its bounds or by the values behind it."""
+
+LARGEST_FACTOR = 10.0
+"""A figure that is known less well than within this factor is hardly known."""
+
+
 class Interval(Record):
     """An estimate with its two-sided confidence interval."""
 
@@ -25,6 +32,8 @@ class Interval(Record):
     high: float | None = Field(None, description="upper bound; null if there is one unit only")
     confidence: float = Field(0.95, description="level of the interval, from 0 to 1")
     n: int = Field(1, description="number of units (processes or trials) behind it")
+    least: float | None = Field(None, description="smallest value, if there are two or three")
+    most: float | None = Field(None, description="largest value, if there are two or three")
 
     @property
     def relative_error(self) -> float | None:
@@ -32,6 +41,12 @@ class Interval(Record):
         if self.low is None or self.high is None or not self.value:
             return None
         return (self.high - self.low) / 2 / abs(self.value)
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether it is so wide, in proportion to its value, that half of its width says little."""
+        error = self.relative_error
+        return error is not None and error > WIDE
 
     @property
     def may_be_zero(self) -> bool:
@@ -42,4 +57,17 @@ class Interval(Record):
     def inverse(self) -> Interval:
         """1 / the estimate of a ratio, with its bounds. A bound of 0 becomes infinite."""
         low, high = (None if v is None else 1 / v if v else math.inf for v in (self.high, self.low))
-        return self.model_copy(update={"value": 1 / self.value, "low": low, "high": high})
+        least, most = (None if v is None else 1 / v if v else math.inf for v in (self.most, self.least))
+        return self.model_copy(update={"value": 1 / self.value, "low": low, "high": high, "least": least, "most": most})
+
+
+def uncertainty(error: float) -> str:
+    """Return how well a positive figure is known: "to ±3.1%", "within a factor of 2.6", or "hardly".
+
+    Args:
+        error: half of the width of its interval divided by its value.
+    """
+    if error <= WIDE:
+        return f"to ±{error:.1%}" if error < 0.0995 else f"to ±{error:.0%}"
+    factor = error + math.hypot(1.0, error)  # an interval on logarithms reaches from value / factor to value * factor
+    return f"within a factor of {factor:.2g}" if factor < LARGEST_FACTOR else "hardly"

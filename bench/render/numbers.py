@@ -56,9 +56,26 @@ def whole_seconds(value: float) -> str:
 
 
 def interval(time_interval: Interval) -> str:
-    """Return a time with half its confidence interval, or alone if it comes from one process."""
+    """Return a time with half its confidence interval, or alone if it comes from one process.
+
+    A wide interval is shown by its bounds, or by the values behind it if they are few: "2 runs: 0.61–0.74 s".
+    """
     value, low, high = time_interval.value, time_interval.low, time_interval.high
-    return time(value, None if low is None or high is None else (high - low) / 2)
+    if low is None or high is None or not math.isfinite(value):
+        return time(value)
+    if not time_interval.is_wide:
+        return time(value, (high - low) / 2)
+    if time_interval.least is not None and time_interval.most is not None:
+        return f"{count(time_interval.n, 'run')}: {_span(time_interval.least, time_interval.most)}"
+    return f"{time(value)} [{time(low)}, {time(high)}]"
+
+
+def _span(least: float, most: float) -> str:
+    """Return two times in the same unit, such as "0.61–0.74 s"."""
+    if most >= 60 or not math.isfinite(most):
+        return f"{time(least)} – {time(most)}"
+    scale, prefix = _scale(most, _SMALL)
+    return f"{_digits(least / scale)}–{_digits(most / scale)} {prefix}s"
 
 
 def money(amount: float) -> str:

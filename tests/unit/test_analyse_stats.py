@@ -25,6 +25,7 @@ from bench.analyse.samples import (
     usable_samples,
 )
 from bench.model.failure import Failure
+from bench.model.interval import uncertainty
 from bench.model.result import Result
 from bench.model.sample import Block, ProcessSample, Series
 
@@ -115,6 +116,23 @@ def test_inverse_values_have_the_inverse_interval(values: list[float]) -> None:
     assert inverse.high is not None
     assert inverse.value == pytest.approx(1 / interval.value, rel=1e-9)
     assert inverse.high == pytest.approx(1 / interval.low, rel=1e-6)
+
+
+@given(st.lists(st.floats(0, 1e3), min_size=2, max_size=30))
+def test_the_interval_of_a_mean_of_times_is_never_below_zero(values: list[float]) -> None:
+    interval = stats.arithmetic(values)
+    assert interval.low is not None
+    assert interval.high is not None
+    assert 0 <= interval.low <= interval.value <= interval.high
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [(0.031, "to ±3.1%"), (0.4, "to ±40%"), (1.1, "within a factor of 2.6"), (3.68, "within a factor of 7.5"),
+     (4087.426, "hardly")],
+)  # fmt: skip
+def test_a_large_uncertainty_is_no_percentage(error: float, text: str) -> None:
+    assert uncertainty(error) == text
 
 
 @given(SAMPLES, st.randoms(use_true_random=False))

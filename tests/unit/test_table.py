@@ -12,6 +12,7 @@ from synthetic import busy_machine, interval, killed, misplaced, result
 from synthetic import measured as processes
 from test_analyse_compare import measured
 
+from bench.analyse import stats
 from bench.analyse.compare import compare
 from bench.analyse.outcome import Outcome
 from bench.analyse.pairing import pair_groups
@@ -86,7 +87,7 @@ def test_every_figure_of_a_complete_result_is_shown() -> None:
     assert cells["where it ran"] == "CPU:0, all 37 operations"
     assert cells["data"] == "cifar10, sample, repeated"
     assert cells["XLA"] == "off, chosen by the program"
-    assert cells["processes"] == "7: target of ±3% met, ±2.1%"
+    assert cells["processes"] == "7: target of ±3% met, known to ±2.1%"
     assert cells["device init"] == "35.00 ± 0.70 ms"
     assert cells["step"] == "18.40 ± 0.37 ms"
     assert cells["step, mean"] == "18.70 ± 0.37 ms"
@@ -304,3 +305,18 @@ def test_a_quantity_keeps_three_digits(value: float) -> None:
 def test_a_unit_that_is_a_word_has_a_space_after_the_prefix() -> None:
     assert numbers.quantity(1740, "examples/s") == "1.74 k examples/s"
     assert numbers.quantity(129e9, "FLOP/s") == "129 GFLOP/s"
+
+
+@pytest.mark.parametrize(
+    ("values", "text"),
+    [
+        ([0.6, 0.61, 0.62, 0.63], "615 ± 21 ms"),
+        ([0.6, 0.7], "2 runs: 600–700 ms"),
+        ([0.3, 0.4, 1.2], "3 runs: 0.300–1.20 s"),
+        ([40.0, 400.0], "2 runs: 40.0 s – 6 min 40 s"),
+        ([0.1, 0.1, 0.1, 3.0], "825 ms [50.3 ms, 13.5 s]"),
+        ([0.6], "600 ms"),
+    ],
+)
+def test_a_wide_interval_is_shown_by_its_values_or_bounds(values: list[float], text: str) -> None:
+    assert numbers.interval(stats.arithmetic(values)) == text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bench.model.interval import uncertainty
 from bench.model.placement import Placement
 from bench.model.result import Result, Stop
 from bench.render import numbers
@@ -51,12 +52,12 @@ def _xla(result: Result) -> str | None:
 
 def _processes(stop: Stop) -> str:
     """Return the number of processes, and why there are no more."""
-    error = "" if stop.error is None else f", ±{numbers.percent(stop.error)}"
+    error = "" if stop.error is None else f", known {uncertainty(stop.error)}"
     target = "" if stop.target is None else f" of ±{numbers.percent(stop.target)}"
     goal, success = f"the target{target}", f"target{target} met"
     if stop.error_of == "ratio":
         goal, success = "a verdict", "verdict settled"
-        error = "" if stop.error is None else f", ratio ±{numbers.percent(stop.error)}"
+        error = "" if stop.error is None else f", ratio known {uncertainty(stop.error)}"
     reason = {
         "target": f"{success}{error}",
         "max-time": f"--max-time reached before {goal}{error}",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from bench.model.interval import WIDE, uncertainty
 from bench.model.run_state import Estimate
 from bench.render import numbers
 from bench.render.labels import phase_label
@@ -21,8 +22,11 @@ def process(trial: int, planned: int | None) -> str:
 
 def estimate(step_seconds: float, relative_error: float | None) -> str:
     """Return the step time so far, such as "18.4 ms ± 2.1%"."""
-    error = "" if relative_error is None else f" ± {numbers.percent(relative_error)}"
-    return f"{numbers.time(step_seconds)}{error}"
+    step = numbers.time(step_seconds)
+    if relative_error is None:
+        return step
+    wide = relative_error > WIDE
+    return f"{step} (known {uncertainty(relative_error)})" if wide else f"{step} ± {numbers.percent(relative_error)}"
 
 
 def estimates(measured: Sequence[Estimate]) -> str:
