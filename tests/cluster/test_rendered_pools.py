@@ -15,6 +15,7 @@ from rendering import (
     Object,
     helm,
     jobs,
+    only,
     pods,
     render,
     variables,
@@ -69,6 +70,20 @@ def test_another_content_of_a_workload_starts_its_runs_again() -> None:
         return {job["metadata"]["name"] for job in jobs(render(values=values)).values()}
 
     assert not names("a = 1\n") & names("a = 2\n")
+
+
+def test_a_change_of_one_workload_leaves_the_pools_of_others_and_their_files_as_they_are() -> None:
+    def rendered(content: str) -> list[Object]:
+        own = {"mine": {"inline": "a = 1\n"}, "theirs": {"inline": content}}
+        pools = {"cpu": {"workloads": ["mine"]}, "t4": {"workloads": ["theirs"]}}
+        return render(values={"workloads": ["mine"], "customWorkloads": own, "pools": pools})
+
+    before, after = rendered("b = 1\n"), rendered("b = 2\n")
+    assert jobs(before)["cpu"] == jobs(after)["cpu"]
+    assert jobs(before)["t4"]["metadata"]["name"] != jobs(after)["t4"]["metadata"]["name"]
+    volumes = jobs(after)["cpu"]["spec"]["template"]["spec"]["volumes"]
+    (name,) = [volume["configMap"]["name"] for volume in volumes if "configMap" in volume]
+    assert only(after, "ConfigMap", name)["data"] == {"mine.py": "a = 1\n"}
 
 
 def test_a_new_version_of_the_chart_starts_no_run_and_a_new_version_of_the_app_starts_all(tmp_path: Path) -> None:

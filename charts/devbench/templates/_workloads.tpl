@@ -1,50 +1,34 @@
-{{/* Custom workloads. Inline ones share a ConfigMap, whose name holds a hash of its content. */}}
+{{/* Custom workloads. The content of each inline one is a ConfigMap, whose name holds its hash: a Job that exists still
+finds its own when another one changes. */}}
 
-{{- define "devbench.workload.inline" -}}
-{{- range $name, $own := .Values.customWorkloads }}
-{{- with $own.inline }}
-{{ $name }}.py: {{ . | quote }}
-{{- end }}
-{{- end }}
-{{- end -}}
-
+{{/* Name of the ConfigMap of an inline workload. Arguments: root, name, inline. */}}
 {{- define "devbench.workload.inline.name" -}}
-{{ include "devbench.fullname" . }}-workloads-{{ include "devbench.workload.inline" . | sha256sum | trunc 8 }}
+{{ include "devbench.fullname" .root }}-workload-{{ list .name .inline | toJson | sha256sum | trunc 8 }}
 {{- end -}}
 
-{{/* Volumes of a pool's custom workloads: that of the inline ones, and one for each other one, by its place in the
-pool's list, because a volume's name allows less than a workload's. Arguments: root, pool. */}}
+{{/* Volumes of a pool's custom workloads, named by their place in the pool's list, because a volume's name allows less
+than a workload's. Arguments: root, pool. */}}
 {{- define "devbench.workload.volumes" -}}
-{{- $root := .root -}}
-{{- $inline := false -}}
 {{- range $place, $name := .pool.workloads }}
-{{- with index $root.Values.customWorkloads $name }}
-{{- if .inline }}
-{{- $inline = true }}
-{{- else }}
+{{- with index $.root.Values.customWorkloads $name }}
 - name: workload-{{ $place }}
   configMap:
+    {{- if .inline }}
+    name: {{ include "devbench.workload.inline.name" (dict "root" $.root "name" $name "inline" .inline) }}
+    {{- else }}
     name: {{ .configMap.name }}
     items:
       - {key: {{ default (printf "%s.py" $name) .configMap.key | quote }}, path: {{ $name }}.py}
+    {{- end }}
 {{- end }}
-{{- end }}
-{{- end }}
-{{- if $inline }}
-- name: workloads
-  configMap:
-    name: {{ include "devbench.workload.inline.name" $root }}
 {{- end }}
 {{- end -}}
 
 {{/* Mounts of these volumes. Arguments: root, pool. */}}
 {{- define "devbench.workload.mounts" -}}
 {{- range $place, $name := .pool.workloads }}
-{{- with index $.root.Values.customWorkloads $name }}
-- name: {{ empty .inline | ternary (printf "workload-%d" $place) "workloads" }}
-  mountPath: /workloads/{{ $name }}.py
-  subPath: {{ $name }}.py
-  readOnly: true
+{{- if hasKey $.root.Values.customWorkloads $name }}
+- {name: workload-{{ $place }}, mountPath: /workloads/{{ $name }}.py, subPath: {{ $name }}.py, readOnly: true}
 {{- end }}
 {{- end }}
 {{- end -}}
