@@ -8,12 +8,19 @@ from __future__ import annotations
 
 import importlib
 import threading
+import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from bench.machine.gpu import GpuMemory, GpuReadings
 
 PERIOD_SECONDS = 0.2
+
+RAMP_SECONDS = 0.1
+"""How long a GPU's clock may take to rise after a pause. The clock is not read before."""
+
+WINDOW_SECONDS = 1.0
+"""NVML averages utilization and power over up to 1 s. A reading counts once the sampler has been on for as long."""
 
 # Bits of nvmlClocksEventReasons (nvml.h), without "GPU idle", which only means that there was nothing to do.
 REASONS = {
@@ -65,6 +72,7 @@ class NvmlSampler:
         self._end = threading.Event()
         self._lock = threading.Lock()
         self._energy: float | None = None
+        self._since = 0.0
         self.readings = GpuReadings()
         self._thread = threading.Thread(target=self._run, name="devbench-nvml", daemon=True)
         self._thread.start()
@@ -73,22 +81,21 @@ class NvmlSampler:
         while not self._end.wait(PERIOD_SECONDS):
             with self._lock:
                 if self._on:
-                    self._sample()
+                    self._sample(time.monotonic() - self._since)
 
     def on(self) -> None:
-        """Start or resume sampling."""
+        """Start or resume sampling. Nothing is read yet, because the GPU was idle or ran another worker until now."""
         with self._lock:
-            self._on = True
+            self._on, self._since = True, time.monotonic()
             self._energy = self._joules()
-            self._sample()
 
     def off(self) -> None:
-        """Pause sampling. Takes one last sample, so that even a short window ends with one."""
+        """Pause sampling, when the worker's last block has just ended. Memory and temperature are read once more."""
         with self._lock:
             if not self._on:
                 return
             self._on = False
-            self._sample()
+            self._sample_state()
             now = self._joules()
             if now is not None and self._energy is not None and now >= self._energy:
                 self.readings.joules = (self.readings.joules or 0.0) + now - self._energy
@@ -115,20 +122,35 @@ class NvmlSampler:
         value = self._read(self._nvml.nvmlDeviceGetTotalEnergyConsumption, self._handle)
         return None if value is None else value / 1e3
 
-    def _sample(self) -> None:
+    def _sample(self, on_seconds: float) -> None:
+        """Read what holds after the sampler has been on for this many seconds."""
         nvml, handle, readings = self._nvml, self._handle, self.readings
-        if (rates := self._read(nvml.nvmlDeviceGetUtilizationRates, handle)) is not None:
-            readings.utilization.append(rates.gpu / 100)
+        self._sample_state()
+        if on_seconds >= WINDOW_SECONDS:
+            if (rates := self._read(nvml.nvmlDeviceGetUtilizationRates, handle)) is not None:
+                readings.utilization.append(rates.gpu / 100)
+            if (milliwatts := self._read(nvml.nvmlDeviceGetPowerUsage, handle)) is not None:
+                readings.watts.append(milliwatts / 1e3)
+        if on_seconds >= RAMP_SECONDS:
+            if (megahertz := self._read(nvml.nvmlDeviceGetClockInfo, handle, nvml.NVML_CLOCK_SM)) is not None:
+                readings.clock_hz.append(megahertz * 1e6)
+            mask = self._read(self._clock_reasons, handle) or 0
+            readings.reasons.update(name for bit, name in REASONS.items() if mask & bit)
+
+    def _sample_state(self) -> None:
+        nvml, handle, readings = self._nvml, self._handle, self.readings
         if (memory := self._read(nvml.nvmlDeviceGetMemoryInfo, handle)) is not None:
             readings.memory.append(int(memory.used))
-        if (milliwatts := self._read(nvml.nvmlDeviceGetPowerUsage, handle)) is not None:
-            readings.watts.append(milliwatts / 1e3)
-        if (megahertz := self._read(nvml.nvmlDeviceGetClockInfo, handle, nvml.NVML_CLOCK_SM)) is not None:
-            readings.clock_hz.append(megahertz * 1e6)
         if (degrees := self._read(nvml.nvmlDeviceGetTemperature, handle, nvml.NVML_TEMPERATURE_GPU)) is not None:
             readings.celsius.append(float(degrees))
-        mask = self._read(nvml.nvmlDeviceGetCurrentClocksThrottleReasons, handle) or 0
-        readings.reasons.update(name for bit, name in REASONS.items() if mask & bit)
+
+    @property
+    def _clock_reasons(self) -> Callable[..., Any]:
+        """Return NVML's function for the reasons. CUDA 14 drops its old name; old drivers only know that one."""
+        name = "nvmlDeviceGetCurrentClocksEventReasons"
+        if hasattr(self._nvml, name):
+            return getattr(self._nvml, name)  # type: ignore[no-any-return]
+        return self._nvml.nvmlDeviceGetCurrentClocksThrottleReasons  # type: ignore[no-any-return]
 
 
 def open_sampler(environ: Mapping[str, str]) -> NvmlSampler | None:

@@ -10,7 +10,9 @@ from typing import Protocol
 
 @dataclass
 class GpuReadings:
-    """Everything that a sampler read while it was on. A list is empty if the GPU does not report that figure.
+    """Everything that a sampler read while it was on.
+
+    A list is empty if the GPU does not report that figure, or if the sampler was never on for long enough to read it.
 
     Attributes:
         utilization: share of the time in which the GPU was busy, 0 to 1.
@@ -45,10 +47,10 @@ class Sampler(Protocol):
     readings: GpuReadings
 
     def on(self) -> None:
-        """Start or resume sampling."""
+        """Start or resume sampling, just before the worker continues."""
 
     def off(self) -> None:
-        """Pause sampling, after one last sample."""
+        """Pause sampling, just after the worker's block ended."""
 
     def memory(self) -> GpuMemory | None:
         """Return the GPU's memory as it is now; None if the GPU does not report it."""

@@ -135,7 +135,7 @@ class Meter:
             package_joules=self._joules,
             gpu_utilization_ratio=_mean(gpu.utilization),
             gpu_memory_bytes=max(gpu.memory, default=None),
-            gpu_power_watts=_mean(gpu.watts),
+            gpu_power_watts=_mean(gpu.watts) if gpu.joules is None else gpu.joules / self._wall if self._wall else None,
             gpu_joules=gpu.joules,
             gpu_sm_clock_hz=clock,
             gpu_sm_clock_spread=(max(gpu.clock_hz) - min(gpu.clock_hz)) / clock if clock else None,

@@ -50,6 +50,15 @@ WARMUP_SECONDS = 10.0
 LONGEST_BLOCK = 1.0
 """Seconds of wall time that a block should not exceed because epochs end in it. It has at least one step."""
 
+SHORT_BLOCK = 0.75 * BLOCK_SECONDS
+"""If the first timed block is shorter, the warm-up was slower than the steady state, and blocks get more steps."""
+
+LEAD_SHARE = 1 / 8
+"""Untimed steps of a worker that was suspended, as a share of a block's steps."""
+
+GPU_LEAD_SECONDS = 0.1
+"""The same on a GPU, in seconds. Its clock falls during the pause and takes about as long to rise again."""
+
 LATENCY_STEPS = 100
 LATENCY_SECONDS = 0.8
 
@@ -140,7 +149,7 @@ class WorkerSample:
                     series.settled = len(series.warmup) < 2 * WINDOW
                     break
                 series.warmup.append(self._block(series.name, -1))
-            self._fit_block(series)
+            self._fit_block(series, statistics.median(b.step_seconds for b in series.warmup[-WINDOW:]))
         self.meter.start()
         self.metering = True
         self.report("steady state", "")
@@ -157,14 +166,31 @@ class WorkerSample:
         series.warmup.append(block)
         self.steps[series.name] = timed.steps
 
-    def _fit_block(self, series: Series) -> None:
-        """Set the number of steps that fill a block, now that they are as fast as they get."""
-        typical = statistics.median(b.step_seconds for b in series.warmup[-WINDOW:])
+    def _fit_block(self, series: Series, typical: float) -> None:
+        """Set the number of steps that fill a block, if a step takes `typical` seconds."""
         steps = math.ceil(1.1 * BLOCK_SECONDS / typical)
         aside = sum(b.epoch_end_seconds for b in series.warmup) / sum(b.steps for b in series.warmup)
         if steps * (typical + aside) > LONGEST_BLOCK:
             steps = round(LONGEST_BLOCK / (typical + aside))
         self.steps[series.name] = max(1, steps)
+
+    def _timed_block(self, series: Series, position: int, lead: int = 0) -> Block:
+        """Run a block that counts. If the first one is short, it counts as warm-up, and a longer one follows."""
+        ordered = self.steps[series.name]
+        block = self._block(series.name, position, lead)
+        if series.blocks or block.wall_seconds >= SHORT_BLOCK or block.steps < ordered:
+            return block
+        series.warmup.append(block.model_copy(update={"position": -1}))
+        self._fit_block(series, block.step_seconds)
+        return self._block(series.name, position)
+
+    def _lead(self, series: Series) -> int:
+        """Return the untimed steps after a pause."""
+        share = math.ceil(LEAD_SHARE * self.steps[series.name])
+        if not capabilities(self.spec.backend).gpu:
+            return share
+        latest = (series.blocks or series.warmup)[-1]
+        return max(share, math.ceil(GPU_LEAD_SECONDS / latest.step_seconds))
 
     def _block(self, name: str, position: int, lead: int = 0) -> Block:
         self.process.order(Go(series=name, steps=self.steps[name], lead=lead))
@@ -184,7 +210,7 @@ class WorkerSample:
         """
         timed = 0.0
         for series in self.sample.series:
-            block = self._block(series.name, position, math.ceil(self.steps[series.name] / 8) if lead else 0)
+            block = self._timed_block(series, position, self._lead(series) if lead else 0)
             series.blocks.append(block)
             timed += block.wall_seconds
         return timed
@@ -197,8 +223,13 @@ class WorkerSample:
             position: Position of the first one.
         """
         (series,) = self.sample.series
-        self.process.order(Go(series=series.name, steps=self.steps[series.name], blocks=blocks))
-        for index in range(blocks):
+        done = 0
+        if not series.blocks:
+            series.blocks.append(self._timed_block(series, position))
+            done = 1
+        if blocks > done:
+            self.process.order(Go(series=series.name, steps=self.steps[series.name], blocks=blocks - done))
+        for index in range(done, blocks):
             series.blocks.append(self._timed(series.name, position + index))
 
     def suspend(self) -> None:

@@ -161,20 +161,25 @@ def fused(rig: Rig, timed_loop: TimedLoop) -> None:
     tf = rig.tf
     run_steps, size = fused_function(rig)
     with tf.device(rig.ctx.device):
-        run_steps.get_concrete_function(tf.constant(0), tf.constant(1))
+        first_batch = tf.constant(0, tf.int64)
+        run_steps.get_concrete_function(first_batch, tf.constant(1))
         rig.state.function = run_steps
-        rig.state.fused_arguments = (tf.constant(0), tf.constant(2))
+        rig.state.fused_arguments = (first_batch, tf.constant(2))
         position = 0
         timed_loop.begin()
         while True:
             count = min(timed_loop.steps_left, FUSED_STEPS)
-            value = run_steps(tf.constant(position % size), tf.constant(count))
+            value = run_steps(tf.constant(position % size, tf.int64), tf.constant(count))
             position += count
             timed_loop.tick(value, count)
 
 
 def fused_function(rig: Rig) -> tuple[Any, int]:
-    """Return the function of `fused`, untraced: (first batch, steps) -> value of the last step; and its batches."""
+    """Return the function of `fused`, untraced, and its number of batches.
+
+    The function takes the index of the first batch (int64) and the number of steps (int32). It returns the value of
+    the last step.
+    """
     tf = rig.tf
     prepared = pool(rig)
     body = python_step(rig)
@@ -188,12 +193,14 @@ def fused_function(rig: Rig) -> tuple[Any, int]:
 
     @tf.function(jit_compile=bool(rig.spec.xla))  # type: ignore[untyped-decorator]
     def run_steps(first: Any, count: Any) -> Any:
-        def step_at(index: Any, _: Any) -> Any:
-            position = tf.math.floormod(first + index, size)
-            return index + 1, body(*[tf.gather(stack, position) for stack in stacks])
+        # A GPU keeps int32 in host memory, which suits the condition of the loop. An index of int64 stays on the GPU,
+        # so that no step copies it there.
+        def step_at(index: Any, position: Any, _: Any) -> Any:
+            following = tf.math.floormod(position + 1, size)
+            return index + 1, following, body(*[tf.gather(stack, position) for stack in stacks])
 
-        start = (tf.constant(0), tf.zeros([side or 1 for side in output.shape], output.dtype))
-        return tf.while_loop(lambda index, _: index < count, step_at, start, parallel_iterations=1)[1]
+        start = (tf.constant(0), first, tf.zeros([side or 1 for side in output.shape], output.dtype))
+        return tf.while_loop(lambda index, *_: index < count, step_at, start, parallel_iterations=1)[2]
 
     return run_steps, size
 

@@ -240,8 +240,8 @@ def ratios() -> dict[str, Any]:
             many, _ = fused_function(rig)
             few = 60 if name == "matmul" else 300
             counts = [tf.constant(few), tf.constant(4 * few)]
-            many(tf.constant(0), counts[0])
-            works = [lambda count=count: many(tf.constant(0), count)[0].numpy() for count in counts]
+            many(tf.constant(0, tf.int64), counts[0])
+            works = [lambda count=count: many(tf.constant(0, tf.int64), count)[0].numpy() for count in counts]
             results[f"{name} fused, XLA {xla}"] = ratio_of(*works)
 
     w = Workload("matmul", n=400)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -230,6 +231,7 @@ class Nvml(ModuleType):
         self.open = 0
         self.energy = 1_000_000
         self.clocks = [1500, 1300]
+        self.clocks_read = threading.Event()
         self.handles: set[int] = set()
 
     def nvmlInit(self) -> None:  # noqa: N802
@@ -247,6 +249,12 @@ class Nvml(ModuleType):
     def nvmlDeviceGetUUID(self, handle: int) -> str:  # noqa: N802
         return self.uuids[handle]
 
+    def next_clock(self) -> int:
+        if not self.clocks:
+            self.clocks_read.set()
+            raise NVMLError("Unknown Error")
+        return self.clocks.pop(0)
+
     def __getattr__(self, name: str) -> Callable[..., Any]:
         def answer(handle: int, *_: object) -> Any:
             self.handles.add(handle)
@@ -262,10 +270,10 @@ class Nvml(ModuleType):
                 self.energy += 2_500
                 return self.energy
             if name == "nvmlDeviceGetClockInfo":
-                return self.clocks[0] if len(self.clocks) == 1 else self.clocks.pop(0)
+                return self.next_clock()
             if name == "nvmlDeviceGetTemperature":
                 return 71
-            if name == "nvmlDeviceGetCurrentClocksThrottleReasons":
+            if name in ("nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons"):
                 return 0x1 | 0x4 | 0x40
             raise AttributeError(name)
 
@@ -275,10 +283,12 @@ class Nvml(ModuleType):
 def metered(monkeypatch: pytest.MonkeyPatch, worker: Worker, nvml: ModuleType | None) -> Telemetry:
     # An entry of None makes the import fail, as if the package were not installed.
     monkeypatch.setitem(sys.modules, "pynvml", nvml)
-    # A sample at the start and one at the end, however long the test takes.
-    monkeypatch.setattr(_nvml, "PERIOD_SECONDS", 3600.0)
+    for name in ("PERIOD_SECONDS", "RAMP_SECONDS", "WINDOW_SECONDS"):
+        monkeypatch.setattr(_nvml, name, 0.001)
     meter = Meter(worker.process.pid, _nvml.open_sampler)
     meter.start()
+    if isinstance(nvml, Nvml) and nvml.handles:
+        assert nvml.clocks_read.wait(60)
     return meter.stop()
 
 
@@ -287,8 +297,8 @@ def test_samples_of_a_gpu_become_means_maxima_and_differences(monkeypatch: pytes
     telemetry = metered(monkeypatch, worker, nvml)
     assert telemetry.gpu_utilization_ratio == pytest.approx(0.8)
     assert telemetry.gpu_memory_bytes == 3 * 2**30
-    assert telemetry.gpu_power_watts == pytest.approx(65.0)
     assert telemetry.gpu_joules == pytest.approx(2.5)
+    assert telemetry.gpu_power_watts == pytest.approx(2.5 / telemetry.wall_seconds)
     assert telemetry.gpu_sm_clock_hz == pytest.approx(1.4e9)
     assert telemetry.gpu_sm_clock_spread == pytest.approx(0.2 / 1.4)
     assert telemetry.gpu_temperature_celsius == 71
@@ -299,11 +309,69 @@ def test_samples_of_a_gpu_become_means_maxima_and_differences(monkeypatch: pytes
 def test_a_gpu_without_an_energy_counter_reports_the_other_figures(
     monkeypatch: pytest.MonkeyPatch, worker: Worker
 ) -> None:
-    missing = ("nvmlDeviceGetTotalEnergyConsumption", "nvmlDeviceGetCurrentClocksThrottleReasons")
+    missing = ("nvmlDeviceGetTotalEnergyConsumption", "nvmlDeviceGetCurrentClocksEventReasons")
     telemetry = metered(monkeypatch, worker, Nvml(["GPU-aaaa"], missing))
     assert telemetry.gpu_joules is None
     assert telemetry.gpu_throttle_reasons == []
     assert telemetry.gpu_power_watts == pytest.approx(65.0)
+
+
+class Turns(Nvml):
+    """NVML of a GPU that another worker leaves idle: utilization and power are averages over the last second."""
+
+    def __init__(self) -> None:
+        super().__init__(["GPU-aaaa"])
+        self.busy = True
+
+    def clock(self, handle: int, kind: int) -> int:
+        self.clocks_read.set()
+        return 1980 if self.busy else 345
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        if name == "nvmlDeviceGetUtilizationRates":
+            return lambda handle: SimpleNamespace(gpu=45, memory=10)
+        if name == "nvmlDeviceGetPowerUsage":
+            return lambda handle: 194_000
+        if name == "nvmlDeviceGetClockInfo":
+            return self.clock
+        return super().__getattr__(name)
+
+
+def test_turns_that_are_shorter_than_the_windows_of_nvml_report_energy_and_no_averages(
+    monkeypatch: pytest.MonkeyPatch, worker: Worker
+) -> None:
+    nvml = Turns()
+    monkeypatch.setitem(sys.modules, "pynvml", nvml)
+    monkeypatch.setattr(_nvml, "PERIOD_SECONDS", 0.002)
+    monkeypatch.setattr(_nvml, "RAMP_SECONDS", 0.0)
+    monkeypatch.setattr(_nvml, "WINDOW_SECONDS", 3600.0)
+    meter = Meter(worker.process.pid, _nvml.open_sampler)
+    meter.start()
+    for _ in range(5):
+        assert nvml.clocks_read.wait(60)
+        nvml.busy = False
+        meter.pause()
+        nvml.clocks_read.clear()
+        nvml.busy = True
+        meter.resume()
+    telemetry = meter.stop()
+    assert telemetry.gpu_utilization_ratio is None
+    assert telemetry.gpu_joules is not None
+    assert telemetry.gpu_power_watts == pytest.approx(telemetry.gpu_joules / telemetry.wall_seconds)
+    assert telemetry.gpu_sm_clock_hz == pytest.approx(1.98e9)
+    assert telemetry.gpu_sm_clock_spread == 0
+
+
+def test_a_driver_that_knows_only_the_old_name_of_the_clock_reasons_reports_them(
+    monkeypatch: pytest.MonkeyPatch, worker: Worker
+) -> None:
+    class Old(Nvml):
+        def __getattr__(self, name: str) -> Callable[..., Any]:
+            if name == "nvmlDeviceGetCurrentClocksEventReasons":
+                raise AttributeError(name)
+            return super().__getattr__(name)
+
+    assert metered(monkeypatch, worker, Old(["GPU-aaaa"])).gpu_throttle_reasons != []
 
 
 def test_without_nvml_the_other_figures_are_reported(monkeypatch: pytest.MonkeyPatch, worker: Worker) -> None:

@@ -87,3 +87,57 @@ def test_the_reason_for_a_slow_start_is_shown_with_every_phase_of_the_start(monk
     worker.close()
     reason = "compiles for minutes"
     assert phases == [("starting", ""), ("device_init", reason), ("first_step", reason), ("diagnosis", "")]
+
+
+SPEEDING_UP = """
+import json, sys
+print('{"event": "ready", "series": ["step"]}', flush=True)
+blocks = 0
+for line in sys.stdin:
+    order = json.loads(line)
+    if order["do"] == "go":
+        steps = order["steps"] or 100
+        for _ in range(order["blocks"]):
+            blocks += 1
+            seconds = steps * (0.001 if blocks < 12 else 0.0002)
+            print(json.dumps({"event": "block", "series": "step", "seconds": seconds, "steps": steps,
+                              "cpu_seconds": 0.0}), flush=True)
+"""
+
+
+@pytest.mark.parametrize("alone", [True, False])
+def test_blocks_get_longer_if_steps_get_faster_after_the_warm_up(monkeypatch: pytest.MonkeyPatch, alone: bool) -> None:
+    monkeypatch.setattr(system, "python", lambda module: [sys.executable, "-S", "-c", SPEEDING_UP])
+    worker = WorkerSample(SPEC, 1, {}, 60.0, lambda phase, note: None)
+    worker.set_up()
+    worker.warm_up()
+    (series,) = worker.sample.series
+    while len(series.warmup) < 11:  # the warm-up ends just before steps get faster
+        series.warmup.append(worker._block("step", -1))
+    warm_up_blocks = len(series.warmup)
+    if alone:
+        worker.run_blocks(3, 0)
+    else:
+        for position in range(3):
+            worker.run_round(position, lead=True)
+    worker.process.kill()
+    worker.close()
+    assert [block.position for block in series.blocks] == [0, 1, 2]
+    assert all(0.08 <= block.seconds <= 0.1 for block in series.blocks)
+    assert len(series.warmup) == warm_up_blocks + 1
+    assert series.warmup[-1].seconds < 0.03
+
+
+@pytest.mark.parametrize(("backend", "expected"), [("cpu", 11), ("cuda", 100)])
+def test_a_gpu_gets_as_many_untimed_steps_after_a_pause_as_its_clock_needs(
+    monkeypatch: pytest.MonkeyPatch, backend: str, expected: int
+) -> None:
+    monkeypatch.setattr(system, "python", lambda module: [sys.executable, "-S", "-c", SPEEDING_UP])
+    worker = WorkerSample(SPEC.model_copy(update={"backend": backend}), 1, {}, 60.0, lambda phase, note: None)
+    worker.set_up()
+    worker.warm_up()
+    (series,) = worker.sample.series
+    lead = worker._lead(series)
+    worker.process.kill()
+    worker.close()
+    assert lead == expected
