@@ -116,6 +116,6 @@ def longest_wait(result: Result, samples: Sequence[ProcessSample]) -> float:
     length, mean = steps_per_epoch(samples), result.summary.step_seconds_mean
     if result.projection is None or mean is None or not length or result.spec.loop not in ("as-written", "fit"):
         return 0.0
-    if not can_wait(result.environment.tensorflow or "") or merged_facts(samples).ended_epochs:
+    if not can_wait(result.environment.tensorflow or ""):
         return 0.0
     return seconds_until_wake_up(length * mean.value) * result.projection.steps / length

@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from bench.worker.fit_epochs import Call, FitEpochs
 from bench.worker.losses import Losses
 from bench.worker.protocol import PhaseEnded
+
+FEWEST_STARTS = 4
+"""Starts of epochs whose lower quartile is used. Of fewer, the shortest is."""
 
 
 class Clock(Protocol):
@@ -126,22 +129,23 @@ class EpochTimer:
         self._open = False
         self._epochs.fresh = self._clock.paused
 
-    def send_phases(
-        self, send: Callable[[PhaseEnded], None], step: float, usual: Callable[[Sequence[float]], float]
-    ) -> None:
+    def send_phases(self, send: Callable[[PhaseEnded], None], step: float) -> None:
         """Report the phases of epochs.
+
+        An epoch may start late because its iterator waits for the end of the one before. `analyse.epoch_waits` adds
+        these waits, so `epoch_start` is that of epochs that do not wait.
 
         Args:
             send: sends an event to the parent.
             step: seconds of a step.
-            usual: from the seconds of several ends to the seconds of a usual one.
         """
         first, *later = self.ends
         send(PhaseEnded(phase="first_epoch_end", seconds=first.end))
-        send(PhaseEnded(phase="epoch_end", seconds=usual([end.end for end in later or [first]])))
+        send(PhaseEnded(phase="epoch_end", seconds=statistics.fmean(end.end for end in later or [first])))
         starts = [max(0.0, end.start - end.steps * step) for end in self.ends if end.start is not None]
         if starts:
-            send(PhaseEnded(phase="epoch_start", seconds=usual(starts)))
+            undisturbed = statistics.quantiles(starts, n=4)[0] if len(starts) >= FEWEST_STARTS else min(starts)
+            send(PhaseEnded(phase="epoch_start", seconds=undisturbed))
         if self.partials:
             again = self.partials[1:] or self.partials
             send(PhaseEnded(phase="partial_batch", seconds=self.partials[0]))

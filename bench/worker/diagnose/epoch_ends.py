@@ -96,7 +96,9 @@ def measure(
     call of `fit` on its first few batches, with its validation and callbacks.
     """
     if len(timer.ends) >= FEWEST_ENDS:
-        timer.send_phases(rig.send, step_seconds, statistics.fmean)
+        timer.send_phases(rig.send, step_seconds)
+        if can_wait(rig.tf.__version__):
+            rig.facts.iterator_ends = _iterator_ends(hook)
         return
     arguments = hook.arguments  # each call of `fit` replaces them
     epoch = hook.epochs.epoch
@@ -116,7 +118,7 @@ def measure(
     if not ends or not times.seconds:
         return
     step = statistics.median(times.seconds)
-    short.send_phases(rig.send, step, min)
+    short.send_phases(rig.send, step)
     if order.time_waits and can_wait(rig.tf.__version__):
         count_waits(rig, hook, arguments, step, ends[-1].end)
 
@@ -144,12 +146,17 @@ def count_waits(rig: Rig, hook: FitHook, arguments: dict[str, Any], step: float,
         hook.iterator_starts.clear()
         with rig.scope():
             hook.model.fit(**{**shortened, "epochs": epochs})
-        iterator_ends += [
-            IteratorEnd(age=created - previous, gap=first_step - created)
-            for (_, previous), (created, first_step) in pairwise(hook.iterator_starts)
-        ]
+        iterator_ends += _iterator_ends(hook)
     if iterator_ends:
         rig.facts.iterator_ends = iterator_ends
+
+
+def _iterator_ends(hook: FitHook) -> list[IteratorEnd]:
+    """Return the ends of the iterators that the hook has seen, except the last one, which may still be used."""
+    return [
+        IteratorEnd(age=created - previous, gap=first_step - created)
+        for (_, previous), (created, first_step) in pairwise(hook.iterator_starts)
+    ]
 
 
 def _shortened(rig: Rig, arguments: dict[str, Any], batches: int, remainder: int = 0) -> dict[str, Any] | None:
