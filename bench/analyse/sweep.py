@@ -7,11 +7,16 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
+from bench.analyse import stats
 from bench.analyse.compare import step_ratio
 from bench.analyse.pairing import pairs_within_group
 from bench.analyse.verdict import verdict
-from bench.model.result import Result
+from bench.model.interval import Interval
+from bench.model.result import Result, ResultWarning, Summary
 from bench.model.sweep import Crossing, Curve, CurveRatio, Point, Sweep
+
+DISTURBED = ("load", "stolen", "throttled", "unsettled", "shared-gpu", "clocks", "temperature", "not-interleaved")
+"""Warnings of points that say why the points of a sweep may not be comparable with each other."""
 
 
 def sweep_of(results: Sequence[Result], threshold: float) -> Sweep:
@@ -29,7 +34,7 @@ def sweep_of(results: Sequence[Result], threshold: float) -> Sweep:
     curves = [Curve(label=name, points=[_point(result, axes) for result in by_curve[name]]) for name in names]
     bases = {curve_label(other): curve_label(base) for base, other in pairs_within_group(first_points(results))}
     for curve in curves:
-        curve.best_values = _best_values(curve)
+        curve.best = _best(curve)
         curve.base = bases.get(curve.label)
         if curve.base is None:
             continue
@@ -44,6 +49,7 @@ def sweep_of(results: Sequence[Result], threshold: float) -> Sweep:
         axes={name: sorted({result.spec.params[name] for result in results}) for name in axes},
         threshold=threshold,
         curves=curves,
+        warnings=_warnings(results),
         incomplete_reason=next(filter(None, reasons), None),
     )
 
@@ -165,10 +171,16 @@ def _point(result: Result, axes: Sequence[str]) -> Point:
         values={name: result.spec.params[name] for name in axes},
         id=result.id,
         step_seconds=None if failure else result.summary.step_seconds,
-        examples_per_second=None if failure else result.summary.examples_per_second,
+        examples_per_second=None if failure else _rate(result.summary),
         failure=failure.message if failure else None,
         out_of_memory=ran_out_of_memory(result),
     )
+
+
+def _rate(summary: Summary) -> Interval | None:
+    """Return the throughput with its interval."""
+    step, rate = summary.step_seconds, summary.examples_per_second
+    return stats.scale(step.inverse, rate * step.value) if step and rate else None
 
 
 def _ratios(
@@ -186,9 +198,35 @@ def _ratios(
     return ratios
 
 
-def _best_values(curve: Curve) -> dict[str, Any] | None:
-    rated = [point for point in curve.points if point.examples_per_second]
-    return max(rated, key=lambda point: point.examples_per_second or 0.0).values if rated else None
+def _best(curve: Curve) -> list[dict[str, Any]]:
+    """Return the values that may have the highest throughput: their intervals reach that of the highest one.
+
+    Points that were measured in a single process have no interval. Then all of them may be the best.
+    """
+    rated = [(point, point.examples_per_second) for point in curve.points if point.examples_per_second]
+    rated.sort(key=lambda pair: -pair[1].value)
+    if not rated:
+        return []
+    highest = rated[0][1]
+    return [point.values for point, rate in rated if rate is highest or _may_exceed(rate, highest)]
+
+
+def _may_exceed(rate: Interval, highest: Interval) -> bool:
+    return rate.high is None or highest.low is None or rate.high >= highest.low
+
+
+def _warnings(results: Sequence[Result]) -> list[ResultWarning]:
+    """Return one warning of each kind of disturbance, with the number of results that have it."""
+    found: dict[str, list[ResultWarning]] = {}
+    for result in results:
+        for warning in result.warnings:
+            if warning.key in DISTURBED:
+                found.setdefault(warning.key, []).append(warning)
+    return [
+        first.model_copy(update={"message": f"{first.message} ({len(same)} of {len(results)} results)"})
+        for first, *others in found.values()
+        if (same := [first, *others])
+    ]
 
 
 def _values(result: Result, axes: Sequence[str]) -> tuple[Any, ...]:

@@ -9,6 +9,7 @@ from pydantic import Field
 from bench.model.comparison import Verdict
 from bench.model.interval import Interval
 from bench.model.record import Record
+from bench.model.result import ResultWarning
 
 
 class Point(Record):
@@ -17,7 +18,7 @@ class Point(Record):
     values: dict[str, Any] = Field(description="swept parameter to its value")
     id: str = Field(description="id of the result")
     step_seconds: Interval | None = Field(None, description="typical step; null if the point failed")
-    examples_per_second: float | None = Field(None, description="throughput at the typical step")
+    examples_per_second: Interval | None = Field(None, description="throughput at the typical step")
     failure: str | None = Field(None, description="why it failed")
     out_of_memory: bool = Field(False, description="whether it failed for lack of memory")
 
@@ -50,7 +51,11 @@ class Curve(Record):
     base: str | None = Field(None, description="label of the curve that its ratios are against")
     ratios: list[CurveRatio] = Field(default_factory=list, description="ratios where both curves have a step time")
     crossings: list[Crossing] = Field(default_factory=list, description="where the two overtake each other")
-    best_values: dict[str, Any] | None = Field(None, description="values with the highest throughput")
+    best: list[dict[str, Any]] = Field(
+        default_factory=list,
+        description="values that may have the highest throughput, the highest first; several if their intervals "
+        "overlap, all if one was measured in a single process",
+    )
 
 
 class Sweep(Record):
@@ -61,4 +66,5 @@ class Sweep(Record):
     axes: dict[str, list[Any]] = Field(description="swept parameter to the values measured, rising")
     threshold: float = Field(description="smallest relative difference that matters")
     curves: list[Curve] = Field(description="one per case, backend and loop")
+    warnings: list[ResultWarning] = Field(default_factory=list, description="warnings of its points, one of each kind")
     incomplete_reason: str | None = Field(None, description="why not all values were measured")

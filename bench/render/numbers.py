@@ -78,6 +78,14 @@ def _span(least: float, most: float) -> str:
     return f"{_digits(least / scale)}–{_digits(most / scale)} {prefix}s"
 
 
+def rate(value: Interval, unit: str) -> str:
+    """Return a rate with its interval if it has one: "783 examples/s [771, 795]"."""
+    text = quantity(value.value, unit)
+    if value.low is None or value.high is None:
+        return text
+    return f"{text} [{quantity(value.low, '')}, {quantity(value.high, '')}]"
+
+
 def money(amount: float) -> str:
     """Return an amount of money: with cents from 1 upwards, with three digits below."""
     return f"{amount:,.2f}" if amount >= 1 else f"{amount:.3g}"

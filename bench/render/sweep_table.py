@@ -49,8 +49,8 @@ def _figures(curve: Curve, values: dict[str, Any]) -> str:
         return "–"
     if point.step_seconds is None:
         return "out of memory" if point.out_of_memory else "failed"
-    rate = f" {numbers.quantity(point.examples_per_second, '')}/s" if point.examples_per_second else ""
-    return f"{numbers.time(point.step_seconds.value)}{rate}"
+    rate = f" {numbers.quantity(point.examples_per_second.value, '')}/s" if point.examples_per_second else ""
+    return f"{numbers.interval(point.step_seconds)}{rate}"
 
 
 def _ratio(curve: Curve, values: dict[str, Any]) -> str:

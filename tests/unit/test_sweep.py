@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from synthetic import result
+from synthetic import busy_machine, result
 from test_analyse_compare import sample
 
+from bench.analyse.summary import summarize
 from bench.analyse.sweep import sweep_of
 from bench.config.settings import load
 from bench.config.syntax import sweep_values
@@ -125,6 +126,40 @@ def test_a_crossing_near_the_end_of_the_axis_has_no_bound_there() -> None:
     assert estimate.low is not None
 
 
+def rated(batch: int, rates: Sequence[float], **changes: Any) -> Result:
+    """Return a point with one process for each rate in examples per second."""
+    point = point_of(batch, batch / rates[0], "cpu", [rates[0] / rate for rate in rates], **changes)
+    summarize(point, None, batch)
+    return point
+
+
+def test_one_process_for_each_point_does_not_settle_where_throughput_is_highest() -> None:
+    sweep = sweep_of([rated(8, [524]), rated(16, [514]), rated(32, [462])], 0.02)
+    assert list(summary(sweep)) == [
+        "Highest throughput of cpu, as-written: not settled between batch 8 (524 examples/s); batch 16 (514 "
+        "examples/s); batch 32 (462 examples/s), because some were measured in one process only. Increase --point-time."
+    ]
+
+
+def test_overlapping_intervals_do_not_settle_where_throughput_is_highest() -> None:
+    sweep = sweep_of([rated(8, [500, 520, 510]), rated(16, [505, 525, 512]), rated(32, [300, 302, 301])], 0.02)
+    assert sweep.curves[0].best == [{"batch": 16}, {"batch": 8}]
+    (sentence,) = summary(sweep)
+    assert "because their intervals overlap" in sentence
+
+
+def test_the_highest_throughput_has_an_interval() -> None:
+    sweep = sweep_of([rated(8, [500, 520, 510]), rated(32, [780, 785, 783])], 0.02)
+    assert sweep.curves[0].best == [{"batch": 32}]
+    assert list(summary(sweep)) == ["Highest throughput of cpu, as-written: 783 examples/s [776, 789] at batch 32."]
+
+
+def test_a_sweep_warns_about_a_busy_machine_as_a_run_does() -> None:
+    busy = [rated(8, [500, 510], warnings=busy_machine()), rated(16, [600, 610], warnings=busy_machine())]
+    shown = " ".join(text(sweep_of(busy, 0.02)).split())
+    assert "warning: the machine was busy: load 1.7 on 2 CPUs (2 of 2 results). Close what else runs." in shown
+
+
 def test_curves_that_do_not_meet_have_a_leader() -> None:
     sweep = sweep_of(two_lines(200.0), 0.02)
     assert sweep.curves[1].crossings == []
@@ -165,8 +200,8 @@ def test_a_boolean_axis_has_no_crossings() -> None:
     assert sweep.curves[1].crossings == []
     assert list(summary(sweep)) == [
         "cuda, as-written is slower than cpu, as-written at shuffle True, faster at shuffle False.",
-        "Highest throughput of cpu, as-written: 100 examples/s at shuffle True.",
-        "Highest throughput of cuda, as-written: 100 examples/s at shuffle False.",
+        "Highest throughput of cpu, as-written: 100 examples/s [98.0, 102] at shuffle True.",
+        "Highest throughput of cuda, as-written: 100 examples/s [98.0, 102] at shuffle False.",
     ]
 
 
@@ -175,8 +210,8 @@ def test_a_curve_that_is_slower_at_one_point_does_not_lead_throughout() -> None:
     sweep.curves[1].crossings = []
     assert list(summary(sweep)) == [
         "cuda, as-written is slower than cpu, as-written at batch 4, faster at batch 1.",
-        "Highest throughput of cpu, as-written: 100 examples/s at batch 4.",
-        "Highest throughput of cuda, as-written: 100 examples/s at batch 1.",
+        "Highest throughput of cpu, as-written: 100 examples/s [98.0, 102] at batch 4.",
+        "Highest throughput of cuda, as-written: 100 examples/s [98.0, 102] at batch 1.",
     ]
 
 

@@ -19,6 +19,9 @@ STANDINGS: dict[tuple[str, str], tuple[Verdict, ...]] = {
 }
 """Words for how a curve compares with its baseline: the standing and its preposition, each with its verdicts."""
 
+LISTED = 3
+"""The most values that are named if it is not settled which has the highest throughput."""
+
 
 def summary(sweep: Sweep) -> Iterator[str]:
     """Yield what a sweep shows, one sentence after another."""
@@ -26,11 +29,7 @@ def summary(sweep: Sweep) -> Iterator[str]:
         (axis,) = sweep.axes
         for curve in sweep.curves:
             yield from _against_baseline(curve, axis)
-    for curve in sweep.curves:
-        if curve.best_values:
-            best = next(point for point in curve.points if point.values == curve.best_values)
-            rate = numbers.quantity(best.examples_per_second or 0.0, "examples/s")
-            yield f"Highest throughput of {curve.label}: {rate} at {values(curve.best_values)}."
+    yield from filter(None, map(_best, sweep.curves))
     for curve in sweep.curves:
         for point in curve.points:
             if point.failure:
@@ -38,6 +37,28 @@ def summary(sweep: Sweep) -> Iterator[str]:
                 yield f"{curve.label} {what} at {values(point.values)}: {point.failure.rstrip('.')}."
     if sweep.incomplete_reason:
         yield f"Some points were not measured: {sweep.incomplete_reason.rstrip('.')}."
+
+
+def _best(curve: Curve) -> str:
+    """Say at which value the throughput is highest, or that this is not settled; empty without rates."""
+    points = [point for values in curve.best for point in curve.points if point.values == values]
+    rates = [point.examples_per_second for point in points if point.examples_per_second]
+    if not rates:
+        return ""
+    if len(points) == 1:
+        rate = numbers.rate(rates[0], "examples/s")
+        return f"Highest throughput of {curve.label}: {rate} at {values(points[0].values)}."
+    shown = [
+        f"{values(point.values)} ({numbers.rate(rate, 'examples/s')})"
+        for point, rate in zip(points[:LISTED], rates, strict=False)
+    ]
+    more = f" and {numbers.count(len(points) - LISTED, 'more value')}" if len(points) > LISTED else ""
+    single = any(rate.low is None for rate in rates)
+    reason = "some were measured in one process only" if single else "their intervals overlap"
+    return (
+        f"Highest throughput of {curve.label}: not settled between {'; '.join(shown)}{more}, because {reason}. "
+        "Increase --point-time."
+    )
 
 
 def values(point: dict[str, Any]) -> str:

@@ -7,7 +7,7 @@ from bench.render import sweep_table
 from bench.render.sentences.sweep import summary
 from bench.render.text import WIDTH, filled
 
-COLUMN = 22
+COLUMN = 30
 """Characters of a column."""
 
 
@@ -26,4 +26,6 @@ def text(sweep: Sweep, width: int = WIDTH) -> str:
         lines.append("")
     for sentence in summary(sweep):
         lines += filled(sentence, width)
+    for warning in sweep.warnings:
+        lines += filled(f"warning: {warning.message}. {warning.fix}".rstrip(), width)
     return "".join(f"{line}\n" for line in lines)

@@ -20,7 +20,7 @@ def title(sweep: Sweep) -> str:
 
 def sentences(sweep: Sweep) -> list[str]:
     """Return what the sweep shows."""
-    return list(summary(sweep))
+    return [*summary(sweep), *(f"Warning: {warning.message}. {warning.fix}".rstrip() for warning in sweep.warnings)]
 
 
 def sections(sweep: Sweep) -> list[Section]:
