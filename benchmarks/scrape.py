@@ -117,6 +117,8 @@ def against_neighbours(seconds: Sequence[float]) -> list[float]:
 def main() -> None:
     """Print a line per case."""
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else ROUNDS
+    if rounds < 2:
+        sys.exit("ROUNDS must be at least 2: the difference between two stretches without metrics is measured too.")
     cases = [CASES[int(place)] for place in sys.argv[2:]] or [case for case in CASES if case[2] == "step"]
     for workload, case, loop in cases:
         seconds, scrapes = measure(workload, case, rounds)
