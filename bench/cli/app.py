@@ -79,7 +79,7 @@ class LazyGroup(TyperGroup):
 
 @contextmanager
 def _usage_errors_as_json() -> Iterator[None]:
-    """Under `--json`, write an error in the command line to stdout as a document too."""
+    """Under `--json`, write an error in the command line to stdout as a document too. Report a full disk."""
     try:
         yield
     except ClickUsageError as error:
@@ -87,6 +87,11 @@ def _usage_errors_as_json() -> Iterator[None]:
 
         if json_requested():
             print_json({"error": {"message": error.format_message(), "hint": HINT, "exit_code": error.exit_code}})
+        raise
+    except OSError as error:  # such as help on a full disk
+        from bench.cli.command import end_if_full
+
+        end_if_full(error)
         raise
 
 

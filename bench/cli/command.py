@@ -6,21 +6,26 @@ Any other exception is an internal error of devbench. The hint says how to get a
 
 from __future__ import annotations
 
+import errno
 import functools
 import json
 import os
 import signal
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperCommand
 
-from bench.errors import DevbenchError, Interrupted
+from bench.errors import DevbenchError, Interrupted, OutputError
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
+
+FULL = (errno.ENOSPC, errno.EDQUOT)
+"""Errors of a full disk, and of a quota."""
 
 TRACEBACK_VARIABLE = "DEVBENCH_TRACEBACK"
 
@@ -87,8 +92,9 @@ def as_json(document: BaseModel) -> Any:
 
 
 def announce(line: str) -> None:
-    """Write a line to stderr."""
-    typer.echo(line, err=True)
+    """Write a line to stderr. The line is lost if nobody reads stderr any more."""
+    with suppress(OSError):
+        typer.echo(line, err=True)
 
 
 def conclude(document: dict[str, Any] | None, error: DevbenchError | None) -> int:
@@ -125,14 +131,14 @@ def describe(error: DevbenchError) -> dict[str, Any]:
 
 def complain(error: DevbenchError) -> None:
     """Write an error and its hint to stderr."""
-    typer.echo(f"error: {error.message}", err=True)
+    announce(f"error: {error.message}")
     for line in error.hint.splitlines():
-        typer.echo(f"  {line}", err=True)
+        announce(f"  {line}")
 
 
 def say(text: str) -> None:
     """Write a note to stderr."""
-    typer.echo(f"note: {text}", err=True)
+    announce(f"note: {text}")
 
 
 def _guarded(function: Callable[..., None]) -> Callable[..., None]:
@@ -147,12 +153,24 @@ def _guarded(function: Callable[..., None]) -> Callable[..., None]:
         except (typer.Exit, typer.Abort, BrokenPipeError):
             raise
         except Exception as error:
+            end_if_full(error)
             if os.environ.get(TRACEBACK_VARIABLE):
                 raise
             message = f"internal error of devbench: {type(error).__name__}: {error}"
             _end(DevbenchError(message, f"Set {TRACEBACK_VARIABLE}=1 to get a traceback, and report it."))
 
     return run
+
+
+def end_if_full(error: Exception) -> None:
+    """End the command if an error says that the disk is full.
+
+    Raises:
+        typer.Exit: it does.
+    """
+    if isinstance(error, OSError) and error.errno in FULL:
+        reason = error.strerror or "the disk is full"
+        _end(OutputError(f"cannot write the output: {reason}", "Free some space, or write it elsewhere."))
 
 
 def json_requested() -> bool:
@@ -165,5 +183,6 @@ def json_requested() -> bool:
 def _end(error: DevbenchError) -> None:
     complain(error)
     if json_requested():
-        print_json({"error": describe(error)})
+        with suppress(OSError):  # such as a full disk, which is what the error says
+            print_json({"error": describe(error)})
     raise typer.Exit(error.exit_code)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bench.cli.command import as_json, build, conclude
+from bench.cli.command import announce, as_json, build, conclude
 from bench.cli.measure import Workload, measure
 from bench.cli.options import with_settings
 from bench.config.settings import RunSettings, SelectionOptions, title
@@ -48,7 +48,7 @@ def _show(explanation: Explanation | None, interruption: Interrupted | None, set
 
     if explanation is not None and not settings.json:
         typer.echo(text(explanation), nl=False)
-    typer.echo(f"results: {settings.output}", err=True)
+    announce(f"results: {settings.output}")
     document = {"explanation": as_json(explanation)} if explanation is not None else {}
     return conclude(document if settings.json else None, interruption)
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from bench.cli.command import Json, build, print_json
+from bench.cli.command import Json, announce, build, print_json
 from bench.cli.options import config_parameter, own_parameters, parameter, with_parameters
 from bench.errors import UsageError
 
@@ -65,7 +65,7 @@ def hub(
     if json:
         print_json({action: {"file": str(file), "documents": count}})
     else:
-        typer.echo(f"{action}: {count} documents {'in' if action == 'export' else 'from'} {file}", err=True)
+        announce(f"{action}: {count} documents {'in' if action == 'export' else 'from'} {file}")
 
 
 def _with_settings(function: Callable[..., None]) -> Callable[..., None]:

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 import typer
 from pydantic.fields import FieldInfo
 
+from bench.cli.command import announce
 from bench.cli.completion import completer
 from bench.config import settings_errors, syntax
 from bench.config.base import FILE, FILE_VARIABLE, Settings
@@ -80,7 +81,7 @@ def with_parameters(call: Callable[..., None], parameters: list[inspect.Paramete
 
 def _warn_of_misspelled_variables() -> None:
     for name, meant in misspelled_variables(os.environ).items():
-        typer.echo(f"warning: {name} is not a devbench variable and is ignored. Did you mean {meant}?", err=True)
+        announce(f"warning: {name} is not a devbench variable and is ignored. Did you mean {meant}?")
 
 
 def parameter(kind: type[Settings], name: str, title: str | None = None, text: str | None = None) -> inspect.Parameter:

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from bench.cli.command import build, print_json
+from bench.cli.command import announce, build, print_json
 from bench.cli.options import with_settings
 from bench.config.settings import RunSettings
 from bench.errors import UsageError
@@ -49,7 +49,7 @@ def report(
     if settings.json:
         print_json({"report": {"file": str(path), "format": form, "bytes": count}})
     else:
-        typer.echo(f"report: {path}", err=True)
+        announce(f"report: {path}")
 
 
 def _made(folder: Path, form: Format, threshold: float) -> Iterable[str]:

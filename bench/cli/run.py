@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bench.cli.command import as_json, build, complain, describe, print_json
+from bench.cli.command import announce, as_json, build, complain, describe, print_json
 from bench.cli.measure import WORKLOAD, measure
 from bench.cli.options import with_settings
 from bench.config.settings import OutputOptions, RunSettings, title
@@ -63,9 +63,9 @@ def _show(outcome: Outcome, interruption: Interrupted | None, settings: RunSetti
 
         show(outcome, sys.stdout, verbose)
     if outcome.results:
-        typer.echo(f"results: {settings.output}", err=True)
+        announce(f"results: {settings.output}")
         if system.image() and system.is_ephemeral(settings.output):
-            typer.echo(f"  They are deleted with the container. To keep them: {KEEP}", err=True)
+            announce(f"  They are deleted with the container. To keep them: {KEEP}")
     if interruption:
         complain(interruption)
     return interruption.exit_code if interruption else exit_code(outcome.results)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bench.cli.command import as_json, build, conclude
+from bench.cli.command import announce, as_json, build, conclude
 from bench.cli.measure import Workload, measure
 from bench.cli.options import duration, with_settings
 from bench.config.settings import MeasurementOptions, RunSettings, title
@@ -50,7 +50,7 @@ def _show(sweep: Sweep, interruption: Interrupted | None, settings: RunSettings)
 
     if not settings.json:
         typer.echo(text(sweep), nl=False)
-    typer.echo(f"results: {settings.output}", err=True)
+    announce(f"results: {settings.output}")
     points = [point for curve in sweep.curves for point in curve.points]
     failure: DevbenchError | None = interruption
     failed = any(point.failure and not point.out_of_memory for point in points)

@@ -191,6 +191,24 @@ def test_a_command_loads_only_what_it_needs(statement: str, absent: tuple[str, .
     assert (process.stdout, process.returncode) == ("[]\n", 0), process.stderr
 
 
+@pytest.mark.needs("posix")
+@pytest.mark.parametrize("words", [["list"], ["list", "--json"], ["--help"]])
+def test_a_full_disk_of_the_output_is_an_error_of_the_user(words: list[str], tmp_path: Path) -> None:
+    with Path("/dev/full").open("w", encoding="utf-8") as full:
+        command = [sys.executable, "-m", "bench", *words]
+        process = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, cwd=tmp_path, check=False)
+    assert process.returncode == 2, process.stderr
+    assert process.stderr.startswith("error: cannot write the output: No space left on device\n")
+    assert "Traceback" not in process.stderr
+
+
+@pytest.mark.parametrize("proxy", ["::::", "http://[::1", "gopher://x", "http://"])
+def test_an_invalid_proxy_is_an_error_of_the_user(proxy: str, tmp_path: Path) -> None:
+    environ = {"http_proxy": proxy, "no_proxy": ""}
+    process = devbench("push", str(tmp_path), "--hub", "http://hub.example:1", cwd=tmp_path, **environ)
+    assert (process.returncode, process.stderr.splitlines()[0]) == (2, "error: invalid value for http_proxy")
+
+
 def test_list_shows_every_workload_and_backend_within_80_columns(tmp_path: Path) -> None:
     process = devbench("list", cwd=tmp_path)
     assert (process.returncode, process.stderr) == (0, "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import threading
 
@@ -141,3 +142,28 @@ def test_each_of_several_specs_has_its_estimate() -> None:
     ]
     shown = line(progress_of(estimates=estimates))
     assert shown.endswith(". Step times so far: a on cpu, fit 1.00 ms; a on cuda, fit 500 µs ± 50%")
+
+
+class Gone(io.StringIO):
+    """A stream that nobody reads any more.
+
+    Args:
+        error: what writing raises: `BrokenPipeError` for a pipe, EIO for a terminal.
+    """
+
+    def __init__(self, error: OSError) -> None:
+        super().__init__()
+        self.error = error
+
+    def write(self, text: str) -> int:
+        raise self.error
+
+    def flush(self) -> None:
+        raise self.error
+
+
+@pytest.mark.parametrize(("tty", "error"), [(False, BrokenPipeError()), (True, OSError(errno.EIO, "gone"))])
+def test_a_run_goes_on_if_nobody_reads_its_progress(tty: bool, error: OSError) -> None:
+    with ProgressDisplay(Gone(error), tty=tty) as display:
+        for trial in range(3):
+            display(progress_of(trial=trial))

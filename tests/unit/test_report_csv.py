@@ -48,3 +48,10 @@ def test_a_failure_has_a_line(tmp_path: Path) -> None:
 def test_a_folder_without_results_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no results"):
         rows(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1"])
+def test_a_text_that_looks_like_a_formula_begins_with_an_apostrophe(tmp_path: Path, name: str) -> None:
+    lines = rows(folder(tmp_path, measured("1", [0.1], workload=name)))
+    assert {row["workload"] for row in lines} == {f"'{name}"}
+    assert {row["position"] for row in lines if row["kind"] == "warm-up"} == {"-1"}  # a number stays a number

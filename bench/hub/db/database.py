@@ -138,7 +138,8 @@ class Database:
             ) from None
         except DBAPIError as error:
             raise _unusable(self.engine.url.render_as_string(), error) from None
-        if self.sqlite and self._file is None and (path := self.engine.url.database):
+        path = self.engine.url.database
+        if self.sqlite and self._file is None and path and not path.startswith("file:"):  # which SQLite takes as a URL
             self._file = SqliteFile(Path(path))
 
     def close(self) -> None:
@@ -158,11 +159,13 @@ def database_url(name: str) -> str:
         return f"sqlite:///{Path(name).absolute()}"
     try:
         url = make_url(name)
-    except ArgumentError:
-        raise UsageError(f"invalid value '{name}' for --database", "Use a file's path or postgresql://….") from None
+    except (ArgumentError, ValueError):  # make_url raises ValueError for a port that is no number
+        raise UsageError("invalid value for --database", "Use a file's path or postgresql://….") from None
     if url.get_backend_name() in ("postgresql", "postgres"):
         return url.set(drivername="postgresql+psycopg").render_as_string(hide_password=False)
     if url.get_backend_name() == "sqlite":
+        if url.database in (None, "", ":memory:"):
+            raise UsageError(f"invalid value '{name}' for --database: it names no file", "Use a file's path.")
         return name
     raise UsageError(f"the hub does not support {url.get_backend_name()}", "Use SQLite or PostgreSQL.")
 
@@ -186,7 +189,12 @@ def _engine(name: str) -> Engine:
         return create_engine(url, pool_size=10, max_overflow=10, pool_timeout=TIMEOUT, pool_pre_ping=True)
     path = make_url(url).database
     if path:
-        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        try:
+            Path(path).parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UsageError(
+                f"cannot make the folder of the hub's database {path}: {error.strerror}", "Choose another --database."
+            ) from None
     engine = create_engine(url, connect_args={"timeout": TIMEOUT}, pool_size=10, max_overflow=30, pool_timeout=TIMEOUT)
     event.listen(engine, "connect", _configure)
     event.listen(engine, "begin", _begin)

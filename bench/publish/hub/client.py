@@ -100,15 +100,13 @@ class Client:
     """
 
     def __init__(self, hub: str, token: str | None, read_token: Callable[[], str | None] | None = None) -> None:
-        import urllib3
 
         logging.getLogger("urllib3").setLevel(logging.ERROR)  # devbench reports failures itself
         self.hub = hub.rstrip("/")
         self.token = token
         self.read_token = read_token or (lambda: token)
         self.shortened = False
-        proxy = _proxy(self.hub)
-        self.pool: urllib3.PoolManager = urllib3.ProxyManager(proxy) if proxy else urllib3.PoolManager()
+        self.pool = _pool(self.hub)
 
     def shorten_timeouts(self) -> None:
         """From now on, wait for at most a second."""
@@ -306,11 +304,27 @@ def token(file: Path | None) -> str | None:
     return tokens[0]
 
 
-def _proxy(hub: str) -> str | None:
+def _pool(hub: str) -> urllib3.PoolManager:
+    """Return the connections to a hub, through the proxy that the environment names.
+
+    Raises:
+        SettingsError: The address of the proxy is invalid.
+    """
+    import urllib3
+
     parts = urlsplit(hub)
     if parts.hostname is None or urllib.request.proxy_bypass(parts.hostname):
-        return None
-    return urllib.request.getproxies().get(parts.scheme)
+        return urllib3.PoolManager()
+    proxy = urllib.request.getproxies().get(parts.scheme)
+    if not proxy:
+        return urllib3.PoolManager()
+    address = proxy if "://" in proxy else f"http://{proxy}"
+    with contextlib.suppress(urllib3.exceptions.HTTPError, ValueError):
+        if urlsplit(address).hostname:
+            return urllib3.ProxyManager(address)
+    raise SettingsError(
+        f"invalid value for {parts.scheme}_proxy", "Use http://HOST:PORT, or list the hub's host in no_proxy."
+    )
 
 
 def _document(body: bytes) -> dict[str, Any]:

@@ -17,6 +17,9 @@ PROCESS = ("trial", "pid")
 VALUE = ("kind", "name", "index", "position", "steps", "seconds", "cpu_seconds")
 """`kind` is phase, warm-up, block, step or failure. `name` is the phase, the series, or the kind of failure."""
 
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
+"""First characters of what a spreadsheet takes for a formula."""
+
 
 def lines(folder: Path) -> Iterator[str]:
     """Yield the header line and a line for each value, file by file.
@@ -57,5 +60,10 @@ def _values(sample: ProcessSample) -> Iterator[tuple[object, ...]]:
 
 def _line(values: Iterable[object]) -> str:
     stream = io.StringIO()
-    csv.writer(stream, lineterminator="\n").writerow(values)
+    csv.writer(stream, lineterminator="\n").writerow(map(_cell, values))
     return stream.getvalue()
+
+
+def _cell(value: object) -> object:
+    """Return a cell. A text that a spreadsheet would take for a formula begins with an apostrophe."""
+    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA) else value

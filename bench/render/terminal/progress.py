@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, TextIO
 
@@ -51,21 +52,27 @@ class ProgressDisplay:
 
             console = Console(file=self.stream, force_terminal=True, highlight=False)
             self.live = Live(console=console, auto_refresh=False, transient=True, redirect_stdout=False)
-            self.live.start()
+            with suppress(OSError):
+                self.live.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         if self.live is not None:
-            self.live.stop()
+            with suppress(OSError):
+                self.live.stop()
 
     def __call__(self, progress: Progress) -> None:
         """Show the progress.
 
         A terminal is redrawn at most four times a second, and at once when a note appears or disappears. Elsewhere
-        only news is written.
+        only news is written. A run goes on if nobody reads its progress any more, as in `devbench run … 2>&1 | head`.
         """
+        with suppress(OSError):
+            self._show(progress)
+
+    def _show(self, progress: Progress) -> None:
         if self.live is not None:
             now = self.clock()
             note_changed, self.note = progress.note != self.note, progress.note
