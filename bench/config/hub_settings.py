@@ -12,7 +12,7 @@ from pydantic import Field
 from pydantic_settings import SettingsConfigDict
 
 from bench.config import base
-from bench.config.notation import Days, Share, UrlPath
+from bench.config.notation import Days, Names, Share, UrlPath
 from bench.model.comparison import THRESHOLD
 
 
@@ -29,6 +29,11 @@ class HubSettings(base.Settings):
     )
     port: int = Field(8080, ge=0, le=65535, description="Port to listen on. 0 picks a free port.")
     root_path: UrlPath = Field("", description="Path under which a proxy serves the hub, such as /devbench.")
+    allowed_hosts: Names = Field(
+        (),
+        description="Names of the hub that requests may use, such as hub.example.org,*.example.net. Others get status "
+        "400, which stops DNS rebinding. Default: all.",
+    )
     tokens_file: Path | None = Field(
         None,
         description="File with the tokens that may write, one per line. DEVBENCH_HUB_TOKENS can hold them instead. "

@@ -173,7 +173,7 @@ def run_state(report: RunReport) -> RunState:
         id=report.id,
         attempt=report.attempt,
         state="running" if report.state == "waiting" else report.state,
-        title=report.workload,
+        title=report.workload[:500],
         started=report.since,
         devbench=__version__,
         pool=report.pool,

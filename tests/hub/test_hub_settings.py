@@ -24,6 +24,7 @@ EXAMPLES: dict[str, list[tuple[str, Any]]] = {
     "host": [("::1", "::1"), ("127.0.0.2", "127.0.0.2"), ("localhost", "localhost")],
     "port": [("1", 1), ("2", 2), ("3", 3)],
     "root_path": [("/a", "/a"), ("/b/c/", "/b/c"), ("/", "")],
+    "allowed_hosts": [("a", ("a",)), ("b,*.c", ("b", "*.c")), ("d", ("d",))],
     "tokens_file": [("a", Path("a")), ("b", Path("b")), ("c", Path("c"))],
     "readers_file": [("a", Path("a")), ("b", Path("b")), ("c", Path("c"))],
     "threshold": [("5%", 0.05), ("0.04", 0.04), ("1.5%", 0.015)],
@@ -93,6 +94,42 @@ def test_short_or_unreadable_secrets_are_refused(tmp_path: Path) -> None:
     nobody = Access(load(tokens_file=tokens, host="0.0.0.0"))
     with pytest.raises(Exception, match="writing requires a token"):
         nobody.check_write(None)
+
+
+def test_a_file_of_tokens_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
+    tokens = tmp_path / "tokens"
+    tokens.write_text("\ufeff0123456789abcdef\r\n", encoding="utf-8")
+    Access(load(tokens_file=tokens)).check_write("Bearer 0123456789abcdef")
+
+
+@pytest.mark.needs("posix")
+def test_a_file_of_tokens_must_be_a_regular_file(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    for path in (tmp_path / "fifo", tmp_path):
+        with pytest.raises(SettingsError, match="is not a regular file"):
+            Access(load(tokens_file=path))
+
+
+def test_a_reader_needs_a_colon_and_a_token_has_no_space(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "secrets"
+    path.write_text("# comment\nme:0123456789abcdef\n0123456789abcdef0\n", encoding="utf-8")
+    with pytest.raises(SettingsError, match=r"line 3 of .*secrets is not USER:PASSWORD"):
+        Access(load(readers_file=path))
+    path.write_text("0123456789 abcdef\n", encoding="utf-8")
+    with pytest.raises(SettingsError, match=r"line 1 of .*secrets is not a token without spaces"):
+        Access(load(tokens_file=path))
+    monkeypatch.setenv("DEVBENCH_HUB_READERS", "0123456789abcdef")
+    with pytest.raises(SettingsError, match="entry 1 of DEVBENCH_HUB_READERS is not USER:PASSWORD"):
+        Access(load())
+
+
+def test_a_file_without_secrets_gives_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "empty").touch()
+    Access(load(tokens_file=tmp_path / "empty", readers_file=tmp_path / "empty"))
+    assert [record.message.partition(" holds ")[2] for record in caplog.records] == [
+        "no secret. Nobody can write.",
+        "no secret. Only tokens can read.",
+    ]
 
 
 def test_secrets_may_come_from_variables(monkeypatch: pytest.MonkeyPatch) -> None:

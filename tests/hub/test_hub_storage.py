@@ -87,6 +87,14 @@ def test_an_unusable_database_is_reported_with_a_hint(tmp_path: Path) -> None:
         Database("postgresql://nobody:secret@127.0.0.1:1/none").upgrade()
     assert "secret" not in caught.value.message
     assert "--database" in caught.value.hint
+    for name in ("sqlite://", "sqlite:///", "sqlite:///:memory:"):
+        with pytest.raises(UsageError, match="it names no file"):
+            Database(name)
+    with pytest.raises(UsageError, match="invalid value"):
+        Database("postgresql://me:secret:x@:x/y")
+    (tmp_path / "no folder").touch()
+    with pytest.raises(UsageError, match="cannot make the folder"):
+        Database(str(tmp_path / "no folder" / "hub.db"))
     with pytest.raises(UsageError, match="mysql"):
         database_url("mysql://x/y")
     (tmp_path / "file").write_text("no database", encoding="utf-8")
@@ -396,6 +404,19 @@ def test_importing_a_result_of_an_older_devbench_says_that_it_is_too_old(databas
     other.close()
 
 
+@pytest.mark.parametrize("received", [999999999999999999, -1, 2**63, 1.5, True, None, "1"])
+def test_importing_an_impossible_time_of_receipt_fails(database: Database, tmp_path: Path, received: Any) -> None:
+    put(database, measured("1", [0.1]), 1_000_000)
+    file = tmp_path / "all.jsonl"
+    exchange.export_to(database, file)
+    file.write_text(file.read_text(encoding="utf-8").replace("1000000}", f"{json.dumps(received)}}}"), encoding="utf-8")
+    other = Database(str(tmp_path / "other.db"))
+    other.upgrade()
+    with pytest.raises(DataError, match="line 2: invalid time of receipt"):
+        exchange.import_from(other, file)
+    other.close()
+
+
 def test_importing_a_damaged_file_fails_and_keeps_what_came_before(database: Database, tmp_path: Path) -> None:
     for n in range(3):
         put(database, measured(str(n), [0.1]))
@@ -411,7 +432,7 @@ def test_importing_a_damaged_file_fails_and_keeps_what_came_before(database: Dat
         ("{}\n", "not an export"),
         ("", "truncated"),
         (json.dumps({exchange.FORMAT_KEY: 2}) + "\n", "newer version of devbench"),
-        (lines[0] + json.dumps({"result": "{}"}) + "\n", "line 2: invalid result"),
+        (lines[0] + json.dumps({"result": "{}", "received": 1}) + "\n", "line 2: invalid result"),
     ):
         cut.write_text(text_, encoding="utf-8")
         with pytest.raises(DataError, match=message):

@@ -17,7 +17,7 @@ from typing import IO, Any
 from sqlalchemy import Connection, select
 
 from bench.errors import DataError, OutputError
-from bench.hub.db import documents, result_queries, writes
+from bench.hub.db import documents, records, result_queries, writes
 from bench.hub.db.database import Database
 from bench.hub.db.tables import EXPLANATIONS, RESULTS, RUNS
 from bench.hub.problems import Problem
@@ -113,8 +113,9 @@ def _read_entries(stream: IO[str], file: Path) -> Iterator[dict[str, Any]]:
 
 
 def _store(database: Database, entry: dict[str, Any], file: Path, line: int) -> None:
-    received = entry.get("received")
-    time = received if isinstance(received, int) else None
+    time = entry.get("received")
+    if not isinstance(time, int) or isinstance(time, bool) or not 0 <= time <= records.LATEST:
+        raise DataError(f"{file}, line {line}: invalid time of receipt", "Write the file with `devbench hub export`.")
     try:
         if "result" in entry:
             body = str(entry["result"]).encode()

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta, timezone
 from time import time_ns
 from typing import Any
 
-from bench.hub.db import gauges, precedence
+from bench.hub.db import documents, gauges, precedence
 from bench.hub.db.tables import SHORT
 from bench.model.environment import Environment
 from bench.model.interval import Interval
@@ -20,6 +20,8 @@ from bench.render.text import plain
 from bench.version import __version__
 
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+LATEST = int(documents.LAST_TIME) * 1_000_000
+"""The latest time that a table holds, in microseconds since 1970."""
 
 
 def row(result: Result, body: bytes) -> dict[str, Any]:

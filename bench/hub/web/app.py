@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from typing import Any
 
 from fastapi import Depends, FastAPI, Request, Response
@@ -10,10 +11,11 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.openapi.utils import get_openapi
 from fastapi.responses import HTMLResponse, JSONResponse
 from sqlalchemy import select
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.exc import DataError, SQLAlchemyError
 from starlette.exceptions import HTTPException
 
 from bench.config.hub_settings import HubSettings
+from bench.errors import SettingsError
 from bench.hub.db.database import Database, is_disk_full
 from bench.hub.db.sqlite_file import DatabaseReplaced
 from bench.hub.db.tables import RESULTS
@@ -43,7 +45,9 @@ def create(settings: HubSettings, database: Database) -> FastAPI:
     """
     no_docs: dict[str, Any] = {"docs_url": None, "redoc_url": None, "openapi_url": None, "redirect_slashes": False}
     app = FastAPI(title="devbench hub", version=__version__, **no_docs)
-    app.state.hub = Hub(settings, database, Access(settings), HubMetrics())
+    access = Access(settings)
+    _check_hosts(settings.allowed_hosts)
+    app.state.hub = Hub(settings, database, access, HubMetrics())
     app.state.run_events = RunEvents(app.state.hub)
     app.include_router(api.WRITE)
     app.include_router(api.READ)
@@ -58,8 +62,20 @@ def create(settings: HubSettings, database: Database) -> FastAPI:
     app.add_exception_handler(RequestValidationError, _invalid_parameter)
     app.add_exception_handler(SQLAlchemyError, _database_error)
     app.add_exception_handler(Exception, _internal_error)
-    app.add_middleware(Middleware, metrics=app.state.hub.metrics, root=settings.root_path)
+    app.add_middleware(
+        Middleware,
+        metrics=app.state.hub.metrics,
+        root=settings.root_path,
+        hosts=settings.allowed_hosts,
+        private=bool(access.readers),
+    )
     return app
+
+
+def _check_hosts(hosts: Sequence[str]) -> None:
+    for host in hosts:
+        if "*" in host.removeprefix("*."):
+            raise SettingsError(f"invalid value '{host}' for --allowed-hosts", "Use a name, or *. and a domain.")
 
 
 async def _health() -> Response:
@@ -123,6 +139,8 @@ def _invalid_parameter(request: Request, error: Any) -> Response:
 
 
 def _database_error(request: Request, error: Any) -> Response:
+    if isinstance(error, DataError):
+        return _problem(request, Problem(400, "invalid-parameter", "the database cannot hold a value of the request"))
     LOG.error("database error: %s", " ".join(str(error).split())[:500])
     if isinstance(error, DatabaseReplaced):
         hint = "Restart the hub. It keeps nothing that it gets until then, and senders send it again."

@@ -12,7 +12,10 @@ import hashlib
 import hmac
 import logging
 import os
+import re
+from dataclasses import dataclass
 from pathlib import Path
+from stat import S_ISREG
 
 from bench.config.hub_settings import HubSettings
 from bench.config.secret_variables import READERS, TOKENS
@@ -28,20 +31,41 @@ MINIMUM_LENGTH = 16
 REALM = 'realm="devbench", charset="UTF-8"'
 
 
+@dataclass(frozen=True)
+class Form:
+    """The form of a secret.
+
+    Args:
+        pattern: a regular expression of the secret.
+        description: the same in words.
+        without: what a file without any secret means.
+    """
+
+    pattern: str
+    description: str
+    without: str
+
+
+TOKEN = Form(r"\S+", "a token without spaces", "Nobody can write.")
+READER = Form(r"[^:]+:.+", "USER:PASSWORD", "Only tokens can read.")
+
+
 class Secrets:
     """Secrets from the lines of a file, which is read again when it changes, and from a comma-separated variable.
 
     Args:
         file: one secret per line, or None.
         variable: name of the environment variable.
+        form: pattern of a secret.
 
     Raises:
-        SettingsError: the file cannot be read, or a secret is too short.
+        SettingsError: the file cannot be read, or a secret is invalid.
     """
 
-    def __init__(self, file: Path | None, variable: str) -> None:
+    def __init__(self, file: Path | None, variable: str, form: Form) -> None:
         self.file = file
-        self._from_variable = _hashes(os.environ.get(variable, "").split(","))
+        self.form = form
+        self._from_variable = _hashes(os.environ.get(variable, "").split(","), form, ("entry", variable))
         self._from_file: tuple[bytes, ...] = ()
         self._file_state: object = None
         if file is not None:
@@ -62,8 +86,13 @@ class Secrets:
             stat = self.file.stat()
             state = (stat.st_mtime_ns, stat.st_size, stat.st_ino)
             if state != self._file_state:
-                self._from_file = _hashes(self.file.read_text(encoding="utf-8").splitlines())
+                if not S_ISREG(stat.st_mode):
+                    raise SettingsError(f"{self.file} is not a regular file", "The hub reads it again when it changes.")
+                lines = self.file.read_text(encoding="utf-8-sig").splitlines()
+                self._from_file = _hashes(lines, self.form, ("line", str(self.file)))
                 self._file_state = state
+                if not self._from_file:
+                    LOG.warning("%s holds no secret. %s", self.file, self.form.without)
         except (OSError, UnicodeDecodeError, SettingsError) as error:
             if self._file_state is not None:
                 LOG.error("ignoring the change of %s: %s", self.file, error)
@@ -90,8 +119,8 @@ class Access:
     """
 
     def __init__(self, settings: HubSettings) -> None:
-        self.tokens = Secrets(settings.tokens_file, TOKENS)
-        self.readers = Secrets(settings.readers_file, READERS)
+        self.tokens = Secrets(settings.tokens_file, TOKENS, TOKEN)
+        self.readers = Secrets(settings.readers_file, READERS, READER)
         if not self.tokens and settings.host not in LOOPBACK:
             raise SettingsError(
                 f"without a token, everyone who can reach {settings.host} could write to the hub",
@@ -137,16 +166,21 @@ class Access:
         return scheme.lower() == "bearer" and self.tokens.contains(token.strip())
 
 
-def _hashes(lines: list[str]) -> tuple[bytes, ...]:
-    stripped = [line.strip() for line in lines]
-    secrets = [line for line in stripped if line and not line.startswith("#")]
-    for secret in secrets:
+def _hashes(lines: list[str], form: Form, source: tuple[str, str]) -> tuple[bytes, ...]:
+    numbered = [(number, line.strip()) for number, line in enumerate(lines, 1)]
+    secrets = [(number, line) for number, line in numbered if line and not line.startswith("#")]
+    for number, secret in secrets:
+        if not re.fullmatch(form.pattern, secret):
+            unit, name = source
+            raise SettingsError(
+                f"{unit} {number} of {name} is not {form.description}", "Lines that begin with # are ignored."
+            )
         if len(secret) < MINIMUM_LENGTH:
             raise SettingsError(
                 f"a secret has only {len(secret)} characters",
                 f"Use {MINIMUM_LENGTH} characters or more, for example from `openssl rand -hex 16`.",
             )
-    return tuple(map(_hash, secrets))
+    return tuple(_hash(secret) for _, secret in secrets)
 
 
 def _hash(text: str) -> bytes:

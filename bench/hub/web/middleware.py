@@ -1,4 +1,4 @@
-"""Middleware: the headers of every response, and the time until it starts.
+"""Middleware: the hosts that requests may name, HEAD, the headers of every response, and the time until it starts.
 
 It is plain ASGI, so that event streams pass through without buffering.
 """
@@ -6,8 +6,10 @@ It is plain ASGI, so that event streams pass through without buffering.
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 
 from starlette.datastructures import MutableHeaders
+from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from bench.hub.web.metrics import HubMetrics
@@ -23,6 +25,13 @@ HEADERS = {
 """Default headers of every response. Pages load nothing from other sites, and other sites cannot embed them."""
 
 
+PROBES = ("/healthz", "/readyz")
+"""Paths that may be reached by any host name. A kubelet uses the pod's IP address. They reveal nothing."""
+
+EVENTS = "/events"
+"""End of the paths of event streams. Such a response has no end, so HEAD is not answered like GET."""
+
+
 class Middleware:
     """Wraps the application.
 
@@ -30,12 +39,18 @@ class Middleware:
         app: the application.
         metrics: counts its requests.
         root: path under which a proxy serves the hub. A request may have it or not, as the proxy passes it on.
+        hosts: names of the hub that requests may use. All if empty.
+        private: whether reading needs a password, so that browsers must not store pages.
     """
 
-    def __init__(self, app: ASGIApp, metrics: HubMetrics, root: str = "") -> None:
+    def __init__(
+        self, app: ASGIApp, metrics: HubMetrics, root: str = "", hosts: Sequence[str] = (), private: bool = False
+    ) -> None:
         self.app = app
         self.metrics = metrics
         self.root = root
+        self.headers = {**HEADERS, "Cache-Control": "no-store"} if private else HEADERS
+        self.guarded = TrustedHostMiddleware(app, hosts, www_redirect=False) if hosts else app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request."""
@@ -44,6 +59,9 @@ class Middleware:
             return
         if self.root and f"{scope['path']}/".startswith(f"{self.root}/"):
             scope = {**scope, "path": scope["path"].removeprefix(self.root) or "/"}
+        method = scope["method"]
+        if method == "HEAD" and not scope["path"].endswith(EVENTS):
+            scope = {**scope, "method": "GET"}  # the server leaves the body out
         start = time.perf_counter()
         responded = False
 
@@ -52,17 +70,18 @@ class Middleware:
             if message["type"] == "http.response.start":
                 responded = True
                 headers = MutableHeaders(scope=message)
-                for name, value in HEADERS.items():
+                for name, value in self.headers.items():
                     headers.setdefault(name, value)
-                self._count(scope, message["status"], start)
+                self._count(method, scope, message["status"], start)
             await send(message)
 
         try:
-            await self.app(scope, receive, send_with_headers)
+            app = self.app if scope["path"] in PROBES else self.guarded
+            await app(scope, receive, send_with_headers)
         finally:
             if not responded:
-                self._count(scope, 500, start)
+                self._count(method, scope, 500, start)
 
-    def _count(self, scope: Scope, status: int, start: float) -> None:
+    def _count(self, method: str, scope: Scope, status: int, start: float) -> None:
         route = getattr(scope.get("route"), "path", "none")
-        self.metrics.count_request(scope["method"], route, status, time.perf_counter() - start)
+        self.metrics.count_request(method, route, status, time.perf_counter() - start)
