@@ -177,7 +177,7 @@ def wait_until(condition: Callable[[], bool]) -> None:
 def test_the_hub_reads_one_large_body_at_a_time_and_small_ones_meanwhile(
     hub: RunningHub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(body, "LARGE", 4000)
+    monkeypatch.setattr(body, "LARGE_BODY_BYTES", 4000)
     document = json.loads(result("b").model_dump_json()) | {"id": "b"}
     large = json.dumps(document).encode() + b" " * 5000
     assert hub.put("/api/v1/results/b", large).status == 200
@@ -192,7 +192,7 @@ def test_the_hub_reads_one_large_body_at_a_time_and_small_ones_meanwhile(
 
 
 def test_a_body_that_does_not_arrive_frees_its_slot(hub: RunningHub, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(body, "LARGE", 4000)
+    monkeypatch.setattr(body, "LARGE_BODY_BYTES", 4000)
     monkeypatch.setattr(body, "TIMEOUT", 0.2)
     slow = open_request(hub)
     response = slow.getresponse()
