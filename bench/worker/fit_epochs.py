@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from bench.model.facts import Epoch
-from bench.worker.rig import dataset_remainder
+from bench.worker.examples import dataset_remainder, is_py_dataset, py_dataset_length
 
 
 @dataclass(frozen=True)
@@ -171,6 +171,8 @@ def epoch_of_fit(tf: Any, arguments: dict[str, Any], steps: int | None = None) -
     data = arguments.get("x")
     if isinstance(data, tf.data.Dataset):
         count, remainder = int(data.cardinality().numpy()), dataset_remainder(data)
+    elif is_py_dataset(tf, data):
+        count, remainder = py_dataset_length(data) or 0, 0
     else:
         arrays = [part for part in tf.nest.flatten(data) if hasattr(part, "shape") and len(part.shape)]
         examples, size = training_examples(arrays, arguments), int(arguments.get("batch_size") or 32)

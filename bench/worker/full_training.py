@@ -7,6 +7,7 @@ from typing import Any
 
 from bench.errors import NotApplicable
 from bench.worker import loops
+from bench.worker.batches import fit_arguments
 from bench.worker.rig import Rig, steps_of_training
 from bench.worker.step_counter import StepCounter
 from bench.worker.timed_loop import Finished
@@ -29,10 +30,8 @@ def _run(rig: Rig, counter: StepCounter) -> Any:
         return rig.call("as_written")
     fits = rig.spec.loop == "fit" or (as_written and not rig.has("as_written"))
     if fits and rig.compiled and rig.data is not None:
-        options = {} if rig.is_dataset else {"batch_size": rig.p.batch, "shuffle": as_written}
         with rig.scope():
-            parts = (rig.data,) if rig.is_dataset else rig.data
-            return rig.model.fit(*parts, epochs=getattr(rig.p, "epochs", 1), **options)
+            return rig.model.fit(**fit_arguments(rig, shuffle=as_written), epochs=getattr(rig.p, "epochs", 1))
     counter.limit = steps_of_training(rig)
     if counter.limit is None:
         message = f"the length of the whole training of {rig.spec.workload} is not known"

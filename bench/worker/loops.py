@@ -12,7 +12,9 @@ from typing import Any
 
 from bench.errors import NotApplicable
 from bench.model.spec import Loop
-from bench.worker.rig import Rig, as_tuple, is_smaller, pipeline, pool
+from bench.worker.batches import fit_arguments, is_smaller, pipeline, pool
+from bench.worker.examples import as_tuple
+from bench.worker.rig import Rig
 from bench.worker.timed_loop import TimedLoop
 
 FUSED_STEPS = 512
@@ -38,12 +40,24 @@ def python_step(rig: Rig) -> Callable[..., Any]:
             f"{rig.spec.workload} has no step: it defines neither `step` nor a compiled model",
             "Compile the model, or define `step` or `as_written`.",
         )
-    model = rig.model
+    model, tf = rig.model, rig.tf
+    is_tuple = rig.is_dataset and isinstance(rig.data.element_spec, tuple)
 
     def train_step(*batch: Any) -> Any:
-        return model.train_step(batch)["loss"]
+        x_alone = len(batch) == 1 and not is_tuple and not isinstance(batch[0], tuple)
+        return total_loss(tf, model.train_step(batch[0] if x_alone else batch))  # as `fit` calls it
 
     return train_step
+
+
+def total_loss(tf: Any, returned: Any) -> Any:
+    """Return the loss in what a model's `train_step` returned: `loss`, or the sum of everything if it has none."""
+    if not isinstance(returned, Mapping):
+        return returned
+    if "loss" in returned:
+        return returned["loss"]
+    means = [tf.reduce_mean(part) for part in tf.nest.flatten(returned)]
+    return tf.add_n([tf.cast(mean, means[0].dtype) for mean in means])
 
 
 def graph_step(rig: Rig, example: tuple[Any, ...]) -> Any:
@@ -58,7 +72,7 @@ def graph_step(rig: Rig, example: tuple[Any, ...]) -> Any:
 
 def signature(tf: Any, batch: tuple[Any, ...]) -> list[Any]:
     """Return the shapes and dtypes of a batch, to trace a function for."""
-    return [tf.TensorSpec.from_tensor(tf.convert_to_tensor(part)) for part in batch]
+    return list(tf.nest.map_structure(lambda part: tf.TensorSpec.from_tensor(tf.convert_to_tensor(part)), batch))
 
 
 def as_written(rig: Rig, timed_loop: TimedLoop) -> None:
@@ -106,10 +120,7 @@ def fit(rig: Rig, timed_loop: TimedLoop) -> None:
         )
     while True:
         with rig.scope():
-            if rig.is_dataset:
-                rig.model.fit(rig.data, epochs=1_000_000, verbose=0)
-            else:
-                rig.model.fit(*rig.data, batch_size=rig.p.batch, epochs=1_000_000, shuffle=False, verbose=0)
+            rig.model.fit(**fit_arguments(rig, shuffle=False), epochs=1_000_000, verbose=0)
         timed_loop.restart()
 
 
@@ -119,7 +130,8 @@ def step(rig: Rig, timed_loop: TimedLoop) -> None:
     if source is None:
         host_batches(rig, timed_loop)
         return
-    with rig.tf.device(rig.ctx.device):
+    tf = rig.tf
+    with tf.device(rig.ctx.device):
         iterator = iter(source)
         first = as_tuple(next(iterator))
         function = graph_step(rig, first)
@@ -128,7 +140,7 @@ def step(rig: Rig, timed_loop: TimedLoop) -> None:
         timed_loop.begin()
         timed_loop.tick(function(*first))
         for batch in map(as_tuple, iterator):
-            if not is_smaller(batch, first):  # the partial batch is measured afterwards
+            if not is_smaller(tf, batch, first):  # the partial batch is measured afterwards
                 timed_loop.tick(function(*batch))
 
 
@@ -148,7 +160,7 @@ def resident(rig: Rig, timed_loop: TimedLoop) -> None:
     rig.what_ifs.check()
     tf = rig.tf
     with tf.device(rig.ctx.device):
-        prepared = [tuple(tf.identity(tf.convert_to_tensor(part)) for part in batch) for batch in pool(rig)]
+        prepared = tf.nest.map_structure(lambda part: tf.identity(tf.convert_to_tensor(part)), pool(rig))
         function = graph_step(rig, prepared[0])
         timed_loop.begin()
         for batch in itertools.cycle(prepared):
@@ -184,8 +196,9 @@ def fused_function(rig: Rig) -> tuple[Any, int]:
     prepared = pool(rig)
     body = python_step(rig)
     with tf.device(rig.ctx.device):
-        columns = [[tf.convert_to_tensor(part) for part in parts] for parts in zip(*prepared, strict=True)]
-        stacks = [tf.identity(tf.stack(column)) for column in columns]
+        stacks = tf.nest.map_structure(
+            lambda *parts: tf.identity(tf.stack([tf.convert_to_tensor(part) for part in parts])), *prepared
+        )
         single = tf.function(body)
         output = single.get_concrete_function(*signature(tf, prepared[0])).structured_outputs
     size = len(prepared)
@@ -197,7 +210,8 @@ def fused_function(rig: Rig) -> tuple[Any, int]:
         # so that no step copies it there.
         def step_at(index: Any, position: Any, _: Any) -> Any:
             following = tf.math.floormod(position + 1, size)
-            return index + 1, following, body(*[tf.gather(stack, position) for stack in stacks])
+            batch = tf.nest.map_structure(lambda stack: tf.gather(stack, position), stacks)
+            return index + 1, following, body(*batch)
 
         start = (tf.constant(0), first, tf.zeros([side or 1 for side in output.shape], output.dtype))
         return tf.while_loop(lambda index, *_: index < count, step_at, start, parallel_iterations=1)[2]

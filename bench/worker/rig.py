@@ -1,31 +1,22 @@
-"""The rig of one worker: the workload, its model and its data, and the batches that loops read from them.
-
-Inputs always vary. A loop that reads prepared batches cycles through `POOL` different ones, so that TensorFlow cannot
-hoist work out of the loop or merge steps. Worker's side only.
-"""
+"""The rig of one worker: the workload, its model and its data. Worker's side only."""
 
 from __future__ import annotations
 
 import contextlib
 import inspect
-import itertools
-import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
 
-from bench.errors import NotApplicable
 from bench.model.facts import Epoch, Facts
 from bench.model.spec import Spec
-from bench.worker.diagnose.pipeline_stages import stages
+from bench.worker import examples
+from bench.worker.examples import as_tuple
 from bench.worker.protocol import FactsRead
 from bench.worker.what_ifs import WhatIfs
 from bench.workloads import Context, Probe
-
-POOL = 32
-"""Batches that `host-batches`, `resident` and `fused` cycle through."""
 
 
 @dataclass
@@ -127,6 +118,28 @@ class Rig:
         return isinstance(self.data, self.tf.data.Dataset)
 
     @property
+    def is_py_dataset(self) -> bool:
+        """Whether the workload's data are a Keras `PyDataset`."""
+        return examples.is_py_dataset(self.tf, self.data)
+
+    @property
+    def arrays(self) -> tuple[Any, ...] | None:
+        """The workload's data as arrays that devbench divides into batches. None if they are something else."""
+        if self.data is None or not hasattr(self.p, "batch"):
+            return None
+        return examples.arrays(self.tf, self.data)
+
+    def check_data(self) -> None:
+        """Check that the loop can take batches from the data, unless only the author's own loop uses them.
+
+        Raises:
+            WorkloadError: it cannot.
+        """
+        own_loop = self.spec.loop == "as-written" and self.has("as_written")
+        if self.has("data") and not own_loop and not self.has("probes"):
+            examples.check(self.tf, self.data, self.spec.workload, hasattr(self.p, "batch"))
+
+    @property
     def compiled(self) -> bool:
         """Whether Keras can train the model."""
         return self.model is not None and getattr(self.model, "optimizer", None) is not None
@@ -138,82 +151,15 @@ class Rig:
             return None
         if self.is_dataset:
             count = int(self.data.cardinality().numpy())
-            remainder = dataset_remainder(self.data)
+            remainder = examples.dataset_remainder(self.data)
             return Epoch(batches=count - bool(remainder), remainder=remainder) if count > 0 else None
-        if not isinstance(self.data, tuple) or not hasattr(self.p, "batch"):
+        if self.is_py_dataset:
+            length = examples.py_dataset_length(self.data)
+            return Epoch(batches=length, remainder=0) if length else None
+        if (arrays := self.arrays) is None:
             return None
-        batches, remainder = divmod(len(self.data[0]), int(self.p.batch))
+        batches, remainder = divmod(examples.count(self.tf, arrays), int(self.p.batch))
         return Epoch(batches=batches, remainder=remainder)
-
-
-def as_tuple(value: Any) -> tuple[Any, ...]:
-    """Return a batch as the arguments of a step."""
-    return tuple(value) if isinstance(value, (tuple, list)) else (value,)
-
-
-def cast_float64(arrays: Sequence[Any], dtype: str) -> tuple[Any, ...]:
-    """Cast float64 arrays to the dtype that the loop computes in, as Keras does in `fit`. Keep the others."""
-    target = "float64" if dtype == "float64" else "float32"
-    return tuple(a.astype(target) if getattr(a, "dtype", None) == "float64" else a for a in arrays)
-
-
-def batches(rig: Rig) -> Iterator[tuple[Any, ...]]:
-    """Yield batches of NumPy arrays without end, in the order of the data."""
-    if rig.has("inputs"):
-        while True:
-            yield rig.inputs()
-    elif rig.is_dataset:
-        for batch in rig.data.repeat().as_numpy_iterator():
-            yield as_tuple(batch)
-    elif isinstance(rig.data, tuple) and hasattr(rig.p, "batch"):
-        full = max(1, len(rig.data[0]) // rig.p.batch)
-        for index in itertools.count():
-            start = index % full * rig.p.batch
-            yield cast_float64([a[start : start + rig.p.batch] for a in rig.data], rig.spec.dtype)
-    else:
-        raise NotApplicable(
-            f"{rig.spec.workload} has no batches",
-            "Define `inputs`, or `data` that returns a tf.data.Dataset, or a tuple of arrays with `batch` in Params.",
-        )
-
-
-def pool(rig: Rig) -> list[tuple[Any, ...]]:
-    """Return the batches that loops without an input pipeline cycle through, all of one size."""
-    size = rig.epoch.batches if rig.epoch else POOL
-    candidates = list(itertools.islice(batches(rig), max(1, min(POOL, size))))
-    return [batch for batch in candidates if not is_smaller(batch, candidates[0])]
-
-
-def is_smaller(batch: tuple[Any, ...], first: tuple[Any, ...]) -> bool:
-    """Whether a batch is the partial batch: it has another number of examples than the first one."""
-    return bool(batch) and getattr(batch[0], "shape", None) != getattr(first[0], "shape", None)
-
-
-def dataset_remainder(dataset: Any) -> int:
-    """Return the examples in the partial batch of a `tf.data.Dataset`. 0 if there is none or it is not known.
-
-    It is read from the pipeline: from the elements that enter its last `batch` stage, if no later stage changes the
-    number of batches.
-    """
-    chain = stages(dataset)
-    last = next((index for index, stage in reversed(list(enumerate(chain))) if hasattr(stage, "_batch_size")), 0)
-    if not last:
-        return 0
-    examples, count, size = int(chain[last - 1].cardinality()), int(dataset.cardinality()), int(chain[last]._batch_size)
-    return examples % size if examples > 0 and count == math.ceil(examples / size) else 0
-
-
-def pipeline(rig: Rig) -> Any:
-    """Return the workload's data as an endless `tf.data.Dataset` of batches. None if it has no data."""
-    tf = rig.tf
-    if rig.is_dataset:
-        return rig.what_ifs.dataset(rig.data).repeat()
-    if isinstance(rig.data, tuple) and hasattr(rig.p, "batch"):
-        arrays = cast_float64(rig.data, rig.spec.dtype)
-        size = max(1, min(int(rig.p.batch), len(arrays[0])))  # a batch of all rows, if it asks for more
-        dataset = tf.data.Dataset.from_tensor_slices(arrays).batch(size, drop_remainder=True)
-        return dataset.repeat().prefetch(tf.data.AUTOTUNE)
-    return None
 
 
 def steps_of_training(rig: Rig) -> int | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from bench.errors import WorkloadError
 from bench.model.spec import Spec
 from bench.worker import weights
 from bench.worker.phases import Phases
@@ -87,15 +88,30 @@ def build(phases: Phases, rig: Any, draw_weights: bool) -> float:
     if rig.has("data"):
         with phases.timed("data"):
             rig.data = rig.call("data")
+        rig.check_data()
     start = time.perf_counter()
     if rig.has("model"):
         with phases.timed("build"):
             rig.model = rig.call("model")
+        _check_model(rig)
         _pin(rig, draw_weights)
     if rig.has("probes"):
         with phases.timed("build"):
             rig.probes = rig.call("probes")
     return start
+
+
+def _check_model(rig: Any) -> None:
+    """Check that `model` returned a Keras model.
+
+    Raises:
+        WorkloadError: it returned something else.
+    """
+    if all(hasattr(rig.model, name) for name in ("built", "get_weights", "trainable_variables")):
+        return
+    kind = "nothing" if rig.model is None else f"a {type(rig.model).__name__}, not a Keras model"
+    hint = "Return one Keras model. A program with several can make the others in `as_written` or `step`."
+    raise WorkloadError(f"`model` of {rig.spec.workload} returned {kind}", hint)
 
 
 def _pin(rig: Any, draw_weights: bool) -> None:

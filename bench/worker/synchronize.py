@@ -49,7 +49,8 @@ class Synchronizer:
         """
         import numpy as np
 
-        value = value.get("loss", value) if isinstance(value, dict) else value
+        if isinstance(value, dict):  # a model's `train_step` may return several losses instead of one
+            return self.loss(value["loss"]) if "loss" in value else sum(map(self.loss, value.values()))
         if hasattr(value, "trainable_variables"):
             value = np.concatenate([v.numpy().ravel() for v in value.trainable_variables])
         array = np.asarray(value, dtype="float64")

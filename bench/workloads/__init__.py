@@ -37,9 +37,10 @@ A function takes any of these arguments, by name and in any order. `data`, `inpu
     inputs   the result of `inputs`
 
 `data(…)`
-    Return the examples: a tuple of arrays whose first axis is the example, which devbench divides into batches of
-    `p.batch`; or a `tf.data.Dataset` of batches. devbench calls it once per process. `ctx.load("cifar10")` returns a
-    real data set.
+    Return the examples in one of three forms: a tuple of arrays whose first axis is the example, which devbench divides
+    into batches of `p.batch`; a `tf.data.Dataset` of batches; or a `keras.utils.PyDataset` (before Keras 3: a
+    `Sequence`). Inputs may be nested, as in `({"user": u, "item": i}, y)`. devbench calls it once per process.
+    `ctx.load("cifar10")` returns a real data set. If only `as_written` uses the data, they may have any form.
 `inputs(…)`
     Return the arguments of one step as a tuple of arrays, for work that has no examples. devbench calls it several
     times, so draw different values from `ctx.rng`. Define either `data` or `inputs`, not both.
@@ -48,7 +49,8 @@ A function takes any of these arguments, by name and in any order. `data`, `inpu
 `step(…)`
     Return a function of one batch, `f(*batch) -> tensor`. A training step returns its loss, an inference step its
     output. The function contains only TensorFlow operations, because devbench may wrap it in a `tf.function`. If the
-    model is compiled, the default is Keras' `train_step`.
+    model is compiled, the default is the model's `train_step`. Its loss is `loss` in the dict that it returns, or the
+    sum of everything in the dict if there is no `loss`, as of a GAN with two losses.
 `as_written(…)`
     Run the program as its author does, in one of two forms:
     - A generator, which may be endless. It runs one step and then yields a value that depends on the whole step: a

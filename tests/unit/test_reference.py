@@ -33,7 +33,7 @@ from bench.render.report import compose, markdown
 from bench.render.report.sections import steps
 from bench.session import design, interleave, steady_state, stopping, worker_sample
 from bench.store import selection
-from bench.worker import loops, losses, protocol, rig
+from bench.worker import batches, loops, losses, protocol
 from bench.worker.diagnose import timing
 from docs.__main__ import main
 from docs.parts import PARTS, settings_tables
@@ -237,7 +237,7 @@ def test_every_kind_of_data_and_every_file_of_a_data_set_is_documented() -> None
 @pytest.mark.parametrize(
     ("page", "title", "text"),
     [
-        ("measuring", "Loops", f"up to {rig.POOL} batches"),
+        ("measuring", "Loops", f"up to {batches.POOL} batches"),
         ("measuring", "Loops", f"up to {loops.FUSED_STEPS} steps in one graph"),
         ("measuring", "Phases", f"median of {timing.REPEATS}"),
         ("measuring", "Blocks", f"at least {protocol.BLOCK_SECONDS * 1000:.0f} ms"),

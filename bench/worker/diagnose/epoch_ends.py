@@ -12,6 +12,8 @@ from typing import Any
 
 from bench.analyse.epoch_waits import can_wait
 from bench.model.facts import IteratorEnd
+from bench.worker import examples
+from bench.worker.batches import FIT_DATA, sliced
 from bench.worker.epoch_timer import EpochEnd, EpochTimer
 from bench.worker.fit_epochs import training_examples
 from bench.worker.fit_hook import FitHook
@@ -32,9 +34,6 @@ FEWEST_ENDS = 2
 
 ENDS_SECONDS = 3.0
 """Time limit for timing ends, once there are enough."""
-
-PARTS = ("x", "y", "sample_weight")
-"""Arguments of `fit` with an entry for each example."""
 
 WAITS_SECONDS = 3.0
 """Time limit for counting waits, in each process."""
@@ -173,16 +172,35 @@ def _shortened(rig: Rig, arguments: dict[str, Any], batches: int, remainder: int
     if isinstance(data, rig.tf.data.Dataset):
         count = int(data.cardinality()) - bool(remainder)
         full_batches = data.take(min(batches, count) if count > 0 else batches)
-        partial = data.take(1).map(lambda *batch: rig.tf.nest.map_structure(lambda part: part[:remainder], batch))
+        is_tuple = isinstance(data.element_spec, tuple)
+        partial = data.take(1).map(lambda *batch: sliced(rig.tf, batch if is_tuple else batch[0], 0, remainder))
         shortened["x"] = full_batches.concatenate(partial) if remainder else full_batches
-    elif hasattr(data, "shape"):
+    elif examples.is_py_dataset(rig.tf, data):
+        shortened["x"] = _first_batches(rig.tf, data, batches)
+    elif data is not None and examples.arrays(rig.tf, data) is not None:
         size = int(shortened.get("batch_size") or 32)
-        trained = training_examples([data], arguments)
-        parts = {name: shortened[name] for name in PARTS if shortened.get(name) is not None}
+        trained = training_examples(rig.tf.nest.flatten(data), arguments)
+        parts = {name: shortened[name] for name in FIT_DATA if shortened.get(name) is not None}
         if shortened.pop("validation_split", None) and shortened.get("validation_data") is None:
-            shortened["validation_data"] = tuple(part[trained:] for part in parts.values())
-        shortened |= {name: part[: min(trained, batches * size + remainder)] for name, part in parts.items()}
+            shortened["validation_data"] = tuple(sliced(rig.tf, part, trained, None) for part in parts.values())
+        stop = min(trained, batches * size + remainder)
+        shortened |= {name: sliced(rig.tf, part, 0, stop) for name, part in parts.items()}
     else:
         return None
     shortened.pop("steps_per_epoch", None)
     return shortened
+
+
+def _first_batches(tf: Any, data: Any, batches: int) -> Any:
+    """Return a Keras `PyDataset` of the first batches of another one."""
+    length = examples.py_dataset_length(data)
+    kept = batches if length is None else min(batches, length)
+
+    class FirstBatches(getattr(tf.keras.utils, "PyDataset", None) or tf.keras.utils.Sequence):  # type: ignore[misc]
+        def __len__(self) -> int:
+            return kept
+
+        def __getitem__(self, index: int) -> Any:
+            return data[index]
+
+    return FirstBatches()

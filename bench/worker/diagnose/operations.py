@@ -6,8 +6,9 @@ import re
 from typing import Any
 
 from bench.model.facts import Products
+from bench.worker.batches import batches
 from bench.worker.loops import python_step, signature
-from bench.worker.rig import Rig, batches
+from bench.worker.rig import Rig
 
 VARIABLE_UPDATES = re.compile(r"Resource.*Apply|Assign.*VariableOp")
 """Operations that change a variable."""

@@ -5,6 +5,7 @@ For `fit`, `epoch_ends` measures it.
 
 from __future__ import annotations
 
+from bench.worker.batches import sliced
 from bench.worker.diagnose.timing import median_seconds
 from bench.worker.protocol import PhaseEnded
 from bench.worker.rig import Rig
@@ -16,7 +17,7 @@ def measure(rig: Rig, synchronizer: Synchronizer) -> None:
     state, epoch = rig.state, rig.epoch
     if state.function is None or state.fused_arguments is not None or epoch is None or not epoch.remainder:
         return
-    parts = [part[: epoch.remainder] for part in state.example or ()]
+    parts = sliced(rig.tf, state.example or (), 0, epoch.remainder)
     with rig.tf.device(rig.ctx.device):
         first = median_seconds(lambda: synchronizer.sync(state.function(*parts)), 1)
         repeated = median_seconds(lambda: synchronizer.sync(state.function(*parts)), 3)

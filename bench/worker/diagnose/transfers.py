@@ -8,10 +8,13 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from bench.worker import examples
+from bench.worker.batches import FIT_DATA, batches, cast_float64, sliced
 from bench.worker.diagnose.timing import REPEATS, median_seconds
+from bench.worker.examples import as_tuple
 from bench.worker.fit_hook import FitHook
 from bench.worker.protocol import PhaseEnded
-from bench.worker.rig import Rig, as_tuple, batches, cast_float64
+from bench.worker.rig import Rig
 from bench.worker.synchronize import Synchronizer
 
 
@@ -26,7 +29,7 @@ def batch_copy(rig: Rig, hook: FitHook) -> None:
     if example is None:
         return
     tf = rig.tf
-    arrays = [np.array(part) for part in example]
+    arrays = [np.array(part) for part in tf.nest.flatten(example)]
 
     def read(parts: list[Any]) -> None:
         for part in parts:
@@ -46,11 +49,12 @@ def _example(rig: Rig, hook: FitHook) -> tuple[Any, ...] | None:
         return rig.state.example
     if rig.data is not None or rig.has("inputs"):
         return next(batches(rig))
-    parts = [hook.arguments.get(name) for name in ("x", "y")]
-    if not all(hasattr(part, "shape") for part in parts):
+    parts = [hook.arguments[name] for name in FIT_DATA if hook.arguments.get(name) is not None]
+    arrays = examples.arrays(rig.tf, parts) if parts else None
+    if arrays is None:
         return None
     size = int(hook.arguments.get("batch_size") or 32)
-    return cast_float64([part[:size] for part in parts], rig.spec.dtype)  # type: ignore[index]
+    return cast_float64(rig.tf, sliced(rig.tf, arrays, 0, size), rig.spec.dtype)
 
 
 def input_wait(rig: Rig, hook: FitHook, synchronizer: Synchronizer) -> None:

@@ -1,0 +1,120 @@
+"""The batches that loops read from a workload's data or inputs. Worker's side only.
+
+Inputs always vary. A loop that reads prepared batches cycles through `POOL` different ones, so that TensorFlow cannot
+hoist work out of the loop or merge steps.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from bench.errors import NotApplicable
+from bench.worker import examples
+from bench.worker.examples import as_tuple
+from bench.worker.rig import Rig
+
+POOL = 32
+"""Batches that `host-batches`, `resident` and `fused` cycle through."""
+
+FIT_DATA = ("x", "y", "sample_weight")
+"""The arguments of `fit` that hold examples."""
+
+
+def cast_float64(tf: Any, parts: tuple[Any, ...], dtype: str) -> tuple[Any, ...]:
+    """Cast float64 arrays to the dtype that the loop computes in, as Keras does in `fit`. Keep the others."""
+    target = "float64" if dtype == "float64" else "float32"
+
+    def cast(array: Any) -> Any:
+        return array.astype(target) if getattr(array, "dtype", None) == "float64" else array
+
+    cast_parts: tuple[Any, ...] = tf.nest.map_structure(cast, parts)
+    return cast_parts
+
+
+def batches(rig: Rig) -> Iterator[tuple[Any, ...]]:
+    """Yield batches of NumPy arrays without end, in the order of the data. Each is the arguments of a step."""
+    if rig.has("inputs"):
+        while True:
+            yield rig.inputs()
+    elif rig.is_dataset:
+        for batch in rig.data.repeat().as_numpy_iterator():
+            yield as_tuple(batch)
+    elif rig.is_py_dataset:
+        for batch in examples.py_dataset_batches(rig.data):
+            yield cast_float64(rig.tf, batch, rig.spec.dtype)
+    elif (arrays := rig.arrays) is not None:
+        full = max(1, examples.count(rig.tf, arrays) // rig.p.batch)
+        for index in itertools.count():
+            start = index % full * rig.p.batch
+            yield cast_float64(rig.tf, sliced(rig.tf, arrays, start, start + rig.p.batch), rig.spec.dtype)
+    else:
+        raise NotApplicable(
+            f"{rig.spec.workload} has no batches",
+            "Define `inputs`, or `data` that returns a tf.data.Dataset, or a tuple of arrays with `batch` in Params.",
+        )
+
+
+def sliced(tf: Any, parts: Any, start: int, stop: int | None) -> Any:
+    """Return the examples `start` to `stop` of nested arrays, or all from `start` on if `stop` is None."""
+    return tf.nest.map_structure(lambda array: array[start:stop], parts)
+
+
+def pool(rig: Rig) -> list[tuple[Any, ...]]:
+    """Return the batches that loops without an input pipeline cycle through, all of one size."""
+    size = rig.epoch.batches if rig.epoch else POOL
+    candidates = list(itertools.islice(batches(rig), max(1, min(POOL, size))))
+    return [batch for batch in candidates if not is_smaller(rig.tf, batch, candidates[0])]
+
+
+def is_smaller(tf: Any, batch: tuple[Any, ...], first: tuple[Any, ...]) -> bool:
+    """Whether a batch is the partial batch: it has another number of examples than the first one."""
+    shapes = [[getattr(part, "shape", None) for part in tf.nest.flatten(each)[:1]] for each in (batch, first)]
+    return bool(shapes[0] != shapes[1])
+
+
+def pipeline(rig: Rig) -> Any:
+    """Return the workload's data as an endless `tf.data.Dataset` of batches. None if it has no data."""
+    tf = rig.tf
+    if rig.is_dataset:
+        return rig.what_ifs.dataset(rig.data).repeat()
+    if rig.is_py_dataset:
+        signature = tf.nest.map_structure(any_shape_of(tf), next(batches(rig)))
+        return tf.data.Dataset.from_generator(lambda: batches(rig), output_signature=signature).prefetch(
+            tf.data.AUTOTUNE
+        )
+    if (arrays := rig.arrays) is not None:
+        dataset = tf.data.Dataset.from_tensor_slices(cast_float64(tf, arrays, rig.spec.dtype))
+        size = max(1, min(int(rig.p.batch), examples.count(tf, arrays)))  # a batch of all rows, if it asks for more
+        return dataset.batch(size, drop_remainder=True).repeat().prefetch(tf.data.AUTOTUNE)
+    return None
+
+
+def any_shape_of(tf: Any) -> Callable[[Any], Any]:
+    """Return a function from an array to a `tf.TensorSpec` of its dtype and rank, of any shape."""
+
+    def spec(array: Any) -> Any:
+        tensor = tf.convert_to_tensor(array)
+        return tf.TensorSpec([None] * tensor.shape.rank, tensor.dtype)
+
+    return spec
+
+
+def fit_arguments(rig: Rig, shuffle: bool) -> dict[str, Any]:
+    """Return the arguments with which Keras' `fit` trains on the workload's data, by name.
+
+    Raises:
+        NotApplicable: `fit` cannot take the data.
+    """
+    if rig.is_dataset:
+        return {"x": rig.data}
+    if rig.is_py_dataset:
+        return {"x": rig.data, "shuffle": shuffle}
+    arrays = rig.arrays
+    if arrays is None or len(arrays) > len(FIT_DATA):
+        raise NotApplicable(
+            f"fit cannot train {rig.spec.workload} on its data",
+            "Let `data` return (x, y), (x, y, weights), a tf.data.Dataset or a keras.utils.PyDataset.",
+        )
+    return {**dict(zip(FIT_DATA, arrays, strict=False)), "batch_size": int(rig.p.batch), "shuffle": shuffle}
