@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Mapping
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -13,6 +15,7 @@ from bench.cli.command import Json, build, json_requested, print_json
 from bench.model.spec import LOOPS
 from bench.registry.params import allowed_values
 from bench.render.text import entry
+from bench.version import install_command
 
 COLUMN = 19
 
@@ -31,7 +34,7 @@ def show(
     """List workloads and backends, or the parameters of a workload."""
     json = json or json_requested()
     if name is not None:
-        document = {**workload(name), "params": params(name)}
+        document = described(name)
         if json:
             print_json({"workload": document})
         else:
@@ -50,26 +53,47 @@ def show(
     typer.echo("\n".join(lines))
 
 
-def workload(name: str) -> dict[str, Any]:
-    """Return the description of a workload for `list --json`."""
+def described(name: str) -> dict[str, Any]:
+    """Return the description of one workload for `list NAME --json`. A user's file is imported by another process."""
+    if not registry.is_path(name):
+        return {**workload(name), "params": params(registry.params_schema(name))}
+    inspection = registry.inspect_file(Path(name).expanduser())
+    constants: dict[str, Any] = {"CASES": inspection.cases}
+    if isinstance(inspection.resolved, registry.Resolved):
+        resolved = inspection.resolved
+        constants |= {"NOT_LOOPS": resolved.not_loops, "NOT_ON": resolved.not_on, "DATA": resolved.data}
+    return {**workload(name, inspection.offers, constants), "params": params(inspection.params)}
+
+
+def workload(
+    name: str, offers: Collection[str] | None = None, constants: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """Return the description of a workload for `list --json`.
+
+    Args:
+        name: its name or path.
+        offers: the protocol functions that it defines. Default: those that its source shows.
+        constants: its constants, in place of those that its source shows.
+    """
     description = registry.describe(name)
-    not_loops = description.constants.get("NOT_LOOPS", {})
-    obstacles = {loop: registry.obstacle(description.offers, not_loops, loop) for loop in LOOPS}
+    offers = description.offers if offers is None else offers
+    constants = {**description.constants, **(constants or {})}
+    not_loops = constants.get("NOT_LOOPS", {})
+    obstacles = {loop: registry.obstacle(offers, not_loops, loop) for loop in LOOPS}
     return {
         "name": name,
         "summary": description.summary.rstrip("."),
         "articles": re.findall(r'\bFrom "([^"]+)"', " ".join(description.doc.split())),
-        "cases": list(description.constants.get("CASES", {})),
+        "cases": list(constants.get("CASES", {})),
         "loops": [loop for loop, reason in obstacles.items() if reason is None],
         "not_applicable": {loop: reason for loop, reason in obstacles.items() if reason is not None},
-        "not_on": description.constants.get("NOT_ON", {}),
-        "data": description.constants.get("DATA"),
+        "not_on": constants.get("NOT_ON", {}),
+        "data": constants.get("DATA"),
     }
 
 
-def params(name: str) -> dict[str, dict[str, Any]]:
-    """Return a workload's parameters for `list NAME --json`: description, default and allowed values by name."""
-    schema = registry.params_schema(name)
+def params(schema: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return parameters for `list NAME --json`, from their JSON Schema: description, default and values by name."""
     required = schema.get("required", ())
     return {
         name: {
@@ -121,7 +145,7 @@ def _params(documents: dict[str, Any]) -> list[str]:
 
 
 def _backend(document: dict[str, Any]) -> list[str]:
-    missing = f"not installed: pip install devbench[{document['extra']}]"
+    missing = f"not installed: {install_command(document['extra'])} in a checkout"
     return [
         entry(document["name"], document["summary"], 2, COLUMN),
         entry("", document["platforms"], 2, COLUMN),

@@ -32,6 +32,7 @@ __all__ = [
     "Resolved",
     "describe",
     "inspect_file",
+    "is_path",
     "load",
     "names",
     "obstacle",
@@ -54,6 +55,12 @@ def names() -> list[str]:
     return sorted(file.stem.replace("_", "-") for file in files if not file.stem.startswith("_"))
 
 
+def is_path(name_or_path: str | Path) -> bool:
+    """Whether a workload is named by the path of a user's file."""
+    text = str(name_or_path)
+    return isinstance(name_or_path, Path) or text.endswith(".py") or "/" in text or os.sep in text
+
+
 def describe(name_or_path: str | Path) -> Description:
     """Describe a workload from its source, without running it.
 
@@ -62,7 +69,7 @@ def describe(name_or_path: str | Path) -> Description:
         WorkloadError: the file cannot be read, or is not Python.
     """
     file = _file(name_or_path)
-    return user_file.describe(file, name=file.stem if _is_path(name_or_path) else str(name_or_path))
+    return user_file.describe(file, name=file.stem if is_path(name_or_path) else str(name_or_path))
 
 
 def load(name_or_path: str | Path) -> ModuleType:
@@ -73,7 +80,7 @@ def load(name_or_path: str | Path) -> ModuleType:
         WorkloadError: a user's file fails to import, or breaks the protocol. The message names the file's line.
     """
     file = _file(name_or_path)
-    if not _is_path(name_or_path):
+    if not is_path(name_or_path):
         return importlib.import_module(f"bench.workloads.{file.stem}")
     return user_file.load(file)
 
@@ -95,7 +102,7 @@ def resolve(
     """
     assignments = dict(assignments or {})
     file = _file(name_or_path)
-    if not _is_path(name_or_path):
+    if not is_path(name_or_path):
         return resolve_module(load(name_or_path), assignments, str(name_or_path), file, None)
     key = _key(file, assignments)
     if key not in _RESOLVED:
@@ -115,7 +122,7 @@ def params_schema(name_or_path: str | Path, seconds: float = INSPECT_SECONDS) ->
     Raises:
         UnknownName, WorkloadError: as `load` does.
     """
-    if _is_path(name_or_path):
+    if is_path(name_or_path):
         return inspect_file(_file(name_or_path), seconds=seconds).params
     return params_type(load(name_or_path)).model_json_schema()
 
@@ -131,9 +138,11 @@ def inspect_file(
         seconds: time limit.
 
     Raises:
-        WorkloadError: the file fails to import, breaks the protocol, ends the process, or exceeds the time limit.
+        WorkloadError: the file is a script, fails to import, breaks the protocol, ends the process, or exceeds the time
+            limit.
     """
     file = path.resolve()
+    user_file.refuse_script(file)
     quiet = {**backends.hiding_variables(), "TF_CPP_MIN_LOG_LEVEL": "3"}
     python_path = os.pathsep.join(filter(None, [str(ROOT.parent), os.environ.get("PYTHONPATH")]))
     try:
@@ -195,13 +204,8 @@ def _exit_code(code: int) -> str:
     return f"{code} ({name})" if name else str(code)
 
 
-def _is_path(name_or_path: str | Path) -> bool:
-    text = str(name_or_path)
-    return isinstance(name_or_path, Path) or text.endswith(".py") or "/" in text or os.sep in text
-
-
 def _file(name_or_path: str | Path) -> Path:
-    if _is_path(name_or_path):
+    if is_path(name_or_path):
         return Path(name_or_path).expanduser().resolve()
     if name_or_path not in names():
         raise UnknownName("workload", str(name_or_path), names(), "To run your own file, give its path: ./mine.py")

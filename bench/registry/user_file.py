@@ -10,7 +10,6 @@ import ast
 import hashlib
 import inspect
 import sys
-import traceback
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -18,6 +17,8 @@ from types import CodeType, ModuleType
 from typing import Any
 
 from bench.errors import WorkloadError
+from bench.registry.program_errors import error_text
+from bench.registry.script import is_script
 
 _SETTINGS = frozenset({"p", "ctx"})
 _ALL = frozenset({"p", "ctx", "model", "data", "inputs"})
@@ -37,8 +38,9 @@ FUNCTIONS: dict[str, frozenset[str]] = {
 
 RUNNABLE = ("as_written", "step", "model", "probes")
 _RUNNABLE_HINT = (
-    "Define one of these: `as_written` (a generator of steps, or a function that calls model.fit), `step` (returns a "
-    "function of one batch), `model` and `data` (for Keras to train), or `probes`. See bench/workloads/__init__.py."
+    "Define one of these functions: `as_written` (a generator of steps, or a function that calls model.fit), `step` "
+    "(returns a function of one batch), `model` and `data` (for Keras to train), or `probes`. "
+    "See bench/workloads/__init__.py."
 )
 
 
@@ -86,6 +88,16 @@ def describe(file: Path, name: str) -> Description:
     return Description(name, file, doc.partition("\n")[0], doc, offers, constants)
 
 
+def refuse_script(file: Path) -> None:
+    """Check, without running a file, that it is not a script: running one may take hours and write files.
+
+    Raises:
+        WorkloadError: the file is a script, cannot be read, or is not Python.
+    """
+    if is_script(_parse(file), RUNNABLE):
+        raise WorkloadError(f"{file.name} defines nothing to run", _RUNNABLE_HINT + _wrapper(file))
+
+
 def load(file: Path) -> ModuleType:
     """Import a user's file and check that it follows the protocol. A file is imported only once.
 
@@ -128,18 +140,6 @@ def call(module: ModuleType, function: str, **arguments: Any) -> Any:
     except Exception as error:
         file = Path(module.__file__ or "")
         raise WorkloadError(f"`{function}` of {file.name} failed: {error_text(error, file)}") from error
-
-
-def error_text(error: BaseException, file: Path) -> str:
-    """Return an exception's type and message, with the user's line: the innermost one in the folder of `file`."""
-    text = f"{type(error).__name__}: {str(error).strip()[:2000]}".removesuffix(": ")
-    if isinstance(error, SyntaxError) and error.filename:
-        text = f"{type(error).__name__}: {error.msg}"
-        return f"{text}\n{_place(Path(error.filename), error.lineno or 0, error.text or '', file)}"
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_users(Path(frame.filename), file)]
-    if not frames:
-        return text
-    return f"{text}\n{_place(Path(frames[-1].filename), frames[-1].lineno or 0, frames[-1].line or '', file)}"
 
 
 def workload_name(module: ModuleType) -> str:
@@ -207,6 +207,13 @@ def _check_protocol(module: ModuleType, file: Path, tree: ast.Module) -> None:
         raise protocol_error("inputs", "both `data` and `inputs` are defined", "Define only the one that feeds a step.")
 
 
+def _wrapper(file: Path) -> str:
+    return (
+        "\nTo measure the file as it is, put these two lines into another file and run that one:\n"
+        f"  import runpy\n  def as_written(): runpy.run_path({str(file)!r}, run_name='__main__')"
+    )
+
+
 def _targets(node: ast.stmt) -> list[str]:
     """Return the names that a top-level statement binds."""
     if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
@@ -215,15 +222,6 @@ def _targets(node: ast.stmt) -> list[str]:
         return [(alias.asname or alias.name).partition(".")[0] for alias in node.names]
     targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
     return [target.id for target in targets if isinstance(target, ast.Name)]
-
-
-def _is_users(path: Path, file: Path) -> bool:
-    return path == file or (file.parent in path.parents and "site-packages" not in path.parts)
-
-
-def _place(path: Path, line: int, source: str, file: Path) -> str:
-    name = path.relative_to(file.parent) if file.parent in path.parents else path
-    return f"  {name}, line {line}" + (f": {source.strip()}" if source.strip() else "")
 
 
 def _fix(error: BaseException, file: Path) -> str:

@@ -146,7 +146,8 @@ class WorkerProcess:
             self.patience = max(self.patience, SLOW_SECONDS if event.slow else 0.0)
         if isinstance(event, Failed):
             self.kill()
-            lines = worker_failure.last_lines(self._stderr())
+            said_all = event.failure.kind in ("workload", "data")  # its message tells the user what is wrong
+            lines = [] if said_all else worker_failure.last_lines(self._stderr())
             raise WorkerEnded(event.failure.model_copy(update={"last_lines": lines}))
         return event
 

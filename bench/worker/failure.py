@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 import traceback
 from pathlib import Path
 from typing import Literal
@@ -10,7 +11,7 @@ from typing import Literal
 from bench.errors import DataError, DevbenchError, DeviceAbsent
 from bench.model.failure import Failure
 from bench.model.phase import Activity
-from bench.registry.user_file import error_text
+from bench.registry.program_errors import error_text, is_devbench, program_frames, traceback_lines
 
 LONGEST = 2000
 """Maximum length of a message, in characters. A hub refuses texts of more than 10,000."""
@@ -26,21 +27,34 @@ def failure_of(error: BaseException, file: str | None, phase: Activity) -> Failu
     """
     if isinstance(error, DevbenchError):
         return Failure(kind=_kind(error), message=error.message[:LONGEST], hint=error.hint[:LONGEST], phase=phase)
-    text = error_text(error, Path(file)) if file else f"{type(error).__name__}: {str(error).strip()[:LONGEST]}"
+    program = Path(file) if file else None
+    text = error_text(error, program)[:LONGEST]
     if isinstance(error, MemoryError) or type(error).__name__ == "ResourceExhaustedError":
         request = re.search(r"OOM when allocating tensor with shape\S+ and type \w+|Unable to allocate .*", text)
         text = request.group(0) if request else text
         hint = "The program needs more memory than there is. Try a smaller batch, such as --param batch=16."
         return Failure(kind="memory", message=text, hint=hint, phase=phase)
-    return Failure(kind="error", message=text, hint="The last lines below come from the program.", phase=phase)
+    return Failure(kind="error", message=text, hint=_hint(error, program), phase=phase)
 
 
-def print_traceback(error: BaseException) -> None:
-    """Write the traceback to stderr, without the frames of this package above the program."""
-    inner = error.__traceback__
-    while inner is not None and Path(__file__).parent in Path(inner.tb_frame.f_code.co_filename).parents:
-        inner = inner.tb_next
-    traceback.print_exception(type(error), error, inner or error.__traceback__)
+def _hint(error: BaseException, program: Path | None) -> str:
+    """Return a sentence about the lines that follow the message."""
+    frames = traceback.extract_tb(error.__traceback__)
+    if frames and is_devbench(Path(frames[-1].filename)):
+        return "This is probably a fault of devbench. Its last lines are below."
+    if program_frames(error, program):
+        return "The last lines below come from the program."
+    return "The error came from a library, not from a line of the program. Its last lines are below."
+
+
+def print_traceback(error: BaseException, file: str | None) -> None:
+    """Write the traceback to stderr, without devbench's own frames unless nothing else is left.
+
+    Args:
+        error: the exception.
+        file: the user's file. None for a built-in.
+    """
+    sys.stderr.writelines(traceback_lines(error, Path(file) if file else None))
 
 
 def _kind(error: DevbenchError) -> Literal["device", "data", "workload"]:

@@ -213,9 +213,10 @@ def main() -> None:
         worker = Worker(channel, start, entered)
         worker.run()
     except BaseException as error:
-        print_traceback(error)
+        file = worker.spec.file if worker else None
+        print_traceback(error, file)
         phase: Activity = worker.phases.current if worker else "start"
-        channel.send(Failed(failure=failure_of(error, worker.spec.file if worker else None, phase)))
+        channel.send(Failed(failure=failure_of(error, file, phase)))
         code = 1
     sys.stdout.flush()
     sys.stderr.flush()

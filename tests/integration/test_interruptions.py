@@ -142,7 +142,9 @@ def test_a_worker_that_swallows_exceptions_ends_with_its_parent_without_help_fro
 def test_an_interruption_before_anything_is_measured_ends_without_a_traceback(tmp_path: Path) -> None:
     if sys.platform == "win32":
         raise NotImplementedError
-    (tmp_path / "slow.py").write_text("import os, time\nopen(os.environ['HERE'], 'w').close()\ntime.sleep(600)\n")
+    (tmp_path / "slow.py").write_text(
+        "import os, time\nopen(os.environ['HERE'], 'w').close()\ntime.sleep(600)\ndef step(): ...\n"
+    )
     os.mkfifo(tmp_path / "here")
     with start_devbench(tmp_path, "run", "./slow.py", HERE=str(tmp_path / "here")) as run:
         (tmp_path / "here").open().close()

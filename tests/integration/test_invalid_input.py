@@ -131,17 +131,23 @@ def test_damage_that_only_a_full_read_shows_fails_the_result_with_the_fix(tmp_pa
 BAD_FILES: dict[str, tuple[str, tuple[str, ...]]] = {
     "a syntax error": ("def as_written(:\n", ("mine.py is not Python", "mine.py, line 1: def as_written(:")),
     "a missing module": (
-        "import os\nimport tensorflwo\n",
+        "import os\nimport tensorflwo\ndef step(): ...\n",
         ("No module named 'tensorflwo'", "mine.py, line 2: import tensorflwo", "Install tensorflwo"),
     ),
-    "an error at module level": ("x = 1\ny = x / 0\n", ("ZeroDivisionError", "mine.py, line 2: y = x / 0")),
-    "a script that exits": ("import sys\nsys.exit('done')\n", ("SystemExit: done", "mine.py, line 2", "__main__")),
-    "nothing to run": ("x = 1\n", ("mine.py defines nothing to run", "Define one of these: `as_written`")),
+    "an error at module level": (
+        "x = 1\ny = x / 0\ndef step(): ...\n",
+        ("ZeroDivisionError", "mine.py, line 2: y = x / 0"),
+    ),
+    "a script that exits": (
+        "import sys\nsys.exit('done')\ndef step(): ...\n",
+        ("SystemExit: done", "mine.py, line 2", "__main__"),
+    ),
+    "nothing to run": ("x = 1\n", ("mine.py defines nothing to run", "Define one of these functions: `as_written`")),
     "an unknown argument": (
         "\ndef as_written(gpu):\n    yield 1\n",
         ("mine.py, line 2: `as_written` has an argument `gpu`", "can take ctx, data, inputs, model, p"),
     ),
-    "a crash": ("import os\nos.abort()\n", ("mine.py ended the process with exit code",)),
+    "a crash": ("import os\nos.abort()\ndef step(): ...\n", ("mine.py ended the process with exit code",)),
 }
 
 
@@ -156,7 +162,7 @@ def test_an_error_in_a_users_file_is_reported_with_its_line(name: str, tmp_path:
 
 
 def test_an_import_of_a_users_file_ends_after_the_worker_timeout(tmp_path: Path) -> None:
-    (tmp_path / "mine.py").write_text("while True:\n    pass\n")
+    (tmp_path / "mine.py").write_text("while True:\n    pass\ndef step(): ...\n")
     text = refusal(run_devbench(tmp_path, "run", "./mine.py", "--worker-timeout", "3s"))
     assert "mine.py took longer than 3 s" in text
     assert "--worker-timeout" in text

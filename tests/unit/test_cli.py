@@ -247,6 +247,14 @@ def test_list_of_a_workload_shows_each_parameter_with_its_meaning_default_and_ra
     assert "`devbench list cifar` shows all of them" in failure.stderr
 
 
+def test_list_of_a_file_shows_the_loops_of_functions_that_it_imports(tmp_path: Path) -> None:
+    (tmp_path / "parts.py").write_text("def step(): ...\ndef inputs(): ...\nCASES = {'one': {}}\n")
+    (tmp_path / "mine.py").write_text("from parts import CASES, inputs, step\n")
+    listed = document(devbench("list", "./mine.py", "--json", cwd=tmp_path))["workload"]
+    assert set(listed["loops"]) == {"as-written", "step", "host-batches", "resident", "fused"}
+    assert listed["cases"] == ["one"]
+
+
 def test_list_follows_the_json_variable(tmp_path: Path) -> None:
     assert document(devbench("list", cwd=tmp_path, DEVBENCH_JSON="1"))["workloads"]
 

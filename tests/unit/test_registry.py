@@ -86,6 +86,15 @@ def test_the_hint_for_an_unknown_workload_has_the_nearest_name_and_the_syntax_of
         assert "./mine.py" in caught.value.hint
 
 
+@pytest.mark.parametrize("name", ["gpu", "GPU", "nvidia", "amd"])
+def test_a_name_for_any_gpu_is_answered_with_the_backends_for_gpus(name: str) -> None:
+    with pytest.raises(UnknownName) as caught:
+        backends.load(name)
+    assert "cuda" in caught.value.hint
+    assert "directml" in caught.value.hint
+    assert "cpu" not in caught.value.hint
+
+
 def test_an_unknown_backend_is_refused() -> None:
     with pytest.raises(UnknownName, match="no backend named 'cudo'"):
         backends.load("cudo")
@@ -206,7 +215,44 @@ def test_an_error_in_a_user_file_names_its_line(text: str, message: str, tmp_pat
 @pytest.mark.parametrize(("text", "message"), [BROKEN[0], BROKEN[2], BROKEN[6], BROKEN[12]])
 def test_the_error_is_the_same_if_another_process_reads_the_file(text: str, message: str, tmp_path: Path) -> None:
     with pytest.raises(WorkloadError, match=message):
-        registry.resolve(write(tmp_path, text))
+        registry.resolve(write(tmp_path, text + "\nfrom os import abort as probes\n" * ("step" not in text)))
+
+
+SCRIPTS = {
+    "a model at the top": "import keras\nmodel = keras.Sequential([])\nmodel.fit([], [])\n",
+    "a model from a function": "def build():\n    return object()\n\nmodel: object = build()\n",
+    "a training at the top": "for epoch in range(1000):\n    pass\n",
+    "a main guard": "def main(): ...\n\nif __name__ == '__main__':\n    def step(): ...\n    main()\n",
+    "a method": "class Trainer:\n    def step(self): ...\n\nTrainer().step()\n",
+}
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_a_script_is_refused_without_running_it(name: str, tmp_path: Path) -> None:
+    trace = tmp_path / "ran"
+    path = write(tmp_path, f"open({str(trace)!r}, 'w').close()\n{SCRIPTS[name]}")
+    for function in (registry.resolve, registry.params_schema):
+        with pytest.raises(WorkloadError, match=r"mine\.py defines nothing to run") as caught:
+            function(path)
+        assert f"runpy.run_path({str(path)!r}, run_name='__main__')" in caught.value.hint
+    assert not trace.exists()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "from step_of_mine import step\n",
+        "from step_of_mine import *\n",
+        "import step_of_mine\nstep = step_of_mine.step\n",
+        "from functools import partial\nfrom step_of_mine import step as general\nstep = partial(general)\n",
+        "def make():\n    def inner(): ...\n    return inner\n\nstep = make()\n",
+        "try:\n    import nothing_of_this_name\nexcept ImportError:\n    def step(): ...\n",
+        "if True:\n    step = lambda: None\n",
+    ],
+)
+def test_a_function_that_is_not_defined_at_the_top_counts_too(text: str, tmp_path: Path) -> None:
+    write(tmp_path, "def step(): ...\n", "step_of_mine.py")
+    assert registry.inspect_file(write(tmp_path, text)).offers == ["step"]
 
 
 def test_an_error_in_an_imported_file_names_the_line_of_that_file(tmp_path: Path) -> None:
@@ -238,7 +284,7 @@ def test_an_error_in_a_function_or_case_names_the_file(body: str, message: str, 
 
 
 def test_an_import_that_never_ends_is_stopped(tmp_path: Path) -> None:
-    path = write(tmp_path, "import threading\nthreading.Event().wait()\n")
+    path = write(tmp_path, "import threading\nthreading.Event().wait()\ndef step(): ...\n")
     with pytest.raises(WorkloadError, match="took longer than 2 s"):
         registry.inspect_file(path, seconds=2)
 

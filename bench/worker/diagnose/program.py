@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from bench.model.facts import FitCall, Retraced
+from bench.registry.program_errors import is_devbench
 from bench.whatif.without_metrics import metrics_of
 from bench.worker.diagnose import inspection, pipeline_stages
 from bench.worker.epoch_timer import EpochTimer
@@ -93,7 +96,7 @@ def inspect(rig: Rig, tracing: Tracing, hook: FitHook) -> None:
     rig.facts.retraced = [
         Retraced(function=name, file=at, line=line, count=count)
         for (name, at, line), count in tracing.by_function.most_common(MAX_FUNCTIONS)
-        if count > FEW_TRACES
+        if count > FEW_TRACES and not is_devbench(Path(at))
     ]
 
 
