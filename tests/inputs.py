@@ -36,6 +36,7 @@ _IMAGE = (
     "bench/model/check.py",
     "bench/model/device.py",
     "bench/model/spec.py",
+    "bench/version.py",
 )
 
 GROUPS: dict[str, tuple[str, ...]] = {

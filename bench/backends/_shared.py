@@ -10,6 +10,7 @@ from bench.errors import DeviceAbsent, SettingsError
 from bench.machine import installed, system
 from bench.model.check import Check
 from bench.model.spec import Spec
+from bench.version import install_command
 
 
 def common_environment(spec: Spec) -> dict[str, str]:
@@ -28,7 +29,9 @@ def common_environment(spec: Spec) -> dict[str, str]:
 
 def install(backend: str) -> str:
     """Return how to install what a backend needs: its extra, or inside one of our images the right image."""
-    return f"Use the image devbench:{backend}." if system.image() else f"pip install devbench[{backend}]"
+    if system.image():
+        return f"Use the image devbench:{backend}."
+    return f"In a checkout of devbench, run: {install_command(backend)}"
 
 
 def require_tensorflow(backend: str) -> tuple[str, str]:

@@ -28,7 +28,7 @@ PLATFORMS = "Windows and WSL2, with Python 3.10"
 PLUGIN = "tensorflow-directml-plugin"
 CAPABILITIES = Capabilities(hide={"DML_VISIBLE_DEVICES": "-1"}, packages=(PLUGIN,), prefixes=("DML_",))
 
-INSTALL = install(NAME) if system.image() else f"With Python 3.10: {install(NAME)}"
+INSTALL = install(NAME) if system.image() else f"{install(NAME)} (with Python 3.10)"
 CONTAINER = "--device=/dev/dxg -v /usr/lib/wsl:/usr/lib/wsl -e LD_LIBRARY_PATH=/usr/lib/wsl/lib"
 _LIBRARIES = ("libd3d12.so", "libdxcore.so")
 _SECONDS = 8.0

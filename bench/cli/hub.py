@@ -14,6 +14,7 @@ import typer
 from bench.cli.command import Json, announce, build, print_json
 from bench.cli.options import config_parameter, own_parameters, parameter, with_parameters
 from bench.errors import UsageError
+from bench.version import install_command
 
 NEEDED = (
     "alembic",
@@ -81,7 +82,8 @@ def _with_settings(function: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(function)
     def call(**values: Any) -> None:
         if missing:
-            raise UsageError(f"the hub needs {' and '.join(missing)}", "Install them with `pip install devbench[hub]`.")
+            fix = f"In a checkout of devbench, run `{install_command('hub')}`."
+            raise UsageError(f"the hub needs {' and '.join(missing)}", fix)
         settings = {parameter.name: values.pop(parameter.name) for parameter in options}
         function(settings=load(values.pop("config"), **settings), **values)
 

@@ -13,6 +13,7 @@ from bench.machine import installed, limits, system
 from bench.machine.environment import governor, load_average
 from bench.machine.system import ROOT
 from bench.model.check import Check, run_check
+from bench.version import install_command
 
 OLDEST_PYTHON, NEWEST_PYTHON = (3, 10), (3, 13)
 
@@ -63,7 +64,7 @@ def _tensorflow(backends: Sequence[str]) -> Iterator[Check]:
     if distribution:
         yield Check("TensorFlow", "PASS", " ".join(distribution))
     else:
-        fix = "Run one of: " + ", ".join(f"pip install devbench[{backend}]" for backend in backends)
+        fix = "In a checkout of devbench, run one of: " + ", ".join(map(install_command, backends))
         yield Check("TensorFlow", "FAIL", "TensorFlow is not installed", fix)
 
 

@@ -121,7 +121,7 @@ def test_without_a_gpu_each_missing_part_is_named_with_its_fix() -> None:
     library, nodes = "libcuda.so.1 not found", "/dev/nvidia0 and /dev/nvidiactl do not exist"
     for part in ("built without CUDA", "nvidia-* packages", library, nodes):
         assert part in caught.value.message
-    assert "pip install devbench[cuda]" in caught.value.hint
+    assert "pip install '.[cuda]'" in caught.value.hint
     assert _cuda_checks.OLDEST_DRIVER in caught.value.hint
 
 

@@ -53,7 +53,7 @@ def test_doctor_shows_the_plug_in_or_how_to_install_it_and_that_it_is_paused() -
     else:
         assert check.status == "FAIL"
         assert "Microsoft paused it in October 2023" in check.detail
-        assert "Python 3.10: pip install devbench[directml]" in check.fix
+        assert "pip install '.[directml]' (with Python 3.10)" in check.fix
 
 
 def test_cuda_devices_are_hidden_and_directml_devices_are_not() -> None:

@@ -16,6 +16,9 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
+from bench import backends
+from bench.version import install_command
+
 pytestmark = pytest.mark.once
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -33,7 +36,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
     offline = ["--no-deps", "--no-build-isolation", "--no-index", "--disable-pip-version-check"]
     build = [sys.executable, "-m", "pip", "wheel", *offline, "--wheel-dir", str(folder), str(ROOT)]
     subprocess.run(build, check=True, capture_output=True, cwd=folder)
-    (path,) = folder.glob("devbench-*.whl")
+    (path,) = folder.glob("devbench_tf-*.whl")
     return zipfile.ZipFile(path)
 
 
@@ -67,6 +70,24 @@ def test_the_wheel_contains_only_the_package_its_samples_and_its_licence(wheel: 
 def test_the_wheel_installs_the_devbench_command(wheel: zipfile.ZipFile) -> None:
     (name,) = [name for name in wheel.namelist() if name.endswith(".dist-info/entry_points.txt")]
     assert "devbench=bench.__main__:main" in wheel.read(name).decode().replace(" ", "")
+
+
+def test_no_file_tells_anybody_to_install_the_package_of_somebody_else(metadata: Message) -> None:
+    assert metadata["Name"] == "devbench-tf"
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True)
+    own = Path(__file__).relative_to(ROOT).as_posix()
+    foreign = re.compile(r"pip[\w.]* install [^\n`|]*(?<![\w./-])devbench(?!-tf)\b|(?<![\w./-])devbench\[[a-z]")
+    for name in listed.stdout.split("\0"):
+        path = ROOT / name
+        if name in ("", own) or not path.is_file() or path.suffix in (".npz", ".png", ".gz"):
+            continue
+        assert not foreign.search(path.read_text(encoding="utf-8", errors="replace")), name
+
+
+def test_the_install_command_names_an_extra_of_the_package(metadata: Message) -> None:
+    for extra in (*backends.names(), "report", "hub"):
+        assert extra in metadata.get_all("Provides-Extra", [])
+        assert install_command(extra) == f"pip install '.[{extra}]'"
 
 
 def test_the_metadata_lists_the_supported_versions_of_python_and_the_licence(metadata: Message) -> None:

@@ -36,7 +36,11 @@ def test_by_default_report_writes_an_html_file_and_prints_its_name(
     results: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     command = report(monkeypatch, "results")
-    assert (command.exit_code, command.stdout, command.stderr) == (0, "", "report: report.html\n")
+    assert (command.exit_code, command.stdout, command.stderr) == (
+        0,
+        "",
+        "report: report.html. Open it in a browser.\n",
+    )
     text = Path("report.html").read_text(encoding="utf-8")
     assert text.startswith("<!doctype html>")
     assert f"devbench {__version__}" in text
@@ -62,7 +66,7 @@ def test_csv_and_markdown_need_no_extra_package(results: Path, monkeypatch: pyte
     assert "fit" in report(monkeypatch, "results", "--format", "markdown").stdout
     command = report(monkeypatch, str(results))
     assert command.exit_code == 2
-    assert "pip install devbench[report]" in command.stderr
+    assert "pip install '.[report]'" in command.stderr
     assert not Path("report.html").exists()
 
 

@@ -189,7 +189,7 @@ def test_an_error_says_how_to_install_a_missing_package(tmp_path: Path, monkeypa
     monkeypatch.setitem(sys.modules, "vl_convert", None)
     with pytest.raises(UsageError, match="an HTML report needs vl_convert") as raised:
         html.render(report, "1.2.3")
-    assert "pip install devbench[report]" in raised.value.hint
+    assert "pip install '.[report]'" in raised.value.hint
 
 
 def test_charts_accept_distant_ratios_single_values_and_zero_seconds() -> None:

@@ -17,6 +17,7 @@ from typing import Any
 
 from bench.errors import UsageError
 from bench.render.charts.vega_process import VEGA
+from bench.version import install_command
 
 INK, MUTED, GRID, ACCENT, BAND = "#1a1a1f", "#5c5c66", "#dcdce2", "#0b5cad", "#cfe0f2"
 ON_COLOUR = "#0a0a0a"
@@ -69,7 +70,7 @@ def require() -> None:
     if missing:
         raise UsageError(
             f"an HTML report needs {' and '.join(missing)}",
-            "Install them with `pip install devbench[report]`, or use --format markdown or --format csv.",
+            f"In a checkout of devbench, run `{install_command('report')}`, or use --format markdown or --format csv.",
         )
 
 
