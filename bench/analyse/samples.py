@@ -120,6 +120,11 @@ def cold_starts(samples: Sequence[ProcessSample]) -> list[ProcessSample]:
     return [s for s in samples if "first_step" in s.phases and s.start_position is not None]
 
 
+def has_measurements(result: Result) -> bool:
+    """Whether a result holds anything measured. Not so if a run was interrupted before its first process was ready."""
+    return result.failure is not None or bool(usable_samples(result) or cold_starts(result.samples))
+
+
 def phase_values(samples: Sequence[ProcessSample]) -> dict[Phase, dict[int, float]]:
     """Return phase to trial to seconds, of measured cold starts, warm-up included, in the order of the phases."""
     measured: dict[Phase, dict[int, float]] = {}

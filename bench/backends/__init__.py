@@ -40,6 +40,9 @@ from types import ModuleType
 from bench.errors import UnknownName
 from bench.machine.gpu import OpenSampler
 
+GPU_NAMES = ("gpu", "gpu:0", "nvidia", "amd", "intel", "accelerator")
+"""What users call a GPU instead of its backend."""
+
 
 @dataclass(frozen=True)
 class Capabilities:
@@ -98,6 +101,9 @@ def load(name: str) -> ModuleType:
     Raises:
         UnknownName: there is no backend of that name.
     """
+    if name.lower() in GPU_NAMES:  # of the names, "cpu" is the most similar one
+        gpus = [other for other in names() if capabilities(other).gpu]
+        raise UnknownName("backend", name, gpus, " ".join(f"{gpu}: {load(gpu).DESCRIPTION}." for gpu in gpus))
     if name not in names():
         raise UnknownName("backend", name, names())
     return importlib.import_module(f"bench.backends.{name}")

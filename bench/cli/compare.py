@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
+from bench.cli import next_steps
 from bench.cli.command import as_json, build, conclude, end
 from bench.cli.options import with_settings
 from bench.config.settings import RunSettings
@@ -59,7 +61,10 @@ def compare(
         }
     else:
         _show(allowed, refused, outcome.matrices, outcome.alone)
-    end(conclude(document, error))
+    code = conclude(document, error)
+    if not settings.json and Path(results[0]).is_dir():
+        next_steps.show([next_steps.report(Path(results[0]))])
+    end(code)
 
 
 def _show(

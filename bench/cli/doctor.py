@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 
 import typer
 
 from bench import backends
+from bench.cli import next_steps
 from bench.cli.command import build, print_json
 from bench.cli.options import with_settings
 from bench.config.settings import RunSettings
 from bench.errors import DevbenchError, DeviceAbsent
 from bench.model.check import Check
+from bench.render.terminal.colour import has_colour
 from bench.render.text import entry
 
 MACHINE = "machine"
@@ -42,6 +43,9 @@ def doctor(settings: RunSettings) -> None:
     code = exit_code(results, requested)
     if code:
         raise typer.Exit(code)
+    if not settings.json:
+        names = ["--backend", ",".join(requested)] if requested else []
+        next_steps.show([(" ".join(["devbench", "run", "cifar", *names]), "measure a small training")])
 
 
 def exit_code(results: Mapping[str, Sequence[Check]], requested: Sequence[str]) -> int:
@@ -81,7 +85,7 @@ def _optional(checks: Iterator[Check]) -> Iterator[Check]:
 def _print(check: Check) -> None:
     fixes = [f"→ {line}" for line in check.fix.splitlines()] if check.status != "PASS" else []
     status: str = check.status
-    if sys.stdout.isatty() and "NO_COLOR" not in os.environ:
+    if has_colour(sys.stdout):
         status = typer.style(status, fg=COLOURS[status])
     line = entry(f"{check.status}  {check.name}", "\n".join([check.detail, *fixes]), 2, 30)
     typer.echo(line.replace(check.status, status, 1))

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from bench.cli import next_steps
 from bench.cli.command import announce, as_json, build, conclude
 from bench.cli.measure import Workload, measure
 from bench.cli.options import with_settings
@@ -49,6 +50,8 @@ def _show(explanation: Explanation | None, interruption: Interrupted | None, set
     if explanation is not None and not settings.json:
         typer.echo(text(explanation), nl=False)
     announce(f"results: {settings.output}")
+    if explanation is not None and interruption is None and not settings.json:
+        next_steps.show([next_steps.report(settings.output)])
     document = {"explanation": as_json(explanation)} if explanation is not None else {}
     return conclude(document if settings.json else None, interruption)
 

@@ -49,7 +49,7 @@ def report(
     if settings.json:
         print_json({"report": {"file": str(path), "format": form, "bytes": count}})
     else:
-        announce(f"report: {path}")
+        announce(f"report: {path}" + (". Open it in a browser." if form == "html" else ""))
 
 
 def _made(folder: Path, form: Format, threshold: float) -> Iterable[str]:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from bench.analyse.samples import has_measurements
+from bench.cli import next_steps
 from bench.cli.command import announce, as_json, build, complain, describe, print_json
 from bench.cli.measure import WORKLOAD, measure
 from bench.cli.options import with_settings
@@ -50,24 +52,30 @@ def run(
     measure(
         settings,
         lambda recorder: api.run(workloads, settings, recorder=recorder),
-        lambda outcome, interruption: _show(outcome, interruption, settings, verbose),
+        lambda outcome, interruption: _show(outcome, interruption, settings, workloads[0], verbose),
     )
 
 
-def _show(outcome: Outcome, interruption: Interrupted | None, settings: RunSettings, verbose: bool = False) -> int:
+def _show(
+    outcome: Outcome, interruption: Interrupted | None, settings: RunSettings, workload: str, verbose: bool = False
+) -> int:
     """Show what was measured. Return the exit code."""
-    if settings.json:
-        print_json(document(outcome) | ({"error": describe(interruption)} if interruption else {}))
-    elif outcome.results:
+    if interruption and not any(map(has_measurements, outcome.results)):
+        interruption = Interrupted(interruption.signum)
+    elif not settings.json and outcome.results:
         from bench.render.terminal.table import show
 
         show(outcome, sys.stdout, verbose)
+    if settings.json:
+        print_json(document(outcome) | ({"error": describe(interruption)} if interruption else {}))
     if outcome.results:
         announce(f"results: {settings.output}")
         if system.image() and system.is_ephemeral(settings.output):
             announce(f"  They are deleted with the container. To keep them: {KEEP}")
     if interruption:
         complain(interruption)
+    elif not settings.json:
+        next_steps.show(next_steps.after_measuring(outcome.results, workload, settings.output))
     return interruption.exit_code if interruption else exit_code(outcome.results)
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from bench.cli import next_steps
 from bench.cli.command import announce, as_json, build, conclude
 from bench.cli.measure import Workload, measure
 from bench.cli.options import duration, with_settings
@@ -48,10 +49,12 @@ def _show(sweep: Sweep, interruption: Interrupted | None, settings: RunSettings)
     """Show the sweep. Return the exit code."""
     from bench.render.terminal.sweep import text
 
-    if not settings.json:
+    points = [point for curve in sweep.curves for point in curve.points]
+    if interruption and all(point.step_seconds is None and not point.failure for point in points):
+        interruption = Interrupted(interruption.signum)
+    elif not settings.json:
         typer.echo(text(sweep), nl=False)
     announce(f"results: {settings.output}")
-    points = [point for curve in sweep.curves for point in curve.points]
     failure: DevbenchError | None = interruption
     failed = any(point.failure and not point.out_of_memory for point in points)
     if not interruption and (failed or all(point.step_seconds is None for point in points)):
@@ -59,6 +62,8 @@ def _show(sweep: Sweep, interruption: Interrupted | None, settings: RunSettings)
             "some points of the sweep failed",
             "Their results say why. Running out of memory does not count as a failure.",
         )
+    if failure is None and not settings.json:
+        next_steps.show([next_steps.report(settings.output)])
     return conclude({"sweep": as_json(sweep)} if settings.json else None, failure)
 
 

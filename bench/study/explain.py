@@ -183,7 +183,7 @@ class ExplainStudy:
             RunFailed: The program as written was not measured, or no trial holds all levels.
         """
         measured = [result for result in results if result.failure is None]
-        failed = {result.spec.loop: f"failed: {result.failure.message}" for result in results[1:] if result.failure}
+        failed = {result.spec.loop: f"failed: {result.failure.brief}" for result in results[1:] if result.failure}
         if not measured or measured[0] is not results[0]:
             raise RunFailed(f"cannot measure {program.spec.label}", "Its result says why.")
         try:

@@ -128,5 +128,5 @@ def test_without_tensorflow_the_cpu_backend_says_what_to_install(tmp_path: Path)
     )
     assert process.stdout.splitlines() == [
         "['FAIL', 'PASS']",
-        "2 TensorFlow is not installed pip install devbench[cpu]",
+        "2 TensorFlow is not installed In a checkout of devbench, run: pip install '.[cpu]'",
     ]

@@ -230,7 +230,10 @@ def test_the_json_document_of_a_run_contains_a_matrix_without_failed_results(
 ) -> None:
     group = [measured([0.01 * size * n for n in NOISE], name=str(size), params={"batch": size}) for size in (1, 2, 4)]
     failed = measured([], name="8", backend="cuda", status="failed", failure=Failure(kind="error", message="it broke"))
-    assert run._show(Outcome.of(pair_groups([*group, failed]), 0.02), None, load(json=True, output=str(tmp_path))) == 1
+    assert (
+        run._show(Outcome.of(pair_groups([*group, failed]), 0.02), None, load(json=True, output=str(tmp_path)), "cifar")
+        == 1
+    )
     (matrix,) = json.loads(capsys.readouterr().out)["matrices"]
     assert [result["id"] for result in matrix["results"]] == ["1", "2", "4"]
     assert [[cell and round(cell["ratio"]["value"], 3) for cell in row] for row in matrix["rows"]] == [

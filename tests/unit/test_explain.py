@@ -97,6 +97,25 @@ def test_levels_of_equal_speed_rarely_give_a_measurable_part() -> None:
     assert wrong <= 0.05 * trials + 3 * (0.05 * 0.95 * trials) ** 0.5
 
 
+@pytest.mark.parametrize(
+    ("message", "line"),
+    [
+        (
+            'ValueError: in user code:\n\n    File "mine.py", line 3, in f\n        g()\n\n    ValueError: no shape\n',
+            "ValueError: no shape",
+        ),
+        ("InternalError: Graph execution error:\n\n at node x\n  mine.py, line 3: fit()", "mine.py, line 3: fit()"),
+        ("OOM\nwhen allocating", "OOM"),
+        ("word " * 100, "word " * 39 + "word…"),
+    ],
+)
+def test_a_failed_what_if_is_one_line_that_says_what_happened(message: str, line: str) -> None:
+    failed = level("step", 0.01, failure=Failure(kind="error", message=message))
+    (gain,) = gains(level("step", 0.01), {WhatIf("1 thread", "--threads 1", ""): failed}, 0.02)
+    assert gain.failure == line
+    assert "\n" not in explanation.gain_line(gain)
+
+
 def test_gains_are_sorted_largest_first_and_a_failed_what_if_comes_last_with_its_reason() -> None:
     base = level("step", 0.010)
     failed = level("step", 0.01, failure=Failure(kind="memory", message="OOM when allocating"))

@@ -237,6 +237,27 @@ def test_a_stream_that_is_not_a_terminal_gets_plain_text_in_its_encoding() -> No
     assert "?" not in text
 
 
+@pytest.mark.parametrize(
+    ("variables", "coloured"),
+    [
+        ({}, False),
+        ({"FORCE_COLOR": "1"}, True),
+        ({"FORCE_COLOR": "0"}, False),
+        ({"FORCE_COLOR": "1", "NO_COLOR": "1"}, False),
+    ],
+)
+def test_force_color_and_no_color_decide_whether_a_pipe_gets_colours(
+    variables: dict[str, str], coloured: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("FORCE_COLOR", "NO_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    stream = io.StringIO()
+    table.show(Outcome.of(pair_groups([result(warnings=busy_machine())])), stream)
+    assert ("\x1b[33m" in stream.getvalue()) == coloured
+
+
 def test_an_unfair_comparison_has_no_verdict_but_its_reason() -> None:
     first = measured([0.01, 0.011], name="a")
     other = measured([0.02, 0.022], name="b", backend="cuda", dtype="float64")

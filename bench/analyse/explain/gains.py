@@ -41,7 +41,7 @@ def _gain(base: Result, what_if: WhatIf, result: Result, threshold: float, confi
         ratio=ratio,
         verdict=word,
         cause=what_if.cause if word == "faster" else "",
-        failure=result.failure.message if result.failure else None,
+        failure=result.failure.brief if result.failure else None,
     )
 
 

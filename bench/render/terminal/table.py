@@ -20,6 +20,7 @@ from bench.render.fields.rows import rows
 from bench.render.labels import common_label, short_labels
 from bench.render.messages import Message, messages
 from bench.render.sentences import comparison as sentences
+from bench.render.terminal.colour import has_colour
 from bench.render.terminal.comparison import matrix_lines
 from bench.render.text import WIDTH, plain, wrapped
 
@@ -39,14 +40,14 @@ PREFIXES = {"failure": "failed: ", "warning": "warning: ", "note": "note: "}
 
 
 def show(outcome: Outcome, stream: TextIO, verbose: bool = False) -> None:
-    """Write the tables to a stream, in colour if it is a terminal.
+    """Write the tables to a stream, in colour if it has colour.
 
     Args:
         outcome: at least one result.
         stream: usually stdout.
         verbose: show every figure, the matrices and the notes.
     """
-    if not stream.isatty():
+    if not has_colour(stream):
         shown = text(outcome, verbose)
         try:
             shown.encode(stream.encoding or "utf-8")
@@ -56,7 +57,9 @@ def show(outcome: Outcome, stream: TextIO, verbose: bool = False) -> None:
         return
     from rich.console import Console
 
-    console = Console(file=stream, width=WIDTH, highlight=False, markup=False, emoji=False)
+    console = Console(
+        file=stream, width=WIDTH, force_terminal=True, legacy_windows=False, highlight=False, markup=False, emoji=False
+    )
     for renderable in render(outcome, verbose):
         console.print(renderable)
 

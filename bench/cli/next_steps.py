@@ -1,0 +1,49 @@
+"""The end of a command's output: what to do next."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+from bench import backends
+from bench.cli.command import announce
+from bench.model.result import Result
+
+
+def show(steps: Sequence[tuple[str, str]]) -> None:
+    """Write commands to stderr, each with what it does."""
+    if not steps:
+        return
+    width = max(len(command) for command, _ in steps)
+    announce("next:")
+    for command, purpose in steps:
+        announce(f"  {command.ljust(width)}  # {purpose}")
+
+
+def after_measuring(results: Sequence[Result], workload: str, folder: Path) -> list[tuple[str, str]]:
+    """Return the commands that use these results.
+
+    Args:
+        results: what was measured, the baseline first.
+        workload: the first of the workloads, as the user named it.
+        folder: of the results.
+    """
+    steps = [result for result in results if result.summary.step_seconds is not None]
+    commands = []
+    if steps:
+        spec = steps[0].spec
+        case = ["--case", spec.case] if spec.case else []
+        backend = ["--backend", spec.backend] if spec.backend != backends.reference() else []
+        words = ["devbench", "explain", workload, *case, *backend]
+        commands.append((shlex.join(words), "where the time goes, and what is faster"))
+    if any(result.status == "complete" for result in results):
+        if len(list(folder.glob("*.json"))) > 1:
+            commands.append((f"devbench compare {shlex.quote(str(folder))}", "which is faster, where that is fair"))
+        commands.append(report(folder))
+    return commands
+
+
+def report(folder: Path) -> tuple[str, str]:
+    """Return the command that writes a report on a folder of results."""
+    return f"devbench report {shlex.quote(str(folder))}", "one HTML page with charts"

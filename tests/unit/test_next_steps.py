@@ -1,0 +1,72 @@
+"""A command ends with the commands that use its results. A run that measured nothing ends with its error alone."""
+
+from __future__ import annotations
+
+import shlex
+import signal
+from pathlib import Path
+
+import pytest
+from synthetic import folder, measured, result
+
+from bench.analyse.outcome import Outcome
+from bench.analyse.pairing import pair_groups
+from bench.analyse.sweep import sweep_of
+from bench.cli import app, next_steps, run, sweep
+from bench.config.settings import load
+from bench.errors import Interrupted
+from bench.model.result import Summary, SweepMembership
+from bench.model.sample import ProcessSample
+
+pytestmark = pytest.mark.once
+
+
+def test_a_run_is_followed_by_explain_compare_and_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    results = [measured("1", [0.1, 0.1]), measured("2", [0.2, 0.2], loop="step")]
+    folder(tmp_path, *results)
+    settings = load(output=str(tmp_path))
+    assert run._show(Outcome.of(pair_groups(results)), None, settings, "./my program.py") == 0
+    shown = capsys.readouterr().err.partition("next:\n")[2].splitlines()
+    commands = [shlex.split(line.partition("  # ")[0]) for line in shown]
+    assert commands == [
+        ["devbench", "explain", "./my program.py"],
+        ["devbench", "compare", str(tmp_path)],
+        ["devbench", "report", str(tmp_path)],
+    ]
+    assert all(words[1] in app.COMMANDS for words in commands)
+
+
+def test_explain_is_suggested_for_the_case_and_backend_of_the_first_result(tmp_path: Path) -> None:
+    small = measured("1", [0.1], case="small", backend="cuda")
+    (command, _), *_ = next_steps.after_measuring([small], "tabular", tmp_path)
+    assert command == "devbench explain tabular --case small --backend cuda"
+
+
+def test_no_command_is_suggested_for_failed_results(tmp_path: Path) -> None:
+    failed = result(status="failed", summary=Summary(), samples=[])
+    assert next_steps.after_measuring([failed], "cifar", tmp_path) == []
+
+
+def test_an_interruption_before_anything_is_measured_shows_no_table(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    started = ProcessSample(trial=1, start_position=0, pid=1, started=result().created, phases={"import": 3.0})
+    empty = result(status="partial", summary=Summary(), samples=[started], projection=None, placement=None)
+    settings = load(output=str(tmp_path))
+    assert run._show(Outcome.of(pair_groups([empty])), Interrupted(signal.SIGINT, [empty]), settings, "cifar") == 130
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.splitlines()[-1] == "error: interrupted before the first result"
+    empty.sweep = SweepMembership(axes=["batch"])
+    empty.spec = empty.spec.model_copy(update={"params": {"batch": 4}})
+    assert sweep._show(sweep_of([empty], 0.02), Interrupted(signal.SIGINT, [empty]), settings) == 130
+    assert capsys.readouterr().out == ""
+
+
+def test_an_interruption_after_the_first_blocks_shows_what_they_measured(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    partial = measured("1", [0.1, 0.1], status="partial")
+    outcome = Outcome.of(pair_groups([partial]))
+    run._show(outcome, Interrupted(signal.SIGINT, [partial]), load(output=str(tmp_path)), "cifar")
+    assert "100.000 ± 0.000 ms" in capsys.readouterr().out
