@@ -59,7 +59,8 @@ def _planned_steps(rig: Rig, epochs: FitEpochs) -> int | None:
 
     A call of `fit` for one epoch may be one of several, so the number of epochs is then that of the parameters.
     """
-    if rig.spec.loop != "as-written" or epochs.planned is None or epochs.epoch is None:
+    own = rig.spec.loop == "as-written" and rig.has("as_written")  # else the call of `fit` is devbench's, without end
+    if not own or epochs.planned is None or epochs.epoch is None:
         length = epochs.epoch or rig.epoch
         return length.steps * epochs_of(rig) if length else None
     return epochs.planned if epochs.plans[-1].epochs > 1 else epochs.epoch.steps * epochs_of(rig)
