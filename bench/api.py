@@ -104,7 +104,7 @@ def explain(
 
     Args:
         workload: Name or file.
-        settings: All settings. `max_time` limits each part.
+        settings: All settings. `max_time` limits the whole explanation.
         recorder: Saves and publishes results. Default: one made from the settings.
         what_ifs: Whether what-ifs are tried. If not, only the ladder is measured.
 

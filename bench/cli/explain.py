@@ -32,7 +32,7 @@ def explain(
     """Find out where the time goes and what makes a workload faster.
 
     Measures the workload in loops that each leave out one more thing, such as the input. Then tries single changes to
-    it (what-ifs). --max-time limits each of these measurements.
+    it (what-ifs). --max-time limits all of it. Without time for everything, the explanation says what it left out.
     """
     from bench import api
 
@@ -61,7 +61,7 @@ TEXTS = {
     "loop": "Loop at the top of the ladder. At most one. Default: the workload's own loop, usually as-written.",
     "case": "Case of the workload to explain. Required if it has several.",
     "compare": "Not for explanations. Use `devbench run`.",
-    "max_time": "Time limit of each measurement: the ladder, each set of what-ifs, and their combination. Default: 5m.",
+    "max_time": "Time limit of the whole explanation. Default: 15m.",
     "full": "No effect on explanations. Use `devbench run`.",
     "vary": "Not for explanations. Use `devbench run`.",
 }

@@ -29,7 +29,7 @@ class Recorder:
     Args:
         settings: The settings of the run.
         metrics: The metrics of the run. None if none are asked for.
-        warn: Shows the user a message about the hub, such as that it is unavailable.
+        warn: Shows the user a message, such as that the hub is unavailable.
 
     Attributes:
         listeners: Hear of progress, in order.
@@ -58,6 +58,10 @@ class Recorder:
             self._reporter.progress(progress)
         for listener in self.listeners:
             listener(progress)
+
+    def tell(self, line: str) -> None:
+        """Show the user a message."""
+        self._warn(line)
 
     def save(self, result: Result) -> Path:
         """Write a result to its file and publish it.

@@ -50,6 +50,9 @@ class Design:
         inspect: Whether the first trial looks into the program and times the stages of its input pipeline.
         full: Whether `--full` applies.
         profiled: The results that `--profile` traces.
+        deadline: Monotonic seconds after which no trial starts, and before which one should end. None if the study has
+            no time limit of its own.
+        last_moment: Monotonic seconds at which workers that still run are ended. None if they are never ended.
     """
 
     purpose: Purpose = "run"
@@ -64,3 +67,5 @@ class Design:
     inspect: bool = False
     full: bool = True
     profiled: Literal["all", "first", "none"] = "all"
+    deadline: float | None = None
+    last_moment: float | None = None

@@ -7,6 +7,7 @@ do not fit into memory together are measured one by one.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
@@ -49,9 +50,17 @@ class Launcher:
         timeout: Seconds of silence after which a worker counts as hung.
         progress: Hears of each worker's phases.
         save: Writes a result whose worker failed.
+        last_moment: Monotonic seconds at which workers that still run are ended. None if they are never ended.
     """
 
-    def __init__(self, timeout: float, progress: ProgressReporter, save: Callable[[Result], object]) -> None:
+    def __init__(
+        self,
+        timeout: float,
+        progress: ProgressReporter,
+        save: Callable[[Result], object],
+        last_moment: float | None = None,
+    ) -> None:
+        self._last_moment = math.inf if last_moment is None else last_moment
         self._timeout = timeout
         self._progress = progress
         self._save = save
@@ -94,6 +103,7 @@ class Launcher:
             worker = WorkerSample(
                 spec, self._progress.trial, variables, self._timeout, report, full, start_position, self._load
             )
+            worker.process.last_moment = self._last_moment
             self._workers = [*self._alive(), worker]
             result.samples.append(worker.sample)
         return worker
@@ -108,10 +118,13 @@ class Launcher:
             result.failure = ended.failure
             self._save(result)
 
-    def abandon(self) -> None:
-        """End every worker that is still alive, suspended or not."""
+    def abandon(self, message: str = "the run was interrupted") -> None:
+        """End every worker that is still alive, suspended or not.
+
+        Args:
+            message: Why.
+        """
         for worker in self._alive():
-            message = "the run was interrupted"
             worker.fail(Failure(kind="interrupted", message=message, phase=worker.process.phase))
         self._workers = []
 

@@ -12,6 +12,7 @@ import time
 from datetime import datetime, timedelta, timezone
 
 from bench.analyse.same_answer import check_same_answer
+from bench.analyse.samples import has_measurements
 from bench.analyse.summary import summarize
 from bench.analyse.warnings import add_warnings
 from bench.backends import recorded_prefixes
@@ -28,6 +29,7 @@ from bench.session.design import Design
 from bench.session.interleave import Interleaving
 from bench.session.launch import Launcher, TrialMember
 from bench.session.progress import ProgressReporter
+from bench.session.worker_process import OutOfTime
 from bench.session.worker_sample import WorkerSample
 from bench.version import __version__
 
@@ -60,7 +62,7 @@ class Session:
         self._trials_seconds: float | None = None
         self.results = _new_results(group, settings, design, recorder)
         self._progress = ProgressReporter(self.results, self._plan, recorder.progress)
-        self._launcher = Launcher(settings.worker_timeout, self._progress, recorder.save)
+        self._launcher = Launcher(settings.worker_timeout, self._progress, recorder.save, design.last_moment)
 
     def run(self) -> list[Result]:
         """Run trials until a target or a limit is reached, then the full training and the profile if asked for.
@@ -72,6 +74,9 @@ class Session:
             reason = self._run_trials()
             self._trials_seconds = self._progress.elapsed
             self._run_one_offs()
+        except OutOfTime:
+            self._launcher.abandon("the time limit was reached")
+            reason = "max-time"
         except Interrupted:
             self._launcher.abandon()
             self._conclude("interrupted")
@@ -92,6 +97,8 @@ class Session:
             self._trial_start = time.monotonic()
             self._progress.trial += 1
             self._progress.budget = self._limits().max_time
+            if self.design.deadline is not None:  # the time left is that of the whole study
+                self._progress.budget = self._progress.elapsed + self.design.deadline - time.monotonic()
             self._run_trial()
             for result in self.results:
                 self._summarize(result)
@@ -183,12 +190,16 @@ class Session:
             return "failed"
         accuracy = self._accuracy(self._open())
         self._progress.planned = None
-        if accuracy and accuracy.needed:
+        if accuracy and accuracy.needed and self.design.deadline is None:
             least = max(stopping.minimum_trials(accuracy, self.design.pilot), accuracy.needed)
             self._progress.planned = min(least, self.settings.max_processes)
-        return stopping.reason(
+        reason = stopping.reason(
             accuracy, self._progress.trial, self._progress.elapsed, trial_seconds, self._limits(), self.design.pilot
         )
+        deadline = self.design.deadline
+        if reason is None and deadline is not None and time.monotonic() + trial_seconds > deadline:
+            return "max-time"
+        return reason
 
     def _accuracy(self, results: list[Result]) -> stopping.Accuracy | None:
         return stopping.accuracy(results, self._target, self.design.pairs, self.design.confidence)
@@ -234,7 +245,8 @@ class Session:
                 error_of="ratio" if len(self.results) > 1 else "step",
                 seconds=self._trials_seconds or self._progress.elapsed,
             )
-            result.status = "failed" if result.failure else "partial" if reason == "interrupted" else "complete"
+            is_partial = reason == "interrupted" or not (result.failure or has_measurements(result))
+            result.status = "failed" if result.failure else "partial" if is_partial else "complete"
         check_same_answer(self.results)
         for result in self.results:
             add_warnings(result)

@@ -7,6 +7,7 @@ goes to a file, so a program that prints a lot is not blocked, and its output co
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import queue
 import signal
@@ -48,6 +49,10 @@ class WorkerEnded(Exception):
         self.failure = failure
 
 
+class OutOfTime(Exception):
+    """A worker still runs at the last moment of its session."""
+
+
 class WorkerProcess:
     """One worker process.
 
@@ -56,12 +61,16 @@ class WorkerProcess:
         environment: Variables that it needs besides the parent's own.
         timeout: Seconds of silence after which it counts as hung.
         full: Whether it runs the whole training.
+
+    Attributes:
+        last_moment: Monotonic seconds at which no more events are waited for.
     """
 
     def __init__(self, spec: Spec, environment: dict[str, str], timeout: float, full: bool = False) -> None:
         self.spec = spec
         self.timeout = timeout
         self.patience = timeout
+        self.last_moment = math.inf
         self.phase: Activity = "start"
         self.started = datetime.now(timezone.utc)
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as this object
@@ -117,21 +126,9 @@ class WorkerProcess:
 
         Raises:
             WorkerEnded: It failed, ended, was killed, or was silent for too long.
+            OutOfTime: It still runs at the last moment.
         """
-        deadline = time.monotonic() + self.patience
-        while True:
-            room, next_check = self._memory.check()
-            if room is not None:
-                raise WorkerEnded(self._end_out_of_memory(room))
-            try:
-                line = self._lines.get(timeout=min(next_check, max(0.01, deadline - time.monotonic())))
-                break
-            except queue.Empty:
-                # A process that the worker started may hold its output open after its death.
-                if self.popen.poll() is not None and self._lines.empty():
-                    raise WorkerEnded(self._end_gone()) from None
-                if time.monotonic() >= deadline:
-                    raise WorkerEnded(self._end_hung()) from None
+        line = self._next_line()
         if line is None or not line.endswith(b"\n"):  # a last line that is cut off says nothing
             raise WorkerEnded(self._end_gone())
         try:
@@ -150,6 +147,25 @@ class WorkerProcess:
             lines = [] if said_all else worker_failure.last_lines(self._stderr())
             raise WorkerEnded(event.failure.model_copy(update={"last_lines": lines}))
         return event
+
+    def _next_line(self) -> bytes | None:
+        """Wait for the next line of the worker. None if it closed its output."""
+        deadline = time.monotonic() + self.patience
+        while True:
+            if time.monotonic() >= self.last_moment:
+                raise OutOfTime
+            room, next_check = self._memory.check()
+            if room is not None:
+                raise WorkerEnded(self._end_out_of_memory(room))
+            try:
+                wait = min(deadline, self.last_moment) - time.monotonic()
+                return self._lines.get(timeout=min(next_check, max(0.01, wait)))
+            except queue.Empty:
+                # A process that the worker started may hold its output open after its death.
+                if self.popen.poll() is not None and self._lines.empty():
+                    raise WorkerEnded(self._end_gone()) from None
+                if time.monotonic() >= deadline:
+                    raise WorkerEnded(self._end_hung()) from None
 
     def suspend(self) -> None:
         """Stop the process where it is, including its input threads."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -29,22 +30,27 @@ from bench.publish.recorder import Recorder
 from bench.registry.description import Resolved
 from bench.session.design import Design, neighbours, with_first
 from bench.session.session import Session
-from bench.study.peaks import peaks_for
+from bench.study.budget import LADDER_SHARE, TimeBudget
+from bench.study.peaks import PEAKS, peaks_for
 from bench.study.plan import plan
 from bench.study.recommend import Tried, fastest
 from bench.whatif import Program, WhatIf, candidates, combine
 
-SECONDS = 300.0
-"""Default time limit of each session of an explanation, in seconds. Its trials have many workers."""
-
-LADDER = Design(purpose="level", pairs=neighbours, default_max_time=SECONDS, inspect=True, full=False, profiled="first")
+LADDER = Design(purpose="level", pairs=neighbours, inspect=True, full=False, profiled="first")
 """The design of the ladder. Each level is compared with the levels next to it."""
 
-WHAT_IF = Design(purpose="what-if", pairs=with_first, pilot=3, default_max_time=SECONDS, full=False, profiled="none")
+WHAT_IF = Design(purpose="what-if", pairs=with_first, pilot=3, full=False, profiled="none")
 """The design of what-ifs. Each is compared with the baseline."""
 
 TOGETHER = 4
 """Number of what-ifs in one trial with the baseline. More workers take more memory and longer rounds."""
+
+
+FEWEST_TRIALS = 2
+"""Trials without which what-ifs have no verdict. Without time for them, what-ifs are left out."""
+
+PEAKS_SHARE = 0.3
+"""Share of the time left that measuring the peaks of the machine may take."""
 
 
 @dataclass
@@ -53,7 +59,7 @@ class ExplainStudy:
 
     Args:
         workload: Name or file.
-        settings: The settings of every session. `max_time` limits each of them.
+        settings: The settings of every session. `max_time` limits all of them together.
         recorder: Saves results and hears of progress.
 
     Attributes:
@@ -70,6 +76,9 @@ class ExplainStudy:
     explanation: Explanation | None = None
     what_ifs: list[WhatIf] = field(default_factory=list)
     tried: list[Tried] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.budget = TimeBudget(self.settings)
 
     def run(self, with_what_ifs: bool = True) -> Explanation:
         """Measure the ladder, the roofline, the what-ifs, and the what-ifs that help combined.
@@ -92,8 +101,12 @@ class ExplainStudy:
             )
         compiled = self._is_compiled(program)
         levels, missing = self._levels(program, resolved, compiled)
+        levels, left_out = self.budget.levels(levels, LADDER_SHARE if with_what_ifs else 1.0)
+        missing |= {level.spec.loop: "there was no time for it (--max-time)" for level in left_out}
+        if self.budget.worker_seconds:
+            self.recorder.tell(self.budget.estimate(len(levels)))
         try:
-            results = self._measure(levels, LADDER)
+            results = self._measure(levels, LADDER, LADDER_SHARE if with_what_ifs else 1.0)
         except Interrupted:
             with suppress(RunFailed):
                 self._read_ladder(program, self.results[-len(levels) :], missing)
@@ -139,7 +152,7 @@ class ExplainStudy:
         """Return whether XLA compiles the program. If the program itself decides, start it once to find out."""
         if program.spec.xla is not None:
             return program.spec.xla
-        (result,) = self._measure([program], WHAT_IF, {"max_processes": 1})
+        (result,) = self._measure([program], WHAT_IF, update={"max_processes": 1})
         return any(sample.facts.jit_compile for sample in result.samples)
 
     def _levels(self, program: Planned, resolved: Resolved, compiled: bool) -> tuple[list[Planned], dict[Loop, str]]:
@@ -158,21 +171,31 @@ class ExplainStudy:
         return levels, missing
 
     def _measure(
-        self, planned: Sequence[Planned], design: Design, update: Mapping[str, Any] = MappingProxyType({})
+        self,
+        planned: Sequence[Planned],
+        design: Design,
+        share: float = 1.0,
+        update: Mapping[str, Any] = MappingProxyType({}),
     ) -> list[Result]:
         """Measure specs as a group.
 
         Args:
             planned: The specs, the baseline first.
             design: How they are measured.
+            share: The share of the time left that they may take.
             update: Settings that differ from the explanation's own.
         """
-        settings = self.settings.model_copy(update=update)
+        settings = self.settings.model_copy(update={"max_time": self.budget.part(share), **update})
         group = Group(self.workload, tuple(planned))
-        session = Session(group, settings, replace(design, parent=self.id), self.recorder)
+        session = Session(group, settings, self._timed(design), self.recorder)
         self.results += session.results
         session.run()
+        self.budget.observe(session.results)
         return session.results
+
+    def _timed(self, design: Design) -> Design:
+        """Return a design of this explanation, with its time limit."""
+        return replace(design, parent=self.id, deadline=self.budget.deadline, last_moment=self.budget.last_moment)
 
     def _read_ladder(
         self, program: Planned, results: Sequence[Result], missing: Mapping[Loop, str]
@@ -214,7 +237,9 @@ class ExplainStudy:
         return explanation, measured
 
     def _add_roofline(self, explanation: Explanation, lowest: Result) -> None:
-        peaks = peaks_for(lowest, self.settings, self.recorder)
+        settings = self.settings.model_copy(update={"max_time": self.budget.part(PEAKS_SHARE)})
+        design = self._timed(PEAKS) if self.budget.fits(1, share=PEAKS_SHARE) else None
+        peaks = peaks_for(lowest, settings, self.recorder, design)
         explanation.roofline = roofline(lowest, peaks) if peaks else None
         if explanation.roofline is None:
             unknown = "the operations or bytes of a step are" if peaks else "the peaks of this machine are"
@@ -239,8 +264,16 @@ class ExplainStudy:
         self.what_ifs = candidates(Program(baseline.spec, facts, compiled, resolved.not_dtypes, is_own_loop))
         explanation.what_if_loop = loop
         for start in range(0, len(self.what_ifs), TOGETHER):
-            self._try(explanation, baseline, self.what_ifs[start : start + TOGETHER])
-        explanation.combined = self._try_combined(baseline, explanation.gains)
+            what_ifs = self.what_ifs[start : start + TOGETHER]
+            if not self.budget.fits(1 + len(what_ifs), FEWEST_TRIALS):
+                break
+            sets_left = math.ceil((len(self.what_ifs) - start) / TOGETHER)
+            self._try(explanation, baseline, what_ifs, 1 / (sets_left + 1))
+        if len(explanation.gains) < len(self.what_ifs):
+            tried = f"{len(explanation.gains)} of {len(self.what_ifs)} what-ifs were tried"
+            explanation.caveats.append(f"--max-time ended the explanation: {tried}.")
+        elif self.budget.fits(2, FEWEST_TRIALS):
+            explanation.combined = self._try_combined(baseline, explanation.gains)
 
     def _what_if_baseline(self, program: Planned, resolved: Resolved, measured: Sequence[Result]) -> Planned:
         """Return what the what-ifs are tried on: a level that devbench drives, if there is one.
@@ -253,10 +286,10 @@ class ExplainStudy:
         driven = [loop for loop in ("fit", "step", "host-batches") if loop in by_loop]
         return replace(program, spec=by_loop[driven[0]]) if driven else program
 
-    def _try(self, explanation: Explanation, baseline: Planned, what_ifs: Sequence[WhatIf]) -> None:
-        """Measure some what-ifs, interleaved with the baseline."""
+    def _try(self, explanation: Explanation, baseline: Planned, what_ifs: Sequence[WhatIf], share: float) -> None:
+        """Measure some what-ifs, interleaved with the baseline, in a share of the time left."""
         specs = [baseline, *(what_if.apply(baseline) for what_if in what_ifs)]
-        base, *results = self._measure(specs, self._what_if_design())
+        base, *results = self._measure(specs, self._what_if_design(), share)
         result_of = dict(zip(what_ifs, results, strict=True))
         self.tried += [Tried(what_if, base, result) for what_if, result in result_of.items()]
         new_gains = gains(base, result_of, self.settings.threshold, len(self.what_ifs))

@@ -29,21 +29,24 @@ CACHE_SECONDS = 7 * 24 * 3600.0
 """Age at which peaks are measured again: the machine may have been busy."""
 
 
-def peaks_for(result: Result, settings: RunSettings, recorder: Recorder) -> Peaks | None:
+def peaks_for(result: Result, settings: RunSettings, recorder: Recorder, design: Design | None = PEAKS) -> Peaks | None:
     """Return the peaks of this machine for a result that was measured on it. None if they cannot be measured.
 
     Args:
         result: The peaks belong to its device, threads and TensorFlow.
         settings: The settings of the run, without the workload's own parameters.
         recorder: Saves the result of the peaks.
+        design: How the peaks are measured. None to measure nothing and to use only peaks that are stored.
     """
     file = cache() / f"peaks-{fingerprint(result)}.json"
     with suppress(OSError, ValidationError):
         if time.time() - file.stat().st_mtime < CACHE_SECONDS:
             return Peaks.model_validate_json(file.read_bytes())
+    if design is None:
+        return None
     own_settings = peaks_settings(result.spec, settings)
     (group,) = plan(["peaks"], own_settings)
-    session = Session(group, own_settings, replace(PEAKS, parent=result.parent), recorder)
+    session = Session(group, own_settings, replace(design, parent=result.parent), recorder)
     session.run()
     peaks = peaks_of(session.results[0])
     if peaks is not None:

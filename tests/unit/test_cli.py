@@ -29,7 +29,7 @@ from bench.model.check import Check
 from bench.model.failure import Failure
 from bench.model.result import Result, Summary
 from bench.render.text import entry
-from bench.study import explain, sweep
+from bench.study import budget, sweep
 
 ROOT = Path(bench.__file__).parent.parent
 
@@ -378,7 +378,7 @@ def test_an_entry_wraps_beside_its_label_or_below_a_long_one() -> None:
     assert entry("a longer one", "two", 2, 6, 12) == "  a longer one\n      two"
 
 
-@pytest.mark.parametrize(("command", "seconds"), [("sweep", sweep.SECONDS), ("explain", explain.SECONDS)])
+@pytest.mark.parametrize(("command", "seconds"), [("sweep", sweep.SECONDS), ("explain", budget.LIMIT)])
 def test_the_help_of_a_command_names_its_own_time_limit(command: str, seconds: float) -> None:
     text = " ".join(CliRunner().invoke(app, [command, "--help"]).stdout.split())
     (limit,) = re.findall(r"--max-time TIME Time limit of [^.]*\. Default: (\d+)m\.", text)

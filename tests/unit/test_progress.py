@@ -48,8 +48,8 @@ def test_a_plain_line_has_the_phase_the_process_the_estimate_and_the_time_left()
         (30.0, 4, None, "at most 1 min 30 s left"),
         (30.0, 4, 7, "at most 40 s left"),
         (30.0, 4, 30, "at most 1 min 30 s left"),
-        (121.0, 4, 7, "about to finish"),
-        (30.0, 4, 3, "about to finish"),
+        (121.0, 4, 7, "the time limit is reached, so this trial is the last"),
+        (30.0, 4, 3, "the time limit is reached, so this trial is the last"),
     ],
 )
 def test_the_time_left_follows_the_pace_but_never_exceeds_the_budget(

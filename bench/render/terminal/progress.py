@@ -137,4 +137,6 @@ def _time_left(progress: Progress) -> str:
         left = min(left, progress.elapsed / done * (progress.planned - done))
     if progress.budget <= 0:
         return f"{numbers.time(progress.elapsed)} so far"
-    return f"at most {numbers.whole_seconds(left)} left" if left > 0 else "about to finish"
+    if left <= 0:
+        return "the time limit is reached, so this trial is the last"
+    return f"at most {numbers.whole_seconds(left)} left"
