@@ -59,6 +59,12 @@ def message(error: BaseException, file: Path | None) -> str:
     return text
 
 
+def names_program(error: BaseException, file: Path | None) -> bool:
+    """Whether an exception came from a line of the program, by its traceback or by the frames in its message."""
+    in_message = (Path(match.group(1)) for match in _FRAME.finditer(str(error)))
+    return bool(program_frames(error, file)) or any(is_program(path, file) for path in in_message)
+
+
 def program_frames(error: BaseException, file: Path | None) -> list[traceback.FrameSummary]:
     """Return the frames of an exception's traceback that are the program's, the innermost last."""
     return [frame for frame in traceback.extract_tb(error.__traceback__) if is_program(Path(frame.filename), file)]

@@ -11,7 +11,7 @@ from typing import Literal
 from bench.errors import DataError, DevbenchError, DeviceAbsent
 from bench.model.failure import Failure
 from bench.model.phase import Activity
-from bench.registry.program_errors import error_text, is_devbench, program_frames, traceback_lines
+from bench.registry.program_errors import error_text, is_devbench, names_program, traceback_lines
 
 LONGEST = 2000
 """Maximum length of a message, in characters. A hub refuses texts of more than 10,000."""
@@ -42,7 +42,7 @@ def _hint(error: BaseException, program: Path | None) -> str:
     frames = traceback.extract_tb(error.__traceback__)
     if frames and is_devbench(Path(frames[-1].filename)):
         return "This is probably a fault of devbench. Its last lines are below."
-    if program_frames(error, program):
+    if names_program(error, program):
         return "The last lines below come from the program."
     return "The error came from a library, not from a line of the program. Its last lines are below."
 

@@ -35,12 +35,12 @@ class Adversaries(tf.keras.Model):  # type: ignore[misc]
         with tf.GradientTape() as tape:
             made = tf.reduce_mean(tf.nn.softplus(-self.discriminator(self.generator(rows))))
         generator = self.generator.trainable_variables
-        for variable, gradient in zip(generator, tape.gradient(made, generator), strict=True):
+        for variable, gradient in zip(generator, tape.gradient(made, generator)):  # noqa: B905 - AutoGraph of TensorFlow 2.10 knows no `strict`
             variable.assign_sub(0.01 * gradient)
         with tf.GradientTape() as tape:
             seen = tf.reduce_mean(tf.nn.softplus(self.discriminator(rows)))
         discriminator = self.discriminator.trainable_variables
-        for variable, gradient in zip(discriminator, tape.gradient(seen, discriminator), strict=True):
+        for variable, gradient in zip(discriminator, tape.gradient(seen, discriminator)):  # noqa: B905
             variable.assign_sub(0.01 * gradient)
         return {"g_loss": made, "d_loss": seen}
 
