@@ -37,11 +37,8 @@ PHASES: tuple[Phase, ...] = get_args(Phase)
 
 Activity = Literal[
     Phase,
-    "start",
     "starting",
     "loading",
-    "first step",
-    "warm-up",
     "steady state",
     "interleaving",
     "steps",

@@ -14,7 +14,7 @@ WITH_THE_MACHINE = ("tensorflow", "cpu", *(name for name in PLACE if ROLES[name]
 
 def phase_label(phase: str) -> str:
     """Return the label of a phase or an activity of a worker, such as "device init"."""
-    return phase.replace("_", " ")
+    return "warm-up" if phase == "warm_up" else phase.replace("_", " ")
 
 
 def quoted(label: str) -> str:

@@ -71,7 +71,7 @@ class WorkerProcess:
         self.timeout = timeout
         self.patience = timeout
         self.last_moment = math.inf
-        self.phase: Activity = "start"
+        self.phase: Activity = "starting"
         self.started = datetime.now(timezone.utc)
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as this object
         self._scratch = tempfile.TemporaryDirectory(prefix="devbench-", ignore_cleanup_errors=True)

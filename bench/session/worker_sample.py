@@ -140,7 +140,7 @@ class WorkerSample:
     def warm_up(self) -> None:
         """Run blocks of each series until they settle, and find how many steps fill a block."""
         for series in self.sample.series:
-            self.report("warm-up", series.name if len(self.sample.series) > 1 else "")
+            self.report("warm_up", series.name if len(self.sample.series) > 1 else "")
             self._calibrate(series)
             if len(self.sample.series) > 1:
                 continue

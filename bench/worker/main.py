@@ -93,7 +93,7 @@ class Worker:
             synchronizer.model = model
             self.read_losses(rig, timed_loop, model)
             synchronizer.prepare(model)
-            self.phases.current = "first step"
+            self.phases.current = "first_step"
             timed_loop.end_set_up()
             timed_loop.begin()
 
@@ -164,7 +164,7 @@ class Worker:
             )
             timed_loop.series = timed_loop.ready.series
             timed_loop.current = timed_loop.series[0]
-        self.phases.enter("first step")
+        self.phases.enter("first_step")
         timed_loop.end_set_up()
         timed_loop.begin()
         try:
@@ -215,7 +215,7 @@ def main() -> None:
     except BaseException as error:
         file = worker.spec.file if worker else None
         print_traceback(error, file)
-        phase: Activity = worker.phases.current if worker else "start"
+        phase: Activity = worker.phases.current if worker else "starting"
         channel.send(Failed(failure=failure_of(error, file, phase)))
         code = 1
     sys.stdout.flush()

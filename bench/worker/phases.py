@@ -24,7 +24,7 @@ class Phases:
 
     def __init__(self, send: Callable[[BaseModel], None]) -> None:
         self.send = send
-        self.current: Activity = "start"
+        self.current: Activity = "starting"
 
     def enter(self, phase: Activity, note: str = "") -> None:
         """Report that a phase starts."""

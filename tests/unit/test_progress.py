@@ -11,7 +11,7 @@ import pytest
 from bench.model.run_state import Estimate, LiveProgress
 from bench.render.terminal.progress import ProgressDisplay, line
 
-PHASES = ("starting", "import", "device_init", "data", "build", "first step", "warm-up", "steady state", "latency")
+PHASES = ("starting", "import", "device_init", "data", "build", "first_step", "warm_up", "steady state", "latency")
 
 
 class Clock:
@@ -102,9 +102,9 @@ def test_a_note_is_drawn_immediately_and_stays_until_the_progress_has_none() -> 
     stream = io.StringIO()
     with ProgressDisplay(stream, tty=True, clock=Clock()) as draw:
         draw(progress_of(phase="import"))
-        for phase in ("device_init", "first step"):
+        for phase in ("device_init", "first_step"):
             draw(progress_of(phase=phase, note="may compile for minutes"))
-        draw(progress_of(phase="warm-up"))
+        draw(progress_of(phase="warm_up"))
     text = stream.getvalue()
     assert "device init (may compile for minutes)" in text
     assert text.rindex("warm-up") > text.rindex("may compile for minutes")
