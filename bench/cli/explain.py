@@ -49,6 +49,8 @@ def _show(explanation: Explanation | None, interruption: Interrupted | None, set
 
     if explanation is not None and not settings.json:
         typer.echo(text(explanation), nl=False)
+    elif explanation is None and interruption is not None:
+        announce("interrupted before a trial was complete, so there is nothing to explain yet")
     announce(f"results: {settings.output}")
     if explanation is not None and interruption is None and not settings.json:
         next_steps.show([next_steps.report(settings.output)])

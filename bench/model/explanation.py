@@ -55,6 +55,10 @@ class Gain(Record):
         return 1 - self.ratio.value if self.ratio is not None else None
 
 
+BETWEEN_EPOCHS = "time between epochs"
+"""Cause of the finding about what passes between the steps of two epochs."""
+
+
 class Finding(Record):
     """A cause of lost time that the runs show."""
 
@@ -110,6 +114,11 @@ class Explanation(Record):
         """The measurable part that takes the largest share of the step. None if no part takes time measurably."""
         parts = [part for part in self.parts if part.measurable and part.share.value > 0]
         return max(parts, key=lambda part: part.share.value) if parts else None
+
+    @property
+    def between_epochs(self) -> float | None:
+        """Share of an epoch that passes between its steps and those of the next one. None if it is small or unknown."""
+        return next((finding.share for finding in self.findings if finding.cause == BETWEEN_EPOCHS), None)
 
     @property
     def unassigned_share(self) -> float:

@@ -46,6 +46,9 @@ class FitCall(Record):
     callbacks: list[str] = Field(description="class names")
     verbose: int | str = Field(description="its argument verbose")
     metrics: bool = Field(description="whether the model was compiled with metrics")
+    input: str = Field("", description="type of its input, such as ndarray")
+    shuffles: bool = Field(False, description="whether it shuffles its input, which it only does with arrays")
+    options: list[str] = Field(default_factory=list, description="its other arguments that change the work of a step")
 
     @property
     def prints(self) -> bool:
@@ -100,11 +103,12 @@ class Float64(GraphOperations):
 
 
 class Retraced(Record):
-    """A Python function that TensorFlow traced into graphs more than a few times."""
+    """A function of the program, or a call in it, that made TensorFlow trace graphs more than a few times."""
 
-    function: str = Field(description="its name")
+    function: str = Field(description="its name; of a call, the name of the function that is called, such as predict")
     file: str = Field(description="its file")
-    line: int = Field(description="its first line")
+    line: int = Field(description="its first line; of a call, the line of the call")
+    is_call: bool = Field(False, description="whether it is a call, in which TensorFlow traced functions of its own")
     count: int = Field(description="how often it was traced")
 
 
@@ -131,6 +135,7 @@ class Facts(Record):
     epoch: Epoch | None = None
     ended_epochs: int | None = Field(None, description="epochs that ended in the timed part")
     steps_run: int | None = Field(None, description="steps in timed blocks, warm-up included")
+    steps_issued: int | None = Field(None, description="all steps that the worker ran until it counted its traces")
     restarts: int | None = Field(None, description="how often the program ended and was started again")
     iterator_ends: list[IteratorEnd] | None = Field(None, description="one for each pair of short epochs")
     fit: FitCall | None = None

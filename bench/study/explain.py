@@ -12,6 +12,7 @@ from typing import Any
 from bench import registry
 from bench.analyse import stats
 from bench.analyse.explain import shares
+from bench.analyse.explain.antipatterns import retraced
 from bench.analyse.explain.findings import findings
 from bench.analyse.explain.fixed_cost import fixed_cost
 from bench.analyse.explain.gains import gains, sort_by_gain
@@ -19,7 +20,7 @@ from bench.analyse.explain.ladder import caveats, ladder, simultaneous_confidenc
 from bench.analyse.explain.profile_check import disagreements
 from bench.analyse.explain.utilization import bound
 from bench.analyse.roofline import roofline
-from bench.analyse.samples import merged_facts, process_values
+from bench.analyse.samples import merged_facts, process_values, usable_samples
 from bench.config.settings import RunSettings
 from bench.errors import Interrupted, NotApplicable, RunFailed, SettingsError
 from bench.model.explanation import Explanation, Gain
@@ -153,6 +154,8 @@ class ExplainStudy:
         if program.spec.xla is not None:
             return program.spec.xla
         (result,) = self._measure([program], WHAT_IF, update={"max_processes": 1})
+        if result.failure is not None:  # the ladder would only fail again, in each of its levels
+            raise _not_measured(program, result)
         return any(sample.facts.jit_compile for sample in result.samples)
 
     def _levels(self, program: Planned, resolved: Resolved, compiled: bool) -> tuple[list[Planned], dict[Loop, str]]:
@@ -208,11 +211,12 @@ class ExplainStudy:
         measured = [result for result in results if result.failure is None]
         failed = {result.spec.loop: f"failed: {result.failure.brief}" for result in results[1:] if result.failure}
         if not measured or measured[0] is not results[0]:
-            raise RunFailed(f"cannot measure {program.spec.label}", "Its result says why.")
+            raise _not_measured(program, results[0])
         try:
             parts, rest, trials = ladder(measured)
         except ValueError:
-            raise RunFailed(f"no trial of {program.spec.label} holds all levels", "Their results say why.") from None
+            hint = "Increase --max-time, or leave out what-ifs: --no-changes."
+            raise RunFailed(f"no trial of {program.spec.label} holds all levels", hint) from None
         typical = [stats.interval(list(process_values(result).values())).value for result in measured]
         explanation = Explanation(
             id=self.id,
@@ -262,6 +266,12 @@ class ExplainStudy:
         is_own_loop = loop == "as-written" and "as_written" in resolved.offers
         facts = merged_facts(level.samples)
         self.what_ifs = candidates(Program(baseline.spec, facts, compiled, resolved.not_dtypes, is_own_loop))
+        if retraced(usable_samples(level)) and any(what_if.name == "batch" for what_if in self.what_ifs):
+            self.what_ifs = [what_if for what_if in self.what_ifs if what_if.name != "batch"]
+            explanation.caveats.append(
+                "Larger batches were not tried: while the program traces new graphs, another batch also changes how "
+                "often it does. Fix the retracing first."
+            )
         explanation.what_if_loop = loop
         for start in range(0, len(self.what_ifs), TOGETHER):
             what_ifs = self.what_ifs[start : start + TOGETHER]
@@ -327,3 +337,10 @@ class ExplainStudy:
         else:
             missing = "the what-ifs that help were not measured together"
         explanation.caveats.insert(0, f"The explanation was interrupted: {missing}.")
+
+
+def _not_measured(program: Planned, result: Result) -> RunFailed:
+    """Return the error that says why the program as written could not be measured."""
+    failure = result.failure
+    reason = f": {failure.message}" if failure else ""
+    return RunFailed(f"cannot measure {program.spec.label}{reason}", failure.hint if failure else "")

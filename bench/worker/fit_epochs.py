@@ -68,6 +68,7 @@ class FitEpochs:
     Attributes:
         plans: one for each call of `fit` since the program started.
         run: steps since the program started.
+        total: steps since the worker started.
         first_run: the steps of the program's first run. None until it ended by itself.
         fresh: whether the next call is the first one of a model or of a program that started again. It may trace, so it
             does not count.
@@ -75,6 +76,7 @@ class FitEpochs:
 
     plans: list[FitPlan] = field(default_factory=list)
     run: int = 0
+    total: int = 0
     first_run: ProgramSteps | None = None
     fresh: bool = False
     _epoch: Epoch | None = None
@@ -142,6 +144,7 @@ class FitEpochs:
         """Record that a call returned."""
         self._position += call.steps
         self.run += call.steps
+        self.total += call.steps
 
     def _call(self, per_call: int) -> Call:
         if self._inner.steps != per_call:

@@ -101,7 +101,7 @@ class Worker:
             return self.spec.loop == "fused" or (hook.model is not None and tf.keras.__version__.startswith("2."))
 
         timed_loop.profiler = Profiler(tf, rig.ctx.device, marked)
-        tracing = Tracing()
+        tracing = Tracing(str(rig.module.__file__))
         timed_loop.trace_seconds = lambda: tracing.seconds - synchronizer.trace_seconds
         hook = FitHook(tf, on_first, self.send, rig.what_ifs)
         hook.passive = rig.yields
@@ -130,7 +130,7 @@ class Worker:
             from bench.worker.diagnose.diagnosis import diagnose
 
             self.phases.enter("diagnosis")
-            diagnose(rig, hook, timer, timed_loop.step_seconds, synchronizer, tracing, order)
+            diagnose(rig, hook, timer, timed_loop, synchronizer, tracing, order)
         self.send(Done())
 
     def precision(self, rig: Any) -> LossPrecision:

@@ -61,6 +61,7 @@ class TimedLoop:
         profiler: traces steps (`bench.worker.diagnose.profiler.Profiler`).
         trace_seconds: returns the seconds that tracing took so far.
         steps_run: steps in blocks that were reported.
+        issued: steps that were counted, in blocks or not.
         step_seconds: seconds of a step in the latest block. 0 before the first one.
         restarts: how often the program ended and was started again.
         last_value: the latest value, if all steps are only counted (`step_counter`).
@@ -85,7 +86,7 @@ class TimedLoop:
         self.current = "step"
         self.steps_left = 1
         self.profiler: Any = None
-        self.steps_run = self.restarts = 0
+        self.steps_run = self.restarts = self.issued = 0
         self.step_seconds = 0.0
         self.last_value: Any = None
         self._progress: tuple[object, ...] = ()
@@ -135,6 +136,7 @@ class TimedLoop:
     def tick(self, value: Any, steps: int = 1) -> None:
         """Count `steps` issued steps, the last of which returned `value`. Every step calls this: keep it short."""
         self.steps_left -= steps
+        self.issued += steps
         if self.steps_left <= 0:
             self._end(value)
             self._paused_seconds = 0.0

@@ -10,29 +10,52 @@ from __future__ import annotations
 import inspect
 import time
 from collections import Counter, deque
-from typing import Any
+from typing import Any, NamedTuple
+
+from bench.worker.frames import call_in, library_folders
 
 LATEST_GRAPHS = 8
 """Number of graphs that are kept for inspection."""
 
 
+class Traced(NamedTuple):
+    """A function that TensorFlow traced, or the program's call in which it traced functions of its own.
+
+    Attributes:
+        function: name of the function; of the call, the name of the method that was called.
+        file: its file; of the call, the program's own file.
+        line: its line; of the call, the line of the program.
+        is_call: whether it is a call.
+    """
+
+    function: str
+    file: str
+    line: int
+    is_call: bool
+
+
 class Tracing:
     """Counts and times outermost traces from its creation on.
+
+    Args:
+        file: the program's own file.
 
     Attributes:
         seconds: time of all traces.
         count: number of traces.
         graphs: the latest graphs.
-        by_function: number of traces of each Python function, by (name, file, line).
+        by_function: number of traces of each Python function of the program, and of each call of it.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, file: str) -> None:
         from tensorflow.python.framework import func_graph
 
         self.seconds = 0.0
         self.count = 0
         self.graphs: deque[Any] = deque(maxlen=LATEST_GRAPHS)
-        self.by_function: Counter[tuple[str, str, int]] = Counter()
+        self.by_function: Counter[Traced] = Counter()
+        self._file = file
+        self._libraries = library_folders()
         self._depth = 0
         original = func_graph.func_graph_from_py_func
 
@@ -56,5 +79,11 @@ class Tracing:
     def _count_function(self, args: Any, kwargs: Any) -> None:
         function = kwargs.get("python_func", args[1] if len(args) > 1 else None)
         code = getattr(inspect.unwrap(function), "__code__", None) if callable(function) else None
-        if code is not None:
-            self.by_function.update([(code.co_name, code.co_filename, code.co_firstlineno)])
+        if code is None:
+            return
+        if not code.co_filename.startswith(self._libraries):
+            self.by_function.update([Traced(code.co_name, code.co_filename, code.co_firstlineno, False)])
+            return
+        line, called = call_in(self._file)
+        if line:
+            self.by_function.update([Traced(called, self._file, line, True)])

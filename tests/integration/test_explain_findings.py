@@ -23,6 +23,7 @@ OPTIONS = {
     "slow_input": ("--loop", "step", "--max-processes", "2", "--max-time", "30m", "--profile", "traces"),
     "reads_loss": ("--max-processes", "1"),
     "retraces": ("--max-processes", "1"),
+    "single_rows": ("--max-processes", "1"),
     "computes_float64": ("--max-processes", "1"),
     "calls_python": ("--max-processes", "1"),
     "shuffle_buffer": ("--max-processes", "1"),
@@ -99,6 +100,19 @@ def test_eager_operations_are_counted_and_named(runs: dict[str, Future[Completed
 def test_a_function_that_is_traced_in_each_step_is_reported(runs: dict[str, Future[CompletedRun]]) -> None:
     finding = find(runs, "retraces", "retracing")
     assert "scaled (retraces.py line" in finding["sentence"]
+
+
+def test_calls_that_build_a_dataset_for_each_row_are_reported_with_their_lines(
+    runs: dict[str, Future[CompletedRun]],
+) -> None:
+    finding = find(runs, "single_rows", "a new dataset for each call")
+    for name in ("predict", "fit"):
+        assert name in finding["sentence"]
+        assert line_of("single_rows", f"model.{name}(").split()[-1] in finding["sentence"]
+    assert "train_on_batch" in finding["fix"]
+    causes = [found["cause"] for found in explanation_of(runs, "single_rows")["findings"]]
+    assert "retracing" not in causes
+    assert "per-step synchronization" not in causes  # what predict returns is read, whoever calls it
 
 
 def test_float64_is_reported_with_its_line(runs: dict[str, Future[CompletedRun]]) -> None:

@@ -15,7 +15,7 @@ from bench.analyse.explain.findings import findings
 from bench.analyse.explain.fixed_cost import fixed_cost
 from bench.analyse.explain.gains import gains
 from bench.analyse.explain.ladder import caveats, difference, ladder
-from bench.model.explanation import Explanation, Fastest, Finding
+from bench.model.explanation import BETWEEN_EPOCHS, Explanation, Fastest, Finding
 from bench.model.facts import Facts, FitCall, GraphOperations
 from bench.model.failure import Failure
 from bench.model.interval import Interval
@@ -201,11 +201,38 @@ def test_the_cost_of_a_call_of_fit_is_attributed_to_callbacks_output_or_shufflin
     callbacks: list[str], verbose: Any, cause: str
 ) -> None:
     levels = [level("as-written", 0.010), level("fit", 0.006), level("step", 0.0059, 0.03)]
-    levels[0].samples[0].facts.fit = FitCall(callbacks=callbacks, verbose=verbose, metrics=False)
+    levels[0].samples[0].facts.fit = FitCall(callbacks=callbacks, verbose=verbose, metrics=False, shuffles=True)
     by_cause = {f.cause: f for f in findings(levels, ladder(levels)[0])}
     assert cause in by_cause
     assert by_cause[cause].share == pytest.approx(0.4, abs=0.01)
     assert ", ".join(callbacks) in by_cause[cause].evidence
+
+
+@pytest.mark.parametrize("call", [{"input": "Augmented"}, {"shuffles": True, "options": ["class_weight"]}])
+def test_shuffling_is_not_named_where_something_else_may_take_the_time(call: dict[str, Any]) -> None:
+    levels = [level("as-written", 0.010), level("fit", 0.006), level("step", 0.0059, 0.03)]
+    levels[0].samples[0].facts.fit = FitCall(callbacks=[], verbose=0, metrics=False, **call)
+    names = [finding.cause for finding in findings(levels, ladder(levels)[0])]
+    assert "shuffling in fit" not in names
+    assert "arguments of fit" in names
+
+
+def test_idle_cpus_are_not_a_cause_where_steps_wait_for_input() -> None:
+    waiting = busy(0.9)
+    for process in waiting.samples:
+        process.phases["input_wait"] = 0.008
+    by_cause = {finding.cause: finding for finding in findings([waiting])}
+    assert "too little parallelism" not in by_cause
+    assert by_cause["slow input"].share == pytest.approx(0.8, rel=0.01)
+
+
+def test_time_between_epochs_is_a_finding_and_in_the_headline() -> None:
+    phases = {"first_step": 0.1, "epoch_end": 0.9, "epoch_start": 0.02}
+    epochs = [sample(n, 0.01, phases=phases, facts={"epoch": {"batches": 8, "remainder": 0}}) for n in (1, 2, 3)]
+    found = {finding.cause: finding for finding in findings([result(samples=epochs)])}
+    assert found[BETWEEN_EPOCHS].share == pytest.approx(0.92)
+    assert "0.92 s pass until those of the next one, as long as 92 steps" in found[BETWEEN_EPOCHS].sentence
+    assert BETWEEN_EPOCHS not in causes(phases={"first_step": 0.1, "epoch_end": 0.001})
 
 
 def busy(cpu_share: float) -> Result:
@@ -238,6 +265,28 @@ def test_a_trace_in_each_step_is_retracing_but_a_few_traces_are_not() -> None:
     assert not traced(6, 2000)
     assert not traced(40, 500, restarts=39)  # one trace each time that devbench restarts a short program
     assert traced(400, 500, restarts=39)
+
+
+def traces(*retraced: dict[str, Any]) -> Finding:
+    facts = {"retraced": list(retraced), "steps_run": 13, "steps_issued": 130}
+    found = findings([result(samples=[sample(n, 0.01, facts=facts) for n in (1, 2, 3)])])
+    return next(finding for finding in found if finding.cause in ("retracing", "a new dataset for each call"))
+
+
+def test_a_call_that_builds_a_dataset_each_time_is_named_instead_of_functions_of_tensorflow() -> None:
+    finding = traces(
+        {"function": "predict", "file": "/a/mine.py", "line": 44, "count": 260, "is_call": True},
+        {"function": "fit", "file": "/a/mine.py", "line": 49, "count": 130, "is_call": True},
+    )
+    assert finding.cause == "a new dataset for each call"
+    assert "predict and fit" in finding.sentence
+    assert "lines 44, 49" in finding.sentence
+    assert "train_on_batch" in finding.fix
+
+
+def test_traces_are_counted_over_all_steps_that_they_happened_in() -> None:
+    finding = traces({"function": "f", "file": "/a/mine.py", "line": 3, "count": 130})
+    assert "130 times in 130 steps" in finding.sentence
 
 
 def test_a_partial_batch_is_a_finding_only_if_its_first_occurrence_is_slow() -> None:

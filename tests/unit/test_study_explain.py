@@ -11,7 +11,8 @@ from synthetic import result
 from test_analyse_compare import sample
 
 from bench.config.settings import RunSettings, load
-from bench.errors import Interrupted
+from bench.errors import Interrupted, RunFailed
+from bench.model.failure import Failure
 from bench.model.spec import Spec
 from bench.publish.recorder import Recorder
 from bench.render.terminal import explanation
@@ -58,12 +59,16 @@ class Fake:
         designs: The design of each of these sessions.
         complete: The number of sessions that finish. Later ones are interrupted.
         noise: A factor of the step time for each trial of a session.
+        facts: What the workers read from their runs.
+        failure: Why every result fails. None if they succeed.
     """
 
     sessions: list[tuple[RunSettings, list[Spec]]]
     designs: list[Design]
     complete: int
     noise: tuple[float, ...]
+    facts: dict[str, Any]
+    failure: Failure | None
 
     def __init__(self, group: Any, settings: RunSettings, design: Design, *_: Any) -> None:
         self.results = []
@@ -73,8 +78,8 @@ class Fake:
         Fake.designs.append(design)
         for spec in specs:
             step = STEPS[spec.loop] * (0.5 if spec.xla else 1.0) * (0.8 if not spec.onednn else 1.0)
-            samples = [sample(n, step * noise, facts={"retraced": []}) for n, noise in enumerate(Fake.noise, 1)]
-            measured = result(spec.key, str(len(Fake.sessions)), samples=samples)
+            samples = [sample(n, step * noise, facts=Fake.facts) for n, noise in enumerate(Fake.noise, 1)]
+            measured = result(spec.key, str(len(Fake.sessions)), samples=samples, failure=Fake.failure)
             self.results.append(measured.model_copy(update={"spec": spec, "key": spec.key}))
 
     def run(self) -> list[Any]:
@@ -87,6 +92,7 @@ class Fake:
 @pytest.fixture
 def faked(monkeypatch: pytest.MonkeyPatch) -> type[Fake]:
     Fake.sessions, Fake.designs, Fake.complete, Fake.noise = [], [], 100, NOISE
+    Fake.facts, Fake.failure = {"retraced": []}, None
     monkeypatch.setattr(explain, "Session", Fake)
     monkeypatch.setattr(explain, "peaks_for", lambda *_: None)
     return Fake
@@ -115,6 +121,30 @@ def test_a_file_with_any_parameters_that_run_accepts_is_explained(
     study_of(str(file)).run(with_what_ifs=False)
     (_, specs) = faked.sessions[0]
     assert [spec.loop for spec in specs] == ["step", "host-batches", "resident", "fused"]
+
+
+def test_larger_batches_are_not_tried_while_a_program_retraces(faked: type[Fake]) -> None:
+    retraced = [{"function": "f", "file": "/a/mine.py", "line": 3, "count": 500}]
+    whole = study_of()
+    whole.run()
+    faked.facts = {"retraced": retraced, "steps_run": 500}
+    study = study_of()
+    outcome = study.run()
+    assert [what_if.name for what_if in whole.what_ifs].count("batch") > 0
+    assert [what_if.name for what_if in study.what_ifs] == [w.name for w in whole.what_ifs if w.name != "batch"]
+    assert any("Larger batches were not tried" in caveat for caveat in outcome.caveats)
+
+
+def test_a_program_that_cannot_be_measured_is_started_once_and_the_reason_is_told(
+    faked: type[Fake], tmp_path: Path
+) -> None:
+    faked.failure = Failure(kind="workload", message="devbench saw no step in as_written of mine", hint="Call fit.")
+    file = tmp_path / "mine.py"
+    file.write_text(PROGRAM.format(parameter="limit: int = 1") + "\n\ndef as_written():\n    pass\n", encoding="utf-8")
+    with pytest.raises(RunFailed, match=r"cannot measure mine.*: devbench saw no step in as_written of mine") as caught:
+        study_of(str(file), loop="as-written").run()
+    assert caught.value.hint == "Call fit."
+    assert [len(specs) for _, specs in faked.sessions] == [1]
 
 
 def test_an_interrupted_explanation_keeps_finished_what_ifs_and_says_how_many_are_missing(faked: type[Fake]) -> None:

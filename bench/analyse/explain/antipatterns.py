@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from bench.analyse.samples import merged_facts, usable_samples
 from bench.backends import capabilities
 from bench.model.explanation import Finding
-from bench.model.facts import Facts
+from bench.model.facts import Facts, Retraced
 from bench.model.result import Result
 from bench.model.sample import ProcessSample
 
@@ -51,24 +50,53 @@ def eager_execution(base: Result, samples: list[ProcessSample]) -> Iterator[Find
         )
 
 
-def retracing(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
-    """Yield a finding if a Python function is traced again and again within one run of the program."""
+def retraced(samples: Sequence[ProcessSample]) -> tuple[list[Retraced], int, int] | None:
+    """Return what is traced again and again within one run of the program.
+
+    Returns:
+        What is traced, the number of steps, and the number of runs of the program; None if nothing is.
+    """
     facts = next((s.facts for s in samples if s.facts.retraced), Facts())
-    steps = [s.facts.steps_run for s in samples if s.facts.steps_run]
+    steps = facts.steps_issued or facts.steps_run
     if not facts.retraced or not steps:
-        return
-    most = facts.retraced[0]
+        return None
     runs = 1 + (facts.restarts or 0)  # a program that devbench starts again traces its functions again
-    step_count = statistics.median(steps)
-    if most.count / runs > 5 and most.count > 0.02 * step_count:
-        function = f"{most.function} ({Path(most.file).name} line {most.line})"
+    often = [traced for traced in facts.retraced if traced.count / runs > 5 and traced.count > 0.02 * steps]
+    return (often, steps, runs) if often else None
+
+
+def retracing(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
+    """Yield a finding if a function, or a call, makes TensorFlow trace again and again in one run of the program."""
+    found = retraced(samples)
+    if found is None:
+        return
+    often, steps, runs = found
+    evidence = f"traces counted in {runs} run{'' if runs == 1 else 's'} of the program"
+    calls = [traced for traced in often if traced.is_call]
+    if calls:
+        names, lines = dict.fromkeys(call.function for call in calls), sorted({call.line for call in calls})
+        count = sum(call.count for call in calls)
+        verb = "makes" if len(names) == 1 else "make"
+        whole = set(names) & {"fit", "predict", "evaluate"}
         yield Finding(
-            cause="retracing",
-            sentence=f"TensorFlow traced {function} into a new graph {most.count} times in {step_count:.0f} steps.",
-            evidence=f"traces counted in {runs} run{'' if runs == 1 else 's'} of the program",
-            fix="Create the tf.function once, outside the loop. Pass tensors instead of Python numbers. "
-            "Keep shapes fixed.",
+            cause="a new dataset for each call" if whole else "retracing",
+            sentence=f"{' and '.join(names)}{_lines(base, lines)} {verb} TensorFlow trace {count} new graphs in "
+            f"{steps} steps" + (", because each call builds a new dataset." if whole else "."),
+            evidence=evidence,
+            fix="For single batches, call train_on_batch, or the model itself: model(x, training=False). Keep fit and "
+            "predict for whole data sets."
+            if whole
+            else "Call it once, outside the loop.",
         )
+        return
+    most = often[0]
+    yield Finding(
+        cause="retracing",
+        sentence=f"TensorFlow traced {most.function} ({Path(most.file).name} line {most.line}) into a new graph "
+        f"{most.count} times in {steps} steps.",
+        evidence=evidence,
+        fix="Create the tf.function once, outside the loop. Pass tensors instead of Python numbers. Keep shapes fixed.",
+    )
 
 
 def float64(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:

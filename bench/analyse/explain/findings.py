@@ -6,10 +6,24 @@ import statistics
 from collections.abc import Iterator, Sequence
 
 from bench.analyse.explain import antipatterns, pipeline, shares, utilization
-from bench.analyse.samples import cold_starts, merged_facts, process_values, usable_samples
-from bench.model.explanation import Finding, Part
+from bench.analyse.samples import (
+    cold_starts,
+    main_series,
+    mean_step,
+    merged_facts,
+    process_values,
+    usable_samples,
+)
+from bench.analyse.training_time import Epochs
+from bench.model.explanation import BETWEEN_EPOCHS, Finding, Part
 from bench.model.result import Result
 from bench.model.sample import ProcessSample
+
+EPOCH_END_MIN_SHARE = 0.05
+"""Smallest share of an epoch between its steps and those of the next one for which that time is a finding."""
+
+MOSTLY_INPUT = 0.3
+"""Share of a step above which its input explains why CPUs are idle."""
 
 FIT_MIN_SHARE = 0.02
 """Smallest share of a step for which a call of `fit` is a finding."""
@@ -36,12 +50,45 @@ def findings(levels: list[Result], parts: Sequence[Part] = ()) -> list[Finding]:
     ]
     base_findings = [finding for reader in readers for finding in reader(base, samples)]
     shares.from_levels(base_findings, levels, parts)
+    inputs = [*pipeline.slow_input(levels, parts)] or [*pipeline.waiting(base, samples)]
+    if sum(finding.share or 0.0 for finding in inputs) > MOSTLY_INPUT:  # then CPUs are idle because they wait for it
+        base_findings = [f for f in base_findings if f.cause != utilization.TOO_LITTLE_PARALLELISM]
     return [
+        *_epoch_ends(samples),
         *_fit(samples, parts),
-        *pipeline.slow_input(levels, parts),
+        *inputs,
         *pipeline.partial_batch(levels),
         *base_findings,
     ]
+
+
+def _epoch_ends(samples: list[ProcessSample]) -> Iterator[Finding]:
+    """Yield a finding if much of an epoch passes between its steps and those of the next one."""
+    timed = [(Epochs.of(s), mean_step(series.blocks)) for s in cold_starts(samples) if (series := main_series(s))]
+    timed = [(epochs, step) for epochs, step in timed if epochs.length and epochs.end + epochs.start > 0]
+    if not timed:
+        return
+    end, start, step = (
+        statistics.fmean(values)
+        for values in zip(*((epochs.end, epochs.start, step) for epochs, step in timed), strict=True)
+    )
+    share = (end + start) / (end + start + timed[0][0].length * step)
+    if share <= EPOCH_END_MIN_SHARE:
+        return
+    call = merged_facts(samples).fit
+    names = ", ".join(call.callbacks) if call and call.callbacks else "none"
+    if end > start:
+        fix = "Validate and save less often, and move work out of on_epoch_end."
+    else:
+        fix = "Train fewer and longer epochs: dataset.repeat() with steps_per_epoch."
+    yield Finding(
+        cause=BETWEEN_EPOCHS,
+        sentence=f"After the steps of an epoch, {end + start:.3g} s pass until those of the next one, as long as "
+        f"{(end + start) / step:.0f} steps. That is {share:.0%} of the time of an epoch.",
+        evidence=f"phases epoch_end ({end:.3g} s) and epoch_start ({start:.3g} s); callbacks: {names}",
+        fix=fix,
+        share=share,
+    )
 
 
 def _fit(samples: list[ProcessSample], parts: Sequence[Part]) -> Iterator[Finding]:
@@ -63,13 +110,24 @@ def _fit(samples: list[ProcessSample], parts: Sequence[Part]) -> Iterator[Findin
             share=own,
         )
     elif own:
-        yield Finding(
-            cause="shuffling in fit",
-            sentence=f"Shuffling in fit takes {own:.0%} of the step.",
-            evidence="as-written minus fit, which does not shuffle; the program has no callbacks and no output",
-            fix="Shuffle once before training, or with tf.data in the background.",
-            share=own,
-        )
+        if call.shuffles and not call.options:
+            yield Finding(
+                cause="shuffling in fit",
+                sentence=f"Shuffling in fit takes {own:.0%} of the step.",
+                evidence="as-written minus fit, which does not shuffle; nothing else differs: the program has no "
+                "callbacks and no output",
+                fix="Shuffle once before training, or with tf.data in the background.",
+                share=own,
+            )
+        else:
+            differing = ", ".join([f"input: {call.input}", *call.options])
+            yield Finding(
+                cause="arguments of fit",
+                sentence=f"The input and the arguments that the program passes to fit take {own:.0%} of the step.",
+                evidence=f"as-written minus fit, which gets the workload's data; {differing}",
+                fix="Return the same input from `data`, so that the ladder can divide its time.",
+                share=own,
+            )
     # If the model runs eagerly, fit minus step is the cost of eager execution.
     if bare and not any(s.facts.run_eagerly for s in samples):
         yield Finding(

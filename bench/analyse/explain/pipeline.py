@@ -17,6 +17,11 @@ from bench.model.sample import ProcessSample
 INPUT_MIN_SHARE = 0.05
 """Smallest share of a step for which the input is a finding."""
 
+WAIT_MIN_SHARE = 0.3
+"""Smallest wait for a batch, as a share of a step, that is a finding where the ladder does not show the input."""
+
+SLOW_INPUT = "slow input"
+
 LONG_STEPS = 10
 """A cost that comes once in an epoch is a finding if it is as long as this many steps."""
 
@@ -34,10 +39,28 @@ def slow_input(levels: list[Result], parts: Sequence[Part]) -> Iterator[Finding]
     if slowest.is_sequential_map:
         fix = "Give map num_parallel_calls=tf.data.AUTOTUNE, and cache() what does not change between epochs."
     yield Finding(
-        cause="slow input",
+        cause=SLOW_INPUT,
         sentence=f"Input takes {share:.0%} of the step. Slowest stage: {slowest.name}.",
         evidence=f"time per batch by stage: {', '.join(f'{time.name} {time.seconds * 1e3:.3g} ms' for time in times)}",
         fix=fix,
+        share=share,
+    )
+
+
+def waiting(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
+    """Yield a finding if the steps of a program wait for their batches, where the ladder cannot show it."""
+    waits = [sample.phases["input_wait"] for sample in samples if "input_wait" in sample.phases]
+    step = statistics.median(process_values(base).values())
+    if not waits or statistics.median(waits) <= WAIT_MIN_SHARE * step:
+        return
+    wait = statistics.median(waits)
+    share = min(1.0, wait / step)
+    yield Finding(
+        cause=SLOW_INPUT,
+        sentence=f"A step waits {wait * 1e3:.3g} ms for its next batch, {share:.0%} of its time.",
+        evidence="phase input_wait, an upper bound of the wait within a block",
+        fix="Prepare batches in parallel and in advance: a tf.data pipeline with parallel maps and prefetch, or "
+        "several workers of a Keras dataset.",
         share=share,
     )
 

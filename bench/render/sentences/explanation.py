@@ -38,7 +38,9 @@ def headline(explanation: Explanation) -> str:
         sentences = [_rest_sentence(explanation), "See the findings."]
     else:
         sentences = [_rest_sentence(explanation), _nothing_found(explanation)]
-    return " ".join(filter(None, [step, *sentences]))
+    between = explanation.between_epochs
+    epochs = f"{between:.0%} of an epoch passes between its steps and those of the next." if between else ""
+    return " ".join(filter(None, [step, epochs, *sentences]))
 
 
 def rest(explanation: Explanation) -> tuple[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 
 from bench.worker.diagnose import epoch_ends, operations, partial_batch, placement, program, transfers
@@ -10,6 +11,7 @@ from bench.worker.fit_hook import FitHook
 from bench.worker.protocol import Finish, Note, PlacementChecked
 from bench.worker.rig import Rig
 from bench.worker.synchronize import Synchronizer
+from bench.worker.timed_loop import TimedLoop
 from bench.worker.tracing import Tracing
 
 
@@ -17,7 +19,7 @@ def diagnose(
     rig: Rig,
     hook: FitHook,
     timer: EpochTimer,
-    step_seconds: float,
+    timed_loop: TimedLoop,
     synchronizer: Synchronizer,
     tracing: Tracing,
     order: Finish,
@@ -28,11 +30,13 @@ def diagnose(
         rig: the rig.
         hook: the hook into `fit`.
         timer: timed the epochs of the timed part.
-        step_seconds: seconds of a step in the timed part.
+        timed_loop: timed the steps.
         synchronizer: waits for the device.
         tracing: counts traces.
         order: what the parent ordered.
     """
+    rig.facts.steps_issued = hook.epochs.total or timed_loop.issued
+    traced = Counter(tracing.by_function)  # the diagnosis itself traces more
     program.read_facts(rig, hook, timer, tracing)
     rig.report_facts()
     if order.check_placement:
@@ -44,7 +48,7 @@ def diagnose(
             rig.report_facts()
     if order.inspect:
         _optional("pipeline", rig, lambda: program.read_pipeline(rig, hook, order.time_stages))
-        _optional("own steps", rig, lambda: program.inspect(rig, tracing, hook))
+        _optional("own steps", rig, lambda: program.inspect(rig, tracing, traced, hook))
     if order.brief:
         return
     _optional("batch_copy", rig, lambda: transfers.batch_copy(rig, hook))
@@ -52,7 +56,9 @@ def diagnose(
     if hook.model is None:
         _optional("partial_batch", rig, lambda: partial_batch.measure(rig, synchronizer))
     else:
-        _optional("epoch_end", rig, lambda: epoch_ends.measure(rig, hook, timer, step_seconds, synchronizer, order))
+        _optional(
+            "epoch_end", rig, lambda: epoch_ends.measure(rig, hook, timer, timed_loop.step_seconds, synchronizer, order)
+        )
 
 
 def _optional(name: str, rig: Rig, measure: Callable[[], None]) -> None:

@@ -13,10 +13,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
 from bench.model.facts import EagerOperations, Facts, Float64, GraphOperations, HostReads
+from bench.worker.frames import call_in, library_folders, line_in
 
 WARM_UP = 2
 """Steps before those that are observed. The first one may trace."""
@@ -37,6 +37,9 @@ INT32_ARITHMETIC = re.compile(
 )
 """Arithmetic that TensorFlow keeps in host memory for int32, wherever it is placed (tensorflow#16106)."""
 
+WHOLE_DATA = ("fit", "predict", "evaluate", "predict_on_batch")
+"""Methods of Keras whose result is made of numbers that they read back."""
+
 MANY = 1024
 """Elements of a tensor. Shapes and counters have fewer."""
 
@@ -55,7 +58,7 @@ def read_steps(facts: Facts, tf: Any, start: Callable[[], Iterator[Any]], file: 
     reads: Counter[int] = Counter()
     eager: Counter[tuple[str, int]] = Counter()
     with (
-        _host_reads(tf, lambda: reads.update([line_in(file)])),
+        _host_reads(tf, file, lambda: reads.update([line_in(file)])),
         _eager_operations(lambda op: eager.update([(op, line_in(file))])),
     ):
         count = len(list(islice(steps, STEPS)))
@@ -108,16 +111,6 @@ def _is_large_int32(tensor: Any) -> bool:
     return bool((tensor.shape.num_elements() or MANY) >= MANY)
 
 
-def line_in(file: str) -> int:
-    """Return the innermost line of a file that is being executed. 0 if there is none."""
-    frame: Any = sys._getframe(1)
-    while frame is not None:
-        if frame.f_code.co_filename == file:
-            return int(frame.f_lineno)
-        frame = frame.f_back
-    return 0
-
-
 def traced_in(operation: Any, file: str) -> int:
     """Return the line of a file that made an operation of a graph. 0 if the file did not make it."""
     for frame in reversed(list(operation.traceback or ())):
@@ -131,11 +124,12 @@ def _lines(counts: Counter[int]) -> list[int]:
 
 
 @contextmanager
-def _host_reads(tf: Any, report: Callable[[], None]) -> Iterator[None]:
+def _host_reads(tf: Any, file: str, report: Callable[[], None]) -> Iterator[None]:
     """Report each tensor that Python reads the number of: by `.numpy()`, float(), bool() or np.asarray()."""
     from tensorflow.python.framework import ops
 
-    tensorflow = str(Path(tf.__file__).parent)
+    tensorflow, *others = library_folders()
+    keras = others[0] if others else tensorflow
     base = next(kind for kind in ops.EagerTensor.__mro__ if "_numpy" in vars(kind))
     original = base._numpy
     own_file = original.__code__.co_filename
@@ -144,7 +138,10 @@ def _host_reads(tf: Any, report: Callable[[], None]) -> Iterator[None]:
         frame = sys._getframe(1)
         while frame.f_back is not None and frame.f_code.co_filename == own_file:
             frame = frame.f_back
-        if not frame.f_code.co_filename.startswith(tensorflow):  # TensorFlow's own reads do not count
+        reader = frame.f_code.co_filename
+        # TensorFlow's own reads do not count. Keras reads what a call for a whole data set returns.
+        own = reader.startswith(tensorflow) or (reader.startswith(keras) and call_in(file)[1] in WHOLE_DATA)
+        if not own:
             report()
         return original(tensor)
 

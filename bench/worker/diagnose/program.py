@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 from bench.model.facts import FitCall, Retraced
@@ -13,12 +14,15 @@ from bench.worker.fit_epochs import FitEpochs
 from bench.worker.fit_hook import FitHook
 from bench.worker.protocol import Note, PhaseStarted
 from bench.worker.rig import Rig, epochs_of, steps_of_training
-from bench.worker.tracing import Tracing
+from bench.worker.tracing import Traced, Tracing
 
 FEW_TRACES = 5
 """A function that was traced more often than this is listed."""
 
-MAX_FUNCTIONS = 3
+WORK = {"class_weight", "sample_weight"}
+"""Arguments of `fit` that change the work of a step."""
+
+MAX_FUNCTIONS = 5
 """Maximum number of functions that are listed."""
 
 
@@ -85,8 +89,15 @@ def read_pipeline(rig: Rig, hook: FitHook, timed: bool) -> None:
             )
 
 
-def inspect(rig: Rig, tracing: Tracing, hook: FitHook) -> None:
-    """Read the facts of an explanation: `fit`, `retraced`, and those of `inspection`."""
+def inspect(rig: Rig, tracing: Tracing, traced: Counter[Traced], hook: FitHook) -> None:
+    """Read the facts of an explanation: `fit`, `retraced`, and those of `inspection`.
+
+    Args:
+        rig: the rig.
+        tracing: holds the latest graphs.
+        traced: number of traces in the steps that were counted.
+        hook: the hook into `fit`.
+    """
     file = str(rig.module.__file__)
     inspection.read_graphs(rig.facts, tracing.graphs, file)
     if rig.yields:
@@ -95,9 +106,9 @@ def inspect(rig: Rig, tracing: Tracing, hook: FitHook) -> None:
     if hook.model is not None:
         rig.facts.fit = _fit_call(hook)
     rig.facts.retraced = [
-        Retraced(function=name, file=at, line=line, count=count)
-        for (name, at, line), count in tracing.by_function.most_common(MAX_FUNCTIONS)
-        if count > FEW_TRACES and not is_devbench(Path(at))
+        Retraced(function=key.function, file=key.file, line=key.line, is_call=key.is_call, count=count)
+        for key, count in traced.most_common(MAX_FUNCTIONS)
+        if count > FEW_TRACES and not is_devbench(Path(key.file))
     ]
 
 
@@ -109,4 +120,7 @@ def _fit_call(hook: FitHook) -> FitCall:
         callbacks=[type(callback).__name__ for callback in callbacks],
         verbose=verbose if isinstance(verbose, (int, str)) else str(verbose),
         metrics=bool(metrics_of(hook.model)),
+        input=type(hook.arguments.get("x")).__name__,
+        shuffles=hasattr(hook.arguments.get("x"), "shape") and bool(hook.arguments.get("shuffle", True)),
+        options=sorted(hook.arguments.keys() & WORK),
     )
