@@ -51,7 +51,8 @@ def findings(levels: list[Result], parts: Sequence[Part] = ()) -> list[Finding]:
     base_findings = [finding for reader in readers for finding in reader(base, samples)]
     shares.from_levels(base_findings, levels, parts)
     inputs = [*pipeline.slow_input(levels, parts)] or [*pipeline.waiting(base, samples)]
-    if sum(finding.share or 0.0 for finding in inputs) > MOSTLY_INPUT:  # then CPUs are idle because they wait for it
+    if sum(finding.share or 0.0 for finding in inputs) > MOSTLY_INPUT or antipatterns.retraced(samples):
+        # CPUs are idle because they wait for input, or for Python that traces.
         base_findings = [f for f in base_findings if f.cause != utilization.TOO_LITTLE_PARALLELISM]
     return [
         *_epoch_ends(samples),

@@ -38,7 +38,7 @@ INT32_ARITHMETIC = re.compile(
 """Arithmetic that TensorFlow keeps in host memory for int32, wherever it is placed (tensorflow#16106)."""
 
 WHOLE_DATA = ("fit", "predict", "evaluate", "predict_on_batch")
-"""Methods of Keras whose result is made of numbers that they read back."""
+"""Methods of Keras that read back what they return, and that run operations around the steps."""
 
 MANY = 1024
 """Elements of a tensor. Shapes and counters have fewer."""
@@ -57,9 +57,15 @@ def read_steps(facts: Facts, tf: Any, start: Callable[[], Iterator[Any]], file: 
     warmed_up = len(list(islice(steps, WARM_UP)))
     reads: Counter[int] = Counter()
     eager: Counter[tuple[str, int]] = Counter()
+
+    def report_operation(op: str) -> None:
+        line, called = call_in(file)
+        if called not in WHOLE_DATA:  # what Keras does around a data set is not the program's step
+            eager.update([(op, line)])
+
     with (
         _host_reads(tf, file, lambda: reads.update([line_in(file)])),
-        _eager_operations(lambda op: eager.update([(op, line_in(file))])),
+        _eager_operations(report_operation),
     ):
         count = len(list(islice(steps, STEPS)))
     if warmed_up < WARM_UP or not count:
