@@ -628,6 +628,19 @@ def test_a_run_waits_a_limited_time_for_a_hub_that_never_answers(
 
 
 @pytest.mark.usefixtures("valid_token")
+def test_a_run_that_should_be_short_says_that_it_waits_and_waits_no_longer_than_its_time_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bench.publish.hub.reporter.LEAST_WAIT_END", 0.1)
+    warnings: list[str] = []
+    with answering(lambda connection: None) as address:
+        pass  # nobody listens there any more
+    with reporting(tmp_path, address, warnings, max_time="1s") as recorder:
+        recorder.save(measured("1", [0.1], stop=DONE))
+    assert any(warning.startswith("Trying to reach the hub for up to 1 s") for warning in warnings)
+
+
+@pytest.mark.usefixtures("valid_token")
 def test_the_client_waits_a_limited_time_if_the_hub_asks_to_retry_in_a_year(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bench.publish.hub.client.RETRY_AFTER", 0.01)
     answers = iter([b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\nRetry-After: 31536000\r\n\r\n", receipt("a")])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -10,7 +11,7 @@ import pytest
 
 from bench.machine import system
 from bench.model.spec import Data, Spec, Threads
-from bench.session.worker_process import WorkerEnded, WorkerProcess
+from bench.session.worker_process import OutOfTime, WorkerEnded, WorkerProcess
 from bench.session.worker_sample import WorkerSample
 from bench.worker.protocol import Done, Go, PhaseStarted
 
@@ -60,6 +61,14 @@ def test_a_worker_in_a_slow_phase_may_be_silent_for_longer_until_its_steps_begin
         assert isinstance(handle.event(), Done)
         handle.order(Go())
         with pytest.raises(WorkerEnded, match="silent for 2 s"):
+            handle.event()
+
+
+def test_a_worker_is_not_waited_for_after_the_last_moment_of_its_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    with worker(monkeypatch, slow=True) as handle:
+        assert isinstance(handle.event(), PhaseStarted)
+        handle.last_moment = time.monotonic() + 0.1
+        with pytest.raises(OutOfTime):
             handle.event()
 
 

@@ -48,7 +48,7 @@ WAIT_MEASURING = 30.0
 """Seconds that a run waits for its hub before its end, in total. The end sends the rest."""
 
 WAIT_END = 60.0
-"""Seconds that a run waits for its hub at its end, unless `--hub-wait` sets another time."""
+"""Maximum seconds that a run waits for its hub at its end, unless `--hub-wait` sets another time."""
 
 LEAST_WAIT_END = 10.0
 """Least seconds of that wait: time for one attempt."""
@@ -64,6 +64,7 @@ class Reporter:
         warn: Shows the user each warning once, and at the end where to see the run.
         heartbeat_seconds: Seconds between heartbeats.
         wait: Seconds to keep trying at the end while the hub is unavailable. None for some retries.
+        wait_end: Seconds that these retries may take.
 
     Attributes:
         conclusion: How the run ended, unless an error ended it: the state and the reason.
@@ -77,6 +78,7 @@ class Reporter:
         warn: Callable[[str], None],
         heartbeat_seconds: float,
         wait: float | None = None,
+        wait_end: float = WAIT_END,
     ) -> None:
         self.client = client
         self.outbox = outbox
@@ -84,6 +86,7 @@ class Reporter:
         self.warn = warn
         self.heartbeat_seconds = heartbeat_seconds
         self.wait = wait
+        self.wait_end = wait_end
         self.wait_left = WAIT_MEASURING
         self.unavailable = False
         self.warned: set[str] = set()
@@ -171,7 +174,7 @@ class Reporter:
     def _deliver_patiently(self) -> None:
         """Deliver what is pending, and try again for a while if the hub is unavailable."""
         begin = time.monotonic()
-        seconds = WAIT_END if self.wait is None else max(self.wait, LEAST_WAIT_END)
+        seconds = self.wait_end if self.wait is None else max(self.wait, LEAST_WAIT_END)
         limit = begin + seconds
         if not self.deliver(BRIEF, limit):
             return
@@ -305,4 +308,8 @@ def _reporter(settings: RunSettings, title: str, new_id: Callable[[], str], warn
         node=place.node,
     )
     client = connect(settings.hub, settings.hub_token_file)
-    return Reporter(client, Outbox(settings.output, settings.hub), run, warn, HEARTBEAT, settings.hub_wait)
+    wait_end = WAIT_END
+    if "max_time" in settings.model_fields_set:  # a run that should be short should not wait for long
+        wait_end = min(wait_end, max(LEAST_WAIT_END, settings.max_time))
+    outbox = Outbox(settings.output, settings.hub)
+    return Reporter(client, outbox, run, warn, HEARTBEAT, settings.hub_wait, wait_end)

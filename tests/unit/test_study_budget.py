@@ -1,0 +1,102 @@
+"""The time limit of an explanation holds for all of it. What does not fit is left out and named."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from test_study_explain import Fake, faked, study_of
+
+from bench.errors import RunFailed
+from bench.model.result import Stop
+from bench.study import explain
+from bench.study.budget import OVERRUN, TimeBudget
+
+__all__ = ["faked"]
+pytestmark = pytest.mark.once
+
+WORKER_SECONDS = 10.0
+
+
+class Slow(Fake):
+    """A session that takes 10 s for each worker of a trial, by a clock of its own. Comparisons have two trials."""
+
+    now = 0.0
+
+    def run(self) -> list[Any]:
+        """Let the time pass, and record it as the session does."""
+        trials = 1 if len(self.results) == 1 else 2
+        seconds = trials * WORKER_SECONDS * len(self.results)
+        Slow.now += seconds
+        for result in self.results:
+            stop = Stop(reason="max-time", trials=trials, error=None, target=0.02, settled=False, seconds=seconds)
+            result.stop = stop
+        return super().run()
+
+
+def slow_study(monkeypatch: pytest.MonkeyPatch, **options: Any) -> explain.ExplainStudy:
+    Slow.now = 0.0
+    monkeypatch.setattr(explain, "Session", Slow)
+    study = study_of(loop="as-written", **options)
+    study.budget = TimeBudget(study.settings, lambda: Slow.now)
+    return study
+
+
+@pytest.mark.usefixtures("faked")
+@pytest.mark.parametrize(
+    ("limit", "fewer_levels", "fewer_what_ifs"),
+    [("70s", True, True), ("2m", False, True), ("4m", False, True), ("30m", False, False)],
+)
+def test_an_explanation_takes_at_most_a_fifth_longer_than_its_limit(
+    limit: str, fewer_levels: bool, fewer_what_ifs: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = slow_study(monkeypatch, max_time=limit)
+    explanation = study.run()
+    assert Slow.now <= 1.2 * study.budget.limit
+    assert len(explanation.parts) >= 1
+    left_out = [loop for loop, reason in explanation.missing_levels.items() if "--max-time" in reason]
+    assert bool(left_out) == fewer_levels
+    untried = any(caveat.startswith("--max-time ended the explanation") for caveat in explanation.caveats)
+    assert untried == (len(explanation.gains) < len(study.what_ifs))
+    assert untried == fewer_what_ifs
+
+
+@pytest.mark.usefixtures("faked")
+def test_the_loops_that_tell_most_are_measured_if_there_is_no_time_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    study = slow_study(monkeypatch, max_time="70s")
+    study.run()
+    ladder = [spec.loop for spec in Slow.sessions[1][1]]
+    assert ladder[0] == "as-written"
+    assert ladder[-1] == "fused"
+    assert len(ladder) < 6
+
+
+@pytest.mark.usefixtures("faked")
+def test_a_limit_that_is_too_short_for_two_processes_is_an_error_with_a_longer_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    study = slow_study(monkeypatch, max_time="15s")
+    with pytest.raises(RunFailed, match="15 s is too short to explain") as caught:
+        study.run()
+    assert "one process takes about 10" in caught.value.message
+    assert caught.value.hint.startswith("Use --max-time ")
+    assert Slow.now <= WORKER_SECONDS
+
+
+@pytest.mark.usefixtures("faked")
+def test_the_time_of_an_explanation_is_estimated_after_its_first_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    study = slow_study(monkeypatch, max_time="10m")
+    said: list[str] = []
+    monkeypatch.setattr(study.recorder, "tell", lambda line: said.append(f"{len(Slow.sessions)} {line}"))
+    study.run()
+    (estimate,) = said
+    assert estimate.startswith("1 One process takes about 10")
+    assert "at most about 10 min" in estimate
+
+
+@pytest.mark.usefixtures("faked")
+def test_every_session_of_an_explanation_ends_with_the_explanation(monkeypatch: pytest.MonkeyPatch) -> None:
+    study = slow_study(monkeypatch, max_time="10m")
+    study.run()
+    assert {design.deadline for design in Slow.designs} == {600.0}
+    assert {design.last_moment for design in Slow.designs} == {600.0 * OVERRUN}
