@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from bench.analyse.samples import has_measurements
 from bench.cli import next_steps
 from bench.cli.command import announce, as_json, build, conclude
 from bench.cli.measure import Workload, measure
@@ -51,6 +52,8 @@ def _show(explanation: Explanation | None, interruption: Interrupted | None, set
         typer.echo(text(explanation), nl=False)
     elif explanation is None and interruption is not None:
         announce("interrupted before a trial was complete, so there is nothing to explain yet")
+        if not any(map(has_measurements, interruption.results)):
+            interruption = Interrupted(interruption.signum)
     announce(f"results: {settings.output}")
     if explanation is not None and interruption is None and not settings.json:
         next_steps.show([next_steps.report(settings.output)])

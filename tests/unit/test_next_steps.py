@@ -12,7 +12,7 @@ from synthetic import folder, measured, result
 from bench.analyse.outcome import Outcome
 from bench.analyse.pairing import pair_groups
 from bench.analyse.sweep import sweep_of
-from bench.cli import app, next_steps, run, sweep
+from bench.cli import app, explain, next_steps, run, sweep
 from bench.config.settings import load
 from bench.errors import Interrupted
 from bench.model.result import Summary, SweepMembership
@@ -57,6 +57,8 @@ def test_an_interruption_before_anything_is_measured_shows_no_table(
     captured = capsys.readouterr()
     assert captured.out == ""
     assert captured.err.splitlines()[-1] == "error: interrupted before the first result"
+    assert explain._show(None, Interrupted(signal.SIGINT, [empty]), settings) == 130
+    assert capsys.readouterr().err.splitlines()[-1] == "error: interrupted before the first result"
     empty.sweep = SweepMembership(axes=["batch"])
     empty.spec = empty.spec.model_copy(update={"params": {"batch": 4}})
     assert sweep._show(sweep_of([empty], 0.02), Interrupted(signal.SIGINT, [empty]), settings) == 130
