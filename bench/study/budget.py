@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from bench.config.settings import RunSettings
 from bench.errors import RunFailed
@@ -28,8 +29,29 @@ OVERRUN = 1.15
 LADDER_SHARE = 0.5
 """Share of the time left that the ladder may take if what-ifs follow."""
 
+FEWEST_TRIALS = 2
+"""Trials without which a difference has no interval."""
+
+FEW_LEVELS = 4
+"""Levels that tell more than what-ifs do."""
+
 FIRST: tuple[Loop, ...] = ("fused", "step", "fit", "resident", "host-batches")
 """The loops that tell most. Without time for all, these come first."""
+
+
+@dataclass(frozen=True)
+class Ladder:
+    """The levels that there is time for.
+
+    Attributes:
+        levels: Levels to measure, the program's own loop first.
+        left_out: The other ones.
+        share: The share of the time left that the levels may take.
+    """
+
+    levels: tuple[Planned, ...]
+    left_out: tuple[Planned, ...]
+    share: float
 
 
 class TimeBudget:
@@ -79,28 +101,33 @@ class TimeBudget:
         """Return the time limit in seconds of a part that gets a share of the time left."""
         return max(1.0, min(PART, share * self.left))
 
-    def levels(self, levels: Sequence[Planned], share: float) -> tuple[list[Planned], list[Planned]]:
-        """Return the levels of a ladder that fit into a share of the time left, in their order, and the others.
+    def ladder(self, levels: Sequence[Planned], with_what_ifs: bool) -> Ladder:
+        """Return the ladder that fits into the time left.
 
         Args:
             levels: All levels, the program's own loop first.
-            share: What the ladder may take.
+            with_what_ifs: Whether what-ifs are to follow. Without time for a few levels beside them, they get no time.
 
         Raises:
-            RunFailed: There is no time for two of them.
+            RunFailed: There is no time for two levels.
         """
         if len(levels) > 1 and not self.fits(2):
             raise RunFailed(
                 f"{numbers.whole_seconds(self.limit)} is too short to explain {levels[0].spec.label}: "
                 f"one process takes about {numbers.time(self.worker_seconds)}",
-                f"Use --max-time {max(1, round(len(levels) * self.worker_seconds / 30))}m.",
+                f"Use --max-time {max(1, round(2 * FEWEST_TRIALS * len(levels) * self.worker_seconds / 60))}m.",
             )
-        count = len(levels)
-        while count > 2 and not self.fits(count, share=share):
-            count -= 1
+        share = LADDER_SHARE if with_what_ifs else 1.0
+        count = self._levels_that_fit(len(levels), share)
+        if count < min(FEW_LEVELS, len(levels)):
+            share, count = 1.0, max(2, self._levels_that_fit(len(levels), 1.0))
         others = sorted(levels[1:], key=lambda level: FIRST.index(level.spec.loop))
         kept = [levels[0], *others[: count - 1]]
-        return [level for level in levels if level in kept], [level for level in levels if level not in kept]
+        in_order = tuple(level for level in levels if level in kept)
+        return Ladder(in_order, tuple(level for level in levels if level not in kept), share)
+
+    def _levels_that_fit(self, levels: int, share: float) -> int:
+        return next((count for count in range(levels, 0, -1) if self.fits(count, FEWEST_TRIALS, share)), 0)
 
     def estimate(self, levels: int) -> str:
         """Return how long the explanation takes, in a sentence."""

@@ -31,7 +31,7 @@ from bench.publish.recorder import Recorder
 from bench.registry.description import Resolved
 from bench.session.design import Design, neighbours, with_first
 from bench.session.session import Session
-from bench.study.budget import LADDER_SHARE, TimeBudget
+from bench.study.budget import FEWEST_TRIALS, TimeBudget
 from bench.study.peaks import PEAKS, peaks_for
 from bench.study.plan import plan
 from bench.study.recommend import Tried, fastest
@@ -46,9 +46,6 @@ WHAT_IF = Design(purpose="what-if", pairs=with_first, pilot=3, full=False, profi
 TOGETHER = 4
 """Number of what-ifs in one trial with the baseline. More workers take more memory and longer rounds."""
 
-
-FEWEST_TRIALS = 2
-"""Trials without which what-ifs have no verdict. Without time for them, what-ifs are left out."""
 
 PEAKS_SHARE = 0.3
 """Share of the time left that measuring the peaks of the machine may take."""
@@ -102,12 +99,13 @@ class ExplainStudy:
             )
         compiled = self._is_compiled(program)
         levels, missing = self._levels(program, resolved, compiled)
-        levels, left_out = self.budget.levels(levels, LADDER_SHARE if with_what_ifs else 1.0)
-        missing |= {level.spec.loop: "there was no time for it (--max-time)" for level in left_out}
+        ladder_plan = self.budget.ladder(levels, with_what_ifs)
+        levels = list(ladder_plan.levels)
+        missing |= {level.spec.loop: "there was no time for it (--max-time)" for level in ladder_plan.left_out}
         if self.budget.worker_seconds:
             self.recorder.tell(self.budget.estimate(len(levels)))
         try:
-            results = self._measure(levels, LADDER, LADDER_SHARE if with_what_ifs else 1.0)
+            results = self._measure(levels, LADDER, ladder_plan.share)
         except Interrupted:
             with suppress(RunFailed):
                 self._read_ladder(program, self.results[-len(levels) :], missing)

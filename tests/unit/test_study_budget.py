@@ -72,6 +72,16 @@ def test_the_loops_that_tell_most_are_measured_if_there_is_no_time_for_all(monke
 
 
 @pytest.mark.usefixtures("faked")
+def test_two_trials_of_a_few_loops_come_before_what_ifs(monkeypatch: pytest.MonkeyPatch) -> None:
+    study = slow_study(monkeypatch, max_time="95s")
+    explanation = study.run()
+    _, (_, ladder) = Slow.sessions
+    assert len(ladder) == 4
+    assert Slow.now == WORKER_SECONDS * (1 + 2 * 4)
+    assert explanation.gains == []
+
+
+@pytest.mark.usefixtures("faked")
 def test_a_limit_that_is_too_short_for_two_processes_is_an_error_with_a_longer_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
