@@ -30,6 +30,9 @@ QUEUED_HEARTBEAT = 900.0
 BATCH = 100
 """Reports that are sent before the watcher looks at new changes."""
 
+LONGEST = 1000
+"""Characters of a reason. A scheduler's message names every kind of node that does not fit."""
+
 UNKNOWN = 1000
 """Warnings about unknown objects that are kept, because an event may arrive before its pod."""
 
@@ -169,6 +172,7 @@ class Watcher:
 def run_state(report: RunReport) -> RunState:
     """Return a report as the hub takes it. A waiting run is running, and the reason is in its progress."""
     waits = report.state == "waiting"
+    reason = report.reason if len(report.reason) <= LONGEST else report.reason[: LONGEST - 1] + "…"
     return RunState(
         id=report.id,
         attempt=report.attempt,
@@ -179,8 +183,8 @@ def run_state(report: RunReport) -> RunState:
         pool=report.pool,
         node=report.node,
         heartbeat_seconds=_heartbeat(report),
-        progress=Progress(title=report.workload, phase="waiting", note=report.reason) if waits else None,
-        reason="" if waits else report.reason,
+        progress=Progress(title=report.workload, phase="waiting", note=reason) if waits else None,
+        reason="" if waits else reason,
         observed=True,
     )
 

@@ -10,7 +10,7 @@ from test_watcher_pod_status import CREATED, UNSCHEDULABLE, container, job, pod
 from bench.errors import DevbenchError
 from bench.model.run_state import RunState
 from bench.watcher.api import Change
-from bench.watcher.state import HEARTBEAT, QUEUED_HEARTBEAT, UNKNOWN, Watcher
+from bench.watcher.state import HEARTBEAT, LONGEST, QUEUED_HEARTBEAT, UNKNOWN, Watcher
 
 pytestmark = pytest.mark.once
 
@@ -65,6 +65,13 @@ def test_no_report_is_lost_while_the_hub_is_unavailable() -> None:
         with pytest.raises(DevbenchError):
             loop.send(unavailable)
     assert len(reports(loop)) == 1
+
+
+def test_a_long_reason_is_cut() -> None:
+    long = {**UNSCHEDULABLE, "message": "0/9 nodes fit. " * 1000}
+    (state,) = reports(watcher(Change("Pod", "LIST", (pod(phase="Pending", conditions=[long]),))))
+    assert state.progress is not None
+    assert (len(state.progress.note), state.progress.note[-1]) == (LONGEST, "…")
 
 
 def test_queued_runs_are_reported_last_and_rarely() -> None:
