@@ -36,7 +36,7 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
             (GATEWAY, "config/crd/standard"),
         ):
             resources = ("podmonitors", "servicemonitors", "prometheusrules", "httproutes")
-            for file in sorted((_module(module) / folder).glob("*.yaml")):
+            for file in sorted((go_module(module) / folder).glob("*.yaml")):
                 if any(resource in file.name for resource in resources):
                     plane.kubectl("apply", "--server-side", "-f", str(file))
         yield plane
@@ -51,7 +51,7 @@ def clouds(plane: ControlPlane) -> ControlPlane:
     return plane
 
 
-def _module(module: str) -> Path:
+def go_module(module: str) -> Path:
     """Return the folder of a Go module. Go downloads it once."""
     completed = subprocess.run(["go", "mod", "download", "-json", module], capture_output=True, text=True, check=True)
     return Path(json.loads(completed.stdout)["Dir"])

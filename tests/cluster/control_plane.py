@@ -159,7 +159,7 @@ def existing_cluster() -> Iterator[ControlPlane]:
 
 
 def _configure(folder: Path, binaries: Path, address: str, prefix: tuple[str, ...]) -> ControlPlane:
-    port, token = _free_port(), secrets.token_hex(16)
+    port, token = free_port(), secrets.token_hex(16)
     url = f"https://{address}:{port}"
     (folder / "tokens.csv").write_text(f"{token},admin,admin,system:masters\n", encoding="utf-8")
     subprocess.run(["openssl", "genrsa", "-out", folder / "account.key", "2048"], check=True, capture_output=True)
@@ -177,7 +177,7 @@ def _configure(folder: Path, binaries: Path, address: str, prefix: tuple[str, ..
 
 
 def _start_api_server(plane: ControlPlane, binaries: Path) -> None:
-    client, peer = _free_port(), _free_port()
+    client, peer = free_port(), free_port()
     plane.start_program(
         binaries / "etcd",
         f"--data-dir={plane.folder / 'etcd'}",
@@ -225,19 +225,19 @@ def _start_controllers(plane: ControlPlane, binaries: Path, stages: Sequence[Pat
         *common,
         *fast,
         certificates,
-        f"--secure-port={_free_port()}",
+        f"--secure-port={free_port()}",
         f"--service-account-private-key-file={plane.folder / 'account.key'}",
         f"--root-ca-file={plane.folder / 'certificates' / 'apiserver.crt'}",
         "--concurrent-job-syncs=10",
     )
-    plane.start_program(binaries / "kube-scheduler", *common, *fast, certificates, f"--secure-port={_free_port()}")
+    plane.start_program(binaries / "kube-scheduler", *common, *fast, certificates, f"--secure-port={free_port()}")
     plane.start_program(
         binaries / "kwok",
         f"--kubeconfig={plane.kubeconfig}",
         *(f"--config={file}" for file in stages),
         "--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake",
         "--node-lease-duration-seconds=40",
-        f"--server-address=127.0.0.1:{_free_port()}",
+        f"--server-address=127.0.0.1:{free_port()}",
     )
     wait_until(
         "the default service account exists",
@@ -261,7 +261,8 @@ def _stages(folder: Path, binaries: Path) -> list[Path]:
     return paths
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """Return a port of 127.0.0.1 that nobody uses now."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

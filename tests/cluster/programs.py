@@ -1,6 +1,6 @@
 """Programs for the tests of the chart, built from Go modules and cached.
 
-`python tests/cluster/programs.py` builds all of them, which takes about ten minutes on two cores. With names as
+`python tests/cluster/programs.py` builds all of them, which takes about fifteen minutes on two cores. With names as
 arguments, it builds only those tools. The programs are in `devbench-tests` in the user's cache folder. A tool is cached
 by its version, which pins its dependencies. The control plane is cached by the hash of `go/go.sum`.
 """
@@ -26,6 +26,7 @@ TOOLS = {
     "helm-3": "helm.sh/helm/v3/cmd/helm@v3.22.0",
     "helm-4": "helm.sh/helm/v4/cmd/helm@v4.3.1",
     "kube-score": "github.com/zegl/kube-score/cmd/kube-score@v1.20.0",
+    "kueue": "sigs.k8s.io/kueue/cmd/kueue@v0.17.0",
 }
 """Packages that `go install` builds on their own."""
 
