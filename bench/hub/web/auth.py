@@ -32,7 +32,7 @@ REALM = 'realm="devbench", charset="UTF-8"'
 
 
 @dataclass(frozen=True)
-class Form:
+class SecretForm:
     """The form of a secret.
 
     Args:
@@ -46,8 +46,8 @@ class Form:
     without: str
 
 
-TOKEN = Form(r"\S+", "a token without spaces", "Nobody can write.")
-READER = Form(r"[^:]+:.+", "USER:PASSWORD", "Only tokens can read.")
+TOKEN = SecretForm(r"\S+", "a token without spaces", "Nobody can write.")
+READER = SecretForm(r"[^:]+:.+", "USER:PASSWORD", "Only tokens can read.")
 
 
 class Secrets:
@@ -62,7 +62,7 @@ class Secrets:
         SettingsError: the file cannot be read, or a secret is invalid.
     """
 
-    def __init__(self, file: Path | None, variable: str, form: Form) -> None:
+    def __init__(self, file: Path | None, variable: str, form: SecretForm) -> None:
         self.file = file
         self.form = form
         self._from_variable = _hashes(os.environ.get(variable, "").split(","), form, ("entry", variable))
@@ -166,7 +166,7 @@ class Access:
         return scheme.lower() == "bearer" and self.tokens.contains(token.strip())
 
 
-def _hashes(lines: list[str], form: Form, source: tuple[str, str]) -> tuple[bytes, ...]:
+def _hashes(lines: list[str], form: SecretForm, source: tuple[str, str]) -> tuple[bytes, ...]:
     numbered = [(number, line.strip()) for number, line in enumerate(lines, 1)]
     secrets = [(number, line) for number, line in numbered if line and not line.startswith("#")]
     for number, secret in secrets:
