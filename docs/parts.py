@@ -72,10 +72,11 @@ def what_ifs() -> str:
     return table(("what-if", "apply it with", "what it does"), rows)
 
 
-def layers() -> str:
-    """Return the layers of the import contract in `pyproject.toml`, from top to bottom."""
+def layers(package: str) -> str:
+    """Return the layers of a package by its import contract in `pyproject.toml`, from top to bottom."""
     project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
-    layers = re.search(r"^layers = \[\n(.*?)^\]", project, re.MULTILINE | re.DOTALL)
+    contract = project.partition(f'containers = ["{package}"]\n')[2]
+    layers = re.search(r"^layers = \[\n(.*?)^\]", contract, re.MULTILINE | re.DOTALL)
     lines = [re.findall(r"\w+", line) for line in (layers[1] if layers else "").splitlines()]
     named = [names for names in lines if names != ["__main__"]]
     rows = ((str(number), ", ".join(f"`{name}`" for name in names)) for number, names in enumerate(named, start=1))
@@ -90,7 +91,8 @@ PARTS: dict[str, Callable[[], str]] = {
     "metrics": run_metrics,
     "what-ifs": what_ifs,
     "result-fields": result_fields,
-    "layers": layers,
+    "layers": lambda: layers("bench"),
+    "worker-layers": lambda: layers("bench.worker"),
 }
 
 

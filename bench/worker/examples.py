@@ -6,12 +6,10 @@ may be nested in tuples, lists and dicts, as in `({"user": u, "item": i}, y)`.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from bench.errors import WorkloadError
-from bench.worker.diagnose.pipeline_stages import stages
 
 RETURN = (
     "Return a tuple of arrays whose first axis is the example, a tf.data.Dataset of batches, or a "
@@ -71,20 +69,6 @@ def arrays(tf: Any, data: Any) -> tuple[Any, ...] | None:
 def count(tf: Any, parts: Any) -> int:
     """Return the number of examples in nested arrays."""
     return int(tf.nest.flatten(parts)[0].shape[0])
-
-
-def dataset_remainder(dataset: Any) -> int:
-    """Return the examples in the partial batch of a `tf.data.Dataset`. 0 if there is none or it is not known.
-
-    It is read from the pipeline: from the elements that enter its last `batch` stage, if no later stage changes the
-    number of batches.
-    """
-    chain = stages(dataset)
-    last = next((index for index, stage in reversed(list(enumerate(chain))) if hasattr(stage, "_batch_size")), 0)
-    if not last:
-        return 0
-    examples, count, size = int(chain[last - 1].cardinality()), int(dataset.cardinality()), int(chain[last]._batch_size)
-    return examples % size if examples > 0 and count == math.ceil(examples / size) else 0
 
 
 def check(tf: Any, data: Any, workload: str, has_batch: bool) -> None:

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from bench.model.facts import Epoch
-from bench.worker.examples import dataset_remainder, is_py_dataset, py_dataset_length
+from bench.worker.examples import is_py_dataset, py_dataset_length
+from bench.worker.stages import dataset_remainder
 
 
 @dataclass(frozen=True)

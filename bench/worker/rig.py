@@ -15,6 +15,7 @@ from bench.model.spec import Spec
 from bench.worker import examples
 from bench.worker.examples import as_tuple
 from bench.worker.protocol import FactsRead
+from bench.worker.stages import dataset_remainder
 from bench.worker.what_ifs import WhatIfs
 from bench.workloads import Context, Probe
 
@@ -151,7 +152,7 @@ class Rig:
             return None
         if self.is_dataset:
             count = int(self.data.cardinality().numpy())
-            remainder = examples.dataset_remainder(self.data)
+            remainder = dataset_remainder(self.data)
             return Epoch(batches=count - bool(remainder), remainder=remainder) if count > 0 else None
         if self.is_py_dataset:
             length = examples.py_dataset_length(self.data)

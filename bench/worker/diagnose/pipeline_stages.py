@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from bench.model.facts import PipelineStage
+from bench.worker.stages import stages
 
 ENOUGH_SECONDS = 0.2
 """The shortest pass in seconds, without its start."""
@@ -35,15 +36,6 @@ UNCOUNTED = re.compile(r"Unbatch|FlatMap|Interleave|Window|Filter|Rebatch|GroupB
 
 FUNCTIONS = ("_map_func", "_predicate", "_func", "_reduce_func")
 """Attributes of a dataset that may hold its function."""
-
-
-def stages(dataset: Any) -> list[Any]:
-    """Return the datasets of a pipeline, its source first."""
-    chain: list[Any] = []
-    while dataset is not None:
-        chain.append(dataset)
-        dataset = getattr(dataset, "_input_dataset", None) or getattr(dataset, "_dataset", None)
-    return [stage for stage in reversed(chain) if not type(stage).__name__.endswith(("OptionsDataset", "Adapter"))]
 
 
 def describe(stage: Any) -> PipelineStage:
