@@ -11,7 +11,7 @@ from pathlib import Path
 
 from sqlalchemy.exc import SQLAlchemyError
 
-Identity = tuple[int, int]
+FileIdentity = tuple[int, int]
 """Device and inode."""
 
 WAL = "-wal"
@@ -50,11 +50,11 @@ class SqliteFile:
             self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         self._connection.close()
 
-    def _identities(self) -> list[Identity | None]:
+    def _identities(self) -> list[FileIdentity | None]:
         return [_identity(path) for path in (self.path, self.path.with_name(self.path.name + WAL))]
 
 
-def _identity(path: Path) -> Identity | None:
+def _identity(path: Path) -> FileIdentity | None:
     try:
         status = path.stat()
     except OSError:
