@@ -12,9 +12,8 @@ import platform
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-from bench.backends._probe import query
+from bench.backends._probe import CudaDriver, CudaGpu, QueryFailed, query_cuda, query_libraries
 from bench.backends._shared import files_named, install, library_folders
 from bench.machine import installed, system
 from bench.machine.system import ROOT, read
@@ -63,13 +62,13 @@ def _tensorflow_build() -> Iterator[Check]:
         yield Check(name, "FAIL", "TensorFlow is not installed", INSTALL)
         return
     build = installed.build()
-    if not build.get("is_cuda_build"):
+    if not build.is_cuda_build:
         fix = INSTALL if system.image() else f"pip uninstall {distribution[0]}\n{INSTALL}"
         if platform.machine() == "aarch64":
             fix = "Use NVIDIA's TensorFlow container: there is no such package for arm64."
         yield Check(name, "FAIL", f"{distribution[0]} {distribution[1]} was built without CUDA", fix)
     else:
-        versions = f"built for CUDA {build.get('cuda_version', '?')}, cuDNN {build.get('cudnn_version', '?')}"
+        versions = f"built for CUDA {build.cuda_version or '?'}, cuDNN {build.cudnn_version or '?'}"
         yield Check(name, "PASS", f"{distribution[0]} {distribution[1]}, {versions}")
 
 
@@ -83,8 +82,11 @@ def _libraries() -> Iterator[Check]:
     if packages and not missing:
         yield Check(name, "PASS", f"all {len(packages)} nvidia-* packages that TensorFlow requires are installed")
         return
-    answer = query("load", *_LIBRARIES, timeout=DRIVER_SECONDS)
-    absent = [library for library in _LIBRARIES if answer.get(library, "not checked") is not None]
+    try:
+        errors = query_libraries(*_LIBRARIES, timeout=DRIVER_SECONDS).errors
+        absent = [library for library in _LIBRARIES if errors[library] is not None]
+    except QueryFailed:
+        absent = list(_LIBRARIES)
     if not absent:
         yield Check(name, "PASS", f"from the system: {', '.join(_LIBRARIES)}")
         return
@@ -104,41 +106,44 @@ def _visible() -> Iterator[Check]:
 
 
 def _driver(root: Path, timeout: float) -> Iterator[Check]:
-    answer = query("cuda", LIBRARY, timeout=timeout)
-    yield _driver_library(answer, root)
-    if "status" not in answer or answer["status"] != 0:
+    try:
+        driver = query_cuda(LIBRARY, timeout)
+    except QueryFailed as error:
+        fix = "Run nvidia-smi. If it fails too, look at dmesg and restart. If it is slow, enable persistence mode."
+        yield Check("driver library", "FAIL", f"{LIBRARY}: {error}", fix)
         yield from _nodes(root)
         return
-    supported = int(answer.get("driver", 0))
+    yield _driver_library(driver, root)
+    if driver.status != 0:
+        yield from _nodes(root)
+        return
+    supported = driver.version or 0
     text = f"driver {driver_version(root) or 'of unknown version'}, CUDA {cuda_version(supported)}"
     if supported < OLDEST_CUDA:
         fix = f"Install NVIDIA driver {OLDEST_DRIVER} or newer."
         yield Check("driver version", "FAIL", f"{text}; TensorFlow needs CUDA {cuda_version(OLDEST_CUDA)}", fix)
     else:
         yield Check("driver version", "PASS", text)
-    if answer["devices"]:
-        yield from _devices(answer["devices"], supported)
+    if driver.gpus:
+        yield from _devices(driver.gpus, supported)
     else:
         yield Check("GPU", "FAIL", "the driver works but reports no GPU", _how_to_get_a_gpu(root))
 
 
-def _driver_library(answer: dict[str, Any], root: Path) -> Check:
+def _driver_library(driver: CudaDriver, root: Path) -> Check:
     """Check whether the driver's library loads and starts."""
     name = "driver library"
-    path = answer.get("path") or LIBRARY
-    if answer.get("hung") or answer.get("crashed"):
-        fix = "Run nvidia-smi. If it fails too, look at dmesg and restart. If it is slow, enable persistence mode."
-        return Check(name, "FAIL", f"{LIBRARY}: {answer['error']}", fix)
-    if "error" in answer and not answer.get("path"):
-        return _not_loaded(str(answer["error"]), root)
-    if "error" in answer:
-        return Check(name, "FAIL", f"{path}: {answer['error']}", _replace(path, root))
-    if answer["status"] == 34:  # CUDA_ERROR_STUB_LIBRARY
+    path = driver.path or LIBRARY
+    if driver.error and not driver.path:
+        return _not_loaded(driver.error, root)
+    if driver.error:
+        return Check(name, "FAIL", f"{path}: {driver.error}", _replace(path, root))
+    if driver.status == 34:  # CUDA_ERROR_STUB_LIBRARY
         return Check(
             name, "FAIL", f"{path} is the stub of the CUDA toolkit, which is only for linking", _replace(path, root)
         )
-    if answer["status"] != 0:
-        return Check(name, "FAIL", f"{path} loads, but cuInit fails with {answer['name']}", _how_to_get_a_gpu(root))
+    if driver.status != 0:
+        return Check(name, "FAIL", f"{path} loads, but cuInit fails with {driver.status_name}", _how_to_get_a_gpu(root))
     return Check(name, "PASS", path)
 
 
@@ -192,22 +197,22 @@ def _host_needs(root: Path) -> str:
     return f"Install NVIDIA driver {OLDEST_DRIVER} or newer{on_wsl} and the NVIDIA Container Toolkit on the host."
 
 
-def _devices(devices: list[dict[str, Any]], supported: int) -> Iterator[Check]:
+def _devices(gpus: list[CudaGpu], supported: int) -> Iterator[Check]:
     """Check the first GPU, which is the one that devbench uses, and count the others."""
-    first, others = devices[0], len(devices) - 1
-    major, minor = first["capability"]
-    text = f"{first['name']}, compute capability {major}.{minor}, {first['memory'] / 2**30:.1f} GiB"
+    first, others = gpus[0], len(gpus) - 1
+    major, minor = first.capability
+    text = f"{first.name}, compute capability {major}.{minor}, {first.memory / 2**30:.1f} GiB"
     text += f" (and {others} more, unused)" if others else ""
     build = installed.build()
-    code = build_support((major, minor), build.get("cuda_compute_capabilities", []))
+    code = build_support((major, minor), build.cuda_compute_capabilities)
     if code == "none":
-        targets = ", ".join(build["cuda_compute_capabilities"])
+        targets = ", ".join(build.cuda_compute_capabilities)
         message = f"{text}: TensorFlow has no code for this GPU, only for {targets}"
         yield Check("GPU", "FAIL", message, "Use another GPU.")
         return
     yield Check("GPU", "PASS", text)
     if code == "ptx":
-        yield from _compilation(supported, str(build.get("cuda_version", "")))
+        yield from _compilation(supported, build.cuda_version or "")
 
 
 def _compilation(supported: int, built: str) -> Iterator[Check]:

@@ -92,7 +92,7 @@ def slow_start(tf: Any) -> str:
     """
     for device in tf.config.list_physical_devices("GPU")[:1]:
         capability = tf.config.experimental.get_device_details(device).get("compute_capability")
-        targets = tf.sysconfig.get_build_info().get("cuda_compute_capabilities", [])
+        targets = installed.build_of(tf.sysconfig.get_build_info()).cuda_compute_capabilities
         if capability is not None and _cuda_checks.build_support(tuple(capability), targets) == "ptx":
             version = ".".join(map(str, capability))
             reason = f"TensorFlow has no machine code for this GPU ({version})"
@@ -106,17 +106,17 @@ def describe(tf: Any) -> Device:
     details = tf.config.experimental.get_device_details(device)
     driver = _probe.cuda(_cuda_checks.LIBRARY)  # this process has loaded the driver already
     name = details.get("device_name")
-    same = [device for device in driver.get("devices", []) if device["name"] == name]
-    build = tf.sysconfig.get_build_info()
+    same = [gpu for gpu in driver.gpus if gpu.name == name]
+    build = installed.build_of(tf.sysconfig.get_build_info())
     capability = details.get("compute_capability")
     return Device(
         name=name,
         compute_capability=".".join(map(str, capability)) if capability else None,
-        memory=same[0]["memory"] if same else None,
+        memory=same[0].memory if same else None,
         driver=_cuda_checks.driver_version(),
-        driver_cuda=_cuda_checks.cuda_version(driver["driver"]) if "driver" in driver else None,
-        built_cuda=build.get("cuda_version"),
-        built_cudnn=build.get("cudnn_version"),
+        driver_cuda=_cuda_checks.cuda_version(driver.version) if driver.version is not None else None,
+        built_cuda=build.cuda_version,
+        built_cudnn=build.cudnn_version,
         cudnn=installed.version("nvidia-cudnn-cu12"),
         cublas=installed.version("nvidia-cublas-cu12"),
         gpus=len(tf.config.list_physical_devices("GPU")),

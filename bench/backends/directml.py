@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.backends import Capabilities, hiding_variables
-from bench.backends._probe import query
+from bench.backends._probe import QueryFailed, query_libraries
 from bench.backends._shared import common_environment, files_named, install, library_folders, refuse
 from bench.errors import DeviceAbsent
 from bench.machine import installed, system
@@ -125,12 +125,15 @@ def _wsl() -> Iterator[Check]:
     else:
         outside = "" if system.wsl() else ", and this Linux does not run in WSL2"
         yield Check("WSL GPU", "FAIL", f"/dev/dxg does not exist{outside}", fix)
-    answer = query("load", *_LIBRARIES, timeout=_SECONDS)
-    absent = [name for name in _LIBRARIES if answer.get(name, "not checked") is not None]
+    try:
+        errors = query_libraries(*_LIBRARIES, timeout=_SECONDS).errors
+        absent = [name for name in _LIBRARIES if errors[name] is not None]
+        reason = "; ".join(str(errors[name]) for name in absent)
+    except QueryFailed as error:
+        absent, reason = list(_LIBRARIES), str(error)
     if not absent:
         yield Check("Direct3D 12", "PASS", f"{' and '.join(_LIBRARIES)} load")
         return
-    reason = answer.get("error") or "; ".join(str(answer[name]) for name in absent)
     present = files_named(absent[0], library_folders("/usr/lib/wsl/lib"))
     if present:
         fix = f"export LD_LIBRARY_PATH={present[0].parent}:$LD_LIBRARY_PATH\n{fix}"

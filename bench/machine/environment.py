@@ -19,7 +19,7 @@ from typing import Any
 from bench.machine import cgroup, installed, limits, system
 from bench.machine.system import ROOT, read
 from bench.model.environment import Cpu, Deployment, Host, Memory, Python, System
-from bench.model.framework import Build, Framework, ThreadPools
+from bench.model.framework import Framework, ThreadPools
 from bench.version import __version__
 
 VARIABLE_PREFIXES = ("TF_", "XLA_", "OMP_", "MKL_", "KMP_", "KERAS_")
@@ -182,7 +182,7 @@ def framework(tf: Any, packages: tuple[str, ...] = ()) -> Framework:
         compiler=tf.version.COMPILER_VERSION,
         xla_flags=os.environ.get("XLA_FLAGS"),
         tf_xla_flags=os.environ.get("TF_XLA_FLAGS"),
-        build=Build(**{key: _json_value(value) for key, value in tf.sysconfig.get_build_info().items()}),
+        build=installed.build_of(tf.sysconfig.get_build_info()),
         keras=tf.keras.__version__,
         numpy=installed.version("numpy"),
         packages=_packages(packages),
@@ -221,7 +221,3 @@ def _packages(patterns: tuple[str, ...]) -> dict[str, str]:
     installed_names = {re.sub(r"[-_.]+", "-", name).lower() for name in distributions}
     names = [name for pattern in (*PACKAGES, *patterns) for name in sorted(matching(installed_names, pattern))]
     return {name: version for name in names if (version := installed.version(name))}
-
-
-def _json_value(value: Any) -> Any:
-    return value if isinstance(value, (bool, int, float, str, type(None))) else [str(part) for part in value]

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Mapping
 from importlib import metadata, util
 from pathlib import Path
 from typing import Any
+
+from bench.model.framework import Build
 
 TENSORFLOWS = ("tensorflow-cpu", "tensorflow", "tensorflow-intel", "tensorflow-macos", "tf-nightly", "tf-nightly-cpu")
 
@@ -41,23 +44,32 @@ def _package() -> Path | None:
     return Path(spec.origin).parent if spec and spec.origin else None
 
 
-def build() -> dict[str, Any]:
-    """Return what `tf.sysconfig.get_build_info()` would, read from its source; empty if that cannot be read.
-
-    A build with CUDA has `is_cuda_build`, `cuda_version`, `cudnn_version` and `cuda_compute_capabilities`.
-    """
+def build() -> Build:
+    """Return how the installed TensorFlow was built, read from its source; without values if that cannot be read."""
     folder = _package()
     if folder is None:
-        return {}
+        return Build()
     try:
         tree = ast.parse((folder / "python/platform/build_info.py").read_text(encoding="utf-8"))
         for node in tree.body:
             if isinstance(node, ast.Assign):
                 # OrderedDict([…]) in most releases, {…} in some.
-                return dict(ast.literal_eval(node.value.args[0] if isinstance(node.value, ast.Call) else node.value))
+                info = ast.literal_eval(node.value.args[0] if isinstance(node.value, ast.Call) else node.value)
+                return build_of(dict(info))
     except (OSError, ValueError, SyntaxError, IndexError, TypeError):
         pass
-    return {}
+    return Build()
+
+
+def build_of(info: Mapping[str, Any]) -> Build:
+    """Return how a TensorFlow was built.
+
+    Args:
+        info: what its `tf.sysconfig.get_build_info()` returns.
+    """
+    plain = (bool, int, float, str, type(None))
+    values = {key: value if isinstance(value, plain) else [str(part) for part in value] for key, value in info.items()}
+    return Build(**values)
 
 
 def extra_requirements(distribution: str, extra: str) -> list[str]:

@@ -20,6 +20,9 @@ class Build(Record):
     cudnn_version: Annotated[str | None, Trait("cuDNN", from_backend=True)] = Field(
         None, description="version of cuDNN"
     )
+    cuda_compute_capabilities: list[str] = Field(
+        default_factory=list, description="GPUs that it has code for: `sm_80` is machine code, `compute_90` is PTX"
+    )
 
 
 class ThreadPools(Record):

@@ -85,7 +85,7 @@ def test_onednn_is_off_if_the_spec_says_so(cpu: dict[str, Any]) -> None:
 def test_a_tensorflow_without_cuda_is_refused_by_the_worker_too() -> None:
     from bench.machine import installed
 
-    if installed.build().get("is_cuda_build"):
+    if installed.build().is_cuda_build:
         report = run_backend("cuda", Path(sys.executable), CUDA_VISIBLE_DEVICES="-1")
     else:
         report = run_backend("cuda", Path(sys.executable))
