@@ -3,9 +3,11 @@
 `python -m benchmarks.hub [RESULTS] [sqlite|postgresql|both]`. The documents are those of `benchmarks.scale`: 20
 workloads in four loops, here on two backends in two pools, which makes 320 comparison keys with histories that grow
 alike. The senders are devbench's own, as threads of one process on the same machine, so on few cores they compete
-with the hub. `wrk` measures reading over one connection on loopback: median and 99th percentile. The first response
-after a change, which computes parts of the page again, is measured separately. At the end, some senders send results
-that are almost as large as a hub accepts. The benchmark starts its own PostgreSQL, which syncs to disk.
+with the hub. Then 50 senders send for a while as fast as they can while 200 readers read: first lists, then also
+pages with charts. Slow pages must not delay writes. `wrk` measures reading over one connection on loopback: median
+and 99th percentile. The first response after a change, which computes parts of the page again, is measured
+separately. At the end, some senders send results that are almost as large as a hub accepts. The benchmark starts its
+own PostgreSQL, which syncs to disk.
 """
 
 from __future__ import annotations
@@ -20,14 +22,17 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta, timezone
+from itertools import count as count_from
 from pathlib import Path
 from queue import Empty, SimpleQueue
 
 import psutil
 import urllib3
 
+from bench.errors import DevbenchError
 from bench.model.environment import Deployment
 from bench.model.result import Result
 from bench.publish.hub.client import Client
@@ -36,6 +41,20 @@ from benchmarks.scale import WORKLOADS, copies, measure_originals
 
 TOKEN = "0123456789abcdef"
 SENDERS = 50
+READERS = 200
+LOAD_SECONDS = 30
+SENDING = 2
+"""Processes of the senders that send while others read."""
+
+READ_AT_RANDOM = """
+local paths = {%s}
+request = function()
+  local number = string.format("%%06d", math.random(0, %d - 1))
+  return wrk.format("GET", (paths[math.random(#paths)]:gsub("NUMBER", number)))
+end
+"""
+"""A script of wrk. math.random starts in each thread with the same seed."""
+
 SECONDS = 8
 """Seconds to read each page."""
 
@@ -153,6 +172,66 @@ def send_large(url: str, template: bytes) -> None:
     print(f"  {LARGE} results of {len(body) / 1e6:.1f} MB at once: {dict(outcomes)} in {took:.0f} s")
 
 
+def under_load(url: str, documents: Sequence[bytes], count: int, paths: Sequence[str]) -> str:
+    """Return how long writes and pages take while senders and readers are busy.
+
+    Args:
+        url: address of the hub.
+        documents: templates of results.
+        count: number of the hub's results, the first of which are read.
+        paths: of the pages to read. NUMBER stands for a result.
+    """
+    with tempfile.NamedTemporaryFile("w", suffix=".lua") as script, ProcessPoolExecutor(SENDING) as senders:
+        script.write(READ_AT_RANDOM % (", ".join(f'"{path}"' for path in paths), min(count, 1000)))
+        script.flush()
+        words = [
+            "wrk",
+            "-t2",
+            f"-c{READERS}",
+            f"-d{LOAD_SECONDS}s",
+            "--timeout",
+            "120s",
+            "--latency",
+            "-s",
+            script.name,
+        ]
+        readers = subprocess.Popen([*words, url], stdout=subprocess.PIPE, text=True)
+        begins = [10**5 * (place + 1 + len(paths)) for place in range(SENDING)]
+        sent = list(
+            senders.map(_send_for_a_while, *zip(*((url, documents[:16], begin) for begin in begins), strict=True))
+        )
+        output, _ = readers.communicate()
+    waits = sorted(wait for times, _ in sent for wait in times)
+    failures = sum(failed for _, failed in sent)
+    quantiles = dict(re.findall(r"^\s+(\d+)%\s+(\S+)\s*$", output, re.M))
+    errors = re.search(r"Non-2xx.*", output)
+    return (
+        f"{len(waits) / LOAD_SECONDS:.0f} writes/s, median {statistics.median(waits):.2f} s, "
+        f"p99 {waits[int(0.99 * len(waits))]:.2f} s, {failures} failed; pages: median {quantiles['50']}, "
+        f"p99 {quantiles['99']}{', ' + errors[0].lower() if errors else ''}"
+    )
+
+
+def _send_for_a_while(url: str, documents: Sequence[bytes], begin: int) -> tuple[list[float], int]:
+    """Send results for `LOAD_SECONDS`, and return the seconds of each and how many failed. One process of several."""
+    waits: list[float] = []
+    failures: list[str] = []
+    numbers, end = count_from(begin), time.perf_counter() + LOAD_SECONDS
+
+    def send() -> None:
+        client = Client(url, TOKEN)
+        while (start := time.perf_counter()) < end:
+            name, body = copy(documents, next(numbers))
+            try:
+                client.put("results", name, body)
+            except DevbenchError as error:
+                failures.append(error.message)
+            waits.append(time.perf_counter() - start)
+
+    seconds([threading.Thread(target=send) for _ in range(SENDERS // SENDING)])
+    return waits, len(failures)
+
+
 def result_count(url: str) -> int:
     """Return the number of results in the hub."""
     text = urllib3.request("GET", f"{url}/metrics").data.decode()
@@ -167,7 +246,7 @@ def read(url: str, path: str) -> str:
     done = subprocess.run(
         ["wrk", "-t1", "-c1", f"-d{SECONDS}s", "--latency", url + path], capture_output=True, text=True, check=True
     )
-    quantiles = dict(re.findall(r"^\s+(\d+)%\s+(\S+)$", done.stdout, re.M))
+    quantiles = dict(re.findall(r"^\s+(\d+)%\s+(\S+)\s*$", done.stdout, re.M))
     errors = re.search(r"Non-2xx.*", done.stdout)
     return f"{quantiles['50']} ({quantiles['99']} at p99){' ' + errors[0] if errors else ''}"
 
@@ -215,6 +294,10 @@ def measure(database: str, documents: Sequence[bytes], count: int) -> None:
     with run_hub(database) as (url, pid):
         fill(url, documents, count)
         print(f"  stored: {result_count(url)}; memory {memory(pid):.0f} MB")
+        lists = ["/", "/results", "/api/v1/results", "/runs"]
+        for what, more in (("lists", []), ("lists and pages with charts", ["/results/copy-NUMBER"] * 4)):
+            print(f"  {SENDERS} senders, and {READERS} readers of {what}: "
+                  f"{under_load(url, documents, count, lists + more)}")  # fmt: skip
         first = time.perf_counter()
         urllib3.request("GET", url)
         print(f"  first overview, which computes all comparisons: {time.perf_counter() - first:.1f} s")

@@ -12,6 +12,7 @@ from sqlalchemy import Connection, text
 
 from bench.hub.db.database import Database
 from bench.hub.web.cache import Cached
+from bench.hub.web.threads import ARRIVAL, START
 
 pytestmark = pytest.mark.once
 
@@ -32,6 +33,26 @@ def test_one_thread_computes_a_cached_value_while_the_others_wait() -> None:
         assert {future.result() for future in [pool.submit(ask) for _ in range(8)]} == {"page"}
     assert len(computed_by) == 1
     assert cache.get((2, 1), lambda: "another") == "another"
+
+
+def test_requests_that_arrived_before_a_computation_share_it_although_results_change_meanwhile() -> None:
+    cache, computed = Cached[str](), []
+
+    def ask(arrival: float, start: float, version: int) -> str:
+        ARRIVAL.set(arrival)
+        START.set(start)
+
+        def compute() -> str:
+            computed.append(version)
+            return f"page {version}"
+
+        return cache.get((version, 0), compute)
+
+    with ThreadPoolExecutor(1) as pool:
+        pages = [pool.submit(ask, 1.0, 2.0 + version, version).result() for version in range(5)]
+        assert pages == ["page 0"] * 5
+        assert pool.submit(ask, 2.5, 9.0, 5).result() == "page 5"
+    assert computed == [0, 5]
 
 
 def test_a_failing_write_does_not_affect_the_writes_committed_with_it(tmp_path: Path) -> None:

@@ -6,7 +6,9 @@ Python runs one thread at a time, so few threads for pages also leave more time 
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
 from functools import partial, wraps
 from typing import Any, Literal, TypeVar
 
@@ -17,11 +19,18 @@ from bench.hub.problems import Problem
 
 ThreadKind = Literal["write", "read", "page", "metrics", "probe"]
 
-THREADS: dict[ThreadKind, int] = {"write": 40, "read": 6, "page": 4, "metrics": 1, "probe": 1}
-"""Maximum number of threads of each kind. Threads that write wait together for one commit."""
+THREADS: dict[ThreadKind, int] = {"write": 12, "read": 3, "page": 3, "metrics": 1, "probe": 1}
+"""Maximum number of threads of each kind. Threads that write wait together for one commit. More threads would not be
+faster, but some writes would take much longer than others."""
 
 WAIT = 30.0
 """Seconds that a request may wait for a thread."""
+
+ARRIVAL: ContextVar[float] = ContextVar("ARRIVAL")
+"""When the request of this thread arrived, by `time.monotonic`."""
+
+START: ContextVar[float] = ContextVar("START")
+"""When this thread began to work on it. All that it reads is not older."""
 
 T = TypeVar("T")
 
@@ -40,14 +49,20 @@ class RequestThreads:
             Problem: all threads of this kind were busy for too long.
         """
         limiter, owner = self._limiters[kind], object()
+        ARRIVAL.set(time.monotonic())
         with anyio.move_on_after(WAIT) as waiting:
             await limiter.acquire_on_behalf_of(owner)
         if waiting.cancelled_caught:
             raise Problem(503, "busy", "the hub is busy", "Try again.", {"Retry-After": "5"})
         try:
-            return await to_thread.run_sync(work, limiter=self._unlimited)
+            return await to_thread.run_sync(_started, work, limiter=self._unlimited)
         finally:
             limiter.release_on_behalf_of(owner)
+
+
+def _started(work: Callable[[], T]) -> T:
+    START.set(time.monotonic())
+    return work()
 
 
 def in_thread(kind: ThreadKind) -> Callable[[Callable[..., T]], Callable[..., Awaitable[T]]]:
