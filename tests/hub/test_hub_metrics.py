@@ -45,7 +45,11 @@ def full_result() -> Any:
     for sample in full.samples:
         sample.telemetry = Telemetry(wall_seconds=2.0, package_joules=100.0)
     summary = result().summary.model_copy(
-        update={"cost_per_1000_steps": 0.02, "bytes_per_second": {"h2d/4": 1e3, "h2d/64": 5e9, "d2h/4": 2e3}}
+        update={
+            "cost_per_1000_steps": 0.02,
+            "epoch_examples_per_second": 900.0,
+            "bytes_per_second": {"h2d/4": 1e3, "h2d/64": 5e9, "d2h/4": 2e3},
+        }
     )
     return full.model_copy(update={"summary": summary, "projection": result().projection})
 

@@ -32,6 +32,7 @@ HELP = {
     "phase_seconds_low": "Lower bound of its 95% interval.",
     "phase_seconds_high": "Upper bound of its 95% interval.",
     "examples_per_second": "Examples per second.",
+    "epoch_examples_per_second": "Examples per second over whole epochs, with the waits at their ends.",
     "flops_per_second": "Floating-point operations per second.",
     "projected_seconds": "Projected seconds of the whole training: `total` from a cold start, or `build_and_fit`.",
     "projected_seconds_low": "Lower bound of its 95% interval.",
