@@ -10,6 +10,7 @@ short epochs are enough to estimate it.
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Sequence
 
 from bench.analyse.samples import merged_facts
@@ -77,7 +78,7 @@ def add_waits(
     length, (waited, observed) = steps_per_epoch(samples), observed_waits(samples)
     if not length or observed < FEWEST_ENDS:
         return projected, 0.0
-    passes, wait = total / length, seconds_until_wake_up(length * step_seconds)
+    passes, wait = total / length, seconds_until_wake_up(_iterator_age(samples, length * step_seconds))
     expected = passes * waited / observed * wait
     share = (waited + 0.5) / (observed + 1)
     spread = wait * math.sqrt(share * (1 - share) * (passes + passes**2 / observed))
@@ -98,7 +99,7 @@ def add_note(result: Result, samples: Sequence[ProcessSample]) -> None:
     if observed >= FEWEST_ENDS:
         if projection.epoch_end_wait_seconds > noteworthy:
             result.notes.append(
-                f"The projection contains {projection.epoch_end_wait_seconds:.0f} s of waits at the ends of epochs, "
+                f"The projection contains {projection.epoch_end_wait_seconds:.1f} s of waits at the ends of epochs, "
                 f"until tf.data's autotuning thread wakes up. {waited} of {observed} short epochs waited. "
                 f"To avoid it, {FIX}"
             )
@@ -118,4 +119,18 @@ def longest_wait(result: Result, samples: Sequence[ProcessSample]) -> float:
         return 0.0
     if not can_wait(result.environment.tensorflow or ""):
         return 0.0
-    return seconds_until_wake_up(length * mean.value) * result.projection.steps / length
+    age = _iterator_age(samples, length * mean.value)
+    return seconds_until_wake_up(age) * result.projection.steps / length
+
+
+def _iterator_age(samples: Sequence[ProcessSample], steps_seconds: float) -> float:
+    """Return the age of an iterator at its end, in seconds.
+
+    Keras drops the iterator of an epoch when the next epoch starts, after validation and callbacks.
+
+    Args:
+        samples: the processes that timed the ends of epochs.
+        steps_seconds: seconds of the steps of an epoch.
+    """
+    ends = [sample.phases["epoch_end"] for sample in samples if "epoch_end" in sample.phases]
+    return steps_seconds + (statistics.fmean(ends) if ends else 0.0)

@@ -323,6 +323,14 @@ def test_waits_of_short_epochs_are_projected_to_the_real_epochs(ends: list[Any],
     assert not any("longer than projected" in note for note in document.notes)
 
 
+def test_an_iterator_is_as_old_as_its_epoch_with_validation() -> None:
+    facts = {"epoch": {"batches": 300, "remainder": 0}, "iterator_ends": [WAITED] * 8}
+    phases = {**PHASES, "epoch_end": 2.0}  # 5 s per epoch with its end; the thread wakes up after 5.11 s
+    projection = summarized(sample(facts=facts, phases=phases), total=3000).projection
+    assert projection is not None
+    assert projection.epoch_end_wait_seconds == pytest.approx(10 * 0.11)
+
+
 def test_an_epoch_that_ends_right_before_a_wake_up_is_not_observed() -> None:
     ends = [{"age": age, "gap": gap} for age, gap in ((0.3, 0.01), (0.31, 0.0), (0.2, 0.11))]
     assert epoch_waits.observed_waits([sample(facts={"iterator_ends": ends})]) == (1, 1)
