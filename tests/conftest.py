@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from marks import capabilities
 
 ROOT = Path(__file__).resolve().parent.parent
 DIRECTML_ENVIRONMENT = ROOT / ".venv-directml"
@@ -381,7 +382,7 @@ def pytest_configure() -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Refuse unknown capabilities, keep each file in one process, and add the marks that follow from folders."""
     for item in items:
-        for name in _capabilities(item):
+        for name in capabilities(item):
             if name not in CAPABILITIES:
                 raise pytest.UsageError(f"{item.nodeid} needs '{name}', which is not one of {', '.join(CAPABILITIES)}")
         item.add_marker(pytest.mark.xdist_group(_process_group(item)))
@@ -393,7 +394,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Skip a test if the machine lacks a capability that it needs."""
-    for name in _capabilities(item):
+    for name in capabilities(item):
         skip_without(item, name)
 
 
@@ -432,11 +433,6 @@ def _runs_again(item: pytest.Item) -> bool:
     if Path(sys.prefix) != DIRECTML_ENVIRONMENT or item.path.parent.name != "integration":
         return False
     return not any(item.get_closest_marker(name) for name in ("essential", "once"))
-
-
-def _capabilities(item: pytest.Item) -> Iterator[str]:
-    for mark in item.iter_markers("needs"):
-        yield from mark.args
 
 
 def _fail_if_strict(config: pytest.Config, report: pytest.TestReport | pytest.CollectReport) -> None:

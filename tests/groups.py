@@ -8,6 +8,7 @@ from typing import Any
 
 import inputs
 import pytest
+from marks import capabilities
 
 CHANGED = "changed-"
 """Prefix of the capability that the tests of a group need: that one of its inputs changed."""
@@ -46,7 +47,7 @@ class Session:
 
         for item in items:
             self.files.add(str(item.path))
-            needed = [name for mark in item.iter_markers("needs") for name in mark.args]
+            needed = list(capabilities(item))
             others = [missing for name in needed if not name.startswith(CHANGED) and (missing := check(name))]
             if any(not missing.avoidable for missing in others):
                 continue

@@ -37,7 +37,8 @@ def suite(pytester: pytest.Pytester) -> pytest.Pytester:
     pytester.makeini("[pytest]\nmarkers = needs(*capabilities): what it must have\n")
     (pytester.path / "input.txt").write_text("1")
     (pytester.path / "tests" / "passed").mkdir(parents=True)
-    for name, more in (("groups.py", ""), ("inputs.py", 'GROUPS = {"slow": ("input.txt", "test_*.py")}\n')):
+    groups = 'GROUPS = {"slow": ("input.txt", "test_*.py")}\n'
+    for name, more in (("groups.py", ""), ("marks.py", ""), ("inputs.py", groups)):
         (pytester.path / "tests" / name).write_text((TESTS / name).read_text(encoding="utf-8") + more)
     pytester.makepyfile(test_one=SLOW.format(limit=3), test_other=SLOW.format(limit=3))
     return pytester
