@@ -33,7 +33,7 @@ def explain(
     """Find out where the time goes and what makes a workload faster.
 
     Measures the workload in loops that each leave out one more thing, such as the input. Then tries single changes to
-    it (what-ifs). --max-time limits all of it. Without time for everything, the explanation says what it left out.
+    it (what-ifs). --max-time limits the whole explanation, which says what it left out for lack of time.
     """
     from bench import api
 

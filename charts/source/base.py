@@ -99,8 +99,8 @@ class ImageOverride(Part):
 
     repository: str = Field(
         "",
-        description="Repository without a tag. Default: from `image`. The registry of `image` is put before it, unless "
-        "it starts with one.",
+        description="Repository without a tag. Default: from `image`. If it does not start with a registry, the "
+        "registry of `image` is put before it.",
     )
     tag: str = Field("", description="Complete tag. Default: from `image`.")
     digest: str = Field("", pattern="^(sha256:[0-9a-f]{64})?$", description="Digest. It overrides the tag.")

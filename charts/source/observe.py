@@ -81,8 +81,8 @@ class NetworkPolicy(Part):
     users: Objects = Field(
         [],
         description="Peers that may open the pages of the hub, such as the namespace of an ingress controller. "
-        "Default: all pods of the cluster. If the hub has an Ingress, an HTTPRoute, or a Service of another type than "
-        "ClusterIP, all addresses, because load balancers send from addresses of their own.",
+        "Default: all pods of the cluster, or all addresses if the hub has an Ingress, an HTTPRoute, or a Service of a "
+        "type other than ClusterIP, because load balancers send from addresses of their own.",
     )
     dns: Objects = Field(
         [],

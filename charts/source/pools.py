@@ -89,7 +89,7 @@ class Pool(PodOptions):
     )
     gpu_resource: str = Field(
         "",
-        description="Resource that the GPUs are requested as, such as nvidia.com/mig-1g.5gb. Default: the backend's.",
+        description="Name of the GPU resource to request, such as nvidia.com/mig-1g.5gb. Default: the backend's.",
     )
     resource_claims: Objects = Field(
         [], description="Resource claims of the pod (DRA). The container uses all of them, instead of `gpuResource`."
@@ -97,13 +97,15 @@ class Pool(PodOptions):
     nodes: int = Field(
         1,
         ge=1,
-        description="Number of nodes to measure at the same time, to tell a node from its device. Each workload runs "
-        "once on each. Requires `exclusiveNode`.",
+        description="Number of nodes to measure at the same time. This separates the effect of a node from that of its "
+        "device. Each workload runs once on each node. Requires `exclusiveNode`.",
     )
     allow_shared_gpu: bool = Field(False, description="Allow a shared GPU. Each result then has a warning.")
     exclusive_node: bool = Field(True, description="Allow at most one devbench run per node at a time.")
     spot: bool = Field(False, description="Allow spot nodes. An evicted run starts again.")
-    evictions: int = Field(5, ge=0, description="How often an evicted run starts again. After one more, it has failed.")
+    evictions: int = Field(
+        5, ge=0, description="How often an evicted run starts again. After one more eviction, it counts as failed."
+    )
     instance_type: str = Field(
         "",
         description="Instance type. It also determines the price. Default: the preset's. `any` allows all types.",

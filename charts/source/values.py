@@ -24,7 +24,7 @@ class Image(Part):
     tag: str = Field(
         "",
         description="Version of the images. With 1.0, the tag for cuda is 1.0-cuda. Default: the chart's appVersion. "
-        "Do not use a tag that changes its content, because two nodes could then compare two builds.",
+        "Do not use a tag that can move to another image, because two nodes could then run different builds.",
     )
     pull_policy: Literal["Always", "IfNotPresent", "Never"] = Field(
         "IfNotPresent", description="Image pull policy of all pods."
