@@ -3,14 +3,34 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Literal
 
 from pydantic import Field
 
 from bench.model.record import Record
 
+SMALLER_BATCH = "The program needs more memory than there is. Try a smaller batch, such as --param batch=16."
+"""The hint of a failure of the kind `memory`."""
+
 LONGEST_BRIEF = 200
 """Maximum length of a failure in one line, in characters."""
+
+_OUT_OF_MEMORY = re.compile(
+    r"OOM when allocating tensor with shape\S+ and type \w+"
+    r"|Unable to allocate [\d.]+ \w+ for an array.*"
+    r"|Dst tensor is not initialized"
+    r"|(?:RESOURCE_EXHAUSTED: )?Out of memory (?:while )?(?:trying )?to allocate [^\s,;]+(?: bytes)?"
+    r"|CUDA_ERROR_OUT_OF_MEMORY(?:: out of memory)?"
+    r"|cudaErrorMemoryAllocation"
+    r"|\bCU[A-Z]+(?:_STATUS)?_ALLOC_FAILED"
+    r"|\bE_OUTOFMEMORY|0x8007000e",
+    re.IGNORECASE,
+)
+"""What NumPy, TensorFlow, XLA, CUDA, its libraries and DirectX write if they get no memory."""
+
+_FATAL = re.compile(r"^(?:\d{4}-\d\d-\d\d [\d:.]+: F|F\d{4} [\d:.]+) ")
+"""The beginning of a line of TensorFlow's log after which the process ends, in both of its formats."""
 
 _ERROR = re.compile(r"[\w.]*(Error|Exception)\b.*: ")
 
@@ -47,3 +67,14 @@ class Failure(Record):
         if line.endswith(":"):
             line = next((other for other in lines[1:] if _ERROR.match(other)), lines[-1])
         return line if len(line) <= LONGEST_BRIEF else line[: LONGEST_BRIEF - 1] + "…"
+
+
+def memory_request(text: str) -> str | None:
+    """Return the part of an error's message that says that there was not enough memory. None if nothing says so."""
+    match = _OUT_OF_MEMORY.search(text)
+    return match.group() if match else None
+
+
+def fatal_memory_request(lines: Sequence[str]) -> str | None:
+    """Return what `memory_request` finds in the fatal lines of a log. Others may only be warnings of a retry."""
+    return next((request for line in lines if _FATAL.match(line) and (request := memory_request(line))), None)

@@ -7,7 +7,7 @@ import signal
 from pathlib import Path
 from typing import Any
 
-from bench.model.failure import Failure
+from bench.model.failure import SMALLER_BATCH, Failure, fatal_memory_request
 from bench.model.phase import Activity
 
 LAST_LINES = 20
@@ -70,13 +70,17 @@ def exited(code: int, phase: Activity, stderr: str, file: str | None) -> Failure
         except ValueError:
             name = f"signal {-code}"
     kind: Any = "killed" if name in ("SIGKILL", "SIGTERM") else "crashed"
+    request = None
     hint = "Its last lines are below. Check whether the program also crashes without devbench."
     if name == "SIGKILL":
         hint = "If nobody killed it, it ran out of memory: use a smaller batch, or look for 'oom' in the kernel's log."
+    elif request := fatal_memory_request(stderr.splitlines()):
+        kind, hint = "memory", SMALLER_BATCH
     ending = f"was killed by {name}" if name else f"ended with exit code {code}"
+    cause = f": {request}" if request else ""
     return Failure(
         kind=kind,
-        message=f"the worker {ending}{_user_line(stderr, file)}",
+        message=f"the worker {ending}{_user_line(stderr, file)}{cause}",
         hint=hint,
         exit_code=code if code >= 0 else None,
         signal=name,

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 import sys
 import traceback
 from pathlib import Path
 from typing import Literal
 
 from bench.errors import DataError, DevbenchError, DeviceAbsent
-from bench.model.failure import Failure
+from bench.model.failure import SMALLER_BATCH, Failure, memory_request
 from bench.model.phase import Activity
 from bench.registry.program_errors import error_text, is_devbench, names_program, traceback_lines
 
@@ -29,11 +28,9 @@ def failure_of(error: BaseException, file: str | None, phase: Activity) -> Failu
         return Failure(kind=_kind(error), message=error.message[:LONGEST], hint=error.hint[:LONGEST], phase=phase)
     program = Path(file) if file else None
     text = error_text(error, program)[:LONGEST]
-    if isinstance(error, MemoryError) or type(error).__name__ == "ResourceExhaustedError":
-        request = re.search(r"OOM when allocating tensor with shape\S+ and type \w+|Unable to allocate .*", text)
-        text = request.group(0) if request else text
-        hint = "The program needs more memory than there is. Try a smaller batch, such as --param batch=16."
-        return Failure(kind="memory", message=text, hint=hint, phase=phase)
+    request = memory_request(str(error)[:LONGEST])
+    if request or isinstance(error, MemoryError) or type(error).__name__ == "ResourceExhaustedError":
+        return Failure(kind="memory", message=request or text, hint=SMALLER_BATCH, phase=phase)
     return Failure(kind="error", message=text, hint=_hint(error, program), phase=phase)
 
 
