@@ -6,10 +6,11 @@ include whatever else runs there.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bench.machine.gpu import GpuMemory, GpuReadings
@@ -33,6 +34,16 @@ REASONS = {
     0x80: "hardware-power-brake",
     0x100: "display-clock-setting",
 }
+
+# The names of each of NVML's functions, the newest first.
+MEMORY = ("nvmlDeviceGetMemoryInfo",)
+ENERGY = ("nvmlDeviceGetTotalEnergyConsumption",)
+UTILIZATION = ("nvmlDeviceGetUtilizationRates",)
+POWER = ("nvmlDeviceGetPowerUsage",)
+CLOCK = ("nvmlDeviceGetClockInfo",)
+CLOCK_REASONS = ("nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons")
+TEMPERATURE = ("nvmlDeviceGetTemperatureV", "nvmlDeviceGetTemperature")
+SHUTDOWN = ("nvmlShutdown",)
 
 
 def choose(nvml: Any, environ: Mapping[str, str]) -> Any | None:
@@ -104,22 +115,27 @@ class NvmlSampler:
         """End the thread and shut NVML down."""
         self._end.set()
         self._thread.join()
-        self._read(self._nvml.nvmlShutdown)
+        self._read(SHUTDOWN)
 
     def memory(self) -> GpuMemory | None:
         """Return the GPU's memory as it is now; None if the GPU does not report it."""
-        info = self._read(self._nvml.nvmlDeviceGetMemoryInfo, self._handle)
+        info = self._read(MEMORY, self._handle)
         return None if info is None else GpuMemory(int(info.used), int(info.total))
 
-    def _read(self, function: Callable[..., Any], *arguments: Any) -> Any | None:
-        """Call an NVML function; return None if this GPU or driver does not support it."""
-        try:
-            return function(*arguments)
-        except self._nvml.NVMLError:
-            return None
+    def _read(self, names: Sequence[str], *arguments: Any) -> Any | None:
+        """Call the first of these NVML functions that works; return None if none does.
+
+        NVML drops and renames functions: an old driver knows only the old name, and CUDA 14 only the new one.
+        """
+        for name in names:
+            function = getattr(self._nvml, name, None)
+            if function is not None:
+                with contextlib.suppress(self._nvml.NVMLError):
+                    return function(*arguments)
+        return None
 
     def _joules(self) -> float | None:
-        value = self._read(self._nvml.nvmlDeviceGetTotalEnergyConsumption, self._handle)
+        value = self._read(ENERGY, self._handle)
         return None if value is None else value / 1e3
 
     def _sample(self, on_seconds: float) -> None:
@@ -127,30 +143,22 @@ class NvmlSampler:
         nvml, handle, readings = self._nvml, self._handle, self.readings
         self._sample_state()
         if on_seconds >= WINDOW_SECONDS:
-            if (rates := self._read(nvml.nvmlDeviceGetUtilizationRates, handle)) is not None:
+            if (rates := self._read(UTILIZATION, handle)) is not None:
                 readings.utilization.append(rates.gpu / 100)
-            if (milliwatts := self._read(nvml.nvmlDeviceGetPowerUsage, handle)) is not None:
+            if (milliwatts := self._read(POWER, handle)) is not None:
                 readings.watts.append(milliwatts / 1e3)
         if on_seconds >= RAMP_SECONDS:
-            if (megahertz := self._read(nvml.nvmlDeviceGetClockInfo, handle, nvml.NVML_CLOCK_SM)) is not None:
+            if (megahertz := self._read(CLOCK, handle, nvml.NVML_CLOCK_SM)) is not None:
                 readings.clock_hz.append(megahertz * 1e6)
-            mask = self._read(self._clock_reasons, handle) or 0
+            mask = self._read(CLOCK_REASONS, handle) or 0
             readings.reasons.update(name for bit, name in REASONS.items() if mask & bit)
 
     def _sample_state(self) -> None:
         nvml, handle, readings = self._nvml, self._handle, self.readings
-        if (memory := self._read(nvml.nvmlDeviceGetMemoryInfo, handle)) is not None:
+        if (memory := self._read(MEMORY, handle)) is not None:
             readings.memory.append(int(memory.used))
-        if (degrees := self._read(nvml.nvmlDeviceGetTemperature, handle, nvml.NVML_TEMPERATURE_GPU)) is not None:
+        if (degrees := self._read(TEMPERATURE, handle, nvml.NVML_TEMPERATURE_GPU)) is not None:
             readings.celsius.append(float(degrees))
-
-    @property
-    def _clock_reasons(self) -> Callable[..., Any]:
-        """Return NVML's function for the reasons. CUDA 14 drops its old name; old drivers only know that one."""
-        name = "nvmlDeviceGetCurrentClocksEventReasons"
-        if hasattr(self._nvml, name):
-            return getattr(self._nvml, name)  # type: ignore[no-any-return]
-        return self._nvml.nvmlDeviceGetCurrentClocksThrottleReasons  # type: ignore[no-any-return]
 
 
 def open_sampler(environ: Mapping[str, str]) -> NvmlSampler | None:

@@ -224,8 +224,10 @@ class Nvml(ModuleType):
     NVML_CLOCK_SM = 1
     NVML_TEMPERATURE_GPU = 0
 
-    def __init__(self, uuids: list[str], missing: tuple[str, ...] = ()) -> None:
+    def __init__(self, uuids: list[str], missing: tuple[str, ...] = (), absent: tuple[str, ...] = ()) -> None:
+        """Make a stand-in whose GPUs do not support `missing`, and whose module does not have `absent`."""
         super().__init__("pynvml")
+        self.absent = absent
         self.uuids = uuids
         self.missing = missing
         self.open = 0
@@ -255,27 +257,30 @@ class Nvml(ModuleType):
             raise NVMLError("Unknown Error")
         return self.clocks.pop(0)
 
+    def answer(self, name: str) -> Any:
+        """Return what a function of NVML returns, whatever the GPU."""
+        if name == "nvmlDeviceGetTotalEnergyConsumption":
+            self.energy += 2_500
+            return self.energy
+        if name == "nvmlDeviceGetClockInfo":
+            return self.next_clock()
+        return {
+            "nvmlDeviceGetUtilizationRates": SimpleNamespace(gpu=80, memory=10),
+            "nvmlDeviceGetMemoryInfo": SimpleNamespace(used=3 * 2**30, total=16 * 2**30),
+            "nvmlDeviceGetPowerUsage": 65_000,
+            **dict.fromkeys(_nvml.TEMPERATURE, 71),
+            **dict.fromkeys(_nvml.CLOCK_REASONS, 0x1 | 0x4 | 0x40),
+        }[name]
+
     def __getattr__(self, name: str) -> Callable[..., Any]:
+        if name in self.absent:
+            raise AttributeError(name)
+
         def answer(handle: int, *_: object) -> Any:
             self.handles.add(handle)
             if name in self.missing:
                 raise NVMLError("Not Supported")
-            if name == "nvmlDeviceGetUtilizationRates":
-                return SimpleNamespace(gpu=80, memory=10)
-            if name == "nvmlDeviceGetMemoryInfo":
-                return SimpleNamespace(used=3 * 2**30)
-            if name == "nvmlDeviceGetPowerUsage":
-                return 65_000
-            if name == "nvmlDeviceGetTotalEnergyConsumption":
-                self.energy += 2_500
-                return self.energy
-            if name == "nvmlDeviceGetClockInfo":
-                return self.next_clock()
-            if name == "nvmlDeviceGetTemperature":
-                return 71
-            if name in ("nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons"):
-                return 0x1 | 0x4 | 0x40
-            raise AttributeError(name)
+            return self.answer(name)
 
         return answer
 
@@ -309,7 +314,7 @@ def test_samples_of_a_gpu_become_means_maxima_and_differences(monkeypatch: pytes
 def test_a_gpu_without_an_energy_counter_reports_the_other_figures(
     monkeypatch: pytest.MonkeyPatch, worker: Worker
 ) -> None:
-    missing = ("nvmlDeviceGetTotalEnergyConsumption", "nvmlDeviceGetCurrentClocksEventReasons")
+    missing = ("nvmlDeviceGetTotalEnergyConsumption", *_nvml.CLOCK_REASONS)
     telemetry = metered(monkeypatch, worker, Nvml(["GPU-aaaa"], missing))
     assert telemetry.gpu_joules is None
     assert telemetry.gpu_throttle_reasons == []
@@ -362,16 +367,34 @@ def test_turns_that_are_shorter_than_the_windows_of_nvml_report_energy_and_no_av
     assert telemetry.gpu_sm_clock_spread == 0
 
 
-def test_a_driver_that_knows_only_the_old_name_of_the_clock_reasons_reports_them(
+NEW_NAMES = ("nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetTemperatureV")
+OLD_NAMES = ("nvmlDeviceGetCurrentClocksThrottleReasons", "nvmlDeviceGetTemperature")
+
+
+@pytest.mark.parametrize(
+    "nvml",
+    [
+        Nvml(["GPU-aaaa"], absent=NEW_NAMES),
+        Nvml(["GPU-aaaa"], absent=OLD_NAMES),
+        Nvml(["GPU-aaaa"], missing=NEW_NAMES),  # the package is newer than the driver
+    ],
+    ids=["old", "new", "mixed"],
+)
+def test_a_figure_is_read_by_whichever_name_nvml_knows(
+    monkeypatch: pytest.MonkeyPatch, worker: Worker, nvml: Nvml
+) -> None:
+    telemetry = metered(monkeypatch, worker, nvml)
+    assert telemetry.gpu_throttle_reasons != []
+    assert telemetry.gpu_temperature_celsius == 71
+
+
+def test_a_figure_that_nvml_no_longer_has_is_none_and_the_others_are_reported(
     monkeypatch: pytest.MonkeyPatch, worker: Worker
 ) -> None:
-    class Old(Nvml):
-        def __getattr__(self, name: str) -> Callable[..., Any]:
-            if name == "nvmlDeviceGetCurrentClocksEventReasons":
-                raise AttributeError(name)
-            return super().__getattr__(name)
-
-    assert metered(monkeypatch, worker, Old(["GPU-aaaa"])).gpu_throttle_reasons != []
+    nvml = Nvml(["GPU-aaaa"], ("nvmlDeviceGetTotalEnergyConsumption",), ("nvmlDeviceGetPowerUsage",))
+    telemetry = metered(monkeypatch, worker, nvml)
+    assert telemetry.gpu_power_watts is None
+    assert telemetry.gpu_utilization_ratio == pytest.approx(0.8)
 
 
 def test_without_nvml_the_other_figures_are_reported(monkeypatch: pytest.MonkeyPatch, worker: Worker) -> None:
