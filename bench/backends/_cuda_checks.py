@@ -39,7 +39,16 @@ _FOLDERS = (
     "/run/opengl-driver/lib",
 )
 _UNUSED = ("nvidia-curand-cu12",)  # a requirement of TensorFlow that it never calls; our image does not contain it
-_LIBRARIES = ("libcudart.so.12", "libcublas.so.12", "libcudnn.so.9")
+_LIBRARIES = (
+    "libcudart.so.12",
+    "libcublas.so.12",
+    "libcublasLt.so.12",
+    "libcufft.so.11",
+    "libcusolver.so.11",
+    "libcusparse.so.12",
+    "libcudnn.so.9",
+)
+"""What TensorFlow loads before it uses a GPU. If one is absent, it uses none."""
 
 
 def checks(root: Path = ROOT, timeout: float = DRIVER_SECONDS) -> Iterator[Check]:

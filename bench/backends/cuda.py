@@ -22,6 +22,9 @@ from bench.model.spec import Spec
 NAME = "cuda"
 DESCRIPTION = "an NVIDIA GPU, through CUDA"
 PLATFORMS = "Linux x86-64 and WSL2, with NVIDIA driver 525.60.13 or newer"
+LARGEST_CACHE = str(2**32)
+"""The largest size of the driver's cache of compiled kernels that it accepts, in bytes."""
+
 CAPABILITIES = Capabilities(
     telemetry=_nvml.open_sampler,
     tf32=True,
@@ -47,6 +50,8 @@ def environment(spec: Spec) -> dict[str, str]:
         # CUDA numbers the fastest GPU first, NVML and nvidia-smi go by the bus. A number must mean the same GPU in all.
         "CUDA_DEVICE_ORDER": os.environ.get("CUDA_DEVICE_ORDER", "PCI_BUS_ID"),
     }
+    # By default, the driver's cache is smaller than TensorFlow's kernels for a GPU that is newer than its build.
+    variables["CUDA_CACHE_MAXSIZE"] = os.environ.get("CUDA_CACHE_MAXSIZE", LARGEST_CACHE)
     if not spec.tf32:
         variables["NVIDIA_TF32_OVERRIDE"] = "0"
     return variables

@@ -332,6 +332,33 @@ def test_a_missing_package_is_named(tmp_path: Path, driver: Path) -> None:
     assert "CUDA libraries: not installed: nvidia-cufft-cu12" in output_of(path, driver, "fine")[-1]
 
 
+LOADED = (  # by TensorFlow, before it lists the GPUs
+    "libcublas.so.12",
+    "libcublasLt.so.12",
+    "libcudart.so.12",
+    "libcudnn.so.9",
+    "libcufft.so.11",
+    "libcusolver.so.11",
+    "libcusparse.so.12",
+)
+
+
+@pytest.mark.parametrize("absent", LOADED)
+def test_every_library_without_which_tensorflow_uses_no_gpu_is_checked(
+    tmp_path: Path, driver: Path, absent: str
+) -> None:
+    path = cuda_build(tmp_path)
+    shutil.rmtree(path / "nvidia_cudnn_cu12-9.3.0.75.dist-info")  # the libraries come from the system
+    shutil.copy(driver / _cuda_checks.LIBRARY, path)
+    for library in LOADED:
+        shutil.copy(driver / _cuda_checks.LIBRARY, path / library)
+    assert output_of(path, path, "fine")[-1] == "PRESENT"
+    (path / absent).unlink()
+    line = output_of(path, path, "fine")[-1]
+    assert "CUDA libraries" in line
+    assert f"not on the system: {absent}" in line
+
+
 def spec(**more: object) -> Spec:
     fixed = {"workload": "cifar", "backend": "cuda", "threads": Threads(intra=3, inter=2), "data": Data(kind="own")}
     return Spec.model_validate({**fixed, **more})
@@ -346,6 +373,15 @@ def test_a_worker_numbers_gpus_as_nvml_does_unless_the_user_chose_an_order(monke
 
 def test_the_users_choice_of_gpu_and_cache_is_kept() -> None:
     assert not {"CUDA_VISIBLE_DEVICES", "CUDA_CACHE_PATH"} & cuda.environment(spec()).keys()
+
+
+def test_the_cache_of_compiled_kernels_holds_all_of_them_unless_the_user_set_its_size(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("CUDA_CACHE_MAXSIZE", raising=False)
+    assert cuda.environment(spec())["CUDA_CACHE_MAXSIZE"] == "4294967296"
+    monkeypatch.setenv("CUDA_CACHE_MAXSIZE", "1000")
+    assert cuda.environment(spec())["CUDA_CACHE_MAXSIZE"] == "1000"
 
 
 def test_a_spec_without_tf32_turns_it_off_in_the_libraries_too() -> None:
