@@ -116,7 +116,7 @@ def _visible() -> Iterator[Check]:
 
 def _driver(root: Path, timeout: float) -> Iterator[Check]:
     try:
-        driver = query_cuda(LIBRARY, timeout)
+        driver = query_cuda(LIBRARY, timeout, os.environ | device_order())
     except QueryFailed as error:
         fix = "Run nvidia-smi. If it fails too, look at dmesg and restart. If it is slow, enable persistence mode."
         yield Check("driver library", "FAIL", f"{LIBRARY}: {error}", fix)
@@ -137,6 +137,14 @@ def _driver(root: Path, timeout: float) -> Iterator[Check]:
         yield from _devices(driver.gpus, supported)
     else:
         yield Check("GPU", "FAIL", "the driver works but reports no GPU", _how_to_get_a_gpu(root))
+
+
+def device_order() -> dict[str, str]:
+    """Return the variable that makes CUDA number GPUs as NVML does, by the bus, unless the user chose an order.
+
+    By default, CUDA numbers the fastest GPU first. A number must mean the same GPU to doctor, NVML and the worker.
+    """
+    return {"CUDA_DEVICE_ORDER": os.environ.get("CUDA_DEVICE_ORDER", "PCI_BUS_ID")}
 
 
 def _driver_library(driver: CudaDriver, root: Path) -> Check:

@@ -15,6 +15,7 @@ import ctypes
 import json
 import subprocess
 import sys
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -159,27 +160,30 @@ def query_libraries(*names: str, timeout: float) -> LoadedLibraries:
     return LoadedLibraries(**_query("load", *names, timeout=timeout))
 
 
-def query_cuda(library: str, timeout: float) -> CudaDriver:
+def query_cuda(library: str, timeout: float, environ: Mapping[str, str] | None = None) -> CudaDriver:
     """Return what the CUDA driver reports to a separate process.
 
     Args:
         library: name or path of the driver's library.
         timeout: seconds to wait for the answer.
+        environ: the environment variables of the process; None for those of this one.
 
     Raises:
         QueryFailed: the process gave no answer.
     """
-    answer = _query("cuda", library, timeout=timeout)
+    answer = _query("cuda", library, timeout=timeout, environ=environ)
     gpus = [CudaGpu(gpu["name"], tuple(gpu["capability"]), gpu["memory"]) for gpu in answer.pop("gpus")]
     return CudaDriver(**answer, gpus=gpus)
 
 
-def _query(what: Literal["load", "cuda"], *libraries: str, timeout: float) -> dict[str, Any]:
+def _query(
+    what: Literal["load", "cuda"], *libraries: str, timeout: float, environ: Mapping[str, str] | None = None
+) -> dict[str, Any]:
     """Run this file as a script in a separate process, and return the document that it prints."""
     command = [sys.executable, "-I", str(Path(__file__).resolve()), what, *libraries]
     try:
         process = subprocess.run(
-            command, capture_output=True, text=True, errors="replace", timeout=timeout, check=False
+            command, capture_output=True, text=True, errors="replace", timeout=timeout, check=False, env=environ
         )
     except subprocess.TimeoutExpired:
         raise QueryFailed(f"no answer within {timeout:g} s") from None

@@ -47,8 +47,7 @@ def environment(spec: Spec) -> dict[str, str]:
         **common_environment(spec),
         **hiding_variables(NAME),
         "TF_FORCE_GPU_ALLOW_GROWTH": "true",
-        # CUDA numbers the fastest GPU first, NVML and nvidia-smi go by the bus. A number must mean the same GPU in all.
-        "CUDA_DEVICE_ORDER": os.environ.get("CUDA_DEVICE_ORDER", "PCI_BUS_ID"),
+        **_cuda_checks.device_order(),
     }
     # By default, the driver's cache is smaller than TensorFlow's kernels for a GPU that is newer than its build.
     variables["CUDA_CACHE_MAXSIZE"] = os.environ.get("CUDA_CACHE_MAXSIZE", LARGEST_CACHE)
@@ -111,13 +110,13 @@ def describe(tf: Any) -> Device:
     details = tf.config.experimental.get_device_details(device)
     driver = _probe.cuda(_cuda_checks.LIBRARY)  # this process has loaded the driver already
     name = details.get("device_name")
-    same = [gpu for gpu in driver.gpus if gpu.name == name]
+    first = driver.gpus[0] if driver.gpus else None  # TensorFlow and the driver number GPUs alike
     build = installed.build_of(tf.sysconfig.get_build_info())
     capability = details.get("compute_capability")
     return Device(
         name=name,
         compute_capability=".".join(map(str, capability)) if capability else None,
-        memory=same[0].memory if same else None,
+        memory=first.memory if first and first.name == name else None,
         driver=_cuda_checks.driver_version(),
         driver_cuda=_cuda_checks.cuda_version(driver.version) if driver.version is not None else None,
         built_cuda=build.cuda_version,

@@ -38,7 +38,11 @@ int cuInit(unsigned flags) {
 int cuDriverGetVersion(int *v) { *v = is("old") ? 11040 : 12040; return 0; }
 int cuDeviceGetCount(int *n) { *n = is("none") ? 0 : 2; return 0; }
 int cuDeviceGet(int *device, int index) { *device = index; return 0; }
-int cuDeviceGetName(char *name, int size, int device) { strncpy(name, device ? "Second" : "First", size); return 0; }
+int cuDeviceGetName(char *name, int size, int device) {
+    const char *order = getenv("CUDA_DEVICE_ORDER");  /* the second one on the bus is the faster one */
+    int by_bus = order && !strcmp(order, "PCI_BUS_ID");
+    strncpy(name, device == by_bus ? "Second" : "First", size); return 0;
+}
 int cuDeviceTotalMem_v2(size_t *bytes, int device) { *bytes = (size_t)16 << 30; return 0; }
 int cuDeviceGetAttribute(int *value, int attribute, int device) {
     if (attribute == 75) *value = is("hopper") ? 9 : is("kepler") ? 3 : 7;
@@ -237,6 +241,16 @@ def test_the_first_gpu_is_shown_with_its_capability_and_memory(tmp_path: Path, b
     assert checks["driver library"].status == "PASS"
     assert checks["driver version"] == Check("driver version", "PASS", "driver 550.54.14, CUDA 12.4")
     assert checks["GPU"].detail == "First, compute capability 7.5, 16.0 GiB (and 1 more, unused)"
+
+
+def test_doctor_looks_at_the_gpu_that_a_worker_uses(
+    tmp_path: Path, behave: Behave, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    behave("fine")
+    monkeypatch.delenv("CUDA_DEVICE_ORDER", raising=False)
+    assert by_name(tmp_path)["GPU"].detail.startswith("First,")
+    monkeypatch.setenv("CUDA_DEVICE_ORDER", "FASTEST_FIRST")
+    assert by_name(tmp_path)["GPU"].detail.startswith("Second,")
 
 
 @pytest.mark.parametrize(
