@@ -13,6 +13,7 @@ from bench.analyse.samples import merged_facts, usable_samples
 from bench.analyse.throttled_time import throttled_time
 from bench.backends import capabilities
 from bench.config.syntax import write_seconds
+from bench.machine.gpu import BUSY_SHARE
 from bench.machine.limits import WHOLE_CPUS
 from bench.model.interval import uncertainty
 from bench.model.placement import Placement
@@ -98,6 +99,11 @@ def _add_disturbance_warnings(result: Result, telemetry: Sequence[Telemetry]) ->
     if loads and loads[0] > 0.5 * cpus:
         message = f"the machine was busy before the run: load average {loads[0]:.1f} on {cpus} CPUs"
         add_warning(result, "load", message, "Close other programs and run again.")
+    busy = [t.gpu_utilization_before for t in telemetry if t.gpu_utilization_before is not None]
+    if busy and busy[0] > BUSY_SHARE:
+        message = f"the GPU was busy before the run, for {busy[0]:.0%} of the time"
+        fix = "End the other programs that use it (`nvidia-smi` lists them), or choose another GPU."
+        add_warning(result, "gpu-busy", message, fix)
     clocks = [t.gpu_sm_clock_spread for t in telemetry if t.gpu_sm_clock_spread is not None]
     if clocks and max(clocks) > 0.1:
         message = f"the GPU's clock varied by {max(clocks):.0%} during the measurement"

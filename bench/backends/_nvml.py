@@ -43,6 +43,7 @@ POWER = ("nvmlDeviceGetPowerUsage",)
 CLOCK = ("nvmlDeviceGetClockInfo",)
 CLOCK_REASONS = ("nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons")
 TEMPERATURE = ("nvmlDeviceGetTemperatureV", "nvmlDeviceGetTemperature")
+IS_INSTANCE = ("nvmlDeviceIsMigDeviceHandle",)
 SHUTDOWN = ("nvmlShutdown",)
 
 
@@ -60,12 +61,30 @@ def choose(nvml: Any, environ: Mapping[str, str]) -> Any | None:
     handles = [nvml.nvmlDeviceGetHandleByIndex(index) for index in range(nvml.nvmlDeviceGetCount())]
     if first.isdigit():
         ordered = len(handles) == 1 or environ.get("CUDA_DEVICE_ORDER") == "PCI_BUS_ID"
-        return handles[int(first)] if ordered and int(first) < len(handles) else None
+        return _instance(nvml, handles[int(first)]) if ordered and int(first) < len(handles) else None
     if first.startswith("MIG-"):
         return nvml.nvmlDeviceGetHandleByUUID(first.encode())
     if first.startswith("GPU-"):
-        return next((handle for handle in handles if _text(nvml.nvmlDeviceGetUUID(handle)).startswith(first)), None)
+        found = [handle for handle in handles if _text(nvml.nvmlDeviceGetUUID(handle)).startswith(first)]
+        return _instance(nvml, found[0]) if found else None
     return None
+
+
+def _instance(nvml: Any, handle: Any) -> Any | None:
+    """Return the instance that CUDA uses of a GPU in MIG mode, or the GPU itself without MIG.
+
+    A process uses one instance only. With several, NVML does not tell which, so the result is None.
+    """
+    try:
+        if not nvml.nvmlDeviceGetMigMode(handle)[0]:
+            return handle
+    except (nvml.NVMLError, AttributeError):  # no support for MIG
+        return handle
+    instances = []
+    for index in range(nvml.nvmlDeviceGetMaxMigDeviceCount(handle)):
+        with contextlib.suppress(nvml.NVMLError):
+            instances.append(nvml.nvmlDeviceGetMigDeviceHandleByIndex(handle, index))
+    return instances[0] if len(instances) == 1 else None
 
 
 def _text(value: str | bytes) -> str:
@@ -79,6 +98,7 @@ class NvmlSampler:
     def __init__(self, nvml: Any, handle: Any) -> None:
         self._nvml = nvml
         self._handle = handle
+        self._shared = bool(self._read(IS_INSTANCE, handle))  # its GPU's load, power and energy include other instances
         self._on = False
         self._end = threading.Event()
         self._lock = threading.Lock()
@@ -122,6 +142,11 @@ class NvmlSampler:
         info = self._read(MEMORY, self._handle)
         return None if info is None else GpuMemory(int(info.used), int(info.total))
 
+    def utilization(self) -> float | None:
+        """Return the share of the last second in which the GPU was busy; None if the GPU does not report it."""
+        rates = None if self._shared else self._read(UTILIZATION, self._handle)
+        return None if rates is None else float(rates.gpu) / 100
+
     def _read(self, names: Sequence[str], *arguments: Any) -> Any | None:
         """Call the first of these NVML functions that works; return None if none does.
 
@@ -135,7 +160,7 @@ class NvmlSampler:
         return None
 
     def _joules(self) -> float | None:
-        value = self._read(ENERGY, self._handle)
+        value = None if self._shared else self._read(ENERGY, self._handle)
         return None if value is None else value / 1e3
 
     def _sample(self, on_seconds: float) -> None:
@@ -143,9 +168,9 @@ class NvmlSampler:
         nvml, handle, readings = self._nvml, self._handle, self.readings
         self._sample_state()
         if on_seconds >= WINDOW_SECONDS:
-            if (rates := self._read(UTILIZATION, handle)) is not None:
-                readings.utilization.append(rates.gpu / 100)
-            if (milliwatts := self._read(POWER, handle)) is not None:
+            if (busy := self.utilization()) is not None:
+                readings.utilization.append(busy)
+            if not self._shared and (milliwatts := self._read(POWER, handle)) is not None:
                 readings.watts.append(milliwatts / 1e3)
         if on_seconds >= RAMP_SECONDS:
             if (megahertz := self._read(CLOCK, handle, nvml.NVML_CLOCK_SM)) is not None:

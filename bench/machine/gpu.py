@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -55,6 +56,9 @@ class Sampler(Protocol):
     def memory(self) -> GpuMemory | None:
         """Return the GPU's memory as it is now; None if the GPU does not report it."""
 
+    def utilization(self) -> float | None:
+        """Return the share of the last second in which the GPU was busy; None if the GPU does not report it."""
+
     def close(self) -> None:
         """End sampling and release the driver."""
 
@@ -64,23 +68,76 @@ OpenSampler = Callable[[Mapping[str, str]], Sampler | None]
 Never raises."""
 
 
-def memory(open_sampler: OpenSampler | None) -> GpuMemory | None:
-    """Return the memory of the GPU that a new worker would use; None if it is not known."""
-    sampler = open_sampler(os.environ) if open_sampler else None
-    if sampler is None:
-        return None
-    try:
-        return sampler.memory()
-    finally:
-        sampler.close()
+BUSY_SHARE = 0.1
+"""A GPU that is busy for a larger share of the time before a run runs other work. Drawing a desktop takes less."""
+
+READINGS = 7
+"""How often a GPU's utilization is read before it counts as busy: over more than its window of a second."""
+
+READING_SECONDS = 0.2
 
 
-def has_room(before: GpuMemory, now: GpuMemory | None, workers: int) -> bool:
-    """Return whether a GPU's memory holds more workers, each as large as the one that was started between two readings.
+def memory(open_sampler: OpenSampler | None, environ: Mapping[str, str]) -> GpuMemory | None:
+    """Return the memory of the GPU that a new worker would use; None if it is not known.
 
     Args:
-        before: the GPU's memory before that worker was started.
-        now: its memory since then; if None, the memory counts as large enough.
-        workers: number of workers that are still to come.
+        open_sampler: opens a sampler of the GPU.
+        environ: the environment variables of the worker.
     """
-    return now is None or 1.2 * (now.used - before.used) * workers <= now.total - now.used
+    with _opened(open_sampler, environ) as sampler:
+        return sampler.memory() if sampler else None
+
+
+def utilization(open_sampler: OpenSampler | None, environ: Mapping[str, str]) -> float | None:
+    """Return how busy the GPU is that a new worker would use, from 0 to 1; None if it is not known.
+
+    It takes more than a second if the GPU is busy: a reading covers the last second, in which a worker of an earlier
+    session may have run. The lowest reading counts.
+
+    Args:
+        open_sampler: opens a sampler of the GPU.
+        environ: the environment variables of the worker.
+    """
+    with _opened(open_sampler, environ) as sampler:
+        lowest = sampler.utilization() if sampler else None
+        for _ in range(READINGS - 1):
+            if sampler is None or lowest is None or lowest <= BUSY_SHARE:
+                break
+            time.sleep(READING_SECONDS)
+            lowest = min(lowest, sampler.utilization() or 0.0)
+        return lowest
+
+
+@contextmanager
+def _opened(open_sampler: OpenSampler | None, environ: Mapping[str, str]) -> Iterator[Sampler | None]:
+    sampler = open_sampler(environ) if open_sampler else None
+    try:
+        yield sampler
+    finally:
+        if sampler is not None:
+            sampler.close()
+
+
+class MemoryCheck:
+    """Checks whether a GPU's memory holds the workers that are still to come, each as large as the largest so far.
+
+    Args:
+        before: the GPU's memory before any worker was started; None if it is not known.
+    """
+
+    def __init__(self, before: GpuMemory | None) -> None:
+        self._last = before
+        self._largest = 0
+
+    def holds(self, now: GpuMemory | None, workers: int) -> bool:
+        """Return whether there is room for more workers, after one was started.
+
+        Args:
+            now: the GPU's memory since then. If it is not known, the memory counts as large enough.
+            workers: number of workers that are still to come.
+        """
+        if now is None or self._last is None:
+            return True
+        self._largest = max(self._largest, now.used - self._last.used)
+        self._last = now
+        return 1.2 * self._largest * workers <= now.total - now.used

@@ -52,16 +52,24 @@ class Meter:
         pid: the worker's process.
         open_gpu: opens a sampler of the worker's GPU; None if there is no GPU to sample.
         load_before: the load average before the worker started; None reads it now.
+        gpu_busy_before: share of the time in which the GPU was busy before; None if not known.
         root: folder to use as `/`.
     """
 
     def __init__(
-        self, pid: int, open_gpu: OpenSampler | None = None, *, load_before: float | None = None, root: Path = ROOT
+        self,
+        pid: int,
+        open_gpu: OpenSampler | None = None,
+        *,
+        load_before: float | None = None,
+        gpu_busy_before: float | None = None,
+        root: Path = ROOT,
     ) -> None:
         self._pid = pid
         self._open_gpu = open_gpu
         self._root = root
         self._load = load_average() if load_before is None else load_before
+        self._gpu_busy = gpu_busy_before
         self._gpu: Sampler | None = None
         self._from: _Counters | None = None
         self._zones: dict[Path, int] = {}
@@ -133,6 +141,7 @@ class Meter:
             throttled_periods=self._periods,
             stolen_seconds=self._steal,
             package_joules=self._joules,
+            gpu_utilization_before=self._gpu_busy,
             gpu_utilization_ratio=_mean(gpu.utilization),
             gpu_memory_bytes=max(gpu.memory, default=None),
             gpu_power_watts=_mean(gpu.watts) if gpu.joules is None else gpu.joules / self._wall if self._wall else None,

@@ -18,6 +18,9 @@ class Telemetry(Record):
     throttled_periods: int | None = Field(None, description="throttled periods of the CPU quota")
     stolen_seconds: float | None = Field(None, description="stolen time, summed over CPUs")
     package_joules: float | None = Field(None, description="energy of the CPU packages (RAPL), all processes")
+    gpu_utilization_before: float | None = Field(
+        None, description="share of time in which the GPU was busy before the run, from 0 to 1"
+    )
     gpu_utilization_ratio: float | None = Field(
         None, description="mean share of time in which the GPU was busy, from 0 to 1"
     )

@@ -8,6 +8,7 @@ do not fit into memory together are measured one by one.
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
@@ -18,6 +19,7 @@ from bench.machine.limits import memory_available, thread_count
 from bench.model.failure import Failure
 from bench.model.phase import Activity
 from bench.model.result import Result
+from bench.model.spec import Spec
 from bench.session.progress import ProgressReporter
 from bench.session.worker_process import WorkerEnded
 from bench.session.worker_sample import WorkerSample
@@ -43,6 +45,16 @@ def may_start_together(results: Sequence[Result]) -> bool:
     return len(results) > 1 and alone <= 1 and interleaved and all(peaks) and fits(sum(peaks))
 
 
+def _variables(spec: Spec) -> dict[str, str]:
+    """Return the environment variables that a worker gets in addition to those of this process."""
+    return {"TF_ENABLE_ONEDNN_OPTS": str(int(spec.onednn)), **backends.load(spec.backend).environment(spec)}
+
+
+def _gpu_memory(spec: Spec) -> gpu.GpuMemory | None:
+    """Return the memory of the GPU that a worker uses; None if it is not known."""
+    return gpu.memory(capabilities(spec.backend).telemetry, os.environ | _variables(spec))
+
+
 class Launcher:
     """Owns the workers of a session from their start to their end.
 
@@ -65,6 +77,7 @@ class Launcher:
         self._progress = progress
         self._save = save
         self._load = environment.load_average()
+        self._busy: dict[str, float | None] = {}  # utilization of each backend's GPU before its first worker
         self._workers: list[WorkerSample] = []
 
     def trial(self, results: Sequence[Result], together: bool) -> Iterator[list[TrialMember]]:
@@ -93,15 +106,25 @@ class Launcher:
             full: Whether it runs the whole training instead of blocks.
         """
         spec = result.spec
-        backend = backends.load(spec.backend)
-        variables = {"TF_ENABLE_ONEDNN_OPTS": str(int(spec.onednn)), **backend.environment(spec)}
+        variables = _variables(spec)
+        if spec.backend not in self._busy:  # later, the session's own workers use the GPU
+            sampler = capabilities(spec.backend).telemetry
+            self._busy[spec.backend] = gpu.utilization(sampler, os.environ | variables)
 
         def report(phase: Activity, note: str) -> None:
             self._progress.report(result, phase, note)
 
         with uninterrupted():  # `abandon` must know every worker that was started
             worker = WorkerSample(
-                spec, self._progress.trial, variables, self._timeout, report, full, start_position, self._load
+                spec,
+                self._progress.trial,
+                variables,
+                self._timeout,
+                report,
+                full,
+                start_position,
+                self._load,
+                self._busy[spec.backend],
             )
             worker.process.last_moment = self._last_moment
             self._workers = [*self._alive(), worker]
@@ -134,9 +157,9 @@ class Launcher:
     def _start_separately(self, results: Sequence[Result]) -> Iterator[list[TrialMember]]:
         members: list[TrialMember] = []
         together = len(results) > 1
-        on_gpu = [result for result in results if capabilities(result.spec.backend).telemetry]
-        telemetry = capabilities(on_gpu[0].spec.backend).telemetry if together and len(on_gpu) > 1 else None
-        before = gpu.memory(telemetry)
+        uses_gpu = [capabilities(result.spec.backend).telemetry is not None for result in results]
+        first = results[uses_gpu.index(True)] if sum(uses_gpu) > 1 else None
+        gpu_memory = gpu.MemoryCheck(_gpu_memory(first.spec)) if first else None
         largest = 0
         for position, result in enumerate(results):
             worker = self.start(result, position)
@@ -148,7 +171,11 @@ class Launcher:
             largest = max(largest, worker.process.rss()) if together else 0
             if together and (
                 not fits(largest * (len(results) - 1 - position))
-                or (before and result is on_gpu[0] and not gpu.has_room(before, gpu.memory(telemetry), len(on_gpu) - 1))
+                or (
+                    gpu_memory
+                    and uses_gpu[position]
+                    and not gpu_memory.holds(_gpu_memory(result.spec), sum(uses_gpu[position + 1 :]))
+                )
             ):
                 together = False
                 for other in results:

@@ -75,6 +75,7 @@ class WorkerSample:
         full: Whether it runs the whole training instead of blocks.
         start_position: Position in which it starts within its trial, from 0. None if several start at once.
         load_before: Load average of the machine before the session began.
+        gpu_busy_before: Share of the time in which its GPU was busy before the session began. None if not known.
 
     Attributes:
         sample: What it measured so far.
@@ -92,6 +93,7 @@ class WorkerSample:
         full: bool = False,
         start_position: int | None = 0,
         load_before: float | None = None,
+        gpu_busy_before: float | None = None,
     ) -> None:
         self.spec = spec
         self.report = report
@@ -102,7 +104,9 @@ class WorkerSample:
         self.framework: Framework | None = None
         self.device: Device | None = None
         self.steps: dict[str, int] = {}
-        self.meter = Meter(pid, capabilities(spec.backend).telemetry, load_before=load_before)
+        self.meter = Meter(
+            pid, capabilities(spec.backend).telemetry, load_before=load_before, gpu_busy_before=gpu_busy_before
+        )
         self.alive = True
         self.metering = False
         self._slow = ""  # why it may be silent for minutes until its first steps are done

@@ -437,6 +437,7 @@ def with_telemetry(**telemetry: Any) -> Result:
         ("throttled", {"throttled_seconds": 0.5}),
         ("stolen", {"stolen_seconds": 0.5}),
         ("load", {"load_before": 1.7}),
+        ("gpu-busy", {"gpu_utilization_before": 0.4}),
         ("clocks", {"gpu_sm_clock_spread": 0.2}),
         ("temperature", {"gpu_temperature_rise_celsius": 8.0}),
     ],

@@ -1,20 +1,19 @@
 """The meter, on real processes.
 
-These tests need no GPU: a small stand-in replaces NVML's Python module, with the functions, units and errors of the
-real one. Everything else is real.
+These tests need no GPU: a small stand-in replaces NVML's Python module. Everything else is real.
 """
 
 from __future__ import annotations
 
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
+from stand_in_nvml import Nvml, NVMLError
 
 from bench.backends import _nvml, capabilities
 from bench.machine.telemetry import Meter, cpu_seconds, package_joules, peak_rss, rapl_zones
@@ -213,78 +212,6 @@ def test_without_energy_counters_the_energy_is_none(tmp_path: Path, worker: Work
     assert meter.stop().package_joules is None
 
 
-class NVMLError(Exception):
-    pass
-
-
-class Nvml(ModuleType):
-    """A stand-in for `pynvml`. Its figures change with each reading."""
-
-    NVMLError = NVMLError
-    NVML_CLOCK_SM = 1
-    NVML_TEMPERATURE_GPU = 0
-
-    def __init__(self, uuids: list[str], missing: tuple[str, ...] = (), absent: tuple[str, ...] = ()) -> None:
-        """Make a stand-in whose GPUs do not support `missing`, and whose module does not have `absent`."""
-        super().__init__("pynvml")
-        self.absent = absent
-        self.uuids = uuids
-        self.missing = missing
-        self.open = 0
-        self.energy = 1_000_000
-        self.clocks = [1500, 1300]
-        self.clocks_read = threading.Event()
-        self.handles: set[int] = set()
-
-    def nvmlInit(self) -> None:  # noqa: N802
-        self.open += 1
-
-    def nvmlShutdown(self) -> None:  # noqa: N802
-        self.open -= 1
-
-    def nvmlDeviceGetCount(self) -> int:  # noqa: N802
-        return len(self.uuids)
-
-    def nvmlDeviceGetHandleByIndex(self, index: int) -> int:  # noqa: N802
-        return index
-
-    def nvmlDeviceGetUUID(self, handle: int) -> str:  # noqa: N802
-        return self.uuids[handle]
-
-    def next_clock(self) -> int:
-        if not self.clocks:
-            self.clocks_read.set()
-            raise NVMLError("Unknown Error")
-        return self.clocks.pop(0)
-
-    def answer(self, name: str) -> Any:
-        """Return what a function of NVML returns, whatever the GPU."""
-        if name == "nvmlDeviceGetTotalEnergyConsumption":
-            self.energy += 2_500
-            return self.energy
-        if name == "nvmlDeviceGetClockInfo":
-            return self.next_clock()
-        return {
-            "nvmlDeviceGetUtilizationRates": SimpleNamespace(gpu=80, memory=10),
-            "nvmlDeviceGetMemoryInfo": SimpleNamespace(used=3 * 2**30, total=16 * 2**30),
-            "nvmlDeviceGetPowerUsage": 65_000,
-            **dict.fromkeys(_nvml.TEMPERATURE, 71),
-            **dict.fromkeys(_nvml.CLOCK_REASONS, 0x1 | 0x4 | 0x40),
-        }[name]
-
-    def __getattr__(self, name: str) -> Callable[..., Any]:
-        if name in self.absent:
-            raise AttributeError(name)
-
-        def answer(handle: int, *_: object) -> Any:
-            self.handles.add(handle)
-            if name in self.missing:
-                raise NVMLError("Not Supported")
-            return self.answer(name)
-
-        return answer
-
-
 def metered(monkeypatch: pytest.MonkeyPatch, worker: Worker, nvml: ModuleType | None) -> Telemetry:
     # An entry of None makes the import fail, as if the package were not installed.
     monkeypatch.setitem(sys.modules, "pynvml", nvml)
@@ -441,3 +368,22 @@ def test_the_sampled_gpu_is_the_one_that_cuda_calls_number_0(environ: dict[str, 
 
 def test_a_single_gpu_is_found_in_any_order() -> None:
     assert _nvml.choose(Nvml(["GPU-aaaa"]), {}) == 0
+
+
+@pytest.mark.parametrize(("instances", "expected"), [([7], 7), ([7, 8], None), ([], None)])
+def test_the_sampled_instance_of_a_gpu_in_mig_mode_is_its_only_one(instances: list[int], expected: int | None) -> None:
+    nvml = Nvml(["GPU-aaaa"])
+    nvml.instances = {0: instances}
+    assert _nvml.choose(nvml, {}) == _nvml.choose(nvml, {"CUDA_VISIBLE_DEVICES": "GPU-aa"}) == expected
+
+
+def test_an_instance_of_a_gpu_does_not_report_the_load_and_energy_of_the_whole_gpu(
+    monkeypatch: pytest.MonkeyPatch, worker: Worker
+) -> None:
+    nvml = Nvml(["GPU-aaaa"])
+    nvml.instances = {0: [7]}
+    telemetry = metered(monkeypatch, worker, nvml)
+    assert nvml.handles == {7}
+    assert telemetry.gpu_utilization_ratio is telemetry.gpu_joules is telemetry.gpu_power_watts is None
+    assert telemetry.gpu_memory_bytes == 3 * 2**30
+    assert telemetry.gpu_temperature_celsius == 71

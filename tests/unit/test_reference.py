@@ -190,6 +190,7 @@ def test_every_warning_of_a_result_is_documented() -> None:
         ("throttled", "throttled_seconds", 20.0),
         ("stolen", "stolen_seconds", 10.0),
         ("load", "load_before", 2.0),
+        ("gpu-busy", "gpu_utilization_before", 1.0),
         ("clocks", "gpu_sm_clock_spread", 1.0),
     ],
 )
