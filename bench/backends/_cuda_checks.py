@@ -13,7 +13,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from bench.backends._probe import CudaDriver, CudaGpu, QueryFailed, query_cuda, query_libraries
+from bench.backends._cuda_cards import cuda_version, device_checks
+from bench.backends._probe import CudaDriver, QueryFailed, query_cuda, query_libraries
 from bench.backends._shared import files_named, install, library_folders
 from bench.machine import installed, system
 from bench.machine.system import ROOT, read
@@ -134,7 +135,7 @@ def _driver(root: Path, timeout: float) -> Iterator[Check]:
     else:
         yield Check("driver version", "PASS", text)
     if driver.gpus:
-        yield from _devices(driver.gpus, supported)
+        yield from device_checks(driver.gpus, supported)
     else:
         yield Check("GPU", "FAIL", "the driver works but reports no GPU", _how_to_get_a_gpu(root))
 
@@ -212,75 +213,6 @@ def _host_needs(root: Path) -> str:
     """Return what the host of a container needs."""
     on_wsl = " for Windows" if system.wsl(root) else ""
     return f"Install NVIDIA driver {OLDEST_DRIVER} or newer{on_wsl} and the NVIDIA Container Toolkit on the host."
-
-
-def _devices(gpus: list[CudaGpu], supported: int) -> Iterator[Check]:
-    """Check the first GPU, which is the one that devbench uses, and count the others."""
-    first, others = gpus[0], len(gpus) - 1
-    major, minor = first.capability
-    text = f"{first.name}, compute capability {major}.{minor}, {first.memory / 2**30:.1f} GiB"
-    text += f" (and {others} more, unused)" if others else ""
-    build = installed.build()
-    code = build_support((major, minor), build.cuda_compute_capabilities)
-    if code == "none":
-        targets = ", ".join(build.cuda_compute_capabilities)
-        message = f"{text}: TensorFlow has no code for this GPU, only for {targets}"
-        yield Check("GPU", "FAIL", message, "Use another GPU.")
-        return
-    yield Check("GPU", "PASS", text)
-    if code == "ptx":
-        yield from _compilation(supported, build.cuda_version or "")
-
-
-def _compilation(supported: int, built: str) -> Iterator[Check]:
-    """Check the consequences if the driver has to compile TensorFlow's kernels (PTX) at the first start."""
-    cache = os.environ.get("CUDA_CACHE_PATH")
-    slow = "TensorFlow has no machine code for this GPU; the first start compiles it, which takes minutes"
-    if cache and system.image() and not system.is_mounted(Path(cache)):
-        message = f"{slow}. Nothing is mounted at {cache}, so the next start compiles it again"
-        yield Check("GPU code", "WARN", message, f"Start the container with -v devbench-cache:{cache}")
-    elif cache:
-        yield Check("GPU code", "PASS", f"{slow}. The result is cached in {cache}")
-    else:
-        yield Check("GPU code", "WARN", slow, "Set CUDA_CACHE_PATH to a permanent folder to keep the compiled code.")
-    numbers = [int(part) for part in re.findall(r"\d+", built)[:2]]
-    if len(numbers) == 2 and supported < numbers[0] * 1000 + numbers[1] * 10:
-        message = f"TensorFlow was built with CUDA {built}, but the driver supports {cuda_version(supported)}"
-        fix = "Install a newer driver."
-        yield Check("GPU code", "WARN", f"{message}: compilation may fail with unsupported PTX", fix)
-
-
-def build_support(capability: tuple[int, int], targets: list[str]) -> str:
-    """Return how a TensorFlow build supports a GPU.
-
-    Machine code `sm_XY` runs on GPUs with the same X and an equal or higher Y. PTX `compute_XY` is compiled for any
-    later GPU.
-
-    Args:
-        capability: the GPU's compute capability, such as (7, 5).
-        targets: the build's `cuda_compute_capabilities`.
-
-    Returns:
-        "code" (machine code), "ptx" (compiled at the first start), "none", or "unknown" if `targets` is empty.
-    """
-    if not targets:
-        return "unknown"
-    support = "none"
-    for target in targets:
-        kind, _, number = target.partition("_")
-        if not number.isdigit():
-            continue
-        target_capability = (int(number[:-1]), int(number[-1]))
-        if kind == "sm" and target_capability[0] == capability[0] and target_capability <= capability:
-            return "code"
-        if kind == "compute" and target_capability <= capability:
-            support = "ptx"
-    return support
-
-
-def cuda_version(number: int) -> str:
-    """Return a CUDA version in the usual notation: 12040 is "12.4"."""
-    return f"{number // 1000}.{number % 1000 // 10}"
 
 
 def driver_version(root: Path = ROOT) -> str | None:

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from bench.backends import Capabilities, _cuda_checks, _nvml, _probe, hiding_variables
+from bench.backends import Capabilities, _cuda_cards, _cuda_checks, _nvml, _probe, hiding_variables
 from bench.backends._shared import common_environment, refuse
 from bench.errors import DeviceAbsent
 from bench.machine import installed
@@ -97,7 +97,7 @@ def slow_start(tf: Any) -> str:
     for device in tf.config.list_physical_devices("GPU")[:1]:
         capability = tf.config.experimental.get_device_details(device).get("compute_capability")
         targets = installed.build_of(tf.sysconfig.get_build_info()).cuda_compute_capabilities
-        if capability is not None and _cuda_checks.build_support(tuple(capability), targets) == "ptx":
+        if capability is not None and _cuda_cards.build_support(tuple(capability), targets) == "ptx":
             version = ".".join(map(str, capability))
             reason = f"TensorFlow has no machine code for this GPU ({version})"
             return f"{reason}. The first start compiles it, which takes minutes"
@@ -118,7 +118,7 @@ def describe(tf: Any) -> Device:
         compute_capability=".".join(map(str, capability)) if capability else None,
         memory=first.memory if first and first.name == name else None,
         driver=_cuda_checks.driver_version(),
-        driver_cuda=_cuda_checks.cuda_version(driver.version) if driver.version is not None else None,
+        driver_cuda=_cuda_cards.cuda_version(driver.version) if driver.version is not None else None,
         built_cuda=build.cuda_version,
         built_cudnn=build.cudnn_version,
         cudnn=installed.version("nvidia-cudnn-cu12"),

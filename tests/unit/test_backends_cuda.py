@@ -17,7 +17,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from bench.backends import _cuda_checks, cuda
+from bench.backends import _cuda_cards, _cuda_checks, cuda
 from bench.errors import DeviceAbsent
 from bench.model.check import Check
 from bench.model.spec import Data, Spec, Threads
@@ -45,8 +45,8 @@ int cuDeviceGetName(char *name, int size, int device) {
 }
 int cuDeviceTotalMem_v2(size_t *bytes, int device) { *bytes = (size_t)16 << 30; return 0; }
 int cuDeviceGetAttribute(int *value, int attribute, int device) {
-    if (attribute == 75) *value = is("hopper") ? 9 : is("kepler") ? 3 : 7;
-    if (attribute == 76) *value = is("hopper") ? 0 : 5;
+    if (attribute == 75) *value = is("blackwell") ? 12 : is("hopper") ? 9 : is("pascal") ? 6 : is("kepler") ? 3 : 7;
+    if (attribute == 76) *value = is("blackwell") || is("hopper") || is("volta") ? 0 : is("pascal") ? 1 : 5;
     return 0;
 }
 int cuGetErrorName(int error, const char **name) {
@@ -263,13 +263,20 @@ def test_doctor_looks_at_the_gpu_that_a_worker_uses(
         ((8, 0), ["sm_89"], "none"),
         ((3, 7), ["sm_60", "compute_90"], "none"),
         ((12, 0), ["sm_120"], "code"),
+        ((9, 0), ["sm_90a"], "code"),
+        ((10, 0), ["sm_90a", "compute_90a"], "none"),
+        ((10, 3), ["sm_100f"], "code"),
+        ((10, 3), ["sm_100a", "compute_100a"], "none"),
+        ((12, 0), ["sm_100f", "compute_100f"], "none"),
+        ((10, 3), ["compute_100f"], "ptx"),
+        ((9, 0), ["gfx906", "sm_x"], "none"),
         ((7, 5), [], "unknown"),
     ],
 )
 def test_machine_code_supports_its_own_generation_and_ptx_all_later_ones(
     capability: tuple[int, int], targets: list[str], expected: str
 ) -> None:
-    assert _cuda_checks.build_support(capability, targets) == expected
+    assert _cuda_cards.build_support(capability, targets) == expected
 
 
 @pytest.mark.parametrize(("capability", "expected"), [((12, 0), "no machine code for this GPU (12.0)"), ((8, 6), "")])
@@ -336,6 +343,29 @@ def test_a_gpu_whose_code_is_compiled_at_the_first_start_is_a_warning(tmp_path: 
     assert any(line.startswith("WARN | GPU code") and "unsupported PTX" in line for line in lines)
     lines = output_of(cuda_build(tmp_path), driver, "hopper", CUDA_CACHE_PATH="/cache")
     assert any(line.startswith("PASS | GPU code") and "/cache" in line for line in lines)
+
+
+def test_a_blackwell_gpu_without_machine_code_is_refused(tmp_path: Path, driver: Path) -> None:
+    path = cuda_build(tmp_path)
+    line = output_of(path, driver, "blackwell")[-1]
+    assert line.startswith("ABSENT no CUDA device: GPU: First, compute capability 12.0")
+    assert "no machine code for this GPU" in line
+    build = path / "tensorflow/python/platform/build_info.py"
+    build.write_text(BUILD.replace("'sm_80'", "'sm_80', 'sm_120'"), encoding="utf-8")
+    assert output_of(path, driver, "blackwell")[-1] == "PRESENT"
+
+
+@pytest.mark.parametrize("gpu", ["pascal", "volta"])
+def test_a_gpu_that_the_installed_cudnn_no_longer_supports_is_refused(tmp_path: Path, driver: Path, gpu: str) -> None:
+    path = cuda_build(tmp_path)
+    assert output_of(path, driver, gpu)[-1] == "PRESENT"
+    (path / "nvidia_cudnn_cu12-9.3.0.75.dist-info").rename(path / "nvidia_cudnn_cu12-9.28.0.42.dist-info")
+    metadata = path / "nvidia_cudnn_cu12-9.28.0.42.dist-info/METADATA"
+    metadata.write_text(metadata.read_text(encoding="utf-8").replace("9.3.0.75", "9.28.0.42"), encoding="utf-8")
+    lines = output_of(path, driver, gpu)
+    assert "cuDNN 9.28.0.42 needs a GPU of compute capability 7.5 or higher" in lines[-1]
+    assert any("pip install 'nvidia-cudnn-cu12<9.11'" in line for line in lines)
+    assert output_of(path, driver, "fine")[-1] == "PRESENT"
 
 
 def test_a_missing_package_is_named(tmp_path: Path, driver: Path) -> None:
