@@ -55,7 +55,10 @@ class Capabilities:
             fastest while it starts, which others would disturb.
         telemetry: opens a sampler of the GPU's clocks, power and memory; None if there is nothing to sample.
         tf32: TensorFlow can compute float32 products in TF32 (`--tf32`).
-        tensor_cores: matrix products run on units that work best with sides that are multiples of 8.
+        tensor_cores: dtypes of matrix products that run on units that work best with sides that are multiples of 8,
+            each with the lowest compute capability that has them. "tf32" is float32 with `--tf32`.
+        xla: XLA can compile for the device.
+        computes: dtypes in which the device multiplies matrices.
         onednn: oneDNN's kernels can be switched on and off (`--onednn`).
         dtypes: dtype policies narrower than float32 that an explanation tries.
         peaks: parameters of the workload `peaks` with which it keeps the device busy.
@@ -77,7 +80,9 @@ class Capabilities:
     parallel_start: bool = False
     telemetry: OpenSampler | None = None
     tf32: bool = False
-    tensor_cores: bool = False
+    tensor_cores: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    xla: bool = True
+    computes: tuple[str, ...] = ("float32", "float64", "bfloat16", "float16")
     onednn: bool = False
     dtypes: tuple[str, ...] = ("mixed_float16", "mixed_bfloat16")
     peaks: Mapping[str, str] = field(default_factory=lambda: {"n": "8192", "memory_bytes": str(2**30)})
@@ -87,6 +92,20 @@ class Capabilities:
     resource: str = ""
     product_label: str = ""
     kernel_cache: str = ""
+
+
+def obstacle(name: str, dtype: str, xla: bool) -> str:
+    """Return why a backend cannot run what a spec asks for; "" if nothing is known to prevent it.
+
+    Args:
+        name: the backend.
+        dtype: a dtype policy, such as "mixed_bfloat16".
+        xla: whether XLA is asked for.
+    """
+    can = capabilities(name)
+    if dtype.removeprefix("mixed_") not in can.computes:
+        return f"{name} computes only in {' and '.join(can.computes)}"
+    return f"{name} does not support XLA" if xla and not can.xla else ""
 
 
 @cache

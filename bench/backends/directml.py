@@ -26,7 +26,14 @@ NAME = "directml"
 DESCRIPTION = "a DirectX 12 GPU of any maker, through Microsoft's DirectML plug-in (paused since October 2023)"
 PLATFORMS = "Windows and WSL2, with Python 3.10"
 PLUGIN = "tensorflow-directml-plugin"
-CAPABILITIES = Capabilities(hide={"DML_VISIBLE_DEVICES": "-1"}, packages=(PLUGIN,), prefixes=("DML_",))
+CAPABILITIES = Capabilities(
+    xla=False,  # the plug-in registers no compiler
+    computes=("float32", "float16"),
+    dtypes=("mixed_float16",),
+    hide={"DML_VISIBLE_DEVICES": "-1"},
+    packages=(PLUGIN,),
+    prefixes=("DML_",),
+)
 
 INSTALL = install(NAME) if system.image() else f"{install(NAME)} (with Python 3.10)"
 CONTAINER = "--device=/dev/dxg -v /usr/lib/wsl:/usr/lib/wsl -e LD_LIBRARY_PATH=/usr/lib/wsl/lib"

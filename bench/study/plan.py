@@ -149,6 +149,9 @@ def _add(
                 where = f"on {backend}" if backend in resolved.not_on else f"by loop {loop}"
                 if not reason and settings.dtype in resolved.not_dtypes:
                     reason, where = resolved.not_dtypes[settings.dtype], f"in {settings.dtype}"
+                if not reason:
+                    reason = backends.obstacle(backend, settings.dtype, settings.xla == "on")
+                    where = f"on {backend}"
                 if reason:
                     title = f"{resolved.name}/{case}" if case else resolved.name
                     inapplicable.append(f"{title} {where}: not applicable, because {reason}")

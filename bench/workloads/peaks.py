@@ -7,16 +7,22 @@ x = x - s * y, as the single operation with which TensorFlow applies a gradient.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any
 
 from pydantic import BaseModel, Field
 
+from bench.backends import capabilities
 from bench.model.series import CACHE_TRIAD, MEMORY_TRIAD, PRODUCT
 from bench.workloads import Context, Probe
 
 NOT_DTYPES = dict.fromkeys(("float64", "mixed_float16", "mixed_bfloat16"), "it multiplies in every dtype anyway")
-DTYPES = ("float32", "float64", "bfloat16", "float16")
+
+LONGEST = 1.0
+"""A product that would take longer on a GPU is left out, in seconds. Such a GPU has hardly any units for its dtype, and
+its samples would take minutes."""
+
 NOTES = (
     "A product multiplies two square matrices. The triad reads two arrays and writes one.",
     "A device without hardware for a dtype computes in another one. Its peak is what it reaches that way.",
@@ -35,11 +41,14 @@ class Params(BaseModel):
 
 
 def probes(p: Params, ctx: Context) -> dict[str, Probe]:
-    """Return `matmul/<dtype>`, `triad/memory` and, on a CPU, `triad/cache`, without dtypes that do not work."""
+    """Return `matmul/<dtype>`, `triad/memory` and, on a CPU, `triad/cache`.
+
+    Dtypes that do not work, or that take too long on a GPU, are left out.
+    """
     import tensorflow as tf
 
     result = {}
-    for dtype in DTYPES:
+    for dtype in capabilities(ctx.backend).computes:
         run = _product(tf, ctx, p.n, dtype)
         if run is not None:
             result[PRODUCT + dtype] = Probe(run)
@@ -55,21 +64,35 @@ def flops(p: Params) -> float:
 
 
 def _product(tf: Any, ctx: Context, n: int, dtype: str) -> Callable[[], Any] | None:
-    with tf.device(ctx.device):
-        pairs = [[tf.cast(tf.constant(ctx.rng.random((n, n), dtype="float32")), dtype) for _ in range(2)] for _ in "ab"]
+    """Return a product of two matrices, or None if it fails or takes too long."""
     function = tf.function(lambda a, b: tf.linalg.matmul(a, b), jit_compile=False)
     calls = [0]
 
     def run() -> Any:
         calls[0] += 1
         with tf.device(ctx.device):
-            return function(*pairs[calls[0] % 2])
+            return function(*pair[:: 1 if calls[0] % 2 else -1])
 
     try:
+        pair = _matrices(tf, ctx, n // 4, dtype)
         run()[0, 0].numpy()
-    except (tf.errors.InvalidArgumentError, tf.errors.NotFoundError, tf.errors.UnimplementedError):
+        start = time.perf_counter()
+        run()[0, 0].numpy()
+        if not ctx.on_cpu and (time.perf_counter() - start) * 4**3 > LONGEST:
+            return None
+        pair = _matrices(tf, ctx, n, dtype)
+        run()[0, 0].numpy()
+    except tf.errors.OpError:  # which error it is differs by device and dtype
+        if dtype == "float32":  # every device computes in it, so the device fails
+            raise
         return None
     return run
+
+
+def _matrices(tf: Any, ctx: Context, n: int, dtype: str) -> tuple[Any, Any]:
+    with tf.device(ctx.device):
+        a, b = (tf.cast(tf.constant(ctx.rng.random((n, n), dtype="float32")), dtype) for _ in "ab")
+    return a, b
 
 
 def _triad(tf: Any, ctx: Context, size: int, repeats: int) -> Callable[[], Any]:

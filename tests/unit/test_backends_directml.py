@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 
 from bench.backends import directml
-from bench.errors import DeviceAbsent
+from bench.config.settings import load
+from bench.errors import DeviceAbsent, NotApplicable
 from bench.machine import installed
 from bench.model.spec import Data, Spec, Threads
+from bench.study.plan import groups
 
 
 @pytest.mark.needs("linux", "no-directml-adapter")
@@ -54,6 +56,28 @@ def test_doctor_shows_the_plug_in_or_how_to_install_it_and_that_it_is_paused() -
         assert check.status == "FAIL"
         assert "Microsoft paused it in October 2023" in check.detail
         assert "pip install '.[directml]' (with Python 3.10)" in check.fix
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"dtype": "float64"}, "directml computes only in float32 and float16"),
+        ({"dtype": "mixed_bfloat16"}, "directml computes only in float32 and float16"),
+        ({"xla": "on"}, "directml does not support XLA"),
+    ],
+)
+def test_what_the_plug_in_cannot_do_is_refused_with_the_reason(options: dict[str, str], reason: str) -> None:
+    with pytest.raises(NotApplicable, match=f"cifar on directml: not applicable, because {reason}"):
+        groups(["cifar"], load(backend="directml", data="sample", **options))
+    (group,) = groups(["cifar"], load(backend="cpu,directml", data="sample", **options))
+    assert [planned.spec.backend for planned in group.planned] == ["cpu"]
+    assert reason in group.not_applicable[0]
+
+
+@pytest.mark.parametrize("options", [{}, {"dtype": "mixed_float16"}, {"xla": "off"}])
+def test_what_the_plug_in_can_do_is_planned(options: dict[str, str]) -> None:
+    (group,) = groups(["cifar"], load(backend="directml", data="sample", **options))
+    assert group.not_applicable == ()
 
 
 def test_cuda_devices_are_hidden_and_directml_devices_are_not() -> None:

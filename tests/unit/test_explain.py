@@ -15,6 +15,7 @@ from bench.analyse.explain.findings import findings
 from bench.analyse.explain.fixed_cost import fixed_cost
 from bench.analyse.explain.gains import gains
 from bench.analyse.explain.ladder import caveats, difference, ladder
+from bench.model.device import Device
 from bench.model.explanation import BETWEEN_EPOCHS, Explanation, Fastest, Finding
 from bench.model.facts import Facts, FitCall, GraphOperations
 from bench.model.failure import Failure
@@ -191,6 +192,26 @@ def test_odd_shapes_are_a_finding_only_if_there_are_tensor_cores() -> None:
     assert odd_shapes(backend="cuda", dtype="float32", tf32=False) == []
     expected = ["3 of 9 matrix products have a side that is not a multiple of 8."]
     assert odd_shapes(backend="cuda") == odd_shapes(backend="cuda", dtype="mixed_float16", tf32=False) == expected
+
+
+@pytest.mark.parametrize(
+    ("capability", "dtype", "has_finding"),
+    [
+        ("7.5", "float32", False),  # a T4 has no TF32
+        ("7.0", "mixed_float16", True),
+        ("7.5", "mixed_bfloat16", False),
+        ("6.0", "mixed_float16", False),
+        ("8.0", "float32", True),
+        ("8.9", "mixed_bfloat16", True),
+    ],
+)
+def test_odd_shapes_are_a_finding_only_if_the_card_has_tensor_cores_for_the_dtype(
+    capability: str, dtype: str, has_finding: bool
+) -> None:
+    facts = {"products": {"count": 9, "odd": 3, "examples": {"dense_2/MatMul": [10]}}}
+    base = result(samples=[sample(n, 0.01, facts=facts) for n in (1, 2, 3)], backend="cuda", dtype=dtype)
+    base.environment.device = Device(compute_capability=capability)
+    assert any("tensor cores" in finding.cause for finding in findings([base])) == has_finding
 
 
 @pytest.mark.parametrize(

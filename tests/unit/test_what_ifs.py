@@ -72,6 +72,12 @@ def test_only_settings_that_apply_to_the_spec_are_tried() -> None:
     assert not any("batch" in option or "onednn" in option for option in options)
 
 
+def test_a_backend_is_not_asked_for_what_it_cannot_do() -> None:
+    options = {what_if.option for what_if in candidates(Program(result(backend="directml").spec))}
+    assert "--dtype mixed_float16" in options
+    assert not options & {"--xla on", "--dtype mixed_bfloat16"}
+
+
 def test_only_changes_that_apply_to_the_program_are_tried() -> None:
     def names_for(**facts: Any) -> list[str]:
         program = Program(result().spec, Facts(**facts))

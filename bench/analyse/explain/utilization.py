@@ -75,13 +75,21 @@ def parallelism(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]
         )
 
 
+def _uses_tensor_cores(base: Result) -> bool:
+    """Return whether the matrix products of a program run on tensor cores, as far as the device is known."""
+    spec, device = base.spec, base.environment.device
+    dtype = "tf32" if spec.dtype == "float32" and spec.tf32 else spec.dtype.removeprefix("mixed_")
+    lowest = capabilities(spec.backend).tensor_cores.get(dtype)
+    if lowest is None or device is None or device.compute_capability is None:
+        return lowest is not None
+    major, minor = map(int, device.compute_capability.split("."))
+    return (major, minor) >= lowest
+
+
 def shapes(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
     """Yield a finding if matrix products have shapes that leave tensor cores partly idle."""
-    products, spec = merged_facts(samples).products, base.spec
-    tensor_cores = capabilities(spec.backend).tensor_cores and (
-        spec.dtype.startswith("mixed") or (spec.dtype == "float32" and spec.tf32)
-    )
-    if not tensor_cores or not products or not products.odd:
+    products = merged_facts(samples).products
+    if not products or not products.odd or not _uses_tensor_cores(base):
         return
     examples = "; ".join(f"{name}: {', '.join(map(str, sides))}" for name, sides in products.examples.items())
     yield Finding(
