@@ -33,6 +33,9 @@ INPUT = "Iterator::Root"
 NOT_WORK = re.compile(rf"^({WINDOW}|{STEP}$|ThreadpoolListener|Memory(Alloc|Dealloc)ation)")
 """Events of the host that do no work."""
 
+STREAMS = ("Stream", "Kernels (CPU Timeline)")
+"""Beginnings of the names of the lines with what a device runs: by CUDA, and by the DirectML plug-in."""
+
 LONGEST = 8
 """Maximum number of types of operations that are listed."""
 
@@ -112,10 +115,11 @@ def _host_operations(plane: Any) -> Iterator[tuple[str, Span]]:
 
 def _device_operations(space: Any, device: str) -> Iterator[tuple[str, Span]]:
     """Yield kernels and copies on the streams of the device. The other lines of its plane repeat them."""
-    suffix = device.lower().removeprefix("/device:")
+    # "/device:GPU:0", or with the DirectML plug-in "/device:GPU:0 (DirectML) - name of the adapter".
+    of_device = re.compile(rf"/device:(?:.*:)?{re.escape(device.removeprefix('/device:'))}(?: \(.*)?", re.IGNORECASE)
     for plane in space.planes:
-        if plane.name.lower().startswith("/device:") and plane.name.lower().endswith(suffix):
-            yield from ((name, span) for name, span, line in _events(plane) if line.startswith("Stream"))
+        if of_device.fullmatch(plane.name):
+            yield from ((name, span) for name, span, line in _events(plane) if line.startswith(STREAMS))
 
 
 def _covered(spans: Iterable[Span], window: Span) -> int:
