@@ -18,6 +18,7 @@ ELSEWHERE = "windows" if sys.platform == "linux" else "linux"
 @pytest.fixture
 def suite(pytester: pytest.Pytester) -> pytest.Pytester:
     pytester.makeconftest(CONFTEST.read_text(encoding="utf-8"))
+    pytester.makepyfile(marks=CONFTEST.with_name("marks.py").read_text(encoding="utf-8"))
     pytester.makeini("[pytest]\nmarkers = needs(*capabilities): required capabilities\n")
     return pytester
 
