@@ -10,10 +10,12 @@ VENV := .venv
 VENV2 := .venv-directml
 # Reads profiler traces in a test. It exists for Linux on x86-64 only.
 XPROF := .venv-xprof
+# TensorFlow with CUDA, for a machine with an NVIDIA GPU.
+CUDA := .venv-cuda
 TOOLS := .venv-tools
 
 # Below the names of the environments, because make expands this line where it stands.
-.PHONY: help demo test test-all test-cluster check docs format schema dashboards lock images sbom chart bench clean $(VENV2) $(XPROF)
+.PHONY: help demo test test-all test-cluster check docs format schema dashboards lock images sbom chart bench gpu-acceptance clean $(VENV2) $(XPROF)
 
 # The first of these interpreters that runs, is supported and can create environments. A version manager's shim may fail at
 # any of these.
@@ -139,11 +141,14 @@ bench: $(VENV)/.dev ## run the programs behind the figures in benchmarks/README.
 		set -- $$(echo $$program | tr / ' '); echo "# $$*"; $(VENV)/bin/python -m "benchmarks.$$1" $$2 || exit 1; \
 	done
 
+gpu-acceptance: $(CUDA)/.run ## run, judge and pack docs/gpu-acceptance.md on a machine with an NVIDIA GPU (at most 25 minutes)
+	$(CUDA)/bin/python -m benchmarks.gpu_acceptance $(ARGUMENTS)
+
 clean: ## remove environments and caches, but not results
-	rm -rf $(VENV) $(VENV2) $(XPROF) $(TOOLS) dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(VENV2) $(XPROF) $(CUDA) $(TOOLS) dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 	find bench tests benchmarks dashboards docs -name __pycache__ -type d -prune -exec rm -rf {} +
 
-$(VENV)/.made $(TOOLS)/.bare $(XPROF)/.bare:
+$(VENV)/.made $(CUDA)/.made $(TOOLS)/.bare $(XPROF)/.bare:
 	@python=$$($(FIND)); [ -n "$$python" ] || { echo >&2 "devbench needs Python 3.10 to 3.13 with its venv module."; \
 		echo >&2 "None of these works: $(CANDIDATES). Install one (Debian: apt install python3-venv),"; \
 		echo >&2 "or name it: make $(MAKECMDGOALS) PYTHON=/path/to/python3"; exit 1; }; \
@@ -154,6 +159,12 @@ $(VENV)/.run: images/cpu.lock images/build.lock pyproject.toml $(VENV)/.made
 	@echo "# installing TensorFlow 2.21 and what devbench needs (about 400 MB, once)"
 	$(VENV)/bin/python $(LOCKED) -r images/build.lock -r images/cpu.lock
 	$(VENV)/bin/python $(PACKAGE)
+	@touch $@
+
+$(CUDA)/.run: images/cuda.lock images/build.lock pyproject.toml $(CUDA)/.made
+	@echo "# installing TensorFlow 2.21 with CUDA (about 3.4 GB, once)"
+	$(CUDA)/bin/python $(LOCKED) -r images/build.lock -r images/cuda.lock
+	$(CUDA)/bin/python $(PACKAGE)
 	@touch $@
 
 $(VENV)/.dev: images/hub.lock images/dev.lock $(VENV)/.run
