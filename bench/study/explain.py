@@ -46,7 +46,6 @@ WHAT_IF = Design(purpose="what-if", pairs=with_first, pilot=3, full=False, profi
 TOGETHER = 4
 """Number of what-ifs in one trial with the baseline. More workers take more memory and longer rounds."""
 
-
 PEAKS_SHARE = 0.3
 """Share of the time left that measuring the peaks of the machine may take."""
 
@@ -264,8 +263,8 @@ class ExplainStudy:
         is_own_loop = loop == "as-written" and "as_written" in resolved.offers
         facts = merged_facts(level.samples)
         self.what_ifs = candidates(Program(baseline.spec, facts, compiled, resolved.not_dtypes, is_own_loop))
-        if retraced(usable_samples(level)) and any(what_if.name == "batch" for what_if in self.what_ifs):
-            self.what_ifs = [what_if for what_if in self.what_ifs if what_if.name != "batch"]
+        if retraced(usable_samples(level)) and any(what_if.grows_batch for what_if in self.what_ifs):
+            self.what_ifs = [what_if for what_if in self.what_ifs if not what_if.grows_batch]
             explanation.caveats.append(
                 "Larger batches were not tried: while the program traces new graphs, another batch also changes how "
                 "often it does. Fix the retracing first."
