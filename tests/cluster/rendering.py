@@ -18,6 +18,7 @@ GENERATED_TOKEN = CHART / "ci" / "generated-token-values.yaml"
 
 OFFLINE = [case for case in CASES if case != GENERATED_TOKEN]
 OPERATOR = tuple(f"monitoring.coreos.com/v1/{kind}" for kind in ("PodMonitor", "ServiceMonitor", "PrometheusRule"))
+HELMS = ("helm-3", "helm-4")
 TOKEN: dict[str, Any] = {"hub": {"auth": {"existingSecret": "devbench-token"}}}
 """Values that name the Secret of a token."""
 
@@ -133,3 +134,21 @@ def merge(defaults: Values, overrides: Values) -> Values:
         nested = isinstance(value, dict) and isinstance(merged.get(key), dict)
         merged[key] = merge(merged[key], value) if nested else value
     return merged
+
+
+def required_labels(spec: Object) -> dict[str, str]:
+    """Return the node labels that a run requires."""
+    required = spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    (term,) = required["nodeSelectorTerms"]
+    return {item["key"]: item["values"][0] for item in term["matchExpressions"] if item["operator"] == "In"}
+
+
+def operator_versions() -> tuple[str, ...]:
+    """Return the options with which Helm renders as for a cluster that has Prometheus' operator."""
+    return tuple(f"--api-versions={kind}" for kind in OPERATOR)
+
+
+def notes(values: Values) -> str:
+    """Return what Helm prints after an installation with these values and an existing token."""
+    complete = json.dumps({**values, "hub": {**values.get("hub", {}), **TOKEN["hub"]}})
+    return helm("helm-4", "install", "devbench", str(CHART), "--dry-run=client", "--values", "-", stdin=complete)

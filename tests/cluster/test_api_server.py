@@ -13,14 +13,13 @@ from pathlib import Path
 
 import pytest
 from control_plane import ControlPlane, Object, wait_until
-from rendering import CASES, CHART, DEFAULTS, TOKEN, helm, many_pools, merge, objects, pods, text
+from rendering import CASES, CHART, DEFAULTS, HELMS, TOKEN, helm, many_pools, merge, objects, pods, text
 from value_paths import POOL, UNRELATED, nested, paths
 
 from charts.source.pools import UNMEASURED
 
 pytestmark = [pytest.mark.once, pytest.mark.needs("cluster"), pytest.mark.timeout(1800)]
 
-HELMS = ("helm-3", "helm-4")
 GPU: Object = {"pools": {"t4": {"enabled": True}}}
 """Values with the GPU pool that is off by default."""
 

@@ -11,11 +11,10 @@ from pathlib import Path
 import programs
 import pytest
 import yaml
-from rendering import CHART, OFFLINE, ROOT, helm, objects, text
+from rendering import CHART, HELMS, OFFLINE, ROOT, helm, objects, text
 
 pytestmark = [pytest.mark.once, pytest.mark.needs("go"), pytest.mark.timeout(900)]
 
-HELMS = ("helm-3", "helm-4")
 MAKE = ("make", "-f", str(ROOT / "Makefile"), "-C")
 VERSION = yaml.safe_load((CHART / "Chart.yaml").read_text(encoding="utf-8"))["version"]
 

@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from rendering import (
-    HelmError,
-    Object,
-    render,
-)
+from rendering import HELMS, HelmError, Object, render
 
 pytestmark = [pytest.mark.once, pytest.mark.needs("go"), pytest.mark.timeout(1800)]
 
-HELMS = ("helm-3", "helm-4")
 RESTRICTED = {"readersSecret": "devbench-readers"}
 helms = pytest.mark.parametrize("program", HELMS)
 

@@ -13,22 +13,23 @@ from rendering import (
     CASES,
     CHART,
     GENERATED_TOKEN,
+    HELMS,
     OFFLINE,
-    OPERATOR,
     TOKEN,
     Object,
     helm,
     jobs,
     objects,
     only,
+    operator_versions,
     pods,
     render,
+    required_labels,
     text,
 )
 
 pytestmark = [pytest.mark.once, pytest.mark.needs("go"), pytest.mark.timeout(1800)]
 
-HELMS = ("helm-3", "helm-4")
 cases = pytest.mark.parametrize("case", OFFLINE, ids=lambda path: path.stem)
 helms = pytest.mark.parametrize("program", HELMS)
 
@@ -42,7 +43,7 @@ def test_each_case_passes_helm_lint(case: Path, program: str) -> None:
 
 @cases
 def test_helm_3_and_helm_4_render_the_same_objects(case: Path) -> None:
-    helm_3, helm_4 = (objects(text(case, program=program, options=_operator_versions())) for program in HELMS)
+    helm_3, helm_4 = (objects(text(case, program=program, options=operator_versions())) for program in HELMS)
     assert helm_3 == helm_4
     assert helm_3
 
@@ -132,7 +133,7 @@ def test_the_hub_the_watcher_and_the_test_run_where_their_image_runs_and_avoid_r
         labels = {"kubernetes.io/arch": "amd64", "kubernetes.io/os": "linux"}
         spec = template["spec"]
         if "devbench/pool" in template["metadata"]["labels"]:
-            assert labels.items() <= _required_labels(spec).items(), name
+            assert labels.items() <= required_labels(spec).items(), name
             continue
         assert spec["nodeSelector"] == labels, name
         preferred = "preferredDuringSchedulingIgnoredDuringExecution"
@@ -186,14 +187,3 @@ def test_the_watcher_may_only_read_in_its_own_namespace() -> None:
 def test_no_secret_is_written_into_a_manifest() -> None:
     for case in OFFLINE:
         assert not [item for item in render(case) if item["kind"] == "Secret"], case
-
-
-def _required_labels(spec: Object) -> dict[str, str]:
-    """Return the node labels that a run requires."""
-    required = spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
-    (term,) = required["nodeSelectorTerms"]
-    return {item["key"]: item["values"][0] for item in term["matchExpressions"] if item["operator"] == "In"}
-
-
-def _operator_versions() -> tuple[str, ...]:
-    return tuple(f"--api-versions={kind}" for kind in OPERATOR)

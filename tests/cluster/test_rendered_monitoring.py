@@ -2,21 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from pathlib import Path
 
 import pytest
-from rendering import (
-    CHART,
-    OPERATOR,
-    ROOT,
-    TOKEN,
-    Object,
-    helm,
-    only,
-    render,
-)
+from rendering import CHART, ROOT, Object, notes, only, operator_versions, render
 
 pytestmark = [pytest.mark.once, pytest.mark.needs("go"), pytest.mark.timeout(1800)]
 
@@ -53,7 +43,7 @@ def test_monitors_have_common_labels_timeouts_and_relabelings() -> None:
     ],
 )
 def test_the_notes_warn_if_the_network_policy_blocks_external_access_to_the_hub(values: Object, warned: bool) -> None:
-    assert ("The NetworkPolicy of the hub admits only pods" in _notes(values)) is warned
+    assert ("The NetworkPolicy of the hub admits only pods" in notes(values)) is warned
 
 
 @pytest.mark.parametrize(
@@ -71,7 +61,7 @@ def test_the_notes_warn_if_the_network_policy_blocks_external_access_to_the_hub(
     ],
 )
 def test_the_notes_say_where_the_results_are(hub: Object, line: str) -> None:
-    assert line in _notes({"hub": hub})
+    assert line in notes({"hub": hub})
 
 
 def test_a_hub_with_a_root_path_is_routed_only_under_that_path() -> None:
@@ -93,8 +83,8 @@ def test_monitors_are_rendered_if_the_cluster_knows_their_kinds_or_the_values_en
     disabled = {name: {"enabled": False} for name in ("podMonitor", "serviceMonitor", "prometheusRule")}
     assert kinds({}) == set()
     assert kinds({"metrics": enabled}) == {"PodMonitor", "ServiceMonitor"}
-    assert kinds({}, *_operator_versions()) >= {"PodMonitor", "ServiceMonitor"}
-    assert kinds({"metrics": disabled}, *_operator_versions()) == set()
+    assert kinds({}, *operator_versions()) >= {"PodMonitor", "ServiceMonitor"}
+    assert kinds({"metrics": disabled}, *operator_versions()) == set()
 
 
 def test_prometheus_scrapes_a_restricted_hub_as_a_reader_and_never_gets_the_write_tokens() -> None:
@@ -141,12 +131,3 @@ def test_each_alert_links_to_its_own_section_of_the_page_about_alerts() -> None:
     assert {alert["alert"].lower() for alert in alerts} == sections
     for alert in alerts:
         assert alert["annotations"]["runbook_url"] == f"https://example.org/alerts.html#{alert['alert'].lower()}"
-
-
-def _notes(values: Object) -> str:
-    complete = json.dumps({**values, "hub": {**values.get("hub", {}), **TOKEN["hub"]}})
-    return helm("helm-4", "install", "devbench", str(CHART), "--dry-run=client", "--values", "-", stdin=complete)
-
-
-def _operator_versions() -> tuple[str, ...]:
-    return tuple(f"--api-versions={kind}" for kind in OPERATOR)

@@ -10,14 +10,14 @@ import pytest
 from rendering import (
     CHART,
     OFFLINE,
-    OPERATOR,
-    TOKEN,
     Object,
-    helm,
     jobs,
+    notes,
     only,
+    operator_versions,
     pods,
     render,
+    required_labels,
     variables,
 )
 
@@ -129,7 +129,7 @@ def test_custom_workloads_whose_names_differ_only_in_case_or_underscores_have_th
 def test_a_pool_without_a_preset_still_requires_a_node_that_its_image_supports() -> None:
     own = {"preset": "none", "nodeSelector": {"kubernetes.io/arch": "arm64"}}
     by_pool = jobs(render(values={"pools": {"own": own, "any": {"preset": "none"}}}))
-    labels = {pool: _required_labels(job["spec"]["template"]["spec"]) for pool, job in by_pool.items()}
+    labels = {pool: required_labels(job["spec"]["template"]["spec"]) for pool, job in by_pool.items()}
     assert labels["own"] == {"kubernetes.io/arch": "arm64", "kubernetes.io/os": "linux"}
     assert labels["any"] == {"kubernetes.io/arch": "amd64", "kubernetes.io/os": "linux"}
 
@@ -194,7 +194,7 @@ def test_without_a_run_at_installation_there_is_a_suspended_schedule_to_start_ru
     assert not jobs(rendered)
     crons = [item["spec"] for item in rendered if item["kind"] == "CronJob"]
     assert [spec["suspend"] for spec in crons] == [True, True]
-    assert "kubectl -n default create job --from=cronjob/devbench-POOL NAME" in _notes({"runNow": False})
+    assert "kubectl -n default create job --from=cronjob/devbench-POOL NAME" in notes({"runNow": False})
 
 
 @cases
@@ -217,7 +217,7 @@ def test_a_run_lingers_for_two_scrapes_by_default(metrics: Object, seconds: str)
 
 
 def test_the_api_versions_of_the_cluster_do_not_affect_runs() -> None:
-    before, after = jobs(render()), jobs(render(options=_operator_versions()))
+    before, after = jobs(render()), jobs(render(options=operator_versions()))
     assert {job["metadata"]["name"] for job in before.values()} == {job["metadata"]["name"] for job in after.values()}
 
 
@@ -231,19 +231,3 @@ def test_a_scheduled_run_has_the_same_pods_as_an_immediate_one() -> None:
         annotations = {k: v for k, v in job["metadata"]["annotations"].items() if k != "devbench/spec"}
         assert template["metadata"]["annotations"] == annotations
         assert template["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "benchmarks"
-
-
-def _notes(values: Object) -> str:
-    complete = json.dumps({**values, "hub": {**values.get("hub", {}), **TOKEN["hub"]}})
-    return helm("helm-4", "install", "devbench", str(CHART), "--dry-run=client", "--values", "-", stdin=complete)
-
-
-def _required_labels(spec: Object) -> dict[str, str]:
-    """Return the node labels that a run requires."""
-    required = spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
-    (term,) = required["nodeSelectorTerms"]
-    return {item["key"]: item["values"][0] for item in term["matchExpressions"] if item["operator"] == "In"}
-
-
-def _operator_versions() -> tuple[str, ...]:
-    return tuple(f"--api-versions={kind}" for kind in OPERATOR)

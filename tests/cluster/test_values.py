@@ -12,6 +12,7 @@ import pytest
 from rendering import (
     CHART,
     DEFAULTS,
+    HELMS,
     TOKEN,
     HelmError,
     helm,
@@ -31,7 +32,6 @@ from charts.source.values import Values
 
 pytestmark = [pytest.mark.once, pytest.mark.needs("go"), pytest.mark.timeout(1800)]
 
-HELMS = ("helm-3", "helm-4")
 MEASURED: dict[str, Any] = {
     "image": {"tag": "2"},
     "workloads": ["cifar"],
