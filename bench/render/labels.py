@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from bench.model import spec_labels
 from bench.model.result import Result
 from bench.model.spec import LOOPS, PLACE, ROLES
 from bench.render.text import plain
@@ -52,15 +53,8 @@ def common_label(results: Sequence[Result]) -> str:
 
 def _aspects(result: Result) -> dict[str, str]:
     """Return what can distinguish a result: the fields of its spec, then where it ran."""
-    spec, environment = result.spec, result.environment
-    aspects: dict[str, str] = {}
-    for name, role in ROLES.items():
-        if name == "file":
-            aspects[name] = (spec.file_sha256 or "")[:8] if spec.file else ""
-        elif name == "params":
-            aspects |= {f"param {param}": f"{param} {value}" for param, value in spec.params.items()}
-        elif role.label:
-            aspects[name] = role.label(getattr(spec, name))
+    environment = result.environment
+    aspects = spec_labels.aspects(result.spec)
     aspects["tensorflow"] = f"TensorFlow {environment.tensorflow or 'unknown'}"
     aspects["cpu"] = environment.host.cpu.model or "unknown CPU"
     return aspects

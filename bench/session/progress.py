@@ -10,6 +10,7 @@ from bench.model.phase import Activity
 from bench.model.plan import Planned
 from bench.model.result import Result
 from bench.model.run_state import Estimate, Listener, LiveProgress, LiveResult
+from bench.model.spec_labels import titles
 
 
 class ProgressReporter:
@@ -30,6 +31,8 @@ class ProgressReporter:
         self._results = results
         self._plan = plan
         self._listener = listener
+        specs = [result.spec for result in results]
+        self._titles = {spec.key: title for spec, title in zip(specs, titles(specs), strict=True)}
         self._start = time.monotonic()
         self.trial = 0
         self.planned: int | None = None
@@ -43,13 +46,13 @@ class ProgressReporter:
     def report(self, result: Result, phase: Activity, note: str = "") -> None:
         """Report that a worker of `result` entered a phase; `note` says why the phase takes long."""
         estimates = [
-            Estimate(title=other.spec.label, step_seconds=step.value, relative_error=step.relative_error)
+            Estimate(title=self._titles[other.spec.key], step_seconds=step.value, relative_error=step.relative_error)
             for other in self._results
             if (step := other.summary.step_seconds) is not None
         ]
         self._listener(
             LiveProgress(
-                title=result.spec.label,
+                title=self._titles[result.spec.key],
                 phase=phase,
                 note=note,
                 trial=self.trial,

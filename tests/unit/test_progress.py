@@ -7,9 +7,12 @@ import io
 import threading
 
 import pytest
+from synthetic import result
 
+from bench.model.plan import Planned
 from bench.model.run_state import Estimate, LiveProgress
 from bench.render.terminal.progress import ProgressDisplay, line
+from bench.session.progress import ProgressReporter
 
 PHASES = ("starting", "import", "device_init", "data", "build", "first_step", "warm_up", "steady state", "latency")
 
@@ -142,6 +145,22 @@ def test_each_of_several_specs_has_its_estimate() -> None:
     ]
     shown = line(progress_of(estimates=estimates))
     assert shown.endswith(". Step times so far: a on cpu, fit 1.00 ms; a on cuda, fit 500 µs ± 50%")
+
+
+def test_specs_that_differ_only_in_a_parameter_or_setting_are_told_apart() -> None:
+    heard: list[LiveProgress] = []
+    sides = [
+        result(str(n), params={"batch": batch, "epochs": 10}, dtype=dtype)
+        for n, (batch, dtype) in enumerate([(32, "float32"), (64, "float32"), (64, "float64")])
+    ]
+    plan = {side.key: Planned(side.spec, (), None, 32) for side in sides}
+    ProgressReporter(sides, plan, heard.append).report(sides[1], "warm_up")
+    assert heard[0].title == "cifar on cpu, as-written, batch 64, float32"
+    assert [estimate.title for estimate in heard[0].estimates] == [
+        "cifar on cpu, as-written, batch 32, float32",
+        "cifar on cpu, as-written, batch 64, float32",
+        "cifar on cpu, as-written, batch 64, float64",
+    ]
 
 
 class Gone(io.StringIO):
