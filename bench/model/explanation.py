@@ -14,6 +14,9 @@ from bench.model.result import SCHEMA_VERSION
 from bench.model.roofline import Roofline
 from bench.model.spec import Loop
 
+USEFUL_GAIN = 0.05
+"""Smallest share of the time that a change is made for. A change that surely saves less is "no gain"."""
+
 
 class Part(Record):
     """The time between two neighbouring levels of the ladder."""
@@ -27,6 +30,11 @@ class Part(Record):
     measurable: bool = Field(description="whether the interval excludes 0")
     includes_input: bool = Field(False, description="whether preparing batches belongs to it")
     fix: str = Field("", description="what to change; empty if the part is small")
+
+    @property
+    def at_most(self) -> float | None:
+        """The largest share of the step that it may take: the upper end of its interval. None if it has no interval."""
+        return None if self.share.high is None else max(0.0, self.share.high)
 
 
 class Gain(Record):
@@ -53,6 +61,19 @@ class Gain(Record):
     def saving(self) -> float | None:
         """Share of the time that it saves, negative if it takes longer. None if it failed."""
         return 1 - self.ratio.value if self.ratio is not None else None
+
+    @property
+    def saving_bounds(self) -> tuple[float, float] | None:
+        """The least and the most that it may save, as shares of the time. None without an interval."""
+        if self.ratio is None or self.ratio.low is None or self.ratio.high is None:
+            return None
+        return 1 - self.ratio.high, 1 - self.ratio.low
+
+    @property
+    def is_without_gain(self) -> bool:
+        """Whether it was seen to save nothing: it may save nothing, and it surely saves less than `USEFUL_GAIN`."""
+        bounds = self.saving_bounds
+        return bounds is not None and self.verdict != "slower" and bounds[0] <= 0 and bounds[1] < USEFUL_GAIN
 
 
 BETWEEN_EPOCHS = "time between epochs"

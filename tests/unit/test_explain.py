@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import random
 import re
 from typing import Any
@@ -15,8 +16,9 @@ from bench.analyse.explain.findings import findings
 from bench.analyse.explain.fixed_cost import fixed_cost
 from bench.analyse.explain.gains import gains
 from bench.analyse.explain.ladder import caveats, difference, ladder
+from bench.analyse.verdict import verdict
 from bench.model.device import Device
-from bench.model.explanation import BETWEEN_EPOCHS, Explanation, Fastest, Finding
+from bench.model.explanation import BETWEEN_EPOCHS, Explanation, Fastest, Finding, Gain
 from bench.model.facts import Facts, FitCall, GraphOperations
 from bench.model.failure import Failure
 from bench.model.interval import Interval
@@ -53,6 +55,32 @@ def test_a_part_whose_interval_contains_zero_is_not_measurable() -> None:
     levels = [level("step", 0.006, 0.03), level("host-batches", 0.006, 0.03), level("resident", 0.003, 0.03)]
     parts, _, _ = ladder(levels)
     assert [p.measurable for p in parts] == [False, True]
+
+
+def test_a_part_that_cannot_be_told_from_nothing_is_shown_by_its_upper_bound() -> None:
+    (part,), _, _ = ladder([level("step", 0.006, 0.03), level("host-batches", 0.006, 0.03)])
+    assert part.at_most == part.share.high
+    assert sentences.part_share(part) == f"at most {part.at_most:.0%}"
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "words"),
+    [
+        (0.97, 1.04, "no gain (−4% to +3%)"),
+        (0.97, 1.5, "no gain (−50% to +3%)"),
+        (0.999, 1.001, "no gain (0% to 0%)"),
+        (0.90, 1.04, "undecided (−4% to +10%)"),
+        (0.97, 0.99, "undecided (+1% to +3%)"),
+        (0.50, 0.60, "faster"),
+        (1.10, 1.20, "slower"),
+    ],
+)
+def test_a_change_that_was_seen_to_save_nothing_is_no_gain_and_never_undecided(
+    low: float, high: float, words: str
+) -> None:
+    ratio = Interval(value=math.sqrt(low * high), low=low, high=high, n=3)
+    gain = Gain(what_if="cache", option="--change cache", ratio=ratio, verdict=verdict(ratio, 0.02))
+    assert sentences.effect(gain) == words
 
 
 def test_a_level_that_is_slower_than_the_level_above_gives_a_negative_part() -> None:
@@ -391,7 +419,7 @@ def test_what_ifs_that_are_not_faster_share_a_line_for_each_verdict() -> None:
     text = explanation.text(explained(gains=gains(base, results, 0.05)))
     assert text.split("without it:\n")[1].split("\n\n")[0].splitlines() == [
         "  faster: with XLA (--xla on): 2.000 times [1.992, 2.009] as fast per step",
-        "  same: without oneDNN, 4 threads",
+        "  no gain: without oneDNN (0% to +1%), 4 threads (−1% to −1%)",
         "  slower: 1 thread (2.000 times [1.991, 2.008] as long)",
     ]
 

@@ -94,8 +94,27 @@ def share(interval: Interval) -> str:
 
 
 def part_share(part: Part) -> str:
-    """Return the share of a part, if it is measurable."""
-    return share(part.share) if part.measurable else "not measurable"
+    """Return the share of a part, or the largest that it may be if it cannot be told from nothing."""
+    if part.measurable or part.at_most is None:
+        return share(part.share)
+    return f"at most {part.at_most:.1%}" if part.at_most < 0.01 else f"at most {part.at_most:.0%}"
+
+
+def effect(gain: Gain) -> str:
+    """Return the verdict on a what-if: "faster", or "no gain (−4% to +3%)" with the interval of what it saves.
+
+    A change that was seen to save nothing is never called undecided.
+    """
+    word = "no gain" if gain.is_without_gain else gain.verdict
+    bounds = gain.saving_bounds
+    if bounds is None or word in ("faster", "slower"):
+        return word
+    low, high = map(_signed, bounds)
+    return f"{word} ({low} to {high})"
+
+
+def _signed(share: float) -> str:
+    return "0%" if round(100 * share) == 0 else f"{share:+.0%}".replace("-", "−")
 
 
 def cause(finding: Finding) -> str:

@@ -82,20 +82,24 @@ def _what_ifs(explanation: Explanation) -> Lines:
             yield 2, gain_line(gain)
     if explanation.combined is not None:
         yield 2, f"combined: {gain_line(explanation.combined)}"
-    for verdict in ("same", "undecided", "slower"):
-        names = [_name(gain) for gain in explanation.gains if gain.verdict == verdict and gain.ratio is not None]
+    for word in ("no gain", "same", "undecided", "slower"):
+        names = [_name(gain) for gain in explanation.gains if _word(gain) == word and gain.ratio is not None]
         if names:
-            yield 2, f"{verdict}: {', '.join(names)}"
+            yield 2, f"{word}: {', '.join(names)}"
     for gain in explanation.gains:
         if gain.ratio is None or gain.verdict == "not enough data":
             yield 2, gain_line(gain)
 
 
+def _word(gain: Gain) -> str:
+    return "no gain" if gain.is_without_gain else gain.verdict
+
+
 def _name(gain: Gain) -> str:
-    """Return the name of a what-if, with its ratio if it is slower."""
+    """Return the name of a what-if, with its ratio if it is slower, or with the bounds of what it saves."""
     if gain.verdict == "slower" and gain.ratio is not None:
         return f"{gain.what_if} ({numbers.times(gain.ratio)} as long)"
-    return gain.what_if
+    return sentences.effect(gain).replace(_word(gain), gain.what_if, 1)
 
 
 def gain_line(gain: Gain) -> str:

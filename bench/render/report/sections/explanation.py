@@ -67,7 +67,7 @@ def _ladder(explanation: Explanation) -> Section:
     )
     figure = Figure(
         "The parts of a step, from the program as written down to the barest loop, with 95% intervals. "
-        "A pale bar is not measurable.",
+        "A pale bar cannot be told from 0.",
         "Waterfall of the parts of a step: " + "; ".join(f"{bar.label} {bar.text}" for bar in bars) + ".",
         partial(waterfall.draw, bars),
     )
@@ -114,7 +114,7 @@ def _what_ifs(explanation: Explanation, threshold: float) -> Section:
 def _gain(name: str, gain: Gain) -> Row:
     if gain.ratio is None:
         return Row(name, ("failed", "–", "–", plain(wording.failure(gain)), gain.option), "alarm")
-    return Row(name, (gain.verdict, numbers.factor(gain.ratio), gain.unit, gain.cause or "–", gain.option))
+    return Row(name, (wording.effect(gain), numbers.factor(gain.ratio), gain.unit, gain.cause or "–", gain.option))
 
 
 def _roofline(step: Roofline, loop: str) -> Section:
