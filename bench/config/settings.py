@@ -181,7 +181,8 @@ class HubOptions(BaseModel):
     hub_token_file: Path | None = Field(None, description="File with the token for the hub.")
     hub_wait: Pause = Field(
         None,
-        description="How long to retry at the end of the run if the hub does not answer. Default: up to 1m.",
+        description="How long to retry at the end of the run if the hub does not answer. Default: up to 1m, or 2s if "
+        "it never answered.",
     )
     run_id: Annotated[str | None, Notation("ID")] = Field(
         None,

@@ -617,7 +617,7 @@ def test_a_run_waits_a_limited_time_for_a_hub_that_never_answers(
         monkeypatch.setattr(f"bench.publish.hub.{name}", seconds)
     monkeypatch.setattr("bench.publish.hub.client.READ", 3600.0)
     warnings: list[str] = []
-    with answering(answer) as address, reporting(tmp_path, address, warnings, hub_wait="0") as recorder:
+    with answering(answer) as address, reporting(tmp_path, address, warnings, hub_wait="1s") as recorder:
         for number in range(300):
             recorder.save(measured(str(number), [0.1], stop=DONE))
             assert recorder._reporter
@@ -627,15 +627,65 @@ def test_a_run_waits_a_limited_time_for_a_hub_that_never_answers(
     assert warnings[-1].startswith("301 documents have not been sent")
 
 
+@contextmanager
+def closing(answered: int = 0) -> Iterator[tuple[str, list[int]]]:
+    """Serve a hub that takes some documents and then closes each connection. Yield its address and the requests."""
+
+    def answer(connection: socket.socket) -> None:
+        requests.append(len(requests))
+        if len(requests) <= answered:
+            connection.sendall(receipt("r"))
+        else:
+            connection.shutdown(socket.SHUT_RDWR)
+
+    requests: list[int] = []
+    with answering(answer) as address:
+        yield address, requests
+
+
+@pytest.mark.usefixtures("valid_token")
+def test_a_run_whose_hub_never_answered_tries_once_at_its_end_and_says_how_to_send_the_rest(tmp_path: Path) -> None:
+    warnings: list[str] = []
+    with closing() as (address, requests), reporting(tmp_path, address, warnings) as recorder:
+        recorder.save(measured("1", [0.1], stop=DONE))
+        before = len(requests)
+    assert (before, len(requests)) == (1, 2)
+    assert f"`devbench push {tmp_path} --hub {address}`" in warnings[-1]
+    assert len(Outbox(tmp_path, address).pending()) == 2
+
+
+@pytest.mark.usefixtures("valid_token")
+def test_a_run_waits_for_a_hub_that_stopped_to_answer_a_short_time_ago(tmp_path: Path) -> None:
+    warnings: list[str] = []
+    with closing(answered=1) as (address, requests), reporting(tmp_path, address, warnings, run_id="r") as recorder:
+        recorder.save(measured("1", [0.1], stop=DONE))
+        before = len(requests)
+    assert (before, len(requests)) == (2, 2 + 1 + 1 + PATIENT)
+    assert any(warning.startswith("Trying to reach the hub for up to 60 s") for warning in warnings)
+
+
+@pytest.mark.usefixtures("valid_token")
+def test_a_run_waits_briefly_at_its_end_for_a_hub_that_never_answered_and_is_silent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bench.publish.hub.client.READ", 3600.0)
+    monkeypatch.setattr("bench.publish.hub.client.SHORT", 0.1)
+    monkeypatch.setattr("bench.publish.hub.reporter.KNOCK", 0.1)
+    warnings: list[str] = []
+    with answering(lambda _: None) as address, reporting(tmp_path, address, warnings) as recorder:
+        recorder.save(measured("1", [0.1], stop=DONE))
+        monkeypatch.setattr("bench.publish.hub.client.SHORT", 3600.0)
+    assert not any("Trying to reach the hub" in warning for warning in warnings)
+    assert warnings[-1].startswith("2 documents have not been sent")
+
+
 @pytest.mark.usefixtures("valid_token")
 def test_a_run_that_should_be_short_says_that_it_waits_and_waits_no_longer_than_its_time_limit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("bench.publish.hub.reporter.LEAST_WAIT_END", 0.1)
     warnings: list[str] = []
-    with answering(lambda connection: None) as address:
-        pass  # nobody listens there any more
-    with reporting(tmp_path, address, warnings, max_time="1s") as recorder:
+    with closing(answered=1) as (hub, _), reporting(tmp_path, hub, warnings, run_id="r", max_time="1s") as recorder:
         recorder.save(measured("1", [0.1], stop=DONE))
     assert any(warning.startswith("Trying to reach the hub for up to 1 s") for warning in warnings)
 

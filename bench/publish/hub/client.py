@@ -97,6 +97,9 @@ class Client:
         hub: The hub's address, which may have a path.
         token: The token for writing and reading. None if the hub needs none.
         read_token: Reads the current token. It is called when the hub does not know the last one.
+
+    Attributes:
+        last_answer: When the last answer came, by `time.monotonic`. Minus infinity if none came.
     """
 
     def __init__(self, hub: str, token: str | None, read_token: Callable[[], str | None] | None = None) -> None:
@@ -106,6 +109,7 @@ class Client:
         self.token = token
         self.read_token = read_token or (lambda: token)
         self.shortened = False
+        self.last_answer = -math.inf
         self.pool = _pool(self.hub)
 
     def shorten_timeouts(self) -> None:
@@ -234,7 +238,9 @@ class Client:
                 retry_after = 0.0
                 with contextlib.suppress(urllib3.exceptions.InvalidHeader):
                     retry_after = urllib3.Retry().get_retry_after(response) or 0.0
-                return Answer(response.status, response.read(ANSWER), retry_after)
+                answer = Answer(response.status, response.read(ANSWER), retry_after)
+                self.last_answer = time.monotonic()
+                return answer
         except urllib3.exceptions.HTTPError as error:
             raise HubUnavailable(f"cannot reach the hub {self.hub}: {_cause(error)}") from None
 

@@ -7,6 +7,8 @@ the hub is unavailable, the run does not wait for it: the outbox keeps what the 
 
 from __future__ import annotations
 
+import math
+import shlex
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -52,6 +54,9 @@ WAIT_END = 60.0
 
 LEAST_WAIT_END = 10.0
 """Least seconds of that wait: time for one attempt."""
+
+SILENT, KNOCK = 60.0, 2.0
+"""After so many seconds without an answer, the end first waits for an answer for so many seconds."""
 
 
 class Reporter:
@@ -160,16 +165,24 @@ class Reporter:
             is_kept = self._keep_end(end_state)
             if state == "interrupted":
                 self.deliver(BRIEF, time.monotonic() + LAST)
-            else:
+            elif self.wait or not self._is_hub_gone():
                 self._deliver_patiently()
             if not is_kept:
                 self._send_state(end_state)
         finally:
             self.stop.set()
             if self.thread.is_alive():
-                self.thread.join(LAST if state == "interrupted" else SHORT)
+                self.thread.join(LAST if state == "interrupted" or self.unavailable else SHORT)
         self._warn_about_unsent()
         self.client.close()
+
+    def _is_hub_gone(self) -> bool:
+        """Whether the hub has not answered for long, and does not answer now either."""
+        now = time.monotonic()
+        if now - self.client.last_answer < SILENT:
+            return False
+        self._send_state(limit=now + KNOCK)
+        return self.client.last_answer < now
 
     def _deliver_patiently(self) -> None:
         """Deliver what is pending, and try again for a while if the hub is unavailable."""
@@ -199,8 +212,10 @@ class Reporter:
         refused = sum(path in self.refused for path in paths)
         if unsent := len(paths) - refused:
             documents = "1 document has" if unsent == 1 else f"{unsent} documents have"
-            advice = f"the next run with --hub, or `devbench push`, sends what {self.outbox.notes} lists"
-            self.warn(f"{documents} not been sent; {advice}.")
+            push = shlex.join(["devbench", "push", str(self.outbox.folder), "--hub", self.outbox.hub])
+            self.warn(
+                f"{documents} not been sent. To send what is left: `{push}`, or run again with this hub and folder."
+            )
         if refused:
             documents = "1 document" if refused == 1 else f"{refused} documents"
             self.warn(f"The hub refused {documents}. {self.outbox.notes} keeps what it may accept later.")
@@ -238,11 +253,11 @@ class Reporter:
             self.unavailable = False
             self._send_state()
 
-    def _send_state(self, state: RunState | None = None) -> None:
+    def _send_state(self, state: RunState | None = None, limit: float = math.inf) -> None:
         with self.lock:
             body, name = (state or self.run).model_dump_json().encode(), self.run.id
         try:
-            self.client.put(RUNS, name, body, BRIEF)
+            self.client.put(RUNS, name, body, BRIEF, limit)
         except HubUnavailable as error:
             self.unavailable = True
             self._warn(error)
