@@ -21,18 +21,14 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from bench.config.secret_variables import SECRETS
-from bench.machine import system
 from bench.machine.limits import Room
 from bench.model.failure import Failure
 from bench.model.phase import Activity
 from bench.model.spec import Spec
 from bench.session import worker_failure
 from bench.session.memory_guard import MemoryGuard, out_of_memory
+from bench.session.process import StartProcess, spawn
 from bench.worker.protocol import EVENT, Event, Failed, Go, Latency, PhaseStarted, Start, Trace
-
-TEMPORARY = ("TMPDIR", "TEMP", "TMP")
-"""Variables that name the folder for temporary files. Each worker has its own, which is removed however it ends."""
 
 SLOW_SECONDS = 3600.0
 """Seconds of silence allowed after a worker announced a slow phase, such as compiling kernels for a new GPU."""
@@ -61,12 +57,21 @@ class WorkerProcess:
         environment: Variables that it needs besides the parent's own.
         timeout: Seconds of silence after which it counts as hung.
         full: Whether it runs the whole training.
+        start: Starts the process.
 
     Attributes:
+        process: The process itself.
         last_moment: Monotonic seconds at which no more events are waited for.
     """
 
-    def __init__(self, spec: Spec, environment: dict[str, str], timeout: float, full: bool = False) -> None:
+    def __init__(
+        self,
+        spec: Spec,
+        environment: dict[str, str],
+        timeout: float,
+        full: bool = False,
+        start: StartProcess = spawn,
+    ) -> None:
         self.spec = spec
         self.timeout = timeout
         self.patience = timeout
@@ -75,28 +80,11 @@ class WorkerProcess:
         self.started = datetime.now(timezone.utc)
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as this object
         self._scratch = tempfile.TemporaryDirectory(prefix="devbench-", ignore_cleanup_errors=True)
-        flags: dict[str, Any] = {}
-        if sys.platform == "win32":
-            flags["creationflags"] = subprocess.CREATE_NEW_PROCESS_GROUP
-        else:
-            flags["start_new_session"] = True
         spawned = time.time()
-        self.popen = subprocess.Popen(
-            system.python("bench.worker.main"),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._errors,
-            env={
-                **_environment(),
-                "PYTHONUNBUFFERED": "1",
-                **dict.fromkeys(TEMPORARY, self._scratch.name),
-                **environment,
-            },
-            **flags,
-        )
+        self.process = start(environment, self._scratch.name, self._errors)
         import psutil
 
-        self._ps = psutil.Process(self.popen.pid)
+        self._ps = psutil.Process(self.process.pid)
         self.suspended = False
         self._memory = MemoryGuard()
         self._lines: queue.Queue[bytes | None] = queue.Queue()
@@ -105,21 +93,19 @@ class WorkerProcess:
         self.order(Start(spec=spec, spawned=spawned, full=full))
 
     def _read(self) -> None:
-        assert self.popen.stdout is not None
-        with self.popen.stdout as lines:
+        with self.process.stdout as lines:
             for line in lines:
                 self._lines.put(line)
         self._lines.put(None)
 
     def order(self, message: Any) -> None:
         """Send an order. If the worker is gone, the next call of `event` notices."""
-        assert self.popen.stdin is not None
         if isinstance(message, Go | Latency | Trace):
             self.phase = "steps"  # the worker does not name this phase
             self.patience = self.timeout
         with contextlib.suppress(OSError):
-            self.popen.stdin.write(message.model_dump_json().encode() + b"\n")
-            self.popen.stdin.flush()
+            self.process.stdin.write(message.model_dump_json().encode() + b"\n")
+            self.process.stdin.flush()
 
     def event(self) -> Event:
         """Return the next event.
@@ -162,7 +148,7 @@ class WorkerProcess:
                 return self._lines.get(timeout=min(next_check, max(0.01, wait)))
             except queue.Empty:
                 # A process that the worker started may hold its output open after its death.
-                if self.popen.poll() is not None and self._lines.empty():
+                if self.process.poll() is not None and self._lines.empty():
                     raise WorkerEnded(self._end_gone()) from None
                 if time.monotonic() >= deadline:
                     raise WorkerEnded(self._end_hung()) from None
@@ -185,7 +171,7 @@ class WorkerProcess:
         """
         if sys.platform != "win32":
             with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(self.popen.pid, signal.SIGSTOP if name == "suspend" else signal.SIGCONT)
+                os.killpg(self.process.pid, signal.SIGSTOP if name == "suspend" else signal.SIGCONT)
             return
         import psutil
 
@@ -221,17 +207,16 @@ class WorkerProcess:
                 process.kill()
         if sys.platform != "win32":
             with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(self.popen.pid, signal.SIGKILL)  # its own group, which includes orphans
-        self.popen.wait()
+                os.killpg(self.process.pid, signal.SIGKILL)  # its own group, which includes orphans
+        self.process.wait()
 
     def close(self) -> None:
         """Wait for a worker that is done to end; kill one that is not."""
-        assert self.popen.stdin is not None
         self.resume()
         with contextlib.suppress(OSError):
-            self.popen.stdin.close()
+            self.process.stdin.close()
         try:
-            self.popen.wait(timeout=GRACE_SECONDS)
+            self.process.wait(timeout=GRACE_SECONDS)
         except subprocess.TimeoutExpired:
             self.kill()
         self._reader.join(timeout=GRACE_SECONDS)
@@ -248,9 +233,9 @@ class WorkerProcess:
 
     def _end_hung(self) -> Failure:
         if sys.platform != "win32":
-            self.popen.send_signal(signal.SIGUSR1)  # its fault handler writes where it is, and ends it
+            self.process.send_signal(signal.SIGUSR1)  # its fault handler writes where it is, and ends it
             with contextlib.suppress(subprocess.TimeoutExpired):
-                self.popen.wait(timeout=GRACE_SECONDS)
+                self.process.wait(timeout=GRACE_SECONDS)
         self.kill()
         return worker_failure.hung(self.patience, self.phase, self._stderr(), self.spec.file)
 
@@ -261,13 +246,9 @@ class WorkerProcess:
 
     def _end_gone(self) -> Failure:
         try:
-            code = self.popen.wait(timeout=GRACE_SECONDS)
+            code = self.process.wait(timeout=GRACE_SECONDS)
         except subprocess.TimeoutExpired:
             self.kill()
             return worker_failure.closed_its_output(self.phase, self._stderr())
         self.kill()  # what it started may have outlived it
         return worker_failure.exited(code, self.phase, self._stderr(), self.spec.file)
-
-
-def _environment() -> dict[str, str]:
-    return {name: value for name, value in os.environ.items() if name not in SECRETS}

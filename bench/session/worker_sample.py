@@ -99,7 +99,7 @@ class WorkerSample:
         self.report = report
         report("starting", "")
         self.process = WorkerProcess(spec, environment, timeout, full)
-        pid = self.process.popen.pid
+        pid = self.process.process.pid
         self.sample = ProcessSample(trial=trial, start_position=start_position, pid=pid, started=self.process.started)
         self.framework: Framework | None = None
         self.device: Device | None = None

@@ -53,8 +53,8 @@ def block(handle: WorkerProcess) -> None:
 def stop(handle: WorkerProcess) -> None:
     """Suspend a worker, and poll until all its threads are stopped."""
     handle.suspend()
-    tasks = Path(f"/proc/{handle.popen.pid}/task")
-    polls = (_all_stopped(tasks, handle.popen.pid) for _ in range(20_000))
+    tasks = Path(f"/proc/{handle.process.pid}/task")
+    polls = (_all_stopped(tasks, handle.process.pid) for _ in range(20_000))
     assert any(polls)
 
 
@@ -70,7 +70,7 @@ def _all_stopped(tasks: Path, pid: int) -> bool:
 
 
 def cpu_seconds(handle: WorkerProcess) -> float:
-    times = psutil.Process(handle.popen.pid).cpu_times()
+    times = psutil.Process(handle.process.pid).cpu_times()
     return times.user + times.system
 
 
