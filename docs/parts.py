@@ -17,6 +17,7 @@ from bench.config.base import Settings
 from bench.config.hub_settings import HubSettings
 from bench.config.notation import default, option
 from bench.config.settings import RunSettings, groups
+from bench.model.step_parts import STEP_PARTS
 from bench.publish.prometheus.collector import MAX_RUNS
 from bench.publish.prometheus.counters import INFO
 from bench.publish.prometheus.metrics import MAX_SERIES, METRICS, RunMetric
@@ -67,9 +68,9 @@ def run_metrics() -> str:
 
 
 def what_ifs() -> str:
-    """Return every what-if: how to apply it, what it does, and the cause of lost time that it removes."""
-    rows = ((f"`{name}`", _apply(name), _what_it_does(name)) for name in whatif.names())
-    return table(("what-if", "apply it with", "what it does"), rows)
+    """Return every what-if: how to apply it, the parts of a step that it acts on, and what it does."""
+    rows = ((f"`{name}`", _apply(name), _acts_on(name), _what_it_does(name)) for name in whatif.names())
+    return table(("what-if", "apply it with", "part", "what it does"), rows)
 
 
 def layers(package: str) -> str:
@@ -156,6 +157,11 @@ def _apply(name: str) -> str:
     if name in whatif.program_changes():
         return f"`--change {name}`"
     return f"`--{name}`" if name in RunSettings.model_fields else f"`--param {name}=…`"
+
+
+def _acts_on(name: str) -> str:
+    acts_on = whatif.load(name).ACTS_ON
+    return "all" if len(acts_on) == len(STEP_PARTS) else ", ".join(part for part in STEP_PARTS if part in acts_on)
 
 
 def _what_it_does(name: str) -> str:

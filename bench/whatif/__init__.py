@@ -2,7 +2,12 @@
 
 Each file in this folder is one what-if, named after the file: `parallel_map.py` is `parallel-map`. A file whose name
 starts with an underscore is not a what-if. The first line of its docstring reads "The what-if `NAME`: …", and the
-documentation shows the sentence after the colon. A what-if takes one of two forms.
+documentation shows the sentence after the colon. Each what-if declares
+
+    ACTS_ON: frozenset[StepPart]               the parts of a step that it can make shorter. If they take little of the
+                                               step, it is not tried.
+
+A what-if takes one of two forms.
 
 A what-if that tries other values of a setting or parameter holds
 
@@ -12,6 +17,10 @@ A what-if that changes the program from outside, and that `--change` accepts, ho
 
     WORDS: str                                 what it does, as a noun phrase
     CAUSE: str                                 the cause of lost time that it removes
+    ADVICE: str                                what to write in the program to get the same effect, as a sentence
+    REFUTED: str                               optional: what to do if the advice was measured without gain
+    TESTS_SUSPECT: bool                        optional: whether it tests a suspect by itself, so that it is tried first
+                                               whatever the ladder says
     applies(program) -> bool                   whether it has something to change in this `Program`
 
 and at least one of these functions, which the worker calls:
@@ -36,6 +45,7 @@ from typing import Any
 from bench.model.facts import Facts
 from bench.model.plan import Planned
 from bench.model.spec import Spec
+from bench.model.step_parts import StepPart
 
 ORDER = (
     "batch", "xla", "dtype", "parallel-map", "cache", "prefetch", "steps-per-execution", "without-callbacks",
@@ -74,6 +84,9 @@ class WhatIf:
         update: the fields of the spec that it changes.
         examples: factor by which the examples of a step grow.
         name: name of the what-if's file. Of several with one name, only the fastest is combined with others.
+        advice: what to write in the program to get the same effect, as a sentence.
+        acts_on: the parts of a step that it can make shorter.
+        tests_suspect: whether it tests a suspect by itself.
     """
 
     words: str
@@ -82,6 +95,9 @@ class WhatIf:
     update: Mapping[str, Any] = field(default_factory=dict, hash=False)
     examples: float = 1.0
     name: str = ""
+    advice: str = ""
+    acts_on: frozenset[StepPart] = frozenset()
+    tests_suspect: bool = False
 
     @property
     def grows_batch(self) -> bool:
@@ -122,10 +138,25 @@ def candidates(program: Program) -> list[WhatIf]:
     for name in names():
         module = load(name)
         if name not in program_changes():
-            what_ifs += [replace(what_if, name=name) for what_if in module.candidates(program)]
+            found = list(module.candidates(program))
         elif module.applies(program):
-            what_ifs.append(WhatIf(module.WORDS, f"--change {name}", module.CAUSE, {"what_ifs": (name,)}, name=name))
+            update = {"what_ifs": (name,)}
+            found = [WhatIf(module.WORDS, f"--change {name}", module.CAUSE, update, advice=module.ADVICE)]
+        else:
+            continue
+        tests_suspect = getattr(module, "TESTS_SUSPECT", False)
+        what_ifs += [replace(w, name=name, acts_on=module.ACTS_ON, tests_suspect=tests_suspect) for w in found]
     return what_ifs
+
+
+def advice(name: str) -> str:
+    """Return what to write in a program to get the effect of a what-if that `--change` accepts."""
+    return str(load(name).ADVICE)
+
+
+def instead(name: str) -> str:
+    """Return what to do if the advice of a what-if was measured without gain. Empty if nothing is known."""
+    return str(getattr(load(name), "REFUTED", ""))
 
 
 def combine(what_ifs: Sequence[WhatIf]) -> WhatIf:

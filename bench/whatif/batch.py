@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from bench.model.step_parts import STEP_PARTS, StepPart
 from bench.whatif import Program, WhatIf
 
 FACTORS = (4, 16)
 
+ACTS_ON: frozenset[StepPart] = frozenset(STEP_PARTS)
 CAUSE = "batches that are too small"
 
 
@@ -21,7 +23,8 @@ def candidates(program: Program) -> Iterator[WhatIf]:
         size = batch * factor
         if rows is None or size <= rows:
             update = {"params": {**program.spec.params, "batch": size}}
-            yield WhatIf(f"batch {size}", f"--param batch={size}", CAUSE, update, factor)
+            advice = f"Use batches of {size} examples and adapt the learning rate."
+            yield WhatIf(f"batch {size}", f"--param batch={size}", CAUSE, update, factor, advice=advice)
 
 
 def _rows(program: Program, batch: int) -> int | None:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from bench.model.step_parts import StepPart
 from bench.whatif import Program
 
 WORDS = "batches cached in memory"
 CAUSE = "preparing the same batches in each epoch"
+ACTS_ON: frozenset[StepPart] = frozenset({"input"})
+ADVICE = "Call cache() after what is the same in each epoch."
 
 
 def applies(program: Program) -> bool:

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from bench.backends import capabilities
+from bench.model.step_parts import StepPart
 from bench.whatif import Program, WhatIf
+
+ACTS_ON: frozenset[StepPart] = frozenset({"copies", "computing"})
 
 
 def candidates(program: Program) -> Iterator[WhatIf]:
@@ -17,4 +20,6 @@ def candidates(program: Program) -> Iterator[WhatIf]:
     }
     for dtype in narrower.get(spec.dtype, ()):
         if dtype not in program.unsupported_dtypes:
-            yield WhatIf(f"in {dtype}", f"--dtype {dtype}", f"more bits than needed ({spec.dtype})", {"dtype": dtype})
+            cause = f"more bits than needed ({spec.dtype})"
+            advice = f"Compute in {dtype}: keras.mixed_precision.set_global_policy({dtype!r})."
+            yield WhatIf(f"in {dtype}", f"--dtype {dtype}", cause, {"dtype": dtype}, advice=advice)

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from bench.model.step_parts import StepPart
 from bench.whatif import Program
 
 WORDS = "run_eagerly off"
 CAUSE = "eager execution"
+ACTS_ON: frozenset[StepPart] = frozenset({"own loop", "fit", "dispatch", "computing"})
+ADVICE = "Compile the model without run_eagerly."
+TESTS_SUSPECT = True
 
 
 def applies(program: Program) -> bool:

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from bench.backends import capabilities
+from bench.model.step_parts import StepPart
 from bench.whatif import Program, WhatIf
+
+ACTS_ON: frozenset[StepPart] = frozenset({"computing"})
 
 
 def candidates(program: Program) -> Iterator[WhatIf]:
@@ -13,6 +16,8 @@ def candidates(program: Program) -> Iterator[WhatIf]:
     if not capabilities(program.spec.backend).onednn:
         return
     if program.spec.onednn:
-        yield WhatIf("without oneDNN", "--no-onednn", "oneDNN kernels, which are slower here", {"onednn": False})
+        cause, advice = "oneDNN kernels, which are slower here", "Turn oneDNN off: TF_ENABLE_ONEDNN_OPTS=0."
+        yield WhatIf("without oneDNN", "--no-onednn", cause, {"onednn": False}, advice=advice)
     else:
-        yield WhatIf("with oneDNN", "--onednn", "kernels without oneDNN", {"onednn": True})
+        advice = "Turn oneDNN on: TF_ENABLE_ONEDNN_OPTS=1."
+        yield WhatIf("with oneDNN", "--onednn", "kernels without oneDNN", {"onednn": True}, advice=advice)

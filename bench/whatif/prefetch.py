@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from bench.model.step_parts import StepPart
 from bench.whatif import Program
 
 WORDS = "batches prefetched"
 CAUSE = "input that is not prepared ahead of the step"
+ACTS_ON: frozenset[StepPart] = frozenset({"input"})
+ADVICE = "End the pipeline with prefetch(tf.data.AUTOTUNE)."
 
 
 def applies(program: Program) -> bool:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from bench.model.step_parts import StepPart
 from bench.whatif import Program
 
 STEPS = 32
 
 WORDS = f"{STEPS} steps per call of TensorFlow"
 CAUSE = "one call of TensorFlow per step"
+ACTS_ON: frozenset[StepPart] = frozenset({"fit", "dispatch"})
+ADVICE = f"Run several steps in each call of TensorFlow: compile(steps_per_execution={STEPS})."
 
 
 def applies(program: Program) -> bool:

@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from bench.backends import capabilities
+from bench.model.step_parts import StepPart
 from bench.whatif import Program, WhatIf
+
+ACTS_ON: frozenset[StepPart] = frozenset({"computing"})
 
 
 def candidates(program: Program) -> Iterator[WhatIf]:
     """Yield TF32 if the backend supports it and it is off."""
     if capabilities(program.spec.backend).tf32 and not program.spec.tf32:
-        yield WhatIf("with TF32", "--tf32", "float32 products without TF32", {"tf32": True})
+        advice = "Allow TF32: tf.config.experimental.enable_tensor_float_32_execution(True)."
+        yield WhatIf("with TF32", "--tf32", "float32 products without TF32", {"tf32": True}, advice=advice)

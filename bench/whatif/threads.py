@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from bench.model.spec import Threads
+from bench.model.step_parts import StepPart
 from bench.whatif import Program, WhatIf
+
+ACTS_ON: frozenset[StepPart] = frozenset({"input", "dispatch", "computing"})
 
 
 def candidates(program: Program) -> Iterator[WhatIf]:
@@ -15,4 +18,6 @@ def candidates(program: Program) -> Iterator[WhatIf]:
         if count not in (0, threads):
             words = f"{count} thread{'s' if count > 1 else ''}"
             cause = "too many threads" if count < threads else "too few threads"
-            yield WhatIf(words, f"--threads {count}", cause, {"threads": Threads(intra=count, inter=count)})
+            advice = f"Give TensorFlow {words}: tf.config.threading.set_intra_op_parallelism_threads({count})."
+            threads_update = {"threads": Threads(intra=count, inter=count)}
+            yield WhatIf(words, f"--threads {count}", cause, threads_update, advice=advice)

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from bench.model.step_parts import StepPart
 from bench.whatif import Program
 
 WORDS = "fit without callbacks or output"
 CAUSE = "callbacks and output"
+ACTS_ON: frozenset[StepPart] = frozenset({"own loop", "fit"})
+ADVICE = "Move the work of callbacks from batches to the end of an epoch, and call fit with verbose=2."
+TESTS_SUSPECT = True
 
 
 def applies(program: Program) -> bool:

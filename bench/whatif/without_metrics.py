@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from bench.model.step_parts import StepPart
 from bench.whatif import Program
 
 WORDS = "fit without metrics"
 CAUSE = "metrics computed in each step"
+ACTS_ON: frozenset[StepPart] = frozenset({"fit", "dispatch", "computing"})
+ADVICE = "Remove metrics from compile, or compute them only in validation."
+TESTS_SUSPECT = True
 
 
 def applies(program: Program) -> bool:

@@ -16,6 +16,7 @@ from bench.config.settings import load
 from bench.errors import SettingsError
 from bench.model.facts import Facts
 from bench.model.plan import Planned
+from bench.model.step_parts import STEP_PARTS
 from bench.whatif import Program, candidates, combine, program_changes
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -24,9 +25,12 @@ DOCS = Path(__file__).parents[2] / "docs"
 @pytest.mark.parametrize("name", whatif.names())
 def test_a_what_if_defines_the_names_of_the_protocol(name: str) -> None:
     module = whatif.load(name)
+    assert module.ACTS_ON
+    assert set(STEP_PARTS) >= module.ACTS_ON
     if name in program_changes():
         assert module.WORDS
         assert module.CAUSE
+        assert module.ADVICE.endswith(".")
         assert hasattr(module, "change_dataset") or hasattr(module, "change_fit")
     else:
         assert callable(module.candidates)
@@ -94,6 +98,14 @@ def test_only_changes_that_apply_to_the_program_are_tried() -> None:
     assert names_for(fit=fit, pipeline=pipeline, pipeline_reachable=True) == reachable
     assert names_for(fit=fit, run_eagerly=True) == ["steps-per-execution", "graph"]
     assert names_for() == []
+
+
+def test_every_candidate_says_what_to_write_in_the_program() -> None:
+    fit = {"callbacks": ["Slow"], "verbose": 0, "metrics": True}
+    facts = Facts(fit=fit, pipeline_reachable=True, run_eagerly=True)
+    for backend in ("cpu", "cuda"):
+        spec = result(backend=backend, tf32=False).spec
+        assert [what_if.option for what_if in candidates(Program(spec, facts)) if not what_if.advice] == []
 
 
 def test_combined_what_ifs_equal_the_single_what_ifs_applied_in_turn() -> None:
