@@ -49,6 +49,8 @@ class Design:
         follow_projection: Whether a single spec stops after a share of its projected training if the user set no limit.
         inspect: Whether the first trial looks into the program and times the stages of its input pipeline.
         full: Whether `--full` applies.
+        drop_decided: Whether a result that is compared with the first is measured no longer once that is decided, so
+            that trials are left for the others.
         profiled: The results that `--profile` traces.
         deadline: Monotonic seconds after which no trial starts, and before which one should end. None if the study has
             no time limit of its own.
@@ -66,6 +68,7 @@ class Design:
     follow_projection: bool = False
     inspect: bool = False
     full: bool = True
+    drop_decided: bool = False
     profiled: Literal["all", "first", "none"] = "all"
     deadline: float | None = None
     last_moment: float | None = None

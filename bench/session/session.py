@@ -57,6 +57,7 @@ class Session:
         self._target = settings.threshold if len(group.planned) > 1 else settings.target_error
         self._rng = random.Random(secrets.randbits(64))
         self._start_order: list[Result] = []
+        self._decided: set[str] = set()
         self._trial_start = 0.0
         self._first_trial_seconds = 0.0
         self._trials_seconds: float | None = None
@@ -186,8 +187,12 @@ class Session:
         return self._start_order[shift:] + self._start_order[:shift]
 
     def _reason_to_stop(self, trial_seconds: float) -> StopReason | None:
-        if not self._open():
+        if not self._working():
             return "failed"
+        if self.design.drop_decided:
+            self._drop_decided()
+            if self._decided and len(self._open()) < 2:
+                return "target"
         accuracy = self._accuracy(self._open())
         self._progress.planned = None
         if accuracy and accuracy.needed and self.design.deadline is None:
@@ -213,12 +218,25 @@ class Session:
     def _has_time_for_pilot(self, trial_seconds: float) -> bool:
         return len(self.results) == 1 or stopping.has_time_for_pilot(trial_seconds, self.settings, self.design.pilot)
 
-    def _open(self) -> list[Result]:
+    def _working(self) -> list[Result]:
         """The results whose workers have not failed."""
         return [result for result in self.results if result.failure is None]
 
+    def _open(self) -> list[Result]:
+        """The results that need more trials, as far as is known."""
+        return [result for result in self._working() if result.id not in self._decided]
+
+    def _drop_decided(self) -> None:
+        """Stop measuring the results whose comparison with the first is decided."""
+        base, *others = self.results
+        for other in others:
+            if other.failure is None and stopping.is_decided(
+                base, other, self.settings, self.design.pilot, self.design.confidence
+            ):
+                self._decided.add(other.id)
+
     def _run_one_offs(self) -> None:
-        for result in self._open():
+        for result in self._working():
             if self.settings.full and self.design.full:
                 one_off.train(self._launcher, result)
             if self.settings.profile is not None and self._is_profiled(result) and result.failure is None:
@@ -232,7 +250,7 @@ class Session:
         summarize(result, planned.total_steps, planned.examples)
 
     def _conclude(self, reason: StopReason) -> None:
-        accuracy = self._accuracy(self._open() or self.results)
+        accuracy = self._accuracy(self._working() or self.results)
         for result in self.results:
             self._summarize(result)
             result.stop = Stop(

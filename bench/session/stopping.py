@@ -16,6 +16,7 @@ from bench.analyse.explain.gains import gain_of
 from bench.analyse.samples import process_totals
 from bench.analyse.verdict import units_for_verdict, verdict
 from bench.config.settings import RunSettings
+from bench.model.explanation import USEFUL_GAIN
 from bench.model.result import Projection, Result, StopReason
 from bench.session.design import Pairs
 
@@ -113,6 +114,28 @@ def accuracy_of_contrasts(
 
 def _decide(contrasts: Iterable[stats.Contrast], confidence: float, threshold: float) -> bool:
     return all(verdict(contrast.ratio(confidence), threshold) != "undecided" for contrast in contrasts)
+
+
+def is_decided(base: Result, other: Result, settings: RunSettings, pilot: int, confidence: float) -> bool:
+    """Return whether a comparison needs no more trials, although others of its group may.
+
+    It needs none once its verdict is clear, or once it is clear that the other saves less than `USEFUL_GAIN`.
+
+    Args:
+        base: The baseline.
+        other: What is compared with it.
+        settings: The threshold.
+        pilot: Trials of the pilot. Before it ends, a higher confidence is needed.
+        confidence: Level of the intervals that will be published.
+    """
+    contrast = gain_of(base, other)[1]
+    if contrast is None:
+        return False
+    ratio = contrast.ratio(max(LOOK if contrast.n >= pilot else CLEAR, confidence))
+    word = verdict(ratio, settings.threshold)
+    if word == "faster":  # its gain will be published, so it should be known well
+        return contrast.n >= min(pilot, CLEAR_TRIALS)
+    return word in ("same", "slower") or (ratio.low is not None and ratio.low > 1 - USEFUL_GAIN)
 
 
 def with_time_limit(settings: RunSettings, seconds: float) -> RunSettings:

@@ -50,6 +50,25 @@ def test_a_run_stops_before_the_end_of_the_pilot_only_if_the_result_is_clear(
     assert stopping.reason(measured_accuracy, trials, 10.0, 5.0, SETTINGS, PILOT) == reason
 
 
+@pytest.mark.parametrize(
+    ("centre", "trials", "decided"),
+    [
+        (2.0, 3, True),  # clearly slower
+        (1.08, 3, False),
+        (1.08, 5, True),
+        (0.5, 3, True),  # clearly faster, and its gain is known
+        (0.99, 5, True),  # not the same by the threshold, but it surely saves less than 5%
+        (0.96, 3, False),
+    ],
+)
+def test_a_what_if_needs_no_more_trials_once_it_is_faster_slower_or_without_useful_gain(
+    centre: float, trials: int, decided: bool
+) -> None:
+    noise = (1.0, 1.01, 0.99, 1.005, 0.995)
+    base, other = pair([centre * r for r in noise[:trials]])
+    assert stopping.is_decided(base, other, SETTINGS, PILOT, 0.95) is decided
+
+
 @pytest.mark.parametrize(("seconds", "fits"), [(24.0, True), (24.1, False)])
 def test_a_pilot_runs_only_if_five_trials_fit_into_the_time_limit(seconds: float, fits: bool) -> None:
     assert stopping.has_time_for_pilot(seconds, SETTINGS, PILOT) is fits
