@@ -40,6 +40,7 @@ class Part(Record):
 class Gain(Record):
     """The effect of one what-if, or of several combined."""
 
+    name: str = Field("", description="name of the what-if; empty for several combined")
     what_if: str = Field(description="in words")
     option: str = Field(description="how to ask for it on the command line")
     unit: str = Field("step", description="unit of the ratio: step, or example if the batch differs")
@@ -49,6 +50,7 @@ class Gain(Record):
         "with 95%; None if it failed",
     )
     verdict: Verdict
+    loop: str = Field("", description="loop that it was tried on")
     cause: str = Field("", description="the cause of lost time that it removes; empty if it is not faster")
     failure: str | None = None
 
@@ -94,6 +96,15 @@ class Finding(Record):
     )
 
 
+class Untried(Record):
+    """A what-if that was not tried, because the parts of the step that it acts on are small."""
+
+    name: str = Field(description="name of the what-if")
+    what_if: str = Field(description="in words")
+    option: str = Field(description="how to ask for it on the command line")
+    at_most: float = Field(description="the largest share of the step that it can save")
+
+
 class Fastest(Record):
     """The fastest configuration that was measured."""
 
@@ -116,6 +127,9 @@ class Explanation(Record):
     rest_share: Interval = Field(description="time of the lowest level as a share of the program's own step")
     lowest_level: str = Field(description="loop of the lowest level")
     gains: list[Gain]
+    untried: list[Untried] = Field(
+        default_factory=list, description="what-ifs that were not tried, because they can gain little"
+    )
     combined: Gain | None = Field(
         None, description="the best what-if of each kind that is faster, combined; None if fewer than two are faster"
     )
@@ -123,7 +137,7 @@ class Explanation(Record):
     roofline: Roofline | None = Field(None, description="of the lowest level")
     profile: Profile | None = Field(None, description="a profiler's trace of the program as written (`--profile`)")
     disagreements: list[str] = Field(default_factory=list, description="differences between that trace and the ladder")
-    what_if_loop: str = Field("", description="loop that the what-ifs were tried on; empty if none was tried")
+    what_if_loop: str = Field("", description="loop that most what-ifs were tried on; empty if none was tried")
     fastest: Fastest | None = Field(None, description="None if nothing was faster than the program as written")
     missing_levels: dict[Loop, str] = Field(
         default_factory=dict, description="loops that do not apply or failed, with the reason"

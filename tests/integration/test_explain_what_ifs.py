@@ -13,7 +13,7 @@ from devbench_process import BRIEF, run_devbench
 from bench.config.settings import load
 from bench.publish.recorder import Recorder
 from bench.store import files
-from bench.study import explain, peaks
+from bench.study import explain_levels, explain_what_ifs, peaks
 from bench.study.explain import ExplainStudy
 from bench.whatif import Program, WhatIf, candidates
 
@@ -34,9 +34,9 @@ def run_study(folder: Path, file: str, trials: int, loops: tuple[str, ...], name
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv("XDG_CACHE_HOME", str(folder / "cache"))
-        patched.setattr(explain, "LOOPS", loops)
-        patched.setattr(explain, "TOGETHER", 16)
-        patched.setattr(explain, "candidates", selected)
+        patched.setattr(explain_levels, "LOOPS", loops)
+        patched.setattr(explain_what_ifs, "TOGETHER", 16)
+        patched.setattr(explain_what_ifs, "candidates", selected)
         patched.setattr(peaks, "TRIALS", 1)
         study = ExplainStudy(file, settings, Recorder(settings))
         study.run()

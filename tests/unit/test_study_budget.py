@@ -9,7 +9,7 @@ from test_study_explain import Fake, faked, study_of
 
 from bench.errors import RunFailed
 from bench.model.result import Stop
-from bench.study import explain
+from bench.study import explain, explain_sessions
 from bench.study.budget import OVERRUN, TimeBudget
 
 __all__ = ["faked"]
@@ -36,9 +36,9 @@ class Slow(Fake):
 
 def slow_study(monkeypatch: pytest.MonkeyPatch, **options: Any) -> explain.ExplainStudy:
     Slow.now = 0.0
-    monkeypatch.setattr(explain, "Session", Slow)
+    monkeypatch.setattr(explain_sessions, "Session", Slow)
     study = study_of(loop="as-written", **options)
-    study.budget = TimeBudget(study.settings, lambda: Slow.now)
+    study.sessions.budget = TimeBudget(study.settings, lambda: Slow.now)
     return study
 
 
@@ -52,7 +52,7 @@ def test_an_explanation_takes_at_most_a_fifth_longer_than_its_limit(
 ) -> None:
     study = slow_study(monkeypatch, max_time=limit)
     explanation = study.run()
-    assert Slow.now <= 1.2 * study.budget.limit
+    assert Slow.now <= 1.2 * study.sessions.budget.limit
     assert len(explanation.parts) >= 1
     left_out = [loop for loop, reason in explanation.missing_levels.items() if "--max-time" in reason]
     assert bool(left_out) == fewer_levels

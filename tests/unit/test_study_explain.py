@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +21,10 @@ from bench.session import one_off
 from bench.session import session as sessions
 from bench.session.design import Design
 from bench.session.session import Session
-from bench.study import explain
-from bench.study.explain import LADDER, TOGETHER, WHAT_IF, ExplainStudy
+from bench.study import explain, explain_sessions
+from bench.study.explain import ExplainStudy
+from bench.study.explain_levels import LADDER
+from bench.study.explain_what_ifs import TOGETHER, WHAT_IF
 from bench.study.plan import plan
 
 pytestmark = pytest.mark.once
@@ -93,7 +96,7 @@ class Fake:
 def faked(monkeypatch: pytest.MonkeyPatch) -> type[Fake]:
     Fake.sessions, Fake.designs, Fake.complete, Fake.noise = [], [], 100, NOISE
     Fake.facts, Fake.failure = {"retraced": []}, None
-    monkeypatch.setattr(explain, "Session", Fake)
+    monkeypatch.setattr(explain_sessions, "Session", Fake)
     monkeypatch.setattr(explain, "peaks_for", lambda *_: None)
     return Fake
 
@@ -121,6 +124,51 @@ def test_a_file_with_any_parameters_that_run_accepts_is_explained(
     study_of(str(file)).run(with_what_ifs=False)
     (_, specs) = faked.sessions[0]
     assert [spec.loop for spec in specs] == ["step", "host-batches", "resident", "fused"]
+
+
+def test_trials_go_to_the_what_ifs_that_are_not_decided(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    noise = (1.0, 1.01, 0.99, 1.005, 0.995, 1.0, 1.01, 0.99, 1.005, 0.995)
+    ratios = {"float32": 1.0, "float64": 2.0}  # float64 is clearly slower
+
+    def trial(session: Session) -> None:
+        number = session._progress.trial
+        for measured in session._open():
+            factor = ratios[measured.spec.dtype] * (1.2 * noise[number] ** 20 if measured.spec.onednn else 1.0)
+            measured.samples.append(sample(number, 0.01 * factor * noise[number - 1]))
+
+    monkeypatch.setattr(Session, "_run_trial", trial)
+    settings = load(backend="cpu", case="small", loop="step", data="sample", max_processes="6", output=tmp_path)
+    (group,) = plan(["tabular"], settings)
+    base = group.planned[0]
+    changes: list[dict[str, Any]] = [{"onednn": False}, {"onednn": False, "dtype": "float64"}, {}]
+    specs = [replace(base, spec=base.spec.model_copy(update=change)) for change in changes]
+    session = Session(replace(group, planned=tuple(specs)), settings, WHAT_IF, Recorder(settings))
+    session.run()
+    base_trials, slow, unclear = (len(measured.samples) for measured in session.results)
+    assert slow <= 3
+    assert base_trials == unclear == 6
+
+
+def test_a_what_if_is_not_tried_if_the_parts_that_it_acts_on_are_small(
+    faked: type[Fake], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("test_study_explain.STEPS", {**STEPS, "step": 0.0061, "fused": 0.001})
+    faked.facts = {"retraced": [], "pipeline_reachable": True}
+    study = study_of()
+    outcome = study.run()
+    tried = [what_if.name for what_if in study.what_ifs]
+    assert not {"cache", "prefetch", "parallel-map"} & set(tried)
+    assert tried[0] == "xla"  # dispatch takes most, and it acts on few other parts
+    assert {what_if.name for what_if in outcome.untried} == {"cache", "prefetch", "parallel-map"}
+    assert outcome.untried[0].at_most == pytest.approx(0.016, abs=0.015)
+
+
+def test_a_what_if_that_tests_a_suspect_is_tried_first_whatever_the_ladder_says(faked: type[Fake]) -> None:
+    fit = {"callbacks": ["Slow"], "verbose": 0, "metrics": True}
+    faked.facts = {"retraced": [], "fit": fit}
+    study = study_of()
+    study.run()
+    assert {what_if.name for what_if in study.what_ifs[:2]} == {"without-callbacks", "without-metrics"}
 
 
 def test_larger_batches_are_not_tried_while_a_program_retraces(faked: type[Fake]) -> None:

@@ -35,11 +35,13 @@ def _gain(base: Result, what_if: WhatIf, result: Result, threshold: float, confi
     ratio = contrast.ratio(confidence) if contrast is not None and result.failure is None else None
     word = verdict(ratio, threshold)
     return Gain(
+        name=what_if.name,
         what_if=what_if.words,
         option=what_if.option,
         unit=unit,
         ratio=ratio,
         verdict=word,
+        loop=base.spec.loop,
         cause=what_if.cause if word == "faster" else "",
         failure=result.failure.brief if result.failure else None,
     )

@@ -123,6 +123,14 @@ def cause(finding: Finding) -> str:
     return f"{finding.cause}: {finding.sentence}{unknown}"
 
 
+def untried(explanation: Explanation) -> list[str]:
+    """Return the what-ifs that were not tried, grouped by the most that they can save."""
+    names: dict[str, list[str]] = {}
+    for what_if in explanation.untried:
+        names.setdefault(numbers.percent(what_if.at_most), []).append(what_if.what_if)
+    return [f"not tried, can save at most {share} of the step: {', '.join(group)}" for share, group in names.items()]
+
+
 def failure(gain: Gain) -> str:
     """Return why a what-if has no ratio."""
     return gain.failure or "nothing was measured"

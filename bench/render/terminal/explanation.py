@@ -74,7 +74,7 @@ def _finding(finding: Finding) -> Lines:
 
 def _what_ifs(explanation: Explanation) -> Lines:
     """Yield what is faster, each on its line, then the names of what is not."""
-    if not explanation.gains:
+    if not explanation.gains and not explanation.untried:
         return
     yield 0, f"What-ifs, each compared with the loop {explanation.what_if_loop} without it:"
     for gain in explanation.gains:
@@ -89,6 +89,8 @@ def _what_ifs(explanation: Explanation) -> Lines:
     for gain in explanation.gains:
         if gain.ratio is None or gain.verdict == "not enough data":
             yield 2, gain_line(gain)
+    for line in sentences.untried(explanation):
+        yield 2, line
 
 
 def _word(gain: Gain) -> str:

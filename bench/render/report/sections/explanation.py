@@ -98,9 +98,10 @@ def _what_ifs(explanation: Explanation, threshold: float) -> Section:
     ]
     head = ("what-if", "verdict", "time ratio", "per", "cause", "option")
     caption = f"What-ifs, each compared with the loop {explanation.what_if_loop} without it"
+    notes = tuple(Message("note", plain(line)) for line in wording.untried(explanation))
     table = Table(caption, head, tuple(_gain(name, gain) for name, gain in gains))
     if not points:
-        return Section("What-ifs", (table,), brief=True)
+        return Section("What-ifs", (table, *notes), brief=True)
     values = "; ".join(f"{point.label} {point.value:.3g}, {point.verdict}" for point in points)
     figure = Figure(
         "Time with each what-if divided by time without it, with 95% intervals. Below 1 is faster. The band is the "
@@ -108,7 +109,7 @@ def _what_ifs(explanation: Explanation, threshold: float) -> Section:
         f"Points with intervals: {values}.",
         partial(ratios.draw, points, threshold),
     )
-    return Section("What-ifs", (figure, table), brief=True)
+    return Section("What-ifs", (figure, table, *notes), brief=True)
 
 
 def _gain(name: str, gain: Gain) -> Row:

@@ -1,0 +1,49 @@
+"""How much a what-if can gain at most: by Amdahl's law, the share of the step that it acts on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from bench.model.explanation import Explanation
+from bench.model.interval import Interval
+from bench.model.spec import LOOPS, Loop
+from bench.model.step_parts import StepPart, parts_between, parts_of
+from bench.whatif import WhatIf
+
+
+def at_most(explanation: Explanation, acts_on: frozenset[StepPart]) -> float:
+    """Return the largest share of the program's step that these parts can take: the upper ends of their intervals.
+
+    Without an interval, they can take all of it.
+    """
+    shares = [share for _, share in _touched(explanation, acts_on)]
+    return min(1.0, sum(1.0 if share.high is None else max(0.0, share.high) for share in shares))
+
+
+def by_priority(explanation: Explanation, what_ifs: Sequence[WhatIf]) -> list[WhatIf]:
+    """Return what-ifs in the order in which they are tried.
+
+    Those that test a suspect come first. Then the largest part that a what-if acts on counts, and among equals, how few
+    parts it acts on: it is then more likely meant for that part.
+    """
+
+    def rank(what_if: WhatIf) -> tuple[bool, float, int]:
+        largest = max((share.value for _, share in _touched(explanation, what_if.acts_on)), default=0.0)
+        return not what_if.tests_suspect, -largest, len(what_if.acts_on)
+
+    return sorted(what_ifs, key=rank)
+
+
+def _touched(explanation: Explanation, acts_on: frozenset[StepPart]) -> Iterator[tuple[frozenset[StepPart], Interval]]:
+    """Yield each measured difference that contains one of the parts, with its share of the program's step."""
+    for part in explanation.parts:
+        crossed = parts_between(_loop(part.upper), _loop(part.lower))
+        if crossed & acts_on:
+            yield crossed, part.share
+    rest = parts_of(_loop(explanation.lowest_level))
+    if rest & acts_on:
+        yield rest, explanation.rest_share
+
+
+def _loop(name: str) -> Loop:
+    return next(loop for loop in LOOPS if loop == name)

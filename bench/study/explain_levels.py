@@ -1,0 +1,96 @@
+"""The ladder of an explanation: which levels a program has, and what they show."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from bench import registry
+from bench.analyse import stats
+from bench.analyse.explain.findings import findings
+from bench.analyse.explain.ladder import caveats, ladder
+from bench.analyse.explain.profile_check import disagreements
+from bench.analyse.samples import process_values
+from bench.errors import RunFailed
+from bench.model.explanation import Explanation
+from bench.model.plan import Planned
+from bench.model.result import Result
+from bench.model.spec import LOOPS, Loop
+from bench.registry.description import Resolved
+from bench.session.design import Design, neighbours
+
+LADDER = Design(purpose="level", pairs=neighbours, inspect=True, full=False, profiled="first")
+"""The design of the ladder. Each level is compared with the levels next to it."""
+
+
+def levels_of(program: Planned, resolved: Resolved, compiled: bool) -> tuple[list[Planned], dict[Loop, str]]:
+    """Return the levels from the program's own loop downwards, and why other loops do not apply.
+
+    Args:
+        program: The program as written.
+        resolved: What its workload offers.
+        compiled: Whether XLA compiles it.
+    """
+    levels: list[Planned] = [program]
+    missing: dict[Loop, str] = {}
+    for loop in LOOPS[LOOPS.index(program.spec.loop) + 1 :]:
+        reason = registry.obstacle(resolved.offers, resolved.not_loops, loop)
+        if loop == "fit" and "step" in resolved.offers:
+            reason = "the program brings its own step"
+        if reason:
+            missing[loop] = reason
+        else:
+            spec = program.spec.model_copy(update={"loop": loop, "xla": compiled})
+            levels.append(replace(program, spec=spec))
+    return levels, missing
+
+
+def read_ladder(
+    id_: str, program: Planned, results: Sequence[Result], missing: Mapping[Loop, str]
+) -> tuple[Explanation, list[Result]]:
+    """Read the ladder into an explanation. Return it with the levels that were measured.
+
+    Args:
+        id_: Id of the explanation.
+        program: The program as written.
+        results: The results of the levels, the program as written first.
+        missing: Why other loops are not on the ladder.
+
+    Raises:
+        RunFailed: The program as written was not measured, or no trial holds all levels.
+    """
+    measured = [result for result in results if result.failure is None]
+    failed = {result.spec.loop: f"failed: {result.failure.brief}" for result in results[1:] if result.failure}
+    if not measured or measured[0] is not results[0]:
+        raise not_measured(program, results[0])
+    try:
+        parts, rest, trials = ladder(measured)
+    except ValueError:
+        hint = "Increase --max-time, or leave out what-ifs: --no-changes."
+        raise RunFailed(f"no trial of {program.spec.label} holds all levels", hint) from None
+    typical = [stats.interval(list(process_values(result).values())).value for result in measured]
+    explanation = Explanation(
+        id=id_,
+        label=program.spec.label,
+        step_seconds=typical[0],
+        trials=trials,
+        parts=parts,
+        rest_seconds=typical[-1],
+        rest_share=rest,
+        lowest_level=measured[-1].spec.loop,
+        gains=[],
+        findings=findings(measured, parts),
+        missing_levels={**missing, **failed},
+        profile=measured[0].profile,
+        caveats=caveats(measured),
+    )
+    if explanation.profile is not None:
+        explanation.disagreements = disagreements(explanation.profile, parts, rest, explanation.step_seconds)
+    return explanation, measured
+
+
+def not_measured(program: Planned, result: Result) -> RunFailed:
+    """Return the error that says why the program as written could not be measured."""
+    failure = result.failure
+    reason = f": {failure.message}" if failure else ""
+    return RunFailed(f"cannot measure {program.spec.label}{reason}", failure.hint if failure else "")

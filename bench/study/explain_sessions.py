@@ -1,0 +1,68 @@
+"""The sessions of an explanation, which share its time limit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any
+
+from bench.config.settings import RunSettings
+from bench.model.plan import Group, Planned
+from bench.model.result import Result
+from bench.publish.recorder import Recorder
+from bench.session.design import Design
+from bench.session.session import Session
+from bench.study.budget import TimeBudget
+
+
+@dataclass
+class ExplainSessions:
+    """Measures specs for one explanation.
+
+    Args:
+        workload: Name or file.
+        settings: The settings of every session.
+        recorder: Saves results and hears of progress.
+
+    Attributes:
+        results: All results so far.
+        budget: The time limit of all sessions together.
+        id: Id of the explanation.
+    """
+
+    workload: str
+    settings: RunSettings
+    recorder: Recorder
+    results: list[Result] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.budget = TimeBudget(self.settings)
+        self.id = self.recorder.new_id()
+
+    def measure(
+        self,
+        planned: Sequence[Planned],
+        design: Design,
+        share: float = 1.0,
+        update: Mapping[str, Any] = MappingProxyType({}),
+    ) -> list[Result]:
+        """Measure specs as a group.
+
+        Args:
+            planned: The specs, the baseline first.
+            design: How they are measured.
+            share: The share of the time left that they may take.
+            update: Settings that differ from the explanation's own.
+        """
+        settings = self.settings.model_copy(update={"max_time": self.budget.part(share), **update})
+        group = Group(self.workload, tuple(planned))
+        session = Session(group, settings, self.timed(design), self.recorder)
+        self.results += session.results
+        session.run()
+        self.budget.observe(session.results)
+        return session.results
+
+    def timed(self, design: Design) -> Design:
+        """Return a design of this explanation, with its time limit."""
+        return replace(design, parent=self.id, deadline=self.budget.deadline, last_moment=self.budget.last_moment)
