@@ -13,7 +13,7 @@ import math
 import statistics
 from collections.abc import Sequence
 
-from bench.analyse.samples import merged_facts
+from bench.analyse.samples import main_series, mean_step, merged_facts
 from bench.model.interval import Interval
 from bench.model.result import Result
 from bench.model.sample import ProcessSample
@@ -29,6 +29,12 @@ CLEAR_SECONDS = 0.03
 
 FEWEST_ENDS = 8
 """Fewest observed ends from which the share that waits is estimated."""
+
+LEAST_SPREAD = 0.04
+"""Smallest relative spread of an epoch's length. Processes of one spec vary as much on a quiet machine."""
+
+AGES = 100
+"""Number of equally likely ages over which waits are averaged."""
 
 FIX = "set `autotune.enabled = False` in the options of the dataset."
 
@@ -66,8 +72,8 @@ def add_waits(
 ) -> tuple[Interval, float]:
     """Return a projection with its expected waits, and the expected waits alone, in seconds.
 
-    How often a training waits is random, and the share of waiting epochs is an estimate. So the interval becomes wider
-    by both: the variance of the binomial, with the prior of H. Jeffreys.
+    Three things are uncertain, and make the interval wider: how often a training waits, which is random; the share of
+    epochs that wait, which is an estimate (a binomial with the prior of H. Jeffreys); and how long they wait.
 
     Args:
         projected: seconds without waits.
@@ -78,15 +84,20 @@ def add_waits(
     length, (waited, observed) = steps_per_epoch(samples), observed_waits(samples)
     if not length or observed < FEWEST_ENDS:
         return projected, 0.0
-    passes, wait = total / length, seconds_until_wake_up(_iterator_age(samples, length * step_seconds))
+    passes, waits = total / length, likely_waits(samples, length * step_seconds)
+    wait = statistics.fmean(waits)
     expected = passes * waited / observed * wait
     share = (waited + 0.5) / (observed + 1)
-    spread = wait * math.sqrt(share * (1 - share) * (passes + passes**2 / observed))
-    value, wider = projected.value + expected, {}
-    if projected.low is not None and projected.high is not None:
-        below, above = (math.hypot(abs(v - projected.value), 1.96 * spread) for v in (projected.low, projected.high))
-        wider = {"low": max(0.0, value - below), "high": value + above}
-    return projected.model_copy(update={"value": value, **wider}), expected
+    variance = wait**2 * share * (1 - share) * (passes + passes**2 / observed)
+    spread = math.sqrt(variance + (passes * share) ** 2 * statistics.pvariance(waits))
+
+    bounds: dict[str, float] = {}
+    for name, side in (("low", -1), ("high", 1), ("least", -1), ("most", 1)):
+        bound = getattr(projected, name)
+        if bound is not None:
+            distance = math.hypot(bound - projected.value, 1.96 * spread)
+            bounds[name] = max(0.0, projected.value + expected + side * distance)
+    return projected.model_copy(update={"value": projected.value + expected, **bounds}), expected
 
 
 def add_note(result: Result, samples: Sequence[ProcessSample]) -> None:
@@ -119,18 +130,29 @@ def longest_wait(result: Result, samples: Sequence[ProcessSample]) -> float:
         return 0.0
     if not can_wait(result.environment.tensorflow or ""):
         return 0.0
-    age = _iterator_age(samples, length * mean.value)
-    return seconds_until_wake_up(age) * result.projection.steps / length
+    return max(likely_waits(samples, length * mean.value)) * result.projection.steps / length
 
 
-def _iterator_age(samples: Sequence[ProcessSample], steps_seconds: float) -> float:
-    """Return the age of an iterator at its end, in seconds.
+def likely_waits(samples: Sequence[ProcessSample], steps_seconds: float) -> list[float]:
+    """Return how long an epoch waits if it waits, in seconds, for `AGES` equally likely ages of its iterator.
 
     Keras drops the iterator of an epoch when the next epoch starts, after validation and callbacks.
 
     Args:
-        samples: the processes that timed the ends of epochs.
+        samples: the processes that the projection is computed from.
         steps_seconds: seconds of the steps of an epoch.
     """
     ends = [sample.phases["epoch_end"] for sample in samples if "epoch_end" in sample.phases]
-    return steps_seconds + (statistics.fmean(ends) if ends else 0.0)
+    age = steps_seconds + (statistics.fmean(ends) if ends else 0.0)
+    factors = statistics.NormalDist(0.0, _spread(samples)).quantiles(AGES + 1)
+    return [seconds_until_wake_up(age * math.exp(factor)) for factor in factors]
+
+
+def _spread(samples: Sequence[ProcessSample]) -> float:
+    """Return the standard deviation of the logarithm of the length of a training's epochs.
+
+    The training is one more process. It differs from the mean as processes do, and the mean itself is an estimate.
+    """
+    steps = [mean_step(series.blocks) for sample in samples if (series := main_series(sample))]
+    logs = [math.log(step) for step in steps if 0 < step < math.inf]
+    return max(LEAST_SPREAD, statistics.stdev(logs) * math.sqrt(1 + 1 / len(logs)) if len(logs) > 1 else 0.0)
