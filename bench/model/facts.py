@@ -6,6 +6,8 @@ False, 0 and an empty list are values that were read.
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import Field
 
 from bench.model.record import Record
@@ -56,6 +58,22 @@ class FitCall(Record):
         return self.verbose in (1, "auto")
 
 
+class CallbackTime(Record):
+    """The time of one callback of `fit`."""
+
+    name: str = Field(description="class name")
+    step_seconds: float = Field(description="in its methods for batches, per step")
+    epoch_seconds: float = Field(description="in its method for the end of an epoch, per epoch")
+    calls: list[str] = Field(default_factory=list, description="methods of the model that it calls, such as predict")
+
+
+class CallbackTimes(Record):
+    """The time of the callbacks of `fit`, and of its validation."""
+
+    callbacks: list[CallbackTime]
+    validation_seconds: float = Field(description="per epoch; 0 if there is none")
+
+
 SEQUENTIAL_MAP = "map"
 """The kind of a stage that calls its function for one element at a time."""
 
@@ -87,6 +105,32 @@ class EagerOperations(Record):
     per_step: float = Field(description="operations per step")
     lines: list[int] = Field(description="lines of the program's file that run most")
     operations: list[str] = Field(description="types, the most frequent first")
+
+
+CallKind = Literal["graph", "eager", "keras", "tracing", "read", "input", "python", "other"]
+"""What a line of the program spends its time on: a `tf.function`, single operations, a method of Keras that runs its own
+steps, tracing, reading numbers from a tensor, getting a batch, Python without TensorFlow, or nothing of the program."""
+
+
+class OwnTimePart(Record):
+    """The time of one line of the program's own steps, in one kind of call."""
+
+    line: int = Field(description="line of the program's file; 0 if the time passed outside it")
+    called: str = Field(description="name of the function that the line calls; empty if it calls none")
+    kind: CallKind = Field(description="what the call does")
+    share: float = Field(description="of the program's own step")
+
+
+class OwnTime(Record):
+    """Where the host's time in the program's own steps goes, by samples of the stack."""
+
+    steps: int = Field(description="number of steps that were sampled")
+    step_seconds: float = Field(description="of a step while it was sampled")
+    parts: list[OwnTimePart] = Field(description="the largest first; small ones are left out")
+
+    def share(self, *kinds: CallKind) -> float:
+        """Return the share of the step that calls of these kinds take."""
+        return sum(part.share for part in self.parts if part.kind in kinds)
 
 
 class GraphOperations(Record):
@@ -139,10 +183,12 @@ class Facts(Record):
     restarts: int | None = Field(None, description="how often the program ended and was started again")
     iterator_ends: list[IteratorEnd] | None = Field(None, description="one for each pair of short epochs")
     fit: FitCall | None = None
+    callback_times: CallbackTimes | None = None
     pipeline: list[PipelineStage] | None = Field(None, description="stages of the program's pipeline, its source first")
     pipeline_reachable: bool | None = Field(None, description="whether a what-if can change the pipeline")
     host_reads: HostReads | None = None
     eager: EagerOperations | None = None
+    own_time: OwnTime | None = None
     float64: Float64 | None = None
     int32: GraphOperations | None = Field(None, description="int32 arithmetic, which TensorFlow keeps on the host")
     python: GraphOperations | None = Field(None, description="calls back into Python from a graph")

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from bench.worker.callback_times import CallbackTimer
 from bench.worker.fit_epochs import Call, FitEpochs, epoch_of_fit
 from bench.worker.protocol import PhaseEnded
 from bench.worker.timed_loop import Finished
@@ -55,6 +56,7 @@ class FitHook:
         on_step: is called after each step with `(logs, steps)`, if there is no observer.
         observer: observes the steps and the ends of epochs. None if `on_step` does.
         passive: whether steps are not observed, because the program yields its own.
+        callback_timer: times the callbacks.
         iterator_starts: for each iterator that steps read from, when it was created and when its first step began.
     """
 
@@ -76,6 +78,7 @@ class FitHook:
         self._send = send
         self._fit_start = 0.0
         self._iterator_created = 0.0
+        self.callback_timer = CallbackTimer(tf)
         self.make_train_function = tf.keras.Model.make_train_function
         self._patch_fit(what_ifs)
         self._patch_make_train_function()

@@ -59,6 +59,8 @@ def diagnose(
         _optional(
             "epoch_end", rig, lambda: epoch_ends.measure(rig, hook, timer, timed_loop.step_seconds, synchronizer, order)
         )
+        rig.facts.callback_times = hook.callback_timer.read(hook.epochs.total)
+        rig.report_facts()
 
 
 def _optional(name: str, rig: Rig, measure: Callable[[], None]) -> None:

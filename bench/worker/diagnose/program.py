@@ -8,7 +8,7 @@ from pathlib import Path
 from bench.model.facts import FitCall, Retraced
 from bench.registry.program_errors import is_devbench
 from bench.whatif.without_metrics import metrics_of
-from bench.worker.diagnose import inspection, pipeline_stages
+from bench.worker.diagnose import inspection, own_time, pipeline_stages
 from bench.worker.epoch_timer import EpochTimer
 from bench.worker.fit_epochs import FitEpochs
 from bench.worker.fit_hook import FitHook
@@ -90,7 +90,7 @@ def read_pipeline(rig: Rig, hook: FitHook, timed: bool) -> None:
 
 
 def inspect(rig: Rig, tracing: Tracing, traced: Counter[Traced], hook: FitHook) -> None:
-    """Read the facts of an explanation: `fit`, `retraced`, and those of `inspection`.
+    """Read the facts of an explanation: `fit`, `retraced`, `own_time`, and those of `inspection`.
 
     Args:
         rig: the rig.
@@ -102,6 +102,7 @@ def inspect(rig: Rig, tracing: Tracing, traced: Counter[Traced], hook: FitHook) 
     inspection.read_graphs(rig.facts, tracing.graphs, file)
     if rig.yields:
         with rig.scope():
+            rig.facts.own_time = own_time.measure(lambda: rig.call("as_written"), file)
             inspection.read_steps(rig.facts, rig.tf, lambda: rig.call("as_written"), file)
     if hook.model is not None:
         rig.facts.fit = _fit_call(hook)

@@ -1,0 +1,142 @@
+"""The time of each callback of the program's `fit`, and of the validation. Worker's side only.
+
+Only methods that a callback overrides are wrapped, so Keras still skips the others. A wrapped call costs less than a
+microsecond.
+"""
+
+from __future__ import annotations
+
+import functools
+import statistics
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+from bench.model.facts import CallbackTime, CallbackTimes
+
+STEP_METHODS = ("on_train_batch_begin", "on_train_batch_end", "on_batch_begin", "on_batch_end")
+"""Methods that Keras calls for each step."""
+
+EPOCH_METHODS = ("on_epoch_begin", "on_epoch_end")
+"""Methods that Keras calls for each epoch."""
+
+MODEL_CALLS = ("predict", "evaluate", "fit")
+"""Methods of a model that are named if a callback calls them."""
+
+NOT_TIMED = ("History",)
+"""Callbacks that Keras adds to every `fit`, and that take no time."""
+
+
+class CallbackTimer:
+    """Times the callbacks of every `fit` from its creation on.
+
+    Args:
+        tf: TensorFlow.
+    """
+
+    def __init__(self, tf: Any) -> None:
+        self._step_seconds: Counter[str] = Counter()
+        self._epoch_seconds: dict[str, list[float]] = {}
+        self._validation_seconds: list[float] = []
+        self._calls: dict[str, set[str]] = {}
+        self._running = ""  # the callback that is being timed
+        self._in_fit = False
+        self._thread = threading.get_ident()
+        self._base = tf.keras.callbacks.Callback
+        self._patch_callback_list(tf.keras.callbacks.CallbackList)
+        self._patch_model(tf.keras.Model)
+
+    def read(self, steps: int) -> CallbackTimes | None:
+        """Return what was timed. None if there was no step.
+
+        Args:
+            steps: steps of every `fit` since the worker started.
+        """
+        if not steps:
+            return None
+        names = dict.fromkeys([*self._step_seconds, *self._epoch_seconds])
+        return CallbackTimes(
+            callbacks=[
+                CallbackTime(
+                    name=name,
+                    step_seconds=self._step_seconds[name] / steps,
+                    epoch_seconds=_usual(self._epoch_seconds.get(name, [])),
+                    calls=sorted(self._calls.get(name, ())),
+                )
+                for name in names
+            ],
+            validation_seconds=_usual(self._validation_seconds),
+        )
+
+    def _patch_callback_list(self, kind: Any) -> None:
+        timer, begin, end = self, kind.on_train_begin, kind.on_train_end
+
+        def on_train_begin(callbacks: Any, *args: Any, **kwargs: Any) -> None:
+            timer._in_fit = not timer._running  # the `fit` of a callback is not the program's
+            if timer._in_fit:
+                for callback in callbacks.callbacks:
+                    timer._wrap_methods(callback)
+            begin(callbacks, *args, **kwargs)
+
+        def on_train_end(callbacks: Any, *args: Any, **kwargs: Any) -> None:
+            timer._in_fit = bool(timer._running)
+            end(callbacks, *args, **kwargs)
+
+        kind.on_train_begin, kind.on_train_end = on_train_begin, on_train_end
+
+    def _patch_model(self, kind: Any) -> None:
+        for name in MODEL_CALLS:
+            setattr(kind, name, self._noting(name, getattr(kind, name)))
+
+    def _noting(self, name: str, original: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a method of a model that notes which callback calls it, and times the validation of `fit`."""
+
+        @functools.wraps(original)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if self._running:
+                self._calls.setdefault(self._running, set()).add(name)
+            elif self._in_fit and name == "evaluate":
+                start = time.perf_counter()
+                try:
+                    return original(*args, **kwargs)
+                finally:
+                    self._validation_seconds.append(time.perf_counter() - start)
+            return original(*args, **kwargs)
+
+        return call
+
+    def _wrap_methods(self, callback: Any) -> None:
+        name = type(callback).__name__
+        if name in NOT_TIMED:
+            return
+        for method in (*STEP_METHODS, *EPOCH_METHODS):
+            default = getattr(self._base, method)
+            own = callback.__dict__.get(method, getattr(type(callback), method, default))
+            if own is not default and not hasattr(own, "devbench_timed"):
+                setattr(callback, method, self._timed(name, method, getattr(callback, method)))
+
+    def _timed(self, name: str, method: str, original: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(original)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            # A method may call another one of its own. Keras may run its progress bar in a thread of its own.
+            if self._running or threading.get_ident() != self._thread:
+                return original(*args, **kwargs)
+            self._running, start = name, time.perf_counter()
+            try:
+                return original(*args, **kwargs)
+            finally:
+                seconds, self._running = time.perf_counter() - start, ""
+                if method in STEP_METHODS:
+                    self._step_seconds[name] += seconds
+                elif method == "on_epoch_end":
+                    self._epoch_seconds.setdefault(name, []).append(seconds)
+
+        call.devbench_timed = True  # type: ignore[attr-defined]
+        return call
+
+
+def _usual(seconds: list[float]) -> float:
+    """Return the usual seconds of what happens once in an epoch. The first time may trace, so it counts only alone."""
+    return statistics.median(seconds[1:] or seconds) if seconds else 0.0
