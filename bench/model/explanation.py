@@ -94,6 +94,15 @@ class Finding(Record):
         description="the largest share of the step that the cause can take, or of the epoch or training if it occurs "
         "once in it; None if it was not measured",
     )
+    estimated: bool = Field(False, description="whether the share is an estimate by samples, not a measured difference")
+
+
+class WallTimePart(Record):
+    """A part of the time of the whole training."""
+
+    name: str
+    seconds: float = Field(description="in the whole training")
+    share: float = Field(description="of the time of the whole training")
 
 
 class Untried(Record):
@@ -123,6 +132,10 @@ class Explanation(Record):
     step_seconds: float = Field(description="of the program as written")
     trials: int
     parts: list[Part]
+    wall_time: list[WallTimePart] = Field(
+        default_factory=list,
+        description="parts of the projected time of the whole training, the largest first; empty if it is not known",
+    )
     rest_seconds: float = Field(description="per step of the lowest level")
     rest_share: Interval = Field(description="time of the lowest level as a share of the program's own step")
     lowest_level: str = Field(description="loop of the lowest level")

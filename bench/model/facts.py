@@ -108,8 +108,8 @@ class EagerOperations(Record):
 
 
 CallKind = Literal["graph", "eager", "keras", "tracing", "read", "input", "python", "other"]
-"""What a line of the program spends its time on: a `tf.function`, single operations, a method of Keras that runs its own
-steps, tracing, reading numbers from a tensor, getting a batch, Python without TensorFlow, or nothing of the program."""
+"""What a line of the program spends its time on: a `tf.function`, single operations, a method of Keras that runs its
+own steps, tracing, reading numbers from a tensor, getting a batch, Python without TensorFlow, or none of these."""
 
 
 class OwnTimePart(Record):

@@ -10,6 +10,7 @@ from bench.analyse import stats
 from bench.analyse.explain.findings import findings
 from bench.analyse.explain.ladder import caveats, ladder
 from bench.analyse.explain.profile_check import disagreements
+from bench.analyse.explain.wall_time import wall_time
 from bench.analyse.samples import process_values
 from bench.errors import RunFailed
 from bench.model.explanation import Explanation
@@ -75,6 +76,7 @@ def read_ladder(
         step_seconds=typical[0],
         trials=trials,
         parts=parts,
+        wall_time=wall_time(measured[0]),
         rest_seconds=typical[-1],
         rest_share=rest,
         lowest_level=measured[-1].spec.loop,

@@ -10,7 +10,6 @@ import functools
 import statistics
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -37,7 +36,7 @@ class CallbackTimer:
     """
 
     def __init__(self, tf: Any) -> None:
-        self._step_seconds: Counter[str] = Counter()
+        self._step_seconds: dict[str, float] = {}
         self._epoch_seconds: dict[str, list[float]] = {}
         self._validation_seconds: list[float] = []
         self._calls: dict[str, set[str]] = {}
@@ -61,7 +60,7 @@ class CallbackTimer:
             callbacks=[
                 CallbackTime(
                     name=name,
-                    step_seconds=self._step_seconds[name] / steps,
+                    step_seconds=self._step_seconds.get(name, 0.0) / steps,
                     epoch_seconds=_usual(self._epoch_seconds.get(name, [])),
                     calls=sorted(self._calls.get(name, ())),
                 )
@@ -129,7 +128,7 @@ class CallbackTimer:
             finally:
                 seconds, self._running = time.perf_counter() - start, ""
                 if method in STEP_METHODS:
-                    self._step_seconds[name] += seconds
+                    self._step_seconds[name] = self._step_seconds.get(name, 0.0) + seconds
                 elif method == "on_epoch_end":
                     self._epoch_seconds.setdefault(name, []).append(seconds)
 

@@ -24,6 +24,8 @@ OPTIONS = {
     "reads_loss": ("--max-processes", "1"),
     "retraces": ("--max-processes", "1"),
     "single_rows": ("--max-processes", "1"),
+    "predicts_in_callback": ("--max-processes", "1"),
+    "growing_history": ("--max-processes", "1"),
     "computes_float64": ("--max-processes", "1"),
     "calls_python": ("--max-processes", "1"),
     "shuffle_buffer": ("--max-processes", "1"),
@@ -97,9 +99,18 @@ def test_eager_operations_are_counted_and_named(runs: dict[str, Future[Completed
     assert "tf.function" in finding["fix"]
 
 
+def test_eager_operations_take_a_larger_share_of_the_step_than_a_read_after_it(
+    runs: dict[str, Future[CompletedRun]],
+) -> None:
+    eager = find(runs, "reads_loss", "eager execution")["share"]
+    assert eager > 0.5
+    assert find(runs, "reads_loss", "per-step synchronization")["share"] < eager / 3
+
+
 def test_a_function_that_is_traced_in_each_step_is_reported(runs: dict[str, Future[CompletedRun]]) -> None:
     finding = find(runs, "retraces", "retracing")
     assert "scaled (retraces.py line" in finding["sentence"]
+    assert finding["share"] > 0.5
 
 
 def test_calls_that_build_a_dataset_for_each_row_are_reported_with_their_lines(
@@ -110,9 +121,23 @@ def test_calls_that_build_a_dataset_for_each_row_are_reported_with_their_lines(
         assert name in finding["sentence"]
         assert line_of("single_rows", f"model.{name}(").split()[-1] in finding["sentence"]
     assert "train_on_batch" in finding["fix"]
+    assert finding["share"] > 0.8
     causes = [found["cause"] for found in explanation_of(runs, "single_rows")["findings"]]
     assert "retracing" not in causes
     assert "per-step synchronization" not in causes  # what predict returns is read, whoever calls it
+
+
+def test_a_callback_that_predicts_after_each_batch_is_reported_with_its_share(
+    runs: dict[str, Future[CompletedRun]],
+) -> None:
+    finding = find(runs, "predicts_in_callback", "callbacks and logging")
+    assert "HoldOut (calls predict)" in finding["sentence"]
+    assert finding["share"] > 0.5
+
+
+def test_steps_that_take_longer_and_longer_are_reported(runs: dict[str, Future[CompletedRun]]) -> None:
+    finding = find(runs, "growing_history", "steps that take longer and longer")
+    assert finding["share"] > 0.2
 
 
 def test_float64_is_reported_with_its_line(runs: dict[str, Future[CompletedRun]]) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+from bench.analyse.explain.lines import named_lines
+from bench.analyse.explain.own_time import NEW_DATASET, WHOLE_DATA_CALLS, keras_calls, share_of, whole_data_calls
 from bench.analyse.samples import merged_facts, usable_samples
 from bench.backends import capabilities
 from bench.model.explanation import Finding
@@ -23,9 +25,11 @@ def host_reads(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
         count = f"{reads.per_step:.3g} number{'' if reads.per_step == 1 else 's'}"
         yield Finding(
             cause="per-step synchronization",
-            sentence=f"Python reads {count} back after each step{_lines(base, reads.lines)}.",
+            sentence=f"Python reads {count} back after each step{named_lines(base, reads.lines)}.",
             evidence="calls of .numpy(), float() and similar, counted in a few steps",
             fix="Read the loss every 100 steps or once per epoch. Each read waits for the device.",
+            share=share_of(samples, "read"),
+            estimated=True,
         )
 
 
@@ -37,9 +41,11 @@ def eager_execution(base: Result, samples: list[ProcessSample]) -> Iterator[Find
         yield Finding(
             cause="eager execution",
             sentence=f"{eager.per_step:.0f} operations per step run one by one from Python"
-            f"{_lines(base, eager.lines)}: {names}.",
+            f"{named_lines(base, eager.lines)}: {names}.",
             evidence="operations counted in a few steps",
             fix="Put the whole step into one @tf.function.",
+            share=share_of(samples, "eager"),
+            estimated=True,
         )
     elif any(sample.facts.run_eagerly for sample in samples):
         yield Finding(
@@ -77,16 +83,20 @@ def retracing(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
         names, lines = dict.fromkeys(call.function for call in calls), sorted({call.line for call in calls})
         count = sum(call.count for call in calls)
         verb = "makes" if len(names) == 1 else "make"
-        whole = set(names) & {"fit", "predict", "evaluate"}
+        whole = set(names) & {*WHOLE_DATA_CALLS}
+        if whole and whole_data_calls(samples):  # `keras_calls` names them, with their share
+            return
         yield Finding(
-            cause="a new dataset for each call" if whole else "retracing",
-            sentence=f"{' and '.join(names)}{_lines(base, lines)} {verb} TensorFlow trace {count} new graphs in "
+            cause=NEW_DATASET if whole else "retracing",
+            sentence=f"{' and '.join(names)}{named_lines(base, lines)} {verb} TensorFlow trace {count} new graphs in "
             f"{steps} steps" + (", because each call builds a new dataset." if whole else "."),
             evidence=evidence,
             fix="For single batches, call train_on_batch, or the model itself: model(x, training=False). Keep fit and "
             "predict for whole data sets."
             if whole
             else "Call it once, outside the loop.",
+            share=None if whole else share_of(samples, "tracing"),
+            estimated=not whole,
         )
         return
     most = often[0]
@@ -96,6 +106,8 @@ def retracing(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
         f"{most.count} times in {steps} steps.",
         evidence=evidence,
         fix="Create the tf.function once, outside the loop. Pass tensors instead of Python numbers. Keep shapes fixed.",
+        share=share_of(samples, "tracing"),
+        estimated=True,
     )
 
 
@@ -107,7 +119,7 @@ def float64(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
     if double.operations:
         yield Finding(
             cause="float64",
-            sentence=f"{double.operations} operations of the step compute in float64{_lines(base, double.lines)}.",
+            sentence=f"{double.operations} operations of the step compute in float64{named_lines(base, double.lines)}.",
             evidence="dtypes in the traced graphs",
             fix="Convert the data to float32 once. float32 is twice as fast on a CPU and up to 64 times on a GPU.",
         )
@@ -127,7 +139,7 @@ def int32(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
         yield Finding(
             cause=ON_HOST,
             sentence=f"{integers.operations} operations of the step compute in int32, which TensorFlow does on the host"
-            f"{_lines(base, integers.lines)}.",
+            f"{named_lines(base, integers.lines)}.",
             evidence="dtypes and shapes in the traced graphs; TensorFlow keeps int32 in host memory",
             fix="Compute in float32 or int64, or move the computation from the step into the input pipeline.",
         )
@@ -145,7 +157,7 @@ def host_operations(base: Result, samples: list[ProcessSample]) -> Iterator[Find
     if calls is not None and calls.operations and not python:
         yield Finding(
             cause=PYTHON_IN_GRAPH,
-            sentence=f"TensorFlow calls back into Python from inside a graph{_lines(base, lines)}.",
+            sentence=f"TensorFlow calls back into Python from inside a graph{named_lines(base, lines)}.",
             evidence=f"{calls.operations} py_function or numpy_function in the traced graphs",
             fix="Use TensorFlow's own operations. Python runs on the host, one call at a time.",
         )
@@ -154,7 +166,7 @@ def host_operations(base: Result, samples: list[ProcessSample]) -> Iterator[Find
         device = placement.requested_device
         yield Finding(
             cause=ON_HOST,
-            sentence=f"Operations of a step run outside {device}{_lines(base, lines)}: {names}.",
+            sentence=f"Operations of a step run outside {device}{named_lines(base, lines)}: {names}.",
             evidence=f"partition graphs of one step; {placement.on_device} operations run on {device}",
             fix="Replace py_function and numpy_function with TensorFlow's own operations. Keep int32 and strings "
             "out of the step.",
@@ -164,7 +176,15 @@ def host_operations(base: Result, samples: list[ProcessSample]) -> Iterator[Find
 PYTHON_IN_GRAPH = "Python inside the graph"
 ON_HOST = "operations on the host"
 
-READERS: Sequence[Reader] = (host_reads, eager_execution, retracing, float64, int32, host_operations)
+READERS: Sequence[Reader] = (
+    host_reads,
+    eager_execution,
+    retracing,
+    keras_calls,
+    float64,
+    int32,
+    host_operations,
+)
 
 
 def causes(level: Result) -> set[str] | None:
@@ -177,10 +197,3 @@ def causes(level: Result) -> set[str] | None:
     if facts.python is not None and facts.python.operations:
         names |= {PYTHON_IN_GRAPH, ON_HOST}  # the evidence that a loop gives decides which of the two is named
     return names
-
-
-def _lines(base: Result, lines: Sequence[int]) -> str:
-    """Return the lines of the program's own file, in parentheses."""
-    name = Path(base.spec.file).name if base.spec.file else f"{base.spec.workload}'s source"
-    noun = "line" if len(lines) == 1 else "lines"
-    return f" ({name} {noun} {', '.join(map(str, lines))})" if lines else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterator, Sequence
 
-from bench.analyse.explain import antipatterns, pipeline, shares, utilization
+from bench.analyse.explain import antipatterns, callbacks, growth, own_time, pipeline, shares, utilization
 from bench.analyse.samples import (
     cold_starts,
     main_series,
@@ -42,6 +42,8 @@ def findings(levels: list[Result], parts: Sequence[Part] = ()) -> list[Finding]:
         return []
     readers: list[antipatterns.Reader] = [
         *antipatterns.READERS,
+        own_time.python,
+        growth.growing_steps,
         utilization.quota,
         utilization.parallelism,
         utilization.shapes,
@@ -56,7 +58,7 @@ def findings(levels: list[Result], parts: Sequence[Part] = ()) -> list[Finding]:
         base_findings = [f for f in base_findings if f.cause != utilization.TOO_LITTLE_PARALLELISM]
     return [
         *_epoch_ends(samples),
-        *_fit(samples, parts),
+        *_fit(base, samples, parts),
         *inputs,
         *pipeline.partial_batch(levels),
         *base_findings,
@@ -78,21 +80,23 @@ def _epoch_ends(samples: list[ProcessSample]) -> Iterator[Finding]:
         return
     call = merged_facts(samples).fit
     names = ", ".join(call.callbacks) if call and call.callbacks else "none"
+    longest = [f"{name} {seconds:.3g} s" for name, seconds in callbacks.at_epoch_ends(samples) if seconds > 0.1 * end]
     if end > start:
-        fix = "Validate and save less often, and move work out of on_epoch_end."
+        fix = callbacks.AT_EPOCH_END
     else:
         fix = "Train fewer and longer epochs: dataset.repeat() with steps_per_epoch."
     yield Finding(
         cause=BETWEEN_EPOCHS,
         sentence=f"After the steps of an epoch, {end + start:.3g} s pass until those of the next one, as long as "
-        f"{(end + start) / step:.0f} steps. That is {share:.0%} of the time of an epoch.",
+        f"{(end + start) / step:.0f} steps. That is {share:.0%} of the time of an epoch."
+        + (f" Longest: {', '.join(longest)}." if longest else ""),
         evidence=f"phases epoch_end ({end:.3g} s) and epoch_start ({start:.3g} s); callbacks: {names}",
         fix=fix,
         share=share,
     )
 
 
-def _fit(samples: list[ProcessSample], parts: Sequence[Part]) -> Iterator[Finding]:
+def _fit(base: Result, samples: list[ProcessSample], parts: Sequence[Part]) -> Iterator[Finding]:
     """Yield what the program's own call of `fit` costs beyond a bare call, and what a bare call costs."""
     facts = merged_facts(samples)
     call = facts.fit
@@ -100,15 +104,21 @@ def _fit(samples: list[ProcessSample], parts: Sequence[Part]) -> Iterator[Findin
         return
     costs = {(p.upper, p.lower): p.share.value for p in parts if p.measurable and p.share.value > FIT_MIN_SHARE}
     own, bare = costs.get(("as-written", "fit")), costs.get(("fit", "step"))
-    if own and (call.callbacks or call.prints):
+    timed = callbacks.step_share(base, samples) or 0.0
+    if (own and (call.callbacks or call.prints)) or timed > FIT_MIN_SHARE:
         names = ", ".join(call.callbacks) or "none"
+        described, largest = callbacks.in_steps(samples)
+        evidence = "as-written minus fit; " if own else ""
+        fix = "Move what can wait to the end of an epoch (on_epoch_end), and use fit(verbose=2). "
+        if any(callback.calls for callback in largest):
+            fix = "Pass validation_data to fit, or evaluate in on_epoch_end. "
         yield Finding(
             cause="callbacks and logging",
-            sentence=f"Callbacks and output that the program passes to fit take {own:.0%} of the step.",
-            evidence=f"as-written minus fit; callbacks: {names}; verbose: {call.verbose}",
-            fix="Move what can wait to the end of an epoch (on_epoch_end), and use fit(verbose=2). "
-            "Try --change without-callbacks.",
-            share=own,
+            sentence=f"Callbacks and output that the program passes to fit take {own or timed:.0%} of the step."
+            + (f" Time per step: {', '.join(described)}." if described else ""),
+            evidence=f"{evidence}callbacks: {names}; verbose: {call.verbose}",
+            fix=f"{fix}Try --change without-callbacks.",
+            share=own or timed,
         )
     elif own:
         if call.shuffles and not call.options:

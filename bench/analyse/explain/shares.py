@@ -15,12 +15,15 @@ WHAT_IF_CAUSES = {utilization.TOO_LITTLE_PARALLELISM: batch.CAUSE}
 
 
 def from_levels(findings: Sequence[Finding], levels: Sequence[Result], parts: Sequence[Part]) -> None:
-    """Set the share of each finding to what a level without its cause saves. The cause takes at most that."""
+    """Set the share of each finding to what a level without its cause saves. The cause takes at most that.
+
+    A share by samples of the stack stays: it belongs to one cause, while levels may differ in several.
+    """
     level_causes = [antipatterns.causes(level) for level in levels]
     spans = {id(finding): _span(finding.cause, levels, level_causes) for finding in findings}
     for finding in findings:
         span = spans[id(finding)]
-        if span is None:
+        if span is None or finding.share is not None:
             continue
         upper, lower = span
         intervals = [part.share for part in parts[upper:lower]]

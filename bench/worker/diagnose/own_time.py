@@ -2,8 +2,8 @@
 
 A thread samples the stack of the main thread while the program's generator runs a few steps. Sampling costs little, and
 the same for Python code as for calls of TensorFlow, so the shares stay true. A tracer (`sys.settrace`) would slow down
-every Python call, most of all while TensorFlow traces a graph. A sample counts as long as the time since the sample before
-it, because the thread gets its turn late while another one holds the interpreter's lock.
+every Python call, most of all while TensorFlow traces a graph. A sample counts for the time since the sample before it,
+because the sampler runs late while another thread holds the interpreter's lock.
 
 On an accelerator, these are the times of the host: a line that reads a value also waits for the device.
 """

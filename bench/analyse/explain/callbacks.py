@@ -1,0 +1,50 @@
+"""What the callbacks of the program's `fit` cost, by the time of each call."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+
+from bench.analyse.samples import merged_facts, process_values
+from bench.model.facts import CallbackTime
+from bench.model.result import Result
+from bench.model.sample import ProcessSample
+
+NAMED_SHARE = 0.2
+"""Smallest share of the time of all callbacks for which one is named."""
+
+AT_EPOCH_END = "Validate and save less often, and move work out of on_epoch_end."
+
+
+def step_share(base: Result, samples: Sequence[ProcessSample]) -> float | None:
+    """Return the share of the step that callbacks take. None if they were not timed."""
+    times = merged_facts(samples).callback_times
+    if times is None:
+        return None
+    step = statistics.median(process_values(base).values())
+    return min(1.0, sum(callback.step_seconds for callback in times.callbacks) / step)
+
+
+def in_steps(samples: Sequence[ProcessSample]) -> tuple[list[str], list[CallbackTime]]:
+    """Return the callbacks that take most of the time of callbacks in a step, in words and as they were timed."""
+    times = merged_facts(samples).callback_times
+    callbacks = times.callbacks if times is not None else []
+    total = sum(callback.step_seconds for callback in callbacks)
+    largest = sorted(callbacks, key=lambda callback: callback.step_seconds, reverse=True)
+    named = [callback for callback in largest if callback.step_seconds > NAMED_SHARE * total]
+    return [f"{described(callback)} {callback.step_seconds * 1e3:.3g} ms" for callback in named], named
+
+
+def at_epoch_ends(samples: Sequence[ProcessSample]) -> list[tuple[str, float]]:
+    """Return what passes at the end of an epoch and its seconds, the longest first: validation and each callback."""
+    times = merged_facts(samples).callback_times
+    if times is None:
+        return []
+    parts = [("validation", times.validation_seconds)]
+    parts += [(described(callback), callback.epoch_seconds) for callback in times.callbacks]
+    return sorted(((name, seconds) for name, seconds in parts if seconds > 0), key=lambda part: -part[1])
+
+
+def described(callback: CallbackTime) -> str:
+    """Return the name of a callback, with the methods of the model that it calls."""
+    return f"{callback.name} (calls {', '.join(callback.calls)})" if callback.calls else callback.name

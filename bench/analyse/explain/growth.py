@@ -1,0 +1,62 @@
+"""Steps that take longer and longer: lists, graphs or histories that grow."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+
+from bench.analyse.samples import process_blocks
+from bench.model.explanation import Finding
+from bench.model.result import Result
+from bench.model.sample import Block, ProcessSample
+
+FEWEST_STEPS = 500
+"""Steps of a process from which growth can be told. Shorter ones mostly show the end of the warm-up."""
+
+FEWEST_BLOCKS = 12
+
+GROWTH = 1.15
+"""Smallest ratio of the last third's step to the first third's that is a finding, in every process."""
+
+TREND = 4.0
+"""Smallest standard score of the trend over blocks in every process (H. B. Mann, 1945, without ties)."""
+
+
+def growing_steps(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
+    """Yield a finding if the steps of every process take longer and longer."""
+    processes = [*process_blocks(base).values()]
+    processes = [b for b in processes if len(b) >= FEWEST_BLOCKS and sum(x.steps for x in b) >= FEWEST_STEPS]
+    thirds = [_thirds(blocks) for blocks in processes]
+    if not thirds or any(last < GROWTH * first for first, last in thirds):
+        return
+    if any(trend(blocks) < TREND for blocks in processes):
+        return
+    longest = max(range(len(processes)), key=lambda index: sum(block.steps for block in processes[index]))
+    first, last = thirds[longest]
+    steps = sum(block.steps for block in processes[longest])
+    yield Finding(
+        cause="steps that take longer and longer",
+        sentence=f"A step takes {first * 1e3:.3g} ms at first and {last * 1e3:.3g} ms after {steps} steps.",
+        evidence=f"first and last third of the blocks, in each of {len(processes)} "
+        f"process{'' if len(processes) == 1 else 'es'}. The projection assumes that steps stay as long as they were",
+        fix="Look for what grows with each step: a list or history that is read again, a graph that gets new "
+        "operations, or tensors that are kept.",
+        share=(last - first) / last,
+    )
+
+
+def _thirds(blocks: Sequence[Block]) -> tuple[float, float]:
+    """Return the typical step of the first and of the last third of the blocks, in seconds."""
+    third = len(blocks) // 3
+    first, last = blocks[:third], blocks[-third:]
+    return statistics.median(b.step_seconds for b in first), statistics.median(b.step_seconds for b in last)
+
+
+def trend(blocks: Sequence[Block]) -> float:
+    """Return the standard score of Mann's test for a trend of the step time over blocks. Positive if it grows."""
+    times = [block.step_seconds for block in blocks]
+    count = len(times)
+    score = sum((b > a) - (b < a) for a, b in combinations(times, 2))
+    return score / math.sqrt(count * (count - 1) * (2 * count + 5) / 18)

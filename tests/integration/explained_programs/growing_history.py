@@ -1,0 +1,23 @@
+"""A loop that averages all losses so far after each step, so its steps take longer and longer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import tensorflow as tf
+
+from bench.workloads import Context
+
+
+@tf.function  # type: ignore[untyped-decorator]
+def loss_of(rows: Any) -> Any:
+    return tf.reduce_mean(rows**2)
+
+
+def as_written(ctx: Context) -> Iterator[Any]:
+    rows = tf.constant(ctx.rng.random((16, 8), dtype="float32"))
+    losses: list[float] = []
+    while True:
+        losses.append(float(loss_of(rows)))
+        yield sum(loss * 0.5 for loss in losses) / len(losses)

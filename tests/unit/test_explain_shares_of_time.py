@@ -1,0 +1,174 @@
+"""Causes that an explanation weighs by timed callbacks, samples of the stack, and the time of the whole training."""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections.abc import Callable, Sequence
+from types import FrameType
+from typing import Any
+
+import pytest
+from synthetic import interval, result
+from test_analyse_compare import sample
+
+from bench.analyse.explain import wall_time
+from bench.analyse.explain.findings import findings
+from bench.analyse.explain.growth import trend
+from bench.model.explanation import BETWEEN_EPOCHS, Finding
+from bench.model.facts import CallbackTime, CallbackTimes, CallKind, Facts, FitCall, OwnTime, OwnTimePart, Retraced
+from bench.model.result import Projection, Result
+from bench.model.sample import Block, ProcessSample, Series
+from bench.worker.diagnose.own_time import Place, place_of
+
+CAUSE = "a new dataset for each call"
+
+
+def found(facts: Facts, phases: dict[str, float] | None = None, **changes: Any) -> dict[str, Finding]:
+    samples = [sample(n, 0.01, facts=facts, phases={"first_step": 0.01, **(phases or {})}) for n in (1, 2, 3)]
+    return {finding.cause: finding for finding in findings([result(samples=samples, **changes)])}
+
+
+def own_time(*parts: tuple[int, str, CallKind, float]) -> Facts:
+    lines = [OwnTimePart(line=line, called=called, kind=kind, share=share) for line, called, kind, share in parts]
+    return Facts(own_time=OwnTime(steps=10, step_seconds=0.01, parts=lines))
+
+
+def test_calls_of_predict_and_fit_in_a_step_are_one_finding_with_their_lines_and_their_share() -> None:
+    facts = own_time((7, "predict", "keras", 0.5), (9, "fit", "keras", 0.3), (8, "", "python", 0.02))
+    finding = found(facts)[CAUSE]
+    assert "Each step calls predict and fit" in finding.sentence
+    assert "lines 7, 9" in finding.sentence
+    assert finding.share == pytest.approx(0.8)
+    assert finding.estimated
+    assert "model(x, training=False)" in finding.fix
+
+
+def test_a_call_that_takes_little_of_the_step_is_no_finding() -> None:
+    assert CAUSE not in found(own_time((7, "predict", "keras", 0.03), (8, "", "graph", 0.9)))
+
+
+def test_traces_that_predict_makes_are_reported_once_with_the_share_of_predict() -> None:
+    facts = own_time((7, "predict", "keras", 0.9))
+    facts.retraced = [Retraced(function="predict", file="a.py", line=7, is_call=True, count=200)]
+    facts.steps_run = 200
+    assert [cause for cause in found(facts) if "dataset" in cause or "retracing" in cause] == [CAUSE]
+    assert found(facts)[CAUSE].share == pytest.approx(0.9)
+
+
+def test_python_without_tensorflow_is_a_finding_with_its_largest_lines() -> None:
+    finding = found(own_time((4, "roll", "python", 0.4), (5, "", "python", 0.02), (6, "__call__", "graph", 0.5)))[
+        "Python between calls of TensorFlow"
+    ]
+    assert "takes 42% of the step" in finding.sentence
+    assert "line 4)" in finding.sentence
+
+
+def fit_facts(step_seconds: float, epoch_seconds: float = 0.0, validation: float = 0.0) -> Facts:
+    callback = CallbackTime(name="HoldOut", step_seconds=step_seconds, epoch_seconds=epoch_seconds, calls=["predict"])
+    return Facts(
+        fit=FitCall(callbacks=["HoldOut"], verbose=0, metrics=False),
+        callback_times=CallbackTimes(callbacks=[callback], validation_seconds=validation),
+    )
+
+
+def test_a_timed_callback_is_a_cause_even_if_the_ladder_cannot_tell() -> None:
+    finding = found(fit_facts(0.006))["callbacks and logging"]
+    assert finding.share == pytest.approx(0.6)
+    assert "HoldOut (calls predict) 6 ms" in finding.sentence
+    assert "validation_data" in finding.fix
+    assert "callbacks and logging" not in found(fit_facts(0.0001))
+
+
+def test_the_end_of_an_epoch_names_what_takes_longest() -> None:
+    facts = fit_facts(0.0, epoch_seconds=0.6, validation=0.2)
+    facts.epoch = Facts.model_validate({"epoch": {"batches": 8, "remainder": 0}}).epoch
+    finding = found(facts, phases={"epoch_end": 0.9})[BETWEEN_EPOCHS]
+    assert "Longest: HoldOut (calls predict) 0.6 s, validation 0.2 s." in finding.sentence
+
+
+def trained(samples: Sequence[ProcessSample], steps: int) -> Result:
+    projection = Projection(steps=steps, build_and_fit_seconds=interval(1.0), total_seconds=interval(1.0))
+    return result(samples=list(samples), projection=projection)
+
+
+def test_the_time_of_a_training_is_divided_and_the_largest_part_comes_first() -> None:
+    phases = {"import": 3.0, "data": 0.5, "build": 0.4, "first_step": 0.6, "epoch_end": 2.0}
+    facts = fit_facts(0.0, epoch_seconds=1.5, validation=0.25)
+    facts.epoch = Facts.model_validate({"epoch": {"batches": 100, "remainder": 0}}).epoch
+    parts = wall_time.wall_time(trained([sample(1, 0.01, phases=phases, facts=facts)], 400))
+    seconds = {part.name: part.seconds for part in parts}
+    assert seconds == pytest.approx(
+        {
+            "HoldOut (calls predict)": 6.0,
+            wall_time.STEPS: 399 * 0.01,
+            wall_time.START: 3.0,
+            "validation": 1.0,
+            wall_time.EPOCHS: 1.0,
+            wall_time.BUILD: 1.0,
+            wall_time.DATA: 0.5,
+        }
+    )
+    assert [part.seconds for part in parts] == sorted(seconds.values(), reverse=True)
+    assert sum(part.share for part in parts) == pytest.approx(1.0)
+
+
+def test_the_time_of_a_training_is_not_divided_if_it_is_not_projected() -> None:
+    assert wall_time.wall_time(result(samples=[sample(1, 0.01)], projection=None)) == []
+
+
+def steps_of(step_seconds: Callable[[int], float], seed: int) -> ProcessSample:
+    rng = random.Random(seed)
+    times = [step_seconds(block) * rng.lognormvariate(0, 0.05) for block in range(30)]
+    blocks = [Block(seconds=50 * t, steps=50, cpu_seconds=50 * t, position=n) for n, t in enumerate(times)]
+    return sample(seed, 0.01, series=[Series(blocks=blocks)])
+
+
+def test_steps_that_take_longer_and_longer_are_found_and_noisy_ones_are_not() -> None:
+    def growth(step_seconds: Callable[[int], float]) -> list[Finding]:
+        processes = [steps_of(step_seconds, seed) for seed in (1, 2)]
+        return [f for f in findings([result(samples=processes)]) if f.cause == "steps that take longer and longer"]
+
+    (finding,) = growth(lambda block: 0.001 + 0.00005 * block)
+    assert "after 1500 steps" in finding.sentence
+    assert finding.share == pytest.approx(0.45, abs=0.1)
+    assert not growth(lambda block: 0.001)
+    assert not growth(lambda block: 0.001 if block % 2 else 0.002)
+
+
+def test_the_trend_of_unordered_blocks_has_the_variance_that_its_score_assumes() -> None:
+    scores = [trend(steps_of(lambda block: 0.001, seed).series[0].blocks) for seed in range(300)]
+    assert sum(score**2 for score in scores) / len(scores) == pytest.approx(1.0, abs=0.3)
+
+
+def stack(source: str, file: str) -> Any:
+    """Run code as if it came from a file, and return what a sample of its stack shows while it calls `probe`."""
+    seen: list[Place] = []
+
+    def probe() -> None:
+        frame: FrameType = sys._getframe(1)
+        seen.append(place_of(frame, "mine.py", ("/lib/tensorflow",)))
+
+    names: dict[str, Any] = {"probe": probe}
+    for name, code in (("library", source), ("program", "\ncall()")):
+        exec(compile(code, file if name == "library" else "mine.py", "exec"), names)
+    return seen[0]
+
+
+@pytest.mark.parametrize(
+    ("source", "file", "place"),
+    [
+        ("def call(): probe()", "/lib/numpy/a.py", Place(2, "call", "python")),
+        ("def call(): probe()", "/lib/tensorflow/a.py", Place(2, "call", "eager")),
+        ("def call(): probe()", "/lib/tensorflow/polymorphic_function.py", Place(2, "call", "graph")),
+        ("def predict(): probe()\ncall = predict", "/lib/tensorflow/a.py", Place(2, "predict", "keras")),
+        ("def numpy(): probe()\ncall = numpy", "/lib/tensorflow/a.py", Place(2, "numpy", "read")),
+        (
+            "def func_graph_from_py_func(): probe()\ndef call(): func_graph_from_py_func()",
+            "/lib/tensorflow/a.py",
+            Place(2, "call", "tracing"),
+        ),
+    ],
+)
+def test_a_sample_of_the_stack_names_the_line_and_what_it_calls(source: str, file: str, place: Place) -> None:
+    assert stack(source, file) == place
