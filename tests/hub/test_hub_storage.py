@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import datetime, timezone
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -243,6 +244,15 @@ def test_documents_older_than_keep_days_are_removed(database: Database) -> None:
     with database.read() as connection:
         assert [item.run.id for item in run_queries.runs(connection, now, 9).items] == ["new"]
     assert retention.prune(database, HubSettings(keep_days=10), now) == retention.Removed(0, 0, 0)
+
+
+@pytest.mark.parametrize("year", [1999, 2099])
+def test_a_wrong_clock_of_a_sender_does_not_decide_what_is_removed(database: Database, year: int) -> None:
+    created = {"created": datetime(year, 1, 1, tzinfo=timezone.utc)}
+    for name, age in (("old", 11), ("new", 9)):
+        put(database, measured(name, [0.1]).model_copy(update=created), records.now() - age * retention.DAY)
+    assert retention.prune(database, HubSettings(keep_days=10)).results == 1
+    assert names(database) == ["new"]
 
 
 def test_keep_results_removes_the_oldest_results(database: Database, monkeypatch: Any) -> None:

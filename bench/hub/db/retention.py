@@ -2,6 +2,8 @@
 
 Explanations and ended runs of that age are removed too. If the number of results is limited, those that are older than
 the oldest result left are removed.
+
+The age counts from when the hub received a document, by the hub's clock. A sender's clock has no influence.
 """
 
 from __future__ import annotations
