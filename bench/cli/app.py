@@ -23,6 +23,7 @@ COMMANDS = {
     "list": ("bench.cli.list", "List workloads and backends, or the parameters of a workload."),
     "doctor": ("bench.cli.doctor", "Check whether this machine can run and measure workloads."),
     "hub": ("bench.cli.hub", "Run a results server, or export or import its results."),
+    "run-token": ("bench.cli.run_token", "Make a token that may only write the results of one run."),
     "push": ("bench.cli.push", "Send a folder of results to a hub."),
     "watch": ("bench.cli.watch", "Report runs that failed before they could report themselves."),
     "await": ("bench.cli.await_", "Wait until a hub has the results of Kubernetes Jobs."),

@@ -24,6 +24,7 @@ SCHEMA: dict[str, Any] = {
 TITLES = {
     400: "Invalid request",
     401: "Not authorized",
+    403: "Not allowed",
     404: "Not found",
     405: "Method not allowed",
     409: "The stored result is final",

@@ -32,7 +32,7 @@ from bench.hub.web.responses import (
     RunPage,
     RunStatus,
 )
-from bench.hub.web.state import CurrentHub, Hub, require_read, require_write
+from bench.hub.web.state import CurrentHub, CurrentSender, Hub, require_read, sender
 from bench.hub.web.threads import in_thread
 from bench.model.comparison import Comparison
 from bench.model.explanation import Explanation
@@ -63,27 +63,41 @@ def _response(model: str) -> dict[int | str, dict[str, Any]]:
     return {200: {"description": "The document as it was sent.", "content": {"application/json": schema}}}
 
 
-READ = APIRouter(prefix="/api/v1", dependencies=[Depends(require_read)], responses=_problems(400, 401, 404, 422))
-WRITE = APIRouter(
-    prefix="/api/v1", dependencies=[Depends(require_write)], responses=_problems(400, 401, 409, 413, 415, 422, 503)
+READ = APIRouter(prefix="/api/v1", dependencies=[Depends(require_read)], responses=_problems(400, 401, 403, 404, 422))
+SEND = APIRouter(
+    prefix="/api/v1", dependencies=[Depends(sender)], responses=_problems(400, 401, 403, 409, 413, 415, 422, 503)
 )
+"""What the token of a run may do too, for documents of that run. Each route checks its sender."""
 
 
-@WRITE.put("/results/{id}", tags=["results"], openapi_extra=_request("Result"))
-async def put_result(id: Id, request: Request, hub: CurrentHub) -> Receipt:  # noqa: A002 - the path's parameter
+@SEND.put("/results/{id}", tags=["results"], openapi_extra=_request("Result"))
+async def put_result(
+    id: Id,  # noqa: A002 - the path's parameter
+    request: Request,
+    hub: CurrentHub,
+    by: CurrentSender,
+) -> Receipt:
     """Store a result. A complete result is final; a later state or attempt replaces any other."""
+    by.check(id)
 
     def put(document: bytes) -> WriteOutcome:
         result = documents.result(document)
         documents.check_id(result, id)
+        by.check(result.group, result.parent)
         return writes.put_result(hub.database, result, document)
 
     return await _put(id, request, hub, put)
 
 
-@WRITE.put("/runs/{id}", tags=["runs"], openapi_extra=_request("RunState"))
-async def put_run(id: Id, request: Request, hub: CurrentHub) -> Receipt:  # noqa: A002
+@SEND.put("/runs/{id}", tags=["runs"], openapi_extra=_request("RunState"))
+async def put_run(
+    id: Id,  # noqa: A002
+    request: Request,
+    hub: CurrentHub,
+    by: CurrentSender,
+) -> Receipt:
     """Store the state of a run: its start, a heartbeat, or its end. A run that misses three heartbeats is lost."""
+    by.check_run(id)
 
     def put(document: bytes) -> WriteOutcome:
         run = documents.run(document)
@@ -93,9 +107,15 @@ async def put_run(id: Id, request: Request, hub: CurrentHub) -> Receipt:  # noqa
     return await _put(id, request, hub, put)
 
 
-@WRITE.put("/explanations/{id}", tags=["explanations"], openapi_extra=_request("Explanation"))
-async def put_explanation(id: Id, request: Request, hub: CurrentHub) -> Receipt:  # noqa: A002
+@SEND.put("/explanations/{id}", tags=["explanations"], openapi_extra=_request("Explanation"))
+async def put_explanation(
+    id: Id,  # noqa: A002
+    request: Request,
+    hub: CurrentHub,
+    by: CurrentSender,
+) -> Receipt:
     """Store an explanation of `devbench explain`. A later state replaces it."""
+    by.check(id)
 
     def put(document: bytes) -> WriteOutcome:
         explanation = documents.explanation(document)

@@ -49,7 +49,7 @@ def create(settings: HubSettings, database: Database) -> FastAPI:
     _check_hosts(settings.allowed_hosts)
     app.state.hub = Hub(settings, database, access, HubMetrics())
     app.state.run_events = RunEvents(app.state.hub)
-    app.include_router(api.WRITE)
+    app.include_router(api.SEND)
     app.include_router(api.READ)
     app.include_router(page_routes.PAGES)
     app.include_router(page_routes.ASSETS)

@@ -1,5 +1,7 @@
 """Authentication: bearer tokens may write; HTTP Basic users may read if reading is restricted.
 
+A token of a run (`publish.hub.run_token`) may only write the documents of that run.
+
 Tokens and users are in a file, which is read again when it changes, or in a variable. So a token can be added or
 removed while the hub runs. All secrets are compared in full and in constant time: the response time reveals nothing.
 """
@@ -8,7 +10,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import hashlib
 import hmac
 import logging
 import os
@@ -21,6 +22,7 @@ from bench.config.hub_settings import HubSettings
 from bench.config.secret_variables import READERS, TOKENS
 from bench.errors import SettingsError
 from bench.hub.problems import Problem
+from bench.publish.hub import run_token
 
 LOG = logging.getLogger("devbench.hub")
 
@@ -104,8 +106,49 @@ class Secrets:
 
     def contains(self, secret: str) -> bool:
         """Return whether this is one of the secrets, after comparing it with all of them."""
-        given = _hash(secret)
+        given = run_token.key(secret)
         return sum([hmac.compare_digest(given, valid) for valid in self.hashes()]) > 0
+
+
+@dataclass(frozen=True)
+class Sender:
+    """Who sends documents.
+
+    Args:
+        run: id of the only run whose documents it may write. None if it may write all.
+    """
+
+    run: str | None = None
+
+    def check_run(self, id_: str) -> None:
+        """Let it write the state of a run.
+
+        Raises:
+            Problem: it may not.
+        """
+        if self.run is not None and id_ != self.run:
+            raise self._forbidden(id_)
+
+    def check(self, *ids: str | None) -> None:
+        """Let it write a result or an explanation.
+
+        Args:
+            ids: the id of the document, and those of the group and the parent that it names.
+
+        Raises:
+            Problem: it may not.
+        """
+        for id_ in ids:
+            if self.run is not None and id_ is not None and not run_token.is_own(self.run, id_):
+                raise self._forbidden(id_)
+
+    def _forbidden(self, id_: str) -> Problem:
+        return Problem(
+            403,
+            "forbidden",
+            f"this token may only write the run '{self.run}', and not '{id_}'",
+            f"Use it with --run-id {self.run}, or use another token.",
+        )
 
 
 class Access:
@@ -128,13 +171,26 @@ class Access:
             )
 
     def check_write(self, authorization: str | None) -> None:
-        """Let a request write if it has a token. If the hub has no tokens, every request may write.
+        """Let a request write everything if it has a token. If the hub has no tokens, every request may write.
+
+        Raises:
+            Problem: the request has no valid token, or only that of a run.
+        """
+        run = self.sender(authorization).run
+        if run is not None:
+            raise _forbidden_except_writing(run)
+
+    def sender(self, authorization: str | None) -> Sender:
+        """Return who sends a document. If the hub has no tokens, every request may write.
 
         Raises:
             Problem: the request has no valid token.
         """
         if not self.tokens or self._has_token(authorization):
-            return
+            return Sender()
+        run = self._run(authorization)
+        if run is not None:
+            return Sender(run)
         raise Problem(
             401,
             "unauthorized",
@@ -147,13 +203,16 @@ class Access:
         """Let a request read if it has a user's password or a token. If the hub has no users, every request may read.
 
         Raises:
-            Problem: the request has neither.
+            Problem: the request has neither, or only the token of a run.
         """
         if not self.readers or self._has_token(authorization):
             return
         scheme, _, credentials = (authorization or "").partition(" ")
         if scheme.lower() == "basic" and self.readers.contains(_decode(credentials)):
             return
+        run = self._run(authorization)
+        if run is not None:
+            raise _forbidden_except_writing(run)
         raise Problem(
             401,
             "unauthorized",
@@ -162,8 +221,20 @@ class Access:
         )
 
     def _has_token(self, authorization: str | None) -> bool:
-        scheme, _, token = (authorization or "").partition(" ")
-        return scheme.lower() == "bearer" and self.tokens.contains(token.strip())
+        return self.tokens.contains(_bearer(authorization))
+
+    def _run(self, authorization: str | None) -> str | None:
+        """Return the id of the run whose token the request has. None if it has none that is valid."""
+        return run_token.run_of(_bearer(authorization), self.tokens.hashes())
+
+
+def _bearer(authorization: str | None) -> str:
+    scheme, _, token = (authorization or "").partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else ""
+
+
+def _forbidden_except_writing(run: str) -> Problem:
+    return Problem(403, "forbidden", f"this token may only write the run '{run}'", "Use another token.")
 
 
 def _hashes(lines: list[str], form: SecretForm, source: tuple[str, str]) -> tuple[bytes, ...]:
@@ -180,11 +251,7 @@ def _hashes(lines: list[str], form: SecretForm, source: tuple[str, str]) -> tupl
                 f"a secret has only {len(secret)} characters",
                 f"Use {MINIMUM_LENGTH} characters or more, for example from `openssl rand -hex 16`.",
             )
-    return tuple(_hash(secret) for _, secret in secrets)
-
-
-def _hash(text: str) -> bytes:
-    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).digest()
+    return tuple(run_token.key(secret) for _, secret in secrets)
 
 
 def _decode(credentials: str) -> str:

@@ -9,7 +9,7 @@ from fastapi import Depends, Request
 
 from bench.config.hub_settings import HubSettings
 from bench.hub.db.database import Database
-from bench.hub.web.auth import Access
+from bench.hub.web.auth import Access, Sender
 from bench.hub.web.body import LargeBodySlot
 from bench.hub.web.cache import Cached
 from bench.hub.web.metrics import HubMetrics
@@ -55,12 +55,25 @@ CurrentHub = Annotated[Hub, Depends(_current_hub)]
 
 
 async def require_write(request: Request) -> None:
-    """Reject a request that may not write.
+    """Reject a request that may not write everything.
 
     Raises:
-        Problem: it has no valid token.
+        Problem: it has no valid token, or only that of a run.
     """
     hub_of(request).access.check_write(request.headers.get("authorization"))
+
+
+async def sender(request: Request) -> Sender:
+    """Return who sends a document.
+
+    Raises:
+        Problem: the request has no valid token.
+    """
+    return hub_of(request).access.sender(request.headers.get("authorization"))
+
+
+CurrentSender = Annotated[Sender, Depends(sender)]
+"""Type of a route's parameter: who sends the document."""
 
 
 async def require_read(request: Request) -> None:
