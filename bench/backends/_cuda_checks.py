@@ -13,8 +13,9 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from bench.backends import _cuda_libraries
 from bench.backends._cuda_cards import cuda_version, device_checks
-from bench.backends._probe import CudaDriver, QueryFailed, query_cuda, query_libraries
+from bench.backends._probe import CudaDriver, QueryFailed, query_cuda
 from bench.backends._shared import files_named, install, library_folders
 from bench.machine import installed, system
 from bench.machine.system import ROOT, read
@@ -39,17 +40,6 @@ _FOLDERS = (
     "/usr/local/cuda/compat",
     "/run/opengl-driver/lib",
 )
-_UNUSED = ("nvidia-curand-cu12",)  # a requirement of TensorFlow that it never calls; our image does not contain it
-_LIBRARIES = (
-    "libcudart.so.12",
-    "libcublas.so.12",
-    "libcublasLt.so.12",
-    "libcufft.so.11",
-    "libcusolver.so.11",
-    "libcusparse.so.12",
-    "libcudnn.so.9",
-)
-"""What TensorFlow loads before it uses a GPU. If one is absent, it uses none."""
 
 
 def checks(root: Path = ROOT, timeout: float = DRIVER_SECONDS) -> Iterator[Check]:
@@ -60,7 +50,7 @@ def checks(root: Path = ROOT, timeout: float = DRIVER_SECONDS) -> Iterator[Check
         timeout: seconds to wait for the driver.
     """
     yield from run_check("TensorFlow with CUDA", _tensorflow_build)
-    yield from run_check("CUDA libraries", _libraries)
+    yield from run_check("CUDA libraries", lambda: _cuda_libraries.checks(DRIVER_SECONDS))
     yield from run_check("visible GPUs", _visible)
     yield from run_check("CUDA driver", lambda: _driver(root, timeout))
 
@@ -80,30 +70,6 @@ def _tensorflow_build() -> Iterator[Check]:
     else:
         versions = f"built for CUDA {build.cuda_version or '?'}, cuDNN {build.cudnn_version or '?'}"
         yield Check(name, "PASS", f"{distribution[0]} {distribution[1]}, {versions}")
-
-
-def _libraries() -> Iterator[Check]:
-    """Check CUDA's libraries, which come as Python packages or from the system's loader path."""
-    name = "CUDA libraries"
-    distribution = installed.tensorflow()
-    required = installed.extra_requirements(distribution[0], "and-cuda") if distribution else []
-    packages = [package for package in required if package not in _UNUSED]
-    missing = [package for package in packages if not installed.version(package)]
-    if packages and not missing:
-        yield Check(name, "PASS", f"all {len(packages)} nvidia-* packages that TensorFlow requires are installed")
-        return
-    try:
-        errors = query_libraries(*_LIBRARIES, timeout=DRIVER_SECONDS).errors
-        absent = [library for library in _LIBRARIES if errors[library] is not None]
-    except QueryFailed:
-        absent = list(_LIBRARIES)
-    if not absent:
-        yield Check(name, "PASS", f"from the system: {', '.join(_LIBRARIES)}")
-        return
-    listed = ", ".join(missing[:3]) + (f" and {len(missing) - 3} more" if len(missing) > 3 else "")
-    if not 0 < len(missing) < len(packages):
-        listed = "the nvidia-* packages"
-    yield Check(name, "FAIL", f"not installed: {listed}; not on the system: {', '.join(absent)}", INSTALL)
 
 
 def _visible() -> Iterator[Check]:

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from bench.backends import Capabilities, _cuda_cards, _cuda_checks, _nvml, _probe, hiding_variables
+from bench.backends import Capabilities, _cuda_cards, _cuda_checks, _cuda_libraries, _nvml, _probe, hiding_variables
 from bench.backends._shared import common_environment, refuse
 from bench.errors import DeviceAbsent
 from bench.machine import installed
@@ -48,6 +48,7 @@ def environment(spec: Spec) -> dict[str, str]:
         **hiding_variables(NAME),
         "TF_FORCE_GPU_ALLOW_GROWTH": "true",
         **_cuda_checks.device_order(),
+        **_cuda_libraries.search_path(),
     }
     # By default, the driver's cache is smaller than TensorFlow's kernels for a GPU that is newer than its build.
     variables["CUDA_CACHE_MAXSIZE"] = os.environ.get("CUDA_CACHE_MAXSIZE", LARGEST_CACHE)

@@ -44,6 +44,12 @@ def _package() -> Path | None:
     return Path(spec.origin).parent if spec and spec.origin else None
 
 
+def site_packages() -> Path | None:
+    """Return the folder that holds the package `tensorflow`; None if TensorFlow is not installed."""
+    folder = _package()
+    return folder.parent if folder else None
+
+
 def build() -> Build:
     """Return how the installed TensorFlow was built, read from its source; without values if that cannot be read."""
     folder = _package()

@@ -6,12 +6,14 @@ The image is built only if one of its inputs changed since its tests last passed
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from bench.backends._cuda_libraries import LIBRARIES
 from bench.version import __version__
 from images.engine import RESTRICTED, check_complete, inspect, mounted, run, run_all, shell, variables
 
@@ -116,6 +118,50 @@ print(subprocess.run([ptxas, "--version"], capture_output=True, text=True, check
 assert list(nvidia.rglob("libdevice*.bc"))
 """
     assert "ptxas" in shell(cuda, f"/opt/devbench/bin/python - <<'E'\n{script}\nE")
+
+
+def named_folders(library: Path) -> set[Path]:
+    """Return the folders where a shared library lets the loader search for others (its RUNPATH)."""
+    command = ["readelf", "--dynamic", "--wide", str(library)]
+    output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    (folders,) = re.findall(r"\(RUNPATH\).*\[(.*)\]", output)
+    return {Path(folder.replace("$ORIGIN", str(library.parent))).resolve() for folder in folders.split(":")}
+
+
+def test_the_folders_that_tensorflow_names_hold_all_libraries_but_cusolver(cuda: str) -> None:
+    with mounted(cuda) as root:
+        (packages,) = (root.resolve() / "opt/devbench/lib").glob("python3*/site-packages")
+        folders = named_folders(packages / "tensorflow" / "libtensorflow_framework.so.2")
+        named = {folder.parent.name: folder for folder in folders if folder.is_relative_to(packages / "nvidia")}
+        assert {name for name, folder in named.items() if not list(folder.glob("lib*.so.*"))} == {"nvshmem"}
+        assert {"cublas", "cuda_cupti", "cuda_runtime", "cudnn", "cufft", "cusparse", "nccl"} <= named.keys()
+        absent = [name for name in LIBRARIES if not any((folder / name).exists() for folder in folders)]
+        assert absent == ["libcusolver.so.11"], "if TensorFlow finds it, remove `_cuda_libraries.search_path`"
+
+
+def test_tensorflow_loads_all_cuda_libraries_in_the_environment_of_a_worker(cuda: str) -> None:
+    # Each of TensorFlow's functions returns a status, through a pointer. The status 1 means success.
+    load = """
+import ctypes, sysconfig
+tensorflow = ctypes.CDLL(sysconfig.get_path("platlib") + "/tensorflow/libtensorflow_framework.so.2")
+for name in ("CudaRuntime", "Cublas", "CublasLt", "Cufft", "Cusolver", "Cusparse", "Cudnn", "Cupti", "Nccl"):
+    name = f"Get{name}DsoHandle"
+    load = getattr(tensorflow, f"_ZN3tsl8internal9DsoLoader{len(name)}{name}Ev")
+    load.argtypes, load.restype = [ctypes.c_void_p], ctypes.c_void_p
+    result = (ctypes.c_uint64 * 8)()
+    load(result)
+    if result[0] != 1:
+        print(name)
+"""
+    script = f"""
+import os, subprocess, sys
+from bench.backends import _cuda_libraries
+for variables in ({{}}, _cuda_libraries.search_path()):
+    environ = os.environ | variables
+    print(subprocess.check_output([sys.executable, "-c", {load!r}], env=environ, text=True).split())
+"""
+    failed = shell(cuda, f"/opt/devbench/bin/python - <<'E'\n{script}\nE").splitlines()
+    assert failed == ["['GetCusolverDsoHandle']", "[]"]
 
 
 def test_the_image_requests_compute_and_leaves_the_choice_of_gpu_open(cuda: str) -> None:

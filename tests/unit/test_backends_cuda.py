@@ -415,6 +415,18 @@ def test_a_worker_numbers_gpus_as_nvml_does_unless_the_user_chose_an_order(monke
     assert cuda.environment(spec())["CUDA_DEVICE_ORDER"] == "FASTEST_FIRST"
 
 
+@pytest.mark.parametrize("own", ["", "/usr/local/nvidia/lib64"])
+def test_a_worker_searches_the_folder_of_cusolver_which_the_wheel_of_tensorflow_does_not_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own: str
+) -> None:
+    monkeypatch.syspath_prepend(str(cuda_build(tmp_path)))
+    monkeypatch.setenv("LD_LIBRARY_PATH", own)
+    assert "LD_LIBRARY_PATH" not in cuda.environment(spec())  # CUDA's libraries come from the system
+    folder = tmp_path / "nvidia/cusolver/lib"
+    folder.mkdir(parents=True)
+    assert cuda.environment(spec())["LD_LIBRARY_PATH"].split(os.pathsep) == [*filter(None, [own]), str(folder)]
+
+
 def test_the_users_choice_of_gpu_and_cache_is_kept() -> None:
     assert not {"CUDA_VISIBLE_DEVICES", "CUDA_CACHE_PATH"} & cuda.environment(spec()).keys()
 
