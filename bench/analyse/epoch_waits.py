@@ -110,17 +110,22 @@ def add_note(result: Result, samples: Sequence[ProcessSample]) -> None:
     if observed >= FEWEST_ENDS:
         if projection.epoch_end_wait_seconds > noteworthy:
             result.notes.append(
-                f"The projection contains {projection.epoch_end_wait_seconds:.1f} s of waits at the ends of epochs, "
-                f"until tf.data's autotuning thread wakes up. {waited} of {observed} short epochs waited. "
+                f"The projection contains {_rounded(projection.epoch_end_wait_seconds)} s of waits at the ends of "
+                f"epochs, until tf.data's autotuning thread wakes up. {waited} of {observed} short epochs waited. "
                 f"To avoid it, {FIX}"
             )
         return
     most = longest_wait(result, samples)
     if most > noteworthy:
         result.notes.append(
-            f"The training may take up to {most:.0f} s longer than projected: at the ends of epochs it may wait until "
-            f"tf.data's autotuning thread wakes up. To avoid it, {FIX}"
+            f"The training may take up to {_rounded(most)} s longer than projected: at the ends of epochs it may "
+            f"wait until tf.data's autotuning thread wakes up. To avoid it, {FIX}"
         )
+
+
+def _rounded(seconds: float) -> str:
+    """Return whole seconds, or one digit of a shorter time."""
+    return f"{seconds:.0f}" if seconds >= 9.5 else f"{seconds:.1g}"
 
 
 def longest_wait(result: Result, samples: Sequence[ProcessSample]) -> float:

@@ -14,6 +14,7 @@ import typer
 from bench.cli.command import Json, announce, build, print_json
 from bench.cli.options import config_parameter, own_parameters, parameter, with_parameters
 from bench.errors import UsageError
+from bench.render import numbers
 from bench.version import install_command
 
 NEEDED = (
@@ -66,7 +67,7 @@ def hub(
     if json:
         print_json({action: {"file": str(file), "documents": count}})
     else:
-        announce(f"{action}: {count} documents {'in' if action == 'export' else 'from'} {file}")
+        announce(f"{action}: {numbers.count(count, 'document')} {'in' if action == 'export' else 'from'} {file}")
 
 
 def _with_settings(function: Callable[..., None]) -> Callable[..., None]:

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from bench.model import spec_labels
 from bench.model.result import Result
-from bench.model.spec import LOOPS, PLACE, ROLES
+from bench.model.spec import LOOPS, PLACE, ROLES, Spec
 from bench.render.text import plain
 
 WITH_THE_MACHINE = ("tensorflow", "cpu", *(name for name in PLACE if ROLES[name].compare == "secondary"))
 """Aspects that come with the machine. They are part of a label only if the specs are the same."""
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A result in a list: its label and purpose, the key of its spec, and where it was measured."""
+
+    label: str
+    purpose: str
+    key: str
+    place: str
 
 
 def phase_label(phase: str) -> str:
@@ -49,6 +60,44 @@ def common_label(results: Sequence[Result]) -> str:
     backends, loops = {spec.backend for spec in specs}, {spec.loop for spec in specs}
     backend = f" on {backends.pop()}" if len(backends) == 1 else ""
     return plain(title + backend + (f", {loops.pop()}" if len(loops) == 1 else ""))
+
+
+def ambiguous(listed: Sequence[Listed]) -> set[str]:
+    """Return the keys of the specs that share label and purpose with another spec of the list."""
+    keys_of: dict[tuple[str, str], set[str]] = {}
+    for item in listed:
+        keys_of.setdefault((item.label, item.purpose), set()).add(item.key)
+    return {key for keys in keys_of.values() if len(keys) > 1 for key in keys}
+
+
+def names(listed: Sequence[Listed], specs: Mapping[str, Spec]) -> list[str]:
+    """Return a name for each result of a list: its label, and what was varied between those that share it.
+
+    Args:
+        listed: the list.
+        specs: by key, at least those that are `ambiguous`. Without its spec, a result has only its label.
+    """
+    with_label: dict[tuple[str, str], list[Listed]] = {}
+    for item in dict.fromkeys(listed):
+        if item.key in specs:
+            with_label.setdefault((item.label, item.purpose), []).append(item)
+    details: dict[Listed, str] = {}
+    for items in with_label.values():
+        details |= dict(zip(items, _varied(items, specs), strict=True))
+    return [plain(", ".join(filter(None, (item.label, details.get(item))))) for item in listed]
+
+
+def _varied(items: Sequence[Listed], specs: Mapping[str, Spec]) -> list[str]:
+    """Return what was varied between results with the same label. Threads count only if they differ at one place."""
+    columns = [spec_labels.aspects(specs[item.key]) for item in items]
+    varied = []
+    for key in _keys(columns):
+        values = {
+            (item.place if key in PLACE else "", column.get(key)) for item, column in zip(items, columns, strict=True)
+        }
+        if key != "file" and len(values) > len({place for place, _ in values}):
+            varied.append(key)
+    return [_label(column, varied) for column in columns]
 
 
 def _aspects(result: Result) -> dict[str, str]:

@@ -39,8 +39,13 @@ def messages(results: Sequence[Result], labels: Sequence[str]) -> list[Message]:
         results: at least one.
         labels: one for each result.
     """
+    return [*failures(results, labels), *warnings_and_notes(results, labels)]
+
+
+def failures(results: Sequence[Result], labels: Sequence[str]) -> list[Message]:
+    """Return how results failed, with what to do about it and the last lines of the program. See `messages`."""
     labelled = list(zip(labels, results, strict=True))
-    failures = [
+    return [
         Message(
             "failure",
             plain((f"{label}: " if len(labelled) > 1 else "") + _sentence(failure)),
@@ -50,12 +55,17 @@ def messages(results: Sequence[Result], labels: Sequence[str]) -> list[Message]:
         for label, result in labelled
         if (failure := result.failure) is not None
     ]
+
+
+def warnings_and_notes(results: Sequence[Result], labels: Sequence[str]) -> list[Message]:
+    """Return the warnings and notes of results. See `messages`."""
+    labelled = list(zip(labels, results, strict=True))
     warnings = [
         Message("warning", plain(prefix + message), (plain(fix),) if fix else ())
         for (message, fix), prefix in _shared(labelled, _warnings)
     ]
     notes = [Message("note", plain(prefix + note)) for note, prefix in _shared(labelled, _notes)]
-    return [*failures, *warnings, *notes]
+    return [*warnings, *notes]
 
 
 def _warnings(result: Result) -> Iterator[tuple[str, str]]:

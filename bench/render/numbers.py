@@ -40,6 +40,15 @@ def count(number: int, singular: str, plural: str = "") -> str:
     return f"{number:,} {singular if number == 1 else plural or singular + 's'}"
 
 
+def rounded(value: float, digits: int = 3) -> str:
+    """Return a number with so many significant digits and no exponent, such as "0.689", "1.5" or "15,400"."""
+    if value == 0 or not math.isfinite(value):
+        return f"{value:g}"
+    decimals = digits - 1 - math.floor(math.log10(abs(value)))
+    text = f"{round(value, decimals):,.{max(0, decimals)}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
 def timestamp(when: datetime, seconds: bool = False) -> str:
     """Return date and time to the minute or second, such as "2026-01-02 03:04"."""
     return f"{when:%Y-%m-%d %H:%M:%S}" if seconds else f"{when:%Y-%m-%d %H:%M}"
@@ -88,13 +97,13 @@ def rate(value: Interval, unit: str) -> str:
 
 def money(amount: float) -> str:
     """Return an amount of money: with cents from 1 upwards, with three digits below."""
-    return f"{amount:,.2f}" if amount >= 1 else f"{amount:.3g}"
+    return f"{amount:,.2f}" if amount >= 1 else rounded(amount)
 
 
 def percent(share: float) -> str:
     """Return a share in percent: with two digits below 10%, in whole percents above."""
     value = share * 100
-    return f"{value:.0f}%" if abs(value) >= 9.95 else f"{value:.2g}%"
+    return f"{value:.0f}%" if abs(value) >= 9.95 else f"{rounded(value, 2)}%"
 
 
 def signed_percent(share: float) -> str:
@@ -109,7 +118,7 @@ def size(bytes_: int) -> str:
         if value < 1024:
             break
         value, unit = value / 1024, larger
-    return f"{value:.4g} {unit}"
+    return f"{rounded(value, 4)} {unit}"
 
 
 WIDE = 1000.0

@@ -18,6 +18,7 @@ from bench.errors import DataError
 from bench.model.explanation import Explanation
 from bench.model.interval import Interval
 from bench.model.result import Purpose, Result
+from bench.model.spec import Spec
 from bench.store import files, headers
 
 ChapterKind = Literal["explanation", "sweep", "results"]
@@ -89,6 +90,7 @@ class Selection:
         chapters: in the order of reading.
         repeated: how many results have a newer repetition.
         omitted: how many further results have no chapter because there are too many.
+        specs: of all results, by key.
     """
 
     folder: Path
@@ -96,6 +98,7 @@ class Selection:
     chapters: list[ChapterEntries]
     repeated: int
     omitted: int
+    specs: Mapping[str, Spec] = field(default_factory=dict)
 
 
 def select(folder: Path) -> Selection:
@@ -105,7 +108,8 @@ def select(folder: Path) -> Selection:
         DataError: the folder is missing or has no results, or a file in it is not a result.
     """
     paths = result_files(folder)
-    entries = sorted((_entry(path, headers.head(path)) for path in paths), key=lambda e: (e.created, e.id))
+    specs: dict[str, Spec] = {}
+    entries = sorted((_entry(path, headers.head(path), specs) for path in paths), key=lambda e: (e.created, e.id))
     explanations = files.explanations(folder)
     groups: dict[tuple[ChapterKind, str], list[Entry]] = {}
     for entry in entries:
@@ -115,7 +119,7 @@ def select(folder: Path) -> Selection:
     chapters.sort(key=lambda c: (not c.grouped, c.members[0].title, -c.newest.timestamp()))
     unrepeated = sum(len(chapter.members) + len(chapter.hidden) for chapter in candidates)
     shown = sum(len(chapter.members) + (len(chapter.hidden) if chapter.explanation else 0) for chapter in chapters)
-    return Selection(folder, entries, chapters, len(entries) - unrepeated, unrepeated - shown)
+    return Selection(folder, entries, chapters, len(entries) - unrepeated, unrepeated - shown, specs)
 
 
 def result_files(folder: Path) -> list[Path]:
@@ -130,7 +134,9 @@ def result_files(folder: Path) -> list[Path]:
     return paths
 
 
-def _entry(path: Path, result: Result) -> Entry:
+def _entry(path: Path, result: Result, specs: dict[str, Spec]) -> Entry:
+    """Return the entry of a result, and put its spec into `specs`."""
+    specs.setdefault(result.key, result.spec)
     return Entry(
         path=path,
         id=result.id,

@@ -12,6 +12,7 @@ from typing import Any
 
 from bench.errors import RunFailed, SettingsError
 from bench.publish.hub.client import HubUnavailable
+from bench.render import numbers
 
 PAGE = 500
 """Runs per request."""
@@ -101,7 +102,7 @@ def wait(jobs: Mapping[str, Sequence[str]], get: Get, seconds: float, log: Calla
     bad = [outcome for outcome in current if not outcome.good]
     if bad:
         raise RunFailed(
-            f"{len(bad)} of {len(current)} runs without a good result",
+            f"{len(bad)} of {numbers.count(len(current), 'run')} without a good result",
             "\n".join(f"{outcome.name}: {outcome.text}" for outcome in bad),
         )
 

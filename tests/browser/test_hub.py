@@ -109,6 +109,17 @@ def test_at_400_pixels_only_tables_scroll_sideways(browser: Browser, hub: Runnin
     page.context.close()
 
 
+def test_at_400_pixels_the_step_times_are_visible(browser: Browser, hub: RunningHub, paths: list[str]) -> None:
+    page = open_page(browser, viewport=NARROW)
+    history = next(path for path in paths if path.startswith("/history"))
+    for path, head in (("/results", "step"), (history, "step"), ("/results/10", "median"), ("/runs", "step so far")):
+        page.goto(hub.url + path)
+        box = page.locator("th", has_text=re.compile(f"^{head}$")).first.bounding_box()
+        assert box is not None
+        assert box["x"] + box["width"] <= NARROW["width"], path
+    page.context.close()
+
+
 def test_the_keyboard_leads_from_the_overview_to_the_steps_chart_of_a_result(browser: Browser, hub: RunningHub) -> None:
     page = open_page(browser)
     page.goto(hub.url)

@@ -139,6 +139,62 @@ def test_programs_with_the_same_name_have_different_labels(hub: RunningHub) -> N
     assert "batch 32" in html
 
 
+def test_lists_and_titles_name_what_was_varied(hub: RunningHub) -> None:
+    for n, batch in enumerate((16, 32)):
+        hub.send(measured(str(n), [0.1], params={"batch": batch}, group="together", environment=environment_in("t4")))
+    hub.send(measured("2", [0.1], params={"batch": 16}, dtype="float64", purpose="what-if", group="apart"))
+    send(hub, run("ended", state="finished", results=["0", "1"]))
+    label = "cifar on cpu, as-written"
+    listed = text(get_page(hub, "/results"))
+    assert f"{label}, batch 16 " in listed
+    assert f"{label}, batch 32 " in listed
+    assert f"{label} (what-if) " in listed
+    assert f"{label}, batch 16 " in text(get_page(hub, "/runs/ended"))
+    page = get_page(hub, "/results/0")
+    assert f"<h1>{label}, batch 16</h1>" in page
+    assert f">Compare with {label}, batch 32</a>" in page
+    key = hub.get("/api/v1/results/0")["key"]
+    (result,) = hub.get(f"/api/v1/results?key={key}")["results"]
+    assert f"<h1>History of {label}, batch 16</h1>" in get_page(hub, f"/history/{result['comparison_key']}")
+
+
+def test_results_of_pools_with_different_threads_have_the_same_name(hub: RunningHub) -> None:
+    for n, pool in enumerate(("small", "large")):
+        threads = {"intra": n + 1, "inter": 2}
+        hub.send(measured(str(n), [0.1], threads=threads, environment=environment_in(pool)))
+    assert "threads" not in text(get_page(hub, "/results"))
+    hub.send(measured("2", [0.1], threads={"intra": 4, "inter": 2}, environment=environment_in("large")))
+    assert "4+2 threads" in text(get_page(hub, "/results"))
+
+
+def test_an_explanation_is_listed_with_what_was_varied(hub: RunningHub) -> None:
+    for n, batch in enumerate((16, 32)):
+        parent = f"why-{n}"
+        hub.send(measured(str(n), [0.1], params={"batch": batch}, purpose="level", parent=parent))
+        document = explanation(ladder_results(parent)).model_dump_json().encode()
+        assert hub.put(f"/api/v1/explanations/{parent}", document).status == 200
+    assert "cifar on cpu, as-written, batch 32" in text(get_page(hub, "/explanations"))
+
+
+def test_a_page_of_a_failure_begins_with_the_cause(hub: RunningHub) -> None:
+    fill(hub)
+    send(hub, run("broken", state="failed", reason="a worker failed", results=["13"]))
+    page = get_page(hub, "/results/13")
+    assert re.findall(r"<h2>(.*?)</h2>", page)[0] == "Failures"
+    assert page.index("about to allocate") < page.index("Side by side")
+    of_run = get_page(hub, "/runs/broken")
+    assert of_run.index("a worker failed") < of_run.index("about to allocate") < of_run.index("Status")
+
+
+def test_a_finished_run_is_listed_with_a_link_to_its_results(hub: RunningHub) -> None:
+    fill(hub)
+    send(hub, run("one", state="finished", results=["10"]))
+    send(hub, run("two", state="finished", results=["10", "11"]))
+    page = get_page(hub, "/runs")
+    assert '<a href="/results/10">1</a>' in page
+    assert '<a href="/runs/two">2</a>' in page
+
+
 KINDS = {"", "results", "compare", "history", "explanations", "runs", "static", "api", "sweeps"}
 
 
@@ -199,7 +255,7 @@ def test_every_link_works_behind_a_proxy_that_adds_a_path(serve: Callable[..., R
 def test_the_page_of_a_result_shows_phases_steps_placement_environment_and_warnings(hub: RunningHub) -> None:
     fill(hub)
     html = get_page(hub, "/results/10")
-    for title in ("Side by side", "Phases", "Steps", "Environments", "Failures, warnings and notes"):
+    for title in ("Side by side", "Phases", "Steps", "Environments", "Warnings and notes"):
         assert f"<h2>{title}</h2>" in html
     assert "the machine was busy" in html
     assert html.count("<svg ") == 2

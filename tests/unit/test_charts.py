@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable
 from datetime import datetime, timezone
 from importlib.resources import files
@@ -68,6 +69,23 @@ def test_every_chart_conforms_to_the_vega_lite_schema(
     chart["layer"][0]["mark"]["hue"] = "red"
     with pytest.raises(jsonschema.ValidationError):
         schema.validate(chart)
+
+
+@pytest.mark.parametrize(
+    ("draw", "labels"),
+    [
+        (lambda: curves.draw([Line("a", [(x, 1, 1, 1) for x in (0.001, 0.5, 4096)])], "n", []), "0.001 0.5 4,096"),
+        (lambda: curves.draw([Line("a", [(1, 0.68, None, None), (2, 0.69, None, None)])], "n", []), "650 ms 700 ms"),
+        (lambda: ratios.draw([Ratio("a", 150.0, 12.0, 1500.0, "slower")], 0.02), "10 100 1,000"),
+        (lambda: steps.draw([Spread("a", [3600, 9000], 3600, 4000, 9000)]), "4,000 s 6,000 s"),
+        (lambda: roofline.draw(1500.0, 1e12, [("memory", 1e12)], 2e13), "100 1,000 10,000 1 TFLOP/s"),
+    ],
+)  # fmt: skip
+def test_the_labels_of_axes_are_plain_numbers_with_units(draw: Callable[[], str], labels: str) -> None:
+    texts = re.findall(r"<text[^>]*>(.*?)</text>", draw())
+    shown = " ".join(texts)
+    assert all(label in shown for label in re.split(r" (?=\d)", labels)), shown
+    assert not any(re.search(r"^\.|\de[+-]?\d|\d[mkM]$", text) for text in texts), shown
 
 
 @pytest.mark.parametrize(("low", "high"), [(0.0, math.inf), (1e-80, 1e80)])

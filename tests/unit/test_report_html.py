@@ -170,6 +170,15 @@ def test_a_report_on_10_000_results_stays_under_10_megabytes_and_lists_them_all(
     assert "9,520 further results have no chapter" in rendered
 
 
+def test_a_failed_chapter_begins_with_the_cause_and_the_list_names_what_was_varied(tmp_path: Path) -> None:
+    failed = measured("1", [], status="failed", failure=killed(), summary=Summary(), samples=[], params={"batch": 64})
+    again = [measured(str(n), [0.1], params={"batch": 16}, group=str(n)) for n in (2, 3)]
+    text = page(tmp_path, failed, *again)
+    assert text.index("about to allocate") < text.index("Side by side")
+    assert "cifar on cpu, as-written, batch 64" in text
+    assert "cifar on cpu, as-written, batch 16" in text
+
+
 def test_repeated_runs_are_listed_and_the_newest_has_the_chapter(tmp_path: Path) -> None:
     runs = [measured(str(n), [0.1 + n / 100], group=str(n)) for n in range(3)]
     text = page(tmp_path, *runs)

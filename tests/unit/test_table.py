@@ -17,10 +17,12 @@ from bench.analyse.compare import compare
 from bench.analyse.outcome import Outcome
 from bench.analyse.pairing import pair_groups
 from bench.analyse.summary import summarize
+from bench.model.comparison import BreakEven
 from bench.model.interval import Interval
 from bench.model.result import Price, Result, Stop, Summary
 from bench.render import numbers
 from bench.render.fields import FIELDS
+from bench.render.sentences import comparison
 from bench.render.terminal import table
 
 
@@ -341,3 +343,17 @@ def test_a_unit_that_is_a_word_has_a_space_after_the_prefix() -> None:
 )
 def test_a_wide_interval_is_shown_by_its_values_or_bounds(values: list[float], text: str) -> None:
     assert numbers.interval(stats.arithmetic(values)) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0.68912, "0.689"), (150, "150"), (1.5, "1.5"), (15432, "15,400"), (0.00001, "0.00001"), (-2.0, "-2"), (0, "0")],
+)
+def test_a_rounded_number_has_three_digits_and_no_exponent(value: float, text: str) -> None:
+    assert numbers.rounded(value) == text
+
+
+def test_epochs_and_single_steps_are_written_in_words() -> None:
+    even = BreakEven(winner="base", steps=Interval(value=1.0, n=1))
+    assert comparison.break_even(even) == "about 1 step (one start each)"
+    assert comparison._epochs(Interval(value=152.3, low=1.5, high=1520.0, n=3)) == "150 [1.5, 1,500] epochs"

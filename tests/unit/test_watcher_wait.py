@@ -83,5 +83,5 @@ def test_the_wait_ends_when_all_runs_have_ended_and_each_is_logged_once(monkeypa
     with pytest.raises(RunFailed, match="1 of 2 runs without a good result") as caught:
         wait({"a": ["cifar", "mnist"]}, Hub(run("a.u.0"), run("a.u.1", state="failed", reason="it broke")), 60, print)
     assert caught.value.hint == "a mnist: failed: it broke"
-    with pytest.raises(RunFailed, match="1 of 1 runs without a good result"):
+    with pytest.raises(RunFailed, match="1 of 1 run without a good result"):
         wait({"a": ["cifar"]}, Hub(run("a.u.0", state="running")), 0, print)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Row, and_, or_, select
+from sqlalchemy import Connection, Row, and_, func, or_, select
 
 from bench.hub.db import documents
 from bench.hub.db.paging import ListPage, decode, encode
-from bench.hub.db.tables import EXPLANATIONS
+from bench.hub.db.result_queries import LISTED
+from bench.hub.db.tables import EXPLANATIONS, RESULTS
 from bench.hub.problems import not_found
 from bench.model.explanation import Explanation
 
@@ -44,3 +46,13 @@ def explanations(connection: Connection, limit: int, cursor: str | None = None) 
     rows = list[Row[Any]](connection.execute(query))
     following = encode(rows[limit - 1].received, rows[limit - 1].id) if len(rows) > limit else None
     return ListPage(rows[:limit], following)
+
+
+def first_levels(connection: Connection, ids: Sequence[str]) -> list[Row[Any]]:
+    """Return the first level of each of these explanations whose levels the hub has."""
+    first = (
+        select(func.min(RESULTS.c.id))
+        .where(RESULTS.c.parent.in_(ids), RESULTS.c.purpose == "level")
+        .group_by(RESULTS.c.parent)
+    )
+    return list(connection.execute(select(*LISTED).where(RESULTS.c.id.in_(first))))

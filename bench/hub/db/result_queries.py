@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -12,7 +13,7 @@ from sqlalchemy import Connection, Row, and_, func, or_, select
 from bench.hub.db import documents, records
 from bench.hub.db.paging import ListPage, decode, encode
 from bench.hub.db.tables import DOCUMENTS, RESULTS
-from bench.hub.problems import not_found
+from bench.hub.problems import Problem, not_found
 from bench.model.result import Result
 
 LISTED = [column for column in RESULTS.c if column.name not in ("header", "gauges")]
@@ -110,6 +111,16 @@ def results_by_id(connection: Connection, ids: Sequence[str]) -> list[Row[Any]]:
     """Return the results with these ids that the hub has, oldest first."""
     query = select(*LISTED).where(RESULTS.c.id.in_(ids)).order_by(RESULTS.c.created, RESULTS.c.id)
     return list(connection.execute(query))
+
+
+def headers(connection: Connection, ids: Sequence[str]) -> list[Result]:
+    """Return results without their samples, oldest first; those of another schema version are left out."""
+    query = select(RESULTS.c.header).where(RESULTS.c.id.in_(ids)).order_by(RESULTS.c.created, RESULTS.c.id)
+    found = []
+    for header in connection.execute(query).scalars():
+        with suppress(Problem):
+            found.append(documents.stored(header, Result))
+    return found
 
 
 def related(connection: Connection, column: str, value: str, limit: int) -> list[Row[Any]]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from sqlalchemy import Connection
 
 from bench.analyse.analysis import Analysis
 from bench.hub.db import analyses, explanation_queries, records, result_queries
+from bench.hub.db.names import names
 from bench.hub.pages.layout import Page, address, guarded, timestamp, with_charts
 from bench.hub.problems import Problem, not_found
 from bench.render import numbers
@@ -35,16 +37,17 @@ def result(connection: Connection, id_: str, threshold: float) -> Page:
         Problem: there is no such result, or it has another schema version.
     """
     row = result_queries.result_row(connection, id_)
-    shown = _shown(row.label, lambda: analyses.outcome(connection, [id_], threshold))
+    others = [other for other in result_queries.related(connection, "group", row.group, MEMBERS) if other.id != id_]
+    name, *other_names = names(connection, [row, *others])
+    shown = _shown(name, lambda: analyses.outcome(connection, [id_], threshold))
     links = [_parent(connection, row)] if row.parent else []
     if row.purpose == "run":
         links.append(("History", address("history", row.comparison_key)))
     links.append(("JSON", address("api", "v1", "results", id_)))
-    for other in result_queries.related(connection, "group", row.group, PARTNERS):
-        if other.id != id_:
-            links.append((f"Compare with {other.label}", address("compare", baseline=other.id, other=id_)))
+    for other, other_name in list(zip(others, other_names, strict=True))[:PARTNERS]:
+        links.append((f"Compare with {other_name}", address("compare", baseline=other.id, other=id_)))
     about = f"Started {timestamp(row.created)} UTC. Pool: {row.pool}. Attempt: {row.attempt}. devbench {row.devbench}."
-    return _page(shown, about, links, "/results")
+    return _page(replace(shown, title=name), about, links, "/results")
 
 
 def comparison(connection: Connection, baseline: str, other: str, threshold: float) -> Page:
@@ -56,7 +59,8 @@ def comparison(connection: Connection, baseline: str, other: str, threshold: flo
     ids = (baseline, other)
     rows = [result_queries.result_row(connection, id_) for id_ in ids]
     shown = _shown(rows[0].label, lambda: analyses.outcome(connection, ids, threshold))
-    links = [(f"{row.label}, {row.id}", address("results", row.id)) for row in rows]
+    shown_names = zip(rows, names(connection, rows), strict=True)
+    links = [(f"{name}, {row.id}", address("results", row.id)) for row, name in shown_names]
     links.append(("Swap the sides", address("compare", baseline=other, other=baseline)))
     links.append(("JSON", address("api", "v1", "comparisons", baseline=baseline, other=other)))
     pools = list(dict.fromkeys(row.pool for row in rows))

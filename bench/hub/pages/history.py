@@ -9,7 +9,8 @@ from typing import Any
 from sqlalchemy import Connection
 
 from bench.analyse.changepoints import level_changes, relative_change
-from bench.hub.db import comparison_keys, records
+from bench.hub.db import comparison_keys, records, result_queries
+from bench.hub.db.names import names
 from bench.hub.pages.layout import NONE, Page, address, timestamp, with_charts
 from bench.render import numbers
 from bench.render.charts import timeline
@@ -17,6 +18,9 @@ from bench.render.report.document import Figure, Row, Section, Table
 
 MAX_ROWS = 200
 """Runs in the table."""
+
+PARTNERS = 60
+"""Results of the same group that the name in the title is told from."""
 
 COLUMN_HEADS = ("started (UTC)", "step", "vs. previous run", "processes", "status", "TensorFlow", "devbench", "id")
 
@@ -50,7 +54,8 @@ def page(connection: Connection, comparison_key: str, threshold: float) -> Page:
         ("JSON", address("api", "v1", "history", comparison_key)),
     )
     sentences = _sentences(rows, timed, changes)
-    return Page(f"History of {last.label}", with_charts(sections), sentences, tuple(about), links, "/results")
+    name = names(connection, [last, *result_queries.related(connection, "group", last.group, PARTNERS)])[0]
+    return Page(f"History of {name}", with_charts(sections), sentences, tuple(about), links, "/results")
 
 
 def _sentences(rows: Sequence[Any], timed: list[int], changes: list[int]) -> tuple[str, ...]:

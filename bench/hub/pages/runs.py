@@ -8,16 +8,19 @@ from typing import Any
 from sqlalchemy import Connection
 
 from bench.hub.db import records, result_queries, run_queries
+from bench.hub.db.names import names
 from bench.hub.db.run_queries import StoredRun
 from bench.hub.pages import lists
 from bench.hub.pages.layout import NONE, Page, address, timestamp
-from bench.render import numbers
+from bench.model.run_state import RunState
+from bench.render import messages, numbers
+from bench.render.labels import short_labels
 from bench.render.messages import Message
 from bench.render.report.document import Row, Section, Table
 from bench.render.sentences import progress as phrases
 from bench.render.text import plain
 
-RUNNING = ("run", "state", "activity", "process", "step so far", "elapsed", "last seen (UTC)", "pool")
+RUNNING = ("run", "step so far", "activity", "process", "elapsed", "state", "last seen (UTC)", "pool")
 ENDED = ("run", "state", "reason", "results", "started (UTC)", "last seen (UTC)", "pool")
 SHOWN = 100
 """Runs per page, and results of one run."""
@@ -62,13 +65,19 @@ def run(connection: Connection, id_: str) -> Page:
     head, row = (RUNNING, _running(stored)) if stored.state == "running" else (ENDED, _ended(stored))
     content = [Section("Status", (Table("The run", head, (row,)),))]
     links: list[tuple[str, str]] = []
+    rows = result_queries.results_by_id(connection, message.results[:SHOWN]) if message.results else []
+    if failures := _failures(connection, stored, rows):
+        content.insert(0, Section("Failures", tuple(failures)))
     if message.results:
-        rows = result_queries.results_by_id(connection, message.results[:SHOWN])
+        name = dict(zip((row.id for row in rows), names(connection, rows), strict=True))
         links = [
-            (f"Compare {baseline.label} and {other.label}", address("compare", baseline=baseline.id, other=other.id))
+            (
+                f"Compare {name[baseline.id]} and {name[other.id]}",
+                address("compare", baseline=baseline.id, other=other.id),
+            )
             for baseline, other in _pairs(rows)
         ]
-        content.append(Section("Results", (lists.result_table(rows),)))
+        content.append(Section("Results", (lists.result_table(connection, rows),)))
     about = (
         f"Started {timestamp(records.microseconds(message.started), seconds=True)} UTC "
         f"with devbench {plain(message.devbench)}. "
@@ -99,11 +108,11 @@ def _running(stored: StoredRun) -> Row:
         process = phrases.process(progress.trial, progress.planned)
         estimates = phrases.estimates(progress.estimates)
     cells = (
-        "running",
+        estimates or NONE,
         activity or NONE,
         process or NONE,
-        estimates or NONE,
         numbers.time(max(0.0, elapsed)),
+        "running",
         timestamp(stored.last_seen, seconds=True),
         message.pool or NONE,
     )
@@ -125,8 +134,24 @@ def _ended(stored: StoredRun) -> Row:
         tuple(map(plain, cells)),
         "" if stored.state == "finished" else "alarm",
         wrong=(0,),
-        links=(address("runs", message.id),),
+        links=(address("runs", message.id), "", "", _results_address(message)),
     )
+
+
+def _results_address(message: RunState) -> str:
+    """Return where the results of a run are: on the page of the only one, or on that of the run."""
+    if not message.results:
+        return ""
+    return address("results", message.results[0]) if len(message.results) == 1 else address("runs", message.id)
+
+
+def _failures(connection: Connection, stored: StoredRun, rows: Sequence[Any]) -> list[Message]:
+    """Return why a run failed, then how each of its results failed."""
+    shown = [Message("failure", plain(stored.run.reason or "The run failed."))] if stored.state == "failed" else []
+    failed = result_queries.headers(connection, [row.id for row in rows if row.status == "failed"])
+    if failed:
+        shown += messages.failures(failed, short_labels(failed))
+    return shown
 
 
 def _pairs(rows: Sequence[Any]) -> list[tuple[Any, Any]]:

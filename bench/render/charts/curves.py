@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bench.render.charts import vega
-from bench.render.charts.vega import ACCENT, BAND, DASHED, HEIGHT, LEGEND, SECONDS, end, layer, word
+from bench.render.charts.vega import ACCENT, BAND, DASHED, HEIGHT, LEGEND, PLAIN, SECONDS, end, layer, word
 
 COLOURS = (ACCENT, "#d55e00", "#009e73", "#cc79a7", "#a06000", "#56b4e9")
 """One for each curve: more curves than this cannot be drawn."""
@@ -48,8 +48,8 @@ def draw(lines: Sequence[Line], parameter: str, crossings: Sequence[CrossingMark
     xs, ys = [row["x"] for row in rows], [row[key] for row in rows for key in ("low", "high")]
     labels = [line.label for line in lines]
     values = sorted(set(xs))[:: max(1, len(set(xs)) // 7)]
-    x_axis = {"title": parameter, "values": values, "labelExpr": "format(datum.value, '~s')", "labelOverlap": "greedy"}
-    y_axis = {"title": None, "values": vega.decades(min(ys) / 1.1, max(ys) * 1.1), "labelExpr": SECONDS}
+    x_axis = {"title": parameter, "values": values, "labelExpr": PLAIN, "labelOverlap": "greedy"}
+    y_axis = {"title": None, "labelExpr": SECONDS, **vega.ticks(min(ys) / 1.1, max(ys) * 1.1)}
     x, y = (
         vega.on(vega.logarithmic(min(ends) / 1.1, max(ends) * 1.1), axis) for ends, axis in ((xs, x_axis), (ys, y_axis))
     )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bench.render.charts import vega
-from bench.render.charts.vega import ACCENT, BAND, DASHED, DOT, TEXT_BESIDE, end, layer, word
+from bench.render.charts.vega import ACCENT, BAND, DASHED, DOT, PLAIN, TEXT_BESIDE, end, layer, word
 
 WIDEST = 10.0
 """An interval is drawn up to this multiple of its value. A wider one would leave no room to see the others."""
@@ -43,7 +43,7 @@ def draw(points: Sequence[Ratio], threshold: float) -> str:
     ]
     bounds = [row[name] for row in rows for name in ("value", "low", "high")]
     bounds += [1 / (1 + 2 * threshold), 1 + 2 * threshold]
-    x = vega.axis("time relative to the baseline", bounds, "format(datum.value, '~g')")
+    x = vega.axis("time relative to the baseline", bounds, PLAIN)
     y = vega.rows_by_label([p.label for p in points])
     band = {"low": 1 / (1 + threshold), "high": 1 + threshold, "one": 1}
     layers = [

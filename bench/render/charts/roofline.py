@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from bench.render import numbers
 from bench.render.charts import vega
-from bench.render.charts.vega import DOT, HEIGHT, LEGEND, MUTED, TEXT_BESIDE, layer, number, word
+from bench.render.charts.vega import DOT, HEIGHT, LEGEND, MUTED, PLAIN, TEXT_BESIDE, layer, number, word
 
 
 def draw(intensity: float, attained: float, memories: Sequence[tuple[str, float]], compute: float) -> str:
@@ -29,8 +29,8 @@ def draw(intensity: float, attained: float, memories: Sequence[tuple[str, float]
         for x in (low, compute / bandwidth, high)
     ]
     ys: list[float] = [attained, *(min(compute, x * bandwidth) for _, bandwidth in memories for x in (low, high))]
-    rates = "replace(format(datum.value, '~s'), 'G', ' G') + 'FLOP/s'"
-    x_axis = {"title": "FLOP per byte", "values": vega.decades(low, high), "labelExpr": "format(datum.value, '~g')"}
+    rates = "replace(format(datum.value, '~s'), regexp('([a-zA-Z]*)$'), ' $1FLOP/s')"
+    x_axis = {"title": "FLOP per byte", "values": vega.decades(low, high), "labelExpr": PLAIN}
     least, most = min(ys) / 1.5, max(ys) * 2
     y_axis = {"title": None, "values": vega.decades(least, most), "labelExpr": rates, "labelLimit": 0}
     x = number("x", scale=vega.logarithmic(low, high), axis=x_axis)

@@ -39,9 +39,7 @@ def draw(runs: Sequence[TimelinePoint], changes: Sequence[int]) -> str:
     spread = max(bounds) / min(bounds)
     margin = 1.1 if spread > 1.2 else 1 + spread / 20
     low, high = min(bounds) / margin, max(bounds) * margin
-    ticks = vega.decades(low, high)
-    values: dict[str, Any] = {"values": ticks} if len(ticks) > 1 else {"tickCount": 4}
-    y_axis = {"title": None, "labelExpr": SECONDS, "labelOverlap": "greedy", **values}
+    y_axis = {"title": None, "labelExpr": SECONDS, "labelOverlap": "greedy", **vega.ticks(low, high)}
     y = vega.on(vega.logarithmic(low, high), y_axis)
     apart = {"labelOverlap": "greedy", "labelSeparation": 12, "labelFlush": True}
     x_axis = {"title": None, "tickCount": 5, "format": CLOCK, **apart}

@@ -29,7 +29,13 @@ WIDTH, ROW, LABELS, HEIGHT = 480, 36, 130, 260
 PADDING = {"left": 20, "right": 14, "top": 8, "bottom": 4}
 """Pixels. The reader's fonts may be wider than those that a chart is measured with."""
 
-SECONDS = "datum.value == 0 ? '0' : replace(format(datum.value, '~s'), regexp('([a-zµ]*)$'), ' $1s')"
+PLAIN = "format(datum.value, ',~r')"
+"""An axis label without a prefix or an exponent, from any number."""
+
+SECONDS = (
+    f"datum.value == 0 ? '0' : datum.value >= 1 ? {PLAIN} + ' s' : "
+    "replace(format(datum.value, '~s'), regexp('([a-zµ]*)$'), ' $1s')"
+)
 """An axis label with the right unit, from a value in seconds."""
 
 CONFIG = {
@@ -149,6 +155,12 @@ def axis(title: str, bounds: Sequence[float], label: str) -> Callable[[str], dic
     ticks: dict[str, Any] = {"values": decades(low, high)} if factors else {"tickCount": 4}
     apart = {"labelOverlap": "greedy", "labelSeparation": 20, "labelFlush": True}
     return on(scale, {"title": title or None, "labelExpr": label, **apart, **ticks})
+
+
+def ticks(low: float, high: float) -> dict[str, Any]:
+    """Return the ticks of a logarithmic axis: `decades` if there are several, otherwise about four others."""
+    values = decades(low, high)
+    return {"values": values} if len(values) > 1 else {"tickCount": 4}
 
 
 def decades(low: float, high: float) -> list[float]:

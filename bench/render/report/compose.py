@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from bench.analyse.analysis import Analysis
 from bench.model.result import Result
-from bench.render import numbers
+from bench.render import labels, numbers
 from bench.render.report import content
 from bench.render.report.document import Chapter, ReportDocument, Row, Table
 from bench.render.text import plain
@@ -16,7 +16,7 @@ from bench.store.selection import ChapterEntries, Entry, Selection
 MAX_ROWS = 10_000
 """Rows in the table of all results. The newest come first."""
 
-COLUMN_HEADS = ("result", "status", "step", "processes", "started (UTC)", "id")
+COLUMN_HEADS = ("result", "step", "status", "processes", "started (UTC)", "id")
 
 
 def compose(selection: Selection, analyses: Iterable[Analysis]) -> ReportDocument:
@@ -102,10 +102,13 @@ def _all_results(selection: Selection) -> Table | None:
     newest = selection.entries[: -MAX_ROWS - 1 : -1]
     total = len(selection.entries)
     caption = "All results" if total <= MAX_ROWS else f"The newest {MAX_ROWS:,} of {total:,} results"
-    return Table(caption, COLUMN_HEADS, tuple(map(_row, newest)))
+    names = labels.names(
+        [labels.Listed(entry.label, entry.purpose, *entry.identity) for entry in newest], selection.specs
+    )
+    return Table(caption, COLUMN_HEADS, tuple(map(_row, newest, names)))
 
 
-def _row(entry: Entry) -> Row:
+def _row(entry: Entry, name: str) -> Row:
     step = "–" if entry.step is None else numbers.interval(entry.step)
-    cells = (entry.status, step, str(entry.processes), numbers.timestamp(entry.created), plain(entry.id))
-    return Row(plain(entry.label), cells, "" if entry.status == "complete" else "alarm")
+    cells = (step, entry.status, str(entry.processes), numbers.timestamp(entry.created), plain(entry.id))
+    return Row(name, cells, "" if entry.status == "complete" else "alarm")

@@ -13,7 +13,7 @@ from bench.analyse.outcome import Outcome
 from bench.render.labels import common_label
 from bench.render.report.document import Section
 from bench.render.report.result_set import ResultSet
-from bench.render.report.sections import SECTIONS, environments, explanation, messages, sweep
+from bench.render.report.sections import SECTIONS, environments, explanation, failures, messages, sweep
 from bench.render.sentences import result as result_sentences
 from bench.render.sentences.comparison import summary
 from bench.render.text import plain
@@ -57,10 +57,12 @@ def _of_explanation(explained: Explained) -> Content:
 def _of_sweep(swept: Swept) -> Content:
     """Show a sweep, then where its curves ran."""
     shown = swept.sweep
+    results = ResultSet.of(swept.results)
     sections = [
+        failures.section(results),
         *sweep.sections(shown),
         environments.section(ResultSet.of(swept.first_points), shown.axes),
-        messages.section(ResultSet.of(swept.results)),
+        messages.section(results),
     ]
     return _content(sweep.title(shown), sweep.sentences(shown), sections)
 

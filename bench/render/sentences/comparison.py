@@ -128,15 +128,17 @@ def break_even(even: BreakEven) -> str:
 
 def _count(interval: Interval, unit: str) -> str:
     if interval.low is None:
-        return f"about {interval.value:,.0f} {unit} (one start each)"
+        return f"about {numbers.count(round(interval.value), unit.removesuffix('s'))} (one start each)"
     if interval.high is None:
         return f"{interval.value:,.0f} {unit} [{interval.low:,.0f}, never]"
     return f"{interval.value:,.0f} {unit} [{interval.low:,.0f}, {interval.high:,.0f}]"
 
 
 def _epochs(interval: Interval) -> str:
-    bounds = "" if interval.low is None or interval.high is None else f" [{interval.low:.2g}, {interval.high:.2g}]"
-    return f"{interval.value:.2g}{bounds} epochs"
+    value, unit = numbers.rounded(interval.value, 2), "epochs"
+    if interval.low is None or interval.high is None:
+        return f"{value} {'epoch' if value == '1' else unit}"
+    return f"{value} [{numbers.rounded(interval.low, 2)}, {numbers.rounded(interval.high, 2)}] {unit}"
 
 
 def difference(aspect: Difference) -> str:

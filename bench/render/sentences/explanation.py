@@ -142,7 +142,7 @@ def roofline(step: Roofline, loop: str) -> str:
     cached = " This is more than memory allows, so its working set is in a cache." if step.exceeds_memory_peak else ""
     return (
         f"Roofline of the loop {loop}: {numbers.quantity(step.flops, 'FLOP')} ({step.flops_method}) and at least "
-        f"{numbers.size(int(step.bytes))} per step, so {step.intensity:.3g} FLOP per byte. It attains "
+        f"{numbers.size(int(step.bytes))} per step, so {numbers.rounded(step.intensity)} FLOP per byte. It attains "
         f"{numbers.quantity(step.flops_per_second, 'FLOP/s')}, {step.share:.0%} of the "
         f"{numbers.quantity(peak, 'FLOP/s')} that the {step.bound} peak allows in {step.dtype}.{cached}"
     )
@@ -152,7 +152,8 @@ def trace(profile: Profile) -> str:
     """Return how a profiler's trace divides a step."""
     parts = ", ".join(f"{name} {numbers.percent(share)}" for name, share in shares(profile).items())
     operations = longest_operations(profile)
-    return f"Profiler trace of {profile.steps} steps, {numbers.time(profile.step_seconds)} each: {parts}." + (
+    steps = numbers.count(profile.steps, "step")
+    return f"Profiler trace of {steps}, {numbers.time(profile.step_seconds)} each: {parts}." + (
         f" Longest operations in a step: {plain(operations)}." if operations else ""
     )
 

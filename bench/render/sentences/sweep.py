@@ -80,9 +80,9 @@ def _against_baseline(curve: Curve, axis: str) -> Iterator[str]:
 
 def _crossing(axis: str, crossing: Crossing, label: str, base: str) -> str:
     behind = base if crossing.leader == label else label
-    low = f"{crossing.low:.3g}" if crossing.low is not None else "below the measured range"
-    high = f"{crossing.high:.3g}" if crossing.high is not None else "above the measured range"
-    return f"{crossing.leader} overtakes {behind} at {axis} {crossing.value:.3g} [{low}, {high}]."
+    low = numbers.rounded(crossing.low) if crossing.low is not None else "below the measured range"
+    high = numbers.rounded(crossing.high) if crossing.high is not None else "above the measured range"
+    return f"{crossing.leader} overtakes {behind} at {axis} {numbers.rounded(crossing.value)} [{low}, {high}]."
 
 
 def _throughout(curve: Curve, axis: str, base: str) -> str:

@@ -83,4 +83,4 @@ def matrix_lines(matrix: Matrix, labels: Labels | None = None, width: int = WIDT
 
 
 def _cell(cell: MatrixCell | None) -> str:
-    return f"{cell.ratio.value:.3g} {SHORT.get(cell.verdict, cell.verdict)}" if cell else "–"
+    return f"{numbers.rounded(cell.ratio.value)} {SHORT.get(cell.verdict, cell.verdict)}" if cell else "–"

@@ -10,9 +10,10 @@ from collections.abc import Callable
 
 from bench.render.report.document import Section
 from bench.render.report.result_set import ResultSet
-from bench.render.report.sections import comparisons, environments, messages, phases, side_by_side, steps
+from bench.render.report.sections import comparisons, environments, failures, messages, phases, side_by_side, steps
 
 SECTIONS: tuple[Callable[[ResultSet], Section | None], ...] = (
+    failures.section,
     comparisons.section,
     side_by_side.section,
     phases.section,

@@ -107,6 +107,6 @@ def _figure(results: ResultSet) -> list[Figure]:
         f"Time per {unit} relative to {baseline}, with 95% intervals. Below 1 is faster. The band is "
         f"±{numbers.percent(threshold)}, the threshold for a difference that matters."
     )
-    values = "; ".join(f"{point.label} {point.value:.3g}, {point.verdict}" for point in points)
+    values = "; ".join(f"{point.label} {numbers.rounded(point.value)}, {point.verdict}" for point in points)
     alt = f"Points with intervals: time relative to {baseline}. {values}."
     return [Figure(caption, alt, partial(ratios.draw, points, threshold))]

@@ -102,7 +102,7 @@ def _what_ifs(explanation: Explanation, threshold: float) -> Section:
     table = Table(caption, head, tuple(_gain(name, gain) for name, gain in gains))
     if not points:
         return Section("What-ifs", (table, *notes), brief=True)
-    values = "; ".join(f"{point.label} {point.value:.3g}, {point.verdict}" for point in points)
+    values = "; ".join(f"{point.label} {numbers.rounded(point.value)}, {point.verdict}" for point in points)
     figure = Figure(
         "Time with each what-if divided by time without it, with 95% intervals. Below 1 is faster. The band is the "
         f"threshold of ±{numbers.percent(threshold)}.",
@@ -124,7 +124,7 @@ def _roofline(step: Roofline, loop: str) -> Section:
     rows = [
         Row("operations per step", (numbers.quantity(step.flops, "FLOP"), step.flops_method)),
         Row("bytes per step, at least", (numbers.size(int(step.bytes)), "arguments, results and variables")),
-        Row("intensity, at most", (f"{step.intensity:.3g} FLOP per byte", "")),
+        Row("intensity, at most", (f"{numbers.rounded(step.intensity)} FLOP per byte", "")),
         Row(
             "attained",
             (numbers.quantity(step.flops_per_second, "FLOP/s"), f"{step.share:.0%} of the {step.bound} peak"),
@@ -148,7 +148,7 @@ def _roofline(step: Roofline, loop: str) -> Section:
 def _trace(explanation: Explanation, profile: Profile) -> Section:
     rows = [Row(name, (numbers.percent(share),)) for name, share in trace.shares(profile).items()]
     rows.append(Row("longest operations", (plain(trace.longest_operations(profile)),)))
-    caption = f"Profiler trace of {profile.steps} steps, {numbers.time(profile.step_seconds)} each"
+    caption = f"Profiler trace of {numbers.count(profile.steps, 'step')}, {numbers.time(profile.step_seconds)} each"
     table = Table(caption, ("", "share"), tuple(rows))
     notes = [*wording.trace_check(explanation), f"Trace: {profile.folder}"]
     return Section("Profiler trace", (table, *(Message("note", plain(note)) for note in notes)))

@@ -16,8 +16,8 @@ TICKS = 24
 """Marks for one result: its blocks, or as many of their quantiles if it has more blocks."""
 
 COLUMN_HEADS = (
-    "", "processes", "blocks", "p5", "p25", "median", "p75", "p95", "single step, p50", "single step, p90",
-    "single step, p99",
+    "", "median", "p5", "p25", "p75", "p95", "single step, p50", "single step, p90", "single step, p99", "processes",
+    "blocks",
 )  # fmt: skip
 
 
@@ -46,5 +46,6 @@ def _row(label: str, result: Result, spread: BlockSpread) -> Row:
     summary = result.summary
     single = (summary.step_seconds_p50, summary.step_seconds_p90, summary.step_seconds_p99)
     quantiles: Sequence[float | None] = spread.quantiles or (None,) * len(QUANTILES)
-    cells = ["–" if value is None else numbers.time(value) for value in (*quantiles, *single)]
-    return Row(label, (str(spread.processes), str(spread.blocks), *cells))
+    p5, p25, median, p75, p95 = quantiles
+    cells = ["–" if value is None else numbers.time(value) for value in (median, p5, p25, p75, p95, *single)]
+    return Row(label, (*cells, str(spread.processes), str(spread.blocks)))

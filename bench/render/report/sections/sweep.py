@@ -48,7 +48,7 @@ def _figure(sweep: Sweep) -> list[Figure]:
     ends = [
         f"{line.label} from {numbers.time(line.points[0][1])} to {numbers.time(line.points[-1][1])}" for line in lines
     ]
-    alt = "; ".join([*ends, *(f"crossing at {axis} {c.value:.3g}" for c in crossings)])
+    alt = "; ".join([*ends, *(f"crossing at {axis} {numbers.rounded(c.value)}" for c in crossings)])
     caption = f"Step time over {axis}, with 95% intervals."
     if crossings:
         caption += " A dashed line marks a crossing, the band its interval."
