@@ -5,8 +5,9 @@ two workers of one spec and one of the same program with 5% more work.
 
 `python -m benchmarks.verdicts [POOL…]` simulates runs on them. Each run takes neighbouring trials from one place on,
 stops like `devbench run`, and gives a verdict. Its interval is compared with the ratio over the whole pool. Without a
-pool, it collects a small one first. `4x20` in place of a pool limits the runs on the pools after it to 4 trials of 20
-rounds, which is what a short `--max-time` allows.
+pool, it collects a small one first. `--without-prior` takes Student's intervals instead of those with a prior. `4x20`
+in place of a pool limits the runs on the pools after it to 4 trials of 20 rounds, which is what a short `--max-time`
+allows.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from bench.analyse import stats
+from bench.analyse import prior, stats
 from bench.analyse.samples import faster_half, typical_ratio
 from bench.analyse.verdict import verdict
 from bench.config.settings import load
@@ -43,6 +44,8 @@ SIDES = ("base", "again", "more")
 MORE = 1.05
 WORK = {"op-granularity": ("add-graph", "step", "operations"), "cifar": ("", "fit", "hidden1")}
 """For each workload, its case, its loop, and the parameter that its work grows with."""
+
+WITH_PRIOR = "--without-prior" not in sys.argv
 
 CLAIMS = {"identical, wrong": 0.01, "identical, same": 0.90, "5% slower, slower": 0.95, "interval covers": 0.93}
 
@@ -104,17 +107,19 @@ def ratios(trials: Sequence[dict[str, Any]], other: str) -> list[float]:
     return [typical_ratio(blocks(trial, "base"), blocks(trial, other)) for trial in trials]
 
 
-def contrast(values: Sequence[float]) -> stats.Contrast:
+def contrast(trials: Sequence[dict[str, Any]], other: str) -> stats.Contrast:
     """Return the contrast over trials. No side started first, because all start at once."""
-    return stats.Contrast.adjusted(values, [0] * len(values))
+    sides = [[blocks(trial, name) for trial in trials] for name in ("base", other)]
+    known = prior.of_ratio(sides[0], sides[1]) if WITH_PRIOR else None
+    return stats.Contrast.adjusted(ratios(trials, other), [0] * len(trials), known)
 
 
-def runs(values: Sequence[float], most: int) -> Iterator[stats.Contrast]:
+def runs(trials: Sequence[dict[str, Any]], other: str, most: int) -> Iterator[stats.Contrast]:
     """Yield what a run from each trial on has measured when it stops. The last trials are too few for a run."""
     settings = load()
-    for start in range(len(values) - most + 1):
-        for count in range(2, most + 1):
-            taken = contrast(values[start : start + count])
+    for start in range(len(trials) - most + 1):
+        for count in range(1, most + 1):
+            taken = contrast(trials[start : start + count], other)
             accuracy = stopping.accuracy_of_contrasts([taken], settings.threshold)
             if count == most or stopping.reason(accuracy, count, 0.0, 0.0, settings, PILOT):
                 yield taken
@@ -155,12 +160,11 @@ def judge_most(pool: Sequence[dict[str, Any]], most: int) -> None:
         return
     covered = simulated = 0
     for other in ("again", "more"):
-        values = ratios(pool, other)
-        truth = contrast(values).ratio()
-        contrasts = list(runs(values, most))
+        truth = contrast(pool, other).ratio()
+        contrasts = list(runs(pool, other, most))
         words = Counter(verdict(taken.ratio(), settings.threshold) for taken in contrasts)
         trials = sorted(taken.n for taken in contrasts)[len(contrasts) // 2]
-        spread = math.sqrt(contrast(values).variance * len(values))
+        spread = math.sqrt(stats.variance(ratios(pool, other)))
         text = f"{other}: ratio {truth.value:.4f}, trials vary by {spread:.2%}"
         print(f"{text}; verdicts {dict(words)}; {trials} trials, median")
         if other == "again":
@@ -191,7 +195,7 @@ def apart(pool: Sequence[dict[str, Any]], count: int = PILOT) -> None:
 
 def main() -> None:
     """Collect a pool, or judge pools."""
-    words = sys.argv[1:]
+    words = [word for word in sys.argv[1:] if word != "--without-prior"]
     if words[:1] == ["collect"]:
         collect(Path(words[1]), int(words[2]), words[3] if len(words) > 3 else "op-granularity")
         return

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from bench.analyse import stats
 from bench.analyse.epoch_waits import steps_per_epoch
@@ -16,6 +17,7 @@ from bench.analyse.projection import project
 from bench.analyse.samples import (
     cold_starts,
     mean_step,
+    paired_contrast,
     process_values,
     start_seconds,
     usable_samples,
@@ -57,7 +59,7 @@ def break_even(
     gain = Contrast.of(equal_steps[1], equal_steps[0], paired)  # what the other saves with each step
     estimate = BreakEven(winner="none", start_seconds=cost.interval())
     _add_whole_training(estimate, base, other, same_steps=examples is None)
-    if gain.interval().may_be_zero:
+    if gain.interval().may_be_zero and not (gain.n == 1 and _saves(gain, paired_contrast(base, other), factor)):
         return estimate
     estimate.winner = "other" if gain.mean > 0 else "base"
     linear = max(_linear_after(base), _linear_after(other) / factor)
@@ -129,6 +131,20 @@ def _add_whole_training(estimate: BreakEven, base: Result, other: Result, same_s
         estimate.training_seconds = [training.total_seconds.value for training in trainings if training]
 
 
+def _saves(gain: Contrast, ratio: Contrast | None, factor: float) -> bool:
+    """Whether a saving per step that comes from a single trial is sure: the typical ratio says the same.
+
+    Args:
+        gain: what the other saves with each step.
+        ratio: logarithm of the ratio of the typical steps. None if the two were not interleaved.
+        factor: steps of the other for the examples of a step of the base.
+    """
+    if ratio is None:
+        return False
+    more = replace(ratio, mean=ratio.mean + math.log(factor))
+    return not more.interval().may_be_zero and (more.mean < 0) == (gain.mean > 0)
+
+
 def fieller(above: Contrast, below: Contrast, covariance: float) -> Interval:
     """Return the interval of a ratio of two means (E. C. Fieller, 1954).
 
@@ -142,8 +158,8 @@ def fieller(above: Contrast, below: Contrast, covariance: float) -> Interval:
         single value, and without an upper bound if there may be none.
     """
     ratio = above.mean / below.mean
-    if above.n < 2:
-        return Interval(value=ratio, n=above.n)
+    if not (above.is_known and below.is_known):
+        return Interval(value=ratio, n=min(above.n, below.n))
     t = min(above, below, key=lambda contrast: contrast.freedom).quantile()
     g = t * t * below.variance / below.mean**2
     if g >= 1:  # at the common quantile the denominator may be 0, so there is no upper bound

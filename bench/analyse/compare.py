@@ -9,14 +9,12 @@ from bench.analyse import stats
 from bench.analyse.break_even import break_even
 from bench.analyse.comparable import axis, differences
 from bench.analyse.samples import (
-    RatioEstimator,
     StepEstimator,
     mean_ratio,
     mean_step,
     paired_contrast,
     phase_values,
     process_values,
-    typical_ratio,
     typical_step,
     usable_samples,
 )
@@ -36,10 +34,12 @@ def compare(base: Result, other: Result, threshold: float = THRESHOLD) -> Compar
     """
     diffs = differences(base, other)
     unit, factor = unit_of(base, other)
-    ratio, paired = step_ratio(base, other)
-    ratio = _scale(ratio, factor)
+    contrast = paired_contrast(base, other)
+    paired = contrast is not None
+    ratio = _scale(_ratio(base, other, contrast, typical_step), factor)
     word = verdict(ratio, threshold)
-    by_mean = _scale(_ratio(base, other, mean_ratio, mean_step)[0], factor)
+    prior_freedom = contrast.prior_freedom if contrast is not None else 0.0
+    by_mean = _scale(_ratio(base, other, paired_contrast(base, other, mean_ratio), mean_step), factor)
     labels = _labels(base, other, diffs)
     return Comparison(
         base=_side(base, labels[0]),
@@ -52,28 +52,27 @@ def compare(base: Result, other: Result, threshold: float = THRESHOLD) -> Compar
         mean_ratio=by_mean,
         mean_verdict=verdict(by_mean, threshold),
         threshold=threshold,
-        needed_units=units_for_verdict(ratio, threshold) if ratio is not None and word == "undecided" else None,
+        needed_units=units_for_verdict(ratio, threshold, prior_freedom) if ratio and word == "undecided" else None,
         phases=_phases(base, other, paired),
         break_even=break_even(base, other, paired, _unequal_examples(base, other)),
         differences=diffs,
     )
 
 
-def step_ratio(base: Result, other: Result) -> tuple[Interval | None, bool]:
-    """Return the other's step time over the base's, and whether it is paired within trials.
+def step_ratio(base: Result, other: Result) -> Interval | None:
+    """Return the other's step time over the base's. None if a side has no step times.
 
-    It is paired if the two were interleaved, which cancels the noise that both met. Otherwise it is computed from each
-    side's processes on their own. The ratio is None if a side has no step times.
+    It is paired within trials if the two were interleaved, which cancels the noise that both met. Otherwise it is
+    computed from each side's processes on their own.
     """
-    return _ratio(base, other, typical_ratio, typical_step)
+    return _ratio(base, other, paired_contrast(base, other), typical_step)
 
 
-def _ratio(base: Result, other: Result, paired: RatioEstimator, single: StepEstimator) -> tuple[Interval | None, bool]:
-    contrast = paired_contrast(base, other, paired)
-    if contrast is not None:
-        return contrast.ratio(), True
+def _ratio(base: Result, other: Result, paired: stats.Contrast | None, single: StepEstimator) -> Interval | None:
+    if paired is not None:
+        return paired.ratio()
     first, second = (list(process_values(result, single).values()) for result in (base, other))
-    return stats.independent_ratio(first, second), False
+    return stats.independent_ratio(first, second)
 
 
 def _scale(ratio: Interval | None, factor: float) -> Interval | None:

@@ -10,9 +10,10 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Callable, Sequence
-from itertools import pairwise
 from typing import Any
 
+from bench.analyse import prior
+from bench.analyse.interleaved import rounds
 from bench.analyse.stats import Contrast
 from bench.model.facts import Facts
 from bench.model.phase import PHASES, START_PHASES, Phase
@@ -49,10 +50,9 @@ def typical_ratio(base: Sequence[Block], other: Sequence[Block]) -> float:
     that lasts hits both blocks, and one that hits a single block is an outlier to the median. If one process ran after
     the other, it is the ratio of the faster halves.
     """
-    rounds = list(zip(base, other, strict=False))
-    positions = [position for a, b in rounds for position in sorted((a.position, b.position))]
-    if all(earlier < later for earlier, later in pairwise(positions)):
-        return statistics.median(math.log(b.step_seconds / a.step_seconds) for a, b in rounds)
+    turns = rounds(base, other)
+    if turns is not None:
+        return statistics.median(math.log(b.step_seconds / a.step_seconds) for a, b in turns)
     return math.log(faster_half(other) / faster_half(base))
 
 
@@ -99,6 +99,9 @@ def process_totals(result: Result) -> list[float]:
 def paired_contrast(first: Result, other: Result, ratio: RatioEstimator = typical_ratio) -> Contrast | None:
     """Return the logarithm of the other's step time over the first's, within trials.
 
+    The typical ratio has a prior (`bench.analyse.prior`), so one interleaved trial has an interval. The mean ratio
+    varies more, and has none.
+
     Returns:
         None if the two share no trial.
     """
@@ -109,9 +112,11 @@ def paired_contrast(first: Result, other: Result, ratio: RatioEstimator = typica
     if not trials:
         return None
     firsts = [{s.trial for s in usable_samples(result) if s.start_position == 0} for result in (first, other)]
+    sides = [[blocks[trial] for trial in trials] for blocks in (a, b)]
     return Contrast.adjusted(
         [ratio(a[trial], b[trial]) for trial in trials],
         [(trial in firsts[1]) - (trial in firsts[0]) for trial in trials],
+        prior.of_ratio(*sides) if ratio is typical_ratio else None,
     )
 
 

@@ -1,7 +1,8 @@
 """Statistics of plain numbers: intervals, contrasts of two means, and how many units a target needs.
 
 The unit is the process or the trial, never the step. Intervals are Student's, on logarithms for times, since times vary
-by factors. `bench.analyse.samples` reads the numbers from results.
+by factors. Where a prior of the variance is known, they are Smyth's (`bench.analyse.prior`). `bench.analyse.samples`
+reads the numbers from results.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from bench.analyse.prior import Prior
 from bench.model.interval import Interval
 
 CONFIDENCE = 0.95
@@ -38,9 +40,14 @@ def variance(values: Sequence[float]) -> float:
 
 def t_quantile(n: int, confidence: float = CONFIDENCE) -> float:
     """Return the two-sided quantile of Student's t for n values (n - 1 degrees of freedom)."""
+    return quantile(n - 1, confidence)
+
+
+def quantile(freedom: float, confidence: float = CONFIDENCE) -> float:
+    """Return the two-sided quantile of Student's t for degrees of freedom."""
     from scipy.special import stdtrit
 
-    return float(stdtrit(n - 1, (1 + confidence) / 2))
+    return float(stdtrit(freedom, (1 + confidence) / 2))
 
 
 def interval(values: Sequence[float], confidence: float = CONFIDENCE) -> Interval:
@@ -124,8 +131,8 @@ class Contrast:
 
     Args:
         mean: the other mean minus the first.
-        variance: variance of that difference.
-        freedom: degrees of freedom of the variance's estimate.
+        variance: variance of that difference. Infinite if it is unknown.
+        freedom: degrees of freedom of the variance's estimate, those of a prior included.
         n: number of values behind it, on the side that has fewer.
     """
 
@@ -135,11 +142,19 @@ class Contrast:
     n: int
 
     @classmethod
-    def paired(cls, first: Sequence[float], other: Sequence[float]) -> Contrast:
-        """Return the contrast of values that form pairs, as within trials."""
+    def paired(cls, first: Sequence[float], other: Sequence[float], prior: Prior | None = None) -> Contrast:
+        """Return the contrast of values that form pairs, as within trials.
+
+        Args:
+            first: the values of one side.
+            other: those of the other, in the same order.
+            prior: what is known about the variance of a difference. None if nothing is.
+        """
         differences = [b - a for a, b in zip(first, other, strict=True)]
         n = len(differences)
-        return cls(statistics.fmean(differences), variance(differences) / n if n > 1 else math.inf, n - 1, n)
+        own = variance(differences) if n > 1 else 0.0 if prior else math.inf
+        each, freedom = prior.moderate(own, n - 1) if prior else (own, n - 1)
+        return cls(statistics.fmean(differences), each / n, freedom, n)
 
     @classmethod
     def independent(cls, first: Sequence[float], other: Sequence[float]) -> Contrast:
@@ -169,7 +184,7 @@ class Contrast:
         return cls.independent(list(first.values()), list(other.values()))
 
     @classmethod
-    def adjusted(cls, differences: Sequence[float], first: Sequence[int]) -> Contrast:
+    def adjusted(cls, differences: Sequence[float], first: Sequence[int], prior: Prior | None = None) -> Contrast:
         """Return the contrast of paired differences, adjusted for the order of starts.
 
         The worker that starts first in a trial is slower by 2 to 6% for its whole life (`benchmarks/observer.py`). So
@@ -181,23 +196,25 @@ class Contrast:
         Args:
             differences: for each trial, the value of the other minus that of the base.
             first: for each trial, 1 if the other was started first, -1 if the base was, 0 if neither was.
+            prior: what is known about the variance of a difference. None if nothing is.
         """
         n = len(differences)
         if n < FEWEST_ADJUSTED or not (first.count(1) and first.count(-1)):
-            return cls.paired([0.0] * n, differences)
+            return cls.paired([0.0] * n, differences, prior)
         centre, mean = statistics.fmean(first), statistics.fmean(differences)
         squares = sum((x - centre) ** 2 for x in first)
         if centre**2 / squares > LARGEST_COST / n:
-            return cls.paired([0.0] * n, differences)
+            return cls.paired([0.0] * n, differences, prior)
         slope = sum((x - centre) * (y - mean) for x, y in zip(first, differences, strict=True)) / squares
         value = mean - slope * centre
         rest = sum((y - value - slope * x) ** 2 for x, y in zip(first, differences, strict=True))
-        return cls(value, rest / (n - 2) * (1 / n + centre**2 / squares), n - 2, n)
+        each, freedom = prior.moderate(rest / (n - 2), n - 2) if prior else (rest / (n - 2), n - 2)
+        return cls(value, each * (1 / n + centre**2 / squares), freedom, n)
 
     def plus(self, other: Contrast) -> Contrast:
         """Return the sum of two contrasts that were measured apart, with Satterthwaite's degrees of freedom."""
         variance = self.variance + other.variance
-        if not math.isfinite(variance):  # one of them has a single value
+        if not math.isfinite(variance):  # that of one of them is unknown
             return Contrast(self.mean + other.mean, math.inf, 0, min(self.n, other.n))
         shares = [(contrast.variance, contrast.freedom) for contrast in (self, other)]
         freedom = variance**2 / sum(v**2 / f for v, f in shares if v and f) if variance else min(f for _, f in shares)
@@ -205,13 +222,21 @@ class Contrast:
 
     def quantile(self, confidence: float = CONFIDENCE) -> float:
         """Return the two-sided quantile of Student's t for its degrees of freedom."""
-        from scipy.special import stdtrit
+        return quantile(self.freedom, confidence)
 
-        return float(stdtrit(self.freedom, (1 + confidence) / 2))
+    @property
+    def is_known(self) -> bool:
+        """Whether its variance is known, so that it has an interval."""
+        return math.isfinite(self.variance)
+
+    @property
+    def prior_freedom(self) -> float:
+        """Degrees of freedom beyond those of its own values. Negative if an adjustment took one."""
+        return self.freedom - (self.n - 1)
 
     def interval(self, confidence: float = CONFIDENCE) -> Interval:
-        """Return Student's interval, without bounds if a side has one value only."""
-        if self.n < 2:
+        """Return its interval, without bounds if a side has one value only and there is no prior."""
+        if not self.is_known:
             return Interval(value=self.mean, n=self.n, confidence=confidence)
         half = self.quantile(confidence) * math.sqrt(self.variance)
         return Interval(value=self.mean, low=self.mean - half, high=self.mean + half, n=self.n, confidence=confidence)

@@ -191,7 +191,7 @@ def _ratios(
         base = bases.get(_values(other, axes))
         if base is None or base.failure or other.failure:
             continue
-        ratio, _ = step_ratio(base, other)
+        ratio = step_ratio(base, other)
         if ratio is not None:
             values = {name: other.spec.params[name] for name in axes}
             ratios.append(CurveRatio(values=values, ratio=ratio, verdict=verdict(ratio, threshold)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from bench.analyse.stats import t_quantile
+from bench.analyse.stats import quantile
 from bench.model.comparison import Verdict
 from bench.model.interval import Interval
 
@@ -35,12 +35,17 @@ def verdict(ratio: Interval | None, threshold: float) -> Verdict:
     return "undecided"
 
 
-def units_for_verdict(ratio: Interval, threshold: float) -> int | None:
+def units_for_verdict(ratio: Interval, threshold: float, prior_freedom: float = 0.0) -> int | None:
     """Return how many units would settle an undecided verdict, if the ratio stays where it is.
 
     Units are trials, or processes on each side. The interval must shrink until it contains no bound of the threshold:
     its half-width must not exceed the distance to the nearest bound. This is Stein's second stage (C. Stein, 1945) with
     that distance as the width wanted.
+
+    Args:
+        ratio: the interval so far.
+        threshold: smallest relative difference that matters.
+        prior_freedom: degrees of freedom that the interval has beyond those of its units.
 
     Returns:
         None if there are too few units to tell, if a bound is infinite, or if more than `MOST_UNITS` would be needed
@@ -55,10 +60,10 @@ def units_for_verdict(ratio: Interval, threshold: float) -> int | None:
         return ratio.n
     if distance <= 0:
         return None
-    spread = half / t_quantile(ratio.n, ratio.confidence) * math.sqrt(ratio.n)
+    spread = half / quantile(prior_freedom + ratio.n - 1, ratio.confidence) * math.sqrt(ratio.n)
     units = ratio.n
     while units <= MOST_UNITS:  # Student's quantile decreases with the number of units that it determines
-        enough = (t_quantile(units, ratio.confidence) * spread / distance) ** 2
+        enough = (quantile(prior_freedom + units - 1, ratio.confidence) * spread / distance) ** 2
         if enough <= units:
             return units
         units = max(units + 1, min(math.ceil(enough), 2 * units))

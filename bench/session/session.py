@@ -122,7 +122,8 @@ class Session:
         start_seconds = time.monotonic() - self._trial_start
         timing = Interleaving(members, self._rng, self._launcher, self._progress)
         timing.run_minimum()
-        if len(members) > 1:
+        accuracy = self._accuracy(timing.results) if len(members) > 1 else None
+        if len(members) > 1 and not (accuracy and accuracy.clear):
             budget = self._round_budget(start_seconds, timing.seconds)
             compared = self.design.pairs(timing.results)
             timing.run_until(rounds.best_rounds(compared, timing.rounds, timing.seconds, start_seconds, budget))

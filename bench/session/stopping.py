@@ -42,8 +42,11 @@ LOOK = 0.99
 CLEAR = 0.999
 """Confidence at which a comparison may stop before the pilot ends, for example if one side is twice as fast."""
 
-CLEAR_TRIALS = 3
-"""Minimum number of trials even then."""
+CLEAR_TRIALS = 2
+"""Minimum number of trials even then, if they fit into `CLEAR_SECONDS`. If not, one is enough."""
+
+CLEAR_SECONDS = 40.0
+"""Seconds in which a clear comparison should end."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +71,7 @@ class Accuracy:
 def accuracy(
     results: Sequence[Result], target: float, pairs: Pairs, confidence: float = stats.CONFIDENCE
 ) -> Accuracy | None:
-    """Return the accuracy after the trials so far. None if there are fewer than two.
+    """Return the accuracy after the trials so far. None if it is not known, as that of one process alone.
 
     Args:
         results: The open results of a group.
@@ -98,11 +101,15 @@ def accuracy_of_contrasts(
         confidence: Level of the intervals that will be published.
     """
     measured = [contrast for contrast in contrasts if contrast is not None]  # a workload of probes has no step
-    if not measured or min(contrast.n for contrast in measured) < 2:
+    if not measured or not all(contrast.is_known for contrast in measured):
         return None
     looks = [contrast.ratio(max(LOOK, confidence)) for contrast in measured]
-    undecided = [look for look in looks if verdict(look, threshold) == "undecided"]
-    trials = [units_for_verdict(look, threshold) for look in undecided]
+    undecided = [
+        (look, contrast)
+        for look, contrast in zip(looks, measured, strict=True)
+        if verdict(look, threshold) == "undecided"
+    ]
+    trials = [units_for_verdict(look, threshold, contrast.prior_freedom) for look, contrast in undecided]
     return Accuracy(
         error=max(contrast.ratio().relative_error or 0.0 for contrast in measured),
         needed=None if None in trials else max((n for n in trials if n), default=min(c.n for c in measured)),
@@ -153,9 +160,17 @@ def with_projected_limit(settings: RunSettings, projection: Projection | None) -
     return with_time_limit(settings, min(settings.max_time, seconds))
 
 
-def minimum_trials(current: Accuracy, pilot: int) -> int:
-    """Return how many trials there must be, unless a limit comes first."""
-    return min(pilot, CLEAR_TRIALS) if current.clear else pilot
+def minimum_trials(current: Accuracy, pilot: int, seconds_for_another: float = 0.0) -> int:
+    """Return how many trials there must be, unless a limit comes first.
+
+    Args:
+        current: The accuracy so far.
+        pilot: Trials of the pilot.
+        seconds_for_another: Seconds of the session at the end of another trial.
+    """
+    if not current.clear:
+        return pilot
+    return 1 if seconds_for_another > CLEAR_SECONDS else min(pilot, CLEAR_TRIALS)
 
 
 def trial_seconds(trial: int, elapsed: float, minimum_seconds: float, settings: RunSettings, pilot: int) -> float:
@@ -198,7 +213,7 @@ def reason(
         settings: The limits.
         pilot: Trials of the pilot.
     """
-    if current is not None and current.settled and trials >= minimum_trials(current, pilot):
+    if current is not None and current.settled and trials >= minimum_trials(current, pilot, elapsed + last_trial):
         return "target"
     if trials >= settings.max_processes:
         return "max-processes"

@@ -309,11 +309,9 @@ def test_95_percent_of_fieller_intervals_contain_the_true_ratio() -> None:
     rng = random.Random(7)
     trials, covered = 2000, 0
     for _ in range(trials):
-        numerator, denominator = (
-            [[0.0] * 6, [rng.gauss(mean, spread) for _ in range(6)]] for mean, spread in ((40, 3), (10, 1))
-        )
-        cost, gain = Contrast.paired(*numerator), Contrast.paired(*denominator)
-        covariance = statistics.covariance(numerator[1], denominator[1]) / 6
+        numerator, denominator = ([rng.gauss(mean, spread) for _ in range(6)] for mean, spread in ((40, 3), (10, 1)))
+        cost, gain = Contrast.paired([0.0] * 6, numerator), Contrast.paired([0.0] * 6, denominator)
+        covariance = statistics.covariance(numerator, denominator) / 6
         interval = fieller(cost, gain, covariance)
         covered += (interval.low or 0) <= 4 <= (interval.high or math.inf)
     assert scipy_stats.binom.ppf(1e-4, trials, 0.95) <= covered <= scipy_stats.binom.ppf(1 - 1e-4, trials, 0.95)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from test_analyse_compare import measured
 
+from bench.analyse.prior import Prior
 from bench.analyse.stats import Contrast
 from bench.config.settings import RunSettings, load
 from bench.model.interval import Interval
@@ -67,6 +68,23 @@ def test_a_what_if_needs_no_more_trials_once_it_is_faster_slower_or_without_usef
     noise = (1.0, 1.01, 0.99, 1.005, 0.995)
     base, other = pair([centre * r for r in noise[:trials]])
     assert stopping.is_decided(base, other, SETTINGS, PILOT, 0.95) is decided
+
+
+@pytest.mark.parametrize(("last_trial", "trials"), [(15.0, 2), (25.0, 1)])
+def test_a_clear_comparison_stops_after_two_trials_or_after_one_if_they_are_long(
+    last_trial: float, trials: int
+) -> None:
+    clear = stopping.accuracy_of_contrasts([Contrast.paired([0.0], [math.log(1.5)], Prior(0.01**2))], 0.02)
+    assert clear is not None
+    assert clear.clear
+    stops = [stopping.reason(clear, n, n * last_trial, last_trial, SETTINGS, PILOT) for n in (1, 2)]
+    assert stops.index("target") + 1 == trials
+
+
+def test_one_trial_on_a_noisy_machine_is_not_clear() -> None:
+    noisy = stopping.accuracy_of_contrasts([Contrast.paired([0.0], [math.log(1.5)], Prior(0.1**2))], 0.02)
+    assert noisy is not None
+    assert (noisy.clear, noisy.needed) == (False, 2)
 
 
 @pytest.mark.parametrize(("seconds", "fits"), [(24.0, True), (24.1, False)])

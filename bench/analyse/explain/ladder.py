@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from bench.analyse import stats
+from bench.analyse import prior, stats
 from bench.analyse.samples import faster_half, merged_facts, process_blocks, typical_ratio
 from bench.analyse.stats import Contrast
 from bench.model.explanation import Part
@@ -75,6 +75,12 @@ DIFFERENCES: dict[tuple[Loop, Loop], LevelDifference] = {
 }
 """What lies between an upper and a lower level."""
 
+WIDER = 3.0
+"""How many times as wide as on a quiet machine intervals are if this is said."""
+
+DISTURBANCES = ("load", "stolen", "throttled", "unsettled", "gpu-busy", "clocks", "temperature")
+"""Warnings about what disturbs a measurement."""
+
 FIX_MIN_SHARE = 0.05
 """Smallest share of a step for which a fix is shown."""
 
@@ -89,6 +95,23 @@ def caveats(levels: Sequence[Result]) -> list[str]:
     return [
         text if len(affected) == len(levels) else f"{', '.join(affected)}: {text}" for text, affected in loops.items()
     ]
+
+
+def noise_caveat(levels: Sequence[Result]) -> str:
+    """Say how much wider than usual the intervals are, and why; empty if the machine is about as quiet as usual."""
+    blocks = [process_blocks(level) for level in levels]
+    trials = sorted(set.intersection(*(set(b) for b in blocks)))
+    whole, *others = [[b[trial] for trial in trials] for b in blocks]
+    usual = [prior.of_ratio(whole, other) for other in others] if trials else []
+    spreads = [math.sqrt(known.variance) for known in usual if known is not None]
+    if not spreads or (spread := statistics.median(spreads)) < WIDER * prior.QUIET:
+        return ""
+    causes = dict.fromkeys(w.message for level in levels for w in level.warnings if w.key in DISTURBANCES)
+    reasons = f" What disturbed it: {'; '.join(causes)}." if causes else ""
+    return (
+        f"The machine was not quiet: ratios vary by {spread:.0%} from trial to trial, on a quiet machine by "
+        f"{prior.QUIET:.0%}. So intervals are about {spread / prior.QUIET:.0f} times as wide.{reasons}"
+    )
 
 
 def simultaneous_confidence(count: int) -> float:
@@ -136,11 +159,13 @@ def ladder(levels: Sequence[Result]) -> tuple[list[Part], Interval, int]:
         raise ValueError("no trial has all levels")
     steps = [faster_half(blocks[0][trial]) for trial in trials]
     ratios = [[math.exp(typical_ratio(blocks[0][t], b[t])) for t in trials] for b in blocks]  # to the whole step
+    by_level = [[b[trial] for trial in trials] for b in blocks]
     confidence = simultaneous_confidence(len(levels) - 1)
     parts = []
-    for (upper, above), (lower, below) in pairwise(zip(levels, ratios, strict=True)):
+    for index, ((upper, above), (lower, below)) in enumerate(pairwise(zip(levels, ratios, strict=True))):
         shares = [a - b for a, b in zip(above, below, strict=True)]
-        share = Contrast.paired([0.0] * len(shares), shares).interval(confidence)
+        usual = prior.of_share(by_level[0], by_level[index] if index else None, by_level[index + 1])
+        share = Contrast.paired([0.0] * len(shares), shares, usual).interval(confidence)
         measurable = not share.may_be_zero
         level_difference = difference(upper, lower)
         parts.append(
@@ -156,4 +181,13 @@ def ladder(levels: Sequence[Result]) -> tuple[list[Part], Interval, int]:
                 fix=level_difference.fix if measurable and share.value > FIX_MIN_SHARE else "",
             )
         )
-    return parts, stats.arithmetic(ratios[-1]), len(trials)
+    return parts, _rest(by_level, ratios[-1]), len(trials)
+
+
+def _rest(levels: Sequence[prior.Processes], shares: Sequence[float]) -> Interval:
+    """Return the time of the lowest level as a share of the step."""
+    usual = prior.of_share(levels[0], levels[-1], None) if len(levels) > 1 else None
+    if usual is None:
+        return stats.arithmetic(shares)
+    interval = Contrast.paired([0.0] * len(shares), shares, usual).interval()
+    return interval.model_copy(update={"low": max(0.0, interval.low or 0.0)})
