@@ -26,7 +26,7 @@ def end(pod: Object) -> tuple[PodState, str]:
         return "failed", text_of(status)
     for container in status.get("containerStatuses", []):
         terminated = container.get("state", {}).get("terminated")
-        if terminated:
+        if terminated and terminated.get("exitCode") != 0:  # an init container has succeeded
             return "failed", _termination(terminated, pod)
     return "failed", "Failed: the pod gives no reason"
 

@@ -149,6 +149,18 @@ UNSCHEDULABLE = {"type": "PodScheduled", "status": "False", "reason": "Unschedul
             "failed",
             "Error: exit code 3: no driver Install it.",
         ),
+        (
+            pod(
+                phase="Failed",
+                node="n",
+                containerStatuses=[
+                    *container(terminated={"reason": "Completed", "exitCode": 0}),  # an init container
+                    *container(terminated={"reason": "Error", "exitCode": 4, "message": "error: it failed"}),
+                ],
+            ),
+            "failed",
+            "Error: exit code 4: it failed",
+        ),
     ],
     ids=lambda argument: argument.split(":")[0] if isinstance(argument, str) and argument[0].isupper() else "",
 )
