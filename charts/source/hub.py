@@ -24,6 +24,11 @@ class Auth(Part):
         "Required if templates are rendered without a cluster, for example by helm template or Argo CD.",
     )
     token_key: str = Field("token", min_length=1, description="Key in the Secret. Its value has one token per line.")
+    run_tokens: bool = Field(
+        True,
+        description="Give each run a token that may only write its own results. An init container makes it. If false, "
+        "a measured program can read the hub's token. Set it to false if `hub.url` is a hub that knows no such tokens.",
+    )
     readers_secret: str = Field(
         "", description="Existing Secret with the readers of the hub. Default: anyone can read."
     )

@@ -40,6 +40,50 @@ def test_a_pool_is_one_indexed_job_that_runs_one_workload_at_a_time() -> None:
         assert container["args"] == ["run", "cifar", "mnist", "matmul", "--only", "$(JOB_COMPLETION_INDEX)"]
 
 
+def mounted(container: Object, template: Object) -> dict[str, list[str]]:
+    """Return the volumes that a container mounts, by path: the keys of their declarations."""
+    volumes = {volume["name"]: sorted(set(volume) - {"name"}) for volume in template["spec"]["volumes"]}
+    return {mount["mountPath"]: volumes[mount["name"]] for mount in container["volumeMounts"]}
+
+
+@cases
+def test_the_container_that_measures_sees_no_secret_but_a_token_of_its_own_run(case: Path) -> None:
+    runs = [(name, template) for name, template in pods(render(case)) if "-hub" not in name and "Job/" in name]
+    assert runs
+    for name, template in runs:
+        init = template["spec"]["initContainers"][0]
+        (container,) = template["spec"]["containers"]
+        token = variables(template)["DEVBENCH_HUB_TOKEN_FILE"].removeprefix("/etc/devbench/hub/")
+        assert (init["name"], init["args"]) == ("run-token", ["run-token", f"/etc/devbench/run/{token}"]), name
+        assert mounted(init, template)["/etc/devbench/hub"] == ["secret"], name
+        assert mounted(container, template)["/etc/devbench/hub"] == ["emptyDir"], name
+        assert ["secret"] not in mounted(container, template).values(), name
+        own = {variable["name"]: variable for variable in container["env"]}
+        for variable in init["env"]:
+            assert own[variable["name"]] == variable, name
+        assert init["image"] == container["image"]
+        assert init["securityContext"] == container["securityContext"]
+        for kind in ("requests", "limits"):
+            assert init["resources"][kind].items() <= container["resources"][kind].items(), name
+            assert "nvidia.com/gpu" not in init["resources"][kind], name
+
+
+def test_without_run_tokens_a_run_sees_the_token_of_the_hub_and_is_not_started_again() -> None:
+    with_tokens = jobs(render())
+    without = jobs(render(values={"hub": {"auth": {"runTokens": False}}}))
+    for pool, job in without.items():
+        assert job["metadata"]["name"] == with_tokens[pool]["metadata"]["name"]
+        template = job["spec"]["template"]
+        assert "initContainers" not in template["spec"]
+        assert mounted(template["spec"]["containers"][0], template)["/etc/devbench/hub"] == ["secret"]
+
+
+def test_init_containers_of_the_user_run_after_the_one_that_makes_the_token() -> None:
+    own = [{"name": "own", "image": "own:1"}]
+    template = jobs(render(values={"poolDefaults": {"initContainers": own}}))["cpu"]["spec"]["template"]
+    assert [container["name"] for container in template["spec"]["initContainers"]] == ["run-token", "own"]
+
+
 def test_a_gpu_pool_also_measures_its_cpu_unless_cpu_column_is_off() -> None:
     by_pool = jobs(render(values={"pools": {"alone": {"backend": "cuda", "accelerator": "t4", "cpuColumn": False}}}))
     backends = {pool: variables(job["spec"]["template"])["DEVBENCH_BACKEND"] for pool, job in by_pool.items()}

@@ -34,7 +34,7 @@ annotations:
 {{- end -}}
 
 {{/* Fields of a pod's spec that do not place it. Arguments: root, options, account (the default service account), token
-(whether the pod may use the API server). */}}
+(whether the pod may use the API server), init (the chart's own init containers, YAML). */}}
 {{- define "devbench.pod.spec" -}}
 {{- $options := .options -}}
 automountServiceAccountToken: {{ default false .token }}
@@ -66,9 +66,9 @@ imagePullSecrets:
   {{- if kindIs "string" . }} {{ . | quote }}{{ else }}{{ toYaml . | nindent 2 }}{{ end }}
 {{- end }}
 {{- end }}
-{{- with $options.initContainers }}
+{{- with concat (default "[]" .init | fromYamlArray) $options.initContainers }}
 initContainers:
-  {{- toYaml . | nindent 2 }}
+  {{- include "devbench.unique" (dict "entries" . "key" "name") | nindent 2 }}
 {{- end }}
 {{- end -}}
 

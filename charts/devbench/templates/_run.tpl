@@ -18,7 +18,8 @@ spec:
   activeDeadlineSeconds: {{ int64 $pool.runSeconds }}
   restartPolicy: Never
   terminationGracePeriodSeconds: 60
-  {{- include "devbench.pod.spec" (dict "root" $root "options" $pool) | nindent 2 }}
+  {{- $init := $root.Values.hub.auth.runTokens | ternary (include "devbench.run.token.container" .) "" }}
+  {{- include "devbench.pod.spec" (dict "root" $root "options" $pool "init" $init) | nindent 2 }}
   {{- with $pool.runtimeClassName }}
   runtimeClassName: {{ . }}
   {{- end }}
@@ -56,6 +57,21 @@ spec:
   {{- include "devbench.volumes" (dict "options" $pool "volumes" (include "devbench.run.volumes" .)) | nindent 2 }}
 {{- end -}}
 
+{{/* The init container that makes the token of the run. Only this container sees the token of the hub. It requests what the
+run does, without a GPU, so the pod requests no more. Arguments: root, pool, backend, image. */}}
+{{- define "devbench.run.token.container" -}}
+{{- $pool := omit .pool "resourceClaims" "gpuResource" -}}
+- name: run-token
+  image: {{ .image }}
+  args: [run-token, /etc/devbench/run/{{ .root.Values.hub.auth.tokenKey }}]
+  {{- $env := printf "%s\n%s" (include "devbench.run.id" .) (include "devbench.client.env" .root) }}
+  {{- $mounts := printf "%s\n%s" (include "devbench.client.mounts" .root) "- {name: run-token, mountPath: /etc/devbench/run}" }}
+  {{- include "devbench.container" (dict "root" .root "options" $pool "env" $env "mounts" $mounts) | nindent 2 }}
+  resources:
+    {{- include "devbench.run.resources" (dict "pool" $pool "backend" dict) | nindent 4 }}
+  terminationMessagePolicy: FallbackToLogsOnError
+{{- end -}}
+
 {{/* Resources of the container, with limits equal to requests. Arguments: pool, backend. */}}
 {{- define "devbench.run.resources" -}}
 {{- $pool := .pool -}}
@@ -81,7 +97,7 @@ claims:
 {{- define "devbench.run.mounts" -}}
 - {name: results, mountPath: /results}
 - {name: tmp, mountPath: /tmp}
-- {name: hub-token, mountPath: /etc/devbench/hub, readOnly: true}
+- {name: {{ .root.Values.hub.auth.runTokens | ternary "run-token" "hub-token" }}, mountPath: /etc/devbench/hub, readOnly: true}
 {{- include "devbench.workload.mounts" . }}
 {{- if .pool.dataClaim }}
 - {name: data, mountPath: /data, readOnly: true}
@@ -98,6 +114,10 @@ claims:
 - name: tmp
   emptyDir: {}
 {{ include "devbench.hub.volume" .root }}
+{{- if .root.Values.hub.auth.runTokens }}
+- name: run-token
+  emptyDir: {medium: Memory, sizeLimit: 1Mi}
+{{- end }}
 {{- include "devbench.workload.volumes" . }}
 {{- if .pool.dataClaim }}
 - name: data

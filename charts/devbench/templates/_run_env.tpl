@@ -48,15 +48,7 @@
   valueFrom: {fieldRef: {fieldPath: spec.nodeName}}
 - name: DEVBENCH_NAMESPACE
   valueFrom: {fieldRef: {fieldPath: metadata.namespace}}
-# The id and attempt of the run. bench/watcher/pod_status.py reads them too.
-- name: JOB_COMPLETION_INDEX
-  valueFrom: {fieldRef: {fieldPath: "metadata.annotations['batch.kubernetes.io/job-completion-index']"}}
-- name: DEVBENCH_JOB
-  valueFrom: {fieldRef: {fieldPath: "metadata.labels['batch.kubernetes.io/job-name']"}}
-- name: DEVBENCH_JOB_UID
-  valueFrom: {fieldRef: {fieldPath: "metadata.labels['batch.kubernetes.io/controller-uid']"}}
-- name: DEVBENCH_RUN_ID
-  value: $(DEVBENCH_JOB).$(DEVBENCH_JOB_UID).$(JOB_COMPLETION_INDEX)
+{{ include "devbench.run.id" . }}
 - name: DEVBENCH_FAILURES
   valueFrom: {fieldRef: {fieldPath: "metadata.annotations['batch.kubernetes.io/job-index-failure-count']"}}
 - name: DEVBENCH_ATTEMPT
@@ -65,4 +57,16 @@
 - name: {{ . }}
   value: /var/cache/{{ $.pool.backend }}
 {{- end }}
+{{- end -}}
+
+{{/* The id of the run. bench/watcher/pod_status.py reads the same. */}}
+{{- define "devbench.run.id" -}}
+- name: JOB_COMPLETION_INDEX
+  valueFrom: {fieldRef: {fieldPath: "metadata.annotations['batch.kubernetes.io/job-completion-index']"}}
+- name: DEVBENCH_JOB
+  valueFrom: {fieldRef: {fieldPath: "metadata.labels['batch.kubernetes.io/job-name']"}}
+- name: DEVBENCH_JOB_UID
+  valueFrom: {fieldRef: {fieldPath: "metadata.labels['batch.kubernetes.io/controller-uid']"}}
+- name: DEVBENCH_RUN_ID
+  value: $(DEVBENCH_JOB).$(DEVBENCH_JOB_UID).$(JOB_COMPLETION_INDEX)
 {{- end -}}
