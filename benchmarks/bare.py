@@ -24,12 +24,11 @@ def workload_caller(workload: str, case: str) -> Callable[..., Any]:
 
     from bench import datasets, registry
     from bench.model.spec import Data
+    from bench.registry.params import parse_params
     from bench.workloads import Context
 
     module = registry.load(workload)
-    p = registry.parse_params(
-        module, {k: v for k, v in getattr(module, "CASES", {}).get(case, {}).items() if k != "loop"}
-    )
+    p = parse_params(module, {k: v for k, v in getattr(module, "CASES", {}).get(case, {}).items() if k != "loop"})
     dataset = getattr(module, "DATA", None)
     data = datasets.locate(dataset, "sample", None) if dataset else Data(kind="own")
     ctx = Context(np.random.default_rng([1, 0]), "/device:CPU:0", "cpu", "float32", 1, lambda _: datasets.load(data, 1))

@@ -61,14 +61,14 @@ def _tensorflow_build() -> Iterator[Check]:
     if distribution is None:
         yield Check(name, "FAIL", "TensorFlow is not installed", INSTALL)
         return
-    build = installed.build()
-    if not build.is_cuda_build:
+    build = installed.build_info()
+    if not build.get("is_cuda_build"):
         fix = INSTALL if system.image() else f"pip uninstall {distribution[0]}\n{INSTALL}"
         if platform.machine() == "aarch64":
             fix = "Use NVIDIA's TensorFlow container: there is no such package for arm64."
         yield Check(name, "FAIL", f"{distribution[0]} {distribution[1]} was built without CUDA", fix)
     else:
-        versions = f"built for CUDA {build.cuda_version or '?'}, cuDNN {build.cudnn_version or '?'}"
+        versions = f"built for CUDA {build.get('cuda_version') or '?'}, cuDNN {build.get('cudnn_version') or '?'}"
         yield Check(name, "PASS", f"{distribution[0]} {distribution[1]}, {versions}")
 
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from bench.errors import DeviceAbsent, SettingsError
 from bench.machine import installed, system
 from bench.model.check import Check
-from bench.model.spec import Spec
 from bench.version import install_command
+
+if TYPE_CHECKING:
+    from bench.model.spec import Spec
 
 
 def common_environment(spec: Spec) -> dict[str, str]:

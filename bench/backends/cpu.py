@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bench.backends import Capabilities, hiding_variables
 from bench.backends._shared import common_environment, require_tensorflow, tensorflow_check
 from bench.machine import system
 from bench.model.check import Check, run_check
-from bench.model.device import Device
-from bench.model.spec import Spec
+
+if TYPE_CHECKING:
+    from bench.model.device import Device
+    from bench.model.spec import Spec
 
 NAME = "cpu"
 DESCRIPTION = "the CPU, with every accelerator hidden"
@@ -58,6 +60,8 @@ def slow_start(tf: Any) -> str:
 
 def describe(tf: Any) -> Device:
     """Return the CPU with the extensions that decide which code paths it can run."""
+    from bench.model.device import Device
+
     return Device(
         name=system.cpu_model(),
         architecture=platform.machine(),

@@ -9,15 +9,17 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bench.backends import Capabilities, _cuda_cards, _cuda_checks, _cuda_libraries, _nvml, _probe, hiding_variables
 from bench.backends._shared import common_environment, refuse
 from bench.errors import DeviceAbsent
 from bench.machine import installed
 from bench.model.check import Check
-from bench.model.device import Device
-from bench.model.spec import Spec
+
+if TYPE_CHECKING:
+    from bench.model.device import Device
+    from bench.model.spec import Spec
 
 NAME = "cuda"
 DESCRIPTION = "an NVIDIA GPU, through CUDA"
@@ -107,6 +109,8 @@ def slow_start(tf: Any) -> str:
 
 def describe(tf: Any) -> Device:
     """Return the GPU with its memory, its compute capability and the versions of its drivers."""
+    from bench.model.device import Device
+
     device = tf.config.get_visible_devices("GPU")[0]
     details = tf.config.experimental.get_device_details(device)
     driver = _probe.cuda(_cuda_checks.LIBRARY)  # this process has loaded the driver already

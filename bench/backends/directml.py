@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bench.backends import Capabilities, hiding_variables
 from bench.backends._probe import QueryFailed, query_libraries
@@ -19,8 +19,10 @@ from bench.backends._shared import common_environment, files_named, install, lib
 from bench.errors import DeviceAbsent
 from bench.machine import installed, system
 from bench.model.check import Check, run_check
-from bench.model.device import Device
-from bench.model.spec import Spec
+
+if TYPE_CHECKING:
+    from bench.model.device import Device
+    from bench.model.spec import Spec
 
 NAME = "directml"
 DESCRIPTION = "a DirectX 12 GPU of any maker, through Microsoft's DirectML plug-in (paused since October 2023)"
@@ -84,6 +86,8 @@ def slow_start(tf: Any) -> str:
 
 def describe(tf: Any) -> Device:
     """Return the adapter and the version of the plug-in."""
+    from bench.model.device import Device
+
     device = tf.config.get_visible_devices("GPU")[0]
     return Device(
         name=tf.config.experimental.get_device_details(device).get("device_name"),

@@ -12,8 +12,7 @@ import typer
 from bench import backends, registry
 from bench.cli import completion
 from bench.cli.command import Json, build, json_requested, print_json
-from bench.model.spec import LOOPS
-from bench.registry.params import allowed_values
+from bench.model.loops import LOOPS
 from bench.render.text import entry
 from bench.version import install_command
 
@@ -57,9 +56,11 @@ def described(name: str) -> dict[str, Any]:
     """Return the description of one workload for `list NAME --json`. A user's file is imported by another process."""
     if not registry.is_path(name):
         return {**workload(name), "params": params(registry.params_schema(name))}
+    from bench.registry.description import Resolved
+
     inspection = registry.inspect_file(Path(name).expanduser())
     constants: dict[str, Any] = {"CASES": inspection.cases}
-    if isinstance(inspection.resolved, registry.Resolved):
+    if isinstance(inspection.resolved, Resolved):
         resolved = inspection.resolved
         constants |= {"NOT_LOOPS": resolved.not_loops, "NOT_ON": resolved.not_on, "DATA": resolved.data}
     return {**workload(name, inspection.offers, constants), "params": params(inspection.params)}
@@ -94,6 +95,8 @@ def workload(
 
 def params(schema: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Return parameters for `list NAME --json`, from their JSON Schema: description, default and values by name."""
+    from bench.registry.params import allowed_values
+
     required = schema.get("required", ())
     return {
         name: {

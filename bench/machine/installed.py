@@ -7,9 +7,10 @@ import re
 from collections.abc import Mapping
 from importlib import metadata, util
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from bench.model.framework import Build
+if TYPE_CHECKING:
+    from bench.model.framework import Build
 
 TENSORFLOWS = ("tensorflow-cpu", "tensorflow", "tensorflow-intel", "tensorflow-macos", "tf-nightly", "tf-nightly-cpu")
 
@@ -52,19 +53,24 @@ def site_packages() -> Path | None:
 
 def build() -> Build:
     """Return how the installed TensorFlow was built, read from its source; without values if that cannot be read."""
+    return build_of(build_info())
+
+
+def build_info() -> dict[str, Any]:
+    """Return what `build` returns as a plain dictionary, so that a list of backends needs no pydantic."""
     folder = _package()
     if folder is None:
-        return Build()
+        return {}
     try:
         tree = ast.parse((folder / "python/platform/build_info.py").read_text(encoding="utf-8"))
         for node in tree.body:
             if isinstance(node, ast.Assign):
                 # OrderedDict([…]) in most releases, {…} in some.
                 info = ast.literal_eval(node.value.args[0] if isinstance(node.value, ast.Call) else node.value)
-                return build_of(dict(info))
+                return dict(info)
     except (OSError, ValueError, SyntaxError, IndexError, TypeError):
         pass
-    return Build()
+    return {}
 
 
 def build_of(info: Mapping[str, Any]) -> Build:
@@ -73,6 +79,8 @@ def build_of(info: Mapping[str, Any]) -> Build:
     Args:
         info: what its `tf.sysconfig.get_build_info()` returns.
     """
+    from bench.model.framework import Build
+
     plain = (bool, int, float, str, type(None))
     values = {key: value if isinstance(value, plain) else [str(part) for part in value] for key, value in info.items()}
     return Build(**values)

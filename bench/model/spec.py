@@ -19,8 +19,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-Loop = Literal["as-written", "fit", "step", "host-batches", "resident", "fused"]
-LOOPS: tuple[Loop, ...] = ("as-written", "fit", "step", "host-batches", "resident", "fused")
+from bench.model.loops import LOOPS as LOOPS
+from bench.model.loops import Loop as Loop
+
 Dtype = Literal["float32", "float64", "mixed_float16", "mixed_bfloat16"]
 DataKind = Literal["full", "sample", "synthetic", "own"]
 

@@ -15,21 +15,20 @@ import subprocess
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bench import backends
 from bench.errors import UnknownName, WorkloadError
 from bench.machine import system
-from bench.model.spec import LOOPS
+from bench.model.loops import LOOPS
 from bench.registry import user_file
-from bench.registry.description import ErrorDocument, Inspection, Resolved, case_params, error_from, resolve_module
-from bench.registry.params import params_type, parse_params
 from bench.registry.user_file import Description
+
+if TYPE_CHECKING:
+    from bench.registry.description import ErrorDocument, Inspection, Resolved
 
 __all__ = [
     "Description",
-    "Inspection",
-    "Resolved",
     "describe",
     "inspect_file",
     "is_path",
@@ -37,8 +36,6 @@ __all__ = [
     "names",
     "obstacle",
     "params_schema",
-    "params_type",
-    "parse_params",
     "resolve",
 ]
 
@@ -100,6 +97,8 @@ def resolve(
     Raises:
         UnknownName, SettingsError, WorkloadError: as `load` and `parse_params` do.
     """
+    from bench.registry.description import ErrorDocument, case_params, error_from, resolve_module
+
     assignments = dict(assignments or {})
     file = _file(name_or_path)
     if not is_path(name_or_path):
@@ -124,6 +123,8 @@ def params_schema(name_or_path: str | Path, seconds: float = INSPECT_SECONDS) ->
     """
     if is_path(name_or_path):
         return inspect_file(_file(name_or_path), seconds=seconds).params
+    from bench.registry.params import params_type
+
     return params_type(load(name_or_path)).model_json_schema()
 
 
@@ -141,6 +142,8 @@ def inspect_file(
         WorkloadError: the file is a script, fails to import, breaks the protocol, ends the process, or exceeds the time
             limit.
     """
+    from bench.registry.description import ErrorDocument, Inspection, error_from
+
     file = path.resolve()
     user_file.refuse_script(file)
     quiet = {**backends.hiding_variables(), "TF_CPP_MIN_LOG_LEVEL": "3"}

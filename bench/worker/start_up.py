@@ -7,6 +7,7 @@ from typing import Any
 
 from bench.errors import WorkloadError
 from bench.model.spec import Spec
+from bench.registry.params import parse_params
 from bench.worker import weights
 from bench.worker.phases import Phases
 from bench.worker.protocol import EnvironmentRead, PhaseStarted
@@ -61,7 +62,7 @@ def load_workload(phases: Phases, spec: Spec, tf: Any, device: str) -> Any:
 
     phases.enter("loading")
     module = registry.load(spec.file or spec.workload)
-    p = registry.parse_params(module, dict(spec.params))
+    p = parse_params(module, dict(spec.params))
     ctx = Context(
         rng=np.random.default_rng([spec.seed, 0]),
         device=device,

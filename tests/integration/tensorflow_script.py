@@ -14,6 +14,7 @@ import json, os, sys, time
 import numpy as np
 import tensorflow as tf
 from bench import registry
+from bench.registry.params import parse_params
 from bench.datasets import load
 from bench.model.spec import Data
 from bench.workloads import Context
@@ -29,7 +30,7 @@ def context():
 class Workload:
     def __init__(self, name, **params):
         self.module = registry.load(name)
-        self.p = registry.parse_params(self.module, params)
+        self.p = parse_params(self.module, params)
         self.values = {"p": self.p, "ctx": context()}
     def call(self, function):
         import inspect

@@ -233,7 +233,7 @@ def ratios() -> dict[str, Any]:
         for xla in ("off", "on"):
             (group,) = plan([name], settings(loop="fused", xla=xla, param=params))
             spec, module = group.planned[0].spec, registry.load(name)
-            p = registry.parse_params(module, params)
+            p = parse_params(module, params)
             rig = Rig(tf, spec, module, p, context(), lambda event: None, WhatIfs(tf, ()))
             if rig.has("model"):
                 rig.model = rig.call("model")

@@ -172,8 +172,9 @@ HEAVY = ("tensorflow", "keras", "numpy", "scipy", "psutil")
     ("statement", "absent"),
     [
         ("import bench.cli.app", (*HEAVY, "rich", "pydantic", "pydantic_settings")),
-        ("import bench.cli.list", (*HEAVY, "rich", "pydantic_settings")),
-        ("import bench.cli.list as l; [l.workload(n) for n in l.registry.names()]", (*HEAVY, "pydantic_settings")),
+        ("import bench.cli.list", (*HEAVY, "rich", "pydantic")),
+        ("import bench.cli.list as l; [l.workload(n) for n in l.registry.names()]", (*HEAVY, "pydantic")),
+        ("import bench.cli.list as l; [l.backend(n) for n in l.backends.names()]", (*HEAVY, "pydantic")),
         ("import bench.cli.doctor, bench.cli.run, bench.render.terminal.table, bench.store.files", HEAVY[:2]),
     ],
 )

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from bench import backends, registry
 from bench.errors import SettingsError, UnknownName, WorkloadError
+from bench.registry.params import params_type, parse_params
 
 pytestmark = pytest.mark.once
 
@@ -206,7 +207,7 @@ def test_an_error_in_a_user_file_names_its_line(text: str, message: str, tmp_pat
     path = write(tmp_path, text)
     loaded = set(sys.modules)
     with pytest.raises(WorkloadError, match=message) as caught:
-        registry.params_type(registry.load(path))
+        params_type(registry.load(path))
     assert "bench/" not in caught.value.message
     modules = [name for name in set(sys.modules) - loaded if "mine" in name]
     assert len(modules) == ("Params" in text)
@@ -341,7 +342,7 @@ def test_a_parameter_without_a_default_is_required(tmp_path: Path) -> None:
 
 @given(st.integers(1, 65_536), st.floats(1e-9, 100))
 def test_numbers_are_parsed_from_text_without_loss(batch: int, rate: float) -> None:
-    p: Any = registry.parse_params(registry.load("cifar"), {"batch": str(batch), "learning_rate": repr(rate)})
+    p: Any = parse_params(registry.load("cifar"), {"batch": str(batch), "learning_rate": repr(rate)})
     assert (p.batch, p.learning_rate) == (batch, rate)
 
 

@@ -17,6 +17,7 @@ import pytest
 from bench import registry
 from bench.errors import SettingsError
 from bench.model.spec import LOOPS
+from bench.registry.params import params_type, parse_params
 
 pytestmark = pytest.mark.once
 
@@ -100,7 +101,7 @@ def test_every_default_is_the_number_of_the_article(name: str) -> None:
 
 
 def test_every_parameter_has_a_description_and_bounds(name: str) -> None:
-    schema = registry.params_type(registry.load(name)).model_json_schema()
+    schema = params_type(registry.load(name)).model_json_schema()
     for parameter, field_schema in schema["properties"].items():
         assert field_schema.get("description"), parameter
         lower, upper = {"minimum", "exclusiveMinimum"}, {"maximum", "exclusiveMaximum"}
@@ -148,7 +149,7 @@ def test_a_workload_names_the_data_set_that_it_loads(name: str) -> None:
 def test_parameters_are_unchanged_after_the_transfer_to_the_worker(name: str) -> None:
     params = registry.resolve(name).params
     received = json.loads(json.dumps(params))
-    assert registry.parse_params(registry.load(name), received).model_dump() == params
+    assert parse_params(registry.load(name), received).model_dump() == params
 
 
 def test_the_whole_training_has_as_many_steps_as_in_the_article() -> None:
