@@ -53,7 +53,7 @@ def configure(tf: Any) -> str:
     return "/device:CPU:0"
 
 
-def slow_start(tf: Any) -> str:
+def slow_start(tf: Any, xla: bool | None) -> str:
     """Return "": a CPU needs no compilation at its first start."""
     return ""
 

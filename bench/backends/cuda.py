@@ -91,11 +91,15 @@ def configure(tf: Any) -> str:
     return "/device:GPU:0"
 
 
-def slow_start(tf: Any) -> str:
-    """Return a reason if the driver has to compile TensorFlow's kernels for a newer GPU, which takes minutes; else "".
+def slow_start(tf: Any, xla: bool | None) -> str:
+    """Return why the first start may take minutes; "" if it does not.
+
+    The driver compiles TensorFlow's kernels for a newer GPU. XLA times several kernels for each operation that it
+    compiles (autotuning).
 
     Args:
         tf: TensorFlow, imported but not yet used.
+        xla: whether XLA compiles the steps. None if the program decides, as Keras 3 does for its own `fit`.
     """
     for device in tf.config.list_physical_devices("GPU")[:1]:
         capability = tf.config.experimental.get_device_details(device).get("compute_capability")
@@ -104,7 +108,9 @@ def slow_start(tf: Any) -> str:
             version = ".".join(map(str, capability))
             reason = f"TensorFlow has no machine code for this GPU ({version})"
             return f"{reason}. The first start compiles it, which takes minutes"
-    return ""
+    if xla is False:
+        return ""
+    return "If XLA is used, it first tries which kernels are fastest, which may take minutes"
 
 
 def describe(tf: Any) -> Device:

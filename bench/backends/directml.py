@@ -79,7 +79,7 @@ def configure(tf: Any) -> str:
     return "/device:GPU:0"
 
 
-def slow_start(tf: Any) -> str:
+def slow_start(tf: Any, xla: bool | None) -> str:
     """Return "": DirectML compiles nothing that takes minutes."""
     return ""
 

@@ -28,7 +28,7 @@ def bring_up_tensorflow(phases: Phases, spec: Spec) -> tuple[Any, str]:
         from bench import backends
 
         backend = backends.load(spec.backend)
-        if reason := backend.slow_start(tf):
+        if reason := backend.slow_start(tf, spec.xla):
             phases.send(PhaseStarted(phase=phases.current, note=reason, slow=True))
         tf.config.threading.set_intra_op_parallelism_threads(spec.threads.intra)
         tf.config.threading.set_inter_op_parallelism_threads(spec.threads.inter)

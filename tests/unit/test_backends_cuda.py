@@ -279,16 +279,25 @@ def test_machine_code_supports_its_own_generation_and_ptx_all_later_ones(
     assert _cuda_cards.build_support(capability, targets) == expected
 
 
-@pytest.mark.parametrize(("capability", "expected"), [((12, 0), "no machine code for this GPU (12.0)"), ((8, 6), "")])
+@pytest.mark.parametrize(
+    ("capability", "xla", "expected"),
+    [
+        ((12, 0), False, "no machine code for this GPU (12.0)"),
+        ((8, 6), False, ""),
+        ((8, 6), True, "which kernels are fastest"),
+        ((8, 6), None, "which kernels are fastest"),  # Keras' `fit` may decide for XLA
+    ],
+)
 def test_a_worker_reports_a_slow_first_start_only_if_code_has_to_be_compiled(
-    capability: tuple[int, int], expected: str
+    capability: tuple[int, int], xla: bool | None, expected: str
 ) -> None:
     config = SimpleNamespace(  # what TensorFlow reports about a GPU
         list_physical_devices=lambda kind: ["GPU:0"],
         experimental=SimpleNamespace(get_device_details=lambda device: {"compute_capability": capability}),
     )
     built = {"cuda_compute_capabilities": ["sm_80", "compute_90"]}
-    reason = cuda.slow_start(SimpleNamespace(config=config, sysconfig=SimpleNamespace(get_build_info=lambda: built)))
+    tf = SimpleNamespace(config=config, sysconfig=SimpleNamespace(get_build_info=lambda: built))
+    reason = cuda.slow_start(tf, xla)
     assert expected in reason
     assert bool(reason) == bool(expected)
 
