@@ -54,7 +54,6 @@ class Capabilities:
         parallel_start: several workers may set up at the same time. False if a worker measures which kernels are
             fastest while it starts, which others would disturb.
         telemetry: opens a sampler of the GPU's clocks, power and memory; None if there is nothing to sample.
-        tf32: TensorFlow can compute float32 products in TF32 (`--tf32`).
         tensor_cores: dtypes of matrix products that run on units that work best with sides that are multiples of 8,
             each with the lowest compute capability that has them. "tf32" is float32 with `--tf32`.
         xla: XLA can compile for the device.
@@ -79,7 +78,6 @@ class Capabilities:
     reference: bool = False
     parallel_start: bool = False
     telemetry: OpenSampler | None = None
-    tf32: bool = False
     tensor_cores: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     xla: bool = True
     computes: tuple[str, ...] = ("float32", "float64", "bfloat16", "float16")
@@ -106,6 +104,21 @@ def obstacle(name: str, dtype: str, xla: bool) -> str:
     if dtype.removeprefix("mixed_") not in can.computes:
         return f"{name} computes only in {' and '.join(can.computes)}"
     return f"{name} does not support XLA" if xla and not can.xla else ""
+
+
+def has_tensor_cores(name: str, dtype: str, capability: str | None) -> bool:
+    """Return whether matrix products of a dtype run on tensor cores, as far as the device is known.
+
+    Args:
+        name: the backend.
+        dtype: such as "float16". "tf32" is float32 with `--tf32`.
+        capability: the compute capability of the GPU, such as "7.5". None if it is not known.
+    """
+    lowest = capabilities(name).tensor_cores.get(dtype)
+    if lowest is None or capability is None:
+        return lowest is not None
+    major, minor = map(int, capability.split("."))
+    return (major, minor) >= lowest
 
 
 @cache

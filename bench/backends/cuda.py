@@ -29,7 +29,6 @@ LARGEST_CACHE = str(2**32)
 
 CAPABILITIES = Capabilities(
     telemetry=_nvml.open_sampler,
-    tf32=True,
     tensor_cores={"float16": (7, 0), "bfloat16": (8, 0), "tf32": (8, 0)},  # Volta and Ampere
     hide={"CUDA_VISIBLE_DEVICES": "-1"},
     packages=("nvidia-ml-py", "nvidia-*-cu[0-9]*"),

@@ -107,7 +107,9 @@ class WhatIfStudy:
         level = next((result for result in self.measured if result.spec.loop == loop), self.measured[0])
         is_own_loop = loop == "as-written" and "as_written" in self.resolved.offers
         facts = merged_facts(level.samples)
-        what_ifs = candidates(Program(planned.spec, facts, self.compiled, self.resolved.not_dtypes, is_own_loop))
+        device = level.environment.device
+        program = Program(planned.spec, facts, self.compiled, self.resolved.not_dtypes, is_own_loop, device)
+        what_ifs = candidates(program)
         if retraced(usable_samples(level)) and any(what_if.grows_batch for what_if in what_ifs):
             what_ifs = [what_if for what_if in what_ifs if not what_if.grows_batch]
             caveat = (

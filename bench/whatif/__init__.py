@@ -42,6 +42,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from bench.model.device import Device
 from bench.model.facts import Facts
 from bench.model.plan import Planned
 from bench.model.spec import Spec
@@ -64,6 +65,7 @@ class Program:
         compiled: whether XLA compiles it.
         unsupported_dtypes: dtype policies that change nothing in it.
         own_loop: whether it brings its own loop, so that only the program decides what XLA compiles.
+        device: the device that it ran on. None if it is not known.
     """
 
     spec: Spec
@@ -71,6 +73,7 @@ class Program:
     compiled: bool = False
     unsupported_dtypes: Collection[str] = ()
     own_loop: bool = False
+    device: Device | None = None
 
 
 @dataclass(frozen=True)

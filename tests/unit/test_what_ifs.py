@@ -14,6 +14,7 @@ from synthetic import result
 from bench import whatif
 from bench.config.settings import load
 from bench.errors import SettingsError
+from bench.model.device import Device
 from bench.model.facts import Facts
 from bench.model.plan import Planned
 from bench.model.step_parts import STEP_PARTS
@@ -74,6 +75,12 @@ def test_only_settings_that_apply_to_the_spec_are_tried() -> None:
     options = {what_if.option for what_if in candidates(Program(gpu, compiled=True))}
     assert options >= {"--xla off", "--dtype float32", "--tf32"}
     assert not any("batch" in option or "onednn" in option for option in options)
+
+
+@pytest.mark.parametrize(("capability", "is_tried"), [("7.0", False), ("7.5", False), ("8.0", True), (None, True)])
+def test_tf32_is_only_tried_on_a_gpu_that_may_have_it(capability: str | None, is_tried: bool) -> None:
+    program = Program(result(backend="cuda", tf32=False).spec, device=Device(compute_capability=capability))
+    assert ("--tf32" in {what_if.option for what_if in candidates(program)}) == is_tried
 
 
 def test_a_backend_is_not_asked_for_what_it_cannot_do() -> None:

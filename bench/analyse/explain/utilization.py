@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from bench.analyse.samples import merged_facts
 from bench.analyse.throttled_time import throttled_time
-from bench.backends import capabilities
+from bench.backends import capabilities, has_tensor_cores
 from bench.machine.limits import WHOLE_CPUS
 from bench.model.explanation import Finding
 from bench.model.result import Result
@@ -79,11 +79,7 @@ def _uses_tensor_cores(base: Result) -> bool:
     """Return whether the matrix products of a program run on tensor cores, as far as the device is known."""
     spec, device = base.spec, base.environment.device
     dtype = "tf32" if spec.dtype == "float32" and spec.tf32 else spec.dtype.removeprefix("mixed_")
-    lowest = capabilities(spec.backend).tensor_cores.get(dtype)
-    if lowest is None or device is None or device.compute_capability is None:
-        return lowest is not None
-    major, minor = map(int, device.compute_capability.split("."))
-    return (major, minor) >= lowest
+    return has_tensor_cores(spec.backend, dtype, device.compute_capability if device else None)
 
 
 def shapes(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
