@@ -1,6 +1,6 @@
-"""What `images/build` passes to the engine: the commit, and the certificates that pip uses for the package index.
+"""What `images/build` passes to the engine: the commit, labels, and the certificates for the package index.
 
-A script that records its arguments stands in for the engine.
+A script stands in for the engine. It records its arguments, and knows the digest of the base image if it is told.
 """
 
 from __future__ import annotations
@@ -19,6 +19,19 @@ from images.engine import ROOT
 pytestmark = [pytest.mark.once, pytest.mark.needs("posix")]
 
 
+ENGINE = """#!/bin/sh
+echo "$@" >> "$HOME/calls"
+case "$1 $2 $3" in
+  "build "*) printf "%s\\n" "$@" > "$HOME/arguments" ;;
+  "image inspect --format") [ -n "$DIGEST" ] && echo "$DIGEST" ;;
+  *) [ -n "$DIGEST" ] ;;
+esac
+"""
+"""Knows the base image if `DIGEST` is set."""
+
+KNOWN = f"docker.io/library/python@sha256:{'5' * 64}"
+
+
 def run_build(folder: Path, tree: Path = ROOT, **variables: str) -> tuple[list[str], str]:
     """Run the script, and return the arguments of the engine and the standard error of the script.
 
@@ -28,9 +41,9 @@ def run_build(folder: Path, tree: Path = ROOT, **variables: str) -> tuple[list[s
         variables: environment variables.
     """
     engine = folder / "engine"
-    engine.write_text('#!/bin/sh\nprintf "%s\\n" "$@" > "$HOME/arguments"\n', encoding="utf-8")
+    engine.write_text(ENGINE, encoding="utf-8")
     engine.chmod(0o755)
-    environ = {"PATH": os.environ["PATH"], "HOME": str(folder), "ENGINE": str(engine), **variables}
+    environ = {"PATH": os.environ["PATH"], "HOME": str(folder), "ENGINE": str(engine), "DIGEST": KNOWN, **variables}
     command = [str(tree / "images" / "build"), "cpu"]
     process = subprocess.run(command, env=environ, check=True, capture_output=True, text=True)
     return (folder / "arguments").read_text(encoding="utf-8").splitlines(), process.stderr
@@ -92,7 +105,7 @@ def test_images_are_named_by_image_name_and_not_by_the_variable_that_wsl_sets(
 def tree(tmp_path: Path) -> Path:
     """The files that the script reads, outside a repository."""
     tree = tmp_path / "tree"
-    for name in ("images/build", "bench/version.py", "Dockerfile.cpu"):
+    for name in ("images/build", "bench/version.py", "Dockerfile.cpu", "pyproject.toml"):
         (tree / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(ROOT / name, tree / name)
     return tree
@@ -151,3 +164,47 @@ def test_a_repository_that_git_refuses_to_read_gives_a_warning_with_the_message_
     assert "warning: git failed, so the image has no revision" in stderr
     assert "dubious ownership" in stderr
     assert "safe.directory" in stderr
+
+
+def labels(arguments: list[str]) -> dict[str, str]:
+    """Return the labels that the engine is told to add, by their names without the prefix of OCI."""
+    prefix = "--label=org.opencontainers.image."
+    return dict(argument.removeprefix(prefix).split("=", 1) for argument in arguments if argument.startswith(prefix))
+
+
+def test_an_image_has_the_digest_of_the_base_image_that_the_engine_knows(home: Path) -> None:
+    arguments, stderr = run_build(home)
+    assert labels(arguments)["base.digest"] == f"sha256:{'5' * 64}"
+    assert stderr == ""
+    default = "docker.io/library/python:3.13-slim-trixie"
+    assert f"ARG BASE_IMAGE={default}\n" in (ROOT / "Dockerfile.cpu").read_text(encoding="utf-8")
+    assert f"image inspect --format {{{{index .RepoDigests 0}}}} {default}" in (home / "calls").read_text()
+
+
+def test_a_base_image_that_the_engine_cannot_find_gives_a_warning_and_no_label(home: Path) -> None:
+    arguments, stderr = run_build(home, BASE_IMAGE="registry.example/python:3.13", DIGEST="")
+    assert "base.digest" not in labels(arguments)
+    assert "does not know the digest of registry.example/python:3.13" in stderr
+    assert "pull --quiet registry.example/python:3.13" in (home / "calls").read_text()
+
+
+def test_the_addresses_of_the_project_are_labels_and_without_them_there_are_none(home: Path, tree: Path) -> None:
+    project = (tree / "pyproject.toml").read_text(encoding="utf-8").partition("\n[project.urls]\n")[0]
+    (tree / "pyproject.toml").write_text(project, encoding="utf-8")
+    assert labels(run_build(home, tree)[0]).keys() == {"base.digest"}
+    urls = """
+[project.urls]
+Homepage = "https://example.org/"
+Source = "https://example.org/source"
+Documentation = "https://example.org/docs"
+
+[tool.other]
+Source = "https://example.org/other"
+"""
+    (tree / "pyproject.toml").write_text(project + urls, encoding="utf-8")
+    assert labels(run_build(home, tree)[0]) == {
+        "base.digest": f"sha256:{'5' * 64}",
+        "url": "https://example.org/",
+        "source": "https://example.org/source",
+        "documentation": "https://example.org/docs",
+    }

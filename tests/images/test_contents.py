@@ -52,6 +52,7 @@ def test_labels_and_variables_have_the_version_and_revision(image: str, backend:
     assert labels["revision"] == environ["DEVBENCH_REVISION"]
     assert labels["revision"].removesuffix("-dirty") == head()
     assert labels["licenses"] == "Apache-2.0"
+    assert labels["digest"] == inspect(labels["name"])["RepoDigests"][0].partition("@")[2]  # of the base image
     assert labels["title"].startswith("devbench")
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", labels["created"])
     assert environ["DEVBENCH_IMAGE"] == f"devbench:{backend}"
