@@ -12,6 +12,9 @@ from typing import Any
 
 from bench.model.result import SCHEMA_VERSION, Result
 
+ID = f"urn:devbench:result:{SCHEMA_VERSION}"
+"""The `$id` of the schema, which changes with its version. It is a name, not an address."""
+
 COMMITTED = Path(__file__).with_name("schema.json")
 
 
@@ -19,7 +22,8 @@ def schema() -> dict[str, Any]:
     """Return the JSON Schema (draft 2020-12) of a result."""
     document = Result.model_json_schema(mode="serialization")
     document["properties"]["schema_version"] = {"const": SCHEMA_VERSION, "title": "Schema Version", "type": "integer"}
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **document, "title": "A result of devbench"}
+    draft = "https://json-schema.org/draft/2020-12/schema"
+    return {"$schema": draft, "$id": ID, **document, "title": "A result of devbench"}
 
 
 def text() -> str:

@@ -8,6 +8,8 @@ from typing import Any
 
 import jsonschema
 import pytest
+import referencing
+from referencing.jsonschema import DRAFT202012
 from synthetic import busy_machine, killed, misplaced, result
 
 from bench.model.schema import COMMITTED, schema, text
@@ -29,6 +31,17 @@ def test_a_written_result_is_valid() -> None:
     validator = jsonschema.Draft202012Validator(committed())
     validator.check_schema(committed())
     validator.validate(json.loads(document.model_dump_json()))
+
+
+def test_the_id_of_the_schema_is_a_name_with_its_version_that_references_resolve_against() -> None:
+    document = committed()
+    version = document["properties"]["schema_version"]["const"]
+    assert document["$id"] == f"urn:devbench:result:{version}"
+    registry: Any = referencing.Registry().with_resource(document["$id"], DRAFT202012.create_resource(document))
+    assert registry.resolver(document["$id"]).lookup("#/$defs/Spec").contents == document["$defs"]["Spec"]
+    by_id = jsonschema.Draft202012Validator({"$ref": document["$id"]}, registry=registry)
+    by_id.validate(json.loads(result().model_dump_json()))
+    assert not by_id.is_valid({})
 
 
 @pytest.mark.parametrize(
