@@ -44,7 +44,8 @@ TEXTS = [
     *sorted(path for path in (ROOT / "charts").rglob("*") if path.is_file() and path.suffix != ".py"),
     *(ROOT / "images" / name for name in ("base", "build", "devbench", "packages")),
     *sorted(ROOT.glob("Dockerfile.*")),
-    *(ROOT / name for name in (".ci/run", "Makefile", "compose.yaml", "pyproject.toml")),
+    *(ROOT / name for name in (".ci/run", ".pre-commit-config.yaml", "CITATION.cff")),
+    *(ROOT / name for name in ("Makefile", "compose.yaml", "pyproject.toml")),
 ]
 """Files that are neither pages nor Python."""
 
