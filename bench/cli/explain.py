@@ -11,7 +11,7 @@ from bench.cli import next_steps
 from bench.cli.command import announce, as_json, build, conclude
 from bench.cli.measure import Workload, measure
 from bench.cli.options import with_settings
-from bench.config.settings import RunSettings, SelectionOptions, title
+from bench.config.settings import OutputOptions, RunSettings, SelectionOptions, title
 from bench.errors import Interrupted
 
 if TYPE_CHECKING:
@@ -29,6 +29,14 @@ def explain(
             rich_help_panel=title(SelectionOptions),
         ),
     ] = True,
+    verbose: Annotated[
+        bool,
+        typer.Option(
+            "--verbose",
+            help="Show every fix, and findings that are small or follow from a larger cause.",
+            rich_help_panel=title(OutputOptions),
+        ),
+    ] = False,
 ) -> None:
     """Find out where the time goes and what makes a workload faster.
 
@@ -40,16 +48,18 @@ def explain(
     measure(
         settings,
         lambda recorder: api.explain(workload, settings, recorder, what_ifs=changes),
-        lambda explanation, interruption: _show(explanation, interruption, settings),
+        lambda explanation, interruption: _show(explanation, interruption, settings, verbose),
     )
 
 
-def _show(explanation: Explanation | None, interruption: Interrupted | None, settings: RunSettings) -> int:
+def _show(
+    explanation: Explanation | None, interruption: Interrupted | None, settings: RunSettings, verbose: bool = False
+) -> int:
     """Show the explanation. Return the exit code."""
     from bench.render.terminal.explanation import text
 
     if explanation is not None and not settings.json:
-        typer.echo(text(explanation), nl=False)
+        typer.echo(text(explanation, verbose=verbose), nl=False)
     elif explanation is None and interruption is not None:
         announce("interrupted before a trial was complete, so there is nothing to explain yet")
         if not any(map(has_measurements, interruption.results)):

@@ -8,11 +8,13 @@ from pydantic import Field
 
 from bench.model.comparison import Verdict
 from bench.model.interval import Interval
+from bench.model.loops import BARE
 from bench.model.profile import Profile
 from bench.model.record import Record
 from bench.model.result import SCHEMA_VERSION
 from bench.model.roofline import Roofline
 from bench.model.spec import Loop
+from bench.model.step_parts import StepPart, loop_of, parts_between
 
 USEFUL_GAIN = 0.05
 """Smallest share of the time that a change is made for. A change that surely saves less is "no gain"."""
@@ -30,6 +32,12 @@ class Part(Record):
     measurable: bool = Field(description="whether the interval excludes 0")
     includes_input: bool = Field(False, description="whether preparing batches belongs to it")
     fix: str = Field("", description="what to change; empty if the part is small")
+    what_ifs: list[str] = Field(default_factory=list, description="what-ifs that the fix proposes")
+
+    @property
+    def step_parts(self) -> frozenset[StepPart]:
+        """What lies between its two levels."""
+        return parts_between(loop_of(self.upper), loop_of(self.lower))
 
     @property
     def at_most(self) -> float | None:
@@ -52,6 +60,7 @@ class Gain(Record):
     verdict: Verdict
     loop: str = Field("", description="loop that it was tried on")
     cause: str = Field("", description="the cause of lost time that it removes; empty if it is not faster")
+    advice: str = Field("", description="what to write in the program to get the same effect")
     failure: str | None = None
 
     @property
@@ -77,6 +86,14 @@ class Gain(Record):
         bounds = self.saving_bounds
         return bounds is not None and self.verdict != "slower" and bounds[0] <= 0 and bounds[1] < USEFUL_GAIN
 
+    @property
+    def is_refuted(self) -> bool:
+        """Whether it was seen not to make the program faster by a useful amount."""
+        return self.is_without_gain or self.verdict in ("same", "slower")
+
+
+FIRST_STEPS = "first-step costs"
+"""Cause of the finding about tracing and the first step."""
 
 BETWEEN_EPOCHS = "time between epochs"
 """Cause of the finding about what passes between the steps of two epochs."""
@@ -89,6 +106,9 @@ class Finding(Record):
     sentence: str
     evidence: str = Field(description="what the finding is based on")
     fix: str = ""
+    what_ifs: list[str] = Field(default_factory=list, description="what-ifs that the fix proposes")
+    parts: list[StepPart] = Field(default_factory=list, description="parts of the step that its share is of")
+    detail: bool = Field(False, description="whether it is small, or follows from a larger cause")
     share: float | None = Field(
         None,
         description="the largest share of the step that the cause can take, or of the epoch or training if it occurs "
@@ -114,6 +134,15 @@ class Untried(Record):
     at_most: float = Field(description="the largest share of the step that it can save")
 
 
+class Change(Record):
+    """Something to change in the program, with the cause of lost time that it removes."""
+
+    cause: str = Field(description="the cause, in sentences")
+    share: float | None = Field(description="share of the step that the cause takes; None if it was not measured")
+    gains: list[Gain] = Field(description="what was measured to help, largest gain first")
+    fix: str = Field(description="what else to change, which was not measured; empty if nothing is known")
+
+
 class Fastest(Record):
     """The fastest configuration that was measured."""
 
@@ -131,6 +160,7 @@ class Explanation(Record):
     label: str
     step_seconds: float = Field(description="of the program as written")
     trials: int
+    answer: list[Change] = Field(default_factory=list, description="what to change, what saves most first")
     parts: list[Part]
     wall_time: list[WallTimePart] = Field(
         default_factory=list,
@@ -151,11 +181,26 @@ class Explanation(Record):
     profile: Profile | None = Field(None, description="a profiler's trace of the program as written (`--profile`)")
     disagreements: list[str] = Field(default_factory=list, description="differences between that trace and the ladder")
     what_if_loop: str = Field("", description="loop that most what-ifs were tried on; empty if none was tried")
-    fastest: Fastest | None = Field(None, description="None if nothing was faster than the program as written")
+    fastest: Fastest | None = Field(None, description="None if no what-if was faster than the program as written")
     missing_levels: dict[Loop, str] = Field(
         default_factory=dict, description="loops that do not apply or failed, with the reason"
     )
     caveats: list[str] = Field(default_factory=list, description="warnings of the levels, and what is incomplete")
+
+    @property
+    def own_loop(self) -> str:
+        """The loop of the program as written."""
+        return self.parts[0].upper if self.parts else self.lowest_level
+
+    @property
+    def lowest_loop(self) -> Loop:
+        """The loop of the lowest level."""
+        return loop_of(self.lowest_level)
+
+    @property
+    def most_speedup(self) -> Interval | None:
+        """How many times as fast the barest loop is. None if that has the input or loop of the program."""
+        return self.rest_share.inverse if self.lowest_loop in BARE and self.rest_share.value > 0 else None
 
     @property
     def largest_part(self) -> Part | None:

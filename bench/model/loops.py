@@ -6,3 +6,5 @@ from typing import Literal
 
 Loop = Literal["as-written", "fit", "step", "host-batches", "resident", "fused"]
 LOOPS: tuple[Loop, ...] = ("as-written", "fit", "step", "host-batches", "resident", "fused")
+BARE: tuple[Loop, ...] = ("host-batches", "resident", "fused")
+"""Loops without input. What they take is mostly computing."""

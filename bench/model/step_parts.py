@@ -11,6 +11,11 @@ STEP_PARTS: tuple[StepPart, ...] = ("own loop", "fit", "input", "copies", "dispa
 """All parts. Each but the last is what a loop of `LOOPS` does and the next one does not."""
 
 
+def loop_of(name: str) -> Loop:
+    """Return a loop by its name."""
+    return next(loop for loop in LOOPS if loop == name)
+
+
 def parts_between(upper: Loop, lower: Loop) -> frozenset[StepPart]:
     """Return the parts that a loop has and a lower one has not."""
     return frozenset(STEP_PARTS[LOOPS.index(upper) : LOOPS.index(lower)])

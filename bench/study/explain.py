@@ -7,6 +7,7 @@ from contextlib import suppress
 
 from bench import registry
 from bench.analyse.explain import shares
+from bench.analyse.explain.answer import conclude
 from bench.analyse.explain.utilization import bound
 from bench.analyse.roofline import roofline
 from bench.config.settings import RunSettings
@@ -95,6 +96,7 @@ class ExplainStudy:
         except Interrupted:
             with suppress(RunFailed):
                 explanation, _ = self._read_ladder(program, self.results[-len(levels) :], missing)
+                conclude(explanation)
                 self._add_interruption(explanation, with_what_ifs)
             raise
         explanation, measured = self._read_ladder(program, results, missing)
@@ -108,6 +110,7 @@ class ExplainStudy:
             raise
         finally:
             shares.from_what_ifs(explanation)
+            conclude(explanation)
             explanation.fastest = fastest(self.workload, self.settings, measured, self.tried)
         return explanation
 

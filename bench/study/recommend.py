@@ -31,9 +31,10 @@ class Tried(NamedTuple):
 
 
 def fastest(workload: str, settings: RunSettings, measured: Sequence[Result], tried: Sequence[Tried]) -> Fastest | None:
-    """Return the fastest of the levels, the what-ifs and their combination. None if none is faster than the program.
+    """Return the fastest of the what-ifs and their combination. None if none is faster than the program.
 
-    A what-if is tried on one level, so its ratio is multiplied by that level's ratio.
+    A barer loop is no change to the program, so it does not count. A what-if is tried on one level, so its ratio is
+    multiplied by that level's ratio.
 
     Args:
         workload: Name or file.
@@ -48,7 +49,6 @@ def fastest(workload: str, settings: RunSettings, measured: Sequence[Result], tr
         contrast = paired_contrast(base, level)
         if contrast is not None:
             ratios[level.spec.loop] = contrast
-            options.append((contrast, f"loop {level.spec.loop}", "step", "", level.spec))
     for what_if, without, result in tried:
         unit, contrast = gain_of(without, result)
         loop = without.spec.loop

@@ -6,6 +6,9 @@ documentation shows the sentence after the colon. Each what-if declares
 
     ACTS_ON: frozenset[StepPart]               the parts of a step that it can make shorter. If they take little of the
                                                step, it is not tried.
+    ADVICE: str                                optional: what to write in the program to get the same effect, as a
+                                               sentence. A fix may propose it.
+    REFUTED: str                               optional: what to do if the advice was measured without gain
 
 A what-if takes one of two forms.
 
@@ -17,13 +20,11 @@ A what-if that changes the program from outside, and that `--change` accepts, ho
 
     WORDS: str                                 what it does, as a noun phrase
     CAUSE: str                                 the cause of lost time that it removes
-    ADVICE: str                                what to write in the program to get the same effect, as a sentence
-    REFUTED: str                               optional: what to do if the advice was measured without gain
     TESTS_SUSPECT: bool                        optional: whether it tests a suspect by itself, so that it is tried first
                                                whatever the ladder says
     applies(program) -> bool                   whether it has something to change in this `Program`
 
-and at least one of these functions, which the worker calls:
+with an ADVICE, and at least one of these functions, which the worker calls:
 
     change_dataset(tf, dataset) -> dataset     the changed input pipeline
     change_fit(tf, model, arguments) -> dict   the changed arguments of a call of `fit`, by name; the model may be
@@ -153,8 +154,13 @@ def candidates(program: Program) -> list[WhatIf]:
 
 
 def advice(name: str) -> str:
-    """Return what to write in a program to get the effect of a what-if that `--change` accepts."""
+    """Return what to write in a program to get the effect of a what-if."""
     return str(load(name).ADVICE)
+
+
+def acts_on(name: str) -> frozenset[StepPart]:
+    """Return the parts of a step that a what-if can make shorter. Empty if there is no such what-if."""
+    return frozenset(load(name).ACTS_ON) if name in names() else frozenset()
 
 
 def instead(name: str) -> str:

@@ -10,6 +10,7 @@ from bench.whatif import Program, WhatIf
 FACTORS = (4, 16)
 
 ACTS_ON: frozenset[StepPart] = frozenset(STEP_PARTS)
+ADVICE = "Use a larger batch and adapt the learning rate."
 CAUSE = "batches that are too small"
 
 

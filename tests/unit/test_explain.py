@@ -12,6 +12,7 @@ import pytest
 from synthetic import result
 from test_analyse_compare import sample
 
+from bench.analyse.explain.answer import conclude
 from bench.analyse.explain.findings import findings
 from bench.analyse.explain.fixed_cost import fixed_cost
 from bench.analyse.explain.gains import gains
@@ -394,15 +395,17 @@ def explained(**changes: Any) -> Explanation:
             command="devbench run cifar --xla on",
         ),
     }  # fmt: skip
-    return Explanation(**{**fields, **changes})
+    document = Explanation(**{**fields, **changes})
+    conclude(document)
+    return document
 
 
-def test_the_headline_names_the_largest_part_and_the_fastest_configuration() -> None:
+def test_the_headline_names_the_largest_part_and_the_last_line_the_fastest_configuration() -> None:
     text = explanation.text(explained())
     first = " ".join(text.split("\n\n")[0].split())
     assert first == (
         "cifar on cpu, as-written: a step takes 10.0 ms. 40% of it is the program's own loop: Python, conversions and "
-        "reads between steps. Fastest found: with XLA, 2.0 times [1.9, 2.1] as fast per step."
+        "reads between steps."
     )
     assert text.rstrip().endswith("devbench run cifar --xla on")
     assert max(map(len, text.splitlines())) <= 80
@@ -497,24 +500,7 @@ def test_the_headline_says_that_no_known_bottleneck_was_found() -> None:
     with_finding = sentences.headline(
         explained(parts=parts, rest_share=rest_share, fastest=None, findings=quota, gains=same)
     )
-    assert with_finding.endswith("of it is computing. See the findings.")
-
-
-def test_the_headline_names_the_largest_gain_if_no_configuration_is_clearly_the_fastest() -> None:
-    parts, rest_share, _ = ladder([level("step", 0.01, 0.02), level("resident", 0.01, 0.02)])
-    base = level("step", 0.01)
-    single_gains = gains(base, {WhatIf("with XLA", "--xla on"): level("fused", 0.009)}, 0.02)
-    headline = sentences.headline(explained(parts=parts, rest_share=rest_share, fastest=None, gains=single_gains))
-    assert "No known bottleneck" not in headline
-    assert "Largest gain: with XLA, 1.1" in headline
-    assert headline.endswith("as fast per step as without the change (loop as-written).")
-    (combined_gain,) = gains(
-        base, {WhatIf("with XLA and 1 thread", "--xla on --threads 1"): level("resident", 0.005)}, 0.02
-    )
-    headline = sentences.headline(
-        explained(parts=parts, rest_share=rest_share, fastest=None, gains=single_gains, combined=combined_gain)
-    )
-    assert "Largest gain: with XLA and 1 thread, 1.99" in headline
+    assert with_finding.endswith("of it is computing.")
 
 
 @pytest.mark.parametrize(("upper", "lower"), list(itertools.combinations(LOOPS, 2)))

@@ -228,6 +228,7 @@ def analyses(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def test_an_explanation_shows_waterfall_findings_what_ifs_roofline_and_trace(analyses: str) -> None:
     for title in (
+        "What to change first",
         "Where the time of a step goes",
         "Findings",
         "What-ifs",
@@ -237,6 +238,7 @@ def test_an_explanation_shows_waterfall_findings_what_ifs_roofline_and_trace(ana
         assert f"<h3>{title}</h3>" in analyses
     assert "40% of it is the program&#39;s own loop" in analyses
     assert "Slowest stage: &lt;map&gt; (mine.py line 12)" in analyses
+    assert "Slow input: &lt;map&gt; (mine.py line 12)." in analyses
     assert "Fastest configuration measured: devbench run cifar --xla on" in analyses
     assert "missing fusion" in analyses
     assert "the lowest level of the ladder takes 20%" in analyses

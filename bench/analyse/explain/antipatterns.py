@@ -52,7 +52,7 @@ def eager_execution(base: Result, samples: list[ProcessSample]) -> Iterator[Find
             cause="eager execution",
             sentence="The operations of a step run one by one from Python, not as a graph.",
             evidence="the model's run_eagerly is on",
-            fix="Compile the model without run_eagerly. Try --change graph.",
+            what_ifs=["graph"],
         )
 
 

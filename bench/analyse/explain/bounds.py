@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from bench.model.explanation import Explanation
 from bench.model.interval import Interval
-from bench.model.spec import LOOPS, Loop
-from bench.model.step_parts import StepPart, parts_between, parts_of
+from bench.model.step_parts import StepPart, parts_of
 from bench.whatif import WhatIf
 
 
@@ -37,13 +36,8 @@ def by_priority(explanation: Explanation, what_ifs: Sequence[WhatIf]) -> list[Wh
 def _touched(explanation: Explanation, acts_on: frozenset[StepPart]) -> Iterator[tuple[frozenset[StepPart], Interval]]:
     """Yield each measured difference that contains one of the parts, with its share of the program's step."""
     for part in explanation.parts:
-        crossed = parts_between(_loop(part.upper), _loop(part.lower))
-        if crossed & acts_on:
-            yield crossed, part.share
-    rest = parts_of(_loop(explanation.lowest_level))
+        if part.step_parts & acts_on:
+            yield part.step_parts, part.share
+    rest = parts_of(explanation.lowest_loop)
     if rest & acts_on:
         yield rest, explanation.rest_share
-
-
-def _loop(name: str) -> Loop:
-    return next(loop for loop in LOOPS if loop == name)

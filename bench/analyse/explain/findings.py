@@ -15,7 +15,7 @@ from bench.analyse.samples import (
     usable_samples,
 )
 from bench.analyse.training_time import Epochs
-from bench.model.explanation import BETWEEN_EPOCHS, Finding, Part
+from bench.model.explanation import BETWEEN_EPOCHS, FIRST_STEPS, Finding, Part
 from bench.model.result import Result
 from bench.model.sample import ProcessSample
 
@@ -109,15 +109,16 @@ def _fit(base: Result, samples: list[ProcessSample], parts: Sequence[Part]) -> I
         names = ", ".join(call.callbacks) or "none"
         described, largest = callbacks.in_steps(samples)
         evidence = "as-written minus fit; " if own else ""
-        fix = "Move what can wait to the end of an epoch (on_epoch_end), and use fit(verbose=2). "
-        if any(callback.calls for callback in largest):
-            fix = "Pass validation_data to fit, or evaluate in on_epoch_end. "
+        calls_model = any(callback.calls for callback in largest)
+        fix = "Pass validation_data to fit, or evaluate in on_epoch_end." if calls_model else ""
         yield Finding(
             cause="callbacks and logging",
             sentence=f"Callbacks and output that the program passes to fit take {own or timed:.0%} of the step."
             + (f" Time per step: {', '.join(described)}." if described else ""),
             evidence=f"{evidence}callbacks: {names}; verbose: {call.verbose}",
-            fix=f"{fix}Try --change without-callbacks.",
+            fix=fix,
+            what_ifs=["without-callbacks"],
+            parts=["own loop"],
             share=own or timed,
         )
     elif own:
@@ -128,6 +129,7 @@ def _fit(base: Result, samples: list[ProcessSample], parts: Sequence[Part]) -> I
                 evidence="as-written minus fit, which does not shuffle; nothing else differs: the program has no "
                 "callbacks and no output",
                 fix="Shuffle once before training, or with tf.data in the background.",
+                parts=["own loop"],
                 share=own,
             )
         else:
@@ -137,6 +139,7 @@ def _fit(base: Result, samples: list[ProcessSample], parts: Sequence[Part]) -> I
                 sentence=f"The input and the arguments that the program passes to fit take {own:.0%} of the step.",
                 evidence=f"as-written minus fit, which gets the workload's data; {differing}",
                 fix="Return the same input from `data`, so that the ladder can divide its time.",
+                parts=["own loop"],
                 share=own,
             )
     # If the model runs eagerly, fit minus step is the cost of eager execution.
@@ -145,7 +148,8 @@ def _fit(base: Result, samples: list[ProcessSample], parts: Sequence[Part]) -> I
             cause="Keras overhead",
             sentence=f"The work of fit around the train step takes {bare:.0%} of the step.",
             evidence="fit minus step, which calls the model's train_step",
-            fix="Run several steps in each call of TensorFlow: compile(steps_per_execution=32).",
+            what_ifs=["steps-per-execution"],
+            parts=["fit"],
             share=bare,
         )
 
@@ -159,7 +163,7 @@ def _first_steps(base: Result, samples: list[ProcessSample]) -> Iterator[Finding
     if total and first > 0.1 * total * step:
         share = max(0.0, first - step) / (first + (total - 1) * step)
         yield Finding(
-            cause="first-step costs",
+            cause=FIRST_STEPS,
             sentence=f"Tracing and the first step take {first:.2f} s, as long as {first / step:.0f} steps. That is "
             f"{share:.0%} of the time of all {total} steps.",
             evidence="phases trace and first_step",

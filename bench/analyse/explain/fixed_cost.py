@@ -48,8 +48,8 @@ def fixed_cost(base: Result, larger: Sequence[Result]) -> Iterator[Finding]:
         f"batch {end.value:.0f} [{low:.0f}, {high:.0f}]{extrapolated}.",
         evidence=f"a step takes {fixed * 1e3:.3g} ms and {slope * 1e6:.3g} µs per example, fitted to the batches "
         f"{', '.join(f'{size:g}' for size in sizes)}",
-        fix="Use a larger batch and adapt the learning rate, or run several steps in each call of TensorFlow. "
-        "Try --loop fused.",
+        what_ifs=["batch", "steps-per-execution"],
+        parts=["dispatch"],
         share=share.value,
     )
 

@@ -43,6 +43,7 @@ def _gain(base: Result, what_if: WhatIf, result: Result, threshold: float, confi
         verdict=word,
         loop=base.spec.loop,
         cause=what_if.cause if word == "faster" else "",
+        advice=what_if.advice,
         failure=result.failure.brief if result.failure else None,
     )
 

@@ -28,37 +28,40 @@ class LevelDifference(NamedTuple):
     what: str
     fix: str
     includes_input: bool = False
+    what_ifs: tuple[str, ...] = ()
 
 
 _OWN_LOOP = "Let the loop only call one tf.function. Convert data once before the loop, and read results back rarely."
-_STEPS_PER_CALL = "Run several steps in each call of TensorFlow: compile(steps_per_execution=32)."
-_PREPARE = (
-    "Prepare batches ahead of the step with map(…, num_parallel_calls=tf.data.AUTOTUNE) and prefetch. "
-    "cache() what does not change."
-)
+_PREPARE = ("parallel-map", "prefetch", "cache")
+_STEPS_PER_CALL = ("steps-per-execution",)
 
 DIFFERENCES: dict[tuple[Loop, Loop], LevelDifference] = {
     ("as-written", "fit"): LevelDifference(
         "the program's own loop",
         "shuffling, callbacks and logging, which a bare fit leaves out",
-        "Shuffle once before training or in tf.data. Move callbacks and output to the end of an epoch.",
+        "Shuffle once before training or in tf.data.",
+        what_ifs=("without-callbacks",),
     ),
     ("as-written", "step"): LevelDifference(
         "the program's own loop", "Python, conversions and reads between steps", _OWN_LOOP
     ),
-    ("fit", "step"): LevelDifference("Keras fit", "Keras bookkeeping around the train step", _STEPS_PER_CALL),
+    ("fit", "step"): LevelDifference(
+        "Keras fit", "Keras bookkeeping around the train step", "", what_ifs=_STEPS_PER_CALL
+    ),
     ("as-written", "host-batches"): LevelDifference(
         "the program's own loop and its input",
         "everything except a step on prepared batches",
-        f"{_OWN_LOOP} {_PREPARE}",
+        _OWN_LOOP,
         includes_input=True,
+        what_ifs=_PREPARE,
     ),
-    ("step", "host-batches"): LevelDifference("input", "preparing batches", _PREPARE, includes_input=True),
+    ("step", "host-batches"): LevelDifference("input", "preparing batches", "", includes_input=True, what_ifs=_PREPARE),
     ("fit", "host-batches"): LevelDifference(
         "input and fit",
         "preparing batches, and Keras bookkeeping around the train step",
-        f"{_PREPARE} {_STEPS_PER_CALL}",
+        "",
         includes_input=True,
+        what_ifs=(*_PREPARE, *_STEPS_PER_CALL),
     ),
     ("host-batches", "resident"): LevelDifference(
         "copies",
@@ -69,8 +72,8 @@ DIFFERENCES: dict[tuple[Loop, Loop], LevelDifference] = {
     ("resident", "fused"): LevelDifference(
         "dispatch",
         "calling TensorFlow once per step",
-        "Use a larger batch and adapt the learning rate. Or run several steps per call: a loop inside the tf.function, "
-        "or compile(steps_per_execution=32) for fit.",
+        "In a loop of your own, run several steps per call: a loop inside the tf.function.",
+        what_ifs=("batch", "steps-per-execution"),
     ),
 }
 """What lies between an upper and a lower level."""
@@ -128,7 +131,7 @@ def difference(upper: Result, lower: Result) -> LevelDifference:
     pair = upper.spec.loop, lower.spec.loop
     if merged_facts(upper.samples).run_eagerly and not merged_facts(lower.samples).run_eagerly:
         what = f"running operations one by one from Python, where {lower.spec.loop} runs a graph"
-        return LevelDifference("eager execution", what, "Compile the model without run_eagerly.")
+        return LevelDifference("eager execution", what, "", what_ifs=("graph",))
     if pair in DIFFERENCES:
         return DIFFERENCES[pair]
     loops = LOOPS[LOOPS.index(pair[0]) : LOOPS.index(pair[1]) + 1]
@@ -136,8 +139,9 @@ def difference(upper: Result, lower: Result) -> LevelDifference:
     return LevelDifference(
         " and ".join(crossing.name for crossing in crossed),
         "; ".join(crossing.what for crossing in crossed),
-        " ".join(crossing.fix for crossing in crossed),
+        " ".join(crossing.fix for crossing in crossed if crossing.fix),
         includes_input=any(crossing.includes_input for crossing in crossed),
+        what_ifs=tuple(name for crossing in crossed for name in crossing.what_ifs),
     )
 
 
@@ -168,6 +172,7 @@ def ladder(levels: Sequence[Result]) -> tuple[list[Part], Interval, int]:
         share = Contrast.paired([0.0] * len(shares), shares, usual).interval(confidence)
         measurable = not share.may_be_zero
         level_difference = difference(upper, lower)
+        is_large = measurable and share.value > FIX_MIN_SHARE
         parts.append(
             Part(
                 name=level_difference.name,
@@ -178,7 +183,8 @@ def ladder(levels: Sequence[Result]) -> tuple[list[Part], Interval, int]:
                 share=share,
                 measurable=measurable,
                 includes_input=level_difference.includes_input,
-                fix=level_difference.fix if measurable and share.value > FIX_MIN_SHARE else "",
+                fix=level_difference.fix if is_large else "",
+                what_ifs=list(level_difference.what_ifs) if is_large else [],
             )
         )
     return parts, _rest(by_level, ratios[-1]), len(trials)

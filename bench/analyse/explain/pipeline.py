@@ -35,14 +35,16 @@ def slow_input(levels: list[Result], parts: Sequence[Part]) -> Iterator[Finding]
         return
     slowest = max(times, key=lambda time: time.seconds)
     share = sum(part.share.value for part in slow)
-    fix = "Call cache() before this stage, or move its work from the host into the model, as a layer."
+    fix, what_ifs = "Move the work of this stage from the host into the model, as a layer.", ["cache"]
     if slowest.is_sequential_map:
-        fix = "Give map num_parallel_calls=tf.data.AUTOTUNE, and cache() what does not change between epochs."
+        fix, what_ifs = "", ["parallel-map", "cache"]
     yield Finding(
         cause=SLOW_INPUT,
         sentence=f"Input takes {share:.0%} of the step. Slowest stage: {slowest.name}.",
         evidence=f"time per batch by stage: {', '.join(f'{time.name} {time.seconds * 1e3:.3g} ms' for time in times)}",
         fix=fix,
+        what_ifs=what_ifs,
+        parts=["input"],
         share=share,
     )
 
@@ -61,6 +63,7 @@ def waiting(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
         evidence="phase input_wait, an upper bound of the wait within a block",
         fix="Prepare batches in parallel and in advance: a tf.data pipeline with parallel maps and prefetch, or "
         "several workers of a Keras dataset.",
+        parts=["input"],
         share=share,
     )
 

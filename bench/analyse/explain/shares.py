@@ -8,6 +8,7 @@ from bench.analyse.explain import antipatterns, utilization
 from bench.model.explanation import Explanation, Finding, Part
 from bench.model.result import Result
 from bench.model.spec import LOOPS
+from bench.model.step_parts import STEP_PARTS, parts_between
 from bench.whatif import batch
 
 WHAT_IF_CAUSES = {utilization.TOO_LITTLE_PARALLELISM: batch.CAUSE}
@@ -30,6 +31,7 @@ def from_levels(findings: Sequence[Finding], levels: Sequence[Result], parts: Se
         if not intervals or sum(-1.0 if share.low is None else share.low for share in intervals) <= 0:
             continue
         finding.share = min(1.0, sum(share.value for share in intervals))
+        finding.parts = sorted(parts_between(levels[upper].spec.loop, levels[lower].spec.loop), key=STEP_PARTS.index)
         shared = list(spans.values()).count(span) > 1
         finding.evidence += (
             f"; {levels[upper].spec.loop} minus {levels[lower].spec.loop} is {finding.share:.0%} of the step"

@@ -71,7 +71,8 @@ def parallelism(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]
             cause=TOO_LITTLE_PARALLELISM,
             sentence=f"A step keeps {busy:.1f} of {threads} CPUs busy.",
             evidence=f"CPU time divided by wall time, median of {len(blocks)} blocks: {busy:.2f}",
-            fix="Use a larger batch, so that the threads have more to share. A step that mostly waits gains nothing.",
+            what_ifs=["batch"],
+            parts=["computing"],
         )
 
 
@@ -119,5 +120,6 @@ def bound(roofline: Roofline, share: float) -> Iterator[Finding]:
         f"product attains {roofline.compute_peak / 1e9:.3g} GFLOP/s, "
         f"memory allows {roofline.memory_peak / 1e9:.3g} GFLOP/s",
         fix=fix,
+        parts=["computing"],
         share=share,
     )

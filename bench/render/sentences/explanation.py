@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from bench.model.explanation import Explanation, Finding, Gain, Part
+from bench.model.explanation import Change, Explanation, Finding, Gain, Part
 from bench.model.interval import Interval
+from bench.model.loops import BARE
 from bench.model.profile import Profile
 from bench.model.roofline import Roofline
-from bench.model.spec import Loop
 from bench.render import numbers
 from bench.render.text import plain
 from bench.render.trace import longest_operations, shares
@@ -14,33 +14,76 @@ from bench.render.trace import longest_operations, shares
 NOTABLE = 0.1
 """Smallest share of a step that the headline names."""
 
-BARE: tuple[Loop, ...] = ("host-batches", "resident", "fused")
-"""Loops without input. What they take is mostly computing."""
+MOST_CHANGES = 3
+"""Number of changes that the answer names."""
 
 
 def headline(explanation: Explanation) -> str:
-    """Return the largest part of the step, and the fastest configuration if one is faster."""
+    """Return the step time and the largest part of the step."""
     step = f"{explanation.label}: a step takes {numbers.time(explanation.step_seconds)}."
     part, unclear = explanation.largest_part, explanation.unassigned_share
-    fastest = _fastest(explanation)
     if part is not None and part.share.value > NOTABLE:
-        sentences = [f"{part.share.value:.0%} of it is {part.name}: {part.what}.", fastest]
+        sentences = [f"{part.share.value:.0%} of it is {part.name}: {part.what}."]
     elif unclear > NOTABLE:
         amount = "Its time" if unclear >= 1 else f"{unclear:.0%} of it"  # parts of both signs may exceed 100%
         trials = numbers.count(explanation.trials, "trial")
-        sentences = [
-            f"{amount} cannot be assigned to a part after {trials}. Increase --max-time or --max-processes.",
-            fastest,
-        ]
-    elif fastest:
-        sentences = [_rest_sentence(explanation), fastest]
-    elif explanation.findings:
-        sentences = [_rest_sentence(explanation), "See the findings."]
+        sentences = [f"{amount} cannot be assigned to a part after {trials}. Increase --max-time or --max-processes."]
     else:
-        sentences = [_rest_sentence(explanation), _nothing_found(explanation)]
+        sentences = [_rest_sentence(explanation)]
+    elsewhere = any(not finding.detail for finding in explanation.findings)
+    if not explanation.answer and not elsewhere and unclear <= NOTABLE:
+        sentences.append(_nothing_found(explanation))
     between = explanation.between_epochs
     epochs = f"{between:.0%} of an epoch passes between its steps and those of the next." if between else ""
     return " ".join(filter(None, [step, epochs, *sentences]))
+
+
+def changes(explanation: Explanation) -> list[tuple[str, list[str]]]:
+    """Return the causes to remove first, each with what to change: measured changes, then what was not tried."""
+    return [
+        (plain(change.cause), _advice(change, explanation.own_loop)) for change in explanation.answer[:MOST_CHANGES]
+    ]
+
+
+def _advice(change: Change, own_loop: str) -> list[str]:
+    """Return what to change about a cause."""
+    lines = [
+        f"{gain.advice or _capital(gain.what_if) + '.'} Measured: {speed(gain, own_loop)}." for gain in change.gains
+    ]
+    if change.fix:
+        most = f", can save at most {numbers.percent(min(1.0, change.share))}" if change.share is not None else ""
+        lines.append(f"{change.fix} (not tried{most})")
+    return lines or ["No change that helps is known."]
+
+
+def speed(gain: Gain, own_loop: str) -> str:
+    """Return how many times as fast a what-if makes the program: "15 times [14, 16] as fast per step".
+
+    Args:
+        gain: of the what-if.
+        own_loop: of the program. Another loop is named.
+    """
+    factor = numbers.times(gain.speedup) if gain.speedup is not None else "unknown"
+    return f"{factor} as fast per {gain.unit}" + (f" in the loop {gain.loop}" if gain.loop != own_loop else "")
+
+
+def outlook(explanation: Explanation) -> list[str]:
+    """Return the gain of the changes together, and the most that is possible."""
+    lines = []
+    best = explanation.combined
+    if best is not None and best.verdict == "faster":
+        lines.append(f"Together ({best.what_if}): {speed(best, explanation.own_loop)}.")
+    most = explanation.most_speedup
+    if most is not None and explanation.answer and most.value > 1 + NOTABLE:
+        lines.append(
+            f"While the computing stays as it is, no more than {numbers.times(most)} as fast is possible (loop "
+            f"{explanation.lowest_level})."
+        )
+    return lines
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def rest(explanation: Explanation) -> tuple[str, str]:
@@ -70,20 +113,6 @@ def _nothing_found(explanation: Explanation) -> str:
     if explanation.gains:
         return "No known bottleneck found."
     return "The ladder shows no bottleneck." if explanation.parts else "No cause was found."
-
-
-def _fastest(explanation: Explanation) -> str:
-    """Return the fastest configuration, or the largest gain. It is harder to be sure of the best of many."""
-    best = explanation.fastest
-    if best is not None:
-        return f"Fastest found: {best.words}, {numbers.times(best.speedup)} as fast per {best.unit}."
-    gain = explanation.largest_gain
-    if gain is None or gain.speedup is None:
-        return ""
-    return (
-        f"Largest gain: {gain.what_if}, {numbers.times(gain.speedup)} as fast per {gain.unit} as without the "
-        f"change (loop {explanation.what_if_loop})."
-    )
 
 
 def share(interval: Interval) -> str:

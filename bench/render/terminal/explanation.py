@@ -1,8 +1,9 @@
-"""An explanation in plain text: the headline, the ladder, the findings, the what-ifs and the fastest command."""
+"""An explanation in plain text: what to change first, then the evidence."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from bench.model.explanation import Explanation, Finding, Gain
 from bench.render import numbers
@@ -13,10 +14,17 @@ BAR = 24
 """Characters of the bar of a whole step."""
 
 
-def text(explanation: Explanation, width: int = WIDTH) -> str:
-    """Return the whole explanation."""
+def text(explanation: Explanation, width: int = WIDTH, verbose: bool = False) -> str:
+    """Return the explanation: what to change first, then the evidence.
+
+    Args:
+        explanation: what to show.
+        width: of a line, in characters.
+        verbose: whether to show details too: findings that are small or follow from a larger cause, and all fixes.
+    """
     lines = filled(sentences.headline(explanation), width)
-    for section in (_ladder, _roofline, _trace, _findings, _what_ifs, _caveats):
+    ladder, findings = partial(_ladder, verbose=verbose), partial(_findings, verbose=verbose)
+    for section in (_answer, ladder, findings, _what_ifs, _roofline, _trace, _caveats):
         section_lines = [line for indent, line in section(explanation) for line in filled(line, width, indent)]
         lines += ["", *section_lines] if section_lines else []
     if explanation.fastest is not None:
@@ -28,13 +36,25 @@ Lines = Iterator[tuple[int, str]]
 """Lines with their indentation in characters, not yet broken."""
 
 
-def _ladder(explanation: Explanation) -> Lines:
+def _answer(explanation: Explanation) -> Lines:
+    changes = sentences.changes(explanation)
+    if changes:
+        yield 0, "What to change first:"
+    for number, (cause, advice) in enumerate(changes, 1):
+        yield 2, f"{number}. {cause}"
+        for line in advice:
+            yield 5, line
+    for line in sentences.outlook(explanation):
+        yield 2, line
+
+
+def _ladder(explanation: Explanation, verbose: bool) -> Lines:
     yield 0, f"Where the time of a step goes ({numbers.count(explanation.trials, 'trial')}, 95% intervals):"
     for part in explanation.parts:
         bar = _bar(part.share.value if part.measurable else 0)
         levels = f"{part.upper} minus {part.lower}, {numbers.time(part.seconds)}"
         yield 2, f"{bar} {sentences.part_share(part)}  {part.name}: {part.what} ({levels})"
-        if part.fix:
+        if part.fix and verbose:
             yield 4, f"Fix: {part.fix}"
     name, what = sentences.rest(explanation)
     level = f"{explanation.lowest_level}, {numbers.time(explanation.rest_seconds)}"
@@ -58,11 +78,15 @@ def _trace(explanation: Explanation) -> Lines:
         yield 0, f"{sentences.trace(explanation.profile)} {check} Trace: {plain(explanation.profile.folder)}"
 
 
-def _findings(explanation: Explanation) -> Lines:
-    if explanation.findings:
+def _findings(explanation: Explanation, verbose: bool) -> Lines:
+    shown = [finding for finding in explanation.findings if verbose or not finding.detail]
+    if shown:
         yield 0, "Findings:"
-    for finding in explanation.findings:
+    for finding in shown:
         yield from _finding(finding)
+    hidden = len(explanation.findings) - len(shown)
+    if hidden:
+        yield 0, f"{numbers.count(hidden, 'finding')} that {'matters' if hidden == 1 else 'matter'} less: --verbose."
 
 
 def _finding(finding: Finding) -> Lines:

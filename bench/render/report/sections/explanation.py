@@ -21,11 +21,8 @@ def title(explanation: Explanation) -> str:
 
 
 def sentences(explanation: Explanation) -> list[str]:
-    """Return the headline and the fastest configuration."""
-    headline = wording.headline(explanation)
-    if explanation.fastest is None:
-        return [headline]
-    return [headline, f"Fastest configuration measured: {explanation.fastest.command}"]
+    """Return the headline."""
+    return [wording.headline(explanation)]
 
 
 def sections(explanation: Explanation, threshold: float) -> list[Section]:
@@ -35,7 +32,8 @@ def sections(explanation: Explanation, threshold: float) -> list[Section]:
         explanation: what to show.
         threshold: the smallest relative difference that matters.
     """
-    shown = [_ladder(explanation)]
+    shown = [_answer(explanation)] if explanation.answer or explanation.fastest else []
+    shown.append(_ladder(explanation))
     if explanation.findings:
         shown.append(_findings(explanation))
     if explanation.gains:
@@ -45,6 +43,15 @@ def sections(explanation: Explanation, threshold: float) -> list[Section]:
     if explanation.profile is not None:
         shown.append(_trace(explanation, explanation.profile))
     return shown
+
+
+def _answer(explanation: Explanation) -> Section:
+    changes = [Message("cause", cause, tuple(map(plain, advice))) for cause, advice in wording.changes(explanation)]
+    lines = wording.outlook(explanation)
+    if explanation.fastest is not None:
+        lines.append(f"Fastest configuration measured: {explanation.fastest.command}")
+    notes = [Message("note", plain(line)) for line in lines]
+    return Section("What to change first", (*changes, *notes), brief=True)
 
 
 def _ladder(explanation: Explanation) -> Section:
@@ -82,7 +89,7 @@ def _findings(explanation: Explanation) -> Section:
         Message(
             "cause", plain(wording.cause(finding)), tuple(map(plain, filter(None, (finding.evidence, finding.fix))))
         )
-        for finding in explanation.findings
+        for finding in sorted(explanation.findings, key=lambda finding: finding.detail)
     )
     return Section("Findings", findings, brief=True)
 

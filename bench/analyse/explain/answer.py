@@ -1,0 +1,151 @@
+"""The answer of an explanation: what to change first, and which findings are only details."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+
+from bench import whatif
+from bench.analyse.explain import utilization
+from bench.model.explanation import BETWEEN_EPOCHS, FIRST_STEPS, USEFUL_GAIN, Change, Explanation, Finding, Gain, Part
+from bench.model.step_parts import StepPart, parts_of
+
+UNTRIED = 0.5
+"""Weight of a share that nothing was seen to save, against a measured saving. Few changes remove all of a cause."""
+
+MOST_GAINS = 2
+"""Number of measured changes that are named for one cause."""
+
+
+@dataclass
+class _Cause:
+    """A cause of lost time, with the what-ifs that make it smaller."""
+
+    sentence: str
+    share: float | None
+    parts: frozenset[StepPart]
+    source: Part | Finding | None = None
+    gains: list[Gain] = field(default_factory=list)
+
+    @property
+    def saving(self) -> float:
+        """The largest measured saving, as a share of the time."""
+        return max((gain.saving or 0.0 for gain in self.gains), default=0.0)
+
+    def weight(self, steps: float) -> float:
+        """Return what decides the order: the measured saving, or half of the share that nothing was seen to save.
+
+        Args:
+            steps: the share of the time of an epoch that its steps take.
+        """
+        between_epochs = isinstance(self.source, Finding) and self.source.cause == BETWEEN_EPOCHS
+        left = UNTRIED * ((self.share or 0.0) - self.saving)
+        return max(self.saving, left) * (1.0 if between_epochs else steps)
+
+
+def conclude(explanation: Explanation) -> None:
+    """Complete an explanation whose measurements have ended: its details, its answer and its fixes. Call it once.
+
+    No fix proposes what was measured without gain.
+    """
+    _mark_details(explanation)
+    steps = 1.0 - (explanation.between_epochs or 0.0)
+    causes = sorted(_causes(explanation), key=lambda cause: -cause.weight(steps))
+    explanation.answer = [_change(cause, explanation.gains) for cause in causes]
+    sources: list[Part | Finding] = [*explanation.parts, *explanation.findings]
+    for source in sources:
+        source.fix = _fix(source, explanation.gains)
+
+
+def _mark_details(explanation: Explanation) -> None:
+    """Mark the findings that are small, or that follow from a larger cause."""
+    largest, large_parts = explanation.largest_part, _large_parts(explanation)
+    computes_most = largest is None or explanation.rest_share.value > largest.share.value
+    for finding in explanation.findings:
+        finding.detail = finding.share is not None and finding.share < USEFUL_GAIN
+        if finding.cause == utilization.TOO_LITTLE_PARALLELISM:  # steps that wait leave CPUs idle
+            finding.detail = finding.detail or finding.share is None or not computes_most
+    for finding in explanation.findings:
+        if finding.cause == FIRST_STEPS:  # every short training has them
+            others = [other for other in explanation.findings if other is not finding and not other.detail]
+            finding.detail = finding.detail or bool(others or large_parts)
+
+
+def _large_parts(explanation: Explanation) -> list[Part]:
+    return [part for part in explanation.parts if part.measurable and part.share.value >= USEFUL_GAIN]
+
+
+def _causes(explanation: Explanation) -> list[_Cause]:
+    """Return the causes of lost time: findings, parts that no finding explains, and what only a what-if shows."""
+    causes = [_cause(finding) for finding in explanation.findings if not finding.detail]
+    found = list(causes)
+    for part in _large_parts(explanation):
+        shares = [cause.share or 0.0 for cause in found if cause.parts & part.step_parts]
+        if max(shares, default=0.0) < part.share.value / 2:
+            sentence = f"{_capital(part.name)} takes {part.share.value:.0%} of the step: {part.what}."
+            causes.append(_Cause(sentence, part.share.value, part.step_parts, part))
+    for gain in explanation.gains:
+        if gain.verdict == "faster":
+            _assign(gain, causes, explanation)
+    return causes
+
+
+def _cause(finding: Finding) -> _Cause:
+    """Return a finding as a cause, with its share. What is estimated by samples of the stack is in the own loop."""
+    sentence, share = f"{_capital(finding.cause)}: {finding.sentence}", finding.share
+    if share is not None and f"{share:.0%}" not in sentence:
+        amount = f"about {share:.0%}" if finding.estimated else f"at most {share:.0%}"
+        sentence += f" That takes {amount} of the step."
+    sampled: list[StepPart] = ["own loop"] if finding.estimated else []
+    return _Cause(sentence, share, frozenset(finding.parts or sampled), finding)
+
+
+def _assign(gain: Gain, causes: list[_Cause], explanation: Explanation) -> None:
+    """Add a gain to the largest cause that its what-if acts on. Of one what-if with several values, the best counts."""
+    acts_on, saving = whatif.acts_on(gain.name), gain.saving or 0.0
+    fitting = [cause for cause in causes if cause.parts & acts_on and (cause.share is None or cause.share > saving / 2)]
+    if fitting:
+        cause = max(fitting, key=lambda cause: cause.share or 0.0)
+    else:
+        cause = _new_cause(gain, acts_on, explanation)
+        causes.append(cause)
+    if gain.name not in {other.name for other in cause.gains}:
+        cause.gains.append(gain)
+
+
+def _new_cause(gain: Gain, acts_on: frozenset[StepPart], explanation: Explanation) -> _Cause:
+    """Return the cause that a gain shows by itself: computing, or what the what-if says."""
+    rest, share = parts_of(explanation.lowest_loop), min(1.0, explanation.rest_share.value)
+    if rest == parts_of("fused") and acts_on & rest and share > (gain.saving or 0.0) / 2:
+        return _Cause(f"Computing takes {share:.0%} of the step.", share, rest)
+    return _Cause(f"{_capital(gain.cause or gain.what_if)}.", None, frozenset())
+
+
+def _change(cause: _Cause, gains: Sequence[Gain]) -> Change:
+    """Return what to change about a cause."""
+    helpful = sorted(cause.gains, key=lambda gain: -(gain.saving or 0.0))
+    names = {gain.name for gain in helpful}
+    fix = _fix(cause.source, gains, without=names) if cause.source is not None else ""
+    return Change(cause=cause.sentence, share=cause.share, gains=helpful[:MOST_GAINS], fix=fix)
+
+
+def _fix(source: Part | Finding, gains: Sequence[Gain], without: Collection[str] = ()) -> str:
+    """Return the fix with the advice of its what-ifs. What was measured without gain is replaced or left out.
+
+    Args:
+        source: what has the fix.
+        gains: all what-ifs that were tried.
+        without: names of what-ifs whose advice is left out.
+    """
+    sentences = [source.fix]
+    for name in source.what_ifs:
+        tried = [gain for gain in gains if gain.name == name and gain.ratio is not None]
+        if tried and all(gain.is_refuted for gain in tried):
+            sentences.append(whatif.instead(name))
+        elif name not in without:
+            sentences.append(whatif.advice(name))
+    return " ".join(filter(None, sentences))
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]

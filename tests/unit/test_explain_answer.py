@@ -1,0 +1,144 @@
+"""The answer of an explanation: what to change first, without advice that was measured without gain."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from bench.analyse.explain.answer import conclude
+from bench.model.explanation import BETWEEN_EPOCHS, FIRST_STEPS, Explanation, Finding, Gain, Part
+from bench.model.interval import Interval
+from bench.render.sentences import explanation as sentences
+from bench.render.terminal.explanation import text
+from bench.whatif import advice, instead
+
+
+def share(value: float) -> Interval:
+    return Interval(value=value, low=value - 0.02, high=value + 0.02, n=5)
+
+
+def part(name: str, upper: str, lower: str, value: float, *what_ifs: str) -> Part:
+    return Part(
+        name=name, what="something", upper=upper, lower=lower, seconds=0.01 * value, share=share(value),
+        measurable=value > 0.02, what_ifs=list(what_ifs),
+    )  # fmt: skip
+
+
+def gain(name: str, ratio: float, verdict: Any = None) -> Gain:
+    interval = Interval(value=ratio, low=0.97 * ratio, high=1.03 * ratio, n=5)
+    word = verdict or ("faster" if ratio < 0.95 else "slower" if ratio > 1.05 else "same")
+    return Gain(
+        name=name, what_if=name, option=f"--change {name}", ratio=interval, verdict=word, loop="step",
+        advice=advice(name), cause=f"cause of {name}",
+    )  # fmt: skip
+
+
+def slow_map() -> Finding:
+    return Finding(
+        cause="slow input", sentence="Input takes 93% of the step. Slowest stage: map (slow, mine.py line 12).",
+        evidence="times", what_ifs=["parallel-map", "cache"], parts=["input"], share=0.93,
+    )  # fmt: skip
+
+
+def concluded(**changes: Any) -> Explanation:
+    fields: dict[str, Any] = {
+        "id": "x", "label": "mine on cpu, step", "step_seconds": 0.035, "trials": 5, "gains": [],
+        "parts": [
+            part("input", "step", "host-batches", 0.93, "parallel-map", "prefetch", "cache"),
+            part("copies", "host-batches", "resident", 0.0),
+            part("dispatch", "resident", "fused", 0.04),
+        ],
+        "rest_seconds": 0.001, "rest_share": share(0.03), "lowest_level": "fused", "what_if_loop": "step",
+    }  # fmt: skip
+    document = Explanation(**{**fields, **changes})
+    conclude(document)
+    return document
+
+
+def test_an_explanation_begins_with_the_cause_its_line_and_the_change_that_was_measured_to_help() -> None:
+    document = concluded(findings=[slow_map()], gains=[gain("cache", 0.066), gain("parallel-map", 1.01)])
+    _, answer, *_ = text(document).split("\n\n")
+    lines = answer.splitlines()
+    assert lines[0] == "What to change first:"
+    words = " ".join(answer.split())
+    assert "1. Slow input: Input takes 93% of the step. Slowest stage: map (slow, mine.py line 12)." in words
+    assert f"{advice('cache')} Measured: 15.2 times [14.7, 15.6] as fast per step." in words
+    assert len(document.answer) == 1  # the part is the same cause
+
+
+def test_advice_that_was_measured_without_gain_is_replaced_everywhere() -> None:
+    document = concluded(findings=[slow_map()], gains=[gain("parallel-map", 1.01), gain("prefetch", 1.0)])
+    shown = " ".join(text(document, verbose=True).split())
+    assert advice("parallel-map") not in shown
+    assert advice("prefetch") not in shown
+    assert instead("parallel-map") in shown
+    assert advice("cache") in shown  # it was not tried
+
+
+@pytest.mark.parametrize("verdict", ["undecided", "not enough data"])
+def test_advice_whose_measurement_is_unclear_stays(verdict: str) -> None:
+    unclear = gain("parallel-map", 0.9, verdict)
+    assert advice("parallel-map") in concluded(findings=[slow_map()], gains=[unclear]).findings[0].fix
+
+
+def test_a_change_that_was_not_tried_says_how_much_it_can_save_at_most() -> None:
+    document = concluded(parts=[part("dispatch", "resident", "fused", 0.4, "steps-per-execution")])
+    ((cause, lines),) = sentences.changes(document)
+    assert cause.startswith("Dispatch takes 40% of the step")
+    assert lines == [f"{advice('steps-per-execution')} (not tried, can save at most 40%)"]
+
+
+def test_changes_are_sorted_by_what_they_save_and_a_small_gain_does_not_hide_a_large_cause() -> None:
+    parts = [
+        part("input", "step", "host-batches", 0.6, "cache"),
+        part("dispatch", "resident", "fused", 0.2, "steps-per-execution"),
+    ]
+    fields = {"parts": parts, "rest_share": share(0.2)}
+    tried = concluded(**fields, gains=[gain("steps-per-execution", 0.85), gain("cache", 0.5)])
+    assert [change.gains[0].name for change in tried.answer] == ["cache", "steps-per-execution"]
+    small = concluded(**fields, gains=[gain("steps-per-execution", 0.94)])
+    assert [change.cause.split()[0] for change in small.answer] == ["Input", "Dispatch"]
+
+
+def test_the_time_between_epochs_comes_first_if_it_takes_most() -> None:
+    between = Finding(cause=BETWEEN_EPOCHS, sentence="1 s passes.", evidence="phases", share=0.97)
+    document = concluded(findings=[between, slow_map()], gains=[gain("cache", 0.066)])
+    assert document.answer[0].cause.startswith("Time between epochs")
+
+
+def test_small_findings_and_consequences_of_the_main_cause_are_details() -> None:
+    minor = [
+        Finding(cause="too little parallelism", sentence="Idle.", evidence="x", share=None),
+        Finding(cause="float64", sentence="Wide.", evidence="x", share=0.03),
+        Finding(cause=FIRST_STEPS, sentence="Slow start.", evidence="x", share=0.3),
+    ]
+    document = concluded(findings=[slow_map(), *minor])
+    assert [finding.cause for finding in document.findings if not finding.detail] == ["slow input"]
+    assert not any(word in text(document) for word in ("Idle.", "Wide.", "Slow start."))
+    assert "3 findings that matter less: --verbose." in text(document)
+    assert all(word in text(document, verbose=True) for word in ("Idle.", "Wide.", "Slow start."))
+
+
+def test_first_steps_are_named_if_nothing_else_is_found() -> None:
+    start = Finding(cause=FIRST_STEPS, sentence="Slow start.", evidence="x", share=0.3)
+    document = concluded(findings=[start], parts=[], rest_share=share(1.0))
+    assert [finding.detail for finding in document.findings] == [False]
+
+
+def test_a_barer_loop_is_a_bound_and_not_a_proposal() -> None:
+    shown = " ".join(text(concluded(findings=[slow_map()])).split())
+    assert "no more than 33 times [20, 100] as fast is possible (loop fused)" in shown
+    assert "Fastest" not in shown
+    assert "--loop" not in shown
+
+
+def test_a_share_that_was_estimated_is_named_and_explains_the_own_loop() -> None:
+    reads = Finding(
+        cause="per-step synchronization", sentence="Python reads 1 number.", evidence="x", share=0.62, estimated=True
+    )
+    own = part("the program's own loop", "as-written", "step", 0.7)
+    document = concluded(findings=[reads], parts=[own], rest_share=share(0.3))
+    assert [change.cause for change in document.answer] == [
+        "Per-step synchronization: Python reads 1 number. That takes about 62% of the step."
+    ]
