@@ -12,6 +12,7 @@ from typing import Literal
 
 from pydantic import Field, SkipValidation
 
+from bench.model.interval import Interval
 from bench.model.record import Record
 from bench.model.result import Result
 
@@ -30,6 +31,13 @@ class Estimate(Record):
     )
 
 
+class LargestPart(Record):
+    """The largest part of a step, by the trials so far."""
+
+    name: str = Field(description="The part, such as `input`.")
+    share: Interval = Field(description="Its share of the step. `n` is the number of trials.")
+
+
 class Progress(Record):
     """What a run is doing."""
 
@@ -41,6 +49,7 @@ class Progress(Record):
     elapsed: float = Field(0.0, description="Seconds since the workload's first worker started.")
     budget: float = Field(0.0, description="Time limit of the workload in seconds.")
     estimates: list[Estimate] = Field(default_factory=list)
+    largest_part: LargestPart | None = Field(None, description="In an explanation: the largest part so far.")
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from bench.model.spec import LOOPS, Loop
+from bench.model.loops import LOOPS, Loop
 
 StepPart = Literal["own loop", "fit", "input", "copies", "dispatch", "computing"]
 STEP_PARTS: tuple[StepPart, ...] = ("own loop", "fit", "input", "copies", "dispatch", "computing")

@@ -13,7 +13,7 @@ from pathlib import Path
 from bench.config.settings import RunSettings
 from bench.model.explanation import Explanation
 from bench.model.result import Result
-from bench.model.run_state import Listener, LiveProgress
+from bench.model.run_state import LargestPart, Listener, LiveProgress
 from bench.publish.hub.reporter import Reporter, reporting
 from bench.publish.prometheus.serving import RunMetrics, serving
 from bench.store import files, ids
@@ -33,6 +33,7 @@ class Recorder:
 
     Attributes:
         listeners: Hear of progress, in order.
+        largest_part: The largest part so far, in an explanation. All further progress shows it.
     """
 
     def __init__(
@@ -40,6 +41,7 @@ class Recorder:
     ) -> None:
         self.settings = settings
         self.listeners: list[Listener] = []
+        self.largest_part: LargestPart | None = None
         self.new_id = ids.namer(settings.run_id)
         self._metrics = metrics
         self._warn = warn
@@ -52,6 +54,7 @@ class Recorder:
 
     def progress(self, progress: LiveProgress) -> None:
         """Pass progress on."""
+        progress.largest_part = self.largest_part
         if self._metrics is not None:
             self._metrics.progress(progress)
         if self._reporter is not None:

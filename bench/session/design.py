@@ -51,6 +51,7 @@ class Design:
         full: Whether `--full` applies.
         drop_decided: Whether a result that is compared with the first is measured no longer once that is decided, so
             that trials are left for the others.
+        after_trial: Called with the results after each trial.
         profiled: The results that `--profile` traces.
         deadline: Monotonic seconds after which no trial starts, and before which one should end. None if the study has
             no time limit of its own.
@@ -69,6 +70,7 @@ class Design:
     inspect: bool = False
     full: bool = True
     drop_decided: bool = False
+    after_trial: Callable[[Sequence[Result]], None] | None = None
     profiled: Literal["all", "first", "none"] = "all"
     deadline: float | None = None
     last_moment: float | None = None

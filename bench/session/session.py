@@ -104,6 +104,8 @@ class Session:
             for result in self.results:
                 self._summarize(result)
                 self.recorder.save(result)
+            if self.design.after_trial is not None:
+                self.design.after_trial(self.results)
             seconds = time.monotonic() - self._trial_start
             self._first_trial_seconds = self._first_trial_seconds or seconds
             reason = self._reason_to_stop(seconds)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 
 from bench import registry
 from bench.analyse.explain import shares
 from bench.analyse.explain.answer import conclude
+from bench.analyse.explain.suspects import suspects
 from bench.analyse.explain.utilization import bound
 from bench.analyse.roofline import roofline
 from bench.config.settings import RunSettings
@@ -17,7 +19,7 @@ from bench.model.plan import Planned
 from bench.model.result import Result
 from bench.model.spec import Loop
 from bench.publish.recorder import Recorder
-from bench.study.explain_levels import LADDER, levels_of, not_measured, read_ladder
+from bench.study.explain_levels import LADDER, largest_so_far, levels_of, not_measured, read_ladder
 from bench.study.explain_sessions import ExplainSessions
 from bench.study.explain_what_ifs import WHAT_IF, WhatIfStudy
 from bench.study.peaks import PEAKS, peaks_for
@@ -49,6 +51,7 @@ class ExplainStudy:
         self.explanation: Explanation | None = None
         self.sessions = ExplainSessions(workload, settings, recorder)
         self._what_ifs: WhatIfStudy | None = None
+        self._suspects_told = False
 
     @property
     def results(self) -> list[Result]:
@@ -92,7 +95,7 @@ class ExplainStudy:
         if budget.worker_seconds:
             self.recorder.tell(budget.estimate(len(levels)))
         try:
-            results = self.sessions.measure(levels, LADDER, ladder_plan.share)
+            results = self.sessions.measure(levels, replace(LADDER, after_trial=self._tell), ladder_plan.share)
         except Interrupted:
             with suppress(RunFailed):
                 explanation, _ = self._read_ladder(program, self.results[-len(levels) :], missing)
@@ -113,6 +116,14 @@ class ExplainStudy:
             conclude(explanation)
             explanation.fastest = fastest(self.workload, self.settings, measured, self.tried)
         return explanation
+
+    def _tell(self, results: Sequence[Result]) -> None:
+        """Tell what a trial of the ladder shows: suspects once, and the largest part so far."""
+        if not self._suspects_told:
+            self._suspects_told = True
+            for suspect in suspects(results[0]):
+                self.recorder.tell(f"suspect: {suspect}")
+        self.recorder.largest_part = largest_so_far(results)
 
     def _program(self) -> Planned:
         """Return the program to explain.

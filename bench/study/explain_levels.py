@@ -14,8 +14,10 @@ from bench.analyse.explain.wall_time import wall_time
 from bench.analyse.samples import process_values
 from bench.errors import RunFailed
 from bench.model.explanation import Explanation
+from bench.model.loops import BARE
 from bench.model.plan import Planned
 from bench.model.result import Result
+from bench.model.run_state import LargestPart
 from bench.model.spec import LOOPS, Loop
 from bench.registry.description import Resolved
 from bench.session.design import Design, neighbours
@@ -89,6 +91,22 @@ def read_ladder(
     if explanation.profile is not None:
         explanation.disagreements = disagreements(explanation.profile, parts, rest, explanation.step_seconds)
     return explanation, measured
+
+
+def largest_so_far(results: Sequence[Result]) -> LargestPart | None:
+    """Return the largest part of a step by the trials so far. None if no trial has two levels."""
+    measured = [result for result in results if result.failure is None]
+    if len(measured) < 2 or measured[0] is not results[0]:
+        return None
+    try:
+        parts, rest, _ = ladder(measured)
+    except ValueError:
+        return None
+    shares = {part.name: part.share for part in parts}
+    if measured[-1].spec.loop in BARE:
+        shares["computing"] = rest
+    name = max(shares, key=lambda name: shares[name].value)
+    return LargestPart(name=name, share=shares[name])
 
 
 def not_measured(program: Planned, result: Result) -> RunFailed:

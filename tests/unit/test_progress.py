@@ -9,8 +9,10 @@ import threading
 import pytest
 from synthetic import result
 
+from bench.model.interval import Interval
 from bench.model.plan import Planned
-from bench.model.run_state import Estimate, LiveProgress
+from bench.model.run_state import Estimate, LargestPart, LiveProgress
+from bench.render.sentences import progress as phrases
 from bench.render.terminal.progress import ProgressDisplay, line
 from bench.session.progress import ProgressReporter
 
@@ -161,6 +163,42 @@ def test_specs_that_differ_only_in_a_parameter_or_setting_are_told_apart() -> No
         "cifar on cpu, as-written, batch 64, float32",
         "cifar on cpu, as-written, batch 64, float64",
     ]
+
+
+def input_share(value: float, low: float | None = None, high: float | None = None, n: int = 1) -> LargestPart:
+    return LargestPart(name="input", share=Interval(value=value, low=low, high=high, n=n))
+
+
+def test_the_largest_part_so_far_has_its_interval_and_the_number_of_trials() -> None:
+    assert phrases.largest_part(input_share(0.93)) == "input is the largest part so far: 93% of the step (1 trial)"
+    sure = phrases.largest_part(input_share(0.93, 0.85, 0.97, 2))
+    assert sure == "input is the largest part so far: 93% of the step (85–97%, 2 trials)"
+
+
+def test_without_a_terminal_the_largest_part_is_told_again_only_if_it_changes_or_is_known_better() -> None:
+    stream = io.StringIO()
+    dispatch = LargestPart(name="dispatch", share=Interval(value=0.5, low=0.4, high=0.6, n=5))
+    told = [
+        input_share(0.9), input_share(0.9), input_share(0.93, 0.83, 1.03, 2), input_share(0.93, 0.84, 1.02, 3),
+        input_share(0.93, 0.9, 0.96, 4), dispatch,
+    ]  # fmt: skip
+    with ProgressDisplay(stream) as draw:
+        for part in told:
+            draw(progress_of(largest_part=part))
+    lines = [line for line in stream.getvalue().splitlines() if "largest part" in line]
+    assert [line.rpartition("(")[2] for line in lines] == [
+        "1 trial)",
+        "83–100%, 2 trials)",
+        "90–96%, 4 trials)",
+        "40–60%, 5 trials)",
+    ]
+
+
+def test_a_terminal_shows_the_largest_part_so_far() -> None:
+    stream = io.StringIO()
+    with ProgressDisplay(stream, tty=True) as draw:
+        draw(progress_of(largest_part=input_share(0.93)))
+    assert "input is the largest part so far: 93% of the step (1 trial)" in stream.getvalue()
 
 
 class Gone(io.StringIO):

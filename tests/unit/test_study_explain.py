@@ -171,6 +171,33 @@ def test_a_what_if_that_tests_a_suspect_is_tried_first_whatever_the_ladder_says(
     assert {what_if.name for what_if in study.what_ifs[:2]} == {"without-callbacks", "without-metrics"}
 
 
+def test_each_trial_of_the_ladder_tells_the_largest_part_and_the_first_one_tells_suspects(
+    faked: type[Fake], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    faked.facts = {
+        "fit": {"callbacks": ["Slow"], "verbose": 0, "metrics": False},
+        "pipeline": [{"stage": "tensors"}, {"stage": "map"}],
+        "float64": {"operations": 3, "lines": [12], "arguments": 0},
+    }
+    study = study_of()
+    said: list[str] = []
+    monkeypatch.setattr(study.recorder, "tell", said.append)
+    study.run(with_what_ifs=False)
+    after_trial = faked.designs[0].after_trial
+    assert after_trial is not None
+    for _ in range(2):
+        after_trial(study.results)
+    assert [line for line in said if line.startswith("suspect")] == [
+        "suspect: float64: 3 operations of the step compute in float64 (tabular's source line 12).",
+        "suspect: callbacks of fit: Slow.",
+        "suspect: the input pipeline does not prefetch: tensors, map.",
+    ]
+    largest = study.recorder.largest_part
+    assert largest is not None
+    assert (largest.name, largest.share.n) == ("computing", len(NOISE))
+    assert largest.share.value == pytest.approx(0.75, abs=0.01)
+
+
 def test_larger_batches_are_not_tried_while_a_program_retraces(faked: type[Fake]) -> None:
     retraced = [{"function": "f", "file": "/a/mine.py", "line": 3, "count": 500}]
     whole = study_of()

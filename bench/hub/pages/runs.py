@@ -107,6 +107,8 @@ def _running(stored: StoredRun) -> Row:
         activity = f"{progress.title}: {phrases.activity(progress.phase, progress.note)}"
         process = phrases.process(progress.trial, progress.planned)
         estimates = phrases.estimates(progress.estimates)
+        if progress.largest_part is not None:
+            estimates = f"{phrases.largest_part(progress.largest_part)}; {estimates}"
     cells = (
         estimates or NONE,
         activity or NONE,

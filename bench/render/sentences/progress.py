@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bench.model.interval import WIDE, uncertainty
-from bench.model.run_state import Estimate
+from bench.model.run_state import Estimate, LargestPart
 from bench.render import numbers
 from bench.render.labels import phase_label
 
@@ -27,6 +27,13 @@ def estimate(step_seconds: float, relative_error: float | None) -> str:
         return step
     wide = relative_error > WIDE
     return f"{step} (known {uncertainty(relative_error)})" if wide else f"{step} ± {numbers.percent(relative_error)}"
+
+
+def largest_part(part: LargestPart) -> str:
+    """Return the largest part so far: "input is the largest part so far: 93% of the step (85–97%, 1 trial)"."""
+    share, trials = part.share, numbers.count(part.share.n, "trial")
+    bounds = "" if share.low is None or share.high is None else f"{100 * share.low:.0f}–{min(1.0, share.high):.0%}, "
+    return f"{part.name} is the largest part so far: {share.value:.0%} of the step ({bounds}{trials})"
 
 
 def estimates(measured: Sequence[Estimate]) -> str:

@@ -6,6 +6,7 @@ timed.
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Callable
@@ -14,7 +15,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, TextIO
 
 from bench.model.phase import Activity
-from bench.model.run_state import Estimate, Progress
+from bench.model.run_state import Estimate, LargestPart, Progress
 from bench.render import numbers
 from bench.render.sentences import progress as phrases
 
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 REDRAW_SECONDS = 0.25
+SURER = 0.7
+"""A part that is known better by this factor is told again, where there is no terminal."""
+
 MILESTONES: tuple[Activity, ...] = ("steady state", "training")
 """Phases that get a plain line of their own. A process has a dozen phases."""
 
@@ -44,6 +48,7 @@ class ProgressDisplay:
         self.drawn_at: float | None = None
         self.note = ""
         self.reported: set[tuple[str, object]] = set()
+        self.told: tuple[str, float] = ("", math.inf)
 
     def __enter__(self) -> ProgressDisplay:
         if self.tty:
@@ -79,9 +84,22 @@ class ProgressDisplay:
             if note_changed or self.drawn_at is None or now - self.drawn_at >= REDRAW_SECONDS:
                 self.drawn_at = now
                 self.live.update(view(progress), refresh=True)
-        elif self._is_news(progress):
-            self.stream.write(line(progress) + "\n")
+            return
+        lines = [phrases.largest_part(part)] if (part := progress.largest_part) and self._is_surer(part) else []
+        lines += [line(progress)] if self._is_news(progress) else []
+        if lines:
+            self.stream.write("".join(f"{text}\n" for text in lines))
             self.stream.flush()
+
+    def _is_surer(self, part: LargestPart) -> bool:
+        """Whether a plain line is due for the largest part: it is another one, or known clearly better than told."""
+        error = part.share.relative_error
+        known = math.inf if error is None else error
+        name, told = self.told
+        if part.name == name and not (known < told and known <= SURER * told):
+            return False
+        self.told = part.name, known
+        return True
 
     def _is_news(self, progress: Progress) -> bool:
         """Whether a plain line is due: for a new process of a spec, its steady state, or a note."""
@@ -112,6 +130,8 @@ def view(progress: Progress) -> Text:
     shown = Text(no_wrap=True, overflow="ellipsis", end="")
     shown.append(_head(progress), style="bold")
     shown.append(f"\n  {phrases.activity(progress.phase, progress.note)}, {_time_left(progress)}")
+    if progress.largest_part is not None:
+        shown.append(f"\n  {phrases.largest_part(progress.largest_part)}", style="bold")
     for estimate in progress.estimates:
         shown.append(f"\n  {_titled_step(estimate)}")
     return shown

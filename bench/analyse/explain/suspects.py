@@ -1,0 +1,25 @@
+"""Suspects: what one trial shows of a program that often costs time, before anything measures how much."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from bench.analyse.explain.antipatterns import READERS
+from bench.analyse.samples import merged_facts, usable_samples
+from bench.model.result import Result
+
+
+def suspects(program: Result) -> Iterator[str]:
+    """Yield a sentence for each suspect in the program as written, once a trial of it is measured."""
+    samples = usable_samples(program)
+    if not samples:
+        return
+    for reader in READERS:
+        for finding in reader(program, samples):
+            yield f"{finding.cause}: {finding.sentence}"
+    facts = merged_facts(samples)
+    if facts.fit is not None and facts.fit.callbacks:
+        yield f"callbacks of fit: {', '.join(facts.fit.callbacks)}."
+    stages = [stage.stage for stage in facts.pipeline or []]
+    if stages and not any("prefetch" in stage for stage in stages):
+        yield f"the input pipeline does not prefetch: {', '.join(stages)}."
