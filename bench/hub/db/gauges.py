@@ -6,11 +6,10 @@ Their lines are written when a result arrives, so that a scrape of thousands of 
 from __future__ import annotations
 
 import math
-import statistics
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from bench.backends import capabilities
+from bench.analyse.energy import joules_per_step
 from bench.model.interval import Interval
 from bench.model.result import RESULT_STATUSES, Result
 from bench.model.series import direction_of
@@ -90,7 +89,7 @@ def _samples(result: Result, program: str, pool: str) -> Iterator[Sample]:
             yield from _field_samples(field, field.read(result))
     for direction, rate in _transfer_rates(result).items():
         yield "transfer_bytes_per_second", {"direction": direction}, rate
-    joules = _joules_per_step(result)
+    joules = joules_per_step(result)
     if joules is not None:
         yield "energy_joules_per_step", {}, joules
 
@@ -132,24 +131,6 @@ def _transfer_rates(result: Result) -> dict[str, float]:
         if direction is not None:
             rates[direction] = max(rate, rates.get(direction, 0.0))
     return rates
-
-
-def _joules_per_step(result: Result) -> float | None:
-    """Return the mean energy of a step in joules: mean power over the metered window times the step time.
-
-    On the CPU this is the energy of its packages. On a GPU it is the GPU's own, or None: the packages use only a small
-    part of the energy.
-    """
-    gpu = capabilities(result.spec.backend).gpu
-    per_step = []
-    for sample in result.samples:
-        telemetry = sample.telemetry
-        blocks = [block for series in sample.series if series.name == "step" for block in series.blocks]
-        steps = sum(block.steps for block in blocks)
-        joules = None if telemetry is None else telemetry.gpu_joules if gpu else telemetry.package_joules
-        if telemetry is not None and joules is not None and telemetry.wall_seconds > 0 and steps:
-            per_step.append(joules / telemetry.wall_seconds * sum(block.seconds for block in blocks) / steps)
-    return statistics.fmean(per_step) if per_step else None
 
 
 def exposition(lines_of: Mapping[str, str]) -> Iterator[str]:

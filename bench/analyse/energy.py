@@ -1,0 +1,26 @@
+"""The energy of a step."""
+
+from __future__ import annotations
+
+import statistics
+
+from bench.backends import capabilities
+from bench.model.result import Result
+
+
+def joules_per_step(result: Result) -> float | None:
+    """Return the mean energy of a step in joules: mean power over the metered window times the step time.
+
+    On the CPU this is the energy of its packages. On a GPU it is the GPU's own, or None: the packages use only a small
+    part of the energy.
+    """
+    gpu = capabilities(result.spec.backend).gpu
+    per_step = []
+    for sample in result.samples:
+        telemetry = sample.telemetry
+        blocks = [block for series in sample.series if series.name == "step" for block in series.blocks]
+        steps = sum(block.steps for block in blocks)
+        joules = None if telemetry is None else telemetry.gpu_joules if gpu else telemetry.package_joules
+        if telemetry is not None and joules is not None and telemetry.wall_seconds > 0 and steps:
+            per_step.append(joules / telemetry.wall_seconds * sum(block.seconds for block in blocks) / steps)
+    return statistics.fmean(per_step) if per_step else None
