@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from bench.cli import next_steps
 from bench.cli.command import build
 from bench.cli.options import HubUrl, TokenFile, duration, required_hub
 
@@ -31,6 +32,7 @@ def await_results(
 
     address, seconds = required_hub(hub), duration(wait, "--wait")
     wait_for(parse_jobs(jobs), connect(address, hub_token_file).get, seconds, typer.echo)
+    next_steps.show([next_steps.hub(address)])
 
 
 command = build(await_results, "await")

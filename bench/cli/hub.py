@@ -5,12 +5,14 @@ from __future__ import annotations
 import functools
 import importlib.util
 import inspect
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
 
+from bench.cli import next_steps
 from bench.cli.command import Json, announce, build, print_json
 from bench.cli.options import config_parameter, own_parameters, parameter, with_parameters
 from bench.errors import UsageError
@@ -68,6 +70,9 @@ def hub(
         print_json({action: {"file": str(file), "documents": count}})
     else:
         announce(f"{action}: {numbers.count(count, 'document')} {'in' if action == 'export' else 'from'} {file}")
+        load_it = shlex.join(["devbench", "hub", "import", str(file)])
+        steps = {"export": (load_it, "load them into another hub"), "import": ("devbench hub", "serve them")}
+        next_steps.show([steps[action]])
 
 
 def _with_settings(function: Callable[..., None]) -> Callable[..., None]:

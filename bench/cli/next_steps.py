@@ -12,7 +12,7 @@ from bench.model.result import Result
 
 
 def show(steps: Sequence[tuple[str, str]]) -> None:
-    """Write commands to stderr, each with what it does."""
+    """Write commands and addresses to stderr, each with what it does or shows."""
     if not steps:
         return
     width = max(len(command) for command, _ in steps)
@@ -47,3 +47,8 @@ def after_measuring(results: Sequence[Result], workload: str, folder: Path) -> l
 def report(folder: Path) -> tuple[str, str]:
     """Return the command that writes a report on a folder of results."""
     return f"devbench report {shlex.quote(str(folder))}", "one HTML page with charts"
+
+
+def hub(address: str) -> tuple[str, str]:
+    """Return the address of a hub."""
+    return address.rstrip("/") + "/", "the results, in a browser"

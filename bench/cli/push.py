@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from bench.cli import next_steps
 from bench.cli.command import build, conclude, end, say
 from bench.cli.options import HUB, with_settings
 from bench.config.settings import RunSettings
@@ -49,6 +50,8 @@ def push(
     if not settings.json:
         summary = ", ".join(f"{count} {outcome}" for outcome, count in outcomes.items()) or "there was nothing to send"
         typer.echo(f"{settings.hub}: {summary}")
+        if outcomes.total() > undelivered:
+            next_steps.show([next_steps.hub(settings.hub)])
     end(conclude({"push": {"hub": settings.hub, **outcomes}} if settings.json else None, failure))
 
 

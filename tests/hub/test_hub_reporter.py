@@ -736,6 +736,17 @@ def test_push_sends_a_folder_with_its_explanations_once(hub: RunningHub, tmp_pat
 
 
 @pytest.mark.usefixtures("valid_token")
+def test_push_ends_with_the_address_of_the_hub_only_if_it_stored_something(hub: RunningHub, tmp_path: Path) -> None:
+    def push_for_people() -> str:
+        words = [sys.executable, "-m", "bench", "push", str(tmp_path), "--hub", hub.url]
+        return subprocess.run(words, capture_output=True, text=True, check=True).stderr
+
+    assert push_for_people() == ""
+    files.write(measured("1", [0.1]), tmp_path)
+    assert push_for_people() == f"next:\n  {hub.url}/  # the results, in a browser\n"
+
+
+@pytest.mark.usefixtures("valid_token")
 def test_push_reports_rejected_results_and_a_missing_address(hub: RunningHub, tmp_path: Path) -> None:
     files.write(measured("1", [0.1]), tmp_path)
     hub.send(measured("1", [0.2]))

@@ -40,6 +40,7 @@ def test_the_wait_ends_with_the_outcome_of_the_run(hub: RunningHub) -> None:
     put_run(hub)
     ended = await_(hub)
     assert (ended.returncode, ended.stdout) == (0, "cpu cifar: 1 good result\n")
+    assert ended.stderr == f"next:\n  {hub.url}/  # the results, in a browser\n"
 
 
 def test_a_hub_that_only_known_readers_may_read_requires_the_token(

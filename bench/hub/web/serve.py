@@ -62,7 +62,10 @@ def serve(settings: HubSettings) -> None:
     gc.freeze()  # modules are never collected
     host, port = listener.getsockname()[:2]
     address = f"[{host}]" if ":" in host else host
-    logging.getLogger("devbench.hub").info("hub: http://%s:%s%s", address, port, settings.root_path)
+    url = f"http://{address}:{port}{settings.root_path}"
+    log = logging.getLogger("devbench.hub")
+    log.info("hub: %s", url)
+    log.info("next: devbench run cifar --hub %s  # measure, and send the results", url)
     server = uvicorn.Server(uvicorn_config(application))
     for number in SIGNALS:  # uvicorn raises the signal again when it has stopped, which would end this process
         signal.signal(number, lambda *_: setattr(server, "should_exit", True))
