@@ -73,6 +73,7 @@ class FitEpochs:
         first_run: the steps of the program's first run. None until it ended by itself.
         fresh: whether the next call is the first one of a model or of a program that started again. It may trace, so it
             does not count.
+        length: the length of every epoch, if the caller of `fit` knows more than Keras. None otherwise.
     """
 
     plans: list[FitPlan] = field(default_factory=list)
@@ -80,6 +81,7 @@ class FitEpochs:
     total: int = 0
     first_run: ProgramSteps | None = None
     fresh: bool = False
+    length: Epoch | None = None
     _epoch: Epoch | None = None
     _active: bool = False
     _position: int = 0
@@ -98,6 +100,12 @@ class FitEpochs:
         """The length of the latest epoch. None if it is not known."""
         return self._epoch
 
+    @property
+    def full_batches_left(self) -> float:
+        """Full batches before the partial batch of the current epoch. Infinite if no partial batch is known."""
+        epoch = self._epoch
+        return max(0, epoch.batches - self._position) if epoch and epoch.remainder else math.inf
+
     def begin_fit(self) -> None:
         """Record that `fit` is called."""
         self.plans.append(FitPlan(0, None))
@@ -112,7 +120,7 @@ class FitEpochs:
         """
         plan = self.plans[-1] if self.plans else FitPlan(0, None)
         plan.epochs = plan.epochs or epochs_left
-        self._epoch = epoch or self._epoch
+        self._epoch = self.length or epoch or self._epoch
         plan.steps = self._epoch.steps if self._epoch else None
         self._active, self._position = True, 0
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import inspect
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Protocol
 
 from bench.worker.callback_times import CallbackTimer
@@ -84,6 +85,16 @@ class FitHook:
         self._patch_make_train_function()
         self._patch_dataset()
         self._patch_callbacks()
+
+    @contextmanager
+    def unobserved(self) -> Iterator[None]:
+        """Run devbench's own calls of `fit`, and keep what the hook has learned from the program's calls."""
+        kept = self.arguments, self.epochs, self.observer, self.on_step
+        self.epochs, self.observer, self.on_step = FitEpochs(), None, lambda logs, steps: None
+        try:
+            yield
+        finally:
+            self.arguments, self.epochs, self.observer, self.on_step = kept
 
     def _patch_fit(self, what_ifs: WhatIfs) -> None:
         original = self._tf.keras.Model.fit

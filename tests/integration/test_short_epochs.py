@@ -17,6 +17,7 @@ PROGRAM = measured_program("short_epochs")
 COMMANDS = {
     "whole": (PROGRAM, "--loop", "as-written,fit,step", "--full"),
     "xla": (PROGRAM, "--param", "xla=true,pause=0"),
+    "xla_long": (PROGRAM, "--param", "xla=true,dataset=true,rows=1000009,batch=128"),
     "stopped": (PROGRAM, "--param", "epochs=10,stop_after=2,pause=0", "--full"),
     "one_step": (PROGRAM, "--param", "rows=20,batch=32,epochs=300,pause=0", "--loop", "as-written,fit,step"),
     "long": (measured_program("fit_arrays"), "--param", "rows=200000"),
@@ -83,6 +84,13 @@ def test_a_compilation_for_the_partial_batch_is_not_part_of_a_step(runs: Runs) -
     assert sample.phases["partial_batch"] > 3 * sample.phases["partial_batch_again"]
     steps = [block.step_seconds for block in (*sample.series[0].warmup, *sample.series[0].blocks)]
     assert max(steps) < sample.phases["partial_batch"]
+
+
+def test_a_compilation_for_the_partial_batch_of_a_long_epoch_is_timed_on_a_short_one(runs: Runs) -> None:
+    (sample,) = runs.result("xla_long").samples
+    assert sample.facts.epoch == Epoch(batches=7812, remainder=73)
+    assert sample.facts.ended_epochs is None
+    assert sample.phases["partial_batch"] > 3 * sample.phases["partial_batch_again"]
 
 
 def test_a_training_that_stops_by_itself_is_projected_and_measured_for_the_same_steps(runs: Runs) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -204,6 +205,22 @@ def test_the_steps_that_a_program_plans_and_runs_are_counted(
     fit.epochs.end_program()
     assert fit.epochs.first_run is not None
     assert (fit.epochs.first_run.run, fit.epochs.first_run.planned) == (11, planned)
+
+
+def test_the_batches_before_a_partial_batch_are_known_as_soon_as_the_partial_batch_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    fit = Fit(monkeypatch, batches=3, remainder=True)
+    left = [fit.epochs.full_batches_left]
+    fit.epochs.begin_fit()
+    fit.epochs.length = Epoch(batches=3, remainder=8)  # devbench's own call of `fit` knows more than Keras
+    fit.epochs.begin_epoch(Epoch(batches=4, remainder=0), 2)
+    for _ in range(3):
+        left.append(fit.epochs.full_batches_left)
+        fit.call(STEP)
+    call = fit.epochs.next_call(1)
+    assert (left, fit.epochs.full_batches_left) == ([math.inf, 3, 2, 1], 0)
+    assert (call.partial, call.counts) == (True, False)
 
 
 def test_losses_are_those_of_single_steps_although_keras_starts_a_new_mean_with_each_epoch(

@@ -52,7 +52,7 @@ def diagnose(
     if order.brief:
         return
     _optional("batch_copy", rig, lambda: transfers.batch_copy(rig, hook))
-    _optional("input_wait", rig, lambda: transfers.input_wait(rig, hook, synchronizer))
+    _optional("input_wait", rig, lambda: transfers.input_wait(rig, hook, timer, synchronizer))
     if hook.model is None:
         _optional("partial_batch", rig, lambda: partial_batch.measure(rig, synchronizer))
     else:

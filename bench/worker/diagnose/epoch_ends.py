@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import Any
 
 from bench.analyse.epoch_waits import can_wait
-from bench.model.facts import IteratorEnd
+from bench.model.facts import Epoch, IteratorEnd
 from bench.worker import examples
 from bench.worker.batches import FIT_DATA, sliced
 from bench.worker.epoch_timer import EpochEnd, EpochTimer
@@ -101,7 +101,8 @@ def measure(
         return
     arguments = hook.arguments  # each call of `fit` replaces them
     epoch = hook.epochs.epoch
-    shortened = _shortened(rig, arguments, BATCHES, epoch.remainder if epoch else 0)
+    remainder = epoch.remainder if epoch else 0
+    shortened = _shortened(rig, arguments, BATCHES, remainder)
     if shortened is None:
         note = "The ends of epochs were not timed, because the input of fit cannot be shortened."
         rig.send(Note(text=f"{note} The projection leaves them out."))
@@ -111,9 +112,11 @@ def measure(
     short = EpochTimer(times, hook.epochs, synchronizer.sync, Losses())
     short.ends, short.partials = ends, partials
     hook.observer = short
+    if epoch and remainder:  # Keras does not know it of a shortened dataset
+        hook.epochs.length = Epoch(batches=min(BATCHES, epoch.batches), remainder=remainder)
     with rig.scope(), contextlib.suppress(Finished):
         hook.model.fit(**{**shortened, "epochs": EPOCHS, "verbose": 0})
-    hook.observer = None
+    hook.observer, hook.epochs.length = None, None
     if not ends or not times.seconds:
         return
     step = statistics.median(times.seconds)

@@ -210,10 +210,15 @@ def _new_step(rig: Rig, hook: FitHook) -> tuple[Callable[[], Any], str]:
 
 
 def _train_function(rig: Rig, hook: FitHook) -> None:
-    """Make Keras' train function again, and run it on the input that `fit` was reading."""
-    hook.observer, hook.on_step = None, lambda logs, steps: None
+    """Make Keras' train function again, and run it on the input that `fit` was reading, or on a full batch.
+
+    A partial batch is left for `epoch_ends`, which times what it compiles.
+    """
     train_function = hook.make_train_function(hook.model, force=True) or hook.model.train_function
     try:
+        if not hook.epochs.full_batches_left:
+            raise StopIteration
         getattr(train_function, "devbench_original", train_function)(hook.iterator)
     except (rig.tf.errors.OutOfRangeError, StopIteration):  # the timed part ended with an epoch
-        hook.model.fit(**{**hook.arguments, "epochs": 1, "steps_per_epoch": 1, "verbose": 0})
+        with hook.unobserved():
+            hook.model.fit(**{**hook.arguments, "epochs": 1, "steps_per_epoch": 1, "verbose": 0})

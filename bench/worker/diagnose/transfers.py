@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import statistics
 import time
 from collections.abc import Callable
@@ -11,8 +12,9 @@ from typing import Any
 from bench.worker import examples
 from bench.worker.batches import FIT_DATA, batches, cast_float64, sliced
 from bench.worker.diagnose.timing import REPEATS, median_seconds
+from bench.worker.epoch_timer import EpochTimer
 from bench.worker.examples import as_tuple
-from bench.worker.fit_hook import FitHook
+from bench.worker.fit_hook import FitHook, steps_per_call
 from bench.worker.protocol import PhaseEnded
 from bench.worker.rig import Rig
 from bench.worker.synchronize import Synchronizer
@@ -57,11 +59,11 @@ def _example(rig: Rig, hook: FitHook) -> tuple[Any, ...] | None:
     return cast_float64(rig.tf, sliced(rig.tf, arrays, 0, size), rig.spec.dtype)
 
 
-def input_wait(rig: Rig, hook: FitHook, synchronizer: Synchronizer) -> None:
+def input_wait(rig: Rig, hook: FitHook, timer: EpochTimer, synchronizer: Synchronizer) -> None:
     """Measure the phase `input_wait`: how long a step waits for its batch, right after another step.
 
     Each wait takes one batch and the step before it another, so the pipeline has half as much time per batch as in the
-    loop. The result is an upper bound.
+    loop. The result is an upper bound. The first step on a partial batch may compile, so it is left for `epoch_ends`.
     """
     iterator = hook.iterator if hook.model is not None else rig.state.iterator
     if iterator is None:
@@ -71,19 +73,26 @@ def input_wait(rig: Rig, hook: FitHook, synchronizer: Synchronizer) -> None:
     def step(source: Any) -> Any:
         return function(source) if hook.model is not None else function(*as_tuple(next(source)))
 
-    waits = _waits(rig, synchronizer, step, iterator)
+    limits = [math.inf, math.inf]
+    if hook.model is not None and not timer.partials and hook.epochs.epoch:
+        limits = [hook.epochs.full_batches_left, hook.epochs.epoch.batches]
+    batches_per_wait = 1 + (steps_per_call(hook.model) if hook.model is not None else 1)
+    repeats = [int(min(REPEATS, limit // batches_per_wait)) for limit in limits]
+    waits = _waits(rig, synchronizer, step, iterator, repeats[0])
     data = hook.arguments.get("x") if hook.model is not None else rig.data
     if not waits and isinstance(data, rig.tf.data.Dataset):  # the timed part ended where an epoch ended
-        waits = _waits(rig, synchronizer, step, iter(data))
+        waits = _waits(rig, synchronizer, step, iter(data), repeats[1])
     if waits:
         rig.send(PhaseEnded(phase="input_wait", seconds=statistics.median(waits)))
 
 
-def _waits(rig: Rig, synchronizer: Synchronizer, step: Callable[[Any], Any], iterator: Any) -> list[float]:
-    """Return the seconds until the next batch after each of a few steps, fewer if the epoch ends."""
+def _waits(
+    rig: Rig, synchronizer: Synchronizer, step: Callable[[Any], Any], iterator: Any, repeats: int
+) -> list[float]:
+    """Return the seconds until the next batch after each of so many steps, fewer if the epoch ends."""
     waits = []
     with contextlib.suppress(StopIteration, rig.tf.errors.OutOfRangeError), rig.tf.device(rig.ctx.device):
-        for _ in range(REPEATS):
+        for _ in range(repeats):
             synchronizer.sync(step(iterator))
             start = time.perf_counter()
             next(iterator)

@@ -19,6 +19,7 @@ class Params(BaseModel):
     pause: float = 0.5  # seconds that a callback takes at the end of each epoch
     stop_after: int = 0  # epochs after which a callback stops the training; 0 for never
     xla: bool = False
+    dataset: bool = False  # whether fit trains on a dataset of all rows, without validation
 
 
 class EndOfEpoch(tf.keras.callbacks.Callback):  # type: ignore[misc]
@@ -48,6 +49,9 @@ def model(p: Params) -> Any:
 def as_written(p: Params, model: Any, data: Any) -> Any:
     with tempfile.TemporaryDirectory() as folder:
         checkpoint = tf.keras.callbacks.ModelCheckpoint(f"{folder}/weights.weights.h5", save_weights_only=True)
+        if p.dataset:
+            batches = tf.data.Dataset.from_tensor_slices(data).batch(p.batch).prefetch(2)
+            return model.fit(batches, epochs=p.epochs, verbose=0)
         return model.fit(
             *data,
             epochs=p.epochs,
