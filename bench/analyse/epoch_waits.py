@@ -15,6 +15,7 @@ from collections.abc import Sequence
 
 from bench.analyse.samples import main_series, mean_step, merged_facts
 from bench.model.interval import Interval
+from bench.model.phase import Phase
 from bench.model.result import Result
 from bench.model.sample import ProcessSample
 
@@ -133,24 +134,36 @@ def longest_wait(result: Result, samples: Sequence[ProcessSample]) -> float:
     length, mean = steps_per_epoch(samples), result.summary.step_seconds_mean
     if result.projection is None or mean is None or not length or result.spec.loop not in ("as-written", "fit"):
         return 0.0
-    if not can_wait(result.environment.tensorflow or ""):
-        return 0.0
+    if not can_wait(result.environment.tensorflow or "") or merged_facts(samples).iterator_ends == []:
+        return 0.0  # [] if one iterator serves all epochs
     return max(likely_waits(samples, length * mean.value)) * result.projection.steps / length
 
 
 def likely_waits(samples: Sequence[ProcessSample], steps_seconds: float) -> list[float]:
     """Return how long an epoch waits if it waits, in seconds, for `AGES` equally likely ages of its iterator.
 
-    Keras drops the iterator of an epoch when the next epoch starts, after validation and callbacks.
+    Keras drops the iterator of an epoch when the next epoch starts, after validation and callbacks. If only some epochs
+    are validated, the wait is the average over both kinds.
 
     Args:
         samples: the processes that the projection is computed from.
         steps_seconds: seconds of the steps of an epoch.
     """
-    ends = [sample.phases["epoch_end"] for sample in samples if "epoch_end" in sample.phases]
-    age = steps_seconds + (statistics.fmean(ends) if ends else 0.0)
-    factors = statistics.NormalDist(0.0, _spread(samples)).quantiles(AGES + 1)
-    return [seconds_until_wake_up(age * math.exp(factor)) for factor in factors]
+    end, validation = (_mean_phase(samples, name) for name in ("epoch_end", "validation"))
+    plain = steps_seconds + end
+    validated = merged_facts(samples).validated_epochs or 0.0
+    factors = map(math.exp, statistics.NormalDist(0.0, _spread(samples)).quantiles(AGES + 1))
+    return [
+        validated * seconds_until_wake_up(factor * (plain + validation))
+        + (1 - validated) * seconds_until_wake_up(factor * plain)
+        for factor in factors
+    ]
+
+
+def _mean_phase(samples: Sequence[ProcessSample], name: Phase) -> float:
+    """Return the mean seconds of a phase, of the processes that timed it. 0 if none did."""
+    seconds = [sample.phases[name] for sample in samples if name in sample.phases]
+    return statistics.fmean(seconds) if seconds else 0.0
 
 
 def _spread(samples: Sequence[ProcessSample]) -> float:

@@ -68,9 +68,8 @@ def add_full_training(result: Result, training: FullTraining) -> None:
     )
     result.projection = projection
     projection.full_training = training
-    end = result.summary.phases.get("epoch_end")
-    start = result.summary.phases.get("epoch_start")
-    usual = sum(phase.value for phase in (end, start) if phase)
+    phases = result.summary.phases
+    usual = sum(phases[name].value for name in ("epoch_end", "validation", "epoch_start") if name in phases)
     waits = [seconds - usual for seconds in training.epoch_ends if seconds > max(LONG_END_SECONDS, 4 * usual)]
     if not waits:
         return

@@ -26,6 +26,9 @@ class Epochs:
         first_end: what follows the steps of the first epoch.
         end: what follows the steps of a later epoch.
         start: what precedes the steps of an epoch that follows another one.
+        first_validation: the first validation of `fit`.
+        validation: a later one.
+        validated: share of the epochs after which `fit` runs the validation, from 0 to 1.
     """
 
     length: int
@@ -34,13 +37,16 @@ class Epochs:
     first_end: float
     end: float
     start: float
+    first_validation: float
+    validation: float
+    validated: float
 
     @classmethod
     def of(cls, sample: ProcessSample) -> Epochs:
         """Return what a process measured. What it did not measure is 0. Without a time, a partial batch is a step."""
         phases, epoch = sample.phases, sample.facts.epoch
         partial = phases.get("partial_batch") if epoch and epoch.remainder and epoch.batches else None
-        end = phases.get("epoch_end", 0.0)
+        end, validation = phases.get("epoch_end", 0.0), phases.get("validation", 0.0)
         return cls(
             length=epoch.steps if epoch else 0,
             partial=partial,
@@ -48,16 +54,26 @@ class Epochs:
             first_end=phases.get("first_epoch_end", end),
             end=end,
             start=phases.get("epoch_start", 0.0),
+            first_validation=phases.get("first_validation", validation),
+            validation=validation,
+            validated=sample.facts.validated_epochs or 0.0,
         )
+
+    @property
+    def between(self) -> float:
+        """What passes between the steps of two later epochs, on average, without a partial batch."""
+        return self.end + self.start + self.validated * self.validation
 
     def partials(self, steps: int) -> int:
         """Return how many of the steps of a training are on a partial batch."""
         return steps // self.length if self.length and self.partial is not None else 0
 
     def seconds(self, steps: int) -> float:
-        """Return what the epochs add to the full steps of a training: partial batches, ends and starts."""
+        """Return what the epochs add to the full steps of a training: partial batches, ends, starts and validations."""
         passes, partials = math.ceil(steps / self.length) if self.length else 0, self.partials(steps)
         total = self.first_end + (passes - 1) * (self.end + self.start) if passes else 0.0
+        validations = passes * self.validated
+        total += min(1.0, validations) * self.first_validation + max(0.0, validations - 1) * self.validation
         return total + ((self.partial or 0.0) + (partials - 1) * self.partial_again if partials else 0.0)
 
     def seconds_per_step(self, step_seconds: float) -> float:
@@ -65,12 +81,13 @@ class Epochs:
         if not self.length:
             return 0.0
         partial = 0.0 if self.partial is None else self.partial_again - step_seconds
-        return (self.end + self.start + partial) / self.length
+        return (self.between + partial) / self.length
 
     def first_excess(self) -> float:
         """Return what the first epoch adds beyond a later one."""
         partial = 0.0 if self.partial is None else self.partial - self.partial_again
-        return self.first_end - self.end + partial if self.length else 0.0
+        validation = self.first_validation - self.validation if self.validated else 0.0
+        return self.first_end - self.end + validation + partial if self.length else 0.0
 
 
 def build_and_fit_seconds(sample: ProcessSample, steps: int) -> float:

@@ -177,11 +177,16 @@ class Facts(Record):
         None, description="steps after which the program's own training stopped by itself, before it ran as planned"
     )
     epoch: Epoch | None = None
+    validated_epochs: float | None = Field(
+        None, description="share of the epochs of fit after which fit runs the validation, from 0 to 1"
+    )
     ended_epochs: int | None = Field(None, description="epochs that ended in the timed part")
     steps_run: int | None = Field(None, description="steps in timed blocks, warm-up included")
     steps_issued: int | None = Field(None, description="all steps that the worker ran until it counted its traces")
     restarts: int | None = Field(None, description="how often the program ended and was started again")
-    iterator_ends: list[IteratorEnd] | None = Field(None, description="one for each pair of short epochs")
+    iterator_ends: list[IteratorEnd] | None = Field(
+        None, description="one for each pair of short epochs; empty if one iterator serves all epochs"
+    )
     fit: FitCall | None = None
     callback_times: CallbackTimes | None = None
     pipeline: list[PipelineStage] | None = Field(None, description="stages of the program's pipeline, its source first")

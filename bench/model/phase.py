@@ -17,6 +17,8 @@ TrainingPhase = Literal[
     "input_wait",
     "partial_batch",
     "partial_batch_again",
+    "first_validation",
+    "validation",
     "first_epoch_end",
     "epoch_end",
     "epoch_start",

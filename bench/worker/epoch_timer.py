@@ -17,9 +17,6 @@ from bench.worker.fit_epochs import Call, FitEpochs
 from bench.worker.losses import Losses
 from bench.worker.protocol import PhaseEnded
 
-FEWEST_STARTS = 4
-"""Starts of epochs whose lower quartile is used. Of fewer, the shortest is."""
-
 
 class Clock(Protocol):
     """What times the steps: the timed loop, or a part of the diagnosis."""
@@ -50,15 +47,17 @@ class EpochEnd:
     """What passes between the steps of two epochs, in seconds.
 
     Attributes:
-        end: from the last step until the callbacks for the end of the epoch have returned.
-        start: from there until the first step of the next epoch is done, or begins if that step counts. None if no
-            epoch followed.
+        end: from the last step until the callbacks for the end of the epoch have returned, without validation.
+        start: from there until the first step of the next epoch is done, or begins if that step counts, without
+            `FitEpochs.iterator_gap`. None if no epoch followed.
         steps: steps in `start`: those of the first call, if it does not count.
+        validation: the validation that `fit` ran. None if it ran none.
     """
 
     end: float
     start: float | None = None
     steps: int = 0
+    validation: float | None = None
 
 
 class EpochTimer:
@@ -86,6 +85,12 @@ class EpochTimer:
         self._last_step = 0.0
         self._open = False  # whether an epoch ended whose successor has not started yet
         self._ended = 0.0
+        self._validation: float | None = None
+
+    @property
+    def validations(self) -> list[float]:
+        """Seconds of the validations so far, in their order."""
+        return [end.validation for end in self.ends if end.validation is not None]
 
     def before(self, call: Call) -> None:
         """Let the clock run, if this call counts."""
@@ -114,14 +119,20 @@ class EpochTimer:
             self._clock.pause(self._value)
             self._last_step = time.perf_counter()
 
+    def validated(self, seconds: float) -> None:
+        """Record that `fit` ran its validation, which took so many seconds."""
+        self._validation = seconds
+
     def end_epoch(self) -> None:
         """Record that the callbacks for the end of an epoch have returned."""
         self._ended = time.perf_counter()
+        validation, self._validation = self._validation, None
         if not (self._clock.counts_all or self._clock.paused):  # the end was not foreseen
             self._clock.discard()
             self._open = False
             return
-        self.ends.append(EpochEnd(self._ended - self._last_step))
+        seconds = self._ended - self._last_step - (validation or 0.0)
+        self.ends.append(EpochEnd(seconds, validation=validation))
         self._open = True
 
     def end_program(self) -> None:
@@ -133,7 +144,7 @@ class EpochTimer:
         """Report the phases of epochs.
 
         An epoch may start late because its iterator waits for the end of the one before. `analyse.epoch_waits` adds
-        these waits, so `epoch_start` is that of epochs that do not wait.
+        these waits, so they are not part of `epoch_start`.
 
         Args:
             send: sends an event to the parent.
@@ -144,8 +155,11 @@ class EpochTimer:
         send(PhaseEnded(phase="epoch_end", seconds=statistics.fmean(end.end for end in later or [first])))
         starts = [max(0.0, end.start - end.steps * step) for end in self.ends if end.start is not None]
         if starts:
-            undisturbed = statistics.quantiles(starts, n=4)[0] if len(starts) >= FEWEST_STARTS else min(starts)
-            send(PhaseEnded(phase="epoch_start", seconds=undisturbed))
+            send(PhaseEnded(phase="epoch_start", seconds=statistics.median(starts)))
+        if self.validations:
+            again = self.validations[1:] or self.validations
+            send(PhaseEnded(phase="first_validation", seconds=self.validations[0]))
+            send(PhaseEnded(phase="validation", seconds=statistics.fmean(again)))
         if self.partials:
             again = self.partials[1:] or self.partials
             send(PhaseEnded(phase="partial_batch", seconds=self.partials[0]))
@@ -175,5 +189,6 @@ class EpochTimer:
     def _begin(self, steps: int) -> None:
         """Record that an epoch has started, with a first call of so many steps that does not count."""
         if self._open:
-            self.ends[-1].start, self.ends[-1].steps = time.perf_counter() - self._ended, steps
+            seconds = time.perf_counter() - self._ended - self._epochs.iterator_gap
+            self.ends[-1].start, self.ends[-1].steps = seconds, steps
         self._open = False

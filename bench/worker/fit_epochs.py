@@ -73,6 +73,8 @@ class FitEpochs:
         first_run: the steps of the program's first run. None until it ended by itself.
         fresh: whether the next call is the first one of a model or of a program that started again. It may trace, so it
             does not count.
+        iterator_gap: seconds from the creation of an epoch's iterator to its first step. In between, Keras drops the
+            iterator of the epoch before, which may wait.
         length: the length of every epoch, if the caller of `fit` knows more than Keras. None otherwise.
     """
 
@@ -81,6 +83,7 @@ class FitEpochs:
     total: int = 0
     first_run: ProgramSteps | None = None
     fresh: bool = False
+    iterator_gap: float = 0.0
     length: Epoch | None = None
     _epoch: Epoch | None = None
     _active: bool = False
@@ -122,7 +125,7 @@ class FitEpochs:
         plan.epochs = plan.epochs or epochs_left
         self._epoch = self.length or epoch or self._epoch
         plan.steps = self._epoch.steps if self._epoch else None
-        self._active, self._position = True, 0
+        self._active, self._position, self.iterator_gap = True, 0, 0.0
 
     def end_epoch(self) -> None:
         """Record that an epoch ended. Its length is known from now on."""
@@ -180,20 +183,49 @@ def epoch_of_fit(tf: Any, arguments: dict[str, Any], steps: int | None = None) -
         arguments: the arguments of the call, by name.
         steps: steps of an epoch as Keras counts them. None to derive them from the data.
     """
-    data = arguments.get("x")
-    if isinstance(data, tf.data.Dataset):
-        count, remainder = int(data.cardinality().numpy()), dataset_remainder(data)
-    elif is_py_dataset(tf, data):
-        count, remainder = py_dataset_length(data) or 0, 0
-    else:
-        arrays = [part for part in tf.nest.flatten(data) if hasattr(part, "shape") and len(part.shape)]
-        examples, size = training_examples(arrays, arguments), int(arguments.get("batch_size") or 32)
-        count, remainder = (math.ceil(examples / size), examples % size) if examples else (0, 0)
-    known = steps or int(arguments.get("steps_per_epoch") or 0) or max(0, count)
+    count, remainder = length_of_pass(tf, arguments)
+    known = steps or int(arguments.get("steps_per_epoch") or 0) or count
     if not known:
         return None
     remainder = remainder if known == count else 0
     return Epoch(batches=known - bool(remainder), remainder=remainder)
+
+
+def length_of_pass(tf: Any, arguments: dict[str, Any]) -> tuple[int, int]:
+    """Return the batches of one pass over the data of a call of `fit`, and the examples in its partial batch.
+
+    Args:
+        tf: TensorFlow.
+        arguments: the arguments of the call, by name.
+
+    Returns:
+        0 batches if the data is endless or its length is not known. 0 examples if no partial batch is known.
+    """
+    data = arguments.get("x")
+    if isinstance(data, tf.data.Dataset):
+        return max(0, int(data.cardinality().numpy())), dataset_remainder(data)
+    if is_py_dataset(tf, data):
+        return py_dataset_length(data) or 0, 0
+    arrays = [part for part in tf.nest.flatten(data) if hasattr(part, "shape") and len(part.shape)]
+    examples, size = training_examples(arrays, arguments), int(arguments.get("batch_size") or 32)
+    return (math.ceil(examples / size), examples % size) if examples else (0, 0)
+
+
+def validated_epochs(arguments: dict[str, Any]) -> float:
+    """Return the share of the epochs of a call of `fit` after which it runs the validation.
+
+    Args:
+        arguments: the arguments of the call, by name.
+    """
+    if arguments.get("validation_data") is None and not arguments.get("validation_split"):
+        return 0.0
+    before, last = int(arguments.get("initial_epoch") or 0), int(arguments.get("epochs") or 1)
+    frequency = arguments.get("validation_freq") or 1
+    if isinstance(frequency, int):
+        validated = last // frequency - before // frequency
+    else:
+        validated = sum(before < epoch <= last for epoch in set(frequency))
+    return validated / max(1, last - before)
 
 
 def training_examples(arrays: list[Any], arguments: dict[str, Any]) -> int:

@@ -7,8 +7,10 @@ anywhere in a user's file is observed, with Keras 2.10 and Keras 3.
 
 from __future__ import annotations
 
+import functools
 import inspect
 import time
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol
@@ -21,7 +23,7 @@ from bench.worker.what_ifs import WhatIfs
 
 
 class Observer(Protocol):
-    """Observes the calls of the train function, and the ends of epochs."""
+    """Observes the calls of the train function, validations, and the ends of epochs."""
 
     def before(self, call: Call) -> None:
         """Take note that a call starts."""
@@ -31,6 +33,9 @@ class Observer(Protocol):
 
     def ran_out(self) -> None:
         """Take note that a call found no more data."""
+
+    def validated(self, seconds: float) -> None:
+        """Take note that `fit` ran its validation, which took so many seconds."""
 
     def end_epoch(self) -> None:
         """Take note that the callbacks for the end of an epoch have returned."""
@@ -78,10 +83,11 @@ class FitHook:
         self._on_first = on_first
         self._send = send
         self._fit_start = 0.0
-        self._iterator_created = 0.0
+        self._created: tuple[Callable[[], Any], float] = (lambda: None, 0.0)  # the latest iterator, and when
         self.callback_timer = CallbackTimer(tf)
         self.make_train_function = tf.keras.Model.make_train_function
         self._patch_fit(what_ifs)
+        self._patch_evaluate()
         self._patch_make_train_function()
         self._patch_dataset()
         self._patch_callbacks()
@@ -114,6 +120,20 @@ class FitHook:
 
         self._tf.keras.Model.fit = fit
 
+    def _patch_evaluate(self) -> None:
+        """Time the validation of `fit`: its calls of `evaluate`, which alone use the cached data of the validation."""
+        original, hook = self._tf.keras.Model.evaluate, self
+
+        @functools.wraps(original)
+        def evaluate(model: Any, *args: Any, **kwargs: Any) -> Any:
+            start = time.perf_counter()
+            returned = original(model, *args, **kwargs)
+            if kwargs.get("_use_cached_eval_dataset") and hook.observer is not None and not hook.passive:
+                hook.observer.validated(time.perf_counter() - start)
+            return returned
+
+        self._tf.keras.Model.evaluate = evaluate
+
     def _patch_make_train_function(self) -> None:
         hook = self
 
@@ -134,7 +154,7 @@ class FitHook:
         def iterate(dataset: Any) -> Any:
             hook.dataset = dataset
             iterator = original(dataset)
-            hook._iterator_created = time.perf_counter()
+            hook._created = weakref.ref(iterator), time.perf_counter()
             return iterator
 
         self._tf.data.Dataset.__iter__ = iterate
@@ -171,9 +191,10 @@ class FitHook:
         def train_function(iterator: Any) -> Any:
             if self.model is not model:
                 self._first_step(model)
-            if self._iterator_created:
-                self.iterator_starts.append((self._iterator_created, time.perf_counter()))
-                self._iterator_created = 0.0
+            if self._created[0]() is iterator:  # and not that of a validation
+                self.iterator_starts.append((self._created[1], time.perf_counter()))
+                self.epochs.iterator_gap = time.perf_counter() - self._created[1]
+                self._created = (lambda: None, 0.0)
             observer, call = self.observer, self.epochs.next_call(per_call)
             self.train_function = original
             if observer is not None:

@@ -57,6 +57,9 @@ class StepCounter(TimedLoop):
     def ran_out(self) -> None:
         """The end of the data is nothing special."""
 
+    def validated(self, seconds: float) -> None:
+        """A validation is part of the end of its epoch."""
+
     def end_epoch(self) -> None:
         """Remember when the last step of an epoch was issued."""
         self._last_steps.append(self._latest_tick)

@@ -17,7 +17,9 @@ PROGRAM = measured_program("short_epochs")
 COMMANDS = {
     "whole": (PROGRAM, "--loop", "as-written,fit,step", "--full"),
     "xla": (PROGRAM, "--param", "xla=true,pause=0"),
-    "xla_long": (PROGRAM, "--param", "xla=true,dataset=true,rows=1000009,batch=128"),
+    "xla_long": (PROGRAM, "--param", "xla=true,source=dataset,rows=1000009,batch=128"),
+    "seldom_validated": (PROGRAM, "--param", "epochs=9,frequency=3,rows=400000,pause=0"),
+    "generator": (PROGRAM, "--param", "source=generator,rows=400000"),
     "stopped": (PROGRAM, "--param", "epochs=10,stop_after=2,pause=0", "--full"),
     "one_step": (PROGRAM, "--param", "rows=20,batch=32,epochs=300,pause=0", "--loop", "as-written,fit,step"),
     "long": (measured_program("fit_arrays"), "--param", "rows=200000"),
@@ -91,6 +93,21 @@ def test_a_compilation_for_the_partial_batch_of_a_long_epoch_is_timed_on_a_short
     assert sample.facts.epoch == Epoch(batches=7812, remainder=73)
     assert sample.facts.ended_epochs is None
     assert sample.phases["partial_batch"] > 3 * sample.phases["partial_batch_again"]
+
+
+def test_a_validation_is_timed_by_itself_although_most_epochs_have_none(runs: Runs) -> None:
+    (sample,) = runs.result("seldom_validated").samples
+    assert sample.facts.ended_epochs is None
+    assert sample.facts.validated_epochs == pytest.approx(1 / 3)
+    assert sample.phases["first_validation"] >= sample.phases["validation"] > sample.phases["epoch_end"]
+
+
+def test_the_end_of_an_epoch_is_timed_if_a_generator_has_no_end(runs: Runs) -> None:
+    (sample,) = runs.result("generator").samples
+    assert sample.facts.epoch == Epoch(batches=25000, remainder=0)
+    assert sample.phases["epoch_end"] >= 0
+    assert sample.facts.iterator_ends in (None, [])  # one iterator serves all epochs
+    assert not sample.notes
 
 
 def test_a_training_that_stops_by_itself_is_projected_and_measured_for_the_same_steps(runs: Runs) -> None:

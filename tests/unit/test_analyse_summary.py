@@ -184,9 +184,20 @@ def test_the_last_epoch_of_a_training_has_an_end_but_no_successor() -> None:
     assert projection.build_and_fit_seconds.value == pytest.approx(5.4 + 9 * 0.01 + 2.0)
 
 
+@pytest.mark.parametrize(("share", "validations"), [(1.0, 5), (0.4, 2), (0.2, 1), (0.0, 0)])
+def test_the_projection_counts_a_validation_only_for_the_epochs_that_have_one(share: float, validations: int) -> None:
+    facts = {"epoch": {"batches": 10, "remainder": 0}, "total_steps": 50, "validated_epochs": share}
+    phases = {**PHASES, "first_validation": 3.0, "validation": 0.7, "epoch_end": 0.1}
+    projection = summarized(sample(phases=phases, facts=facts)).projection
+    assert projection is not None
+    seconds = 3.0 + 0.7 * (validations - 1) if validations else 0.0
+    assert projection.build_and_fit_seconds.value == pytest.approx(5.4 + 49 * 0.01 + 5 * 0.1 + seconds)
+
+
 def test_throughput_over_whole_epochs_contains_what_passes_between_them() -> None:
     facts = {"epoch": {"batches": 10, "remainder": 0}, "total_steps": 10}
-    phases = {**PHASES, "first_epoch_end": 9.0, "epoch_end": 0.8, "epoch_start": 0.1}
+    phases = {**PHASES, "first_epoch_end": 9.0, "epoch_end": 0.6, "epoch_start": 0.1, "validation": 0.4}
+    facts |= {"validated_epochs": 0.5}
     summary = summarized(sample(phases=phases, facts=facts), examples=32).summary
     assert summary.examples_per_second == pytest.approx(32 / 0.01)
     assert summary.epoch_examples_per_second == pytest.approx(32 / (0.01 + 0.09))
@@ -298,6 +309,13 @@ def test_a_note_says_how_long_the_training_may_wait_at_epoch_ends(tensorflow: st
     assert len(notes) == bool(seconds)
 
 
+def test_epochs_that_share_an_iterator_do_not_wait() -> None:
+    document = blank(sample(facts={"epoch": {"batches": 300, "remainder": 0}, "iterator_ends": []}))
+    document.environment.framework = Framework(tensorflow="2.21.0")
+    summarize(document, 3000, None)
+    assert epoch_waits.longest_wait(document, document.samples) == 0.0
+
+
 WAITED, CONTINUED = {"age": 0.2, "gap": 0.11}, {"age": 0.2, "gap": 0.001}
 """Ends of iterators. The autotuning thread wakes up at an age of 0.31 s."""
 
@@ -334,7 +352,8 @@ def waiting(seconds: float, *changes: dict[str, Any], epochs: int = 10) -> Proje
     """
     facts = {"epoch": {"batches": 300, "remainder": 0}, "iterator_ends": [WAITED] * 8}
     samples = [
-        sample(seconds / 300, trial=trial, facts=facts, **fields) for trial, fields in enumerate(changes or ({}, {}), 1)
+        sample(seconds / 300, trial, **{"facts": facts, **fields})
+        for trial, fields in enumerate(changes or ({}, {}), 1)
     ]
     projection = summarized(*samples, total=300 * epochs).projection
     assert projection is not None
@@ -342,9 +361,12 @@ def waiting(seconds: float, *changes: dict[str, Any], epochs: int = 10) -> Proje
 
 
 def test_an_iterator_is_as_old_as_its_epoch_with_validation() -> None:
-    validated = {"phases": {**PHASES, "epoch_end": 1.0}}
+    facts = {"epoch": {"batches": 300, "remainder": 0}, "iterator_ends": [WAITED] * 8}
+    phases = {**PHASES, "epoch_end": 0.2, "validation": 0.8}
+    every, second = ({"phases": phases, "facts": {**facts, "validated_epochs": share}} for share in (1.0, 0.5))
     assert waiting(3.0).epoch_end_wait_seconds == pytest.approx(10 * 2.11, rel=0.01)  # until 5.11 s
-    assert waiting(3.0, validated, validated).epoch_end_wait_seconds == pytest.approx(10 * 1.11, rel=0.01)
+    assert waiting(3.0, every, every).epoch_end_wait_seconds == pytest.approx(10 * 1.11, rel=0.01)
+    assert waiting(3.0, second, second).epoch_end_wait_seconds == pytest.approx(5 * 1.11 + 5 * 1.91, rel=0.01)
 
 
 def test_a_projection_changes_smoothly_with_the_length_of_an_epoch() -> None:

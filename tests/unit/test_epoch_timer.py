@@ -11,14 +11,14 @@ from bench.errors import WorkloadError
 from bench.model.facts import Epoch
 from bench.worker import epoch_timer, timed_loop
 from bench.worker.epoch_timer import EpochTimer
-from bench.worker.fit_epochs import FitEpochs
+from bench.worker.fit_epochs import FitEpochs, validated_epochs
 from bench.worker.losses import LOSSES
 from bench.worker.protocol import BlockTimed, Finish, FirstLosses, Go, Latencies, Latency, Order, PhaseEnded
 from bench.worker.timed_loop import Finished, TimedLoop
 
 pytestmark = pytest.mark.once
 
-STEP, PARTIAL, FILL, CHECKPOINT, VALIDATION, TRACE = 0.003, 0.002, 0.05, 0.4, 0.2, 7.0
+STEP, PARTIAL, FILL, CHECKPOINT, VALIDATION, TRACE, WAIT = 0.003, 0.002, 0.05, 0.4, 0.2, 7.0, 19.0
 
 
 class Fit:
@@ -30,6 +30,8 @@ class Fit:
         batches: full batches of an epoch.
         remainder: whether a partial batch follows them. The first one compiles.
         known: whether Keras knows the length of an epoch before the first one ended.
+        frequency: `validation_freq`.
+        waits: whether each epoch waits until the iterator of the one before has ended.
     """
 
     def __init__(
@@ -39,12 +41,15 @@ class Fit:
         batches: int,
         remainder: bool = False,
         known: bool = True,
+        frequency: int = 1,
+        waits: bool = False,
     ) -> None:
         self.now = 100.0
         self.events: list[Any] = []
         self.orders = [*orders, Finish()]
-        self.batches, self.remainder, self.known = batches, remainder, known
+        self.batches, self.remainder, self.known, self.frequency = batches, remainder, known, frequency
         self.compiled = self.validated = False
+        self.ended, self.waits = 0, waits
         for module in (timed_loop, epoch_timer):
             monkeypatch.setattr(module, "time", self)
         self.epochs = FitEpochs()
@@ -76,7 +81,7 @@ class Fit:
         self.timer.after(call, value)
 
     def epoch(self, left: int, stop: int | None = None) -> None:
-        """Run an epoch, with a checkpoint and validation at its end.
+        """Run an epoch, with a checkpoint and perhaps validation at its end.
 
         Args:
             left: epochs left.
@@ -84,6 +89,9 @@ class Fit:
         """
         length = Epoch(batches=self.batches, remainder=int(self.remainder)) if self.known else None
         self.epochs.begin_epoch(length, left)
+        if self.ended and self.waits:
+            self.epochs.iterator_gap = WAIT
+            self.now += WAIT
         for number in range(min(self.batches, stop or self.batches)):
             self.call(STEP + (0 if number else FILL))
         if self.remainder and not stop:
@@ -91,8 +99,13 @@ class Fit:
             self.compiled = True
         if not self.known:
             self.timer.ran_out()
-        self.now += CHECKPOINT + VALIDATION + (0 if self.validated else TRACE)
-        self.validated = True
+        self.now += CHECKPOINT
+        self.ended += 1
+        if self.ended % self.frequency == 0:
+            seconds = VALIDATION + (0 if self.validated else TRACE)
+            self.now += seconds
+            self.timer.validated(seconds)
+            self.validated = True
         self.epochs.end_epoch()
         self.timer.end_epoch()
 
@@ -135,12 +148,17 @@ def test_blocks_hold_full_steps_only_however_short_epochs_are(
     assert all(block.cpu_seconds == pytest.approx(block.seconds) for block in blocks)
 
 
-def test_what_passes_between_epochs_is_timed_apart_from_the_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    fit = Fit(monkeypatch, Go(steps=30, blocks=4), batches=7, remainder=True)
+@pytest.mark.parametrize("frequency", [1, 3])
+def test_what_passes_between_epochs_is_timed_apart_from_the_steps(
+    monkeypatch: pytest.MonkeyPatch, frequency: int
+) -> None:
+    fit = Fit(monkeypatch, Go(steps=30, blocks=4), batches=7, remainder=True, frequency=frequency)
     fit.run()
     assert fit.phases() == {
-        "first_epoch_end": pytest.approx(CHECKPOINT + VALIDATION + TRACE),
-        "epoch_end": pytest.approx(CHECKPOINT + VALIDATION),
+        "first_epoch_end": pytest.approx(CHECKPOINT),
+        "epoch_end": pytest.approx(CHECKPOINT),
+        "first_validation": pytest.approx(VALIDATION + TRACE),
+        "validation": pytest.approx(VALIDATION),
         "epoch_start": pytest.approx(FILL),
         "partial_batch": pytest.approx(PARTIAL + TRACE),
         "partial_batch_again": pytest.approx(PARTIAL),
@@ -153,8 +171,16 @@ def test_the_only_step_of_an_epoch_counts(monkeypatch: pytest.MonkeyPatch) -> No
     assert [(block.steps, block.seconds) for block in fit.of(BlockTimed)] == [
         (10, pytest.approx(10 * (STEP + FILL)))
     ] * 2
-    assert fit.phases()["epoch_end"] == pytest.approx(CHECKPOINT + VALIDATION)
+    assert fit.phases()["epoch_end"] == pytest.approx(CHECKPOINT)
     assert fit.phases()["epoch_start"] == pytest.approx(0.0)
+
+
+def test_the_start_of_an_epoch_does_not_contain_the_wait_for_the_iterator_before_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    fit = Fit(monkeypatch, Go(steps=30, blocks=4), batches=7, waits=True)
+    fit.run()
+    assert fit.phases()["epoch_start"] == pytest.approx(FILL)
 
 
 def test_a_block_continues_when_a_program_of_short_epochs_starts_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -221,6 +247,23 @@ def test_the_batches_before_a_partial_batch_are_known_as_soon_as_the_partial_bat
     call = fit.epochs.next_call(1)
     assert (left, fit.epochs.full_batches_left) == ([math.inf, 3, 2, 1], 0)
     assert (call.partial, call.counts) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "share"),
+    [
+        ({"epochs": 10}, 0.0),
+        ({"epochs": 10, "validation_split": 0.2}, 1.0),
+        ({"epochs": 10, "validation_data": (), "validation_freq": 3}, 0.3),
+        ({"epochs": 10, "validation_data": (), "validation_freq": 3, "initial_epoch": 5}, 0.4),
+        ({"epochs": 10, "validation_data": (), "validation_freq": [1, 2, 10, 20]}, 0.3),
+        ({"validation_data": (), "validation_freq": 2}, 0.0),
+    ],
+)
+def test_the_share_of_epochs_with_a_validation_follows_from_the_call_of_fit(
+    arguments: dict[str, Any], share: float
+) -> None:
+    assert validated_epochs(arguments) == pytest.approx(share)
 
 
 def test_losses_are_those_of_single_steps_although_keras_starts_a_new_mean_with_each_epoch(

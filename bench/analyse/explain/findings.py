@@ -68,18 +68,19 @@ def findings(levels: list[Result], parts: Sequence[Part] = ()) -> list[Finding]:
 def _epoch_ends(samples: list[ProcessSample]) -> Iterator[Finding]:
     """Yield a finding if much of an epoch passes between its steps and those of the next one."""
     timed = [(Epochs.of(s), mean_step(series.blocks)) for s in cold_starts(samples) if (series := main_series(s))]
-    timed = [(epochs, step) for epochs, step in timed if epochs.length and epochs.end + epochs.start > 0]
+    timed = [(epochs, step) for epochs, step in timed if epochs.length and epochs.between > 0]
     if not timed:
         return
-    end, start, step = (
+    between, start, step = (
         statistics.fmean(values)
-        for values in zip(*((epochs.end, epochs.start, step) for epochs, step in timed), strict=True)
+        for values in zip(*((epochs.between, epochs.start, step) for epochs, step in timed), strict=True)
     )
-    share = (end + start) / (end + start + timed[0][0].length * step)
+    share = between / (between + timed[0][0].length * step)
     if share <= EPOCH_END_MIN_SHARE:
         return
     call = merged_facts(samples).fit
     names = ", ".join(call.callbacks) if call and call.callbacks else "none"
+    end = between - start
     longest = [f"{name} {seconds:.3g} s" for name, seconds in callbacks.at_epoch_ends(samples) if seconds > 0.1 * end]
     if end > start:
         fix = callbacks.AT_EPOCH_END
@@ -87,10 +88,10 @@ def _epoch_ends(samples: list[ProcessSample]) -> Iterator[Finding]:
         fix = "Train fewer and longer epochs: dataset.repeat() with steps_per_epoch."
     yield Finding(
         cause=BETWEEN_EPOCHS,
-        sentence=f"After the steps of an epoch, {end + start:.3g} s pass until those of the next one, as long as "
-        f"{(end + start) / step:.0f} steps. That is {share:.0%} of the time of an epoch."
+        sentence=f"After the steps of an epoch, {between:.3g} s pass until those of the next one, as long as "
+        f"{between / step:.0f} steps. That is {share:.0%} of the time of an epoch."
         + (f" Longest: {', '.join(longest)}." if longest else ""),
-        evidence=f"phases epoch_end ({end:.3g} s) and epoch_start ({start:.3g} s); callbacks: {names}",
+        evidence=f"phases epoch_end and validation ({end:.3g} s) and epoch_start ({start:.3g} s); callbacks: {names}",
         fix=fix,
         share=share,
     )

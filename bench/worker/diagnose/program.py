@@ -10,7 +10,7 @@ from bench.registry.program_errors import is_devbench
 from bench.whatif.without_metrics import metrics_of
 from bench.worker.diagnose import inspection, own_time, pipeline_stages
 from bench.worker.epoch_timer import EpochTimer
-from bench.worker.fit_epochs import FitEpochs
+from bench.worker.fit_epochs import FitEpochs, validated_epochs
 from bench.worker.fit_hook import FitHook
 from bench.worker.protocol import Note, PhaseStarted
 from bench.worker.rig import Rig, epochs_of, steps_of_training
@@ -45,6 +45,7 @@ def _read_lengths(rig: Rig, hook: FitHook, timer: EpochTimer) -> None:
     """Read how long an epoch and the whole training are. What the program did counts more than its parameters."""
     facts, epochs, run = rig.facts, hook.epochs, hook.epochs.first_run
     facts.epoch = epochs.epoch or rig.epoch
+    facts.validated_epochs = validated_epochs(hook.arguments) if hook.model is not None else None
     facts.ended_epochs = len(timer.ends) or None
     if rig.has("total_steps"):
         facts.total_steps = steps_of_training(rig)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import tempfile
 import time
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, Literal
 
 import tensorflow as tf
 from pydantic import BaseModel
@@ -19,7 +21,8 @@ class Params(BaseModel):
     pause: float = 0.5  # seconds that a callback takes at the end of each epoch
     stop_after: int = 0  # epochs after which a callback stops the training; 0 for never
     xla: bool = False
-    dataset: bool = False  # whether fit trains on a dataset of all rows, without validation
+    source: Literal["arrays", "dataset", "generator"] = "arrays"  # the others hold all rows, and have no validation
+    frequency: int = 1  # epochs from one validation to the next
 
 
 class EndOfEpoch(tf.keras.callbacks.Callback):  # type: ignore[misc]
@@ -46,17 +49,27 @@ def model(p: Params) -> Any:
     return network
 
 
+def endless(p: Params, rows: Any, targets: Any) -> Iterator[Any]:
+    for batch in itertools.cycle(range(p.rows // p.batch)):
+        part = slice(batch * p.batch, (batch + 1) * p.batch)
+        yield rows[part], targets[part]
+
+
 def as_written(p: Params, model: Any, data: Any) -> Any:
     with tempfile.TemporaryDirectory() as folder:
         checkpoint = tf.keras.callbacks.ModelCheckpoint(f"{folder}/weights.weights.h5", save_weights_only=True)
-        if p.dataset:
+        if p.source == "dataset":
             batches = tf.data.Dataset.from_tensor_slices(data).batch(p.batch).prefetch(2)
             return model.fit(batches, epochs=p.epochs, verbose=0)
+        if p.source == "generator":
+            steps = p.rows // p.batch
+            return model.fit(endless(p, *data), epochs=p.epochs, steps_per_epoch=steps, verbose=0)
         return model.fit(
             *data,
             epochs=p.epochs,
             batch_size=p.batch,
             validation_split=0.2,
+            validation_freq=p.frequency,
             callbacks=[checkpoint, EndOfEpoch(p.pause, p.stop_after)],
             verbose=0,
         )

@@ -1,0 +1,64 @@
+"""The program's own call of `fit`, on its first few batches. Worker's side only."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bench.worker import examples
+from bench.worker.batches import FIT_DATA, sliced
+from bench.worker.fit_epochs import length_of_pass, training_examples
+from bench.worker.rig import Rig
+
+
+def shortened(rig: Rig, arguments: dict[str, Any], batches: int, remainder: int = 0) -> dict[str, Any] | None:
+    """Return the arguments of the program's own call of `fit` with shorter epochs. None if that is not possible.
+
+    If the program says how many steps an epoch has, and the data has more or their number is not known, one iterator
+    serves all epochs. Then the data stays, and an epoch has fewer steps. Otherwise each epoch reads the same first
+    batches.
+
+    Args:
+        rig: the rig.
+        arguments: the arguments of the call.
+        batches: full batches to keep, or as many as there are.
+        remainder: examples of a partial batch that follows them.
+    """
+    new, data, tf = dict(arguments), arguments.get("x"), rig.tf
+    steps, (count, _) = int(arguments.get("steps_per_epoch") or 0), length_of_pass(tf, arguments)
+    if steps and steps != count:
+        return new | {"steps_per_epoch": min(batches, steps)}
+    if isinstance(data, tf.data.Dataset):
+        full = count - bool(remainder)
+        full_batches = data.take(min(batches, full) if full > 0 else batches)
+        is_tuple = isinstance(data.element_spec, tuple)
+        partial = data.take(1).map(lambda *batch: sliced(tf, batch if is_tuple else batch[0], 0, remainder))
+        new["x"] = full_batches.concatenate(partial) if remainder else full_batches
+    elif examples.is_py_dataset(tf, data):
+        new["x"] = _first_batches(tf, data, batches)
+    elif data is not None and examples.arrays(tf, data) is not None:
+        size = int(new.get("batch_size") or 32)
+        trained = training_examples(tf.nest.flatten(data), arguments)
+        parts = {name: new[name] for name in FIT_DATA if new.get(name) is not None}
+        if new.pop("validation_split", None) and new.get("validation_data") is None:
+            new["validation_data"] = tuple(sliced(tf, part, trained, None) for part in parts.values())
+        stop = min(trained, batches * size + remainder)
+        new |= {name: sliced(tf, part, 0, stop) for name, part in parts.items()}
+    else:
+        return None
+    new.pop("steps_per_epoch", None)
+    return new
+
+
+def _first_batches(tf: Any, data: Any, batches: int) -> Any:
+    """Return a Keras `PyDataset` of the first batches of another one."""
+    length = examples.py_dataset_length(data)
+    kept = batches if length is None else min(batches, length)
+
+    class FirstBatches(getattr(tf.keras.utils, "PyDataset", None) or tf.keras.utils.Sequence):  # type: ignore[misc]
+        def __len__(self) -> int:
+            return kept
+
+        def __getitem__(self, index: int) -> Any:
+            return data[index]
+
+    return FirstBatches()
