@@ -94,12 +94,16 @@ class FitHook:
 
     @contextmanager
     def unobserved(self) -> Iterator[None]:
-        """Run devbench's own calls of `fit`, and keep what the hook has learned from the program's calls."""
+        """Run devbench's own calls of `fit`, and keep what the hook has learned from the program's calls.
+
+        Their steps count in `FitEpochs.total`.
+        """
         kept = self.arguments, self.epochs, self.observer, self.on_step
         self.epochs, self.observer, self.on_step = FitEpochs(), None, lambda logs, steps: None
         try:
             yield
         finally:
+            kept[1].total += self.epochs.total
             self.arguments, self.epochs, self.observer, self.on_step = kept
 
     def _patch_fit(self, what_ifs: WhatIfs) -> None:

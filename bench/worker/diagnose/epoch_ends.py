@@ -77,23 +77,39 @@ def measure(
 ) -> None:
     """Report the phases of epochs. Then, if asked for, count waits (`iterator_waits`).
 
-    If enough epochs ended in the timed part, the phases are known. Otherwise `EPOCHS` short epochs show them: the
-    user's own call of `fit` on its first few batches, with its callbacks, and with its validation after each epoch.
+    If enough epochs ended in the timed part, the phases are known. Otherwise short epochs show them.
     """
-    validated, waits = bool(rig.facts.validated_epochs), can_wait(rig.tf.__version__)
-    if len(timer.ends) >= FEWEST_ENDS:
-        if waits:
-            rig.facts.iterator_ends = iterator_ends(hook)
-        if not validated or len(timer.validations) >= FEWEST_ENDS:
-            timer.send_phases(rig.send, step_seconds)
+    waits, arguments = can_wait(rig.tf.__version__), hook.arguments
+    if waits and len(timer.ends) >= FEWEST_ENDS:
+        rig.facts.iterator_ends = iterator_ends(hook)
+    if len(timer.ends) < FEWEST_ENDS or (rig.facts.validated_epochs and len(timer.validations) < FEWEST_ENDS):
+        short_epochs = _time_short_epochs(rig, hook, timer, synchronizer)
+        if short_epochs is None:
             return
-    arguments, epoch = hook.arguments, hook.epochs.epoch
+        timer, step_seconds = short_epochs
+    timer.send_phases(rig.send, step_seconds)
+    if order.time_waits and waits and step_seconds:
+        end = timer.ends[-1]
+        count_waits(rig, hook, arguments, step_seconds, end.end + (end.validation or 0.0))
+
+
+def _time_short_epochs(
+    rig: Rig, hook: FitHook, timer: EpochTimer, synchronizer: Synchronizer
+) -> tuple[EpochTimer, float] | None:
+    """Run `EPOCHS` short epochs: the user's own call of `fit` on its first few batches.
+
+    The callbacks of the call run too, and its validation after each epoch.
+
+    Returns:
+        A timer of the ends of all epochs so far, and the seconds of a step. None if the epochs did not end.
+    """
+    epoch = hook.epochs.epoch
     remainder = epoch.remainder if epoch else 0
-    short = shortened(rig, arguments, BATCHES, remainder)
+    short = shortened(rig, hook.arguments, BATCHES, remainder)
     if short is None:
         note = "The ends of epochs were not timed, because the input of fit cannot be shortened."
         rig.send(Note(text=f"{note} The projection leaves them out."))
-        return
+        return None
     hook.iterator = None  # a generator cannot be read while this iterator reads it
     ends, partials = list(timer.ends), list(timer.partials)
     times = StepTimes(synchronizer.sync, ends)
@@ -104,10 +120,4 @@ def measure(
         if epoch and remainder:  # Keras does not know it of a shortened dataset
             hook.epochs.length = Epoch(batches=min(BATCHES, epoch.batches), remainder=remainder)
         hook.model.fit(**{**short, "epochs": EPOCHS, "initial_epoch": 0, "validation_freq": 1, "verbose": 0})
-    if not ends or not times.seconds:
-        return
-    step = statistics.median(times.seconds)
-    observer.send_phases(rig.send, step)
-    if order.time_waits and waits and rig.facts.iterator_ends is None:
-        between = ends[-1].end + (ends[-1].validation or 0.0)
-        count_waits(rig, hook, arguments, step, between)
+    return (observer, statistics.median(times.seconds)) if ends and times.seconds else None

@@ -6,6 +6,7 @@ import math
 from itertools import pairwise
 from typing import Any
 
+from bench.analyse.epoch_waits import FEWEST_ENDS
 from bench.model.facts import IteratorEnd
 from bench.worker.diagnose.shortened_fit import shortened
 from bench.worker.fit_hook import FitHook
@@ -28,9 +29,10 @@ LENGTHS = (1.0, 1.4)
 
 
 def count_waits(rig: Rig, hook: FitHook, arguments: dict[str, Any], step: float, end: float) -> None:
-    """Read the fact `iterator_ends`, from which `analyse.epoch_waits` tells how often epochs wait at their ends.
+    """Add to the fact `iterator_ends`, from which `analyse.epoch_waits` tells how often epochs wait at their ends.
 
-    Nothing is synchronized, because that changes how often they wait. The program's callbacks and output stay.
+    Nothing is added if one iterator serves all epochs, or if enough epochs ended in the timed part. Nothing is
+    synchronized, because that changes how often they wait. The program's callbacks and output stay.
 
     Args:
         rig: the rig.
@@ -39,7 +41,10 @@ def count_waits(rig: Rig, hook: FitHook, arguments: dict[str, Any], step: float,
         step: seconds of a step.
         end: seconds between two epochs.
     """
-    ends: list[IteratorEnd] = []
+    ends = rig.facts.iterator_ends
+    if ends is not None and (not ends or len(ends) >= FEWEST_ENDS):
+        return
+    ends = list(ends or ())
     for length in LENGTHS:
         batches = max(FEWEST_BATCHES, math.ceil(length * EPOCH_SECONDS / step))
         epochs = min(MOST_EPOCHS, int(WAITS_SECONDS / len(LENGTHS) / (1.5 * batches * step + end)))
