@@ -32,26 +32,29 @@ esac
 KNOWN = f"docker.io/library/python@sha256:{'5' * 64}"
 
 
-def run_build(folder: Path, tree: Path = ROOT, **variables: str) -> tuple[list[str], str]:
+def run_build(
+    folder: Path, tree: Path = ROOT, words: tuple[str, ...] = ("cpu",), **variables: str
+) -> tuple[list[str], str]:
     """Run the script, and return the arguments of the engine and the standard error of the script.
 
     Args:
         folder: home folder of the user.
         tree: folder with the script and the sources of an image.
+        words: arguments of the script.
         variables: environment variables.
     """
     engine = folder / "engine"
     engine.write_text(ENGINE, encoding="utf-8")
     engine.chmod(0o755)
     environ = {"PATH": os.environ["PATH"], "HOME": str(folder), "ENGINE": str(engine), "DIGEST": KNOWN, **variables}
-    command = [str(tree / "images" / "build"), "cpu"]
+    command = [str(tree / "images" / "build"), *words]
     process = subprocess.run(command, env=environ, check=True, capture_output=True, text=True)
     return (folder / "arguments").read_text(encoding="utf-8").splitlines(), process.stderr
 
 
 def secrets(folder: Path, **variables: str) -> dict[str, str]:
     """Return the files of the secrets of a build by id."""
-    arguments, _ = run_build(folder, ROOT, **variables)
+    arguments, _ = run_build(folder, ROOT, ("cpu",), **variables)
     values = [value for option, value in pairwise(arguments) if option == "--secret"]
     return dict(value.removeprefix("id=").split(",src=") for value in values)
 
@@ -208,3 +211,37 @@ Source = "https://example.org/other"
         "source": "https://example.org/source",
         "documentation": "https://example.org/docs",
     }
+
+
+@pytest.mark.parametrize("option", [("--platform", "linux/arm64"), ("--platform=linux/arm64",)])
+def test_a_platform_is_passed_to_the_build_and_to_the_search_for_the_base_image(
+    home: Path, option: tuple[str, ...]
+) -> None:
+    arguments, _ = run_build(home, words=(*option, "cpu"))
+    assert ("--platform", "linux/arm64") in pairwise(arguments)
+    assert (
+        "pull --quiet --platform linux/arm64 docker.io/library/python:3.13-slim-trixie" in (home / "calls").read_text()
+    )
+
+
+@pytest.mark.parametrize(("image", "reason"), [("cuda", "built without CUDA"), ("directml", "no wheel")])
+@pytest.mark.parametrize("machine", ["", "aarch64", "arm64"])
+def test_an_image_that_cannot_exist_for_arm64_is_refused_with_the_reason(
+    home: Path, image: str, reason: str, machine: str
+) -> None:
+    programs = home / "programs"
+    programs.mkdir()
+    (programs / "uname").write_text(f"#!/bin/sh\necho {machine}\n", encoding="utf-8")
+    (programs / "uname").chmod(0o755)
+    words = ("cpu", image) if machine else ("--platform", "linux/arm64", "cpu", image)
+    with pytest.raises(subprocess.CalledProcessError) as error:
+        run_build(home, words=words, PATH=f"{programs}:{os.environ['PATH']}")
+    assert error.value.returncode == 2
+    assert f"Cannot build {image} for {machine or 'linux/arm64'}" in error.value.stderr
+    assert reason in error.value.stderr
+    assert not (home / "calls").exists()
+
+
+def test_on_an_arm64_machine_every_image_can_be_built_for_amd64(home: Path) -> None:
+    arguments, _ = run_build(home, words=("--platform", "linux/amd64", "cuda"))
+    assert "Dockerfile.cuda" in arguments

@@ -163,6 +163,8 @@ def test_a_lock_pins_and_hashes_every_package_and_names_no_index(lock: Path) -> 
         *[("cpu", python, LINUX) for python in ("3.10", "3.11", "3.12", "3.13")],
         ("cpu", "3.12", WINDOWS),
         ("cpu", "3.12", MACOS),
+        ("cpu", "3.13", ARM),
+        ("hub", "3.13", ARM),
         ("cuda", "3.12", LINUX),
         ("directml", "3.10", LINUX),
         ("directml", "3.10", WINDOWS),
