@@ -53,7 +53,7 @@ def _cudnn(capability: tuple[int, int]) -> Iterator[Check]:
     message = f"cuDNN {version} needs a GPU of compute capability {oldest} or higher; {newest} is the last for this one"
     fix = f"pip install 'nvidia-cudnn-cu12<{LAST_CUDNN[0]}.{LAST_CUDNN[1] + 1}'"
     if system.image():
-        fix = f"Use another GPU. Or install devbench without a container, and cuDNN {newest}: {fix}"
+        fix = f"Use another GPU, or build an image with cuDNN {newest} (docs/containers.md, GPUs before Turing)."
     yield Check("cuDNN", "FAIL", message, fix)
 
 

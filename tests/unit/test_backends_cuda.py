@@ -374,6 +374,9 @@ def test_a_gpu_that_the_installed_cudnn_no_longer_supports_is_refused(tmp_path: 
     lines = output_of(path, driver, gpu)
     assert "cuDNN 9.28.0.42 needs a GPU of compute capability 7.5 or higher" in lines[-1]
     assert any("pip install 'nvidia-cudnn-cu12<9.11'" in line for line in lines)
+    text = "\n".join(output_of(path, driver, gpu, DEVBENCH_IMAGE="devbench:cuda"))
+    assert "build an image with cuDNN 9.10 (docs/containers.md, GPUs before Turing)" in text
+    assert "pip install" not in text  # the image has no pip
     assert output_of(path, driver, "fine")[-1] == "PRESENT"
 
 
