@@ -8,6 +8,9 @@ stops like `devbench run`, and gives a verdict. Its interval is compared with th
 pool, it collects a small one first. `--without-prior` takes Student's intervals instead of those with a prior. `4x20`
 in place of a pool limits the runs on the pools after it to 4 trials of 20 rounds, which is what a short `--max-time`
 allows.
+
+`python -m benchmarks.verdicts simulate NOISE RATIO` does the same with 300 simulated trials, on a machine whose blocks
+vary by this share and for a program that takes this many times as long.
 """
 
 from __future__ import annotations
@@ -90,6 +93,27 @@ def collect(pool: Path, count: int, workload: str) -> None:
             file.write(json.dumps(result) + "\n")
 
 
+def simulated(count: int, noise: float, ratio: float) -> list[dict[str, Any]]:
+    """Return a pool of simulated trials.
+
+    Processes of one program differ by 0.5%. The noise of a block lasts: neighbouring blocks correlate by 0.4. A tenth
+    of the blocks vary three times as much.
+    """
+    rng = random.Random(5)
+
+    def side(seconds: float) -> list[list[float]]:
+        seconds *= rng.lognormvariate(0, 0.005)
+        level, rows = 0.0, []
+        for _ in range(ROUNDS):
+            level = 0.4 * level + rng.gauss(0, noise * math.sqrt(1 - 0.4**2))
+            rows.append([seconds * math.exp(level * (3 if rng.random() < 0.1 else 1)), 1])
+        return rows
+
+    factors = zip(SIDES, (1.0, 1.0, ratio), strict=True)
+    sides = [{name: side(0.01 * factor) for name, factor in factors} for factors in [list(factors)] * count]
+    return [{"workload": f"simulated, blocks vary by {noise:.0%}, ratio {ratio}", "seconds": 15.0, **s} for s in sides]
+
+
 def load_pool(pool: Path) -> list[dict[str, Any]]:
     """Return the trials of a pool."""
     return [json.loads(line) for line in pool.read_text(encoding="utf-8").splitlines()]
@@ -115,13 +139,16 @@ def contrast(trials: Sequence[dict[str, Any]], other: str) -> stats.Contrast:
 
 
 def runs(trials: Sequence[dict[str, Any]], other: str, most: int) -> Iterator[stats.Contrast]:
-    """Yield what a run from each trial on has measured when it stops. The last trials are too few for a run."""
+    """Yield what a run from each trial on has measured when it stops. The last trials are too few for a run.
+
+    A trial takes so long that a clear run stops after one. This is the worst case.
+    """
     settings = load()
     for start in range(len(trials) - most + 1):
         for count in range(1, most + 1):
             taken = contrast(trials[start : start + count], other)
             accuracy = stopping.accuracy_of_contrasts([taken], settings.threshold)
-            if count == most or stopping.reason(accuracy, count, 0.0, 0.0, settings, PILOT):
+            if count == most or stopping.reason(accuracy, count, 0.0, stopping.CLEAR_SECONDS + 1, settings, PILOT):
                 yield taken
                 break
 
@@ -198,6 +225,9 @@ def main() -> None:
     words = [word for word in sys.argv[1:] if word != "--without-prior"]
     if words[:1] == ["collect"]:
         collect(Path(words[1]), int(words[2]), words[3] if len(words) > 3 else "op-granularity")
+        return
+    if words[:1] == ["simulate"]:
+        judge_within(simulated(300, float(words[1]), float(words[2])), stopping.COMPARING_SECONDS)
         return
     if not words:
         with tempfile.TemporaryDirectory() as folder:
