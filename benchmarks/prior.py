@@ -139,11 +139,11 @@ def fit(pool: Sequence[Pair]) -> None:
     """Print the prior that fits a pool: one variance for all, and one that follows from the rounds."""
     freedom = [len(pair.ratios) - 1 for pair in pool]
     logs = [math.log(stats.variance(pair.ratios)) for pair in pool]
-    expected = [math.log(pair.known(range(len(pair.ratios))).variance / prior.SCALE) for pair in pool]
+    expected = [math.log(pair.known(range(len(pair.ratios))).variance) for pair in pool]
     d0, scale = moments(logs, freedom)
     print(f"one variance for all: d0 {d0:.1f}, s0 {math.sqrt(scale):.1%}")
     d0, scale = moments([log - usual for log, usual in zip(logs, expected, strict=True)], freedom)
-    print(f"by the rounds, between processes {prior.BETWEEN:.1%}: d0 {d0:.1f}, scale {scale:.2f}")
+    print(f"by the rounds: d0 {d0:.1f}, s0² is {scale:.2f} times what `bench.analyse.prior` expects")
     print(f"correlation of the logarithms of both variances: {statistics.correlation(logs, expected):.2f}")
 
 

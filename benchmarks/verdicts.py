@@ -9,7 +9,7 @@ pool, it collects a small one first. `--without-prior` takes Student's intervals
 in place of a pool limits the runs on the pools after it to 4 trials of 20 rounds, which is what a short `--max-time`
 allows.
 
-`python -m benchmarks.verdicts simulate NOISE RATIO` does the same with 300 simulated trials, on a machine whose blocks
+`python -m benchmarks.verdicts simulate NOISE RATIO` does the same with 200 simulated trials, on a machine whose blocks
 vary by this share and for a program that takes this many times as long.
 """
 
@@ -227,7 +227,7 @@ def main() -> None:
         collect(Path(words[1]), int(words[2]), words[3] if len(words) > 3 else "op-granularity")
         return
     if words[:1] == ["simulate"]:
-        judge_within(simulated(300, float(words[1]), float(words[2])), stopping.COMPARING_SECONDS)
+        judge_within(simulated(200, float(words[1]), float(words[2])), stopping.COMPARING_SECONDS)
         return
     if not words:
         with tempfile.TemporaryDirectory() as folder:

@@ -5,8 +5,8 @@ But many earlier trials show how much ratios vary. So a variance counts as if it
 degrees of freedom, in which it was as large as usual.
 
 What is usual depends on the machine, and each trial shows it, because its rounds vary. The usual variance of a trial is
-`SCALE` times a sum of two: the variance of the mean of its rounds, and what processes of one program differ by
-(`BETWEEN`). `benchmarks/prior.py` fits the constants on pools of real trials.
+that on a quiet machine (`QUIET`), plus `SCALE` times the variance of the median of its rounds. `benchmarks/prior.py`
+compares this with pools of real trials.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from bench.model.sample import Block
 FREEDOM = 4.0
 """Degrees of freedom that the prior is worth. Less than was fitted, which costs trials but no errors."""
 
-SCALE = 4.0
-"""Variance of trials over that sum. It is more than 1, because a disturbance lasts for several rounds."""
-
-BETWEEN = 0.005
-"""With `SCALE`, it makes 1% of the standard deviation of a trial's ratio if no round is disturbed (`QUIET`)."""
+SCALE = 2.0
+"""Variance between trials over that of the median of their rounds. A disturbance lasts for several rounds."""
 
 QUIET = 0.01
 """Standard deviation of a trial's ratio on a quiet machine (`benchmarks/verdicts.py`)."""
+
+FEWEST_ROUNDS = 5
+"""Fewest rounds whose variance is used."""
 
 Processes = Sequence[Sequence[Block]]
 """For each trial, the blocks of one process."""
@@ -62,16 +62,16 @@ def of_ratio(base: Processes, other: Processes) -> Prior | None:
     """Return the prior of the logarithm of a trial's ratio, which is the median over its rounds.
 
     Returns:
-        None if a trial was not interleaved, or has a single round. What the machine does between processes that run one
+        None if a trial was not interleaved, or has too few rounds. What the machine does between processes that run one
         after another is not known beforehand.
     """
     spreads = []
     for blocks in zip(base, other, strict=True):
         turns = rounds(*blocks)
-        if turns is None or len(turns) < 2:
+        if turns is None or len(turns) < FEWEST_ROUNDS:
             return None
-        spreads.append(_of_mean([math.log(b.step_seconds / a.step_seconds) for a, b in turns]))
-    return Prior(SCALE * (statistics.fmean(spreads) + BETWEEN**2))
+        spreads.append(_of_median([math.log(b.step_seconds / a.step_seconds) for a, b in turns]))
+    return Prior(SCALE * statistics.fmean(spreads) + QUIET**2)
 
 
 def of_share(whole: Processes, upper: Processes | None, lower: Processes | None) -> Prior | None:
@@ -91,17 +91,22 @@ def of_share(whole: Processes, upper: Processes | None, lower: Processes | None)
     variances = []
     for blocks in zip(whole, *levels, strict=True):
         turns = rounds(*blocks)
-        if turns is None or len(turns) < 2:
+        if turns is None or len(turns) < FEWEST_ROUNDS:
             return None
         ratios = [[block.step_seconds / turn[0].step_seconds for block in turn[1:]] for turn in turns]
         high = [turn[0] if upper is not None else 0.0 for turn in ratios]
         low = [turn[-1] if lower is not None else 0.0 for turn in ratios]
         shares = [a - b for a, b in zip(high, low, strict=True)]  # minus 1 if the level is the whole step
         effects = map(statistics.median, (high, low, shares))  # of the processes of both levels and of the whole step
-        variances.append(_of_mean(shares) + BETWEEN**2 / 2 * sum(effect**2 for effect in effects))
-    return Prior(SCALE * statistics.fmean(variances))
+        variances.append(SCALE * _of_median(shares) + QUIET**2 / 2 * sum(effect**2 for effect in effects))
+    return Prior(statistics.fmean(variances))
 
 
-def _of_mean(values: Sequence[float]) -> float:
-    """Return the variance of the mean of values."""
-    return statistics.variance(values) / len(values)
+def _of_median(values: Sequence[float]) -> float:
+    """Return the variance of the median of values, by their order statistics (J. W. McKean, R. M. Schrader, 1984).
+
+    Outliers do not change it much, as they do not change the median.
+    """
+    ordered, n, z = sorted(values), len(values), 1.96
+    rank = max(1, round((n + 1) / 2 - z * math.sqrt(n / 4)))
+    return ((ordered[n - rank] - ordered[rank - 1]) / (2 * z)) ** 2

@@ -149,7 +149,7 @@ def test_at_least_93_percent_of_ladders_contain_all_true_shares(count: int) -> N
 def test_the_prior_of_a_share_follows_from_that_of_the_ratio() -> None:
     quiet = [blocks([seconds] * 10, turn, 3) for turn, seconds in enumerate((1.0, 0.5, 0.1))]
     whole, middle, lowest = ([level] for level in quiet)
-    between = prior.SCALE * prior.BETWEEN**2
+    between = prior.QUIET**2
 
     def variance(known: Prior | None) -> float:
         assert known is not None

@@ -67,13 +67,13 @@ def test_a_part_that_cannot_be_told_from_nothing_is_shown_by_its_upper_bound() -
 @pytest.mark.parametrize(
     ("low", "high", "words"),
     [
-        (0.97, 1.04, "no gain (−4% to +3%)"),
-        (0.97, 1.5, "no gain (−50% to +3%)"),
-        (0.999, 1.001, "no gain (0% to 0%)"),
-        (0.90, 1.04, "undecided (−4% to +10%)"),
-        (0.97, 0.99, "undecided (+1% to +3%)"),
-        (0.50, 0.60, "faster"),
-        (1.10, 1.20, "slower"),
+        (0.97, 1.04, "no gain (−4% to +3%, 3 trials)"),
+        (0.97, 1.5, "no gain (−50% to +3%, 3 trials)"),
+        (0.999, 1.001, "no gain (0% to 0%, 3 trials)"),
+        (0.90, 1.04, "undecided (−4% to +10%, 3 trials)"),
+        (0.97, 0.99, "undecided (+1% to +3%, 3 trials)"),
+        (0.50, 0.60, "faster (3 trials)"),
+        (1.10, 1.20, "slower (3 trials)"),
     ],
 )
 def test_a_change_that_was_seen_to_save_nothing_is_no_gain_and_never_undecided(
@@ -420,10 +420,11 @@ def test_what_ifs_that_are_not_faster_share_a_line_for_each_verdict() -> None:
         WhatIf("without oneDNN", "--no-onednn"): level("fused", 0.00999),
     }
     text = explanation.text(explained(gains=gains(base, results, 0.05)))
-    assert text.split("without it:\n")[1].split("\n\n")[0].splitlines() == [
-        "  faster: with XLA (--xla on): 2.000 times [1.992, 2.009] as fast per step",
-        "  no gain: without oneDNN (0% to +1%), 4 threads (−1% to −1%)",
-        "  slower: 1 thread (2.000 times [1.991, 2.008] as long)",
+    lines = text.split("without it:\n")[1].split("\n\n")[0].replace("\n    ", " ").splitlines()
+    assert lines == [
+        "  faster: with XLA (--xla on): 2.000 times [1.992, 2.009] as fast per step (5 trials)",
+        "  no gain: without oneDNN (0% to +1%, 5 trials), 4 threads (−1% to −1%, 5 trials)",
+        "  slower: 1 thread (2.000 times [1.991, 2.008] as long, 5 trials)",
     ]
 
 

@@ -130,16 +130,19 @@ def part_share(part: Part) -> str:
 
 
 def effect(gain: Gain) -> str:
-    """Return the verdict on a what-if: "faster", or "no gain (−4% to +3%)" with the interval of what it saves.
+    """Return the verdict on a what-if: "faster (3 trials)", or with what it saves: "no gain (−4% to +3%, 3 trials)".
 
     A change that was seen to save nothing is never called undecided.
     """
     word = "no gain" if gain.is_without_gain else gain.verdict
     bounds = gain.saving_bounds
-    if bounds is None or word in ("faster", "slower"):
+    if bounds is None or gain.ratio is None:
         return word
+    evidence = numbers.count(gain.ratio.n, "trial")
+    if word in ("faster", "slower"):
+        return f"{word} ({evidence})"
     low, high = map(_signed, bounds)
-    return f"{word} ({low} to {high})"
+    return f"{word} ({low} to {high}, {evidence})"
 
 
 def _signed(share: float) -> str:

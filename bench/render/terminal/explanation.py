@@ -124,7 +124,7 @@ def _word(gain: Gain) -> str:
 def _name(gain: Gain) -> str:
     """Return the name of a what-if, with its ratio if it is slower, or with the bounds of what it saves."""
     if gain.verdict == "slower" and gain.ratio is not None:
-        return f"{gain.what_if} ({numbers.times(gain.ratio)} as long)"
+        return f"{gain.what_if} ({numbers.times(gain.ratio)} as long, {numbers.count(gain.ratio.n, 'trial')})"
     return sentences.effect(gain).replace(_word(gain), gain.what_if, 1)
 
 
@@ -135,7 +135,8 @@ def gain_line(gain: Gain) -> str:
     faster = gain.verdict == "faster"
     factor = numbers.times(gain.speedup if faster else gain.ratio)
     cause = f". Cause: {gain.cause}, {gain.saving:.0%} of the time" if gain.cause else ""
-    speed = f"{factor} as {'fast' if faster else 'long'} per {gain.unit}"
+    evidence = numbers.count(gain.ratio.n, "trial")
+    speed = f"{factor} as {'fast' if faster else 'long'} per {gain.unit} ({evidence})"
     return f"{gain.verdict}: {gain.what_if} ({gain.option}): {speed}{cause}"
 
 
