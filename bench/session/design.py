@@ -40,6 +40,7 @@ class Design:
         parent: Id of the sweep or explanation that the results belong to.
         pairs: The comparisons that decide when to stop.
         pilot: Minimum number of trials, unless a comparison is clear earlier.
+        clear_trials: Minimum number of trials of a clear comparison. None for two, or one if they are long.
         confidence: Level of the intervals that will be published.
         separate_starts: Number of trials whose workers start one after another, so that each start is measured
             undisturbed. Later trials start their workers at once, which takes less time.
@@ -62,6 +63,7 @@ class Design:
     parent: str | None = None
     pairs: Pairs = pairs_within_group
     pilot: int = PILOT
+    clear_trials: int | None = None
     confidence: float = stats.CONFIDENCE
     separate_starts: int = 1
     fit_pilot: bool = False

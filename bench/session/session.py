@@ -199,10 +199,16 @@ class Session:
         accuracy = self._accuracy(self._open())
         self._progress.planned = None
         if accuracy and accuracy.needed and self.design.deadline is None:
-            least = max(stopping.minimum_trials(accuracy, self.design.pilot), accuracy.needed)
+            least = max(stopping.minimum_trials(accuracy, self.design.pilot, self.design.clear_trials), accuracy.needed)
             self._progress.planned = min(least, self.settings.max_processes)
         reason = stopping.reason(
-            accuracy, self._progress.trial, self._progress.elapsed, trial_seconds, self._limits(), self.design.pilot
+            accuracy,
+            self._progress.trial,
+            self._progress.elapsed,
+            trial_seconds,
+            self._limits(),
+            self.design.pilot,
+            self.design.clear_trials,
         )
         deadline = self.design.deadline
         if reason is None and deadline is not None and time.monotonic() + trial_seconds > deadline:

@@ -160,17 +160,20 @@ def with_projected_limit(settings: RunSettings, projection: Projection | None) -
     return with_time_limit(settings, min(settings.max_time, seconds))
 
 
-def minimum_trials(current: Accuracy, pilot: int, seconds_for_another: float = 0.0) -> int:
+def minimum_trials(current: Accuracy, pilot: int, fewest: int | None = None, seconds_for_another: float = 0.0) -> int:
     """Return how many trials there must be, unless a limit comes first.
 
     Args:
         current: The accuracy so far.
         pilot: Trials of the pilot.
+        fewest: Trials that a clear comparison has. None for `CLEAR_TRIALS`, or one if they are long.
         seconds_for_another: Seconds of the session at the end of another trial.
     """
     if not current.clear:
         return pilot
-    return 1 if seconds_for_another > CLEAR_SECONDS else min(pilot, CLEAR_TRIALS)
+    if fewest is None:
+        fewest = 1 if seconds_for_another > CLEAR_SECONDS else CLEAR_TRIALS
+    return min(pilot, fewest)
 
 
 def trial_seconds(trial: int, elapsed: float, minimum_seconds: float, settings: RunSettings, pilot: int) -> float:
@@ -201,7 +204,13 @@ def has_time_for_pilot(trial_seconds: float, settings: RunSettings, pilot: int) 
 
 
 def reason(
-    current: Accuracy | None, trials: int, elapsed: float, last_trial: float, settings: RunSettings, pilot: int
+    current: Accuracy | None,
+    trials: int,
+    elapsed: float,
+    last_trial: float,
+    settings: RunSettings,
+    pilot: int,
+    fewest: int | None = None,
 ) -> StopReason | None:
     """Return the reason to stop now. None to continue.
 
@@ -212,8 +221,10 @@ def reason(
         last_trial: Seconds of the last trial. The next one will take as long.
         settings: The limits.
         pilot: Trials of the pilot.
+        fewest: Trials that a clear comparison has (`minimum_trials`).
     """
-    if current is not None and current.settled and trials >= minimum_trials(current, pilot, elapsed + last_trial):
+    needed = minimum_trials(current, pilot, fewest, elapsed + last_trial) if current is not None else pilot
+    if current is not None and current.settled and trials >= needed:
         return "target"
     if trials >= settings.max_processes:
         return "max-processes"

@@ -26,7 +26,7 @@ from bench.session.design import Design
 from bench.session.session import Session
 from bench.study.plan import plan
 
-POINT = Design(purpose="sweep", pilot=3, full=False, profiled="none")
+POINT = Design(purpose="sweep", pilot=3, clear_trials=3, full=False, profiled="none")
 """The design of a point. It needs fewer trials, because its neighbours support it."""
 
 CLOSE = 1.1

@@ -16,6 +16,7 @@ from bench.model.interval import Interval
 from bench.model.result import Projection
 from bench.session import stopping
 from bench.session.design import PILOT, Pairs, neighbours, with_first
+from bench.study.sweep import POINT
 
 SETTINGS: RunSettings = load(max_time="2m", max_processes="30")
 
@@ -79,6 +80,12 @@ def test_a_clear_comparison_stops_after_two_trials_or_after_one_if_they_are_long
     assert clear.clear
     stops = [stopping.reason(clear, n, n * last_trial, last_trial, SETTINGS, PILOT) for n in (1, 2)]
     assert stops.index("target") + 1 == trials
+
+
+def test_a_clear_point_of_a_sweep_still_has_three_trials_so_that_its_throughput_has_an_interval() -> None:
+    clear = stopping.accuracy_of_contrasts([Contrast.paired([0.0], [math.log(1.5)], Prior(0.01**2))], 0.02)
+    stops = [stopping.reason(clear, n, 25.0 * n, 25.0, SETTINGS, PILOT, POINT.clear_trials) for n in (1, 2, 3)]
+    assert stops == [None, None, "target"]
 
 
 def test_one_trial_on_a_noisy_machine_is_not_clear() -> None:
