@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from hubs import RunningHub, serve_in_thread
+from synthetic import measured
 from test_hub_pages import fill, get_page, links
 from test_hub_runs import run, send
 
@@ -172,6 +173,28 @@ def test_the_page_of_runs_reloads_itself_without_scripts(browser: Browser, hub: 
     assert page.get_by_role("heading", name="In progress").is_visible()
     assert re.search(r'<noscript><meta http-equiv="refresh" content="\d+"></noscript>', get_page(hub, "/runs"))
     assert "/runs" in links(get_page(hub, "/runs"))
+    page.context.close()
+
+
+def test_a_result_is_edited_and_deleted_on_its_page(browser: Browser, hub: RunningHub) -> None:
+    hub.send(measured("900", [0.1]))
+    page = open_page(browser)
+    page.on("dialog", lambda dialog: dialog.accept())
+    page.goto(f"{hub.url}/results/900")
+    page.get_by_text("Edit or delete").click()
+    page.get_by_label("tags").fill("mine, new")
+    page.get_by_label("note").fill("my note")
+    page.get_by_label("token").fill("wrong")
+    page.get_by_role("button", name="Save").click()
+    page.get_by_text("the token is not valid").wait_for()
+    page.get_by_label("token").fill(hub.token)
+    page.get_by_role("button", name="Save").click()
+    page.get_by_text("Tags: mine, new.").wait_for()
+    assert page.get_by_text("my note").first.is_visible()
+    page.get_by_text("Edit or delete").click()
+    page.get_by_role("button", name="Delete").click()
+    page.wait_for_url("**/results")
+    assert hub.request("GET", "/results/900").status == 404
     page.context.close()
 
 

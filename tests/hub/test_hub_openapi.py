@@ -62,7 +62,7 @@ def test_schemathesis_finds_no_response_that_the_document_does_not_describe(serv
         operations += 1
         operation: Any = item
         _check_operation(operation.ok(), hub, checks)
-    assert operations == 11
+    assert operations == 13
     rows = hub.get("/api/v1/results?limit=500")["results"]
     assert len(rows) >= 9
 

@@ -17,9 +17,9 @@ from typing import IO, Any
 from sqlalchemy import Connection, select
 
 from bench.errors import DataError, OutputError
-from bench.hub.db import documents, records, result_queries, writes
+from bench.hub.db import documents, edits, records, result_queries, writes
 from bench.hub.db.database import Database
-from bench.hub.db.tables import EXPLANATIONS, RESULTS, RUNS
+from bench.hub.db.tables import DELETED, EXPLANATIONS, RESULTS, RUNS
 from bench.hub.problems import Problem
 from bench.version import __version__
 
@@ -79,18 +79,23 @@ def import_from(database: Database, file: Path) -> int:
 
 
 def _entries(connection: Connection) -> Iterator[dict[str, Any]]:
-    columns = [RESULTS.c.id, RESULTS.c.received]
+    columns = [RESULTS.c.id, RESULTS.c.received, RESULTS.c.tags, RESULTS.c.note, RESULTS.c.silenced]
     last_id = ""
     while rows := connection.execute(
         select(*columns).where(RESULTS.c.id > last_id).order_by(RESULTS.c.id).limit(BATCH)
     ).all():
         for row in rows:
-            yield {"result": result_queries.result_body(connection, row.id).decode(), "received": row.received}
+            entry = {"result": result_queries.result_body(connection, row.id).decode(), "received": row.received}
+            if row.tags or row.note or row.silenced:
+                entry["annotations"] = {"tags": row.tags.split(), "note": row.note, "silenced": row.silenced}
+            yield entry
         last_id = rows[-1].id
     for row in connection.execute(select(RUNS.c.document, RUNS.c.last_seen).order_by(RUNS.c.id)):
         yield {"run": row.document, "received": row.last_seen}
     for row in connection.execute(select(EXPLANATIONS).order_by(EXPLANATIONS.c.id)):
         yield {"explanation": row.document, "received": row.received}
+    for row in connection.execute(select(DELETED).order_by(DELETED.c.id)):
+        yield {"deleted": row.id, "precedence": row.precedence, "received": row.deleted}
 
 
 def _read_entries(stream: IO[str], file: Path) -> Iterator[dict[str, Any]]:
@@ -121,7 +126,12 @@ def _store(database: Database, entry: dict[str, Any], file: Path, line: int) -> 
             body = str(entry["result"]).encode()
             result = documents.result(body)
             documents.check_id(result, result.id)
-            writes.put_result(database, result, body, time)
+            outcome = writes.put_result(database, result, body, time)
+            if outcome == "created" and "annotations" in entry:
+                change = edits.Annotations.parse(json.dumps(entry["annotations"]).encode())
+                edits.annotate(database, result.id, change)
+        elif "deleted" in entry:
+            edits.keep_deletion(database, str(entry["deleted"]), entry.get("precedence"), time)
         elif "run" in entry:
             run = documents.run(str(entry["run"]).encode())
             documents.check_id(run, run.id)

@@ -40,6 +40,7 @@ HELP = {
     "misplaced_operations": "Operations of a step that did not run on the requested device.",
     "energy_joules_per_step": "Mean energy of a step in joules, of the GPU or of the CPU packages.",
     "cost_per_1000_steps": "Cost of 1,000 steps.",
+    "silenced": "1 if alerts ignore the result, absent otherwise.",
 }
 """The help text of each metric, by its name without `METRIC_PREFIX`. All metrics are gauges."""
 
@@ -59,6 +60,11 @@ def lines(result: Result, key: str, program: str, pool: str) -> dict[str, str]:
         text = ",".join([key_label, *(f'{name}="{escaped(label)}"' for name, label in labels.items())])
         lines_of.setdefault(metric, []).append(f"{METRIC_PREFIX}{metric}{{{text}}} {number(value)}\n")
     return {metric: "".join(parts) for metric, parts in lines_of.items()}
+
+
+def silenced(key: str) -> str:
+    """Return the line of a result that alerts ignore, by its comparison key."""
+    return f'{METRIC_PREFIX}silenced{{key="{escaped(key)}"}} {number(1)}\n'
 
 
 def number(value: float) -> str:

@@ -39,6 +39,7 @@ class Filters(BaseModel):
     key: str | None = Field(None, description="Hash of the spec.")
     group: str | None = Field(None, description="Results that were measured together, interleaved.")
     parent: str | None = Field(None, description="Results of one sweep or explanation.")
+    tag: str | None = Field(None, description="Results with this tag.")
     limit: int = Field(50, ge=1, le=500, description="Results per page.")
     cursor: str | None = Field(None, max_length=400, description="`next` of the previous page.")
 
@@ -64,7 +65,8 @@ def results(
     """
     query = select(*LISTED).order_by(RESULTS.c.created.desc(), RESULTS.c.id.desc()).limit(limit + 1)
     for name, value in filters.items():
-        query = query.where(RESULTS.c[name] == value)
+        matches = RESULTS.c.tags.contains(f" {value} ", autoescape=True) if name == "tag" else RESULTS.c[name] == value
+        query = query.where(matches)
     if cursor is not None:
         created, last_id = decode(cursor, 2)
         earlier, same_time = RESULTS.c.created < created, RESULTS.c.created == created
@@ -143,6 +145,8 @@ def filter_choices(connection: Connection) -> dict[str, list[str]]:
         column = RESULTS.c[name]
         query = select(column).distinct().order_by(column).limit(CHOICES)
         choices[name] = [value for (value,) in connection.execute(query)]
+    tags = connection.execute(select(RESULTS.c.tags).where(RESULTS.c.tags != "").distinct().limit(CHOICES)).scalars()
+    choices["tag"] = sorted({tag for value in tags for tag in value.split()})[:CHOICES]
     return choices
 
 

@@ -18,7 +18,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from bench.config.hub_settings import HubSettings
 from bench.hub.db import comparisons, records, writes
 from bench.hub.db.database import Database
-from bench.hub.db.tables import EXPLANATIONS, RESULTS, RUNS
+from bench.hub.db.tables import DELETED, EXPLANATIONS, RESULTS, RUNS
 
 INTERVAL = 3600
 """Seconds."""
@@ -60,6 +60,7 @@ def prune(database: Database, settings: HubSettings, now: int | None = None) -> 
             ended = or_(RUNS.c.state != "running", RUNS.c.deadline < time)
             runs = connection.execute(delete(RUNS).where(RUNS.c.last_seen < oldest, ended)).rowcount
             explanations = connection.execute(delete(EXPLANATIONS).where(EXPLANATIONS.c.received < oldest)).rowcount
+            connection.execute(delete(DELETED).where(DELETED.c.deleted < oldest))
     if results:
         comparisons.remove_stale(database)
     return Removed(results, runs, explanations)

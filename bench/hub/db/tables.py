@@ -6,7 +6,21 @@ little. Texts are short and printable (`records.short`), so that all of them can
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Column, Float, ForeignKey, Index, Integer, LargeBinary, MetaData, String, Table, Text
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    String,
+    Table,
+    Text,
+    false,
+)
 
 METADATA = MetaData(
     naming_convention={
@@ -58,6 +72,9 @@ RESULTS = Table(
     Column("header", Text, nullable=False),
     Column("gauges", Text, nullable=False),
     _text("writer"),
+    Column("tags", Text, nullable=False, server_default=""),
+    Column("note", Text, nullable=False, server_default=""),
+    Column("silenced", Boolean, nullable=False, server_default=false()),
     Index(None, "created", "id"),
     Index(None, "purpose", "comparison_key", "created", "id"),
     Index(None, "group"),
@@ -70,6 +87,7 @@ RESULTS = Table(
 `comparison_key` identifies the spec and where it ran, `program` the same without where it ran. `stamp` is a new random
 number after each change, so the sum of all stamps shows whether any result has changed. `header` is the document
 without its samples. `gauges` holds its Prometheus lines. `writer` is the version of devbench that wrote the row.
+`tags`, `note` and `silenced` are what people added (`edits`). Each tag has a space before and after it.
 """
 
 DOCUMENTS = Table(
@@ -79,6 +97,15 @@ DOCUMENTS = Table(
     Column("body", LargeBinary, nullable=False),
 )
 """Each result as it was sent, compressed with zlib."""
+
+DELETED = Table(
+    "deleted",
+    METADATA,
+    _text("id", key=True),
+    Column("precedence", BigInteger, nullable=False),
+    Column("deleted", BigInteger, nullable=False),
+)
+"""One row per result that somebody deleted: the precedence of its last state, and when it was deleted."""
 
 RUNS = Table(
     "runs",

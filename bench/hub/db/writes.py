@@ -12,7 +12,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from bench.hub.db import precedence, records
 from bench.hub.db.database import Database
-from bench.hub.db.tables import DOCUMENTS, EXPLANATIONS, RESULTS, RUNS
+from bench.hub.db.tables import DELETED, DOCUMENTS, EXPLANATIONS, RESULTS, RUNS
 from bench.hub.problems import Problem
 from bench.model.explanation import Explanation
 from bench.model.receipt import WriteOutcome
@@ -54,8 +54,7 @@ def _put_result(
     connection: Connection, row: dict[str, Any], document: dict[str, Any]
 ) -> WriteOutcome | Literal["differs"]:
     if _insert(connection, RESULTS, row):
-        connection.execute(DOCUMENTS.insert(), document)
-        return "created"
+        return _unless_deleted(connection, row, document)
     older = and_(RESULTS.c.id == row["id"], RESULTS.c.precedence < row["precedence"])
     same_rank = and_(
         RESULTS.c.id == row["id"],
@@ -68,12 +67,29 @@ def _put_result(
         return "updated"
     stored = connection.execute(
         select(RESULTS.c.digest, RESULTS.c.precedence, RESULTS.c.attempt).where(RESULTS.c.id == row["id"])
-    ).one()
+    ).one_or_none()
+    if stored is None:  # it was deleted since the insertion was tried
+        return _put_result(connection, row, document)
     if stored.digest == row["digest"]:
         return "same"
     if stored.precedence == row["precedence"] and stored.attempt == row["attempt"]:
         return "differs"
     return "superseded"
+
+
+def _unless_deleted(connection: Connection, row: dict[str, Any], document: dict[str, Any]) -> WriteOutcome:
+    """Complete a new result, unless somebody deleted this state or a later one of it.
+
+    It is checked after the insertion, because that waits for a deletion at the same time.
+    """
+    deleted = connection.execute(select(DELETED.c.precedence).where(DELETED.c.id == row["id"])).scalar()
+    if deleted is not None and deleted >= row["precedence"]:
+        connection.execute(delete(RESULTS).where(RESULTS.c.id == row["id"]))
+        return "superseded"
+    if deleted is not None:
+        connection.execute(delete(DELETED).where(DELETED.c.id == row["id"]))
+    connection.execute(DOCUMENTS.insert(), document)
+    return "created"
 
 
 def put_run(database: Database, run: RunState, received: int | None = None) -> WriteOutcome:

@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 from bench.analyse.analysis import Analysis
 from bench.hub.db import analyses, explanation_queries, records, result_queries
 from bench.hub.db.names import names
-from bench.hub.pages.layout import Page, address, guarded, timestamp, with_charts
+from bench.hub.pages.layout import Edit, Page, address, guarded, timestamp, with_charts
 from bench.hub.problems import Problem, not_found
 from bench.render import numbers
 from bench.render.messages import Message
@@ -47,7 +47,16 @@ def result(connection: Connection, id_: str, threshold: float) -> Page:
     for other, other_name in list(zip(others, other_names, strict=True))[:PARTNERS]:
         links.append((f"Compare with {other_name}", address("compare", baseline=other.id, other=id_)))
     about = f"Started {timestamp(row.created)} UTC. Pool: {row.pool}. Attempt: {row.attempt}. devbench {row.devbench}."
-    return _page(replace(shown, title=name), about, links, "/results")
+    page = _page(replace(shown, title=name), about, links, "/results")
+    edit = Edit(address("api", "v1", "results", id_), row.tags.strip(), row.note, row.silenced)
+    return replace(page, about=(*page.about, *_annotations(row)), edit=edit)
+
+
+def _annotations(row: Any) -> list[str]:
+    """Return what people added to a result, in lines."""
+    lines = [f"Tags: {', '.join(row.tags.split())}."] if row.tags else []
+    lines += [plain(line) for line in row.note.splitlines() if line.strip()]
+    return [*lines, "Alerts about this result are silenced."] if row.silenced else lines
 
 
 def comparison(connection: Connection, baseline: str, other: str, threshold: float) -> Page:

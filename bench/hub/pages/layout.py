@@ -50,6 +50,16 @@ class Form:
 
 
 @dataclass(frozen=True)
+class Edit:
+    """What people may change about a result: the address of the API, and the current values."""
+
+    address: str
+    tags: str
+    note: str
+    silenced: bool
+
+
+@dataclass(frozen=True)
 class Page:
     """A page.
 
@@ -62,6 +72,7 @@ class Page:
         current: address of the navigation link that the page belongs to.
         form: filters, or None.
         events: address of the events that update the sections; empty if nothing updates them.
+        edit: what people may change, or None.
     """
 
     title: str
@@ -72,6 +83,7 @@ class Page:
     current: str = ""
     form: Form | None = None
     events: str = ""
+    edit: Edit | None = None
 
 
 def render(page: Page, root: str) -> str:
@@ -90,6 +102,7 @@ def render(page: Page, root: str) -> str:
             version=__version__,
             stylesheet=_hashed_name("hub.css"),
             script=_hashed_name("live.js"),
+            edit_script=_hashed_name("edit.js"),
         )
     )
 
@@ -148,7 +161,7 @@ def asset(name: str) -> tuple[bytes, str] | None:
     """Return a file that pages load, and its media type; None if there is no such file."""
     files = {
         _hashed_name("hub.css"): (_text("hub.css"), "text/css; charset=utf-8"),
-        _hashed_name("live.js"): (_text("live.js"), "text/javascript; charset=utf-8"),
+        **{_hashed_name(name): (_text(name), "text/javascript; charset=utf-8") for name in ("live.js", "edit.js")},
     }
     content = files.get(name)
     return (content[0].encode(), content[1]) if content else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from sqlalchemy import Connection
@@ -16,7 +17,7 @@ from bench.render.messages import Message
 from bench.render.report.document import Row, Section, Table
 
 COLUMN_HEADS = ("result", "step", "status", "processes", "pool", "started (UTC)", "TensorFlow", "id")
-FILTERS = {"title": "workload", "backend": "backend", "pool": "pool", "status": "status"}
+FILTERS = {"title": "workload", "backend": "backend", "pool": "pool", "status": "status", "tag": "tag"}
 """The filters of the form, and their labels."""
 
 EXPLANATIONS = 200
@@ -55,7 +56,13 @@ def result_table(connection: Connection, rows: Sequence[Any]) -> Table | Message
     """Return a table of results with links to their pages, or a message if there are none."""
     if not rows:
         return Message("note", "No results match.")
-    return Table("Results", COLUMN_HEADS, tuple(map(_result_row, rows, names(connection, rows))))
+    shown = tuple(map(_result_row, rows, names(connection, rows)))
+    if not any(row.tags for row in rows):
+        return Table("Results", COLUMN_HEADS, shown)
+    tagged = (
+        replace(line, cells=(*line.cells, row.tags.strip() or NONE)) for line, row in zip(shown, rows, strict=True)
+    )
+    return Table("Results", (*COLUMN_HEADS, "tags"), tuple(tagged))
 
 
 def _result_row(row: Any, name: str) -> Row:

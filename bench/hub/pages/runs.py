@@ -12,7 +12,6 @@ from bench.hub.db.names import names
 from bench.hub.db.run_queries import StoredRun
 from bench.hub.pages import lists
 from bench.hub.pages.layout import NONE, Page, address, timestamp
-from bench.model.run_state import RunState
 from bench.render import messages, numbers
 from bench.render.labels import short_labels
 from bench.render.messages import Message
@@ -136,15 +135,8 @@ def _ended(stored: StoredRun) -> Row:
         tuple(map(plain, cells)),
         "" if stored.state == "finished" else "alarm",
         wrong=(0,),
-        links=(address("runs", message.id), "", "", _results_address(message)),
+        links=(address("runs", message.id), "", "", address("runs", message.id) if message.results else ""),
     )
-
-
-def _results_address(message: RunState) -> str:
-    """Return where the results of a run are: on the page of the only one, or on that of the run."""
-    if not message.results:
-        return ""
-    return address("results", message.results[0]) if len(message.results) == 1 else address("runs", message.id)
 
 
 def _failures(connection: Connection, stored: StoredRun, rows: Sequence[Any]) -> list[Message]:

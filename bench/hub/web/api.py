@@ -13,12 +13,14 @@ from bench.hub.db import (
     comparison_keys,
     comparisons,
     documents,
+    edits,
     explanation_queries,
     records,
     result_queries,
     run_queries,
     writes,
 )
+from bench.hub.db.edits import Annotations
 from bench.hub.db.result_queries import Filters
 from bench.hub.problems import MEDIA_TYPE
 from bench.hub.web import body
@@ -32,7 +34,7 @@ from bench.hub.web.responses import (
     RunPage,
     RunStatus,
 )
-from bench.hub.web.state import CurrentHub, CurrentSender, Hub, require_read, sender
+from bench.hub.web.state import CurrentHub, CurrentSender, Hub, require_read, require_write, sender
 from bench.hub.web.threads import in_thread
 from bench.model.comparison import Comparison
 from bench.model.explanation import Explanation
@@ -41,7 +43,12 @@ from bench.model.result import Result
 from bench.model.run_state import RunState
 
 REFERENCE = "#/components/schemas/{model}"
-BODIES: tuple[tuple[Any, Any], ...] = ((Result, "validation"), (RunState, "validation"), (Explanation, "validation"))
+BODIES: tuple[tuple[Any, Any], ...] = (
+    (Result, "validation"),
+    (RunState, "validation"),
+    (Explanation, "validation"),
+    (Annotations, "validation"),
+)
 
 Id = Annotated[str, Path(pattern=documents.ID)]
 IdParameter = Annotated[str, Query(pattern=documents.ID)]
@@ -69,6 +76,11 @@ SEND = APIRouter(
 )
 """What the token of a run may do too, for documents of that run. Each route checks its sender."""
 
+CHANGE = APIRouter(
+    prefix="/api/v1", dependencies=[Depends(require_write)], responses=_problems(400, 401, 403, 404, 413, 415, 422, 503)
+)
+"""What only a token that may write everything may do."""
+
 
 @SEND.put("/results/{id}", tags=["results"], openapi_extra=_request("Result"))
 async def put_result(
@@ -87,6 +99,26 @@ async def put_result(
         return writes.put_result(hub.database, result, document)
 
     return await _put(id, request, hub, put)
+
+
+@CHANGE.patch("/results/{id}", tags=["results"], openapi_extra=_request("Annotations"))
+async def annotate_result(id: Id, request: Request, hub: CurrentHub) -> ResultSummary:  # noqa: A002
+    """Change the tags and the note of a result, or silence its alerts. Fields that are left out stay."""
+
+    def change(document: bytes) -> ResultSummary:
+        edits.annotate(hub.database, id, Annotations.parse(document))
+        with hub.database.read() as connection:
+            return ResultSummary.of(result_queries.result_row(connection, id))
+
+    async with body.received(request, hub.large_body) as document:
+        return await hub.threads.run("write", partial(change, document))
+
+
+@CHANGE.delete("/results/{id}", tags=["results"], status_code=204)
+@in_thread("write")
+def delete_result(id: Id, hub: CurrentHub) -> None:  # noqa: A002
+    """Delete a result. It stays deleted if it is sent again, unless a later state of it is sent."""
+    edits.delete_result(hub.database, id)
 
 
 @SEND.put("/runs/{id}", tags=["runs"], openapi_extra=_request("RunState"))

@@ -50,6 +50,7 @@ def create(settings: HubSettings, database: Database) -> FastAPI:
     app.state.hub = Hub(settings, database, access, HubMetrics())
     app.state.run_events = RunEvents(app.state.hub)
     app.include_router(api.SEND)
+    app.include_router(api.CHANGE)
     app.include_router(api.READ)
     app.include_router(page_routes.PAGES)
     app.include_router(page_routes.ASSETS)
@@ -113,7 +114,9 @@ async def _openapi(request: Request) -> JSONResponse:
     }
     for path in document["paths"].values():
         for method, operation in path.items():
-            operation["security"] = [{"token": []}] if method == "put" else [{"reader": []}, {"token": []}, {}]
+            operation["security"] = (
+                [{"token": []}] if method in ("put", "patch", "delete") else [{"reader": []}, {"token": []}, {}]
+            )
     return JSONResponse(document)
 
 

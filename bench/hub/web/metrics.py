@@ -28,7 +28,7 @@ MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 BUCKETS = tuple(2.0**power for power in range(-10, 5))
 """Powers of two from a millisecond to 16 s, in seconds."""
 
-METHODS = ("GET", "HEAD", "OPTIONS", "POST", "PUT")
+METHODS = ("DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT")
 """Methods with their own label value. Clients can invent others."""
 
 TABLES = (RESULTS, DOCUMENTS, RUNS, EXPLANATIONS)
@@ -86,7 +86,9 @@ class HubMetrics:
 def _result_metrics(connection: Connection) -> str:
     """Return the gauges of the latest result of each comparison key."""
     lines: dict[str, list[str]] = {}
-    for row in comparison_keys.latest(connection, RESULTS.c.gauges):
+    for row in comparison_keys.latest(connection, RESULTS.c.gauges, RESULTS.c.silenced):
+        if row.silenced:
+            lines.setdefault("silenced", []).append(gauges.silenced(row.comparison_key))
         for metric, text in json.loads(row.gauges).items():
             lines.setdefault(metric, []).append(text)
     return "".join(gauges.exposition({metric: "".join(texts) for metric, texts in lines.items()}))

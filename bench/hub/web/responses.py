@@ -50,6 +50,9 @@ class ResultSummary(BaseModel):
     processes: int
     step_seconds: Interval | None
     bytes: int = Field(description="Size of the document.")
+    tags: list[str] = Field(description="Short words that people added to find results by.")
+    note: str = Field(description="What people noted about the result.")
+    silenced: bool = Field(description="Whether alerts ignore the result.")
 
     @classmethod
     def of(cls, row: Any) -> ResultSummary:
@@ -60,6 +63,7 @@ class ResultSummary(BaseModel):
             "received": records.to_datetime(row.received),
             "step_seconds": records.step_interval(row),
             "bytes": row.size,
+            "tags": row.tags.split(),
         }
         return cls(**(same | converted))
 
