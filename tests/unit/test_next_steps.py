@@ -72,3 +72,15 @@ def test_an_interruption_after_the_first_blocks_shows_what_they_measured(
     outcome = Outcome.of(pair_groups([partial]))
     run._show(outcome, Interrupted(signal.SIGINT, [partial]), load(output=str(tmp_path)), "cifar")
     assert "100.000 ± 0.000 ms" in capsys.readouterr().out
+
+
+def test_an_explanation_that_is_interrupted_in_its_first_trial_says_so_and_keeps_the_blocks(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    partial = measured("1", [0.1, 0.1], status="partial")
+    assert explain._show(None, Interrupted(signal.SIGTERM, [partial]), load(output=str(tmp_path))) == 143
+    assert capsys.readouterr().err.splitlines() == [
+        "interrupted before a trial was complete, so there is nothing to explain yet",
+        f"results: {tmp_path}",
+        "error: interrupted: the results so far were kept and marked as partial",
+    ]
