@@ -65,6 +65,7 @@ def test_an_explanation_begins_with_the_cause_its_line_and_the_change_that_was_m
     assert "1. Slow input: Input takes 93% of the step. Slowest stage: map (slow, mine.py line 12)." in words
     assert f"{advice('cache')} Measured: 15.2 times [14.7, 15.6] as fast per step." in words
     assert len(document.answer) == 1  # the part is the same cause
+    assert instead("parallel-map") not in words  # the cache removes most of the cause
 
 
 def test_advice_that_was_measured_without_gain_is_replaced_everywhere() -> None:

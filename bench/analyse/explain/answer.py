@@ -122,8 +122,10 @@ def _new_cause(gain: Gain, acts_on: frozenset[StepPart], explanation: Explanatio
 
 
 def _change(cause: _Cause, gains: Sequence[Gain]) -> Change:
-    """Return what to change about a cause."""
+    """Return what to change about a cause. If a change was measured to remove most of it, only that one."""
     helpful = sorted(cause.gains, key=lambda gain: -(gain.saving or 0.0))
+    if helpful and cause.saving >= (cause.share or 0.0) / 2:
+        return Change(cause=cause.sentence, share=cause.share, gains=helpful[:1], fix="")
     names = {gain.name for gain in helpful}
     fix = _fix(cause.source, gains, without=names) if cause.source is not None else ""
     return Change(cause=cause.sentence, share=cause.share, gains=helpful[:MOST_GAINS], fix=fix)
