@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 from pydantic import Field
 
 from bench.model.comparison import Verdict
@@ -217,9 +215,3 @@ class Explanation(Record):
     def unassigned_share(self) -> float:
         """Share of the step that cannot be assigned to a part. Parts of both signs may exceed 1."""
         return sum(abs(part.share.value) for part in self.parts if not part.measurable)
-
-    @property
-    def largest_gain(self) -> Gain | None:
-        """The what-if, or the combination, that is fastest. None if none is faster."""
-        faster = [gain for gain in (self.combined, *self.gains) if gain is not None and gain.verdict == "faster"]
-        return min(faster, key=lambda gain: gain.ratio.value if gain.ratio else math.inf) if faster else None
