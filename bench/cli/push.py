@@ -23,8 +23,9 @@ def push(
 
     Includes explanations, and documents that earlier runs could not send. The hub keeps its complete results.
     """
-    from bench.publish.hub.client import HubBusy, connect
+    from bench.publish.hub.client import connect
     from bench.publish.hub.delivery import deliveries
+    from bench.publish.hub.errors import HubBusy
     from bench.publish.hub.outbox import Outbox, Pending
     from bench.store import files
 

@@ -26,7 +26,7 @@ def run_token(
     a password. Use it with the same --run-id.
     """
     from bench.publish.hub import run_token as run_tokens
-    from bench.publish.hub.client import token
+    from bench.publish.hub.token import token
 
     if settings.run_id is None:
         raise UsageError("no run is named", "Use --run-id ID, and the same id for the run.")

@@ -14,7 +14,8 @@ from bench.config.settings import RunSettings
 from bench.model.explanation import Explanation
 from bench.model.result import Result
 from bench.model.run_state import LargestPart, Listener, LiveProgress
-from bench.publish.hub.reporter import Reporter, reporting
+from bench.publish.hub.reporter import Reporter
+from bench.publish.hub.reporting import reporting
 from bench.publish.prometheus.serving import RunMetrics, serving
 from bench.store import files, ids
 

@@ -14,7 +14,8 @@ from collections.abc import Iterable
 
 from bench.errors import DevbenchError
 from bench.model.run_state import RunState
-from bench.publish.hub.client import BRIEF, Client, HubRefused, UnknownToken
+from bench.publish.hub.client import BRIEF, Client
+from bench.publish.hub.errors import HubRefused, UnknownToken
 from bench.watcher.api import Change, Server, follow
 from bench.watcher.health import Health
 from bench.watcher.prune import ObjectKind

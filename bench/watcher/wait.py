@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bench.errors import RunFailed, SettingsError
-from bench.publish.hub.client import HubUnavailable
+from bench.publish.hub.errors import HubUnavailable
 from bench.render import numbers
 
 PAGE = 500

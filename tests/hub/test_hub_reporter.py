@@ -25,10 +25,12 @@ from bench.config.settings import load
 from bench.errors import Interrupted, OutputError, SettingsError
 from bench.model.result import Result, Stop
 from bench.model.run_state import Estimate, Progress, RunState
-from bench.publish.hub.client import BRIEF, PATIENT, Client, HubBusy, HubRefused, HubUnavailable, token
+from bench.publish.hub.client import BRIEF, PATIENT, Client
 from bench.publish.hub.delivery import deliveries
+from bench.publish.hub.errors import HubBusy, HubRefused, HubUnavailable
 from bench.publish.hub.outbox import Outbox
 from bench.publish.hub.reporter import Reporter
+from bench.publish.hub.token import token
 from bench.publish.recorder import Recorder
 from bench.store import atomic, files
 from bench.store.ids import namer as make_namer

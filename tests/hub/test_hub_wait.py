@@ -14,7 +14,8 @@ from synthetic import measured
 
 from bench.model.result import Stop
 from bench.model.run_state import RunState, State
-from bench.publish.hub.client import Client, HubUnavailable
+from bench.publish.hub.client import Client
+from bench.publish.hub.errors import HubUnavailable
 from bench.watcher.wait import wait
 
 pytestmark = pytest.mark.once

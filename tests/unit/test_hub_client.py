@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from bench.errors import DevbenchError
-from bench.publish.hub.client import Client, HubBusy, HubRefused, HubUnavailable, UnknownToken, connect
+from bench.publish.hub.client import Client, connect
+from bench.publish.hub.errors import HubBusy, HubRefused, HubUnavailable, UnknownToken
 
 pytestmark = pytest.mark.once
 

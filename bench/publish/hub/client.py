@@ -12,23 +12,20 @@ import itertools
 import json
 import logging
 import math
-import os
 import threading
 import time
-import urllib.request
 from collections.abc import Callable
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
-from urllib.parse import quote, urlsplit
+from typing import Any, NamedTuple
+from urllib.parse import quote
 
-from bench.config.secret_variables import TOKEN as TOKEN_VARIABLE
-from bench.errors import DevbenchError, SettingsError
+from bench.errors import SettingsError
 from bench.model.receipt import WRITE_OUTCOMES
-
-if TYPE_CHECKING:
-    import urllib3
+from bench.publish.hub.errors import HubBusy, HubRefused, HubUnavailable, RefusedForever, UnknownToken
+from bench.publish.hub.proxy import pool_of
+from bench.publish.hub.token import token
 
 PATIENT, BRIEF = 6, 0
 """Number of retries after the measurement, and while it runs."""
@@ -57,26 +54,6 @@ ANSWER = 64 * 2**20
 BUSY = (429, 500, 502, 503, 504)
 
 ADDRESS_HINT = "Is this the address of a hub?"
-
-
-class HubUnavailable(DevbenchError):
-    """The hub cannot be reached, or cannot answer now. The same request may work later."""
-
-
-class HubBusy(HubUnavailable):
-    """The hub answers, but cannot serve this request now. It may serve another one."""
-
-
-class HubRefused(DevbenchError):
-    """The hub refuses this request."""
-
-
-class UnknownToken(HubRefused):
-    """The hub does not know the token. It is wrong, or it is being rotated."""
-
-
-class RefusedForever(HubRefused):
-    """The hub will never accept this document."""
 
 
 FINAL = (409, 413)
@@ -110,7 +87,7 @@ class Client:
         self.read_token = read_token or (lambda: token)
         self.shortened = False
         self.last_answer = -math.inf
-        self.pool = _pool(self.hub)
+        self.pool = pool_of(self.hub)
 
     def shorten_timeouts(self) -> None:
         """From now on, wait for at most a second."""
@@ -290,47 +267,6 @@ def connect(hub: str, token_file: Path | None) -> Client:
         SettingsError: The token cannot be read.
     """
     return Client(hub, token(token_file), lambda: token(token_file))
-
-
-def token(file: Path | None) -> str | None:
-    """Return the token in a file or in the variable. None if there is neither.
-
-    Raises:
-        SettingsError: The file cannot be read or holds no token.
-    """
-    if file is None:
-        return os.environ.get(TOKEN_VARIABLE, "").strip() or None
-    try:
-        lines = [line.strip() for line in file.read_text(encoding="utf-8").splitlines()]
-    except (OSError, UnicodeDecodeError) as error:
-        raise SettingsError(f"cannot read the hub's token: {error}", "--hub-token-file names the file.") from None
-    tokens = [line for line in lines if line and not line.startswith("#")]
-    if not tokens:
-        raise SettingsError(f"no token in {file}", "Put the token on a line of its own.")
-    return tokens[0]
-
-
-def _pool(hub: str) -> urllib3.PoolManager:
-    """Return the connections to a hub, through the proxy that the environment names.
-
-    Raises:
-        SettingsError: The address of the proxy is invalid.
-    """
-    import urllib3
-
-    parts = urlsplit(hub)
-    if parts.hostname is None or urllib.request.proxy_bypass(parts.hostname):
-        return urllib3.PoolManager()
-    proxy = urllib.request.getproxies().get(parts.scheme)
-    if not proxy:
-        return urllib3.PoolManager()
-    address = proxy if "://" in proxy else f"http://{proxy}"
-    with contextlib.suppress(urllib3.exceptions.HTTPError, ValueError):
-        if urlsplit(address).hostname:
-            return urllib3.ProxyManager(address)
-    raise SettingsError(
-        f"invalid value for {parts.scheme}_proxy", "Use http://HOST:PORT, or list the hub's host in no_proxy."
-    )
 
 
 def _document(body: bytes) -> dict[str, Any]:

@@ -7,15 +7,8 @@ import time
 from collections.abc import Iterable, Iterator
 
 from bench.errors import DataError, DevbenchError
-from bench.publish.hub.client import (
-    BRIEF,
-    PATIENT,
-    Client,
-    HubBusy,
-    HubRefused,
-    HubUnavailable,
-    RefusedForever,
-)
+from bench.publish.hub.client import BRIEF, PATIENT, Client
+from bench.publish.hub.errors import HubBusy, HubRefused, HubUnavailable, RefusedForever
 from bench.publish.hub.outbox import RUNS, Outbox, Pending
 from bench.store import files, headers
 

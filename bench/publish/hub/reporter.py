@@ -13,29 +13,15 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from datetime import datetime, timezone
 from pathlib import Path
 
-from bench.config.settings import RunSettings
-from bench.errors import DevbenchError, Interrupted, OutputError
-from bench.machine.environment import deployment
+from bench.errors import DevbenchError, OutputError
 from bench.model.result import Result
 from bench.model.run_state import Progress, RunState, State
-from bench.publish.hub.client import (
-    BRIEF,
-    LAST,
-    PATIENT,
-    SHORT,
-    Client,
-    HubBusy,
-    HubRefused,
-    HubUnavailable,
-    UnknownToken,
-    connect,
-)
+from bench.publish.hub.client import BRIEF, LAST, PATIENT, SHORT, Client
 from bench.publish.hub.delivery import deliveries
+from bench.publish.hub.errors import HubBusy, HubRefused, HubUnavailable, UnknownToken
 from bench.publish.hub.outbox import RUNS, Outbox
-from bench.version import __version__
 
 HEARTBEAT = 15.0
 """Seconds between two heartbeats."""
@@ -269,62 +255,3 @@ class Reporter:
         if text not in self.warned:
             self.warned.add(text)
             self.warn(text)
-
-
-@contextmanager
-def reporting(
-    settings: RunSettings, title: str, new_id: Callable[[], str], warn: Callable[[str], None]
-) -> Iterator[Reporter]:
-    """Report a run to the hub that the settings name, from its start to its end.
-
-    Args:
-        settings: The settings of the run.
-        title: A short description of the request.
-        new_id: Makes the run's id if the settings name none.
-        warn: Shows the user a message about the hub.
-
-    Raises:
-        SettingsError: The hub's token cannot be read.
-        OutputError: The outbox cannot be written.
-    """
-    reporter = _reporter(settings, title, new_id, warn)
-    state: State = "failed"
-    reason = "internal error of devbench"
-    try:
-        reporter.start()
-        yield reporter
-        state, reason = reporter.conclusion
-    except Interrupted as error:
-        state, reason = "interrupted", error.message
-        raise
-    except DevbenchError as error:
-        reason = error.message
-        raise
-    finally:
-        try:
-            reporter.end(state, reason)
-        except Interrupted:
-            raise
-        except DevbenchError:
-            pass  # a full disk has raised the same error when the results were written
-
-
-def _reporter(settings: RunSettings, title: str, new_id: Callable[[], str], warn: Callable[[str], None]) -> Reporter:
-    assert settings.hub is not None
-    place = deployment()
-    run = RunState(
-        id=settings.run_id or new_id(),
-        attempt=settings.attempt,
-        state="running",
-        title=title[:500],
-        started=datetime.now(timezone.utc),
-        devbench=__version__,
-        pool=place.pool,
-        node=place.node,
-    )
-    client = connect(settings.hub, settings.hub_token_file)
-    wait_end = WAIT_END
-    if "max_time" in settings.model_fields_set:  # a run that should be short should not wait for long
-        wait_end = min(wait_end, max(LEAST_WAIT_END, settings.max_time))
-    outbox = Outbox(settings.output, settings.hub)
-    return Reporter(client, outbox, run, warn, HEARTBEAT, settings.hub_wait, wait_end)
