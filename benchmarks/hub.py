@@ -20,7 +20,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager, suppress
@@ -203,13 +203,19 @@ def under_load(url: str, documents: Sequence[bytes], count: int, paths: Sequence
         output, _ = readers.communicate()
     waits = sorted(wait for times, _ in sent for wait in times)
     failures = sum(failed for _, failed in sent)
-    quantiles = dict(re.findall(r"^\s+(\d+)%\s+(\S+)\s*$", output, re.M))
+    quantiles = latencies(output)
     errors = re.search(r"Non-2xx.*", output)
     return (
         f"{len(waits) / LOAD_SECONDS:.0f} writes/s, median {statistics.median(waits):.2f} s, "
         f"p99 {waits[int(0.99 * len(waits))]:.2f} s, {failures} failed; pages: median {quantiles['50']}, "
         f"p99 {quantiles['99']}{', ' + errors[0].lower() if errors else ''}"
     )
+
+
+def latencies(output: str) -> defaultdict[str, str]:
+    """Return the latencies in wrk's output by their percentile. "?" for those that wrk did not print."""
+    found = re.findall(r"^\s+(\d+)(?:\.0+)?%\s+(\S.*?)\s*$", output, re.M)
+    return defaultdict(lambda: "?", found)
 
 
 def _send_for_a_while(url: str, documents: Sequence[bytes], begin: int) -> tuple[list[float], int]:
@@ -246,7 +252,7 @@ def read(url: str, path: str) -> str:
     done = subprocess.run(
         ["wrk", "-t1", "-c1", f"-d{SECONDS}s", "--latency", url + path], capture_output=True, text=True, check=True
     )
-    quantiles = dict(re.findall(r"^\s+(\d+)%\s+(\S+)\s*$", done.stdout, re.M))
+    quantiles = latencies(done.stdout)
     errors = re.search(r"Non-2xx.*", done.stdout)
     return f"{quantiles['50']} ({quantiles['99']} at p99){' ' + errors[0] if errors else ''}"
 
