@@ -11,8 +11,9 @@ import pytest
 from sqlalchemy import Connection, text
 
 from bench.hub.db.database import Database
+from bench.hub.web import cache as caches
 from bench.hub.web.cache import Cached
-from bench.hub.web.threads import ARRIVAL, START
+from bench.hub.web.threads import ARRIVAL, START, WAITING
 
 pytestmark = pytest.mark.once
 
@@ -53,6 +54,33 @@ def test_requests_that_arrived_before_a_computation_share_it_although_results_ch
         assert pages == ["page 0"] * 5
         assert pool.submit(ask, 2.5, 9.0, 5).result() == "page 5"
     assert computed == [0, 5]
+
+
+def test_a_busy_hub_shows_a_value_of_the_last_seconds_and_waits_for_no_newer_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cache, computing, release = Cached[str](), threading.Event(), threading.Event()
+
+    def ask(waiting: int, version: int) -> str:
+        WAITING.set(waiting)
+
+        def compute() -> str:
+            computing.set()
+            assert release.wait(30)
+            return f"page {version}"
+
+        return cache.get((version, 0), compute)
+
+    assert cache.get((0, 0), lambda: "page 0") == "page 0"
+    with ThreadPoolExecutor(2) as pool:
+        slow = pool.submit(ask, 0, 1)
+        assert computing.wait(30)
+        assert pool.submit(ask, caches.MANY + 1, 1).result(30) == "page 0"
+        release.set()
+        assert slow.result() == "page 1"
+        assert pool.submit(ask, caches.MANY + 1, 2).result() == "page 1"
+        monkeypatch.setattr(caches, "BUSY_AGE", 0.0)
+        assert pool.submit(ask, caches.MANY + 1, 3).result() == "page 3"
 
 
 def test_a_failing_write_does_not_affect_the_writes_committed_with_it(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from bench.render.charts.vega_process import VEGA
 
 pytestmark = pytest.mark.once
 
-READERS = 60
+READERS = 20
 
 
 def texts(document: Any) -> Iterator[tuple[Any, Any]]:
@@ -71,14 +71,23 @@ def test_the_name_of_a_parameter_has_a_maximum_length() -> None:
 
 
 @pytest.mark.essential
-def test_pages_that_wait_for_their_charts_delay_neither_probes_nor_metrics_nor_writes(hub: RunningHub) -> None:
+def test_pages_that_wait_for_their_charts_delay_neither_probes_nor_lists_nor_writes(hub: RunningHub) -> None:
     hub.send(measured("1", [0.1, 0.11]))
     with ThreadPoolExecutor(READERS) as pool:
         with VEGA._lock:  # as if a chart took for ever
             pages = [pool.submit(hub.request, "GET", "/results/1") for _ in range(READERS)]
-            while VEGA._waiting < THREADS["page"]:
+            while VEGA._waiting < THREADS["chart"]:
                 pass
-            for path in ("/healthz", "/readyz", "/metrics", "/api/v1/results"):
+            for path in (
+                "/healthz",
+                "/readyz",
+                "/metrics",
+                "/api/v1/results",
+                "/",
+                "/results",
+                "/runs",
+                "/explanations",
+            ):
                 assert hub.request("GET", path).status == 200
             assert hub.send(measured("2", [0.1])) == "created"
             assert not any(page.done() for page in pages)

@@ -6,15 +6,20 @@ the database after they arrived.
 
 from __future__ import annotations
 
-import math
 import threading
 import time
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from bench.hub.web.threads import ARRIVAL, START
+from bench.hub.web.threads import ARRIVAL, START, WAITING
 
 T = TypeVar("T")
+
+MANY = 10
+"""Requests that wait for a thread. If there are more, a value may be old."""
+
+BUSY_AGE = 5.0
+"""Seconds that it may be old then, so that a busy hub does not compute it all the time."""
 
 
 class Cached(Generic[T]):
@@ -22,19 +27,24 @@ class Cached(Generic[T]):
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._cached: tuple[tuple[int, int], T] | None = None
-        self._start = -math.inf
+        self._cached: tuple[tuple[int, int], float, T] | None = None
 
     def get(self, version: tuple[int, int], compute: Callable[[], T]) -> T:
         """Return the value. If the version has changed, one thread computes it while the others wait.
 
-        A value whose thread started after the request arrived is new enough, whatever has changed since.
+        A value whose thread started after the request arrived is new enough, whatever has changed since. While many
+        requests wait, one of the last `BUSY_AGE` seconds is new enough too, and nobody waits for a newer one.
         """
         now = time.monotonic()
-        arrival, start = ARRIVAL.get(now), START.get(now)
+        start = START.get(now)
+        oldest = ARRIVAL.get(now)
+        if WAITING.get(0) > MANY:
+            oldest = min(oldest, now - BUSY_AGE)
+        cached = self._cached
+        if cached is not None and (cached[0] == version or cached[1] >= oldest):
+            return cached[2]
         with self._lock:
             cached = self._cached
-            if cached is None or (cached[0] != version and self._start < arrival):
-                cached = self._cached = (version, compute())
-                self._start = start
-            return cached[1]
+            if cached is None or (cached[0] != version and cached[1] < oldest):
+                cached = self._cached = (version, start, compute())
+            return cached[2]

@@ -42,7 +42,7 @@ def show_results(hub: CurrentHub, filters: Annotated[Filters, Query()]) -> str:
 
 
 @PAGES.get("/results/{id}")
-@in_thread("page")
+@in_thread("chart")
 def show_result(id: Id, hub: CurrentHub) -> str:  # noqa: A002 - the path's parameter
     """Show a result."""
     with hub.database.read() as connection:
@@ -50,7 +50,7 @@ def show_result(id: Id, hub: CurrentHub) -> str:  # noqa: A002 - the path's para
 
 
 @PAGES.get("/compare")
-@in_thread("page")
+@in_thread("chart")
 def show_comparison(hub: CurrentHub, baseline: IdParameter, other: IdParameter) -> str:
     """Show a comparison of two results."""
     with hub.database.read() as connection:
@@ -59,7 +59,7 @@ def show_comparison(hub: CurrentHub, baseline: IdParameter, other: IdParameter) 
 
 
 @PAGES.get("/history/{comparison_key}")
-@in_thread("page")
+@in_thread("chart")
 def show_history(comparison_key: Id, hub: CurrentHub) -> str:
     """Show the history of a comparison key."""
     with hub.database.read() as connection:
@@ -67,7 +67,7 @@ def show_history(comparison_key: Id, hub: CurrentHub) -> str:
 
 
 @PAGES.get("/sweeps/{id}")
-@in_thread("page")
+@in_thread("chart")
 def show_sweep(id: Id, hub: CurrentHub) -> str:  # noqa: A002
     """Show a sweep."""
     with hub.database.read() as connection:
@@ -83,7 +83,7 @@ def show_explanations(hub: CurrentHub, cursor: Cursor = None) -> str:
 
 
 @PAGES.get("/explanations/{id}")
-@in_thread("page")
+@in_thread("chart")
 def show_explanation(id: Id, hub: CurrentHub) -> str:  # noqa: A002
     """Show an explanation."""
     with hub.database.read() as connection:

@@ -17,10 +17,11 @@ from anyio import CapacityLimiter, to_thread
 
 from bench.hub.problems import Problem
 
-ThreadKind = Literal["write", "read", "page", "metrics", "probe"]
+ThreadKind = Literal["write", "read", "page", "chart", "metrics", "probe"]
 
-THREADS: dict[ThreadKind, int] = {"write": 12, "read": 3, "page": 3, "metrics": 1, "probe": 1}
-"""Maximum number of threads of each kind. Threads that write wait together for one commit. More threads would not be
+THREADS: dict[ThreadKind, int] = {"write": 12, "read": 3, "page": 2, "chart": 3, "metrics": 1, "probe": 1}
+"""Maximum number of threads of each kind. Pages with charts wait for the drawing process, so lists must not wait for
+them. Threads that write wait together for one commit. More threads would not be
 faster, but some writes would take much longer than others."""
 
 WAIT = 30.0
@@ -31,6 +32,9 @@ ARRIVAL: ContextVar[float] = ContextVar("ARRIVAL")
 
 START: ContextVar[float] = ContextVar("START")
 """When this thread began to work on it. All that it reads is not older."""
+
+WAITING: ContextVar[int] = ContextVar("WAITING")
+"""How many requests of the same kind waited for a thread when this thread began."""
 
 T = TypeVar("T")
 
@@ -54,6 +58,7 @@ class RequestThreads:
             await limiter.acquire_on_behalf_of(owner)
         if waiting.cancelled_caught:
             raise Problem(503, "busy", "the hub is busy", "Try again.", {"Retry-After": "5"})
+        WAITING.set(limiter.statistics().tasks_waiting)
         try:
             return await to_thread.run_sync(_started, work, limiter=self._unlimited)
         finally:
