@@ -121,8 +121,11 @@ def paired_contrast(first: Result, other: Result, ratio: RatioEstimator = typica
 
 
 def cold_starts(samples: Sequence[ProcessSample]) -> list[ProcessSample]:
-    """Return the samples whose cold start was measured: they took a step, and no other worker started meanwhile."""
-    return [s for s in samples if "first_step" in s.phases and s.start_position is not None]
+    """Return the samples whose cold start was measured.
+
+    They are of fresh processes that took a step, and no other worker started meanwhile.
+    """
+    return [s for s in samples if "first_step" in s.phases and s.start_position is not None and not s.forked]
 
 
 def has_measurements(result: Result) -> bool:

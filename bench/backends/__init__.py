@@ -53,6 +53,7 @@ class Capabilities:
         reference: the backend that the others are compared with. Exactly one backend is the reference.
         parallel_start: several workers may set up at the same time. False if a worker measures which kernels are
             fastest while it starts, which others would disturb.
+        forks: a process that has imported TensorFlow, but has not used it, can fork workers.
         telemetry: opens a sampler of the GPU's clocks, power and memory; None if there is nothing to sample.
         tensor_cores: dtypes of matrix products that run on units that work best with sides that are multiples of 8,
             each with the lowest compute capability that has them. "tf32" is float32 with `--tf32`.
@@ -77,6 +78,7 @@ class Capabilities:
     gpu: bool = True
     reference: bool = False
     parallel_start: bool = False
+    forks: bool = False
     telemetry: OpenSampler | None = None
     tensor_cores: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     xla: bool = True

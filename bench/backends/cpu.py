@@ -7,6 +7,7 @@ machine has an accelerator, even for runs on the CPU, and it looks at all device
 from __future__ import annotations
 
 import platform
+import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +24,13 @@ NAME = "cpu"
 DESCRIPTION = "the CPU, with every accelerator hidden"
 PLATFORMS = "Linux (x86-64, arm64), Windows (x86-64) and macOS (arm64)"
 CAPABILITIES = Capabilities(
-    gpu=False, reference=True, parallel_start=True, onednn=True, dtypes=("mixed_bfloat16",), peaks={}
+    gpu=False,
+    reference=True,
+    parallel_start=True,
+    forks=sys.platform == "linux",
+    onednn=True,
+    dtypes=("mixed_bfloat16",),
+    peaks={},
 )
 
 

@@ -2,6 +2,8 @@
 
 There is no fallback to the CPU. A run does not start if something is missing, and a worker ends if TensorFlow then sees
 no GPU.
+
+Workers are not forked: whether the libraries of CUDA survive a fork after their import has not been shown on a GPU.
 """
 
 from __future__ import annotations

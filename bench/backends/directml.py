@@ -3,6 +3,9 @@
 Microsoft paused the plug-in in October 2023, so it needs TensorFlow 2.10 and Python 3.10. Its devices have the type
 GPU, and `list_physical_devices("DML")` is empty. If the plug-in finds no device, TensorFlow only warns and continues on
 the CPU. This module raises an error instead.
+
+Workers are not forked: TensorFlow loads the plug-in while it is imported, and whether that survives a fork has not been
+shown on a GPU.
 """
 
 from __future__ import annotations

@@ -79,6 +79,9 @@ class ProcessSample(Record):
     start_position: int | None = Field(
         0, description="position in which it was started within its trial, from 0; null if several started at once"
     )
+    forked: bool = Field(
+        False, description="whether it was forked from a process that had imported TensorFlow, so its start is not cold"
+    )
     pid: int = Field(description="process id")
     started: datetime = Field(description="when it was started")
     phases: dict[Phase, Annotated[float, Field(ge=0)]] = Field(

@@ -44,6 +44,8 @@ class Design:
         confidence: Level of the intervals that will be published.
         separate_starts: Number of trials whose workers start one after another, so that each start is measured
             undisturbed. Later trials start their workers at once, which takes less time.
+        cold_starts: Workers that are fresh even if others are forked, because their cold start is reported:
+            those that start alone, only the baseline's first one, or none.
         fit_pilot: Whether the rounds of a trial are limited so that the whole pilot fits into the time limit. If not,
             they may take 1.5 times as long as the start of the trial.
         default_max_time: Time limit in seconds if the user set none. None keeps the setting's own default.
@@ -66,6 +68,7 @@ class Design:
     clear_trials: int | None = None
     confidence: float = stats.CONFIDENCE
     separate_starts: int = 1
+    cold_starts: Literal["alone", "baseline", "none"] = "alone"
     fit_pilot: bool = False
     default_max_time: float | None = None
     follow_projection: bool = False

@@ -3,13 +3,17 @@
 In the first trials, workers start one after another, so that their starts are measured. In later trials they start at
 once: TensorFlow's import and Keras' preparations mostly use one core. A worker that is ready is suspended. Workers that
 do not fit into memory together are measured one by one.
+
+If there are worker servers, a worker whose start is not reported is forked from one, where the backend allows it
+(`bench.session.worker_servers`).
 """
 
 from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from bench import backends
@@ -20,9 +24,11 @@ from bench.model.failure import Failure
 from bench.model.phase import Activity
 from bench.model.result import Result
 from bench.model.spec import Spec
+from bench.session.process import StartProcess, spawn
 from bench.session.progress import ProgressReporter
 from bench.session.worker_process import WorkerEnded
 from bench.session.worker_sample import WorkerSample
+from bench.session.worker_servers import SERVER_BYTES, WorkerServers
 from bench.signals import uninterrupted
 
 TrialMember = tuple[Result, WorkerSample]
@@ -39,10 +45,15 @@ def may_start_together(results: Sequence[Result]) -> bool:
 
     They may if all are known to fit into memory and at most one of them measures kernels while it starts.
     """
-    peaks = [max((s.telemetry.peak_rss_bytes or 0 for s in r.samples if s.telemetry), default=0) for r in results]
+    peaks = [_peak(result) for result in results]
     alone = sum(not capabilities(result.spec.backend).parallel_start for result in results)
     interleaved = all(result.interleaved for result in results)
     return len(results) > 1 and alone <= 1 and interleaved and all(peaks) and fits(sum(peaks))
+
+
+def _peak(result: Result) -> int:
+    """Return the most memory of a result's workers in bytes. 0 if it is not known."""
+    return max((s.telemetry.peak_rss_bytes or 0 for s in result.samples if s.telemetry), default=0)
 
 
 def _variables(spec: Spec) -> dict[str, str]:
@@ -63,6 +74,8 @@ class Launcher:
         progress: Hears of each worker's phases.
         save: Writes a result whose worker failed.
         last_moment: Monotonic seconds at which workers that still run are ended. None if they are never ended.
+        servers: The worker servers from which workers are forked. None if all workers are fresh.
+        is_cold: From a result, and whether its worker starts alone, to whether the worker must be fresh.
     """
 
     def __init__(
@@ -71,7 +84,11 @@ class Launcher:
         progress: ProgressReporter,
         save: Callable[[Result], object],
         last_moment: float | None = None,
+        servers: WorkerServers | None = None,
+        is_cold: Callable[[Result, bool], bool] = lambda result, alone: True,
     ) -> None:
+        self._servers = servers
+        self._is_cold = is_cold
         self._last_moment = math.inf if last_moment is None else last_moment
         self._timeout = timeout
         self._progress = progress
@@ -103,7 +120,7 @@ class Launcher:
         Args:
             result: What the worker measures.
             start_position: Position in which it starts within its trial, from 0. None if several start at once.
-            full: Whether it runs the whole training instead of blocks.
+            full: Whether it runs the whole training instead of blocks. Its worker is fresh.
         """
         spec = result.spec
         variables = _variables(spec)
@@ -114,6 +131,8 @@ class Launcher:
         def report(phase: Activity, note: str) -> None:
             self._progress.report(result, phase, note)
 
+        server = None if full else self._server(result, variables, alone=start_position is not None)
+        start = self._ready(server, variables, report) if server else spawn
         with uninterrupted():  # `abandon` must know every worker that was started
             worker = WorkerSample(
                 spec,
@@ -125,11 +144,34 @@ class Launcher:
                 start_position,
                 self._load,
                 self._busy[spec.backend],
+                start,
             )
             worker.process.last_moment = self._last_moment
             self._workers = [*self._alive(), worker]
             result.samples.append(worker.sample)
+        if server and not worker.sample.forked:
+            note = f"Workers were not forked, so each imported TensorFlow: {server.problem}."
+            if note not in result.notes:
+                result.notes.append(note)
         return worker
+
+    def _server(self, result: Result, variables: Mapping[str, str], alone: bool) -> WorkerServers | None:
+        """Return the servers from which a worker is forked. None if it is fresh.
+
+        A server that does not run yet must fit into memory beside the largest known worker.
+        """
+        servers = self._servers
+        if servers is None or not capabilities(result.spec.backend).forks or self._is_cold(result, alone):
+            return None
+        return servers if servers.has(variables) or fits(SERVER_BYTES + _peak(result)) else None
+
+    def _ready(
+        self, servers: WorkerServers, variables: Mapping[str, str], report: Callable[[Activity, str], None]
+    ) -> StartProcess:
+        """Wait until a server can fork. Return how a worker starts: it is fresh if the server cannot start."""
+        report("starting", "" if servers.has(variables) else "import of TensorFlow, for several workers")
+        seconds = min(self._timeout, self._last_moment - time.monotonic())
+        return servers.fork if servers.wait(variables, max(0.0, seconds)) else spawn
 
     @contextmanager
     def guard(self, result: Result, worker: WorkerSample) -> Iterator[None]:
@@ -195,6 +237,10 @@ class Launcher:
         """Set up as many workers at once as there are CPUs. Then let each warm up alone."""
         members: list[TrialMember] = []
         cpus = thread_count()
+        for result in results:
+            variables = _variables(result.spec)
+            if server := self._server(result, variables, alone=False):
+                server.prepare(variables)  # several servers import at once
         for start in range(0, len(results), cpus):
             chunk = [(result, self.start(result, None)) for result in results[start : start + cpus]]
             for result, worker in chunk:

@@ -31,6 +31,7 @@ from bench.session.launch import Launcher, TrialMember
 from bench.session.progress import ProgressReporter
 from bench.session.worker_process import OutOfTime
 from bench.session.worker_sample import WorkerSample
+from bench.session.worker_servers import WorkerServers
 from bench.version import __version__
 
 
@@ -42,12 +43,20 @@ class Session:
         settings: Targets and limits.
         design: What is compared, how many trials there are, and what is diagnosed.
         recorder: Saves results and hears of progress.
+        servers: The worker servers from which workers are forked. None if all workers are fresh.
 
     Attributes:
         results: One for each spec. They grow while the session runs.
     """
 
-    def __init__(self, group: Group, settings: RunSettings, design: Design, recorder: Recorder) -> None:
+    def __init__(
+        self,
+        group: Group,
+        settings: RunSettings,
+        design: Design,
+        recorder: Recorder,
+        servers: WorkerServers | None = None,
+    ) -> None:
         self.settings = settings
         if design.default_max_time is not None:
             self.settings = stopping.with_time_limit(settings, design.default_max_time)
@@ -63,7 +72,9 @@ class Session:
         self._trials_seconds: float | None = None
         self.results = _new_results(group, settings, design, recorder)
         self._progress = ProgressReporter(self.results, self._plan, recorder.progress)
-        self._launcher = Launcher(settings.worker_timeout, self._progress, recorder.save, design.last_moment)
+        self._launcher = Launcher(
+            settings.worker_timeout, self._progress, recorder.save, design.last_moment, servers, self._is_cold
+        )
 
     def run(self) -> list[Result]:
         """Run trials until a target or a limit is reached, then the full training and the profile if asked for.
@@ -119,6 +130,12 @@ class Session:
         for members in self._launcher.trial(self._in_start_order(), together):
             if members:
                 self._measure(members)
+
+    def _is_cold(self, result: Result, alone: bool) -> bool:
+        """Return whether the worker of a result, which starts alone or not, must be fresh."""
+        if self.design.cold_starts == "alone":
+            return alone
+        return self.design.cold_starts == "baseline" and result is self.results[0] and self._progress.trial == 1
 
     def _measure(self, members: list[TrialMember]) -> None:
         start_seconds = time.monotonic() - self._trial_start

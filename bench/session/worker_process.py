@@ -84,7 +84,9 @@ class WorkerProcess:
         self.process = start(environment, self._scratch.name, self._errors)
         import psutil
 
-        self._ps = psutil.Process(self.process.pid)
+        self._ps: psutil.Process | None = None
+        with contextlib.suppress(psutil.NoSuchProcess):  # a server has reaped a forked worker that ended at once
+            self._ps = psutil.Process(self.process.pid)
         self.suspended = False
         self._memory = MemoryGuard()
         self._lines: queue.Queue[bytes | None] = queue.Queue()
@@ -183,6 +185,8 @@ class WorkerProcess:
         """Return the worker and all processes that it started."""
         import psutil
 
+        if self._ps is None:
+            return []
         try:
             return [*self._ps.children(recursive=True), self._ps]
         except psutil.NoSuchProcess:

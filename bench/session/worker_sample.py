@@ -21,8 +21,10 @@ from bench.model.phase import Activity
 from bench.model.profile import Profile
 from bench.model.sample import Block, ProcessSample, Series
 from bench.model.spec import Spec
+from bench.session.process import StartProcess, spawn
 from bench.session.steady_state import WINDOW, is_settled, stayed_settled
 from bench.session.worker_process import WorkerProcess
+from bench.session.worker_server import Forked
 from bench.worker.protocol import (
     BLOCK_SECONDS,
     BlockTimed,
@@ -76,6 +78,7 @@ class WorkerSample:
         start_position: Position in which it starts within its trial, from 0. None if several start at once.
         load_before: Load average of the machine before the session began.
         gpu_busy_before: Share of the time in which its GPU was busy before the session began. None if not known.
+        start: Starts its process.
 
     Attributes:
         sample: What it measured so far.
@@ -94,13 +97,20 @@ class WorkerSample:
         start_position: int | None = 0,
         load_before: float | None = None,
         gpu_busy_before: float | None = None,
+        start: StartProcess = spawn,
     ) -> None:
         self.spec = spec
         self.report = report
         report("starting", "")
-        self.process = WorkerProcess(spec, environment, timeout, full)
+        self.process = WorkerProcess(spec, environment, timeout, full, start)
         pid = self.process.process.pid
-        self.sample = ProcessSample(trial=trial, start_position=start_position, pid=pid, started=self.process.started)
+        self.sample = ProcessSample(
+            trial=trial,
+            start_position=start_position,
+            forked=isinstance(self.process.process, Forked),
+            pid=pid,
+            started=self.process.started,
+        )
         self.framework: Framework | None = None
         self.device: Device | None = None
         self.steps: dict[str, int] = {}

@@ -19,6 +19,7 @@ from bench.model.plan import Planned
 from bench.model.result import Result
 from bench.model.spec import Loop
 from bench.publish.recorder import Recorder
+from bench.session.worker_servers import WorkerServers
 from bench.study.explain_levels import LADDER, largest_so_far, levels_of, not_measured, read_ladder
 from bench.study.explain_sessions import ExplainSessions
 from bench.study.explain_what_ifs import WHAT_IF, WhatIfStudy
@@ -38,18 +39,21 @@ class ExplainStudy:
         workload: Name or file.
         settings: The settings of every session. `max_time` limits all of them together.
         recorder: Saves results and hears of progress.
+        servers: The worker servers from which workers are forked. None if all workers are fresh.
 
     Attributes:
         sessions: The sessions, their results and their time limit.
         explanation: The explanation so far. None until a trial of the ladder is measured.
     """
 
-    def __init__(self, workload: str, settings: RunSettings, recorder: Recorder) -> None:
+    def __init__(
+        self, workload: str, settings: RunSettings, recorder: Recorder, servers: WorkerServers | None = None
+    ) -> None:
         self.workload = workload
         self.settings = settings
         self.recorder = recorder
         self.explanation: Explanation | None = None
-        self.sessions = ExplainSessions(workload, settings, recorder)
+        self.sessions = ExplainSessions(workload, settings, recorder, servers)
         self._what_ifs: WhatIfStudy | None = None
         self._suspects_told = False
 
@@ -175,7 +179,7 @@ class ExplainStudy:
         budget = self.sessions.budget
         settings = self.settings.model_copy(update={"max_time": budget.part(PEAKS_SHARE)})
         design = self.sessions.timed(PEAKS) if budget.fits(1, share=PEAKS_SHARE) else None
-        peaks = peaks_for(lowest, settings, self.recorder, design)
+        peaks = peaks_for(lowest, settings, self.recorder, design, self.sessions.servers)
         explanation.roofline = roofline(lowest, peaks) if peaks else None
         if explanation.roofline is None:
             unknown = "the operations or bytes of a step are" if peaks else "the peaks of this machine are"

@@ -22,7 +22,7 @@ from bench.model.spec import LOOPS, Loop
 from bench.registry.description import Resolved
 from bench.session.design import Design, neighbours
 
-LADDER = Design(purpose="level", pairs=neighbours, inspect=True, full=False, profiled="first")
+LADDER = Design(purpose="level", pairs=neighbours, cold_starts="baseline", inspect=True, full=False, profiled="first")
 """The design of the ladder. Each level is compared with the levels next to it."""
 
 

@@ -13,6 +13,7 @@ from bench.model.result import Result
 from bench.publish.recorder import Recorder
 from bench.session.design import Design
 from bench.session.session import Session
+from bench.session.worker_servers import WorkerServers
 from bench.study.budget import TimeBudget
 
 
@@ -24,6 +25,7 @@ class ExplainSessions:
         workload: Name or file.
         settings: The settings of every session.
         recorder: Saves results and hears of progress.
+        servers: The worker servers from which workers are forked. None if all workers are fresh.
 
     Attributes:
         results: All results so far.
@@ -34,6 +36,7 @@ class ExplainSessions:
     workload: str
     settings: RunSettings
     recorder: Recorder
+    servers: WorkerServers | None = None
     results: list[Result] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -57,7 +60,7 @@ class ExplainSessions:
         """
         settings = self.settings.model_copy(update={"max_time": self.budget.part(share), **update})
         group = Group(self.workload, tuple(planned))
-        session = Session(group, settings, self.timed(design), self.recorder)
+        session = Session(group, settings, self.timed(design), self.recorder, self.servers)
         self.results += session.results
         session.run()
         self.budget.observe(session.results)

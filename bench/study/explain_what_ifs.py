@@ -21,7 +21,9 @@ from bench.study.explain_sessions import ExplainSessions
 from bench.study.recommend import Tried
 from bench.whatif import Program, WhatIf, candidates, combine
 
-WHAT_IF = Design(purpose="what-if", pairs=with_first, pilot=3, full=False, profiled="none", drop_decided=True)
+WHAT_IF = Design(
+    purpose="what-if", pairs=with_first, pilot=3, cold_starts="none", full=False, profiled="none", drop_decided=True
+)
 """The design of what-ifs. Each is compared with the baseline, until its verdict is clear."""
 
 TOGETHER = 4

@@ -19,17 +19,24 @@ from bench.model.spec import ROLES, Spec
 from bench.publish.recorder import Recorder
 from bench.session.design import Design
 from bench.session.session import Session
+from bench.session.worker_servers import WorkerServers
 from bench.study.plan import plan
 
 TRIALS = 3
 
-PEAKS = Design(purpose="peaks", pilot=TRIALS, default_max_time=300.0, full=False, profiled="none")
+PEAKS = Design(purpose="peaks", pilot=TRIALS, default_max_time=300.0, full=False, cold_starts="none", profiled="none")
 
 CACHE_SECONDS = 7 * 24 * 3600.0
 """Age at which peaks are measured again: the machine may have been busy."""
 
 
-def peaks_for(result: Result, settings: RunSettings, recorder: Recorder, design: Design | None = PEAKS) -> Peaks | None:
+def peaks_for(
+    result: Result,
+    settings: RunSettings,
+    recorder: Recorder,
+    design: Design | None = PEAKS,
+    servers: WorkerServers | None = None,
+) -> Peaks | None:
     """Return the peaks of this machine for a result that was measured on it. None if they cannot be measured.
 
     Args:
@@ -37,6 +44,7 @@ def peaks_for(result: Result, settings: RunSettings, recorder: Recorder, design:
         settings: The settings of the run, without the workload's own parameters.
         recorder: Saves the result of the peaks.
         design: How the peaks are measured. None to measure nothing and to use only peaks that are stored.
+        servers: The worker servers from which workers are forked. None if all workers are fresh.
     """
     file = cache() / f"peaks-{fingerprint(result)}.json"
     with suppress(OSError, ValidationError):
@@ -46,7 +54,7 @@ def peaks_for(result: Result, settings: RunSettings, recorder: Recorder, design:
         return None
     own_settings = peaks_settings(result.spec, settings)
     (group,) = plan(["peaks"], own_settings)
-    session = Session(group, own_settings, replace(design, parent=result.parent), recorder)
+    session = Session(group, own_settings, replace(design, parent=result.parent), recorder, servers)
     session.run()
     peaks = peaks_of(session.results[0])
     if peaks is not None:

@@ -1,4 +1,4 @@
-"""The worker: one fresh process that measures one spec. The session starts it (`bench.session.worker_process`).
+"""The worker: one process that measures one spec. The session starts it (`bench.session.worker_process`).
 
 It holds TensorFlow and the timed loop, and nothing else: no server, no progress bar, no thread of devbench. The parent
 sends orders, and the worker sends events (`bench.worker.protocol`). It ends when its parent ends.
@@ -58,7 +58,7 @@ class Worker:
     Args:
         channel: the connection to the parent.
         start: the first order.
-        entered: the wall clock when `main` was entered.
+        entered: the wall clock when this process was ready to work.
 
     Attributes:
         phases: reports what the worker is doing.
@@ -198,11 +198,20 @@ class Worker:
 
 
 def main() -> None:
-    """Carry out the parent's orders, then end at once, without waiting for TensorFlow to shut down."""
+    """Run a fresh worker."""
     entered = time.time()
     die_with_parent()
-    channel = Channel()
     gc.freeze()  # our own imports are not the program's, and its garbage collections should not visit them
+    work(entered)
+
+
+def work(entered: float) -> None:
+    """Carry out the parent's orders, then end at once, without waiting for TensorFlow to shut down.
+
+    Args:
+        entered: the wall clock when this process was ready to work.
+    """
+    channel = Channel()
     enable_crash_report()
     code = 0
     worker = None

@@ -13,6 +13,14 @@ from bench.worker.phases import Phases
 from bench.worker.protocol import EnvironmentRead, PhaseStarted
 
 
+def import_tensorflow() -> Any:
+    """Import TensorFlow and Keras, without using them, and return TensorFlow."""
+    import tensorflow as tf
+
+    _ = tf.keras.Model
+    return tf
+
+
 def bring_up_tensorflow(phases: Phases, spec: Spec) -> tuple[Any, str]:
     """Run the phases `import` and `device_init`. Return TensorFlow and the device.
 
@@ -21,9 +29,7 @@ def bring_up_tensorflow(phases: Phases, spec: Spec) -> tuple[Any, str]:
     import random
 
     with phases.timed("import"):
-        import tensorflow as tf
-
-        _ = tf.keras.Model
+        tf = import_tensorflow()
     with phases.timed("device_init"):
         from bench import backends
 

@@ -89,4 +89,10 @@ FIELDS = (
     Field("data", "data", _data),
     Field("xla", "XLA", _xla),
     Field("stop", "processes", lambda result: result.stop, _processes),
+    Field(
+        "forked",
+        "forked processes",
+        lambda result: sum(sample.forked for sample in result.samples),
+        lambda count: str(count) if count else "",
+    ),
 )
