@@ -13,7 +13,7 @@ from typing import Literal
 
 import psutil
 import pytest
-from devbench_process import survivors
+from devbench_process import start_devbench, survivors
 
 from bench import backends
 from bench.config.settings import load
@@ -192,6 +192,27 @@ def test_workers_end_with_their_server_and_the_next_one_gets_a_new_server(spec: 
         )
         warm(spec, servers).close()
         assert servers.pids != [server]
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+def test_no_server_and_no_worker_outlives_the_command(program: Path, tmp_path: Path, number: signal.Signals) -> None:
+    arguments = ("explain", str(program), "--backend", "cpu", "--max-time", "5m", "--output", str(tmp_path / "results"))
+    with start_devbench(tmp_path, *arguments, XDG_CACHE_HOME=str(tmp_path)) as run:
+        processes: list[psutil.Process] = []
+        while not any(forks(process) for process in processes):  # a server with a worker
+            assert run.process.poll() is None
+            processes = run.workers()
+        run.process.send_signal(number)
+        run.process.wait(timeout=60)
+        assert not survivors(processes)
+
+
+def forks(process: psutil.Process) -> bool:
+    """Whether a process is a server that has forked a worker."""
+    try:
+        return "bench.worker.server" in process.cmdline() and bool(process.children())
+    except psutil.NoSuchProcess:
+        return False
 
 
 def session(spec: Spec, folder: Path, servers: WorkerServers, design: Design) -> list[Result]:
