@@ -92,6 +92,15 @@ class PipelineStage(Record):
     filling_seconds: float | None = Field(None, description="until its shuffle buffer delivers the first element")
 
 
+class OptimizerTime(Record):
+    """The time of a Keras optimizer in a step."""
+
+    name: str = Field(description="class name")
+    seconds: float = Field(description="to apply the gradients of one batch")
+    rows: int = Field(description="rows of all embeddings; 0 if there is none")
+    rows_read: int = Field(description="rows of embeddings that a batch reads")
+
+
 class HostReads(Record):
     """Numbers that Python reads back from tensors."""
 
@@ -162,6 +171,7 @@ class Facts(Record):
     jit_compile: bool | None = Field(None, description="whether XLA compiled the steps")
     run_eagerly: bool | None = Field(None, description="whether the Keras model ran eagerly")
     traces: int | None = Field(None, description="how often TensorFlow traced Python into a graph")
+    trace_seconds: float | None = Field(None, description="time that these traces took")
     flops_per_step: float | None = Field(
         None, description="floating-point operations that TensorFlow counts in the unoptimized graph of a step"
     )
@@ -194,6 +204,7 @@ class Facts(Record):
     host_reads: HostReads | None = None
     eager: EagerOperations | None = None
     own_time: OwnTime | None = None
+    optimizer: OptimizerTime | None = None
     float64: Float64 | None = None
     int32: GraphOperations | None = Field(None, description="int32 arithmetic, which TensorFlow keeps on the host")
     python: GraphOperations | None = Field(None, description="calls back into Python from a graph")

@@ -93,7 +93,7 @@ class CallbackTimer:
         """Return a method of a model that notes which callback calls it, and times the validation of `fit`."""
 
         @functools.wraps(original)
-        def call(*args: Any, **kwargs: Any) -> Any:
+        def devbench_call(*args: Any, **kwargs: Any) -> Any:
             if self._running:
                 self._calls.setdefault(self._running, set()).add(name)
             elif self._in_fit and name == "evaluate":
@@ -104,7 +104,7 @@ class CallbackTimer:
                     self._validation_seconds.append(time.perf_counter() - start)
             return original(*args, **kwargs)
 
-        return call
+        return devbench_call
 
     def _wrap_methods(self, callback: Any) -> None:
         name = type(callback).__name__

@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-WRAPPERS = ("error_handler",)
-"""Functions that Keras puts around its own."""
+WRAPPERS = ("error_handler", "devbench_call")
+"""Functions that Keras, and `callback_times`, put around Keras' own."""
 
 
 def line_in(file: str) -> int:

@@ -113,8 +113,8 @@ class Pool(PodOptions):
     hourly_price: float | None = Field(
         None,
         gt=0,
-        description="Price of a node per hour. Default: the list price of the instance type in the preset, if it has one. "
-        "It has none for spot nodes. Without a price, results show no costs.",
+        description="Price of a node per hour. Default: the list price of the instance type in the preset, if it has "
+        "one. It has none for spot nodes. Without a price, results show no costs.",
     )
     currency: str = Field("USD", pattern="^[A-Z]{3}$", description="Currency of the price.")
     node_selector: Strings = Field(

@@ -20,7 +20,7 @@ from bench.render.charts.vega_process import VEGA
 
 pytestmark = pytest.mark.once
 
-READERS = 20
+READERS = 60
 
 
 def texts(document: Any) -> Iterator[tuple[Any, Any]]:

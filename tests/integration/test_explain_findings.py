@@ -110,7 +110,7 @@ def test_eager_operations_take_a_larger_share_of_the_step_than_a_read_after_it(
 def test_a_function_that_is_traced_in_each_step_is_reported(runs: dict[str, Future[CompletedRun]]) -> None:
     finding = find(runs, "retraces", "retracing")
     assert "scaled (retraces.py line" in finding["sentence"]
-    assert finding["share"] > 0.5
+    assert finding["share"] > 0.2  # the first call of each graph takes the rest
 
 
 def test_calls_that_build_a_dataset_for_each_row_are_reported_with_their_lines(

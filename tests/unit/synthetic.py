@@ -10,7 +10,7 @@ from typing import Any
 from bench.analyse import stats
 from bench.analyse.explain.gains import gains
 from bench.analyse.explain.ladder import ladder
-from bench.model.explanation import Change, Explanation, Fastest, Finding
+from bench.model.explanation import Change, Explanation, Fastest, Finding, WallTimePart
 from bench.model.facts import Facts
 from bench.model.failure import Failure
 from bench.model.interval import Interval
@@ -201,6 +201,10 @@ def explanation(results: Sequence[Result]) -> Explanation:
     all_gains = gains(results[5], {WhatIf("with XLA", "--xla on", "missing fusion"): results[6]}, 0.02)
     return Explanation(
         id=results[0].parent or "", label="cifar on cpu, as-written", step_seconds=0.01, trials=trials, parts=parts,
+        wall_time=[
+            WallTimePart(name="steps", seconds=60.0, share=0.75),
+            WallTimePart(name="TextCheckpoint", seconds=20.0, share=0.25),
+        ],
         rest_seconds=0.002, rest_share=rest_share, lowest_level="fused", gains=all_gains, combined=all_gains[0],
         findings=[
             Finding(cause="slow input", sentence="Input takes 20% of the step. Slowest stage: <map> (mine.py line 12).",

@@ -9,16 +9,28 @@ from types import FrameType
 from typing import Any
 
 import pytest
-from synthetic import interval, result
+from synthetic import explanation, interval, result
 from test_analyse_compare import sample
 
 from bench.analyse.explain import wall_time
 from bench.analyse.explain.findings import findings
 from bench.analyse.explain.growth import trend
-from bench.model.explanation import BETWEEN_EPOCHS, Finding
-from bench.model.facts import CallbackTime, CallbackTimes, CallKind, Facts, FitCall, OwnTime, OwnTimePart, Retraced
+from bench.model.explanation import BETWEEN_EPOCHS, Finding, WallTimePart
+from bench.model.facts import (
+    CallbackTime,
+    CallbackTimes,
+    CallKind,
+    Facts,
+    FitCall,
+    OptimizerTime,
+    OwnTime,
+    OwnTimePart,
+    Retraced,
+)
 from bench.model.result import Projection, Result
 from bench.model.sample import Block, ProcessSample, Series
+from bench.model.spec import LOOPS
+from bench.render.terminal.explanation import text
 from bench.worker.diagnose.own_time import Place, place_of
 
 CAUSE = "a new dataset for each call"
@@ -54,6 +66,24 @@ def test_traces_that_predict_makes_are_reported_once_with_the_share_of_predict()
     facts.steps_run = 200
     assert [cause for cause in found(facts) if "dataset" in cause or "retracing" in cause] == [CAUSE]
     assert found(facts)[CAUSE].share == pytest.approx(0.9)
+
+
+def test_retracing_takes_the_time_of_its_traces() -> None:
+    traced = [Retraced(function="scaled", file="a.py", line=7, is_call=False, count=200)]
+    facts = Facts(retraced=traced, steps_run=200, trace_seconds=200 * 0.004)
+    assert found(facts)["retracing"].share == pytest.approx(0.4)
+
+
+def test_an_optimizer_that_rewrites_all_rows_of_an_embedding_is_named() -> None:
+    facts = Facts(optimizer=OptimizerTime(name="Adam", seconds=0.008, rows=230_000, rows_read=512))
+    finding = found(facts)["optimizer that rewrites whole embeddings"]
+    assert (
+        "Adam rewrites all 230,000 rows of the embeddings in each step, although a batch reads 512" in finding.sentence
+    )
+    assert finding.share == pytest.approx(0.8)
+    dense = OptimizerTime(name="Adam", seconds=0.003, rows=0, rows_read=0)
+    assert "larger batch" in found(Facts(optimizer=dense))["optimizer"].fix
+    assert "optimizer" not in found(Facts(optimizer=dense.model_copy(update={"seconds": 0.001})))
 
 
 def test_python_without_tensorflow_is_a_finding_with_its_largest_lines() -> None:
@@ -115,6 +145,23 @@ def test_the_time_of_a_training_is_divided_and_the_largest_part_comes_first() ->
 
 def test_the_time_of_a_training_is_not_divided_if_it_is_not_projected() -> None:
     assert wall_time.wall_time(result(samples=[sample(1, 0.01)], projection=None)) == []
+
+
+def test_the_parts_of_the_training_are_shown_unless_nearly_all_of_it_is_steps() -> None:
+    def shown(steps: float, end: float) -> list[str]:
+        levels = [result(str(n), loop=loop, samples=[sample(1, 0.01)]) for n, loop in enumerate(LOOPS)]
+        document = explanation([*levels[:5], *levels[:2]])
+        document.wall_time = [
+            WallTimePart(name=name, seconds=seconds, share=seconds / (steps + end))
+            for name, seconds in (("steps", steps), ("TextCheckpoint", end))
+        ]
+        return text(document).splitlines()
+
+    lines = shown(60.0, 20.0)
+    (title,) = [line for line in lines if line.startswith("Where the time of the whole training goes")]
+    assert "1 min 20 s" in title
+    assert any(line.endswith("25%  TextCheckpoint, 20.0 s") for line in lines)
+    assert not [line for line in shown(60.0, 0.5) if "whole training" in line]
 
 
 def steps_of(step_seconds: Callable[[int], float], seed: int) -> ProcessSample:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from bench.analyse.explain.lines import named_lines
 from bench.analyse.explain.own_time import NEW_DATASET, WHOLE_DATA_CALLS, keras_calls, share_of, whole_data_calls
-from bench.analyse.samples import merged_facts, usable_samples
+from bench.analyse.samples import merged_facts, process_values, usable_samples
 from bench.backends import capabilities
 from bench.model.explanation import Finding
 from bench.model.facts import Facts, Retraced
@@ -95,7 +96,7 @@ def retracing(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
             "predict for whole data sets."
             if whole
             else "Call it once, outside the loop.",
-            share=None if whole else share_of(samples, "tracing"),
+            share=None if whole else _trace_share(base, samples),
             estimated=not whole,
         )
         return
@@ -106,9 +107,18 @@ def retracing(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
         f"{most.count} times in {steps} steps.",
         evidence=evidence,
         fix="Create the tf.function once, outside the loop. Pass tensors instead of Python numbers. Keep shapes fixed.",
-        share=share_of(samples, "tracing"),
+        share=_trace_share(base, samples),
         estimated=True,
     )
+
+
+def _trace_share(base: Result, samples: Sequence[ProcessSample]) -> float | None:
+    """Return the share of the step that traces take. The first call of a new graph takes time beyond that."""
+    facts = next((s.facts for s in samples if s.facts.trace_seconds is not None), Facts())
+    steps, values = facts.steps_issued or facts.steps_run, process_values(base).values()
+    if facts.trace_seconds is None or not steps or not values:
+        return None
+    return min(1.0, facts.trace_seconds / steps / statistics.median(values))
 
 
 def float64(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterator, Sequence
 
-from bench.analyse.explain import antipatterns, callbacks, growth, own_time, pipeline, shares, utilization
+from bench.analyse.explain import antipatterns, callbacks, growth, optimizer, own_time, pipeline, shares, utilization
 from bench.analyse.samples import (
     cold_starts,
     main_series,
@@ -44,6 +44,7 @@ def findings(levels: list[Result], parts: Sequence[Part] = ()) -> list[Finding]:
         *antipatterns.READERS,
         own_time.python,
         growth.growing_steps,
+        optimizer.optimizer,
         utilization.quota,
         utilization.parallelism,
         utilization.shapes,

@@ -101,6 +101,12 @@ def _rest_sentence(explanation: Explanation) -> str:
     return f"{share} of it is not divided into parts, because {reason}."
 
 
+def training(explanation: Explanation) -> str:
+    """Return the title of the parts of the training, with its time."""
+    total = sum(part.seconds for part in explanation.wall_time)
+    return f"Where the time of the whole training goes ({numbers.time(total)}, projected)"
+
+
 def missing_levels(explanation: Explanation) -> list[str]:
     """Return the loops that are not on the ladder, grouped by the reason."""
     loops: dict[str, list[str]] = {}

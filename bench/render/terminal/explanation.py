@@ -13,6 +13,12 @@ from bench.render.text import WIDTH, filled, plain
 BAR = 24
 """Characters of the bar of a whole step."""
 
+MOSTLY = 0.95
+"""Share of the training above which its largest part is all that matters."""
+
+NOTABLE = 0.01
+"""Smallest share of the training that is shown."""
+
 
 def text(explanation: Explanation, width: int = WIDTH, verbose: bool = False) -> str:
     """Return the explanation: what to change first, then the evidence.
@@ -24,7 +30,7 @@ def text(explanation: Explanation, width: int = WIDTH, verbose: bool = False) ->
     """
     lines = filled(sentences.headline(explanation), width)
     ladder, findings = partial(_ladder, verbose=verbose), partial(_findings, verbose=verbose)
-    for section in (_answer, ladder, findings, _what_ifs, _roofline, _trace, _caveats):
+    for section in (_answer, _training, ladder, findings, _what_ifs, _roofline, _trace, _caveats):
         section_lines = [line for indent, line in section(explanation) for line in filled(line, width, indent)]
         lines += ["", *section_lines] if section_lines else []
     if explanation.fastest is not None:
@@ -46,6 +52,17 @@ def _answer(explanation: Explanation) -> Lines:
             yield 5, line
     for line in sentences.outlook(explanation):
         yield 2, line
+
+
+def _training(explanation: Explanation) -> Lines:
+    """Yield the parts of the training, unless nearly all of it is steps."""
+    parts = explanation.wall_time
+    if not parts or parts[0].share > MOSTLY:
+        return
+    yield 0, f"{sentences.training(explanation)}:"
+    for part in parts:
+        if part.share >= NOTABLE:
+            yield 2, f"{_bar(part.share)} {part.share:.0%}  {plain(part.name)}, {numbers.time(part.seconds)}"
 
 
 def _ladder(explanation: Explanation, verbose: bool) -> Lines:

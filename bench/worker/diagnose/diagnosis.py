@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 
-from bench.worker.diagnose import epoch_ends, operations, partial_batch, placement, program, transfers
+from bench.worker.diagnose import epoch_ends, operations, optimizer_time, partial_batch, placement, program, transfers
 from bench.worker.epoch_timer import EpochTimer
 from bench.worker.fit_hook import FitHook
 from bench.worker.protocol import Finish, Note, PlacementChecked
@@ -49,6 +49,7 @@ def diagnose(
     if order.inspect:
         _optional("pipeline", rig, lambda: program.read_pipeline(rig, hook, order.time_stages))
         _optional("own steps", rig, lambda: program.inspect(rig, tracing, traced, hook))
+        _optional("optimizer", rig, lambda: optimizer_time.measure(rig, hook, synchronizer))
     if order.brief:
         return
     _optional("batch_copy", rig, lambda: transfers.batch_copy(rig, hook))

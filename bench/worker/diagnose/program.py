@@ -31,7 +31,7 @@ def read_facts(rig: Rig, hook: FitHook, timer: EpochTimer, tracing: Tracing) -> 
     facts, model = rig.facts, hook.model
     steps = rig.state.program_steps
     _read_lengths(rig, hook, timer)
-    facts.traces = tracing.count
+    facts.traces, facts.trace_seconds = tracing.count, tracing.seconds
     if model is not None:
         facts.jit_compile = bool(getattr(model, "jit_compile", getattr(model, "_jit_compile", None)))
         facts.run_eagerly = bool(getattr(model, "run_eagerly", False))

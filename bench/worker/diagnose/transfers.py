@@ -27,7 +27,7 @@ def batch_copy(rig: Rig, hook: FitHook) -> None:
     """
     import numpy as np
 
-    example = None if rig.yields else _example(rig, hook)
+    example = None if rig.yields else example_batch(rig, hook)
     if example is None:
         return
     tf = rig.tf
@@ -45,7 +45,7 @@ def batch_copy(rig: Rig, hook: FitHook) -> None:
     rig.send(PhaseEnded(phase="batch_copy", seconds=max(0.0, with_copy - without_copy)))
 
 
-def _example(rig: Rig, hook: FitHook) -> tuple[Any, ...] | None:
+def example_batch(rig: Rig, hook: FitHook) -> tuple[Any, ...] | None:
     """Return a batch as the loop has them. None if there is none."""
     if rig.state.example is not None:
         return rig.state.example

@@ -33,6 +33,8 @@ def sections(explanation: Explanation, threshold: float) -> list[Section]:
         threshold: the smallest relative difference that matters.
     """
     shown = [_answer(explanation)] if explanation.answer or explanation.fastest else []
+    if explanation.wall_time:
+        shown.append(_training(explanation))
     shown.append(_ladder(explanation))
     if explanation.findings:
         shown.append(_findings(explanation))
@@ -52,6 +54,12 @@ def _answer(explanation: Explanation) -> Section:
         lines.append(f"Fastest configuration measured: {explanation.fastest.command}")
     notes = [Message("note", plain(line)) for line in lines]
     return Section("What to change first", (*changes, *notes), brief=True)
+
+
+def _training(explanation: Explanation) -> Section:
+    rows = [Row(plain(part.name), (f"{part.share:.0%}", numbers.time(part.seconds))) for part in explanation.wall_time]
+    title = wording.training(explanation)
+    return Section("Where the time of the training goes", (Table(title, ("part", "share", "time"), tuple(rows)),))
 
 
 def _ladder(explanation: Explanation) -> Section:

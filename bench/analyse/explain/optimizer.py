@@ -1,0 +1,49 @@
+"""Findings about the optimizer: the share of a step that it takes, and embeddings that it rewrites."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator
+
+from bench.analyse.samples import merged_facts, process_values
+from bench.model.explanation import Finding
+from bench.model.result import Result
+from bench.model.sample import ProcessSample
+
+MIN_SHARE = 0.2
+"""Smallest share of a step for which the optimizer is a finding. Every training updates its weights."""
+
+MOST_READ = 0.5
+"""Share of the rows of its embeddings that a batch may read without a finding about the other rows."""
+
+
+def optimizer(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
+    """Yield a finding if the optimizer takes much of the step."""
+    measured = merged_facts(samples).optimizer
+    if measured is None:
+        return
+    share = min(1.0, measured.seconds / statistics.median(process_values(base).values()))
+    if share <= MIN_SHARE:
+        return
+    takes = f"That takes {share:.0%} of the step."
+    evidence = f"gradients of one batch applied alone: {measured.seconds * 1e3:.3g} ms"
+    if measured.rows and measured.rows_read < MOST_READ * measured.rows:
+        yield Finding(
+            cause="optimizer that rewrites whole embeddings",
+            sentence=f"{measured.name} rewrites all {measured.rows:,} rows of the embeddings in each step, although a "
+            f"batch reads {measured.rows_read:,}. {takes}",
+            evidence=evidence,
+            fix="Use an optimizer that updates only the rows that a batch reads, such as SGD without momentum, or a "
+            "smaller table (hashing, fewer rows).",
+            share=share,
+            parts=["computing"],
+        )
+    else:
+        yield Finding(
+            cause="optimizer",
+            sentence=f"{measured.name} updates the weights in each step. {takes}",
+            evidence=evidence,
+            fix="Use a larger batch, so that there are fewer updates per example. Adapt the learning rate.",
+            share=share,
+            parts=["computing"],
+        )
