@@ -64,19 +64,18 @@ def run(
         Interrupted: SIGINT or SIGTERM in the main thread. Its `document` is the outcome so far, or None.
     """
     from bench.session.session import Session
-    from bench.session.worker_servers import WorkerServers
     from bench.study import plan as planning
 
     run_settings = settings if settings is not None else load(**options)
     title = ", ".join(Path(name).name if str(name).endswith(".py") else str(name) for name in workloads)
     title += "".join(f", {name}={values}" for name, values in run_settings.vary.items())
     results: list[Result] = []
-    with _recorded(run_settings, title, recorder, listener, warn) as record, WorkerServers() as servers:
+    with _recorded(run_settings, title, recorder, listener, warn) as record:
         try:
             groups = planning.groups(workloads, run_settings)
             _require_devices(groups, run_settings, record)
             for group in groups:
-                session = Session(group, run_settings, run_design(group), record, servers)
+                session = Session(group, run_settings, run_design(group), record)
                 results.extend(session.results)
                 session.run()
             record.judge(results)
@@ -144,11 +143,10 @@ def sweep(workload: str, settings: RunSettings, point_time: float, recorder: Rec
         Interrupted: A signal. Its `document` is the sweep so far, or None.
     """
     from bench.analyse.sweep import ran_out_of_memory
-    from bench.session.worker_servers import WorkerServers
     from bench.study.sweep import SweepStudy
 
-    with _recorded(settings, f"sweep {workload}", recorder) as record, WorkerServers() as servers:
-        study = SweepStudy(workload, settings, record, point_time, servers)
+    with _recorded(settings, f"sweep {workload}", recorder) as record:
+        study = SweepStudy(workload, settings, record, point_time)
         try:
             curves = study.run()
         except Interrupted as error:

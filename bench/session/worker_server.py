@@ -55,7 +55,8 @@ class Forked:
         Raises:
             subprocess.TimeoutExpired: It still runs after `timeout` seconds.
         """
-        assert sys.platform != "win32"
+        if sys.platform == "win32":
+            raise NotImplementedError
         if self._code is None:
             if not select.select([self._report], [], [], timeout)[0]:
                 raise subprocess.TimeoutExpired("a forked worker", timeout or 0.0)
@@ -78,10 +79,9 @@ class WorkerServer:
     """
 
     def __init__(self, variables: Mapping[str, str]) -> None:
-        assert sys.platform == "linux"
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as this object
         self._folder = tempfile.TemporaryDirectory(prefix="devbench-", ignore_cleanup_errors=True)
-        self._connection, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._connection, theirs = _socket_pair()
         self._ready = False
         self._workers: list[Forked] = []
         with theirs:
@@ -136,7 +136,8 @@ class WorkerServer:
             ServerEnded: The server is gone or does not answer.
             OSError: The system has no room for another process.
         """
-        assert sys.platform == "linux"
+        if sys.platform == "win32":
+            raise NotImplementedError
         (in_read, in_write), (out_read, out_write), (report_read, report_write) = os.pipe(), os.pipe(), os.pipe()
         report = os.fdopen(report_read, "rb", buffering=0)
         stdin, stdout = os.fdopen(in_write, "wb"), os.fdopen(out_read, "rb")
@@ -175,3 +176,10 @@ class WorkerServer:
         self._popen.wait()
         self._errors.close()
         self._folder.cleanup()
+
+
+def _socket_pair() -> tuple[socket.socket, socket.socket]:
+    """Return two connected sockets that keep the boundaries of messages."""
+    if sys.platform == "win32":
+        raise NotImplementedError
+    return socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)

@@ -29,6 +29,9 @@ from types import FrameType
 from bench.worker.main import die_with_parent, work
 from bench.worker.start_up import import_tensorflow
 
+if sys.platform != "linux":
+    raise NotImplementedError("only Linux has worker servers")
+
 READY = b"ready"
 """What the server sends when it can fork."""
 

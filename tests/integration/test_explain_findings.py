@@ -25,7 +25,7 @@ OPTIONS = {
     "retraces": ("--max-processes", "1"),
     "single_rows": ("--max-processes", "1"),
     "predicts_in_callback": ("--max-processes", "1"),
-    "growing_history": ("--max-processes", "1"),
+    "growing_history": ("--max-processes", "2", "--max-time", "30m"),
     "computes_float64": ("--max-processes", "1"),
     "calls_python": ("--max-processes", "1"),
     "shuffle_buffer": ("--max-processes", "1"),

@@ -31,7 +31,8 @@ from bench.session.worker_sample import WorkerSample
 from bench.session.worker_servers import WorkerServers
 from bench.study.plan import plan
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux has servers")
+if sys.platform != "linux":
+    pytest.skip("only Linux has worker servers", allow_module_level=True)
 
 PROGRAM = """
 import os, pathlib, sys, tempfile
@@ -233,7 +234,7 @@ def test_only_workers_whose_cold_start_is_reported_are_fresh(
     cold_starts: Literal["alone", "baseline"],
     forked: list[list[bool]],
 ) -> None:
-    results = session(spec, tmp_path, servers, Design(cold_starts=cold_starts))
+    results = session(spec, tmp_path, servers, Design(cold_starts=cold_starts, clear_trials=2))
     assert [[sample.forked for sample in result.samples] for result in results] == forked
     for result, flags in zip(results, forked, strict=True):
         assert [len(sample.series[0].blocks) >= 20 for sample in result.samples] == [True, True]
@@ -248,7 +249,7 @@ def test_if_no_server_can_start_workers_are_fresh_and_a_note_says_why(
     broken = [sys.executable, "-c", "raise SystemExit('no memory')"]
     monkeypatch.setattr(system, "python", lambda module: broken if "server" in module else python(module))
     with WorkerServers() as servers:
-        results = session(spec, tmp_path, servers, Design(cold_starts="baseline"))
+        results = session(spec, tmp_path, servers, Design(cold_starts="baseline", clear_trials=2))
     note = "Workers were not forked, so each imported TensorFlow: it ended with exit code 1: no memory."
     assert all(note in result.notes and result.failure is None for result in results)
     assert not any(sample.forked for result in results for sample in result.samples)

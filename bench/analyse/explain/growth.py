@@ -18,6 +18,9 @@ FEWEST_STEPS = 100
 FEWEST_BLOCKS = 5
 """Blocks of a process from which a trend can be told."""
 
+FEWEST_PROCESSES = 2
+"""Processes that must show a small growth. In one, other work on the machine may have grown."""
+
 GROWTH = 1.15
 """Smallest ratio of the last third's step to the first third's that is a finding, in every process."""
 
@@ -38,7 +41,8 @@ def growing_steps(base: Result, samples: list[ProcessSample]) -> Iterator[Findin
         return
     scores = [trend(blocks) for blocks in processes]
     is_large = min(last / first for first, last in thirds) >= LARGE_GROWTH and min(scores) >= LARGE_TREND
-    if sum(scores) / math.sqrt(len(scores)) < TREND and not is_large:
+    is_trend = len(scores) >= FEWEST_PROCESSES and sum(scores) / math.sqrt(len(scores)) >= TREND
+    if not (is_trend or is_large):
         return
     longest = max(range(len(processes)), key=lambda index: sum(block.steps for block in processes[index]))
     first, last = thirds[longest]
