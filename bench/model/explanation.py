@@ -132,7 +132,7 @@ class Untried(Record):
     at_most: float = Field(description="the largest share of the step that it can save")
 
 
-class Change(Record):
+class ProgramChange(Record):
     """Something to change in the program, with the cause of lost time that it removes."""
 
     cause: str = Field(description="the cause, in sentences")
@@ -158,7 +158,7 @@ class Explanation(Record):
     label: str
     step_seconds: float = Field(description="of the program as written")
     trials: int
-    answer: list[Change] = Field(default_factory=list, description="what to change, what saves most first")
+    answer: list[ProgramChange] = Field(default_factory=list, description="what to change, what saves most first")
     parts: list[Part]
     wall_time: list[WallTimePart] = Field(
         default_factory=list,

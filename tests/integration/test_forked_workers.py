@@ -38,6 +38,10 @@ PROGRAM = """
 import os, pathlib, sys, tempfile
 import numpy as np
 import tensorflow as tf
+from pydantic import BaseModel
+
+class Params(BaseModel):
+    batch: int = 32
 
 with (pathlib.Path(__file__).parent / "imports").open("a") as file:
     file.write(f"{os.getpid()} {tempfile.gettempdir()} {os.getsid(0)} {os.environ.get('TF_NUM_INTRAOP_THREADS')}\\n")
@@ -237,7 +241,7 @@ def test_only_workers_whose_cold_start_is_reported_are_fresh(
     results = session(spec, tmp_path, servers, Design(cold_starts=cold_starts, clear_trials=2))
     assert [[sample.forked for sample in result.samples] for result in results] == forked
     for result, flags in zip(results, forked, strict=True):
-        assert [len(sample.series[0].blocks) >= 20 for sample in result.samples] == [True, True]
+        assert all(sample.series[0].blocks for sample in result.samples)
         start = result.summary.cold_start_seconds
         assert (start.n if start else 0) == flags.count(False)
 

@@ -10,7 +10,7 @@ from typing import Any
 from bench.analyse import stats
 from bench.analyse.explain.gains import gains
 from bench.analyse.explain.ladder import ladder
-from bench.model.explanation import Change, Explanation, Fastest, Finding, WallTimePart
+from bench.model.explanation import Explanation, Fastest, Finding, ProgramChange, WallTimePart
 from bench.model.facts import Facts
 from bench.model.failure import Failure
 from bench.model.interval import Interval
@@ -225,7 +225,9 @@ def explanation(results: Sequence[Result]) -> Explanation:
         ),
         missing_levels={"fit": "the program brings its own step"},
         answer=[
-            Change(cause="Slow input: <map> (mine.py line 12).", share=0.2, gains=all_gains, fix="Call cache()."),
+            ProgramChange(
+                cause="Slow input: <map> (mine.py line 12).", share=0.2, gains=all_gains, fix="Call cache().",
+            ),
         ],
     )  # fmt: skip
 

@@ -7,7 +7,16 @@ from dataclasses import dataclass, field
 
 from bench import whatif
 from bench.analyse.explain import utilization
-from bench.model.explanation import BETWEEN_EPOCHS, FIRST_STEPS, USEFUL_GAIN, Change, Explanation, Finding, Gain, Part
+from bench.model.explanation import (
+    BETWEEN_EPOCHS,
+    FIRST_STEPS,
+    USEFUL_GAIN,
+    Explanation,
+    Finding,
+    Gain,
+    Part,
+    ProgramChange,
+)
 from bench.model.step_parts import StepPart, parts_of
 
 UNTRIED = 0.5
@@ -121,14 +130,14 @@ def _new_cause(gain: Gain, acts_on: frozenset[StepPart], explanation: Explanatio
     return _Cause(f"{_capital(gain.cause or gain.what_if)}.", None, frozenset())
 
 
-def _change(cause: _Cause, gains: Sequence[Gain]) -> Change:
+def _change(cause: _Cause, gains: Sequence[Gain]) -> ProgramChange:
     """Return what to change about a cause. If a change was measured to remove most of it, only that one."""
     helpful = sorted(cause.gains, key=lambda gain: -(gain.saving or 0.0))
     if helpful and cause.saving >= (cause.share or 0.0) / 2:
-        return Change(cause=cause.sentence, share=cause.share, gains=helpful[:1], fix="")
+        return ProgramChange(cause=cause.sentence, share=cause.share, gains=helpful[:1], fix="")
     names = {gain.name for gain in helpful}
     fix = _fix(cause.source, gains, without=names) if cause.source is not None else ""
-    return Change(cause=cause.sentence, share=cause.share, gains=helpful[:MOST_GAINS], fix=fix)
+    return ProgramChange(cause=cause.sentence, share=cause.share, gains=helpful[:MOST_GAINS], fix=fix)
 
 
 def _fix(source: Part | Finding, gains: Sequence[Gain], without: Collection[str] = ()) -> str:

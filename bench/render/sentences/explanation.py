@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bench.model.explanation import Change, Explanation, Finding, Gain, Part
+from bench.model.explanation import Explanation, Finding, Gain, Part, ProgramChange
 from bench.model.interval import Interval
 from bench.model.loops import BARE
 from bench.model.profile import Profile
@@ -45,7 +45,7 @@ def changes(explanation: Explanation) -> list[tuple[str, list[str]]]:
     ]
 
 
-def _advice(change: Change, own_loop: str) -> list[str]:
+def _advice(change: ProgramChange, own_loop: str) -> list[str]:
     """Return what to change about a cause."""
     lines = [
         f"{gain.advice or _capital(gain.what_if) + '.'} Measured: {speed(gain, own_loop)}." for gain in change.gains
