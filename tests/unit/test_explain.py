@@ -20,7 +20,7 @@ from bench.analyse.explain.ladder import caveats, difference, ladder
 from bench.analyse.verdict import verdict
 from bench.model.device import Device
 from bench.model.explanation import BETWEEN_EPOCHS, Explanation, Fastest, Finding, Gain
-from bench.model.facts import Facts, FitCall, GraphOperations
+from bench.model.facts import Facts, FitCall, GraphOperations, PipelineStage
 from bench.model.failure import Failure
 from bench.model.interval import Interval
 from bench.model.placement import Operation, Placement
@@ -511,3 +511,22 @@ def test_a_part_includes_the_input_if_its_upper_level_prepares_batches_and_its_l
     prepared: tuple[Loop, ...] = ("host-batches", "resident", "fused")
     part = difference(result(loop=upper), result(loop=lower))
     assert part.includes_input == (upper not in prepared and lower in prepared)
+
+
+def test_a_part_that_spans_many_levels_is_named_by_the_lower_one() -> None:
+    assert difference(result(loop="step"), result(loop="resident")).name == "input and copies"
+    assert difference(result(loop="as-written"), result(loop="fused")).name == "what the loop fused leaves out"
+
+
+def test_a_pipeline_that_calls_python_is_not_told_to_run_its_map_in_parallel() -> None:
+    python = GraphOperations(operations=1, lines=[23])
+    facts = Facts(pipeline=[PipelineStage(stage="map", seconds=0.004)], python=python, retraced=[])
+    step, batches = level("step", 0.006), level("host-batches", 0.002)
+    for process in step.samples:
+        process.facts = facts
+    step.placement = Placement(requested_device="CPU:0", method="x", verified=True, on_device=3)
+    parts, _, _ = ladder([step, batches])
+    found = {finding.cause: finding for finding in findings([step, batches], parts)}
+    assert "parallel-map" not in found["slow input"].what_ifs
+    assert "calls Python" in found["slow input"].sentence
+    assert "Python inside the graph" not in found

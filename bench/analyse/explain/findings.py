@@ -53,7 +53,10 @@ def findings(levels: list[Result], parts: Sequence[Part] = ()) -> list[Finding]:
     ]
     base_findings = [finding for reader in readers for finding in reader(base, samples)]
     shares.from_levels(base_findings, levels, parts)
-    inputs = [*pipeline.slow_input(levels, parts)] or [*pipeline.waiting(base, samples)]
+    inputs = [*pipeline.slow_input(levels, parts)]
+    if inputs and pipeline.calls_python(base):  # the input's own finding says so
+        base_findings = [f for f in base_findings if f.cause != antipatterns.PYTHON_IN_GRAPH]
+    inputs = inputs or [*pipeline.waiting(base, samples)]
     if sum(finding.share or 0.0 for finding in inputs) > MOSTLY_INPUT or antipatterns.retraced(samples):
         # CPUs are idle because they wait for input, or for Python that traces.
         base_findings = [f for f in base_findings if f.cause != utilization.TOO_LITTLE_PARALLELISM]

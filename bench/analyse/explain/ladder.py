@@ -84,6 +84,9 @@ WIDER = 3.0
 DISTURBANCES = ("load", "stolen", "throttled", "unsettled", "gpu-busy", "clocks", "temperature")
 """Warnings about what disturbs a measurement."""
 
+MOST_NAMES = 2
+"""Most differences that the name of a part lists, if levels between its two are missing."""
+
 FIX_MIN_SHARE = 0.05
 """Smallest share of a step for which a fix is shown."""
 
@@ -136,8 +139,9 @@ def difference(upper: Result, lower: Result) -> LevelDifference:
         return DIFFERENCES[pair]
     loops = LOOPS[LOOPS.index(pair[0]) : LOOPS.index(pair[1]) + 1]
     crossed = [DIFFERENCES[levels] for levels in pairwise(loops) if levels in DIFFERENCES]
+    names = [crossing.name for crossing in crossed]
     return LevelDifference(
-        " and ".join(crossing.name for crossing in crossed),
+        " and ".join(names) if len(names) <= MOST_NAMES else f"what the loop {pair[1]} leaves out",
         "; ".join(crossing.what for crossing in crossed),
         " ".join(crossing.fix for crossing in crossed if crossing.fix),
         includes_input=any(crossing.includes_input for crossing in crossed),

@@ -34,19 +34,31 @@ def slow_input(levels: list[Result], parts: Sequence[Part]) -> Iterator[Finding]
     if not slow or not times:
         return
     slowest = max(times, key=lambda time: time.seconds)
-    share = sum(part.share.value for part in slow)
+    share, python = sum(part.share.value for part in slow), ""
     fix, what_ifs = "Move the work of this stage from the host into the model, as a layer.", ["cache"]
-    if slowest.is_sequential_map:
+    if calls_python(levels[0]):
+        python = " The pipeline calls Python, which runs one call at a time."
+        fix = "Write the function in TensorFlow operations, or call batch before map, so that one call handles a batch."
+    elif slowest.is_sequential_map:
         fix, what_ifs = "", ["parallel-map", "cache"]
     yield Finding(
         cause=SLOW_INPUT,
-        sentence=f"Input takes {share:.0%} of the step. Slowest stage: {slowest.name}.",
+        sentence=f"Input takes {share:.0%} of the step. Slowest stage: {slowest.name}.{python}",
         evidence=f"time per batch by stage: {', '.join(f'{time.name} {time.seconds * 1e3:.3g} ms' for time in times)}",
         fix=fix,
         what_ifs=what_ifs,
         parts=["input"],
         share=share,
     )
+
+
+def calls_python(base: Result) -> bool:
+    """Return whether the pipeline calls Python, and the step does not."""
+    calls = merged_facts(usable_samples(base)).python
+    in_step = (
+        [operation for operation in base.placement.host_by_design if "PyFunc" in operation] if base.placement else []
+    )
+    return calls is not None and calls.operations > 0 and not in_step
 
 
 def waiting(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:

@@ -117,7 +117,8 @@ def _what_ifs(explanation: Explanation) -> Lines:
     """Yield what is faster, each on its line, then the names of what is not."""
     if not explanation.gains and not explanation.untried:
         return
-    yield 0, f"What-ifs, each compared with the loop {explanation.what_if_loop} without it:"
+    compared = f", each compared with the loop {explanation.what_if_loop} without it" if explanation.gains else ""
+    yield 0, f"What-ifs{compared}:"
     for gain in explanation.gains:
         if gain.verdict == "faster":
             yield 2, gain_line(gain)
