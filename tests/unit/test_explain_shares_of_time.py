@@ -183,6 +183,18 @@ def test_steps_that_take_longer_and_longer_are_found_and_noisy_ones_are_not() ->
     assert not growth(lambda block: 0.001 if block % 2 else 0.002)
 
 
+def test_steps_that_grow_in_the_warm_up_and_slow_first_steps_are_told_apart() -> None:
+    def growth(warm_up: Callable[[int], float]) -> bool:
+        processes = [steps_of(lambda block: 0.004, seed) for seed in (1, 2)]
+        for process in processes:
+            process.series[0].warmup = steps_of(warm_up, process.trial + 2).series[0].blocks
+        return any(f.cause == "steps that take longer and longer" for f in findings([result(samples=processes)]))
+
+    assert growth(lambda block: 0.001 + 0.0001 * block)
+    assert not growth(lambda block: 0.004 if block else 0.5)
+    assert not growth(lambda block: 0.006 if block < 10 else 0.004)
+
+
 def test_the_trend_of_unordered_blocks_has_the_variance_that_its_score_assumes() -> None:
     scores = [trend(steps_of(lambda block: 0.001, seed).series[0].blocks) for seed in range(300)]
     assert sum(score**2 for score in scores) / len(scores) == pytest.approx(1.0, abs=0.3)

@@ -7,10 +7,13 @@ import statistics
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 
-from bench.analyse.samples import process_blocks
+from bench.analyse.samples import main_series, process_blocks
 from bench.model.explanation import Finding
 from bench.model.result import Result
 from bench.model.sample import Block, ProcessSample
+
+SLOW_BLOCKS = 2
+"""Blocks at the start of a warm-up that are left out. They are slow, so they would hide growth."""
 
 FEWEST_STEPS = 100
 """Steps of a process from which growth can be told. Shorter ones mostly show the end of the warm-up."""
@@ -28,13 +31,13 @@ TREND = 4.0
 """Smallest standard score of the trend over blocks, of all processes together (S. A. Stouffer, 1949)."""
 
 LARGE_GROWTH = 2.0
-LARGE_TREND = 2.2
-"""A growth that needs only this score, so that few blocks can show it."""
+LARGE_TREND = 3.5
+"""A growth that a single process can show, with this score."""
 
 
 def growing_steps(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
     """Yield a finding if the steps of every process take longer and longer."""
-    processes = [*process_blocks(base).values()]
+    processes = [_all_blocks(sample) for sample in samples if sample.trial in process_blocks(base)]
     processes = [b for b in processes if len(b) >= FEWEST_BLOCKS and sum(x.steps for x in b) >= FEWEST_STEPS]
     thirds = [_thirds(blocks) for blocks in processes]
     if not thirds or any(last < GROWTH * first for first, last in thirds):
@@ -56,6 +59,12 @@ def growing_steps(base: Result, samples: list[ProcessSample]) -> Iterator[Findin
         "operations, or tensors that are kept.",
         share=(last - first) / last,
     )
+
+
+def _all_blocks(sample: ProcessSample) -> list[Block]:
+    """Return the blocks of a process in their order, with its warm-up: steps that grow do so from the start."""
+    series = main_series(sample)
+    return [*series.warmup[SLOW_BLOCKS:], *series.blocks] if series is not None else []
 
 
 def _thirds(blocks: Sequence[Block]) -> tuple[float, float]:
