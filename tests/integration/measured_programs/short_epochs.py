@@ -56,20 +56,20 @@ def endless(p: Params, rows: Any, targets: Any) -> Iterator[Any]:
 
 
 def as_written(p: Params, model: Any, data: Any) -> Any:
-    with tempfile.TemporaryDirectory() as folder:
-        checkpoint = tf.keras.callbacks.ModelCheckpoint(f"{folder}/weights.weights.h5", save_weights_only=True)
-        if p.source == "dataset":
-            batches = tf.data.Dataset.from_tensor_slices(data).batch(p.batch).prefetch(2)
-            return model.fit(batches, epochs=p.epochs, verbose=0)
-        if p.source == "generator":
-            steps = p.rows // p.batch
-            return model.fit(endless(p, *data), epochs=p.epochs, steps_per_epoch=steps, verbose=0)
-        return model.fit(
-            *data,
-            epochs=p.epochs,
-            batch_size=p.batch,
-            validation_split=0.2,
-            validation_freq=p.frequency,
-            callbacks=[checkpoint, EndOfEpoch(p.pause, p.stop_after)],
-            verbose=0,
-        )
+    folder = tempfile.mkdtemp()  # the diagnosis calls `fit` again; the worker removes its temporary files
+    checkpoint = tf.keras.callbacks.ModelCheckpoint(f"{folder}/weights.weights.h5", save_weights_only=True)
+    if p.source == "dataset":
+        batches = tf.data.Dataset.from_tensor_slices(data).batch(p.batch).prefetch(2)
+        return model.fit(batches, epochs=p.epochs, verbose=0)
+    if p.source == "generator":
+        steps = p.rows // p.batch
+        return model.fit(endless(p, *data), epochs=p.epochs, steps_per_epoch=steps, verbose=0)
+    return model.fit(
+        *data,
+        epochs=p.epochs,
+        batch_size=p.batch,
+        validation_split=0.2,
+        validation_freq=p.frequency,
+        callbacks=[checkpoint, EndOfEpoch(p.pause, p.stop_after)],
+        verbose=0,
+    )
