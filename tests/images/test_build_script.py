@@ -29,7 +29,7 @@ esac
 """
 """Knows the base image if `DIGEST` is set."""
 
-KNOWN = f"docker.io/library/python@sha256:{'5' * 64}"
+KNOWN = f"python@sha256:{'5' * 64}"
 
 
 def run_build(
@@ -179,7 +179,7 @@ def test_an_image_has_the_digest_of_the_base_image_that_the_engine_knows(home: P
     arguments, stderr = run_build(home)
     assert labels(arguments)["base.digest"] == f"sha256:{'5' * 64}"
     assert stderr == ""
-    default = "docker.io/library/python:3.13-slim-trixie"
+    default = "python:3.13-slim-trixie"
     assert f"ARG BASE_IMAGE={default}\n" in (ROOT / "Dockerfile.cpu").read_text(encoding="utf-8")
     assert f"image inspect --format {{{{index .RepoDigests 0}}}} {default}" in (home / "calls").read_text()
 
@@ -220,7 +220,7 @@ def test_a_platform_is_passed_to_the_build_and_to_the_search_for_the_base_image(
     arguments, _ = run_build(home, words=(*option, "cpu"))
     assert ("--platform", "linux/arm64") in pairwise(arguments)
     assert (
-        "pull --quiet --platform linux/arm64 docker.io/library/python:3.13-slim-trixie" in (home / "calls").read_text()
+        "pull --quiet --platform linux/arm64 python:3.13-slim-trixie" in (home / "calls").read_text()
     )
 
 
