@@ -219,9 +219,7 @@ def test_a_platform_is_passed_to_the_build_and_to_the_search_for_the_base_image(
 ) -> None:
     arguments, _ = run_build(home, words=(*option, "cpu"))
     assert ("--platform", "linux/arm64") in pairwise(arguments)
-    assert (
-        "pull --quiet --platform linux/arm64 python:3.13-slim-trixie" in (home / "calls").read_text()
-    )
+    assert "pull --quiet --platform linux/arm64 python:3.13-slim-trixie" in (home / "calls").read_text()
 
 
 @pytest.mark.parametrize(("image", "reason"), [("cuda", "built without CUDA"), ("directml", "no wheel")])
