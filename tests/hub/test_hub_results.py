@@ -320,7 +320,7 @@ def test_a_later_state_of_an_explanation_replaces_it(hub: RunningHub) -> None:
 def test_a_missing_document_is_answered_with_a_problem_document(hub: RunningHub) -> None:
     for path in ("/api/v1/results/none", "/api/v1/runs/none", "/api/v1/explanations/none", "/nowhere"):
         problem(hub.request("GET", path), 404, "not-found")
-    problem(hub.request("DELETE", "/api/v1/results/a"), 405, "method-not-allowed")
+    problem(hub.request("DELETE", "/api/v1/runs/a"), 405, "method-not-allowed")
     problem(hub.request("GET", "/api/v1/results/..%2f"), 404, "not-found")
 
 
