@@ -121,6 +121,10 @@ CallKind = Literal["graph", "eager", "keras", "tracing", "read", "input", "pytho
 own steps, tracing, reading numbers from a tensor, getting a batch, Python without TensorFlow, or none of these."""
 
 
+WHOLE_DATA_CALLS = ("predict", "evaluate", "fit")
+"""Methods of a Keras model for whole data sets, which prepare an input pipeline in each call."""
+
+
 class OwnTimePart(Record):
     """The time of one line of the program's own steps, in one kind of call."""
 

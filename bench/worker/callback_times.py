@@ -13,16 +13,13 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from bench.model.facts import CallbackTime, CallbackTimes
+from bench.model.facts import WHOLE_DATA_CALLS, CallbackTime, CallbackTimes
 
 STEP_METHODS = ("on_train_batch_begin", "on_train_batch_end", "on_batch_begin", "on_batch_end")
 """Methods that Keras calls for each step."""
 
 EPOCH_METHODS = ("on_epoch_begin", "on_epoch_end")
 """Methods that Keras calls for each epoch."""
-
-MODEL_CALLS = ("predict", "evaluate", "fit")
-"""Methods of a model that are named if a callback calls them."""
 
 NOT_TIMED = ("History",)
 """Callbacks that Keras adds to every `fit`, and that take no time."""
@@ -86,7 +83,7 @@ class CallbackTimer:
         kind.on_train_begin, kind.on_train_end = on_train_begin, on_train_end
 
     def _patch_model(self, kind: Any) -> None:
-        for name in MODEL_CALLS:
+        for name in WHOLE_DATA_CALLS:
             setattr(kind, name, self._noting(name, getattr(kind, name)))
 
     def _noting(self, name: str, original: Callable[..., Any]) -> Callable[..., Any]:

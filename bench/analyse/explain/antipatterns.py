@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from bench.analyse.explain.lines import named_lines
-from bench.analyse.explain.own_time import NEW_DATASET, WHOLE_DATA_CALLS, keras_calls, share_of, whole_data_calls
+from bench.analyse.explain.own_time import NEW_DATASET, keras_calls, share_of, whole_data_calls
 from bench.analyse.samples import merged_facts, process_values, usable_samples
 from bench.backends import capabilities
 from bench.model.explanation import Finding
-from bench.model.facts import Facts, Retraced
+from bench.model.facts import WHOLE_DATA_CALLS, Facts, Retraced
 from bench.model.result import Result
 from bench.model.sample import ProcessSample
 

@@ -37,7 +37,8 @@ LARGE_TREND = 3.5
 
 def growing_steps(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
     """Yield a finding if the steps of every process take longer and longer."""
-    processes = [_all_blocks(sample) for sample in samples if sample.trial in process_blocks(base)]
+    valid = process_blocks(base)
+    processes = [_all_blocks(sample) for sample in samples if sample.trial in valid]
     processes = [b for b in processes if len(b) >= FEWEST_BLOCKS and sum(x.steps for x in b) >= FEWEST_STEPS]
     thirds = [_thirds(blocks) for blocks in processes]
     if not thirds or any(last < GROWTH * first for first, last in thirds):

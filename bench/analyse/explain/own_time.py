@@ -7,15 +7,12 @@ from collections.abc import Iterator, Sequence
 from bench.analyse.explain.lines import named_lines
 from bench.analyse.samples import merged_facts
 from bench.model.explanation import Finding
-from bench.model.facts import CallKind, OwnTime, OwnTimePart
+from bench.model.facts import WHOLE_DATA_CALLS, CallKind, OwnTimePart
 from bench.model.result import Result
 from bench.model.sample import ProcessSample
 
 MIN_SHARE = 0.05
 """Smallest share of a step for which a call is a finding."""
-
-WHOLE_DATA_CALLS = ("predict", "evaluate", "fit")
-"""Methods of a Keras model for whole data sets, which prepare an input pipeline in each call."""
 
 NEW_DATASET = "a new dataset for each call"
 PYTHON = "Python between calls of TensorFlow"
@@ -71,5 +68,5 @@ def python(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
 
 
 def _evidence(samples: Sequence[ProcessSample], what: str) -> str:
-    own_time: OwnTime | None = merged_facts(samples).own_time
+    own_time = merged_facts(samples).own_time
     return f"samples of the stack in {own_time.steps} steps; {what}" if own_time is not None else what

@@ -6,6 +6,7 @@ the other rows too. Then a step takes as long as the whole table, whatever the b
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from bench.model.facts import OptimizerTime
@@ -31,7 +32,7 @@ def measure(rig: Rig, hook: FitHook, synchronizer: Synchronizer) -> None:
     if optimizer is None or type(model).train_step is not tf.keras.Model.train_step or rig.yields:
         return
     batch = example_batch(rig, hook)
-    if batch is None or sum(_size(variable) for variable in model.trainable_variables) < LARGE:
+    if batch is None or sum(math.prod(map(int, variable.shape)) for variable in model.trainable_variables) < LARGE:
         return
     x, y, weights = tf.keras.utils.unpack_x_y_sample_weight(batch)
 
@@ -59,10 +60,3 @@ def measure(rig: Rig, hook: FitHook, synchronizer: Synchronizer) -> None:
         rows=sum(int(variable.shape[0]) for _, variable in sparse),
         rows_read=sum(int(tf.size(tf.unique(gradient.indices).y)) for gradient, _ in sparse),
     )
-
-
-def _size(variable: Any) -> int:
-    size = 1
-    for side in variable.shape:
-        size *= int(side)
-    return size
