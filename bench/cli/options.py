@@ -56,11 +56,11 @@ def with_settings(
     if names is not None:
         parameters = [*own, *(parameter(RunSettings, name, text=texts.get(name)) for name in chosen)]
     else:
-        arguments = [parameter for parameter in own if parameter.default is inspect.Parameter.empty]
+        arguments = [argument for argument in own if argument.default is inspect.Parameter.empty]
         grouped = [
             parameter(RunSettings, name, title, texts.get(name)) for title, names in groups().items() for name in names
         ]
-        parameters = [*arguments, *grouped, *(parameter for parameter in own if parameter not in arguments)]
+        parameters = [*arguments, *grouped, *(option for option in own if option not in arguments)]
     return with_parameters(call, [*parameters, config_parameter()])
 
 

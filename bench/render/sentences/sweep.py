@@ -41,7 +41,7 @@ def summary(sweep: Sweep) -> Iterator[str]:
 
 def _best(curve: Curve) -> str:
     """Say at which value the throughput is highest, or that this is not settled; empty without rates."""
-    points = [point for values in curve.best for point in curve.points if point.values == values]
+    points = [point for best in curve.best for point in curve.points if point.values == best]
     rates = [point.examples_per_second for point in points if point.examples_per_second]
     if not rates:
         return ""
