@@ -1,8 +1,9 @@
 """Run devbench on a machine with a GPU, judge what it says, and pack the results for a report.
 
-`python -m benchmarks.gpu_acceptance [--only NAME,…] [--output DIR] [--cpu]`, or `make gpu-acceptance`. It takes at most
-25 minutes. `--judge` judges the outputs in DIR again, without running anything. `--cpu` runs a short part of it on the
-CPU, to test the program itself. docs/gpu-acceptance.md lists the commands and what must hold.
+`python -m benchmarks.gpu_acceptance [--only NAME,…] [--max-time SECONDS] [--output DIR] [--cpu]`, or
+`make gpu-acceptance`. It takes at most 25 minutes. `--judge` judges the outputs in DIR again, without running anything.
+`--cpu` runs a short part of it on the CPU, to test the program itself. docs/gpu-acceptance.md lists the commands and
+what must hold.
 """
 
 from __future__ import annotations
@@ -81,27 +82,27 @@ CHECKS = (
 """In order of value: the first ones tell most if the time runs out."""
 
 
-def arguments_of(check: Check, cpu: bool) -> list[str]:
-    """Return the arguments of Python for a check."""
+def arguments_of(check: Check, cpu: bool, max_time: float) -> list[str]:
+    """Return the arguments of Python for a check, whose `--max-time` is at most `max_time` seconds."""
     device = "cpu" if cpu else "cuda"
     words = {"devices": "cpu" if cpu else "cpu,cuda", "gpu": device, "n": 256 if cpu else 8192, "root": ROOT}
     arguments = [word.format(**words) for word in check.command.split()]
     if check.seconds is not None:
-        arguments += ["--max-time", f"{min(check.seconds, CPU_SECONDS) if cpu else check.seconds:g}s"]
+        arguments += ["--max-time", f"{min(check.seconds, max_time):g}s"]
     return [*arguments, "--json"] if arguments[:2] == ["-m", "bench"] else arguments
 
 
-def run(check: Check, folder: Path, cpu: bool, limit: float) -> None:
+def run(arguments: Sequence[str], folder: Path, cpu: bool, limit: float) -> None:
     """Run a check in a folder of its own, and keep its output, its messages and its exit code there.
 
     Args:
-        check: what to run.
+        arguments: of Python.
         folder: where.
         cpu: whether it runs on the CPU only.
         limit: seconds after which it is ended.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    command = [sys.executable, *arguments_of(check, cpu)]
+    command = [sys.executable, *arguments]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8"}
     with (folder / "output.json").open("wb") as out, (folder / "messages.txt").open("wb") as messages:
         process = subprocess.Popen(command, cwd=folder, env=environment, stdout=out, stderr=messages)
@@ -158,6 +159,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     names = [check.name for check in CHECKS]
     parser.add_argument("--only", help=f"Checks to run, separated by commas: {', '.join(names)}. Default: all.")
+    parser.add_argument("--max-time", type=float, help="Most seconds for `--max-time` of a command. Default: no limit.")
     parser.add_argument("--output", type=Path, default=Path("gpu-acceptance"), help="Folder. Default: gpu-acceptance.")
     parser.add_argument("--judge", action="store_true", help="Judge the outputs in the folder; run nothing.")
     parser.add_argument("--cpu", action="store_true", help="Run a short part on the CPU, to test this program.")
@@ -167,16 +169,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error(f"there is no check {unknown[0]!r}: choose from {', '.join(names)}")
     checks = [check for check in CHECKS if check.name in only and (check.cpu or not options.cpu)]
     output = options.output.absolute()
+    max_time = CPU_SECONDS if options.cpu else options.max_time or float("inf")
     deadline = time.monotonic() + TOTAL_SECONDS
     for check in [] if options.judge else checks:  # an output of an earlier run must not be judged as one of this
         shutil.rmtree(output / check.name, ignore_errors=True)
     for check in [] if options.judge else checks:
         left = deadline - time.monotonic()
         if left > 0:
-            print(f"{check.name}: {' '.join(arguments_of(check, options.cpu))}", file=sys.stderr, flush=True)
-            run(
-                check, output / check.name, options.cpu, min(left, (check.seconds or 2 * GRACE_SECONDS) + GRACE_SECONDS)
-            )
+            arguments = arguments_of(check, options.cpu, max_time)
+            print(f"{check.name}: {' '.join(arguments)}", file=sys.stderr, flush=True)
+            limit = min(check.seconds or 2 * GRACE_SECONDS, max_time) + GRACE_SECONDS
+            run(arguments, output / check.name, options.cpu, min(left, limit))
     text = report({check.name: judge(check, output / check.name) for check in checks})
     output.mkdir(parents=True, exist_ok=True)
     (output / "report.txt").write_text(text + "\n", encoding="utf-8")
