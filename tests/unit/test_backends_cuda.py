@@ -257,7 +257,7 @@ def test_doctor_looks_at_the_gpu_that_a_worker_uses(
     ("capability", "targets", "expected"),
     [
         ((7, 5), ["sm_60", "sm_70", "compute_90"], "code"),
-        ((9, 0), ["sm_60", "sm_89", "compute_90"], "ptx"),
+        ((9, 0), ["sm_60", "sm_89", "compute_90"], "code"),
         ((10, 0), ["sm_89", "compute_90"], "ptx"),
         ((8, 6), ["sm_89", "sm_80"], "code"),
         ((8, 0), ["sm_89"], "none"),
@@ -346,11 +346,15 @@ def test_a_gpu_without_code_in_the_build_is_refused(tmp_path: Path, driver: Path
 
 
 def test_a_gpu_whose_code_is_compiled_at_the_first_start_is_a_warning(tmp_path: Path, driver: Path) -> None:
-    lines = output_of(cuda_build(tmp_path), driver, "hopper")
+    path = cuda_build(tmp_path)
+    assert not any("GPU code" in line for line in output_of(path, driver, "hopper"))
+    build = path / "tensorflow/python/platform/build_info.py"
+    build.write_text(BUILD.replace("compute_90", "compute_80"), encoding="utf-8")
+    lines = output_of(path, driver, "hopper")
     assert lines[-1] == "PRESENT"
     assert any(line.startswith("WARN | GPU code") and "CUDA_CACHE_PATH" in line for line in lines)
     assert any(line.startswith("WARN | GPU code") and "unsupported PTX" in line for line in lines)
-    lines = output_of(cuda_build(tmp_path), driver, "hopper", CUDA_CACHE_PATH="/cache")
+    lines = output_of(path, driver, "hopper", CUDA_CACHE_PATH="/cache")
     assert any(line.startswith("PASS | GPU code") and "/cache" in line for line in lines)
 
 
