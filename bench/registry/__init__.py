@@ -97,7 +97,7 @@ def resolve(
     Raises:
         UnknownName, SettingsError, WorkloadError: as `load` and `parse_params` do.
     """
-    from bench.registry.description import ErrorDocument, case_params, error_from, resolve_module
+    from bench.registry.description import ErrorDocument, Resolved, case_params, error_from, resolve_module
 
     assignments = dict(assignments or {})
     file = _file(name_or_path)
@@ -109,6 +109,8 @@ def resolve(
         for case, resolved in inspection.by_case.items():
             _RESOLVED[_key(file, {**case_params(inspection.cases[case]), **assignments})] = resolved
         _RESOLVED[key] = inspection.resolved
+        if isinstance(inspection.resolved, Resolved):  # its parameters, all filled in, describe the same
+            _RESOLVED[_key(file, inspection.resolved.params)] = inspection.resolved
     answer = _RESOLVED[key]
     if isinstance(answer, ErrorDocument):
         raise error_from(answer)

@@ -155,6 +155,13 @@ def test_one_process_resolves_all_cases_of_a_file(tmp_path: Path) -> None:
     assert plain.notes[1].split()[-1] == small.notes[1].split()[-1]
 
 
+def test_parameters_that_are_all_filled_in_need_no_other_process(tmp_path: Path) -> None:
+    path = write(tmp_path, GOOD)
+    given = registry.resolve(path, {"batch": "5"})
+    filled_in = registry.resolve(path, given.params)
+    assert filled_in.notes == given.notes  # a note holds the number of the process
+
+
 def test_a_changed_file_is_read_again(tmp_path: Path) -> None:
     first = registry.resolve(write(tmp_path, GOOD))
     second = registry.resolve(write(tmp_path, GOOD.replace("Field(100,", "Field(200,")))
