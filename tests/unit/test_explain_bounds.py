@@ -6,7 +6,7 @@ import pytest
 from synthetic import explanation, ladder_results
 
 from bench.analyse.explain import bounds
-from bench.model.explanation import Explanation
+from bench.model.explanation import Explanation, Finding
 from bench.model.interval import Interval
 from bench.model.step_parts import STEP_PARTS, StepPart
 from bench.whatif import Program, WhatIf, candidates
@@ -44,4 +44,15 @@ def test_what_ifs_of_the_largest_part_come_first_and_those_of_few_parts_before_t
     spec = ladder_results()[0].spec
     all_what_ifs = [WhatIf("", "", name="cache", acts_on=frozenset({"input"})), *candidates(Program(spec))]
     names = list(dict.fromkeys(what_if.name for what_if in bounds.by_priority(document, all_what_ifs)))
-    assert names == ["cache", "threads", "batch", "onednn", "xla", "dtype"]
+    assert names == ["cache", "batch", "xla", "dtype", "threads", "onednn"]
+
+
+def test_what_ifs_that_a_finding_proposes_come_before_others_of_a_larger_part() -> None:
+    document = ladder()
+    spec = ladder_results()[0].spec
+    document.findings = [
+        Finding(cause="a", sentence="", evidence="", what_ifs=["xla"], share=0.1),
+        Finding(cause="b", sentence="", evidence="", what_ifs=["dtype"], share=0.2),
+    ]
+    names = [what_if.name for what_if in bounds.by_priority(document, candidates(Program(spec)))]
+    assert list(dict.fromkeys(names))[:3] == ["dtype", "xla", "batch"]

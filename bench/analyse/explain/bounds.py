@@ -9,6 +9,9 @@ from bench.model.interval import Interval
 from bench.model.step_parts import StepPart, parts_of
 from bench.whatif import WhatIf
 
+READ_AT_IMPORT = {"threads", "onednn"}
+"""Fields of a spec that TensorFlow and the libraries below it read when they are imported."""
+
 
 def at_most(explanation: Explanation, acts_on: frozenset[StepPart]) -> float:
     """Return the largest share of the program's step that these parts can take: the upper ends of their intervals.
@@ -22,13 +25,20 @@ def at_most(explanation: Explanation, acts_on: frozenset[StepPart]) -> float:
 def by_priority(explanation: Explanation, what_ifs: Sequence[WhatIf]) -> list[WhatIf]:
     """Return what-ifs in the order in which they are tried.
 
-    Those that test a suspect come first. Then the largest part that a what-if acts on counts, and among equals, how few
-    parts it acts on: it is then more likely meant for that part.
+    Those that test a suspect come first, then those that a finding proposes, the largest finding first. Those that need
+    workers of their own import of TensorFlow come last. Then the largest part that a what-if acts on counts, and among
+    equals, how few parts it acts on: it is then more likely meant for that part.
     """
+    proposed: dict[str, float] = {}
+    for finding in explanation.findings:
+        for name in finding.what_ifs:
+            proposed[name] = max(proposed.get(name, 0.0), finding.share or 0.0)
 
-    def rank(what_if: WhatIf) -> tuple[bool, float, int]:
+    def rank(what_if: WhatIf) -> tuple[bool, float, bool, float, int]:
         largest = max((share.value for _, share in _touched(explanation, what_if.acts_on)), default=0.0)
-        return not what_if.tests_suspect, -largest, len(what_if.acts_on)
+        needs_import = bool(what_if.update.keys() & READ_AT_IMPORT)
+        acts_on = len(what_if.acts_on)
+        return not what_if.tests_suspect, -proposed.get(what_if.name, 0.0), needs_import, -largest, acts_on
 
     return sorted(what_ifs, key=rank)
 
