@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 import time
 import weakref
 from collections.abc import Callable, Iterator
@@ -17,6 +18,7 @@ from typing import Any, Protocol
 
 from bench.worker.callback_times import CallbackTimer
 from bench.worker.fit_epochs import Call, FitEpochs, epoch_of_fit
+from bench.worker.frames import library_folders
 from bench.worker.protocol import PhaseEnded
 from bench.worker.timed_loop import Finished
 from bench.worker.what_ifs import WhatIfs
@@ -56,7 +58,7 @@ class FitHook:
             it and drops it when its epoch ends.
         make_train_function: Keras' own method, unpatched.
         train_function: the train function of the latest step, without the wrapper.
-        dataset: the `tf.data.Dataset` that Python iterated over last, in Keras or elsewhere.
+        dataset: the `tf.data.Dataset` that Python iterated over last, outside Keras, which makes some of its own.
         arguments: arguments of the latest `fit`, by name.
         epochs: the epochs of the program's `fit`.
         on_step: is called after each step with `(logs, steps)`, if there is no observer.
@@ -153,10 +155,11 @@ class FitHook:
 
     def _patch_dataset(self) -> None:
         original = self._tf.data.Dataset.__iter__
-        hook = self
+        hook, keras = self, library_folders()[-1]
 
         def iterate(dataset: Any) -> Any:
-            hook.dataset = dataset
+            if not sys._getframe(1).f_code.co_filename.startswith(keras):
+                hook.dataset = dataset
             iterator = original(dataset)
             hook._created = weakref.ref(iterator), time.perf_counter()
             return iterator

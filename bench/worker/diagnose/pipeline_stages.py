@@ -20,7 +20,7 @@ from bench.worker.stages import stages
 ENOUGH_SECONDS = 0.2
 """The shortest pass in seconds, without its start."""
 
-REPEAT_SECONDS = 10.0
+REPEAT_SECONDS = 3.0
 """Time limit for all stages together, after which no stage is timed again."""
 
 FIRST_SECONDS = 60.0
