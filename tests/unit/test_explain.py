@@ -518,6 +518,17 @@ def test_a_part_that_spans_many_levels_is_named_by_the_lower_one() -> None:
     assert difference(result(loop="as-written"), result(loop="fused")).name == "what the loop fused leaves out"
 
 
+def test_a_step_that_waits_for_its_batch_names_the_slowest_stage_before_another_loop_is_measured() -> None:
+    step = level("step", 0.006)
+    stages = [PipelineStage(stage="batch", seconds=0.001), PipelineStage(stage="map", seconds=0.005)]
+    for process in step.samples:
+        process.facts, process.phases["input_wait"] = Facts(pipeline=stages), 0.004
+    (found,) = [finding for finding in findings([step]) if finding.cause == "slow input"]
+    assert "waits 4 ms for its next batch" in found.sentence
+    assert found.sentence.endswith("Slowest stage: map.")
+    assert found.what_ifs == ["parallel-map", "cache"]
+
+
 def test_a_pipeline_that_calls_python_is_not_told_to_run_its_map_in_parallel() -> None:
     python = GraphOperations(operations=1, lines=[23])
     facts = Facts(pipeline=[PipelineStage(stage="map", seconds=0.004)], python=python, retraced=[])

@@ -33,17 +33,30 @@ def slow_input(levels: list[Result], parts: Sequence[Part]) -> Iterator[Finding]
     times = _stage_times(stages or [])
     if not slow or not times:
         return
+    share = sum(part.share.value for part in slow)
+    yield _of_stages(f"Input takes {share:.0%} of the step.", share, times, calls_python(levels[0]))
+
+
+def _of_stages(sentence: str, share: float, times: Sequence[_StageTime], python: bool) -> Finding:
+    """Return a finding that names the slowest stage.
+
+    Args:
+        sentence: what the input costs.
+        share: of the step.
+        times: the time of each stage.
+        python: whether the pipeline calls Python.
+    """
     slowest = max(times, key=lambda time: time.seconds)
-    share, python = sum(part.share.value for part in slow), ""
+    sentence += f" Slowest stage: {slowest.name}."
     fix, what_ifs = "Move the work of this stage from the host into the model, as a layer.", ["cache"]
-    if calls_python(levels[0]):
-        python = " The pipeline calls Python, which runs one call at a time."
+    if python:
+        sentence += " The pipeline calls Python, which runs one call at a time."
         fix = "Write the function in TensorFlow operations, or call batch before map, so that one call handles a batch."
     elif slowest.is_sequential_map:
         fix, what_ifs = "", ["parallel-map", "cache"]
-    yield Finding(
+    return Finding(
         cause=SLOW_INPUT,
-        sentence=f"Input takes {share:.0%} of the step. Slowest stage: {slowest.name}.{python}",
+        sentence=sentence,
         evidence=f"time per batch by stage: {', '.join(f'{time.name} {time.seconds * 1e3:.3g} ms' for time in times)}",
         fix=fix,
         what_ifs=what_ifs,
@@ -69,9 +82,14 @@ def waiting(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
         return
     wait = statistics.median(waits)
     share = min(1.0, wait / step)
+    sentence = f"A step waits {wait * 1e3:.3g} ms for its next batch, {share:.0%} of its time."
+    times = _stage_times(merged_facts(samples).pipeline or [])
+    if times:
+        yield _of_stages(sentence, share, times, calls_python(base))
+        return
     yield Finding(
         cause=SLOW_INPUT,
-        sentence=f"A step waits {wait * 1e3:.3g} ms for its next batch, {share:.0%} of its time.",
+        sentence=sentence,
         evidence="phase input_wait, an upper bound of the wait within a block",
         fix="Prepare batches in parallel and in advance: a tf.data pipeline with parallel maps and prefetch, or "
         "several workers of a Keras dataset.",
