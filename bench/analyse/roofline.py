@@ -56,11 +56,22 @@ def fingerprint(result: Result) -> str:
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
 
 
+def has_known_work(result: Result) -> bool:
+    """Return whether the operations and the bytes of a result's step are known."""
+    _, flops, moved = _work(result)
+    return bool(flops and moved)
+
+
+def _work(result: Result) -> tuple[Facts, float | None, float | None]:
+    """Return the facts that count the bytes of a step, its operations and its bytes."""
+    facts = next((s.facts for s in result.samples if s.facts.bytes_per_step), Facts())
+    return facts, facts.flops_formula or facts.flops_per_step, facts.bytes_per_step
+
+
 def roofline(result: Result, peaks: Peaks) -> Roofline | None:
     """Return a result's step under the roofline; None if its operations, its bytes or the peak is not known."""
     step = result.summary.step_seconds
-    facts = next((s.facts for s in result.samples if s.facts.bytes_per_step), Facts())
-    flops, moved = facts.flops_formula or facts.flops_per_step, facts.bytes_per_step
+    facts, flops, moved = _work(result)
     dtype = COMPUTE_DTYPE.get(result.spec.dtype, result.spec.dtype)
     compute = peaks.flops_per_second.get(dtype)
     if step is None or not flops or not moved or not compute:

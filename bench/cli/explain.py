@@ -76,7 +76,7 @@ TEXTS = {
     "loop": "Loop at the top of the ladder. At most one. Default: the workload's own loop, usually as-written.",
     "case": "Case of the workload to explain. Required if it has several.",
     "compare": "Not for explanations. Use `devbench run`.",
-    "max_time": "Time limit of the whole explanation. Default: 15m.",
+    "max_time": "Time limit of the whole explanation. Default: 5m.",
     "full": "No effect on explanations. Use `devbench run`.",
     "vary": "Not for explanations. Use `devbench run`.",
 }

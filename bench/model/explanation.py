@@ -212,6 +212,11 @@ class Explanation(Record):
         return next((finding.share for finding in self.findings if finding.cause == BETWEEN_EPOCHS), None)
 
     @property
+    def steps_share(self) -> float:
+        """Share of the time of an epoch that its steps take. 1 if little or nothing is known to pass between epochs."""
+        return 1.0 - (self.between_epochs or 0.0)
+
+    @property
     def unassigned_share(self) -> float:
         """Share of the step that cannot be assigned to a part. Parts of both signs may exceed 1."""
         return sum(abs(part.share.value) for part in self.parts if not part.measurable)

@@ -55,6 +55,10 @@ class Design:
         drop_decided: Whether a result that is compared with the first is measured no longer once that is decided, so
             that trials are left for the others.
         after_trial: Called with the results after each trial.
+        enough: Whether the results are known well enough to stop, whatever the comparisons say. None if only the
+            comparisons decide.
+        diagnosed: An earlier result of the baseline's spec, whose worker was diagnosed. The baseline's workers are then
+            only timed, and the others measure no latencies and no waits between epochs.
         profiled: The results that `--profile` traces.
         deadline: Monotonic seconds after which no trial starts, and before which one should end. None if the study has
             no time limit of its own.
@@ -76,6 +80,8 @@ class Design:
     full: bool = True
     drop_decided: bool = False
     after_trial: Callable[[Sequence[Result]], None] | None = None
+    enough: Callable[[Sequence[Result]], bool] | None = None
+    diagnosed: Result | None = None
     profiled: Literal["all", "first", "none"] = "all"
     deadline: float | None = None
     last_moment: float | None = None

@@ -66,6 +66,12 @@ def _gpu_memory(spec: Spec) -> gpu.GpuMemory | None:
     return gpu.memory(capabilities(spec.backend).telemetry, os.environ | _variables(spec))
 
 
+def prepare_server(servers: WorkerServers, spec: Spec) -> None:
+    """Start the import of TensorFlow for the workers of a spec in the background, if they can be forked."""
+    if capabilities(spec.backend).forks and fits(SERVER_BYTES):
+        servers.prepare(_variables(spec))
+
+
 class Launcher:
     """Owns the workers of a session from their start to their end.
 

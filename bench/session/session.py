@@ -159,25 +159,28 @@ class Session:
 
     def _finish(self, members: list[TrialMember]) -> None:
         """Run the latency pass and the diagnosis of each worker, the baseline's first, and end the worker."""
-        baseline = self.results[0]
+        baseline, diagnosed = self.results[0], self.design.diagnosed is not None
         for result, worker in sorted(members, key=lambda member: member[0] is not baseline):
             if worker.sample.failure is not None:
                 continue
             with self._launcher.guard(result, worker):
                 worker.resume()
-                inspect = self.design.inspect and len(result.samples) == 1
+                known = diagnosed and result is baseline
+                inspect = self.design.inspect and len(result.samples) == 1 and not known
                 worker.finish(
-                    check_placement=result.placement is None,
-                    latency=len(worker.sample.series) == 1 and result.spec.loop != "fused",
+                    check_placement=result.placement is None and not known,
+                    latency=len(worker.sample.series) == 1 and result.spec.loop != "fused" and not diagnosed,
                     inspect=inspect,
                     stages=inspect and (result is baseline or not self._has_pipeline()),
-                    waits=self._has_time_for_pilot(time.monotonic() - self._trial_start),
+                    waits=not diagnosed and self._has_time_for_pilot(time.monotonic() - self._trial_start),
+                    brief=known,
                 )
                 self._copy_to_result(result, worker)
 
     def _has_pipeline(self) -> bool:
         """Whether a result has timed the stages of its pipeline, which are the same in all levels of a ladder."""
-        return any(sample.facts.pipeline is not None for result in self.results for sample in result.samples)
+        results = [*self.results, *filter(None, [self.design.diagnosed])]
+        return any(sample.facts.pipeline is not None for result in results for sample in result.samples)
 
     def _copy_to_result(self, result: Result, worker: WorkerSample) -> None:
         """Copy from a worker to its result what holds for all of its processes."""
@@ -213,6 +216,8 @@ class Session:
             self._drop_decided()
             if self._decided and len(self._open()) < 2:
                 return "target"
+        if self.design.enough is not None and self.design.enough(self.results):
+            return "target"
         accuracy = self._accuracy(self._open())
         self._progress.planned = None
         if accuracy and accuracy.needed and self.design.deadline is None:

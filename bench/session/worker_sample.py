@@ -260,11 +260,15 @@ class WorkerSample:
                 self.meter.resume()
 
     def finish(
-        self, check_placement: bool, latency: bool, inspect: bool = False, stages: bool = False, waits: bool = True
+        self,
+        check_placement: bool,
+        latency: bool,
+        inspect: bool = False,
+        stages: bool = False,
+        waits: bool = True,
+        brief: bool = False,
     ) -> None:
         """Run the latency pass and the diagnosis, then end the worker.
-
-        A worker that started together with others only measures steps.
 
         Args:
             check_placement: Whether it runs the placement check.
@@ -272,8 +276,9 @@ class WorkerSample:
             inspect: Whether it looks into the program.
             stages: Whether it times the stages of the input pipeline.
             waits: Whether it measures how often short epochs wait for their ends.
+            brief: Whether it only measured steps. Workers that started together only do so.
         """
-        brief = self.sample.start_position is None
+        brief = brief or self.sample.start_position is None
         self._stop_meter()
         for series in self.sample.series:
             if not stayed_settled([b.step_seconds for b in series.blocks]):

@@ -12,12 +12,14 @@ from dataclasses import dataclass
 
 from bench.config.settings import RunSettings
 from bench.errors import RunFailed
+from bench.model.phase import START_PHASES
 from bench.model.plan import Planned
 from bench.model.result import Result
+from bench.model.sample import ProcessSample
 from bench.model.spec import Loop
 from bench.render import numbers
 
-LIMIT = 900.0
+LIMIT = 300.0
 """Default time limit of an explanation, in seconds."""
 
 PART = 300.0
@@ -92,6 +94,13 @@ class TimeBudget:
         stop = results[0].stop
         if stop is not None and stop.seconds and stop.trials and any(result.failure is None for result in results):
             self.worker_seconds = stop.seconds / stop.trials / len(results)
+
+    def expect_forked(self, sample: ProcessSample) -> None:
+        """Expect workers to be forked ones, by a fresh one: they import nothing and have less of a diagnosis."""
+        phases = [phase for phase in START_PHASES if phase not in ("interpreter", "import")]
+        start = sum(sample.phases.get(phase, 0.0) for phase in phases)
+        blocks = [block for series in sample.series for block in (*series.warmup, *series.blocks)]
+        self.worker_seconds = start + sum(block.wall_seconds for block in blocks)
 
     def fits(self, workers: int, trials: int = 1, share: float = 1.0) -> bool:
         """Return whether so many trials of so many workers fit into a share of the time left."""

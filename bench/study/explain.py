@@ -11,7 +11,8 @@ from bench.analyse.explain import shares
 from bench.analyse.explain.answer import conclude
 from bench.analyse.explain.suspects import suspects
 from bench.analyse.explain.utilization import bound
-from bench.analyse.roofline import roofline
+from bench.analyse.roofline import has_known_work, roofline
+from bench.backends import capabilities
 from bench.config.settings import RunSettings
 from bench.errors import Interrupted, NotApplicable, RunFailed, SettingsError
 from bench.model.explanation import Explanation
@@ -19,14 +20,30 @@ from bench.model.plan import Planned
 from bench.model.result import Result
 from bench.model.spec import Loop
 from bench.publish.recorder import Recorder
+from bench.render.sentences.explanation import so_far
+from bench.session.launch import prepare_server
 from bench.session.worker_servers import WorkerServers
-from bench.study.explain_levels import LADDER, largest_so_far, levels_of, not_measured, read_ladder
+from bench.study.explain_levels import (
+    LADDER,
+    is_known,
+    largest_so_far,
+    levels_of,
+    not_measured,
+    read_ladder,
+    with_first_trial,
+)
 from bench.study.explain_sessions import ExplainSessions
 from bench.study.explain_what_ifs import WHAT_IF, WhatIfStudy
 from bench.study.peaks import PEAKS, peaks_for
-from bench.study.plan import plan
+from bench.study.plan import plan, spec_of_settings
 from bench.study.recommend import Tried, fastest
 from bench.whatif import WhatIf
+
+FIRST = replace(WHAT_IF, cold_starts="alone", inspect=True)
+"""The design of the first trial, of the program alone."""
+
+MINOR = 0.5
+"""Share of the time of an epoch below which its steps are divided by one trial only: most time passes elsewhere."""
 
 PEAKS_SHARE = 0.3
 """Share of the time left that measuring the peaks of the machine may take."""
@@ -55,7 +72,7 @@ class ExplainStudy:
         self.explanation: Explanation | None = None
         self.sessions = ExplainSessions(workload, settings, recorder, servers)
         self._what_ifs: WhatIfStudy | None = None
-        self._suspects_told = False
+        self._told: str | None = None
 
     @property
     def results(self) -> list[Result]:
@@ -83,6 +100,8 @@ class ExplainStudy:
             RunFailed: The program as written could not be measured.
             Interrupted: A signal. What was measured is on disk and in `explanation`.
         """
+        if self.sessions.servers is not None:  # while another process reads the program
+            prepare_server(self.sessions.servers, spec_of_settings(self.workload, self.settings))
         program = self._program()
         resolved = registry.resolve(self.workload, program.spec.params, self.settings.worker_timeout)
         if "probes" in resolved.offers:
@@ -90,21 +109,16 @@ class ExplainStudy:
                 f"{program.spec.title} has no steps to explain: it times single operations",
                 "Use `devbench run` to measure them.",
             )
-        compiled = self._is_compiled(program)
-        levels, missing = levels_of(program, resolved, compiled)
-        budget = self.sessions.budget
-        ladder_plan = budget.ladder(levels, with_what_ifs)
-        levels = list(ladder_plan.levels)
-        missing |= {level.spec.loop: "there was no time for it (--max-time)" for level in ladder_plan.left_out}
-        if budget.worker_seconds:
-            self.recorder.tell(budget.estimate(len(levels)))
         try:
-            results = self.sessions.measure(levels, replace(LADDER, after_trial=self._tell), ladder_plan.share)
+            first = self._first_trial(program)
+            compiled = program.spec.xla
+            if compiled is None:  # the program itself decides
+                compiled = any(sample.facts.jit_compile for sample in first.samples)
+            levels, missing = levels_of(program, resolved, compiled)
+            results = self._measure_ladder(program, first, levels, missing, with_what_ifs)
         except Interrupted:
-            with suppress(RunFailed):
-                explanation, _ = self._read_ladder(program, self.results[-len(levels) :], missing)
-                conclude(explanation)
-                self._add_interruption(explanation, with_what_ifs)
+            if self.explanation is not None:
+                self._add_interruption(self.explanation, with_what_ifs)
             raise
         explanation, measured = self._read_ladder(program, results, missing)
         try:
@@ -121,12 +135,58 @@ class ExplainStudy:
             explanation.fastest = fastest(self.workload, self.settings, measured, self.tried)
         return explanation
 
-    def _tell(self, results: Sequence[Result]) -> None:
-        """Tell what a trial of the ladder shows: suspects once, and the largest part so far."""
-        if not self._suspects_told:
-            self._suspects_told = True
-            for suspect in suspects(results[0]):
-                self.recorder.tell(f"suspect: {suspect}")
+    def _first_trial(self, program: Planned) -> Result:
+        """Measure the program alone, in a fresh process, and look into it. Tell what that shows.
+
+        Raises:
+            RunFailed: It could not be measured. The ladder would only fail again, in each of its levels.
+        """
+        (first,) = self.sessions.measure([program], FIRST, update={"max_processes": 1})
+        if first.failure is not None:
+            raise not_measured(program, first)
+        if self.sessions.servers is not None and capabilities(program.spec.backend).forks:
+            self.sessions.budget.expect_forked(first.samples[0])
+        for suspect in suspects(first):
+            self.recorder.tell(f"suspect: {suspect}")
+        self._tell(program, [first], {})
+        return first
+
+    def _measure_ladder(
+        self, program: Planned, first: Result, levels: list[Planned], missing: dict[Loop, str], with_what_ifs: bool
+    ) -> list[Result]:
+        """Measure the levels that there is time for. Levels that are left out are added to the missing ones."""
+        budget = self.sessions.budget
+        ladder_plan = budget.ladder(levels, with_what_ifs)
+        missing |= {level.spec.loop: "there was no time for it (--max-time)" for level in ladder_plan.left_out}
+        if budget.worker_seconds:
+            self.recorder.tell(budget.estimate(len(ladder_plan.levels)))
+
+        def joined(results: Sequence[Result]) -> list[Result]:
+            return [with_first_trial(program, first, results[0]), *results[1:]]
+
+        def tell(results: Sequence[Result]) -> None:
+            self._tell(program, joined(results), missing)
+
+        is_minor = self.explanation is not None and self.explanation.steps_share < MINOR
+        enough = (lambda results: True) if is_minor else is_known
+        design = replace(LADDER, after_trial=tell, enough=enough, diagnosed=first)
+        try:
+            return joined(self.sessions.measure(ladder_plan.levels, design, ladder_plan.share))
+        except Interrupted:
+            with suppress(RunFailed):
+                results = joined(self.results[-len(ladder_plan.levels) :])
+                conclude(self._read_ladder(program, results, missing)[0])
+            raise
+
+    def _tell(self, program: Planned, results: Sequence[Result], missing: dict[Loop, str]) -> None:
+        """Tell what the trials so far show: the cause that comes first, if it is another one, and the largest part."""
+        with suppress(RunFailed):
+            explanation, _ = self._read_ladder(program, results, missing)
+            conclude(explanation)
+            cause = explanation.answer[0].cause.partition(":")[0] if explanation.answer else ""
+            if cause != self._told:
+                self.recorder.tell(so_far(explanation))
+            self._told = cause
         self.recorder.largest_part = largest_so_far(results)
 
     def _program(self) -> Planned:
@@ -152,15 +212,6 @@ class ExplainStudy:
             )
         return group.planned[0]
 
-    def _is_compiled(self, program: Planned) -> bool:
-        """Return whether XLA compiles the program. If the program itself decides, start it once to find out."""
-        if program.spec.xla is not None:
-            return program.spec.xla
-        (result,) = self.sessions.measure([program], WHAT_IF, update={"max_processes": 1})
-        if result.failure is not None:  # the ladder would only fail again, in each of its levels
-            raise not_measured(program, result)
-        return any(sample.facts.jit_compile for sample in result.samples)
-
     def _read_ladder(
         self, program: Planned, results: Sequence[Result], missing: dict[Loop, str]
     ) -> tuple[Explanation, list[Result]]:
@@ -176,14 +227,16 @@ class ExplainStudy:
         return explanation, measured
 
     def _add_roofline(self, explanation: Explanation, lowest: Result) -> None:
+        if not has_known_work(lowest):
+            explanation.caveats.append("There is no roofline: the operations or bytes of a step are unknown.")
+            return
         budget = self.sessions.budget
         settings = self.settings.model_copy(update={"max_time": budget.part(PEAKS_SHARE)})
         design = self.sessions.timed(PEAKS) if budget.fits(1, share=PEAKS_SHARE) else None
         peaks = peaks_for(lowest, settings, self.recorder, design, self.sessions.servers)
         explanation.roofline = roofline(lowest, peaks) if peaks else None
         if explanation.roofline is None:
-            unknown = "the operations or bytes of a step are" if peaks else "the peaks of this machine are"
-            explanation.caveats.append(f"There is no roofline: {unknown} unknown.")
+            explanation.caveats.append("There is no roofline: the peaks of this machine are unknown.")
         else:
             explanation.findings += bound(explanation.roofline, explanation.rest_share.value)
 

@@ -12,6 +12,7 @@ from bench.analyse.explain.ladder import caveats, ladder, noise_caveat
 from bench.analyse.explain.profile_check import disagreements
 from bench.analyse.explain.wall_time import wall_time
 from bench.analyse.samples import process_values
+from bench.analyse.summary import summarize
 from bench.errors import RunFailed
 from bench.model.explanation import Explanation
 from bench.model.loops import BARE
@@ -22,8 +23,14 @@ from bench.model.spec import LOOPS, Loop
 from bench.registry.description import Resolved
 from bench.session.design import Design, neighbours
 
-LADDER = Design(purpose="level", pairs=neighbours, cold_starts="baseline", inspect=True, full=False, profiled="first")
+LADDER = Design(purpose="level", pairs=neighbours, cold_starts="none", inspect=True, full=False, profiled="first")
 """The design of the ladder. Each level is compared with the levels next to it."""
+
+PRECISE = 0.05
+"""Half the width of the interval of a part, as a share of the step, from which the part is known well enough."""
+
+FIRST_TRIAL = 0
+"""Number of the trial of the program alone, which comes before the ladder's first one."""
 
 
 def levels_of(program: Planned, resolved: Resolved, compiled: bool) -> tuple[list[Planned], dict[Loop, str]]:
@@ -91,6 +98,39 @@ def read_ladder(
     if explanation.profile is not None:
         explanation.disagreements = disagreements(explanation.profile, parts, rest, explanation.step_seconds)
     return explanation, measured
+
+
+def with_first_trial(program: Planned, first: Result, base: Result) -> Result:
+    """Return the program's result on the ladder with its first trial, in which it was alone and was diagnosed.
+
+    Args:
+        program: The program as written.
+        first: The result of its first trial.
+        base: Its result on the ladder.
+    """
+    samples = [sample.model_copy(update={"trial": FIRST_TRIAL}) for sample in first.samples]
+    update = {"samples": [*samples, *base.samples], "placement": base.placement or first.placement}
+    joined = base.model_copy(update=update)
+    summarize(joined, program.total_steps, program.examples)
+    return joined
+
+
+def is_known(results: Sequence[Result]) -> bool:
+    """Return whether the trials so far show each part to `PRECISE`, or that it is smaller than that.
+
+    A program without another loop is known after one trial.
+    """
+    measured = [result for result in results if result.failure is None]
+    if len(measured) < 2:
+        return True
+    try:
+        parts, _, _ = ladder(measured)
+    except ValueError:
+        return False
+    bounds = [(part.share.low, part.share.high) for part in parts]
+    return all(
+        low is not None and high is not None and (high - low <= 2 * PRECISE or high <= PRECISE) for low, high in bounds
+    )
 
 
 def largest_so_far(results: Sequence[Result]) -> LargestPart | None:

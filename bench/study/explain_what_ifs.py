@@ -96,8 +96,9 @@ class WhatIfStudy:
             applicable |= dict.fromkeys(own, self.program)
         ordered = bounds.by_priority(self.explanation, list(applicable))
         for what_if in ordered:
-            at_most = bounds.at_most(self.explanation, what_if.acts_on)
-            if what_if.tests_suspect or at_most >= USEFUL_GAIN:
+            steps = self.explanation.steps_share
+            at_most = steps * bounds.at_most(self.explanation, what_if.acts_on)
+            if at_most >= USEFUL_GAIN or (what_if.tests_suspect and steps >= USEFUL_GAIN):
                 self.baselines[what_if] = applicable[what_if]
             else:
                 untried = Untried(name=what_if.name, what_if=what_if.words, option=what_if.option, at_most=at_most)

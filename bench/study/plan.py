@@ -198,6 +198,21 @@ def _data(name: str | None, settings: RunSettings) -> Data:
     return datasets.locate(name, settings.data, settings.data_dir)
 
 
+def spec_of_settings(workload: str, settings: RunSettings) -> Spec:
+    """Return a spec with everything that settings say, before the workload is read."""
+    threads = settings.threads or thread_count()
+    return Spec(
+        workload=workload,
+        file_sha256="",
+        params={},
+        backend=settings.backend[0],
+        loop="as-written",
+        threads=Threads(intra=threads, inter=threads),
+        data=Data(kind="own"),
+        **settings.model_dump(include=set(Execution.model_fields)),
+    )
+
+
 def _spec(resolved: Any, case: str | None, backend: str, loop: Loop, data: Data, settings: RunSettings) -> Spec:
     threads = settings.threads or thread_count()
     pinned = None if loop == "as-written" else False

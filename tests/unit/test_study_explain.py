@@ -63,6 +63,7 @@ class Fake:
         complete: The number of sessions that finish. Later ones are interrupted.
         noise: A factor of the step time for each trial of a session.
         facts: What the workers read from their runs.
+        phases: The phases of the workers. None for an import and a first step.
         failure: Why every result fails. None if they succeed.
     """
 
@@ -71,6 +72,7 @@ class Fake:
     complete: int
     noise: tuple[float, ...]
     facts: dict[str, Any]
+    phases: dict[str, float] | None
     failure: Failure | None
 
     def __init__(self, group: Any, settings: RunSettings, design: Design, *_: Any) -> None:
@@ -81,7 +83,8 @@ class Fake:
         Fake.designs.append(design)
         for spec in specs:
             step = STEPS[spec.loop] * (0.5 if spec.xla else 1.0) * (0.8 if not spec.onednn else 1.0)
-            samples = [sample(n, step * noise, facts=Fake.facts) for n, noise in enumerate(Fake.noise, 1)]
+            fields = {"facts": Fake.facts} | ({"phases": Fake.phases} if Fake.phases else {})
+            samples = [sample(n, step * noise, **fields) for n, noise in enumerate(Fake.noise, 1)]
             measured = result(spec.key, str(len(Fake.sessions)), samples=samples, failure=Fake.failure)
             self.results.append(measured.model_copy(update={"spec": spec, "key": spec.key}))
 
@@ -95,7 +98,7 @@ class Fake:
 @pytest.fixture
 def faked(monkeypatch: pytest.MonkeyPatch) -> type[Fake]:
     Fake.sessions, Fake.designs, Fake.complete, Fake.noise = [], [], 100, NOISE
-    Fake.facts, Fake.failure = {"retraced": []}, None
+    Fake.facts, Fake.phases, Fake.failure = {"retraced": []}, None, None
     monkeypatch.setattr(explain_sessions, "Session", Fake)
     monkeypatch.setattr(explain, "peaks_for", lambda *_: None)
     return Fake
@@ -122,7 +125,7 @@ def test_a_file_with_any_parameters_that_run_accepts_is_explained(
     file = tmp_path / "mine.py"
     file.write_text(PROGRAM.format(parameter=parameter), encoding="utf-8")
     study_of(str(file)).run(with_what_ifs=False)
-    (_, specs) = faked.sessions[0]
+    (_, specs) = faked.sessions[1]
     assert [spec.loop for spec in specs] == ["step", "host-batches", "resident", "fused"]
 
 
@@ -171,7 +174,7 @@ def test_a_what_if_that_tests_a_suspect_is_tried_first_whatever_the_ladder_says(
     assert {what_if.name for what_if in study.what_ifs[:2]} == {"without-callbacks", "without-metrics"}
 
 
-def test_each_trial_of_the_ladder_tells_the_largest_part_and_the_first_one_tells_suspects(
+def test_the_first_trial_tells_suspects_and_each_trial_of_the_ladder_the_largest_part(
     faked: type[Fake], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     faked.facts = {
@@ -183,10 +186,10 @@ def test_each_trial_of_the_ladder_tells_the_largest_part_and_the_first_one_tells
     said: list[str] = []
     monkeypatch.setattr(study.recorder, "tell", said.append)
     study.run(with_what_ifs=False)
-    after_trial = faked.designs[0].after_trial
+    after_trial = faked.designs[1].after_trial
     assert after_trial is not None
     for _ in range(2):
-        after_trial(study.results)
+        after_trial(study.results[1:])
     assert [line for line in said if line.startswith("suspect")] == [
         "suspect: float64: 3 operations of the step compute in float64 (tabular's source line 12).",
         "suspect: callbacks of fit: Slow.",
@@ -196,6 +199,64 @@ def test_each_trial_of_the_ladder_tells_the_largest_part_and_the_first_one_tells
     assert largest is not None
     assert (largest.name, largest.share.n) == ("computing", len(NOISE))
     assert largest.share.value == pytest.approx(0.75, abs=0.01)
+
+
+def test_the_first_trial_tells_the_cause_that_comes_first_and_a_later_one_tells_it_only_if_it_changes(
+    faked: type[Fake], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    part = {"line": 3, "called": "predict", "kind": "keras", "share": 0.9}
+    faked.facts = {"retraced": [], "own_time": {"steps": 5, "step_seconds": 0.01, "parts": [part]}}
+    study = study_of()
+    said: list[str] = []
+    monkeypatch.setattr(study.recorder, "tell", said.append)
+    study.run(with_what_ifs=False)
+    after_trial = faked.designs[1].after_trial
+    assert after_trial is not None
+    for _ in range(2):
+        after_trial(study.results[1:])
+    (line,) = [line for line in said if "so far" in line]
+    assert line.startswith("so far (5 trials): A new dataset for each call: Each step calls predict")
+
+
+def test_the_program_is_diagnosed_in_its_first_trial_only(faked: type[Fake]) -> None:
+    outcome = study_of().run(with_what_ifs=False)
+    first, ladder = faked.designs
+    assert [len(specs) for _, specs in faked.sessions] == [1, 4]
+    assert (first.inspect, first.cold_starts, first.diagnosed) == (True, "alone", None)
+    assert ladder.cold_starts == "none"
+    assert ladder.diagnosed is not None
+    assert ladder.diagnosed.spec.loop == "step"
+    assert outcome.trials == len(NOISE)
+
+
+def test_peaks_are_not_measured_for_a_step_whose_work_is_unknown(
+    faked: type[Fake], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Any] = []
+    monkeypatch.setattr(explain, "peaks_for", lambda *arguments: asked.append(arguments))
+    outcome = study_of().run(with_what_ifs=False)
+    assert asked == []
+    assert any("no roofline" in caveat for caveat in outcome.caveats)
+    faked.facts = {"retraced": [], "flops_per_step": 1e6, "bytes_per_step": 1e6}
+    study_of().run(with_what_ifs=False)
+    assert len(asked) == 1
+
+
+def test_the_steps_are_divided_by_one_trial_if_most_time_passes_between_epochs(faked: type[Fake]) -> None:
+    assert not _ends_after_a_noisy_trial(faked)
+    faked.phases = {"first_step": 0.1, "epoch_end": 1.0}
+    faked.facts = {"retraced": [], "epoch": {"batches": 16, "remainder": 0}}
+    assert _ends_after_a_noisy_trial(faked)
+
+
+def _ends_after_a_noisy_trial(faked: type[Fake]) -> bool:
+    faked.designs.clear()
+    study = study_of()
+    study.run(with_what_ifs=False)
+    enough = faked.designs[1].enough
+    assert enough is not None
+    noisy = [level.model_copy(update={"samples": level.samples[:1]}) for level in study.results[1:]]
+    return enough(noisy)
 
 
 def test_larger_batches_are_not_tried_while_a_program_retraces(faked: type[Fake]) -> None:
@@ -223,7 +284,7 @@ def test_a_program_that_cannot_be_measured_is_started_once_and_the_reason_is_tol
 
 
 def test_an_interrupted_explanation_keeps_finished_what_ifs_and_says_how_many_are_missing(faked: type[Fake]) -> None:
-    faked.complete = 2  # the ladder and the first what-ifs
+    faked.complete = 3  # the first trial, the ladder and the first what-ifs
     study = study_of()
     with pytest.raises(Interrupted):
         study.run()
@@ -263,6 +324,7 @@ def test_an_interruption_before_any_what_if_keeps_the_ladder(
         raise Interrupted(signal.SIGTERM)
 
     monkeypatch.setattr(explain, "peaks_for", interrupted)
+    faked.facts = {"retraced": [], "flops_per_step": 1e6, "bytes_per_step": 1e6}
     study = study_of()
     with pytest.raises(Interrupted):
         study.run()
@@ -274,7 +336,7 @@ def test_an_interruption_before_any_what_if_keeps_the_ladder(
 
 
 def test_an_interruption_of_the_ladder_keeps_its_complete_trials(faked: type[Fake]) -> None:
-    faked.complete = 0
+    faked.complete = 1
     study = study_of()
     with pytest.raises(Interrupted):
         study.run()

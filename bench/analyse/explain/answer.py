@@ -58,8 +58,7 @@ def conclude(explanation: Explanation) -> None:
     No fix proposes what was measured without gain.
     """
     _mark_details(explanation)
-    steps = 1.0 - (explanation.between_epochs or 0.0)
-    causes = sorted(_causes(explanation), key=lambda cause: -cause.weight(steps))
+    causes = sorted(_causes(explanation), key=lambda cause: -cause.weight(explanation.steps_share))
     explanation.answer = [_change(cause, explanation.gains) for cause in causes]
     sources: list[Part | Finding] = [*explanation.parts, *explanation.findings]
     for source in sources:

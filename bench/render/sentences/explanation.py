@@ -45,6 +45,14 @@ def changes(explanation: Explanation) -> list[tuple[str, list[str]]]:
     ]
 
 
+def so_far(explanation: Explanation) -> str:
+    """Return the cause that comes first by the trials so far: "so far, the largest cause is slow input: …"."""
+    trials = numbers.count(explanation.trials, "trial")
+    if not explanation.answer:
+        return f"so far, no cause of lost time is known ({trials})"
+    return f"so far ({trials}): {plain(explanation.answer[0].cause)}"
+
+
 def _advice(change: ProgramChange, own_loop: str) -> list[str]:
     """Return what to change about a cause."""
     lines = [
