@@ -134,7 +134,7 @@ def is_known(results: Sequence[Result]) -> bool:
 
 
 def largest_so_far(results: Sequence[Result]) -> LargestPart | None:
-    """Return the largest part of a step by the trials so far. None if no trial has two levels."""
+    """Return the largest part of a step by the trials so far. None if they do not show that it takes time."""
     measured = [result for result in results if result.failure is None]
     if len(measured) < 2 or measured[0] is not results[0]:
         return None
@@ -146,7 +146,7 @@ def largest_so_far(results: Sequence[Result]) -> LargestPart | None:
     if measured[-1].spec.loop in BARE:
         shares["computing"] = rest
     name = max(shares, key=lambda name: shares[name].value)
-    return LargestPart(name=name, share=shares[name])
+    return None if shares[name].may_be_zero else LargestPart(name=name, share=shares[name])
 
 
 def not_measured(program: Planned, result: Result) -> RunFailed:

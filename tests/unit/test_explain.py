@@ -62,6 +62,8 @@ def test_a_part_that_cannot_be_told_from_nothing_is_shown_by_its_upper_bound() -
     (part,), _, _ = ladder([level("step", 0.006, 0.03), level("host-batches", 0.006, 0.03)])
     assert part.at_most == part.share.high
     assert sentences.part_share(part) == f"at most {part.at_most:.0%}"
+    part.share = Interval(value=0.1, low=-4.0, high=4.2, n=1)
+    assert sentences.part_share(part) == "at most 100%"
 
 
 @pytest.mark.parametrize(
@@ -72,6 +74,7 @@ def test_a_part_that_cannot_be_told_from_nothing_is_shown_by_its_upper_bound() -
         (0.999, 1.001, "no gain (0% to 0%, 3 trials)"),
         (0.90, 1.04, "undecided (−4% to +10%, 3 trials)"),
         (0.97, 0.99, "undecided (+1% to +3%, 3 trials)"),
+        (0.03, 11.0, "undecided (too wide to tell, 3 trials)"),
         (0.50, 0.60, "faster (3 trials)"),
         (1.10, 1.20, "slower (3 trials)"),
     ],

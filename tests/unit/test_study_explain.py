@@ -23,7 +23,7 @@ from bench.session.design import Design
 from bench.session.session import Session
 from bench.study import explain, explain_sessions
 from bench.study.explain import ExplainStudy
-from bench.study.explain_levels import LADDER
+from bench.study.explain_levels import LADDER, largest_so_far
 from bench.study.explain_what_ifs import TOGETHER, WHAT_IF
 from bench.study.plan import plan
 
@@ -83,7 +83,7 @@ class Fake:
         Fake.designs.append(design)
         for spec in specs:
             step = STEPS[spec.loop] * (0.5 if spec.xla else 1.0) * (0.8 if not spec.onednn else 1.0)
-            fields = {"facts": Fake.facts} | ({"phases": Fake.phases} if Fake.phases else {})
+            fields: dict[str, Any] = {"facts": Fake.facts} | ({"phases": Fake.phases} if Fake.phases else {})
             samples = [sample(n, step * noise, **fields) for n, noise in enumerate(Fake.noise, 1)]
             measured = result(spec.key, str(len(Fake.sessions)), samples=samples, failure=Fake.failure)
             self.results.append(measured.model_copy(update={"spec": spec, "key": spec.key}))
@@ -199,6 +199,14 @@ def test_the_first_trial_tells_suspects_and_each_trial_of_the_ladder_the_largest
     assert largest is not None
     assert (largest.name, largest.share.n) == ("computing", len(NOISE))
     assert largest.share.value == pytest.approx(0.75, abs=0.01)
+
+
+def test_a_part_that_may_take_nothing_is_not_told_as_the_largest(faked: type[Fake]) -> None:
+    def level(loop: str, steps: tuple[float, ...]) -> Any:
+        return result(loop, loop=loop, samples=[sample(n, step) for n, step in enumerate(steps, 1)])
+
+    assert largest_so_far([level("fit", (0.010, 0.011, 0.010)), level("step", (0.002, 0.002, 0.002))]) is not None
+    assert largest_so_far([level("fit", (0.010, 0.030, 0.004)), level("step", (0.004, 0.030, 0.010))]) is None
 
 
 def test_the_first_trial_tells_the_cause_that_comes_first_and_a_later_one_tells_it_only_if_it_changes(

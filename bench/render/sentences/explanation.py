@@ -14,6 +14,9 @@ from bench.render.trace import longest_operations, shares
 NOTABLE = 0.1
 """Smallest share of a step that the headline names."""
 
+TOO_WIDE = 1.0
+"""Width of the interval of a saving, as a share of the time, above which its bounds are not shown."""
+
 MOST_CHANGES = 3
 """Number of changes that the answer names."""
 
@@ -140,7 +143,8 @@ def part_share(part: Part) -> str:
     """Return the share of a part, or the largest that it may be if it cannot be told from nothing."""
     if part.measurable or part.at_most is None:
         return share(part.share)
-    return f"at most {part.at_most:.1%}" if part.at_most < 0.01 else f"at most {part.at_most:.0%}"
+    most = min(1.0, part.at_most)
+    return f"at most {most:.1%}" if most < 0.01 else f"at most {most:.0%}"
 
 
 def effect(gain: Gain) -> str:
@@ -155,6 +159,8 @@ def effect(gain: Gain) -> str:
     evidence = numbers.count(gain.ratio.n, "trial")
     if word in ("faster", "slower"):
         return f"{word} ({evidence})"
+    if bounds[1] - bounds[0] > TOO_WIDE:
+        return f"{word} (too wide to tell, {evidence})"
     low, high = map(_signed, bounds)
     return f"{word} ({low} to {high}, {evidence})"
 
