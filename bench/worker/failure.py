@@ -37,7 +37,8 @@ def failure_of(error: BaseException, file: str | None, phase: Activity) -> Failu
 def _hint(error: BaseException, program: Path | None) -> str:
     """Return a sentence about the lines that follow the message."""
     frames = traceback.extract_tb(error.__traceback__)
-    if frames and is_devbench(Path(frames[-1].filename)):
+    is_library_error = not type(error).__module__.startswith(("builtins", "bench"))  # Keras removes its own frames
+    if frames and is_devbench(Path(frames[-1].filename)) and not is_library_error:
         return "This is probably a fault of devbench. Its last lines are below."
     if names_program(error, program):
         return "The last lines below come from the program."

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from bench.registry.program_errors import PACKAGE
 from bench.session import worker_failure
 from bench.worker.failure import failure_of
 
@@ -68,3 +71,18 @@ def test_a_worker_that_aborts_for_lack_of_memory_failed_for_lack_of_memory(prefi
 def test_a_warning_about_memory_before_a_crash_is_not_its_cause() -> None:
     retry = "2026-01-02 03:04:05.678901: W bfc_allocator.cc:1] CUDA_ERROR_OUT_OF_MEMORY: out of memory, retrying\n"
     assert worker_failure.exited(-11, "steps", retry, None).kind == "crashed"
+
+
+@pytest.mark.parametrize(("module", "is_fault"), [("tensorflow.python.errors", False), ("builtins", True)])
+def test_an_error_of_a_library_is_not_called_a_fault_of_devbench_if_only_our_frames_are_left(
+    module: str, is_fault: bool
+) -> None:
+    kind = type("NotInstalledError", (Exception,), {"__module__": module})
+    namespace: dict[str, Any] = {}
+    exec(compile("def fit(error):\n    raise error", str(PACKAGE / "worker" / "fit_hook.py"), "exec"), namespace)
+    with pytest.raises(kind) as caught:
+        namespace["fit"](kind("TensorBoard is not installed"))
+    error = caught.value
+    assert error.__traceback__ is not None
+    failure = failure_of(error, "/programs/mine.py", "steps")
+    assert ("fault of devbench" in failure.hint) == is_fault
