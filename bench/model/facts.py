@@ -78,6 +78,14 @@ SEQUENTIAL_MAP = "map"
 """The kind of a stage that calls its function for one element at a time."""
 
 
+GENERATOR = "from_generator"
+"""The kind of a stage that gets its elements from a Python generator."""
+
+
+PY_DATASET = "Keras dataset"
+"""The kind of the only stage of an input that is a Keras `PyDataset`: its method `__getitem__`."""
+
+
 class PipelineStage(Record):
     """A stage of a `tf.data` pipeline."""
 

@@ -162,7 +162,7 @@ def test_dispatch_of_small_steps_is_a_part_with_a_fix(runs: dict[str, Future[Com
     assert "larger batch" in part(runs, "small_steps", "dispatch")["fix"]
 
 
-def test_a_partial_batch_that_compiles_again_is_reported_with_its_share_of_the_epoch(
+def test_a_partial_batch_that_compiles_again_is_reported_with_its_share_of_all_steps(
     runs: dict[str, Future[CompletedRun]],
 ) -> None:
     finding = find(runs, "small_steps", "partial last batch")

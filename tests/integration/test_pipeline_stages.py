@@ -20,7 +20,21 @@ def stages() -> dict[str, Any]:
     source = tf.data.Dataset.range(10_000)
     piped = source.shuffle(500).map(slow).map(lambda x: x + 1, num_parallel_calls=2).batch(8).prefetch(2)
     filtered = source.filter(lambda x: x > 3).map(slow).batch(4)
+    def records():
+        yield from range(10_000)
+
+    generated = tf.data.Dataset.from_generator(records, output_signature=tf.TensorSpec((), tf.int64)).batch(8)
+    class Rows(tf.keras.utils.Sequence):
+        def __len__(self):
+            return 5
+
+        def __getitem__(self, index):
+            time.sleep(0.002)
+            return index
+
     report(
+        rows=[stage.model_dump() for stage in stages.measure_py_dataset(Rows(), 5)],
+        generated=[stage.model_dump() for stage in stages.measure(generated)],
         piped=[stage.model_dump() for stage in stages.measure(piped)],
         filtered=[stage.stage for stage in stages.measure(filtered)],
         short=[stage.stage for stage in stages.measure(tf.data.Dataset.range(3).batch(2))],
@@ -44,3 +58,16 @@ def test_stages_before_a_filter_are_left_out(stages: dict[str, Any]) -> None:
 
 def test_a_pipeline_of_a_few_elements_is_measured(stages: dict[str, Any]) -> None:
     assert stages["short"] == ["range", "batch"]
+
+
+def test_a_generator_is_a_stage_with_the_function_of_the_program(stages: dict[str, Any]) -> None:
+    assert [(stage["stage"], stage["function"]) for stage in stages["generated"]] == [
+        ("from_generator", "records"),
+        ("batch", None),
+    ]
+
+
+def test_the_method_of_a_keras_dataset_is_a_stage(stages: dict[str, Any]) -> None:
+    (rows,) = stages["rows"]
+    assert (rows["stage"], rows["function"].split(".")[-2:]) == ("Keras dataset", ["Rows", "__getitem__"])
+    assert 0.002 <= rows["seconds"] < 0.2

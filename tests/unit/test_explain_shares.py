@@ -118,16 +118,15 @@ def test_idle_cpus_have_no_share_if_no_larger_batch_is_faster() -> None:
     assert (idle.share, idle.evidence) == (None, "CPU time")
 
 
-def test_a_partial_batch_has_a_share_of_the_first_epoch() -> None:
+def test_a_partial_batch_has_a_share_of_all_steps() -> None:
     phases = {"partial_batch": 0.51, "partial_batch_again": 0.01}
     facts = {"epoch": {"batches": 49, "remainder": 4}}
-    (partial_batch,) = (
-        candidate
-        for candidate in findings([result(samples=[sample(n, 0.01, phases=phases, facts=facts) for n in (1, 2, 3)])])
-        if candidate.cause == "partial last batch"
-    )
-    assert partial_batch.share == pytest.approx(0.5 / (0.49 + 0.51))
-    assert "That is 50% of the first epoch." in partial_batch.sentence
+    base = result(samples=[sample(n, 0.01, phases=phases, facts=facts) for n in (1, 2, 3)])
+    assert base.projection is not None
+    (partial_batch,) = (finding for finding in findings([base]) if finding.cause == "partial last batch")
+    steps = base.projection.steps
+    assert partial_batch.share == pytest.approx(0.5 / (0.5 + 0.01 * steps))
+    assert f"of the time of all {steps} steps." in partial_batch.sentence
 
 
 def test_a_slow_start_has_a_share_of_all_steps() -> None:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from bench.analyse.epoch_waits import steps_per_epoch
 from bench.analyse.samples import merged_facts, process_values, usable_samples
 from bench.model.explanation import Finding, Part
-from bench.model.facts import SEQUENTIAL_MAP, PipelineStage
+from bench.model.facts import GENERATOR, PY_DATASET, SEQUENTIAL_MAP, PipelineStage
 from bench.model.result import Result
 from bench.model.sample import ProcessSample
 
@@ -21,6 +21,9 @@ WAIT_MIN_SHARE = 0.3
 """Smallest wait for a batch, as a share of a step, that is a finding where the ladder does not show the input."""
 
 SLOW_INPUT = "slow input"
+
+BUFFER = "prefetch"
+"""A stage that does no work of its own. On a busy machine, it may seem slow."""
 
 LONG_STEPS = 10
 """A cost that comes once in an epoch is a finding if it is as long as this many steps."""
@@ -46,13 +49,25 @@ def _of_stages(sentence: str, share: float, times: Sequence[_StageTime], python:
         times: the time of each stage.
         python: whether the pipeline calls Python.
     """
-    slowest = max(times, key=lambda time: time.seconds)
+    slowest = max([time for time in times if time.name != BUFFER] or times, key=lambda time: time.seconds)
     sentence += f" Slowest stage: {slowest.name}."
     fix, what_ifs = "Move the work of this stage from the host into the model, as a layer.", ["cache"]
-    if python:
+    if slowest.stage == PY_DATASET:
+        sentence += " Python prepares one batch at a time."
+        fix = (
+            "Vectorize it with NumPy, or move the work into a tf.data pipeline with parallel maps. "
+            "PyDataset(workers=4, use_multiprocessing=True) prepares batches in other processes."
+        )
+        what_ifs = []
+    elif slowest.stage == GENERATOR:
+        sentence += " Python yields its elements one at a time."
+        fix = (
+            "Load the data as arrays with tf.data.Dataset.from_tensor_slices, or let the generator yield whole batches."
+        )
+    elif python:
         sentence += " The pipeline calls Python, which runs one call at a time."
         fix = "Write the function in TensorFlow operations, or call batch before map, so that one call handles a batch."
-    elif slowest.is_sequential_map:
+    elif slowest.stage == SEQUENTIAL_MAP:
         fix, what_ifs = "", ["parallel-map", "cache"]
     return Finding(
         cause=SLOW_INPUT,
@@ -76,14 +91,22 @@ def calls_python(base: Result) -> bool:
 
 def waiting(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
     """Yield a finding if the steps of a program wait for their batches, where the ladder cannot show it."""
-    waits = [sample.phases["input_wait"] for sample in samples if "input_wait" in sample.phases]
     step = statistics.median(process_values(base).values())
+    stages = merged_facts(samples).pipeline or []
+    if [stage.stage for stage in stages] == [PY_DATASET] and (
+        seconds := stages[0].seconds or 0.0
+    ) > WAIT_MIN_SHARE * step:
+        share = min(1.0, seconds / step)
+        sentence = f"Python takes {seconds * 1e3:.3g} ms to prepare a batch, as long as {share:.0%} of a step."
+        yield _of_stages(sentence, share, _stage_times(stages), python=True)
+        return
+    waits = [sample.phases["input_wait"] for sample in samples if "input_wait" in sample.phases]
     if not waits or statistics.median(waits) <= WAIT_MIN_SHARE * step:
         return
     wait = statistics.median(waits)
     share = min(1.0, wait / step)
     sentence = f"A step waits {wait * 1e3:.3g} ms for its next batch, {share:.0%} of its time."
-    times = _stage_times(merged_facts(samples).pipeline or [])
+    times = _stage_times(stages)
     if times:
         yield _of_stages(sentence, share, times, calls_python(base))
         return
@@ -99,11 +122,14 @@ def waiting(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
 
 
 class _StageTime(NamedTuple):
-    """The seconds per batch of a stage, or of several that were timed together."""
+    """The seconds per batch of a stage, or of several that were timed together.
+
+    The stage is its kind. That of several is empty, unless a generator is among them.
+    """
 
     name: str
     seconds: float
-    is_sequential_map: bool
+    stage: str
 
 
 def _stage_times(stages: Sequence[PipelineStage]) -> list[_StageTime]:
@@ -113,9 +139,17 @@ def _stage_times(stages: Sequence[PipelineStage]) -> list[_StageTime]:
         if stage.seconds is None:
             continue
         name = stage_name(stage) if index == start else f"{stage_name(stages[start])} to {stage_name(stage)}"
-        times.append(_StageTime(name, stage.seconds - before, index == start and stage.stage == SEQUENTIAL_MAP))
+        kinds = [merged.stage for merged in stages[start : index + 1]]
+        kind = GENERATOR if GENERATOR in kinds else stage.stage if len(kinds) == 1 else ""
+        times.append(_StageTime(name, stage.seconds - before, kind))
         start, before = index + 1, stage.seconds
     return times
+
+
+def batch_seconds(samples: Sequence[ProcessSample]) -> float:
+    """Return the seconds in which the whole pipeline prepares a batch. 0 if it was not timed."""
+    stages = merged_facts(samples).pipeline or []
+    return (stages[-1].seconds or 0.0) if stages else 0.0
 
 
 def stage_name(stage: PipelineStage) -> str:
@@ -166,12 +200,13 @@ def partial_batch(levels: list[Result]) -> Iterator[Finding]:
     step = statistics.median(process_values(level).values())
     if first - again <= LONG_STEPS * step:
         return
-    full_batches = max(0, steps_per_epoch(usable_samples(level)) - 1)
-    share = (first - again) / (full_batches * step + first) if full_batches else None
+    steps = levels[0].projection.steps if levels[0].projection is not None else 0
+    share = (first - again) / (first - again + steps * step) if steps else None
     yield Finding(
         cause="partial last batch",
         sentence=f"The smaller last batch takes {first - again:.3f} s longer the first time, as long as "
-        f"{(first - again) / step:.0f} steps." + (f" That is {share:.0%} of the first epoch." if share else ""),
+        f"{(first - again) / step:.0f} steps."
+        + (f" That is {share:.0%} of the time of all {steps} steps." if share else ""),
         evidence=f"{first:.3f} s the first time and {again:.3f} s later, in the loop {level.spec.loop}",
         fix="Drop the remainder with batch(n, drop_remainder=True), or use a batch that divides the number of rows.",
         share=share,

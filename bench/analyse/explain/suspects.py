@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from bench.analyse.explain.antipatterns import READERS
 from bench.analyse.samples import merged_facts, usable_samples
+from bench.model.facts import PY_DATASET
 from bench.model.result import Result
 
 
@@ -21,5 +22,5 @@ def suspects(program: Result) -> Iterator[str]:
     if facts.fit is not None and facts.fit.callbacks:
         yield f"callbacks of fit: {', '.join(facts.fit.callbacks)}."
     stages = [stage.stage for stage in facts.pipeline or []]
-    if stages and not any("prefetch" in stage for stage in stages):
+    if stages and stages != [PY_DATASET] and not any("prefetch" in stage for stage in stages):
         yield f"the input pipeline does not prefetch: {', '.join(stages)}."

@@ -10,23 +10,29 @@ from __future__ import annotations
 import inspect
 import math
 import re
+import statistics
+import sys
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from bench.model.facts import PipelineStage
+from bench.model.facts import GENERATOR, PY_DATASET, PipelineStage
 from bench.worker.stages import stages
 
 ENOUGH_SECONDS = 0.2
 """The shortest pass in seconds, without its start."""
 
-REPEAT_SECONDS = 3.0
+REPEAT_SECONDS = 5.0
 """Time limit for all stages together, after which no stage is timed again."""
 
 FIRST_SECONDS = 60.0
 """Time limit after which no further stage is timed. To time a part, the buffers of its stages must be filled."""
 
 MOST_ELEMENTS = 10_000_000
+
+MOST_BATCHES = 7
+ITEMS_SECONDS = 2.0
+"""Batches of a Keras `PyDataset` that are timed, and the time after which no further one is."""
 
 REPEATS = 3
 """Number of times that each stage is timed, within the time limit."""
@@ -45,10 +51,47 @@ def describe(stage: Any) -> PipelineStage:
     described = PipelineStage(stage=words.replace("parallel map", "map, parallel"))
     function = next((getattr(stage, name) for name in FUNCTIONS if hasattr(stage, name)), None)
     function = inspect.unwrap(getattr(function, "_func", function)) if function is not None else None
+    if (generator := _generator(function)) is not None:
+        described.stage, function = GENERATOR, generator
     code = getattr(function, "__code__", None)
     if code is not None:
         described.function, described.file, described.line = code.co_name, code.co_filename, code.co_firstlineno
     return described
+
+
+def measure_py_dataset(data: Any, length: int | None) -> list[PipelineStage]:
+    """Return the method of a Keras `PyDataset` that prepares a batch, as a stage with its median time."""
+    code = inspect.unwrap(type(data).__getitem__).__code__
+    seconds = []
+    for index in range(MOST_BATCHES if length is None else min(MOST_BATCHES, length)):
+        start = time.perf_counter()
+        data[index]
+        seconds.append(time.perf_counter() - start)
+        if sum(seconds) > ITEMS_SECONDS:
+            break
+    return [
+        PipelineStage(
+            stage=PY_DATASET,
+            function=code.co_qualname if sys.version_info >= (3, 11) else f"{type(data).__name__}.{code.co_name}",
+            file=code.co_filename,
+            line=code.co_firstlineno,
+            seconds=statistics.median(seconds) if seconds else None,
+        )
+    ]
+
+
+def _generator(function: Any, depth: int = 3) -> Any:
+    """Return the program's generator if TensorFlow made a function of it: `from_generator` is a `flat_map` of its own.
+
+    The function holds the generator in its closure, some functions further down.
+    """
+    for cell in getattr(function, "__closure__", None) or ():
+        content = cell.cell_contents
+        if type(content).__name__ == "_GeneratorState":
+            return content._generator
+        if depth and (found := _generator(content, depth - 1)) is not None:
+            return found
+    return None
 
 
 def measure(dataset: Any, report: Callable[[str], None] = lambda stage: None) -> list[PipelineStage]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from bench.model.facts import FitCall, Retraced
 from bench.registry.program_errors import is_devbench
 from bench.whatif.without_metrics import metrics_of
+from bench.worker import examples
 from bench.worker.diagnose import inspection, own_time, pipeline_stages
 from bench.worker.epoch_timer import EpochTimer
 from bench.worker.fit_epochs import FitEpochs, validated_epochs
@@ -74,6 +75,8 @@ def _planned_steps(rig: Rig, epochs: FitEpochs) -> int | None:
 def read_pipeline(rig: Rig, hook: FitHook, timed: bool) -> None:
     """Read the facts `pipeline_reachable` and, if asked for, `pipeline` with the time of each stage.
 
+    Of a Keras `PyDataset`, the only stage is the method that prepares a batch.
+
     A what-if can change a pipeline that `fit` or devbench iterates over, but not one that a generator iterates over.
     """
     reachable = [hook.arguments.get("x"), rig.data]
@@ -81,6 +84,10 @@ def read_pipeline(rig: Rig, hook: FitHook, timed: bool) -> None:
     candidates = [*reachable, *([hook.dataset] if own_iteration else [])]
     dataset = next((candidate for candidate in candidates if isinstance(candidate, rig.tf.data.Dataset)), None)
     if dataset is None:
+        keras_data = next((data for data in reachable if examples.is_py_dataset(rig.tf, data)), None)
+        if timed and keras_data is not None:
+            length = examples.py_dataset_length(keras_data)
+            rig.facts.pipeline = pipeline_stages.measure_py_dataset(keras_data, length)
         return
     rig.facts.pipeline_reachable = any(candidate is dataset for candidate in reachable)
     if timed:
