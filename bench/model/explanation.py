@@ -18,6 +18,10 @@ USEFUL_GAIN = 0.05
 """Smallest share of the time that a change is made for. A change that surely saves less is "no gain"."""
 
 
+MINOR = 0.5
+"""Share of the time of an epoch below which its steps matter little: one trial divides them."""
+
+
 class Part(Record):
     """The time between two neighbouring levels of the ladder."""
 
@@ -215,6 +219,11 @@ class Explanation(Record):
     def steps_share(self) -> float:
         """Share of the time of an epoch that its steps take. 1 if little or nothing is known to pass between epochs."""
         return 1.0 - (self.between_epochs or 0.0)
+
+    @property
+    def steps_are_minor(self) -> bool:
+        """Whether most of an epoch passes between its steps and those of the next one."""
+        return self.steps_share < MINOR
 
     @property
     def unassigned_share(self) -> float:

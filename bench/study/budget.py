@@ -142,6 +142,7 @@ class TimeBudget:
         """Return how long the explanation takes, in a sentence."""
         ladder = numbers.time(levels * self.worker_seconds)
         return (
-            f"One process takes about {numbers.time(self.worker_seconds)}, so a trial of {levels} loops takes about "
-            f"{ladder}. The explanation takes at most about {numbers.whole_seconds(self.limit)} (--max-time)."
+            f"One process takes about {numbers.time(self.worker_seconds)}, so a trial of "
+            f"{numbers.count(levels, 'loop')} takes about {ladder}. The explanation takes at most about "
+            f"{numbers.whole_seconds(self.limit)} (--max-time)."
         )

@@ -42,9 +42,6 @@ from bench.whatif import WhatIf
 FIRST = replace(WHAT_IF, cold_starts="alone", inspect=True)
 """The design of the first trial, of the program alone."""
 
-MINOR = 0.5
-"""Share of the time of an epoch below which its steps are divided by one trial only: most time passes elsewhere."""
-
 PEAKS_SHARE = 0.3
 """Share of the time left that measuring the peaks of the machine may take."""
 
@@ -167,7 +164,7 @@ class ExplainStudy:
         def tell(results: Sequence[Result]) -> None:
             self._tell(program, joined(results), missing)
 
-        is_minor = self.explanation is not None and self.explanation.steps_share < MINOR
+        is_minor = self.explanation is not None and self.explanation.steps_are_minor
         enough = (lambda results: True) if is_minor else is_known
         design = replace(LADDER, after_trial=tell, enough=enough, diagnosed=first)
         try:

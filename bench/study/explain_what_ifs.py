@@ -68,9 +68,11 @@ class WhatIfStudy:
         self._choose(driven)
         sets = self._sets()
         for number, what_ifs in enumerate(sets):
-            if not self.sessions.budget.fits(1 + len(what_ifs), FEWEST_TRIALS):
+            counts = range(len(what_ifs), 0, -1)  # as many as there is time for
+            count = next((count for count in counts if self.sessions.budget.fits(1 + count, FEWEST_TRIALS)), 0)
+            if count == 0:
                 break
-            self._try(what_ifs, 1 / (len(sets) - number + 1))
+            self._try(what_ifs[:count], 1 / (len(sets) - number + 1))
         if len(self.tried) < len(self.baselines):
             tried = f"{len(self.tried)} of {len(self.baselines)} what-ifs were tried"
             self.explanation.caveats.append(f"--max-time ended the explanation: {tried}.")

@@ -20,7 +20,7 @@ from bench.analyse.explain.ladder import caveats, difference, ladder
 from bench.analyse.verdict import verdict
 from bench.model.device import Device
 from bench.model.explanation import BETWEEN_EPOCHS, Explanation, Fastest, Finding, Gain
-from bench.model.facts import Facts, FitCall, GraphOperations, PipelineStage
+from bench.model.facts import PY_DATASET, CallbackTime, CallbackTimes, Facts, FitCall, GraphOperations, PipelineStage
 from bench.model.failure import Failure
 from bench.model.interval import Interval
 from bench.model.placement import Operation, Placement
@@ -286,6 +286,12 @@ def test_time_between_epochs_is_a_finding_and_in_the_headline() -> None:
     assert found[BETWEEN_EPOCHS].share == pytest.approx(0.92)
     assert "0.92 s pass until those of the next one, as long as 92 steps" in found[BETWEEN_EPOCHS].sentence
     assert BETWEEN_EPOCHS not in causes(phases={"first_step": 0.1, "epoch_end": 0.001})
+    assert "Train fewer and longer epochs" in found[BETWEEN_EPOCHS].fix  # no callback and no validation was timed
+    for process in epochs:
+        callback = CallbackTime(name="Save", step_seconds=0.0, epoch_seconds=0.8)
+        process.facts.callback_times = CallbackTimes(callbacks=[callback], validation_seconds=0.0)
+    saving = {finding.cause: finding for finding in findings([result(samples=epochs)])}
+    assert "save less often" in saving[BETWEEN_EPOCHS].fix
 
 
 def busy(cpu_share: float) -> Result:
@@ -516,6 +522,15 @@ def test_a_part_includes_the_input_if_its_upper_level_prepares_batches_and_its_l
     assert part.includes_input == (upper not in prepared and lower in prepared)
 
 
+def test_a_program_that_calls_fit_has_no_loop_of_its_own_even_if_the_loop_fit_was_left_out() -> None:
+    program = level("as-written", 0.010)
+    assert difference(program, level("step", 0.006)).name == "the program's own loop"
+    program.samples[0].facts = Facts(fit=FitCall(callbacks=[], verbose=0, metrics=False))
+    part = difference(program, level("step", 0.006))
+    assert part.name == "Keras fit"
+    assert part.what_ifs == ("without-callbacks", "steps-per-execution")
+
+
 def test_a_part_that_spans_many_levels_is_named_by_the_lower_one() -> None:
     assert difference(result(loop="step"), result(loop="resident")).name == "input and copies"
     assert difference(result(loop="as-written"), result(loop="fused")).name == "what the loop fused leaves out"
@@ -523,13 +538,25 @@ def test_a_part_that_spans_many_levels_is_named_by_the_lower_one() -> None:
 
 def test_a_step_that_waits_for_its_batch_names_the_slowest_stage_before_another_loop_is_measured() -> None:
     step = level("step", 0.006)
-    stages = [PipelineStage(stage="batch", seconds=0.001), PipelineStage(stage="map", seconds=0.005)]
+    times = {"batch": 0.001, "map": 0.005, "prefetch": 0.011}  # noise made the last one the slowest
+    stages = [PipelineStage(stage=name, seconds=seconds) for name, seconds in times.items()]
     for process in step.samples:
         process.facts, process.phases["input_wait"] = Facts(pipeline=stages), 0.004
     (found,) = [finding for finding in findings([step]) if finding.cause == "slow input"]
     assert "waits 4 ms for its next batch" in found.sentence
     assert found.sentence.endswith("Slowest stage: map.")
     assert found.what_ifs == ["parallel-map", "cache"]
+
+
+def test_a_keras_dataset_whose_batches_take_as_long_as_a_step_is_slow_input_and_not_time_between_epochs() -> None:
+    method = PipelineStage(stage=PY_DATASET, function="Augmented.__getitem__", file="a.py", line=30, seconds=0.09)
+    phases = {"first_step": 0.1, "epoch_end": 0.001, "epoch_start": 0.095}
+    facts = {"epoch": {"batches": 4, "remainder": 0}, "pipeline": [method]}
+    found = {f.cause: f for f in findings([result(samples=[sample(1, 0.1, phases=phases, facts=facts)])])}
+    assert found["slow input"].share == pytest.approx(0.9)
+    assert "Slowest stage: Keras dataset (Augmented.__getitem__, a.py line 30)." in found["slow input"].sentence
+    assert "workers" in found["slow input"].fix
+    assert BETWEEN_EPOCHS not in found
 
 
 def test_a_pipeline_that_calls_python_is_not_told_to_run_its_map_in_parallel() -> None:

@@ -108,6 +108,12 @@ def test_the_time_between_epochs_comes_first_if_it_takes_most() -> None:
     assert document.answer[0].cause.startswith("Time between epochs")
 
 
+def test_parts_of_steps_that_are_a_small_part_of_all_time_are_not_in_the_answer() -> None:
+    between = Finding(cause=BETWEEN_EPOCHS, sentence="", evidence="", share=0.96)
+    document = concluded(findings=[slow_map(), between])
+    assert [change.cause.partition(":")[0] for change in document.answer] == ["Time between epochs"]
+
+
 def test_small_findings_and_consequences_of_the_main_cause_are_details() -> None:
     minor = [
         Finding(cause="too little parallelism", sentence="Idle.", evidence="x", share=None),
@@ -132,6 +138,17 @@ def test_a_barer_loop_is_a_bound_and_not_a_proposal() -> None:
     assert "no more than 33 times [20, 100] as fast is possible (loop fused)" in shown
     assert "Fastest" not in shown
     assert "--loop" not in shown
+
+
+def test_a_bound_that_is_not_known_and_parts_of_steps_that_matter_little_are_not_in_the_answer() -> None:
+    document = concluded(findings=[slow_map()])
+    document.rest_share = Interval(value=0.25, low=0.0, high=1.4, n=1)
+    assert "as fast is possible" not in text(document)
+    between = Finding(cause=BETWEEN_EPOCHS, sentence="", evidence="", share=0.93)
+    shown = " ".join(text(concluded(findings=[slow_map(), between])).split())
+    assert "93% of an epoch passes between its steps" in shown
+    assert "of it is input" not in shown
+    assert "as fast is possible" not in shown
 
 
 def test_a_share_that_was_estimated_is_named_and_explains_the_own_loop() -> None:

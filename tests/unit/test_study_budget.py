@@ -62,6 +62,17 @@ def test_an_explanation_takes_at_most_a_fifth_longer_than_its_limit(
 
 
 @pytest.mark.usefixtures("faked")
+def test_fewer_what_ifs_are_tried_at_once_if_there_is_no_time_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried = []
+    for limit in ("170s", "210s"):  # three levels and then three what-ifs, or four of each
+        study = slow_study(monkeypatch, max_time=limit)
+        Slow.sessions.clear()
+        study.run()
+        tried += [len(specs) - 1 for _, specs in Slow.sessions[2:]]
+    assert tried == [3, 4]
+
+
+@pytest.mark.usefixtures("faked")
 def test_the_loops_that_tell_most_are_measured_if_there_is_no_time_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
     study = slow_study(monkeypatch, max_time="70s")
     study.run()

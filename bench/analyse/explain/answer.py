@@ -47,9 +47,20 @@ class _Cause:
         Args:
             steps: the share of the time of an epoch that its steps take.
         """
-        between_epochs = isinstance(self.source, Finding) and self.source.cause == BETWEEN_EPOCHS
         left = UNTRIED * ((self.share or 0.0) - self.saving)
-        return max(self.saving, left) * (1.0 if between_epochs else steps)
+        return max(self.saving, left) * self._scale(steps)
+
+    def part_of_time(self, steps: float) -> float:
+        """Return the share of all time that the cause takes, 1 if it is not known.
+
+        Args:
+            steps: the share of the time of an epoch that its steps take.
+        """
+        return self._scale(steps) * (1.0 if self.share is None else max(self.share, self.saving))
+
+    def _scale(self, steps: float) -> float:
+        """Return the share of the time of an epoch that the cause's own share is of."""
+        return 1.0 if isinstance(self.source, Finding) and self.source.cause == BETWEEN_EPOCHS else steps
 
 
 def conclude(explanation: Explanation) -> None:
@@ -58,7 +69,9 @@ def conclude(explanation: Explanation) -> None:
     No fix proposes what was measured without gain.
     """
     _mark_details(explanation)
-    causes = sorted(_causes(explanation), key=lambda cause: -cause.weight(explanation.steps_share))
+    steps = explanation.steps_share
+    causes = [cause for cause in _causes(explanation) if cause.part_of_time(steps) >= USEFUL_GAIN]
+    causes.sort(key=lambda cause: -cause.weight(steps))
     explanation.answer = [_change(cause, explanation.gains) for cause in causes]
     sources: list[Part | Finding] = [*explanation.parts, *explanation.findings]
     for source in sources:

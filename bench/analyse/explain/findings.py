@@ -22,6 +22,9 @@ from bench.model.sample import ProcessSample
 EPOCH_END_MIN_SHARE = 0.05
 """Smallest share of an epoch between its steps and those of the next one for which that time is a finding."""
 
+MOSTLY_OWN_WORK = 0.5
+"""Share of the time between epochs from which callbacks and validation explain it, and not `fit` itself."""
+
 MOSTLY_INPUT = 0.3
 """Share of a step above which its input explains why CPUs are idle."""
 
@@ -79,22 +82,27 @@ def _epoch_ends(samples: list[ProcessSample]) -> Iterator[Finding]:
         statistics.fmean(values)
         for values in zip(*((epochs.between, epochs.start, step) for epochs, step in timed), strict=True)
     )
+    first_batch = min(start, pipeline.batch_seconds(samples))  # input, which passes at the start of an epoch too
+    between, start = between - first_batch, start - first_batch
     share = between / (between + timed[0][0].length * step)
     if share <= EPOCH_END_MIN_SHARE:
         return
     call = merged_facts(samples).fit
     names = ", ".join(call.callbacks) if call and call.callbacks else "none"
     end = between - start
-    longest = [f"{name} {seconds:.3g} s" for name, seconds in callbacks.at_epoch_ends(samples) if seconds > 0.1 * end]
-    if end > start:
-        fix = callbacks.AT_EPOCH_END
+    work = callbacks.at_epoch_ends(samples)
+    longest = [f"{name} {seconds:.3g} s" for name, seconds in work if seconds > 0.1 * end]
+    if sum(seconds for _, seconds in work) > MOSTLY_OWN_WORK * between:
+        own, fix = "", callbacks.AT_EPOCH_END
     else:
+        own = " Most of it is the work of fit itself, which starts each epoch anew."
         fix = "Train fewer and longer epochs: dataset.repeat() with steps_per_epoch."
     yield Finding(
         cause=BETWEEN_EPOCHS,
         sentence=f"After the steps of an epoch, {between:.3g} s pass until those of the next one, as long as "
         f"{between / step:.0f} steps. That is {share:.0%} of the time of an epoch."
-        + (f" Longest: {', '.join(longest)}." if longest else ""),
+        + (f" Longest: {', '.join(longest)}." if longest else "")
+        + own,
         evidence=f"phases epoch_end and validation ({end:.3g} s) and epoch_start ({start:.3g} s); callbacks: {names}",
         fix=fix,
         share=share,

@@ -84,6 +84,8 @@ WIDER = 3.0
 DISTURBANCES = ("load", "stolen", "throttled", "unsettled", "gpu-busy", "clocks", "temperature")
 """Warnings about what disturbs a measurement."""
 
+UNDIVIDED = "Increase --max-time, so that more loops divide it."
+
 MOST_NAMES = 2
 """Most differences that the name of a part lists, if levels between its two are missing."""
 
@@ -135,17 +137,26 @@ def difference(upper: Result, lower: Result) -> LevelDifference:
     if merged_facts(upper.samples).run_eagerly and not merged_facts(lower.samples).run_eagerly:
         what = f"running operations one by one from Python, where {lower.spec.loop} runs a graph"
         return LevelDifference("eager execution", what, "", what_ifs=("graph",))
+    if (
+        upper.spec.loop == "as-written"
+        and merged_facts(upper.samples).fit is not None
+        and ("fit", pair[1]) in DIFFERENCES
+    ):
+        below = DIFFERENCES["fit", pair[1]]  # the program has no loop of its own, but calls `fit`
+        what_ifs = ("without-callbacks", *below.what_ifs)
+        return below._replace(what=f"{below.what}, with its callbacks", what_ifs=what_ifs)
     if pair in DIFFERENCES:
         return DIFFERENCES[pair]
     loops = LOOPS[LOOPS.index(pair[0]) : LOOPS.index(pair[1]) + 1]
     crossed = [DIFFERENCES[levels] for levels in pairwise(loops) if levels in DIFFERENCES]
     names = [crossing.name for crossing in crossed]
+    many = len(names) > MOST_NAMES
     return LevelDifference(
-        " and ".join(names) if len(names) <= MOST_NAMES else f"what the loop {pair[1]} leaves out",
+        " and ".join(names) if not many else f"what the loop {pair[1]} leaves out",
         "; ".join(crossing.what for crossing in crossed),
-        " ".join(crossing.fix for crossing in crossed if crossing.fix),
+        UNDIVIDED if many else " ".join(crossing.fix for crossing in crossed if crossing.fix),
         includes_input=any(crossing.includes_input for crossing in crossed),
-        what_ifs=tuple(name for crossing in crossed for name in crossing.what_ifs),
+        what_ifs=() if many else tuple(name for crossing in crossed for name in crossing.what_ifs),
     )
 
 

@@ -25,7 +25,9 @@ def headline(explanation: Explanation) -> str:
     """Return the step time and the largest part of the step."""
     step = f"{explanation.label}: a step takes {numbers.time(explanation.step_seconds)}."
     part, unclear = explanation.largest_part, explanation.unassigned_share
-    if part is not None and part.share.value > NOTABLE:
+    if explanation.steps_are_minor:
+        sentences = []
+    elif part is not None and part.share.value > NOTABLE:
         sentences = [f"{part.share.value:.0%} of it is {part.name}: {part.what}."]
     elif unclear > NOTABLE:
         amount = "Its time" if unclear >= 1 else f"{unclear:.0%} of it"  # parts of both signs may exceed 100%
@@ -85,7 +87,9 @@ def outlook(explanation: Explanation) -> list[str]:
     if best is not None and best.verdict == "faster":
         lines.append(f"Together ({best.what_if}): {speed(best, explanation.own_loop)}.")
     most = explanation.most_speedup
-    if most is not None and explanation.answer and most.value > 1 + NOTABLE:
+    if most is None or most.low is None or most.low <= 1 or explanation.steps_are_minor:
+        return lines
+    if explanation.answer and most.value > 1 + NOTABLE:
         lines.append(
             f"While the computing stays as it is, no more than {numbers.times(most)} as fast is possible (loop "
             f"{explanation.lowest_level})."
