@@ -291,7 +291,7 @@ def test_time_between_epochs_is_a_finding_and_in_the_headline() -> None:
         callback = CallbackTime(name="Save", step_seconds=0.0, epoch_seconds=0.8)
         process.facts.callback_times = CallbackTimes(callbacks=[callback], validation_seconds=0.0)
     saving = {finding.cause: finding for finding in findings([result(samples=epochs)])}
-    assert "save less often" in saving[BETWEEN_EPOCHS].fix
+    assert saving[BETWEEN_EPOCHS].fix == "Let Save do less at the end of an epoch, or do it less often."
 
 
 def busy(cpu_share: float) -> Result:
@@ -330,6 +330,17 @@ def traces(*retraced: dict[str, Any]) -> Finding:
     facts = {"retraced": list(retraced), "steps_run": 13, "steps_issued": 130}
     found = findings([result(samples=[sample(n, 0.01, facts=facts) for n in (1, 2, 3)])])
     return next(finding for finding in found if finding.cause in ("retracing", "a new dataset for each call"))
+
+
+def test_traces_of_the_training_are_retracing_only_if_many_batches_are_traced() -> None:
+    def found(count: int, function: str = "fit") -> set[str]:
+        call = {"function": function, "file": "/a/mine.py", "line": 29, "count": count, "is_call": True}
+        fit = {"callbacks": ["TensorBoard"], "verbose": 0, "metrics": True}
+        return {*causes(facts={"retraced": [call], "steps_run": 109, "fit": fit})}
+
+    assert not found(8) & {"retracing", "a new dataset for each call"}  # its validation and its summaries
+    assert found(60) & {"retracing", "a new dataset for each call"} == {"retracing"}
+    assert "a new dataset for each call" in found(60, "predict")  # in a callback
 
 
 def test_a_call_that_builds_a_dataset_each_time_is_named_instead_of_functions_of_tensorflow() -> None:

@@ -68,8 +68,17 @@ def retraced(samples: Sequence[ProcessSample]) -> tuple[list[Retraced], int, int
     if not facts.retraced or not steps:
         return None
     runs = 1 + (facts.restarts or 0)  # a program that devbench starts again traces its functions again
-    often = [traced for traced in facts.retraced if traced.count / runs > 5 and traced.count > 0.02 * steps]
+    often = [
+        traced
+        for traced in facts.retraced
+        if traced.count / runs > 5 and traced.count > (OFTEN if _is_training(traced, samples) else 0.02) * steps
+    ]
     return (often, steps, runs) if often else None
+
+
+def _is_training(traced: Retraced, samples: Sequence[ProcessSample]) -> bool:
+    """Return whether a call is the training itself, not one in each step. Its validation is traced too."""
+    return traced.is_call and traced.function == "fit" and merged_facts(samples).fit is not None
 
 
 def retracing(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
@@ -84,7 +93,8 @@ def retracing(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
         names, lines = dict.fromkeys(call.function for call in calls), sorted({call.line for call in calls})
         count = sum(call.count for call in calls)
         verb = "makes" if len(names) == 1 else "make"
-        whole = set(names) & {*WHOLE_DATA_CALLS}
+        trains = any(_is_training(call, samples) for call in calls)
+        whole = set() if trains else set(names) & {*WHOLE_DATA_CALLS}
         if whole and whole_data_calls(samples):  # `keras_calls` names them, with their share
             return
         yield Finding(
@@ -95,6 +105,8 @@ def retracing(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
             fix="For single batches, call train_on_batch, or the model itself: model(x, training=False). Keep fit and "
             "predict for whole data sets."
             if whole
+            else "Give all batches the same shape: drop_remainder=True, or pad to a few lengths."
+            if trains
             else "Call it once, outside the loop.",
             share=None if whole else _trace_share(base, samples),
             estimated=not whole,
@@ -185,6 +197,9 @@ def host_operations(base: Result, samples: list[ProcessSample]) -> Iterator[Find
 
 PYTHON_IN_GRAPH = "Python inside the graph"
 ON_HOST = "operations on the host"
+
+OFTEN = 0.2
+"""Traces per step from which the program's own call of `fit` counts as retracing: its batches differ in shape."""
 
 READERS: Sequence[Reader] = (
     host_reads,

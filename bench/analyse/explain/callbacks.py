@@ -13,7 +13,24 @@ from bench.model.sample import ProcessSample
 NAMED_SHARE = 0.2
 """Smallest share of the time of all callbacks for which one is named."""
 
-AT_EPOCH_END = "Validate and save less often, and move work out of on_epoch_end."
+VALIDATION = "validation"
+
+CURES = {
+    VALIDATION: "Validate less often, with fit(validation_freq=5), or on fewer batches, with validation_steps.",
+    "TensorBoard": "Use TensorBoard without histogram_freq and write_images, or with a larger histogram_freq.",
+    "ModelCheckpoint": "Save less often: ModelCheckpoint with save_best_only, save_weights_only or a larger save_freq.",
+}
+"""What to change about work at the end of an epoch, by what takes longest."""
+
+
+def cure(samples: Sequence[ProcessSample]) -> str:
+    """Return what to change about the validation or the callback that takes longest at the end of an epoch."""
+    times = merged_facts(samples).callback_times
+    longest = max(times.callbacks, key=lambda callback: callback.epoch_seconds, default=None) if times else None
+    name = VALIDATION
+    if times is not None and longest is not None and longest.epoch_seconds > times.validation_seconds:
+        name = longest.name
+    return CURES.get(name, f"Let {name} do less at the end of an epoch, or do it less often.")
 
 
 def step_share(base: Result, samples: Sequence[ProcessSample]) -> float | None:
@@ -40,7 +57,7 @@ def at_epoch_ends(samples: Sequence[ProcessSample]) -> list[tuple[str, float]]:
     times = merged_facts(samples).callback_times
     if times is None:
         return []
-    parts = [("validation", times.validation_seconds)]
+    parts = [(VALIDATION, times.validation_seconds)]
     parts += [(described(callback), callback.epoch_seconds) for callback in times.callbacks]
     return sorted(((name, seconds) for name, seconds in parts if seconds > 0), key=lambda part: -part[1])
 

@@ -93,7 +93,7 @@ def _epoch_ends(samples: list[ProcessSample]) -> Iterator[Finding]:
     work = callbacks.at_epoch_ends(samples)
     longest = [f"{name} {seconds:.3g} s" for name, seconds in work if seconds > 0.1 * end]
     if sum(seconds for _, seconds in work) > MOSTLY_OWN_WORK * between:
-        own, fix = "", callbacks.AT_EPOCH_END
+        own, fix = "", callbacks.cure(samples)
     else:
         own = " Most of it is the work of fit itself, which starts each epoch anew."
         fix = "Train fewer and longer epochs: dataset.repeat() with steps_per_epoch."
