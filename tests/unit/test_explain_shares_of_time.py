@@ -110,6 +110,13 @@ def test_a_timed_callback_is_a_cause_even_if_the_ladder_cannot_tell() -> None:
     assert "callbacks and logging" not in found(fit_facts(0.0001))
 
 
+def test_a_dataset_for_each_call_of_predict_in_a_callback_is_part_of_the_callback() -> None:
+    facts = fit_facts(0.006)
+    facts.steps_run = 100
+    facts.retraced = [Retraced(function="predict", file="/a/mine.py", line=27, is_call=True, count=90)]
+    assert "a new dataset for each call" not in found(facts)
+
+
 def test_the_end_of_an_epoch_names_what_takes_longest() -> None:
     facts = fit_facts(0.0, epoch_seconds=0.6, validation=0.2)
     facts.epoch = Facts.model_validate({"epoch": {"batches": 8, "remainder": 0}}).epoch

@@ -60,6 +60,9 @@ def findings(levels: list[Result], parts: Sequence[Part] = ()) -> list[Finding]:
     if inputs and pipeline.calls_python(base):  # the input's own finding says so
         base_findings = [f for f in base_findings if f.cause != antipatterns.PYTHON_IN_GRAPH]
     inputs = inputs or [*pipeline.waiting(base, samples)]
+    called = {name for callback in callbacks.in_steps(samples)[1] for name in callback.calls}
+    if called:  # the callback's own finding says so
+        base_findings = [f for f in base_findings if f.cause != own_time.NEW_DATASET]
     if sum(finding.share or 0.0 for finding in inputs) > MOSTLY_INPUT or antipatterns.retraced(samples):
         # CPUs are idle because they wait for input, or for Python that traces.
         base_findings = [f for f in base_findings if f.cause != utilization.TOO_LITTLE_PARALLELISM]

@@ -153,7 +153,7 @@ def difference(upper: Result, lower: Result) -> LevelDifference:
     many = len(names) > MOST_NAMES
     return LevelDifference(
         " and ".join(names) if not many else f"what the loop {pair[1]} leaves out",
-        "; ".join(crossing.what for crossing in crossed),
+        "everything between the two loops" if many else "; ".join(crossing.what for crossing in crossed),
         UNDIVIDED if many else " ".join(crossing.fix for crossing in crossed if crossing.fix),
         includes_input=any(crossing.includes_input for crossing in crossed),
         what_ifs=() if many else tuple(name for crossing in crossed for name in crossing.what_ifs),

@@ -10,7 +10,7 @@ from bench.render.charts import vega
 from bench.render.charts.vega import ACCENT, BAND, COLOUR, EDGE, GRID, MUTED, ROW, TEXT_BESIDE, end, layer, word
 
 COLOURS = {"step": MUTED, "part": ACCENT, "unmeasurable": GRID, "rest": BAND}
-LABEL_WIDTH = 200
+LABEL_WIDTH = 230
 """Pixels."""
 
 

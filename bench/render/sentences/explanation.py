@@ -17,6 +17,9 @@ NOTABLE = 0.1
 TOO_WIDE = 1.0
 """Width of the interval of a saving, as a share of the time, above which its bounds are not shown."""
 
+LOOSE = 4.0
+"""A bound of the speed whose interval reaches above this multiple of its value is not shown."""
+
 MOST_CHANGES = 3
 """Number of changes that the answer names."""
 
@@ -87,7 +90,9 @@ def outlook(explanation: Explanation) -> list[str]:
     if best is not None and best.verdict == "faster":
         lines.append(f"Together ({best.what_if}): {speed(best, explanation.own_loop)}.")
     most = explanation.most_speedup
-    if most is None or most.low is None or most.low <= 1 or explanation.steps_are_minor:
+    if most is None or most.low is None or most.high is None or explanation.steps_are_minor:
+        return lines
+    if most.low <= 1 or most.high > LOOSE * most.value:  # it is not known
         return lines
     if explanation.answer and most.value > 1 + NOTABLE:
         lines.append(

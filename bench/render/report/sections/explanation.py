@@ -95,7 +95,9 @@ def _ladder(explanation: Explanation) -> Section:
 def _findings(explanation: Explanation) -> Section:
     findings = tuple(
         Message(
-            "cause", plain(wording.cause(finding)), tuple(map(plain, filter(None, (finding.evidence, finding.fix))))
+            "note" if finding.detail else "cause",
+            plain(wording.cause(finding)),
+            tuple(map(plain, filter(None, (finding.evidence, finding.fix)))),
         )
         for finding in sorted(explanation.findings, key=lambda finding: finding.detail)
     )
