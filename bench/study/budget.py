@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from bench.config.settings import RunSettings
-from bench.errors import RunFailed
 from bench.model.phase import START_PHASES
 from bench.model.plan import Planned
 from bench.model.result import Result
@@ -111,21 +110,14 @@ class TimeBudget:
         return max(1.0, min(PART, share * self.left))
 
     def ladder(self, levels: Sequence[Planned], with_what_ifs: bool) -> Ladder:
-        """Return the ladder that fits into the time left.
+        """Return the ladder that fits into the time left. It is the program's own loop alone if two do not fit.
 
         Args:
             levels: All levels, the program's own loop first.
             with_what_ifs: Whether what-ifs are to follow. Without time for a few levels beside them, they get no time.
-
-        Raises:
-            RunFailed: There is no time for two levels.
         """
         if len(levels) > 1 and not self.fits(2):
-            raise RunFailed(
-                f"{numbers.whole_seconds(self.limit)} is too short to explain {levels[0].spec.label}: "
-                f"one process takes about {numbers.time(self.worker_seconds)}",
-                f"Use --max-time {max(1, round(2 * FEWEST_TRIALS * len(levels) * self.worker_seconds / 60))}m.",
-            )
+            return Ladder((levels[0],), tuple(levels[1:]), 1.0)
         share = LADDER_SHARE if with_what_ifs else 1.0
         count = self._levels_that_fit(len(levels), share)
         if count < min(FEW_LEVELS, len(levels)):
@@ -134,6 +126,10 @@ class TimeBudget:
         kept = [levels[0], *others[: count - 1]]
         in_order = tuple(level for level in levels if level in kept)
         return Ladder(in_order, tuple(level for level in levels if level not in kept), share)
+
+    def limit_for(self, levels: int) -> str:
+        """Return a time limit that is long enough for so many levels and as much for what-ifs, such as "6m"."""
+        return f"{max(1, round(2 * FEWEST_TRIALS * levels * self.worker_seconds / 60))}m"
 
     def _levels_that_fit(self, levels: int, share: float) -> int:
         return next((count for count in range(levels, 0, -1) if self.fits(count, FEWEST_TRIALS, share)), 0)

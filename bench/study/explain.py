@@ -20,6 +20,7 @@ from bench.model.plan import Planned
 from bench.model.result import Result
 from bench.model.spec import Loop
 from bench.publish.recorder import Recorder
+from bench.render import numbers
 from bench.render.sentences.explanation import so_far
 from bench.session.launch import prepare_server
 from bench.session.worker_servers import WorkerServers
@@ -136,11 +137,17 @@ class ExplainStudy:
         """Measure the program alone, in a fresh process, and look into it. Tell what that shows.
 
         Raises:
-            RunFailed: It could not be measured. The ladder would only fail again, in each of its levels.
+            RunFailed: It could not be measured, or not in time. The ladder would fail too, in each of its levels.
         """
         (first,) = self.sessions.measure([program], FIRST, update={"max_processes": 1})
         if first.failure is not None:
             raise not_measured(program, first)
+        if all(sample.failure is not None for sample in first.samples):
+            limit = numbers.whole_seconds(self.sessions.budget.limit)
+            raise RunFailed(
+                f"{limit} is too short to explain {program.spec.label}: its first process was not ready",
+                "Leave out --max-time, or use a longer one.",
+            )
         if self.sessions.servers is not None and capabilities(program.spec.backend).forks:
             self.sessions.budget.expect_forked(first.samples[0])
         for suspect in suspects(first):
@@ -154,7 +161,10 @@ class ExplainStudy:
         """Measure the levels that there is time for. Levels that are left out are added to the missing ones."""
         budget = self.sessions.budget
         ladder_plan = budget.ladder(levels, with_what_ifs)
-        missing |= {level.spec.loop: "there was no time for it (--max-time)" for level in ladder_plan.left_out}
+        no_time = f"there was no time for it. Use --max-time {budget.limit_for(len(levels))}"
+        missing |= {level.spec.loop: no_time for level in ladder_plan.left_out}
+        if not budget.fits(1):
+            return [first]
         if budget.worker_seconds:
             self.recorder.tell(budget.estimate(len(ladder_plan.levels)))
 

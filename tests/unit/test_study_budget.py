@@ -8,6 +8,7 @@ import pytest
 from test_study_explain import Fake, faked, study_of
 
 from bench.errors import RunFailed
+from bench.model.failure import Failure
 from bench.model.result import Stop
 from bench.study import explain, explain_sessions
 from bench.study.budget import OVERRUN, TimeBudget
@@ -93,15 +94,14 @@ def test_two_trials_of_a_few_loops_come_before_what_ifs(monkeypatch: pytest.Monk
 
 
 @pytest.mark.usefixtures("faked")
-def test_a_limit_that_is_too_short_for_two_processes_is_an_error_with_a_longer_one(
+def test_a_limit_that_is_too_short_for_two_processes_ends_with_what_the_first_one_shows(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     study = slow_study(monkeypatch, max_time="15s")
-    with pytest.raises(RunFailed, match="15 s is too short to explain") as caught:
-        study.run()
-    assert "one process takes about 10" in caught.value.message
-    assert caught.value.hint.startswith("Use --max-time ")
+    explanation = study.run()
     assert Slow.now <= WORKER_SECONDS
+    assert explanation.step_seconds > 0
+    assert "there was no time for it. Use --max-time 3m" in explanation.missing_levels.values()
 
 
 @pytest.mark.usefixtures("faked")
@@ -121,3 +121,18 @@ def test_every_session_of_an_explanation_ends_with_the_explanation(monkeypatch: 
     study.run()
     assert {design.deadline for design in Slow.designs} == {600.0}
     assert {design.last_moment for design in Slow.designs} == {600.0 * OVERRUN}
+
+
+@pytest.mark.usefixtures("faked")
+def test_a_limit_within_which_no_process_is_ready_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    study = slow_study(monkeypatch, max_time="3s")
+    late = Failure(kind="interrupted", message="the time limit was reached")
+    measure = study.sessions.measure
+
+    def interrupted(*arguments: Any, **options: Any) -> list[Any]:
+        (first,) = measure(*arguments, **options)
+        return [first.model_copy(update={"samples": [s.model_copy(update={"failure": late}) for s in first.samples]})]
+
+    monkeypatch.setattr(study.sessions, "measure", interrupted)
+    with pytest.raises(RunFailed, match=r"3 s is too short to explain .*: its first process was not ready"):
+        study.run()
