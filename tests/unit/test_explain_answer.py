@@ -114,6 +114,22 @@ def test_parts_of_steps_that_are_a_small_part_of_all_time_are_not_in_the_answer(
     assert [change.cause.partition(":")[0] for change in document.answer] == ["Time between epochs"]
 
 
+def test_what_surrounds_the_computing_is_a_cause_even_if_its_parts_cannot_be_told_apart() -> None:
+    def unclear(rest: float, findings: list[Finding]) -> list[str]:
+        parts = [part("Keras fit", "fit", "step", 0.4), part("dispatch", "resident", "fused", 0.5)]
+        for each in parts:
+            each.share, each.measurable = Interval(value=each.share.value, low=-0.2, high=1.1, n=1), False
+        document = concluded(trials=1, parts=parts, rest_share=share(rest), findings=findings)
+        return [change.cause for change in document.answer]
+
+    (cause,) = unclear(0.07, [])
+    assert cause.startswith("Time around the computing: At least 91% of the step is not computing.")
+    assert "Most of it is dispatch and Keras fit, which 1 trial cannot tell apart." in cause
+    assert unclear(0.9, []) == []
+    (known,) = unclear(0.07, [slow_map()])
+    assert known.startswith("Slow input")
+
+
 def test_small_findings_and_consequences_of_the_main_cause_are_details() -> None:
     minor = [
         Finding(cause="too little parallelism", sentence="Idle.", evidence="x", share=None),

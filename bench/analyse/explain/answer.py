@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from bench import whatif
 from bench.analyse.explain import utilization
+from bench.analyse.explain.surroundings import surroundings
 from bench.model.explanation import (
     BETWEEN_EPOCHS,
     FIRST_STEPS,
@@ -68,6 +69,7 @@ def conclude(explanation: Explanation) -> None:
 
     No fix proposes what was measured without gain.
     """
+    explanation.findings += surroundings(explanation)
     _mark_details(explanation)
     steps = explanation.steps_share
     causes = [cause for cause in _causes(explanation) if cause.part_of_time(steps) >= USEFUL_GAIN]
