@@ -190,6 +190,16 @@ def test_steps_that_take_longer_and_longer_are_found_and_noisy_ones_are_not() ->
     assert not growth(lambda block: 0.001 if block % 2 else 0.002)
 
 
+def test_growth_that_other_work_on_the_machine_hides_is_found_in_the_cpu_time() -> None:
+    rng = random.Random(1)
+    processes = [steps_of(lambda block: 0.001 + 0.00005 * block, seed) for seed in (1, 2)]
+    for process in processes:
+        for block in process.series[0].blocks:
+            block.seconds *= rng.choice([1.0, 2.0, 4.0])
+    (finding,) = [f for f in findings([result(samples=processes)]) if f.cause == "steps that take longer and longer"]
+    assert "ms of CPU time at first" in finding.sentence
+
+
 def test_steps_that_grow_in_the_warm_up_and_slow_first_steps_are_told_apart() -> None:
     def growth(warm_up: Callable[[int], float]) -> bool:
         processes = [steps_of(lambda block: 0.004, seed) for seed in (1, 2)]
@@ -203,7 +213,8 @@ def test_steps_that_grow_in_the_warm_up_and_slow_first_steps_are_told_apart() ->
 
 
 def test_the_trend_of_unordered_blocks_has_the_variance_that_its_score_assumes() -> None:
-    scores = [trend(steps_of(lambda block: 0.001, seed).series[0].blocks) for seed in range(300)]
+    unordered = [steps_of(lambda block: 0.001, seed).series[0].blocks for seed in range(300)]
+    scores = [trend([block.step_seconds for block in blocks]) for blocks in unordered]
     assert sum(score**2 for score in scores) / len(scores) == pytest.approx(1.0, abs=0.3)
 
 
