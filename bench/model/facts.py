@@ -109,6 +109,13 @@ class OptimizerTime(Record):
     rows_read: int = Field(description="rows of embeddings that a batch reads")
 
 
+class MetricsTime(Record):
+    """The time of the metrics that a Keras model was compiled with, in a step."""
+
+    names: list[str] = Field(description="names of the metrics")
+    seconds: float = Field(description="to update them with one batch")
+
+
 class HostReads(Record):
     """Numbers that Python reads back from tensors."""
 
@@ -217,6 +224,7 @@ class Facts(Record):
     eager: EagerOperations | None = None
     own_time: OwnTime | None = None
     optimizer: OptimizerTime | None = None
+    metrics: MetricsTime | None = None
     float64: Float64 | None = None
     int32: GraphOperations | None = Field(None, description="int32 arithmetic, which TensorFlow keeps on the host")
     python: GraphOperations | None = Field(None, description="calls back into Python from a graph")

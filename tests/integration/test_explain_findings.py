@@ -25,6 +25,7 @@ OPTIONS = {
     "retraces": ("--max-processes", "1"),
     "single_rows": ("--max-processes", "1"),
     "predicts_in_callback": ("--max-processes", "1"),
+    "slow_metric": ("--max-processes", "1"),
     "growing_history": ("--max-processes", "2", "--max-time", "30m"),
     "computes_float64": ("--max-processes", "1"),
     "calls_python": ("--max-processes", "1"),
@@ -132,6 +133,12 @@ def test_a_callback_that_predicts_after_each_batch_is_reported_with_its_share(
 ) -> None:
     finding = find(runs, "predicts_in_callback", "callbacks and logging")
     assert "HoldOut (calls predict)" in finding["sentence"]
+    assert finding["share"] > 0.5
+
+
+def test_metrics_that_take_much_of_the_step_are_reported(runs: dict[str, Future[CompletedRun]]) -> None:
+    finding = find(runs, "slow_metric", "metrics in each step")
+    assert "slow" in finding["sentence"]
     assert finding["share"] > 0.5
 
 

@@ -287,6 +287,8 @@ def test_time_between_epochs_is_a_finding_and_in_the_headline() -> None:
     assert "0.92 s pass until those of the next one, as long as 92 steps" in found[BETWEEN_EPOCHS].sentence
     assert BETWEEN_EPOCHS not in causes(phases={"first_step": 0.1, "epoch_end": 0.001})
     assert "Train fewer and longer epochs" in found[BETWEEN_EPOCHS].fix  # no callback and no validation was timed
+    few = {"phases": {"first_step": 0.1, "epoch_end": 0.015}, "facts": {"epoch": {"batches": 8, "remainder": 0}}}
+    assert BETWEEN_EPOCHS not in causes(**few)  # 16% of an epoch, by fit itself
     for process in epochs:
         callback = CallbackTime(name="Save", step_seconds=0.0, epoch_seconds=0.8)
         process.facts.callback_times = CallbackTimes(callbacks=[callback], validation_seconds=0.0)

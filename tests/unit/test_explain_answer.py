@@ -130,6 +130,14 @@ def test_what_surrounds_the_computing_is_a_cause_even_if_its_parts_cannot_be_tol
     assert known.startswith("Slow input")
 
 
+def test_a_part_of_many_loops_is_a_cause_only_if_there_is_no_other_one() -> None:
+    between = Finding(cause=BETWEEN_EPOCHS, sentence="", evidence="", share=0.4)
+    many = part("what the loop fused leaves out", "as-written", "fused", 0.6)
+    other = [change.cause.partition(":")[0] for change in concluded(findings=[between], parts=[many]).answer]
+    assert other == ["Time between epochs"]
+    assert [change.share for change in concluded(parts=[many]).answer] == [0.6]
+
+
 def test_small_findings_and_consequences_of_the_main_cause_are_details() -> None:
     minor = [
         Finding(cause="too little parallelism", sentence="Idle.", evidence="x", share=None),
@@ -143,10 +151,13 @@ def test_small_findings_and_consequences_of_the_main_cause_are_details() -> None
     assert all(word in text(document, verbose=True) for word in ("Idle.", "Wide.", "Slow start."))
 
 
-def test_first_steps_are_named_if_nothing_else_is_found() -> None:
-    start = Finding(cause=FIRST_STEPS, sentence="Slow start.", evidence="x", share=0.3)
-    document = concluded(findings=[start], parts=[], rest_share=share(1.0))
-    assert [finding.detail for finding in document.findings] == [False]
+def test_first_steps_are_named_only_if_they_take_most_and_nothing_else_is_found() -> None:
+    def named(value: float) -> bool:
+        start = Finding(cause=FIRST_STEPS, sentence="Slow start.", evidence="x", share=value)
+        return bool(concluded(findings=[start], parts=[], rest_share=share(1.0)).answer)
+
+    assert named(0.6)
+    assert not named(0.3)
 
 
 def test_a_barer_loop_is_a_bound_and_not_a_proposal() -> None:

@@ -22,6 +22,7 @@ from bench.model.facts import (
     CallKind,
     Facts,
     FitCall,
+    MetricsTime,
     OptimizerTime,
     OwnTime,
     OwnTimePart,
@@ -84,6 +85,14 @@ def test_an_optimizer_that_rewrites_all_rows_of_an_embedding_is_named() -> None:
     dense = OptimizerTime(name="Adam", seconds=0.003, rows=0, rows_read=0)
     assert "larger batch" in found(Facts(optimizer=dense))["optimizer"].fix
     assert "optimizer" not in found(Facts(optimizer=dense.model_copy(update={"seconds": 0.001})))
+
+
+def test_metrics_that_take_much_of_the_step_are_named() -> None:
+    facts = Facts(metrics=MetricsTime(names=["sorted_error"], seconds=0.006))
+    finding = found(facts)["metrics in each step"]
+    assert finding.sentence == "The metrics of the model take 60% of the step: sorted_error."
+    assert finding.what_ifs == ["without-metrics"]
+    assert "metrics in each step" not in found(Facts(metrics=MetricsTime(names=["accuracy"], seconds=0.0005)))
 
 
 def test_python_without_tensorflow_is_a_finding_with_its_largest_lines() -> None:

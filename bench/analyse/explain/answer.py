@@ -11,6 +11,7 @@ from bench.analyse.explain.surroundings import surroundings
 from bench.model.explanation import (
     BETWEEN_EPOCHS,
     FIRST_STEPS,
+    MINOR,
     USEFUL_GAIN,
     Explanation,
     Finding,
@@ -22,6 +23,9 @@ from bench.model.step_parts import StepPart, parts_of
 
 UNTRIED = 0.5
 """Weight of a share that nothing was seen to save, against a measured saving. Few changes remove all of a cause."""
+
+MOST_STEP_PARTS = 2
+"""A part between two loops that differ in more is a cause only if there is no other one."""
 
 MOST_GAINS = 2
 """Number of measured changes that are named for one cause."""
@@ -91,7 +95,8 @@ def _mark_details(explanation: Explanation) -> None:
     for finding in explanation.findings:
         if finding.cause == FIRST_STEPS:  # every short training has them
             others = [other for other in explanation.findings if other is not finding and not other.detail]
-            finding.detail = finding.detail or bool(others or large_parts)
+            is_small = finding.share is not None and finding.share < MINOR
+            finding.detail = is_small or bool(others or large_parts)
 
 
 def _large_parts(explanation: Explanation) -> list[Part]:
@@ -103,6 +108,8 @@ def _causes(explanation: Explanation) -> list[_Cause]:
     causes = [_cause(finding) for finding in explanation.findings if not finding.detail]
     found = list(causes)
     for part in _large_parts(explanation):
+        if found and len(part.step_parts) > MOST_STEP_PARTS:  # it says less than the other causes
+            continue
         shares = [cause.share or 0.0 for cause in found if cause.parts & part.step_parts]
         if max(shares, default=0.0) < part.share.value / 2:
             sentence = f"{_capital(part.name)} takes {part.share.value:.0%} of the step: {part.what}."

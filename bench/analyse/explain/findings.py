@@ -22,6 +22,9 @@ from bench.model.sample import ProcessSample
 EPOCH_END_MIN_SHARE = 0.05
 """Smallest share of an epoch between its steps and those of the next one for which that time is a finding."""
 
+FIT_BETWEEN_MIN_SHARE = 0.2
+"""The same for what `fit` itself does between epochs. Each short training has some of it."""
+
 MOSTLY_OWN_WORK = 0.5
 """Share of the time between epochs from which callbacks and validation explain it, and not `fit` itself."""
 
@@ -48,6 +51,7 @@ def findings(levels: list[Result], parts: Sequence[Part] = ()) -> list[Finding]:
         own_time.python,
         growth.growing_steps,
         optimizer.optimizer,
+        optimizer.metrics,
         utilization.quota,
         utilization.parallelism,
         utilization.shapes,
@@ -94,8 +98,11 @@ def _epoch_ends(samples: list[ProcessSample]) -> Iterator[Finding]:
     names = ", ".join(call.callbacks) if call and call.callbacks else "none"
     end = between - start
     work = callbacks.at_epoch_ends(samples)
+    is_own_work = sum(seconds for _, seconds in work) > MOSTLY_OWN_WORK * between
+    if not is_own_work and share <= FIT_BETWEEN_MIN_SHARE:
+        return
     longest = [f"{name} {seconds:.3g} s" for name, seconds in work if seconds > 0.1 * end]
-    if sum(seconds for _, seconds in work) > MOSTLY_OWN_WORK * between:
+    if is_own_work:
         own, fix = "", callbacks.cure(samples)
     else:
         own = " Most of it is the work of fit itself, which starts each epoch anew."

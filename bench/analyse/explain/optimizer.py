@@ -1,4 +1,4 @@
-"""Findings about the optimizer: the share of a step that it takes, and embeddings that it rewrites."""
+"""Findings about the optimizer and the metrics: their share of a step, and embeddings that an optimizer rewrites."""
 
 from __future__ import annotations
 
@@ -11,10 +11,28 @@ from bench.model.result import Result
 from bench.model.sample import ProcessSample
 
 MIN_SHARE = 0.2
-"""Smallest share of a step for which the optimizer is a finding. Every training updates its weights."""
+"""Smallest share of a step for which the optimizer or the metrics are a finding. Every training has some."""
 
 MOST_READ = 0.5
 """Share of the rows of its embeddings that a batch may read without a finding about the other rows."""
+
+
+def metrics(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
+    """Yield a finding if the metrics of the model take much of the step."""
+    measured = merged_facts(samples).metrics
+    if measured is None:
+        return
+    share = min(1.0, measured.seconds / statistics.median(process_values(base).values()))
+    if share <= MIN_SHARE:
+        return
+    yield Finding(
+        cause="metrics in each step",
+        sentence=f"The metrics of the model take {share:.0%} of the step: {', '.join(measured.names)}.",
+        evidence=f"metrics updated alone with one batch: {measured.seconds * 1e3:.3g} ms",
+        what_ifs=["without-metrics"],
+        share=share,
+        parts=["computing"],
+    )
 
 
 def optimizer(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:

@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 
-from bench.worker.diagnose import epoch_ends, operations, optimizer_time, partial_batch, placement, program, transfers
+from bench.worker.diagnose import (
+    epoch_ends,
+    metrics_time,
+    operations,
+    optimizer_time,
+    partial_batch,
+    placement,
+    program,
+    transfers,
+)
 from bench.worker.epoch_timer import EpochTimer
 from bench.worker.fit_hook import FitHook
 from bench.worker.protocol import Finish, Note, PlacementChecked
@@ -49,6 +58,7 @@ def diagnose(
     if order.inspect:
         _optional("pipeline", rig, lambda: program.read_pipeline(rig, hook, order.time_stages))
         _optional("own steps", rig, lambda: program.inspect(rig, tracing, traced, hook))
+        _optional("metrics", rig, lambda: metrics_time.measure(rig, hook, synchronizer))
         _optional("optimizer", rig, lambda: optimizer_time.measure(rig, hook, synchronizer))
     if order.brief:
         return
