@@ -72,9 +72,13 @@ class Epochs:
         """Return what the epochs add to the full steps of a training: partial batches, ends, starts and validations."""
         passes, partials = math.ceil(steps / self.length) if self.length else 0, self.partials(steps)
         total = self.first_end + (passes - 1) * (self.end + self.start) if passes else 0.0
-        validations = passes * self.validated
-        total += min(1.0, validations) * self.first_validation + max(0.0, validations - 1) * self.validation
+        total += self.validation_seconds(steps)
         return total + ((self.partial or 0.0) + (partials - 1) * self.partial_again if partials else 0.0)
+
+    def validation_seconds(self, steps: int) -> float:
+        """Return what the validations of a training take."""
+        validations = math.ceil(steps / self.length) * self.validated if self.length else 0.0
+        return min(1.0, validations) * self.first_validation + max(0.0, validations - 1) * self.validation
 
     def seconds_per_step(self, step_seconds: float) -> float:
         """Return what a long training adds to each step, on average over an epoch."""

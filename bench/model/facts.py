@@ -68,10 +68,9 @@ class CallbackTime(Record):
 
 
 class CallbackTimes(Record):
-    """The time of the callbacks of `fit`, and of its validation."""
+    """The time of the callbacks of `fit`."""
 
     callbacks: list[CallbackTime]
-    validation_seconds: float = Field(description="per epoch; 0 if there is none")
 
 
 SEQUENTIAL_MAP = "map"

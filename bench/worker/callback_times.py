@@ -1,4 +1,4 @@
-"""The time of each callback of the program's `fit`, and of the validation. Worker's side only.
+"""The time of each callback of the program's `fit`. Worker's side only.
 
 Only methods that a callback overrides are wrapped, so Keras still skips the others. A wrapped call costs less than a
 microsecond.
@@ -35,10 +35,8 @@ class CallbackTimer:
     def __init__(self, tf: Any) -> None:
         self._step_seconds: dict[str, float] = {}
         self._epoch_seconds: dict[str, list[float]] = {}
-        self._validation_seconds: list[float] = []
         self._calls: dict[str, set[str]] = {}
         self._running = ""  # the callback that is being timed
-        self._in_fit = False
         self._thread = threading.get_ident()
         self._base = tf.keras.callbacks.Callback
         self._patch_callback_list(tf.keras.callbacks.CallbackList)
@@ -62,43 +60,31 @@ class CallbackTimer:
                     calls=sorted(self._calls.get(name, ())),
                 )
                 for name in names
-            ],
-            validation_seconds=_usual(self._validation_seconds),
+            ]
         )
 
     def _patch_callback_list(self, kind: Any) -> None:
-        timer, begin, end = self, kind.on_train_begin, kind.on_train_end
+        timer, begin = self, kind.on_train_begin
 
         def on_train_begin(callbacks: Any, *args: Any, **kwargs: Any) -> None:
-            timer._in_fit = not timer._running  # the `fit` of a callback is not the program's
-            if timer._in_fit:
+            if not timer._running:  # the `fit` of a callback is not the program's
                 for callback in callbacks.callbacks:
                     timer._wrap_methods(callback)
             begin(callbacks, *args, **kwargs)
 
-        def on_train_end(callbacks: Any, *args: Any, **kwargs: Any) -> None:
-            timer._in_fit = bool(timer._running)
-            end(callbacks, *args, **kwargs)
-
-        kind.on_train_begin, kind.on_train_end = on_train_begin, on_train_end
+        kind.on_train_begin = on_train_begin
 
     def _patch_model(self, kind: Any) -> None:
         for name in WHOLE_DATA_CALLS:
             setattr(kind, name, self._noting(name, getattr(kind, name)))
 
     def _noting(self, name: str, original: Callable[..., Any]) -> Callable[..., Any]:
-        """Return a method of a model that notes which callback calls it, and times the validation of `fit`."""
+        """Return a method of a model that notes which callback calls it."""
 
         @functools.wraps(original)
         def devbench_call(*args: Any, **kwargs: Any) -> Any:
             if self._running:
                 self._calls.setdefault(self._running, set()).add(name)
-            elif self._in_fit and name == "evaluate":
-                start = time.perf_counter()
-                try:
-                    return original(*args, **kwargs)
-                finally:
-                    self._validation_seconds.append(time.perf_counter() - start)
             return original(*args, **kwargs)
 
         return devbench_call

@@ -291,7 +291,7 @@ def test_time_between_epochs_is_a_finding_and_in_the_headline() -> None:
     assert BETWEEN_EPOCHS not in causes(**few)  # 16% of an epoch, by fit itself
     for process in epochs:
         callback = CallbackTime(name="Save", step_seconds=0.0, epoch_seconds=0.8)
-        process.facts.callback_times = CallbackTimes(callbacks=[callback], validation_seconds=0.0)
+        process.facts.callback_times = CallbackTimes(callbacks=[callback])
     saving = {finding.cause: finding for finding in findings([result(samples=epochs)])}
     assert saving[BETWEEN_EPOCHS].fix == "Let Save do less at the end of an epoch, or do it less often."
 

@@ -103,11 +103,12 @@ def test_python_without_tensorflow_is_a_finding_with_its_largest_lines() -> None
     assert "line 4)" in finding.sentence
 
 
-def fit_facts(step_seconds: float, epoch_seconds: float = 0.0, validation: float = 0.0) -> Facts:
+def fit_facts(step_seconds: float, epoch_seconds: float = 0.0, validated_epochs: float = 0.0) -> Facts:
     callback = CallbackTime(name="HoldOut", step_seconds=step_seconds, epoch_seconds=epoch_seconds, calls=["predict"])
     return Facts(
         fit=FitCall(callbacks=["HoldOut"], verbose=0, metrics=False),
-        callback_times=CallbackTimes(callbacks=[callback], validation_seconds=validation),
+        callback_times=CallbackTimes(callbacks=[callback]),
+        validated_epochs=validated_epochs,
     )
 
 
@@ -127,9 +128,9 @@ def test_a_dataset_for_each_call_of_predict_in_a_callback_is_part_of_the_callbac
 
 
 def test_the_end_of_an_epoch_names_what_takes_longest() -> None:
-    facts = fit_facts(0.0, epoch_seconds=0.6, validation=0.2)
+    facts = fit_facts(0.0, epoch_seconds=0.6, validated_epochs=0.5)
     facts.epoch = Facts.model_validate({"epoch": {"batches": 8, "remainder": 0}}).epoch
-    finding = found(facts, phases={"epoch_end": 0.9})[BETWEEN_EPOCHS]
+    finding = found(facts, phases={"epoch_end": 0.7, "validation": 0.4})[BETWEEN_EPOCHS]
     assert "Longest: HoldOut (calls predict) 0.6 s, validation 0.2 s." in finding.sentence
 
 
@@ -139,8 +140,9 @@ def trained(samples: Sequence[ProcessSample], steps: int) -> Result:
 
 
 def test_the_time_of_a_training_is_divided_and_the_largest_part_comes_first() -> None:
-    phases = {"import": 3.0, "data": 0.5, "build": 0.4, "first_step": 0.6, "epoch_end": 2.0}
-    facts = fit_facts(0.0, epoch_seconds=1.5, validation=0.25)
+    phases = {"import": 3.0, "data": 0.5, "build": 0.4, "first_step": 0.6, "epoch_end": 1.75}
+    phases |= {"first_validation": 0.6, "validation": 0.4}
+    facts = fit_facts(0.0, epoch_seconds=1.5, validated_epochs=0.5)
     facts.epoch = Facts.model_validate({"epoch": {"batches": 100, "remainder": 0}}).epoch
     parts = wall_time.wall_time(trained([sample(1, 0.01, phases=phases, facts=facts)], 400))
     seconds = {part.name: part.seconds for part in parts}

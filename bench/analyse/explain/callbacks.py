@@ -23,12 +23,17 @@ CURES = {
 """What to change about work at the end of an epoch, by what takes longest."""
 
 
-def cure(samples: Sequence[ProcessSample]) -> str:
-    """Return what to change about the validation or the callback that takes longest at the end of an epoch."""
+def cure(samples: Sequence[ProcessSample], validation: float) -> str:
+    """Return what to change about the validation or the callback that takes longest at the end of an epoch.
+
+    Args:
+        samples: the processes.
+        validation: seconds of the validation per epoch.
+    """
     times = merged_facts(samples).callback_times
     longest = max(times.callbacks, key=lambda callback: callback.epoch_seconds, default=None) if times else None
     name = VALIDATION
-    if times is not None and longest is not None and longest.epoch_seconds > times.validation_seconds:
+    if longest is not None and longest.epoch_seconds > validation:
         name = longest.name
     return CURES.get(name, f"Let {name} do less at the end of an epoch, or do it less often.")
 
@@ -53,13 +58,10 @@ def in_steps(samples: Sequence[ProcessSample]) -> tuple[list[str], list[Callback
 
 
 def at_epoch_ends(samples: Sequence[ProcessSample]) -> list[tuple[str, float]]:
-    """Return what passes at the end of an epoch and its seconds, the longest first: validation and each callback."""
+    """Return each callback that takes time at the end of an epoch, with its seconds per epoch."""
     times = merged_facts(samples).callback_times
-    if times is None:
-        return []
-    parts = [(VALIDATION, times.validation_seconds)]
-    parts += [(described(callback), callback.epoch_seconds) for callback in times.callbacks]
-    return sorted(((name, seconds) for name, seconds in parts if seconds > 0), key=lambda part: -part[1])
+    timed = times.callbacks if times is not None else []
+    return [(described(callback), callback.epoch_seconds) for callback in timed if callback.epoch_seconds > 0]
 
 
 def described(callback: CallbackTime) -> str:

@@ -85,9 +85,12 @@ def _epoch_ends(samples: list[ProcessSample]) -> Iterator[Finding]:
     timed = [(epochs, step) for epochs, step in timed if epochs.length and epochs.between > 0]
     if not timed:
         return
-    between, start, step = (
+    between, start, validation, step = (
         statistics.fmean(values)
-        for values in zip(*((epochs.between, epochs.start, step) for epochs, step in timed), strict=True)
+        for values in zip(
+            *((epochs.between, epochs.start, epochs.validated * epochs.validation, step) for epochs, step in timed),
+            strict=True,
+        )
     )
     first_batch = min(start, pipeline.batch_seconds(samples))  # input, which passes at the start of an epoch too
     between, start = between - first_batch, start - first_batch
@@ -97,13 +100,13 @@ def _epoch_ends(samples: list[ProcessSample]) -> Iterator[Finding]:
     call = merged_facts(samples).fit
     names = ", ".join(call.callbacks) if call and call.callbacks else "none"
     end = between - start
-    work = callbacks.at_epoch_ends(samples)
+    work = sorted([(callbacks.VALIDATION, validation), *callbacks.at_epoch_ends(samples)], key=lambda part: -part[1])
     is_own_work = sum(seconds for _, seconds in work) > MOSTLY_OWN_WORK * between
     if not is_own_work and share <= FIT_BETWEEN_MIN_SHARE:
         return
     longest = [f"{name} {seconds:.3g} s" for name, seconds in work if seconds > 0.1 * end]
     if is_own_work:
-        own, fix = "", callbacks.cure(samples)
+        own, fix = "", callbacks.cure(samples, validation)
     else:
         own = " Most of it is the work of fit itself, which starts each epoch anew."
         fix = "Train fewer and longer epochs: dataset.repeat() with steps_per_epoch."

@@ -9,7 +9,7 @@ import math
 import statistics
 from collections.abc import Sequence
 
-from bench.analyse.explain.callbacks import at_epoch_ends
+from bench.analyse.explain.callbacks import VALIDATION, at_epoch_ends
 from bench.analyse.samples import cold_starts, main_series, mean_step, usable_samples, warm_up_excess
 from bench.analyse.training_time import Epochs
 from bench.model.explanation import WallTimePart
@@ -57,12 +57,13 @@ def _seconds(sample: ProcessSample, steps: int) -> dict[str, float]:
         START: sum(sample.phases.get(name, 0.0) for name in LAUNCH_PHASES if name != "data"),
         DATA: sample.phases.get("data", 0.0),
         BUILD: built + max(0.0, warm_up_excess(sample, mean, full_steps)),
-        EPOCHS: epochs.seconds(steps),
+        VALIDATION: epochs.validation_seconds(steps),
+        EPOCHS: epochs.seconds(steps) - epochs.validation_seconds(steps),
     }
 
 
 def _divided(seconds: float, samples: Sequence[ProcessSample], steps: int) -> dict[str, float]:
-    """Divide the time between epochs into validation, callbacks and the rest."""
+    """Divide the time between epochs into callbacks and the rest."""
     length = Epochs.of(samples[0]).length
     count = math.ceil(steps / length) if length else 0
     parts = {name: count * each for name, each in at_epoch_ends(samples)}
