@@ -136,7 +136,7 @@ own steps, tracing, reading numbers from a tensor, getting a batch, Python witho
 
 
 WHOLE_DATA_CALLS = ("predict", "evaluate", "fit")
-"""Methods of a Keras model for whole data sets, which prepare an input pipeline in each call."""
+"""Methods of a Keras model for whole data sets. Each call prepares an input pipeline and reads back what it returns."""
 
 
 class OwnTimePart(Record):

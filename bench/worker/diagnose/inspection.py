@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from itertools import islice
 from typing import Any
 
-from bench.model.facts import EagerOperations, Facts, Float64, GraphOperations, HostReads
+from bench.model.facts import WHOLE_DATA_CALLS, EagerOperations, Facts, Float64, GraphOperations, HostReads
 from bench.worker.frames import call_in, library_folders, line_in
 
 WARM_UP = 2
@@ -37,9 +37,6 @@ INT32_ARITHMETIC = re.compile(
 )
 """Arithmetic that TensorFlow keeps in host memory for int32, wherever it is placed (tensorflow#16106)."""
 
-WHOLE_DATA = ("fit", "predict", "evaluate", "predict_on_batch")
-"""Methods of Keras that read back what they return, and that run operations around the steps."""
-
 MANY = 1024
 """Elements of a tensor. Shapes and counters have fewer."""
 
@@ -60,7 +57,7 @@ def read_steps(facts: Facts, tf: Any, start: Callable[[], Iterator[Any]], file: 
 
     def report_operation(op: str) -> None:
         line, called = call_in(file)
-        if called not in WHOLE_DATA:  # what Keras does around a data set is not the program's step
+        if called not in WHOLE_DATA_CALLS:  # what Keras does around a data set is not the program's step
             eager.update([(op, line)])
 
     with (
@@ -146,7 +143,7 @@ def _host_reads(tf: Any, file: str, report: Callable[[], None]) -> Iterator[None
             frame = frame.f_back
         reader = frame.f_code.co_filename
         # TensorFlow's own reads do not count. Keras reads what a call for a whole data set returns.
-        own = reader.startswith(tensorflow) or (reader.startswith(keras) and call_in(file)[1] in WHOLE_DATA)
+        own = reader.startswith(tensorflow) or (reader.startswith(keras) and call_in(file)[1] in WHOLE_DATA_CALLS)
         if not own:
             report()
         return original(tensor)

@@ -20,7 +20,7 @@ from itertools import islice
 from types import FrameType
 from typing import Any, NamedTuple
 
-from bench.model.facts import CallKind, OwnTime, OwnTimePart
+from bench.model.facts import WHOLE_DATA_CALLS, CallKind, OwnTime, OwnTimePart
 from bench.worker.frames import WRAPPERS, library_folders
 
 WARM_UP = 2
@@ -40,7 +40,7 @@ SWITCH_INTERVAL = 0.0002
 MAX_PARTS = 8
 """Maximum number of lines in the fact."""
 
-KERAS_CALLS = ("fit", "predict", "evaluate", "train_on_batch", "predict_on_batch", "test_on_batch")
+KERAS_CALLS = (*WHOLE_DATA_CALLS, "train_on_batch", "predict_on_batch", "test_on_batch")
 """Methods of a Keras model that run their own steps."""
 
 READS = ("numpy", "_numpy", "__array__", "__float__", "__int__", "__bool__", "__index__", "tolist", "item")
