@@ -7,11 +7,24 @@ Each report carries the time of its own cause, because the hub drops a report th
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 
+from bench.watcher.attempts import (
+    attempt,
+    attempt_number,
+    ended_indexes,
+    failures,
+    has_ended,
+    index_of,
+    indexes,
+    is_evicted,
+    next_attempt,
+    order,
+    run_id,
+    workloads,
+)
 from bench.watcher.prune import Object
 from bench.watcher.reasons import (
     PodState,
@@ -25,9 +38,6 @@ from bench.watcher.reasons import (
     warning_reason,
 )
 
-WORKLOADS = "devbench/workloads"
-INDEX = "batch.kubernetes.io/job-completion-index"
-FAILURES = "batch.kubernetes.io/job-index-failure-count"
 JOB = "batch.kubernetes.io/controller-uid"
 QUEUE = "kueue.x-k8s.io/queue-name"
 
@@ -84,7 +94,7 @@ def job_reports(
     latest: dict[int, Object] = {}
     for pod in pods:
         index = index_of(pod)
-        if index not in latest or _order(pod) > _order(latest[index]):
+        if index not in latest or order(pod) > order(latest[index]):
             latest[index] = pod
     reports = [report for pod in latest.values() if (report := _pod_report(job, pod, warnings, now))]
     reports = [_with_patience(report, now, patience) for report in reports]
@@ -114,43 +124,18 @@ def deleted_job_reports(
     status = job.get("status", {})
     if condition(status, "Complete") or condition(status, "Failed"):
         return []
-    ended = _ended_indexes(job)
-    latest = {index_of(pod): pod for pod in sorted(pods, key=_order)}
+    ended = ended_indexes(job)
+    latest = {index_of(pod): pod for pod in sorted(pods, key=order)}
     reason = "JobDeleted: the Job was deleted or replaced"
     reports = []
     for index in range(len(workloads(job))):
         pod = latest.get(index)
-        if index in ended or _has_ended(pod):
+        if index in ended or has_ended(pod):
             continue
         number = attempt(pod, started=True) if pod else max(attempt({}, started=False), (started or {}).get(index, 0))
         report = _report(job, index, number, "interrupted", reason, pod)
         reports.append(report if pod else replace(report, since=now))
     return reports
-
-
-def run_id(job: Object, index: int) -> str:
-    """Return the id of a run: the Job's name to find it by, its UID to make it unique, and the index."""
-    return f"{job['metadata']['name']}.{job['metadata']['uid']}.{index}"
-
-
-def attempt(pod: Object, started: bool) -> int:
-    """Return the number of a pod's attempt: 101, 111, 121, … as in DEVBENCH_ATTEMPT, or one less before it starts."""
-    return _attempt(_failures(pod), started)
-
-
-def _attempt(failures: int, started: bool) -> int:
-    return int(f"1{failures}{int(started)}")
-
-
-def _failures(pod: Object) -> int:
-    """Return how many pods of the same index failed before this one."""
-    return int(pod.get("metadata", {}).get("annotations", {}).get(FAILURES) or 0)
-
-
-def workloads(job: Object) -> list[str]:
-    """Return what the indexes of a Job measure."""
-    annotation = job["metadata"].get("annotations", {}).get(WORKLOADS, "[]")
-    return [str(name) for name in json.loads(annotation)]
 
 
 def _pod_report(job: Object, pod: Object, warnings: Mapping[str, Object], now: datetime) -> RunReport | None:
@@ -159,8 +144,8 @@ def _pod_report(job: Object, pod: Object, warnings: Mapping[str, Object], now: d
     phase = status.get("phase")
     if phase == "Failed":
         state, reason = end(pod)
-        if state == "interrupted" and index in _indexes(job.get("status", {}).get("failedIndexes", "")):
-            state, reason = "failed", f"{reason} (evicted {_failures(pod) + 1} times)"
+        if state == "interrupted" and index in indexes(job.get("status", {}).get("failedIndexes", "")):
+            state, reason = "failed", f"{reason} (evicted {failures(pod) + 1} times)"
         return _report(job, index, attempt(pod, started=True), state, reason, pod)
     if phase == "Pending":
         reason = pending_reason(status) or warning_reason(pod, warnings)
@@ -176,7 +161,7 @@ def _podless_reports(
 ) -> list[RunReport]:
     """Return reports about indexes that have no pod, or whose pods were removed when the Job failed as a whole."""
     status = job.get("status", {})
-    ended = _ended_indexes(job)
+    ended = ended_indexes(job)
     remaining = [index for index in range(len(workloads(job))) if index not in ended]
     failed = condition(status, "Failed") or condition(status, "FailureTarget")
     if failed:
@@ -184,16 +169,16 @@ def _podless_reports(
         return [
             _report(job, index, attempt(pod or {}, started=True), "failed", text_of(failed), pod)
             for index, pod in last_pods.items()
-            if not _has_ended(pod)
+            if not has_ended(pod)
         ]
-    without_pod = [index for index in remaining if index not in latest or _is_evicted(latest[index])]
+    without_pod = [index for index in remaining if index not in latest or is_evicted(latest[index])]
     since = _needed_since(job, latest.values())
     reason = ""
     if job["spec"].get("suspend"):
         queue = job["metadata"].get("labels", {}).get(QUEUE)
         reason = f"Suspended: held by queue {queue}" if queue else "Suspended: spec.suspend is true"
         since = max(since, moment((condition(status, "Suspended") or {}).get("lastTransitionTime")) or since)
-    elif all(_has_ended(pod) for pod in latest.values()):
+    elif all(has_ended(pod) for pod in latest.values()):
         event = warnings.get(job["metadata"]["uid"])
         newest = max((str(pod["metadata"].get("creationTimestamp") or "") for pod in latest.values()), default="")
         if event is not None and event.get("reason") == "FailedCreate" and event_time(event) >= newest:
@@ -203,7 +188,7 @@ def _podless_reports(
     if not reason:
         return []
     return [
-        replace(_report(job, index, _next_attempt(latest.get(index), started.get(index, 0)), "waiting", reason, None),
+        replace(_report(job, index, next_attempt(latest.get(index), started.get(index, 0)), "waiting", reason, None),
                 since=since)
         for index in without_pod
     ]  # fmt: skip
@@ -217,29 +202,19 @@ def _queued_reports(job: Object, latest: Mapping[int, Object], reports: Iterable
     status, names = job.get("status", {}), workloads(job)
     if job["spec"].get("suspend") or condition(status, "Failed") or condition(status, "FailureTarget"):
         return []
-    active = [index for index, pod in latest.items() if not _has_ended(pod)]
+    active = [index for index, pod in latest.items() if not has_ended(pod)]
     if not active or active[0] >= len(names):
         return []
-    ended, first = _ended_indexes(job), active[0]
+    ended, first = ended_indexes(job), active[0]
     blocking = next((report for report in reports if report.id == run_id(job, first)), None)
     reason = f"{QUEUED}: behind {names[first]}" + (f", which waits: {blocking.reason}" if blocking else "")
     state: PodState = blocking.state if blocking and blocking.state != "interrupted" else "waiting"
     since = blocking.since if blocking else _needed_since(job, latest.values())
     return [
-        replace(_report(job, index, _attempt(0, started=False), state, reason, None), since=since)
+        replace(_report(job, index, attempt_number(0, started=False), state, reason, None), since=since)
         for index in range(len(names))
         if index not in ended and index not in latest
     ]
-
-
-def _next_attempt(pod: Object | None, started: int) -> int:
-    """Return the number of the attempt that an index waits for.
-
-    Args:
-        pod: the last pod of the index, which has ended, if it is still there.
-        started: the latest attempt that started, or 0.
-    """
-    return _attempt(_failures(pod) + 1, started=False) if pod else max(_attempt(0, started=False), started)
 
 
 def _needed_since(job: Object, pods: Iterable[Object]) -> datetime:
@@ -274,35 +249,3 @@ def _report(job: Object, index: int, number: int, state: PodState, reason: str, 
         node=(pod or {}).get("spec", {}).get("nodeName"),
         since=created or datetime.now(timezone.utc),
     )
-
-
-def _has_ended(pod: Object | None) -> bool:
-    return pod is not None and pod.get("status", {}).get("phase") in ("Succeeded", "Failed")
-
-
-def _is_evicted(pod: Object) -> bool:
-    """Return whether another pod is to replace this one."""
-    return pod.get("status", {}).get("phase") == "Failed" and end(pod)[0] == "interrupted"
-
-
-def _order(pod: Object) -> tuple[int, str]:
-    return attempt(pod, started=True), pod["metadata"].get("creationTimestamp") or ""
-
-
-def index_of(pod: Object) -> int:
-    """Return the index of a pod in its Job."""
-    return int(pod["metadata"].get("annotations", {}).get(INDEX, 0))
-
-
-def _ended_indexes(job: Object) -> set[int]:
-    status = job.get("status", {})
-    return _indexes(status.get("completedIndexes", "")) | _indexes(status.get("failedIndexes", ""))
-
-
-def _indexes(text: str) -> set[int]:
-    """Parse indexes such as "0,2-4"."""
-    indexes: set[int] = set()
-    for part in filter(None, text.split(",")):
-        low, _, high = part.partition("-")
-        indexes |= set(range(int(low), int(high or low) + 1))
-    return indexes

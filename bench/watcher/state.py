@@ -9,15 +9,8 @@ from datetime import datetime, timezone
 from bench.model.run_state import Progress, RunState
 from bench.version import __version__
 from bench.watcher.api import Change
-from bench.watcher.pod_status import (
-    JOB,
-    QUEUED,
-    RunReport,
-    attempt,
-    deleted_job_reports,
-    index_of,
-    job_reports,
-)
+from bench.watcher.attempts import attempt, index_of
+from bench.watcher.pod_status import JOB, QUEUED, RunReport, deleted_job_reports, job_reports
 from bench.watcher.prune import Object
 from bench.watcher.reasons import event_time
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from bench.watcher.pod_status import QUEUED, RunReport, attempt, deleted_job_reports, job_reports
+from bench.watcher.attempts import attempt
+from bench.watcher.pod_status import QUEUED, RunReport, deleted_job_reports, job_reports
 from bench.watcher.prune import Object, prune
 
 pytestmark = pytest.mark.once

@@ -1,0 +1,83 @@
+"""The runs of a Job: its indexes, their pods, and the number of each attempt. Pure functions."""
+
+from __future__ import annotations
+
+import json
+
+from bench.watcher.prune import Object
+from bench.watcher.reasons import end
+
+WORKLOADS = "devbench/workloads"
+INDEX = "batch.kubernetes.io/job-completion-index"
+FAILURES = "batch.kubernetes.io/job-index-failure-count"
+
+
+def run_id(job: Object, index: int) -> str:
+    """Return the id of a run: the Job's name to find it by, its UID to make it unique, and the index."""
+    return f"{job['metadata']['name']}.{job['metadata']['uid']}.{index}"
+
+
+def attempt(pod: Object, started: bool) -> int:
+    """Return the number of a pod's attempt: 101, 111, 121, … as in DEVBENCH_ATTEMPT, or one less before it starts."""
+    return attempt_number(failures(pod), started)
+
+
+def attempt_number(failed: int, started: bool) -> int:
+    """Return the number of an attempt after so many that failed."""
+    return int(f"1{failed}{int(started)}")
+
+
+def failures(pod: Object) -> int:
+    """Return how many pods of the same index failed before this one."""
+    return int(pod.get("metadata", {}).get("annotations", {}).get(FAILURES) or 0)
+
+
+def workloads(job: Object) -> list[str]:
+    """Return what the indexes of a Job measure."""
+    annotation = job["metadata"].get("annotations", {}).get(WORKLOADS, "[]")
+    return [str(name) for name in json.loads(annotation)]
+
+
+def next_attempt(pod: Object | None, started: int) -> int:
+    """Return the number of the attempt that an index waits for.
+
+    Args:
+        pod: the last pod of the index, which has ended, if it is still there.
+        started: the latest attempt that started, or 0.
+    """
+    return attempt_number(failures(pod) + 1, started=False) if pod else max(attempt_number(0, started=False), started)
+
+
+def has_ended(pod: Object | None) -> bool:
+    """Return whether there is a pod that has ended."""
+    return pod is not None and pod.get("status", {}).get("phase") in ("Succeeded", "Failed")
+
+
+def is_evicted(pod: Object) -> bool:
+    """Return whether another pod is to replace this one."""
+    return pod.get("status", {}).get("phase") == "Failed" and end(pod)[0] == "interrupted"
+
+
+def order(pod: Object) -> tuple[int, str]:
+    """Return a key that sorts the pods of an index by their attempt and age."""
+    return attempt(pod, started=True), pod["metadata"].get("creationTimestamp") or ""
+
+
+def index_of(pod: Object) -> int:
+    """Return the index of a pod in its Job."""
+    return int(pod["metadata"].get("annotations", {}).get(INDEX, 0))
+
+
+def ended_indexes(job: Object) -> set[int]:
+    """Return the indexes of a Job that have ended."""
+    status = job.get("status", {})
+    return indexes(status.get("completedIndexes", "")) | indexes(status.get("failedIndexes", ""))
+
+
+def indexes(text: str) -> set[int]:
+    """Parse indexes such as "0,2-4"."""
+    found: set[int] = set()
+    for part in filter(None, text.split(",")):
+        low, _, high = part.partition("-")
+        found |= set(range(int(low), int(high or low) + 1))
+    return found
