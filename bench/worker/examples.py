@@ -45,6 +45,19 @@ def py_dataset_length(data: Any) -> int | None:
     return None if length is None else int(length)
 
 
+def py_dataset_remainder(tf: Any, data: Any) -> int:
+    """Return the examples in the partial batch at the end of a `PyDataset`. 0 if there is none or it is not known.
+
+    It reads the first batch and the last one. Keras reads some batches in advance too, for their dtypes and shapes.
+    """
+    length = py_dataset_length(data) or 0
+    if length < 2:
+        return 0
+    leaves = [tf.nest.flatten(as_tuple(data[index]))[0] for index in (0, length - 1)]
+    first, last = (count(tf, leaf) if _is_array(leaf) else 0 for leaf in leaves)
+    return last if last < first else 0
+
+
 def py_dataset_batches(data: Any) -> Iterator[tuple[Any, ...]]:
     """Yield the batches of a `PyDataset` without end, in order."""
     length = py_dataset_length(data)

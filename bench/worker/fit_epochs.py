@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from bench.model.facts import Epoch
-from bench.worker.examples import is_py_dataset, py_dataset_length
+from bench.worker.examples import is_py_dataset, py_dataset_length, py_dataset_remainder
 from bench.worker.stages import dataset_remainder
 
 
@@ -175,15 +175,15 @@ class FitEpochs:
         return Call(steps, first=not index, last=index >= calls - 1, counts=bool(index) or calls <= 1)
 
 
-def epoch_of_fit(tf: Any, arguments: dict[str, Any], steps: int | None = None) -> Epoch | None:
-    """Return the length of one pass over the data of a call of `fit`. None if it is endless or not known.
+def epoch_of_fit(length: tuple[int, int], arguments: dict[str, Any], steps: int | None = None) -> Epoch | None:
+    """Return the length of an epoch of a call of `fit`. None if it is endless or not known.
 
     Args:
-        tf: TensorFlow.
+        length: of one pass over the data, by `length_of_pass`.
         arguments: the arguments of the call, by name.
         steps: steps of an epoch as Keras counts them. None to derive them from the data.
     """
-    count, remainder = length_of_pass(tf, arguments)
+    count, remainder = length
     known = steps or int(arguments.get("steps_per_epoch") or 0) or count
     if not known:
         return None
@@ -205,7 +205,8 @@ def length_of_pass(tf: Any, arguments: dict[str, Any]) -> tuple[int, int]:
     if isinstance(data, tf.data.Dataset):
         return max(0, int(data.cardinality().numpy())), dataset_remainder(data)
     if is_py_dataset(tf, data):
-        return py_dataset_length(data) or 0, 0
+        in_order = not arguments.get("shuffle", True)  # otherwise, fit shuffles the batches, the partial one included
+        return py_dataset_length(data) or 0, py_dataset_remainder(tf, data) if in_order else 0
     arrays = [part for part in tf.nest.flatten(data) if hasattr(part, "shape") and len(part.shape)]
     examples, size = training_examples(arrays, arguments), int(arguments.get("batch_size") or 32)
     return (math.ceil(examples / size), examples % size) if examples else (0, 0)

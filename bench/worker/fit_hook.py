@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from typing import Any, Protocol
 
 from bench.worker.callback_times import CallbackTimer
-from bench.worker.fit_epochs import Call, FitEpochs, epoch_of_fit
+from bench.worker.fit_epochs import Call, FitEpochs, epoch_of_fit, length_of_pass
 from bench.worker.frames import library_folders
 from bench.worker.protocol import PhaseEnded
 from bench.worker.timed_loop import Finished
@@ -84,6 +84,7 @@ class FitHook:
         self._tf = tf
         self._on_first = on_first
         self._send = send
+        self._pass = (0, 0)  # length of a pass over the data of the latest `fit`
         self._fit_start = 0.0
         self._created: tuple[Callable[[], Any], float] = (lambda: None, 0.0)  # the latest iterator, and when
         self.callback_timer = CallbackTimer(tf)
@@ -100,13 +101,13 @@ class FitHook:
 
         Their steps count in `FitEpochs.total`.
         """
-        kept = self.arguments, self.epochs, self.observer, self.on_step
+        kept = self.arguments, self.epochs, self.observer, self.on_step, self._pass
         self.epochs, self.observer, self.on_step = FitEpochs(), None, lambda logs, steps: None
         try:
             yield
         finally:
             kept[1].total += self.epochs.total
-            self.arguments, self.epochs, self.observer, self.on_step = kept
+            self.arguments, self.epochs, self.observer, self.on_step, self._pass = kept
 
     def _patch_fit(self, what_ifs: WhatIfs) -> None:
         original = self._tf.keras.Model.fit
@@ -120,6 +121,8 @@ class FitHook:
                 return original(model, *args, **kwargs)
             del arguments["self"]
             hook.arguments = what_ifs.fit(model, arguments)
+            if not hook.passive:
+                hook._pass = length_of_pass(hook._tf, hook.arguments)
             hook._fit_start = time.perf_counter()
             hook.epochs.begin_fit()
             return original(model, **hook.arguments)
@@ -184,7 +187,7 @@ class FitHook:
     def _begin_epoch(self, params: dict[str, Any], epoch: int) -> None:
         if not self.passive:
             epochs = int(params.get("epochs") or self.arguments.get("epochs") or 1)
-            self.epochs.begin_epoch(epoch_of_fit(self._tf, self.arguments, params.get("steps")), epochs - epoch)
+            self.epochs.begin_epoch(epoch_of_fit(self._pass, self.arguments, params.get("steps")), epochs - epoch)
 
     def _end_epoch(self) -> None:
         if not self.passive:

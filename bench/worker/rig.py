@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import inspect
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
@@ -145,6 +146,10 @@ class Rig:
         """Whether Keras can train the model."""
         return self.model is not None and getattr(self.model, "optimizer", None) is not None
 
+    @functools.cached_property
+    def _py_dataset_remainder(self) -> int:
+        return examples.py_dataset_remainder(self.tf, self.data)
+
     @property
     def epoch(self) -> Epoch | None:
         """The length of an epoch. None if it is not known."""
@@ -156,7 +161,8 @@ class Rig:
             return Epoch(batches=count - bool(remainder), remainder=remainder) if count > 0 else None
         if self.is_py_dataset:
             length = examples.py_dataset_length(self.data)
-            return Epoch(batches=length, remainder=0) if length else None
+            remainder = self._py_dataset_remainder
+            return Epoch(batches=length - bool(remainder), remainder=remainder) if length else None
         if (arrays := self.arrays) is None:
             return None
         batches, remainder = divmod(examples.count(self.tf, arrays), int(self.p.batch))

@@ -53,7 +53,7 @@ def test_first_losses_agree_between_loops_on_data_of_any_form(runs: Runs, name: 
 
 @pytest.mark.parametrize(
     ("name", "batches", "remainder"),
-    [("dict", 11, 6), ("list", 11, 6), ("weights", 11, 6), ("dataset", 11, 6), ("sequence", 11, 0)],
+    [("dict", 11, 6), ("list", 11, 6), ("weights", 11, 6), ("dataset", 11, 6), ("sequence", 11, 6)],
 )
 def test_the_epoch_is_counted_in_examples_and_not_in_inputs(
     runs: Runs, name: str, batches: int, remainder: int
@@ -62,6 +62,12 @@ def test_the_epoch_is_counted_in_examples_and_not_in_inputs(
     assert sample.facts.epoch == Epoch(batches=batches, remainder=remainder)
     assert sample.facts.total_steps == 2 * (batches + bool(remainder))
     assert "epoch_end" in sample.phases
+
+
+def test_the_partial_batch_of_a_keras_dataset_is_timed_apart(runs: Runs) -> None:
+    for loop in ("as-written", "step"):
+        (sample,) = runs.result("sequence", loop).samples
+        assert {"partial_batch", "partial_batch_again"} <= sample.phases.keys()
 
 
 def test_the_whole_training_on_nested_data_has_as_many_steps_as_projected(runs: Runs) -> None:

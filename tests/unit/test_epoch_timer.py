@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from bench.errors import WorkloadError
 from bench.model.facts import Epoch
 from bench.worker import epoch_timer, timed_loop
 from bench.worker.epoch_timer import EpochTimer
-from bench.worker.fit_epochs import FitEpochs, validated_epochs
+from bench.worker.fit_epochs import FitEpochs, length_of_pass, validated_epochs
 from bench.worker.losses import LOSSES
 from bench.worker.protocol import BlockTimed, Finish, FirstLosses, Go, Latencies, Latency, Order, PhaseEnded
 from bench.worker.timed_loop import Finished, TimedLoop
@@ -264,6 +266,31 @@ def test_the_share_of_epochs_with_a_validation_follows_from_the_call_of_fit(
     arguments: dict[str, Any], share: float
 ) -> None:
     assert validated_epochs(arguments) == pytest.approx(share)
+
+
+class Batches(list[list[np.ndarray[Any, Any]]]):
+    """A Keras `PyDataset`, as far as devbench reads it."""
+
+
+@pytest.mark.parametrize(
+    ("sizes", "arguments", "length"),
+    [
+        ([16, 16, 6], {"shuffle": False}, (3, 6)),
+        ([16, 16, 16], {"shuffle": False}, (3, 0)),
+        ([6], {"shuffle": False}, (1, 0)),
+        ([16, 16, 6], {}, (3, 0)),  # by default, fit shuffles the batches, so the partial one may come anywhere
+    ],
+)
+def test_the_last_batch_of_a_keras_dataset_is_the_partial_batch_if_it_is_smaller(
+    sizes: list[int], arguments: dict[str, Any], length: tuple[int, int]
+) -> None:
+    tf = SimpleNamespace(
+        data=SimpleNamespace(Dataset=type(None)),
+        keras=SimpleNamespace(utils=SimpleNamespace(PyDataset=Batches)),
+        nest=SimpleNamespace(flatten=lambda parts: list(parts) if isinstance(parts, tuple) else [parts]),
+    )
+    data = Batches([np.zeros((size, 8)), np.zeros(size)] for size in sizes)
+    assert length_of_pass(tf, {"x": data, **arguments}) == length
 
 
 def test_losses_are_those_of_single_steps_although_keras_starts_a_new_mean_with_each_epoch(

@@ -34,7 +34,7 @@ def shortened(rig: Rig, arguments: dict[str, Any], batches: int, remainder: int 
         partial = data.take(1).map(lambda *batch: sliced(tf, batch if is_tuple else batch[0], 0, remainder))
         new["x"] = full_batches.concatenate(partial) if remainder else full_batches
     elif examples.is_py_dataset(tf, data):
-        new["x"] = _first_batches(tf, data, batches)
+        new["x"] = _first_batches(tf, data, batches, bool(remainder))
     elif data is not None and examples.arrays(tf, data) is not None:
         size = int(new.get("batch_size") or 32)
         trained = training_examples(tf.nest.flatten(data), arguments)
@@ -49,16 +49,16 @@ def shortened(rig: Rig, arguments: dict[str, Any], batches: int, remainder: int 
     return new
 
 
-def _first_batches(tf: Any, data: Any, batches: int) -> Any:
-    """Return a Keras `PyDataset` of the first batches of another one."""
-    length = examples.py_dataset_length(data)
-    kept = batches if length is None else min(batches, length)
+def _first_batches(tf: Any, data: Any, batches: int, partial: bool) -> Any:
+    """Return a Keras `PyDataset` of the first full batches of another one, and of its partial batch if asked for."""
+    length = examples.py_dataset_length(data) or 0
+    full = min(batches, length - partial) if length else batches
 
     class FirstBatches(getattr(tf.keras.utils, "PyDataset", None) or tf.keras.utils.Sequence):  # type: ignore[misc]
         def __len__(self) -> int:
-            return kept
+            return full + partial
 
         def __getitem__(self, index: int) -> Any:
-            return data[index]
+            return data[index if index < full else length - 1]
 
     return FirstBatches()

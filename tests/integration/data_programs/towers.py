@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Literal
 
 import numpy as np
@@ -28,7 +29,7 @@ class Batches(Sequence):  # type: ignore[misc]
         self.x, self.y, self.batch = x, y, batch
 
     def __len__(self) -> int:
-        return len(self.y) // self.batch
+        return math.ceil(len(self.y) / self.batch)
 
     def __getitem__(self, index: int) -> Any:
         part = slice(index * self.batch, (index + 1) * self.batch)
