@@ -56,6 +56,12 @@ class Missing:
     avoidable: bool
 
 
+def _articles() -> Missing | None:
+    if (ROOT.parent / "shared" / "articles").is_dir():
+        return None
+    return Missing("the articles are not in ../shared", "put the articles into ../shared/articles", avoidable=False)
+
+
 def _nvidia() -> Missing | None:
     if Path("/dev/nvidiactl").exists() or Path("/dev/nvidia0").exists():
         return None
@@ -274,6 +280,7 @@ def _grafana_sdk() -> Missing | None:
 
 
 CAPABILITIES: dict[str, Callable[[], Missing | None]] = {
+    "articles": _articles,
     "nvidia-gpu": _nvidia,
     "no-nvidia-gpu": _no_nvidia,
     "directml-adapter": _directml,
@@ -430,7 +437,7 @@ def _runs_again(item: pytest.Item) -> bool:
 
     Everything but the worker is tested with TensorFlow 2.21. The essential tests always run with both.
     """
-    if Path(sys.prefix) != DIRECTML_ENVIRONMENT or item.path.parent.name != "integration":
+    if Path(sys.prefix) != DIRECTML_ENVIRONMENT or item.path.parent.name not in ("integration", "scripts"):
         return False
     return not any(item.get_closest_marker(name) for name in ("essential", "once"))
 

@@ -95,6 +95,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "images/dev-directml.lock",
         "images/directml.lock",
         "tests/integration/**/*.py",
+        "tests/scripts/**/*.py",
     ),
 }
 """Patterns of each group's inputs, relative to the root of the repository."""

@@ -43,6 +43,7 @@ def add_warnings(result: Result) -> None:
     if result.placement is not None and result.placement.misplaced:
         _add_placement_warning(result, result.placement)
     _add_xla_warning(result, samples)
+    _add_settings_warning(result, samples)
     _add_steadiness_warnings(result, samples)
     quota = throttled_time(result, samples)
     if quota is not None:
@@ -74,6 +75,13 @@ def _add_xla_warning(result: Result, samples: Sequence[ProcessSample]) -> None:
     option, how = ("on", "without") if requested else ("off", "with")
     message = f"--xla {option} had no effect: the program's own loop runs its steps {how} XLA"
     add_warning(result, "xla", message, "Set jit_compile in the program's @tf.function, or use --loop step.")
+
+
+def _add_settings_warning(result: Result, samples: Sequence[ProcessSample]) -> None:
+    chosen = merged_facts(samples).script_settings
+    if chosen:
+        message = f"the script sets by itself: {'; '.join(chosen)}"
+        add_warning(result, "script-settings", message, "Remove it from the script, or ask for the same in the run.")
 
 
 def _add_steadiness_warnings(result: Result, samples: Sequence[ProcessSample]) -> None:

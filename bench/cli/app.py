@@ -15,7 +15,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 COMMANDS = {
-    "run": ("bench.cli.run", "Measure workloads on one or more backends."),
+    "run": ("bench.cli.run", "Measure scripts or workloads on one or more backends."),
     "compare": ("bench.cli.compare", "Compare results: which is faster, and by how much."),
     "explain": ("bench.cli.explain", "Find out where the time goes and what makes a workload faster."),
     "sweep": ("bench.cli.sweep", "Measure a workload over a range of a parameter."),

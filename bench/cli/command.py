@@ -10,6 +10,7 @@ import errno
 import functools
 import json
 import os
+import shlex
 import signal
 import sys
 from collections.abc import Callable
@@ -34,6 +35,17 @@ Json = Annotated[bool, typer.Option("--json", help="Write one JSON document to s
 
 class Command(TyperCommand):
     """A command whose help lists the arguments, then the options by group (`rich_help_panel`)."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the arguments. If the command runs scripts, all words after `--` are the script's."""
+        if "--" in args and any(parameter.name == "args" for parameter in self.params):
+            place = args.index("--")
+            args = [*args[:place], "--args", shlex.join(args[place + 1 :])]
+        parsed: list[str] = super().parse_args(ctx, args)
+        named = ctx.params.get("workloads") or ctx.params.get("module")
+        if "workloads" in ctx.params and not named and not ctx.resilient_parsing:
+            ctx.fail("Missing argument 'PROGRAM'.")
+        return parsed
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """Return the parts of the usage line after the command's name."""

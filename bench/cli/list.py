@@ -18,6 +18,9 @@ from bench.version import install_command
 
 COLUMN = 19
 
+NO_FUNCTIONS = f"it defines none of the functions {', '.join(registry.RUNNABLE[:-1])} and {registry.RUNNABLE[-1]}"
+"""Why a file is a script."""
+
 
 def show(
     name: Annotated[
@@ -36,6 +39,8 @@ def show(
         document = described(name)
         if json:
             print_json({"workload": document})
+        elif registry.is_script(name):
+            typer.echo(f"{name} is a script: {document['reason']}.\nRun it: devbench run {name}")
         else:
             typer.echo("\n".join([*_workload(document), "", *_params(document["params"])]))
         return
@@ -48,7 +53,7 @@ def show(
         return
     lines = ["workloads", *(line for document in documents["workloads"] for line in _workload(document))]
     lines += ["", "backends", *(line for document in documents["backends"] for line in _backend(document))]
-    lines += ["", "Show a workload's parameters: devbench list cifar", "Run your own program: devbench run ./mine.py"]
+    lines += ["", "Show a workload's parameters: devbench list cifar", "Run your own program: devbench run train.py"]
     typer.echo("\n".join(lines))
 
 
@@ -56,6 +61,15 @@ def described(name: str) -> dict[str, Any]:
     """Return the description of one workload for `list NAME --json`. A user's file is imported by another process."""
     if not registry.is_path(name):
         return {**workload(name), "params": params(registry.params_schema(name))}
+    if registry.is_script(name):
+        from bench.registry.scripts import NOT_LOOPS
+
+        return {
+            **workload(name, ["script"], {"NOT_LOOPS": NOT_LOOPS}),
+            "script": True,
+            "reason": NO_FUNCTIONS,
+            "params": {},
+        }
     from bench.registry.description import Resolved
 
     inspection = registry.inspect_file(Path(name).expanduser())

@@ -21,6 +21,12 @@ T = TypeVar("T")
 WORKLOAD = typer.Argument(
     metavar="WORKLOAD", help="Name of a workload, or path of a .py file.", autocompletion=completion.workloads
 )
+WORKLOADS = typer.Argument(
+    metavar="PROGRAM",
+    help="Script, name of a workload, or path of a workload's file.",
+    autocompletion=completion.workloads,
+    show_default=False,
+)
 Workload = Annotated[str, WORKLOAD]
 
 

@@ -36,12 +36,26 @@ def after_measuring(results: Sequence[Result], workload: str, folder: Path) -> l
         case = ["--case", spec.case] if spec.case else []
         backend = ["--backend", spec.backend] if spec.backend != backends.reference() else []
         words = ["devbench", "explain", workload, *case, *backend]
-        commands.append((shlex.join(words), "where the time goes, and what is faster"))
+        if spec.script is None:
+            commands.append((shlex.join(words), "where the time goes, and what is faster"))
+        elif steps[0].recognition is not None and steps[0].recognition.others:
+            command = _watching(steps[0])
+            commands.append((command, "another loop of the script"))
     if any(result.status == "complete" for result in results):
         if len(list(folder.glob("*.json"))) > 1:
             commands.append((f"devbench compare {shlex.quote(str(folder))}", "which is faster, where that is fair"))
         commands.append(report(folder))
     return commands
+
+
+def _watching(result: Result) -> str:
+    """Return the command that times another loop of a script."""
+    assert result.spec.script is not None
+    script, recognition = result.spec.script, result.recognition
+    assert recognition is not None
+    name = ["-m", script.module] if script.module else [result.spec.file or ""]
+    arguments = ["--", *script.arguments] if script.arguments else []
+    return shlex.join(["devbench", "run", *name, "--watch", str(recognition.others[0].number), *arguments])
 
 
 def report(folder: Path) -> tuple[str, str]:

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 
 import typer
 from pydantic.fields import FieldInfo
+from typer.models import ArgumentInfo
 
 from bench.cli.command import announce
 from bench.cli.completion import completer
@@ -56,12 +57,17 @@ def with_settings(
     if names is not None:
         parameters = [*own, *(parameter(RunSettings, name, text=texts.get(name)) for name in chosen)]
     else:
-        arguments = [argument for argument in own if argument.default is inspect.Parameter.empty]
+        arguments = [argument for argument in own if _is_argument(argument)]
         grouped = [
             parameter(RunSettings, name, title, texts.get(name)) for title, names in groups().items() for name in names
         ]
         parameters = [*arguments, *grouped, *(option for option in own if option not in arguments)]
     return with_parameters(call, [*parameters, config_parameter()])
+
+
+def _is_argument(parameter: inspect.Parameter) -> bool:
+    """Whether a parameter is an argument, not an option."""
+    return any(isinstance(item, ArgumentInfo) for item in getattr(parameter.annotation, "__metadata__", ()))
 
 
 def own_parameters(function: Callable[..., None]) -> list[inspect.Parameter]:

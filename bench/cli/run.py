@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from bench import registry
 from bench.analyse.samples import has_measurements
 from bench.cli import next_steps
 from bench.cli.command import announce, as_json, build, complain, describe, print_json
-from bench.cli.measure import WORKLOAD, measure
+from bench.cli.measure import WORKLOADS, measure
 from bench.cli.options import with_settings
 from bench.config.settings import OutputOptions, RunSettings, title
 from bench.errors import Interrupted, UsageError
@@ -26,8 +27,14 @@ KEEP = 'mkdir -p results && docker run -v "$PWD/results:/results" --user "$(id -
 
 
 def run(
-    workloads: Annotated[list[str], WORKLOAD],
     settings: RunSettings,
+    workloads: Annotated[list[str] | None, WORKLOADS] = None,
+    module: Annotated[
+        str | None,
+        typer.Option(
+            "-m", metavar="MODULE", help="Module to run as a script, as `python -m` does.", show_default=False
+        ),
+    ] = None,
     only: Annotated[
         int | None,
         typer.Option(
@@ -41,18 +48,20 @@ def run(
         ),
     ] = False,
 ) -> None:
-    """Measure workloads on one or more backends.
+    """Measure scripts or workloads on one or more backends.
 
-    Each measurement runs in a new process. The results are shown and written to a folder.
+    A script runs as `python train.py` runs it, in a copy of its folder. What follows -- are its arguments. Each
+    measurement runs in a new process. The results are shown and written to a folder.
     """
+    named = [*(workloads or []), *([f"{registry.MODULE}{module}"] if module else [])]
     if only is not None:
-        workloads = [_at(workloads, only)]
+        named = [_at(named, only)]
     from bench import api
 
     measure(
         settings,
-        lambda recorder: api.run(workloads, settings, recorder=recorder),
-        lambda outcome, interruption: _show(outcome, interruption, settings, workloads[0], verbose),
+        lambda recorder: api.run(named, settings, recorder=recorder),
+        lambda outcome, interruption: _show(outcome, interruption, settings, named[0], verbose),
     )
 
 

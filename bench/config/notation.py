@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Annotated, Any, get_origin
@@ -39,6 +40,7 @@ _NUMBER = WithJsonSchema({"type": ["string", "number"]})
 
 Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(syntax.names), STRINGS, NAMES]
 Assignments = Annotated[dict[str, str], NoDecode, BeforeValidator(syntax.pairs), Notation("NAME=VALUE")]
+Words = Annotated[tuple[str, ...] | None, NoDecode, _optional(syntax.words), STRINGS, Notation("ARGUMENTS", shlex.join)]
 Share = Annotated[float, BeforeValidator(syntax.share), _NUMBER, Notation("SHARE", syntax.write_share)]
 Seconds = Annotated[float, BeforeValidator(syntax.seconds), _NUMBER, Notation("TIME", syntax.write_seconds)]
 Pause = Annotated[float | None, _optional(syntax.pause), _NUMBER, Notation("TIME", syntax.write_seconds)]

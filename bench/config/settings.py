@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import tempfile
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -30,6 +31,7 @@ from bench.config.notation import (
     Seconds,
     Share,
     Url,
+    Words,
     option,
     write,
 )
@@ -121,6 +123,26 @@ class TensorFlowOptions(Execution):
     )
 
 
+class ScriptOptions(BaseModel):
+    """Scripts."""
+
+    args: Words = Field(
+        None,
+        description="Arguments of the script, in one text, such as '--epochs 3'. Default: what follows --, as in "
+        "`devbench run train.py -- --epochs 3`.",
+    )
+    watch: int | None = Field(
+        None,
+        ge=1,
+        description="Number of the loop to time, if the script has several. Default: the one with most steps.",
+    )
+    workdir: Path | None = Field(
+        None,
+        description="Folder to run the script in, without a copy. Default: a new copy of the current folder, or of the "
+        "script's folder if it is elsewhere, for each process.",
+    )
+
+
 class DataOptions(BaseModel):
     """Data sets."""
 
@@ -203,6 +225,7 @@ class RunSettings(
     MeasurementOptions,
     OutputOptions,
     TensorFlowOptions,
+    ScriptOptions,
     DataOptions,
     CostOptions,
     MetricsOptions,
@@ -288,5 +311,7 @@ class _Image(PydanticBaseSettingsSource):
         if image is None:
             return {}
         output = {"output": MOUNT} if os.path.ismount(MOUNT) else {}
+        if not output and not os.access(Path.cwd(), os.W_OK):  # such as a folder of scripts that is mounted read-only
+            output = {"output": Path(tempfile.gettempdir()) / "results"}
         backend = image.rpartition(":")[2]
         return {"backend": backend, **output} if backend in backends.names() else output

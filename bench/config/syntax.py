@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+import shlex
 from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import urlsplit
@@ -19,6 +20,7 @@ DAYS = "use a number of days above 0, such as 90, or a time such as 12h"
 URL = "use a URL such as http://pushgateway:9091"
 URL_PATH = "use a path such as /devbench"
 NAMES = "use names separated by commas, such as cpu,cuda"
+WORDS = "use arguments as in a shell, such as '--epochs 3 --lr 0.1'"
 AXIS = "use a range such as 1..4096 (doubling), 1..4096*4 or 0..100+10, or values such as 16,64,256; at most 200 values"
 PAIRS = "use NAME=VALUE such as batch=64, or several such as batch=64,epochs=2"
 
@@ -126,6 +128,18 @@ def names(value: object) -> tuple[str, ...]:
             raise ValueError(NAMES)
         unique.update((name.strip(), None) for name in part.split(",") if name.strip())
     return tuple(unique)
+
+
+def words(value: object) -> tuple[str, ...]:
+    """Read the arguments of a program: a text as a shell takes it, or a list of arguments."""
+    if isinstance(value, str):
+        try:
+            return tuple(shlex.split(value))
+        except ValueError:
+            raise ValueError(WORDS) from None
+    if not isinstance(value, list | tuple) or not all(isinstance(word, str) for word in value):
+        raise ValueError(WORDS)
+    return tuple(value)
 
 
 def pairs(value: object) -> dict[str, str]:

@@ -227,4 +227,7 @@ class Facts(Record):
     float64: Float64 | None = None
     int32: GraphOperations | None = Field(None, description="int32 arithmetic, which TensorFlow keeps on the host")
     python: GraphOperations | None = Field(None, description="calls back into Python from a graph")
+    script_settings: list[str] | None = Field(
+        None, description="settings that a script made itself, where they differ from what the run asked for"
+    )
     retraced: list[Retraced] | None = Field(None, description="empty if nothing was traced more than a few times")

@@ -40,6 +40,7 @@ PHASES: tuple[Phase, ...] = get_args(Phase)
 Activity = Literal[
     Phase,
     "starting",
+    "recognition",
     "loading",
     "steady state",
     "interleaving",

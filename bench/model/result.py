@@ -16,6 +16,7 @@ from bench.model.interval import Interval
 from bench.model.phase import Phase
 from bench.model.placement import Placement
 from bench.model.profile import Profile
+from bench.model.recognition import Recognition
 from bench.model.record import Record
 from bench.model.sample import FullTraining, ProcessSample
 from bench.model.spec import Spec
@@ -160,6 +161,7 @@ class Result(Record):
     summary: Summary = Field(default_factory=Summary)
     projection: Projection | None = None
     placement: Placement | None = None
+    recognition: Recognition | None = Field(None, description="how the steps of a script were recognized")
     profile: Profile | None = None
     stop: Stop | None = None
     interleaved: bool = Field(

@@ -15,6 +15,7 @@ from bench.model.failure import Failure
 from bench.model.interval import Number
 from bench.model.phase import Phase
 from bench.model.placement import Placement
+from bench.model.printed import Printed
 from bench.model.record import Record
 from bench.model.telemetry import Telemetry
 
@@ -98,4 +99,6 @@ class ProcessSample(Record):
     facts: Facts = Field(default_factory=Facts, description="what the worker read from its run, besides times")
     notes: list[str] = Field(default_factory=list, description="notes for the reader")
     full_training: FullTraining | None = None
+    ended: bool = Field(False, description="whether the script ended before enough steps were measured")
+    printed: Printed | None = Field(None, description="what the script printed")
     failure: Failure | None = None

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -88,6 +89,22 @@ class Data(Frozen):
     sha256: str | None = Field(None, description="checksum of the shipped sample or of that file")
 
 
+class Script(Frozen):
+    """A program that runs as Python would run it."""
+
+    arguments: tuple[str, ...] = Field((), description="its arguments, `sys.argv` without the first element")
+    module: str | None = Field(None, description="name of its module, if it runs as `python -m` runs one")
+    watch: int | None = Field(None, description="number of the loop to time; null for the one with most steps")
+
+
+def _script_label(script: Script | None) -> str:
+    """Return the arguments of a script, and the loop of it that was chosen."""
+    if script is None:
+        return ""
+    watched = f" (watching loop {script.watch})" if script.watch else ""
+    return shlex.join(script.arguments) + watched
+
+
 class WorkloadSpec(Frozen):
     """What runs: a workload with its parameters, on a backend, driven by a loop."""
 
@@ -110,6 +127,9 @@ class WorkloadSpec(Frozen):
     params: Annotated[dict[str, Any], Role("rule", options=("param",), several="vary", computation=True)] = Field(
         default_factory=dict, description="every parameter with its value"
     )
+    script: Annotated[
+        Script | None, Role("secondary", options=("args", "watch"), computation=True, label=_script_label)
+    ] = Field(None, description="how to run the file if it is a script; null for a workload")
     what_ifs: Annotated[
         tuple[str, ...],
         Role(

@@ -22,16 +22,20 @@ from bench.errors import UnknownName, WorkloadError
 from bench.machine import system
 from bench.model.loops import LOOPS
 from bench.registry import user_file
-from bench.registry.user_file import Description
+from bench.registry.user_file import RUNNABLE, Description
 
 if TYPE_CHECKING:
     from bench.registry.description import ErrorDocument, Inspection, Resolved
 
 __all__ = [
+    "MODULE",
+    "RUNNABLE",
     "Description",
     "describe",
     "inspect_file",
+    "is_module",
     "is_path",
+    "is_script",
     "load",
     "names",
     "obstacle",
@@ -41,6 +45,9 @@ __all__ = [
 
 ROOT = Path(__file__).parent.parent
 INSPECT_SECONDS = 120.0
+
+MODULE = "-m "
+"""How the name of a module begins, where a workload could be named too."""
 
 _RESOLVED: dict[tuple[str, ...], Resolved | ErrorDocument] = {}
 """Descriptions of users' files, by file, content and parameters."""
@@ -52,10 +59,24 @@ def names() -> list[str]:
     return sorted(file.stem.replace("_", "-") for file in files if not file.stem.startswith("_"))
 
 
+def is_module(name: str | Path) -> bool:
+    """Whether a name means a module that runs as a script, as in "-m package.train"."""
+    return isinstance(name, str) and name.startswith(MODULE)
+
+
+def is_script(name_or_path: str | Path) -> bool:
+    """Whether a file or module runs as Python would run it, because it offers no function of the protocol.
+
+    Raises:
+        WorkloadError: the file cannot be read, or is not Python.
+    """
+    return is_module(name_or_path) or (is_path(name_or_path) and user_file.runs_as_script(_file(name_or_path)))
+
+
 def is_path(name_or_path: str | Path) -> bool:
     """Whether a workload is named by the path of a user's file."""
     text = str(name_or_path)
-    return isinstance(name_or_path, Path) or text.endswith(".py") or "/" in text or os.sep in text
+    return isinstance(name_or_path, Path) or is_module(text) or text.endswith(".py") or "/" in text or os.sep in text
 
 
 def describe(name_or_path: str | Path) -> Description:
@@ -97,10 +118,16 @@ def resolve(
     Raises:
         UnknownName, SettingsError, WorkloadError: as `load` and `parse_params` do.
     """
+    from bench.registry import scripts
     from bench.registry.description import ErrorDocument, Resolved, case_params, error_from, resolve_module
 
     assignments = dict(assignments or {})
     file = _file(name_or_path)
+    if is_module(name_or_path):
+        module = str(name_or_path).removeprefix(MODULE)
+        return scripts.resolve(module, file, assignments, module)
+    if is_path(name_or_path) and user_file.runs_as_script(file):
+        return scripts.resolve(file.stem, file, assignments, None)
     if not is_path(name_or_path):
         return resolve_module(load(name_or_path), assignments, str(name_or_path), file, None)
     key = _key(file, assignments)
@@ -147,7 +174,8 @@ def inspect_file(
     from bench.registry.description import ErrorDocument, Inspection, error_from
 
     file = path.resolve()
-    user_file.refuse_script(file)
+    if user_file.runs_as_script(file):
+        raise WorkloadError(f"{file.name} is a script, so it has no parameters", f"Run it: devbench run {path}")
     quiet = {**backends.hiding_variables(), "TF_CPP_MIN_LOG_LEVEL": "3"}
     python_path = os.pathsep.join(filter(None, [str(ROOT.parent), os.environ.get("PYTHONPATH")]))
     try:
@@ -193,7 +221,7 @@ def obstacle(offers: Collection[str], not_loops: Mapping[str, str], loop: str) -
     trains = {"model", "data"} <= set(offers)
     has_step = "step" in offers or trains
     if loop == "as-written":
-        runs = has_step or not {"as_written", "probes"}.isdisjoint(offers)
+        runs = has_step or not {"as_written", "probes", "script"}.isdisjoint(offers)
         return None if runs else "it defines neither a step nor data to train its model on"
     if loop == "fit":
         missing = "model for Keras to train" if "model" not in offers else "data for Keras to train on"
@@ -210,6 +238,10 @@ def _exit_code(code: int) -> str:
 
 
 def _file(name_or_path: str | Path) -> Path:
+    if is_module(name_or_path):
+        from bench.registry import scripts
+
+        return scripts.find_module(str(name_or_path).removeprefix(MODULE)).resolve()
     if is_path(name_or_path):
         return Path(name_or_path).expanduser().resolve()
     if name_or_path not in names():

@@ -37,6 +37,12 @@ class Resolved(BaseModel):
     flops: float | None = Field(description="floating-point operations per step, by formula")
     examples: int | None = Field(description="examples per step")
     epochs: int | None
+    module: str | None = Field(None, description="name of a module that runs as `python -m` runs it")
+
+    @property
+    def is_script(self) -> bool:
+        """Whether it runs as Python would run it."""
+        return "script" in self.offers
 
 
 class ErrorDocument(BaseModel):

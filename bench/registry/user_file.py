@@ -88,14 +88,13 @@ def describe(file: Path, name: str) -> Description:
     return Description(name, file, doc.partition("\n")[0], doc, offers, constants)
 
 
-def refuse_script(file: Path) -> None:
-    """Check, without running a file, that it is not a script: running one may take hours and write files.
+def runs_as_script(file: Path) -> bool:
+    """Whether a file offers devbench nothing to call, judged without running it.
 
     Raises:
-        WorkloadError: the file is a script, cannot be read, or is not Python.
+        WorkloadError: the file cannot be read, or is not Python.
     """
-    if is_script(_parse(file), RUNNABLE):
-        raise WorkloadError(f"{file.name} defines nothing to run", _RUNNABLE_HINT + _wrapper(file))
+    return is_script(_parse(file), RUNNABLE)
 
 
 def load(file: Path) -> ModuleType:
@@ -205,13 +204,6 @@ def _check_protocol(module: ModuleType, file: Path, tree: ast.Module) -> None:
         raise WorkloadError(f"{file.name} defines nothing to run", _RUNNABLE_HINT)
     if {"data", "inputs"} <= set(defined):
         raise protocol_error("inputs", "both `data` and `inputs` are defined", "Define only the one that feeds a step.")
-
-
-def _wrapper(file: Path) -> str:
-    return (
-        "\nTo measure the file as it is, put these two lines into another file and run that one:\n"
-        f"  import runpy\n  def as_written(): runpy.run_path({str(file)!r}, run_name='__main__')"
-    )
 
 
 def _targets(node: ast.stmt) -> list[str]:

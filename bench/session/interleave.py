@@ -50,17 +50,22 @@ class Interleaving:
         """The results whose workers have not failed."""
         return [result for result, worker in self._members if worker.sample.failure is None]
 
+    @property
+    def _is_over(self) -> bool:
+        """Whether no worker can run another block."""
+        return all(worker.sample.failure is not None or worker.sample.ended for _, worker in self._members)
+
     def run_minimum(self) -> None:
         """Run the minimum of rounds: `BLOCKS`, or fewer if they are long."""
         if len(self._members) == 1 and len(self._members[0][1].sample.series) == 1:
             self._run_alone()
             return
-        while self.rounds < (BLOCKS if max(self._timed) <= MEASURE_SECONDS else FEWEST_BLOCKS):
+        while not self._is_over and self.rounds < (BLOCKS if max(self._timed) <= MEASURE_SECONDS else FEWEST_BLOCKS):
             self._round()
 
     def run_until(self, rounds: int) -> None:
         """Run rounds until there are `rounds` in total."""
-        while self.rounds < rounds:
+        while not self._is_over and self.rounds < rounds:
             self._round()
 
     def _run_alone(self) -> None:
@@ -69,7 +74,7 @@ class Interleaving:
         with self._launcher.guard(result, worker):
             worker.resume()  # it is suspended if the other workers of its trial failed
             blocks = worker.sample.series[0].blocks
-            while len(blocks) < BLOCKS:
+            while len(blocks) < BLOCKS and not worker.sample.ended:
                 if len(blocks) >= FEWEST_BLOCKS and sum(b.wall_seconds for b in blocks) > MEASURE_SECONDS:
                     break
                 worker.run_blocks(FEWEST_BLOCKS, len(blocks))
@@ -80,7 +85,7 @@ class Interleaving:
         alone = len(self._members) == 1
         for index in self._rng.sample(range(len(self._members)), len(self._members)):
             result, worker = self._members[index]
-            if worker.sample.failure is not None:
+            if worker.sample.failure is not None or worker.sample.ended:
                 continue
             with self._launcher.guard(result, worker):
                 worker.resume()

@@ -15,6 +15,8 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
+from types import MappingProxyType
 
 from bench import backends
 from bench.backends import capabilities
@@ -26,10 +28,12 @@ from bench.model.result import Result
 from bench.model.spec import Spec
 from bench.session.process import StartProcess, spawn
 from bench.session.progress import ProgressReporter
+from bench.session.script_folder import ScriptFolder
 from bench.session.worker_process import WorkerEnded
 from bench.session.worker_sample import WorkerSample
 from bench.session.worker_servers import SERVER_BYTES, WorkerServers
 from bench.signals import uninterrupted
+from bench.worker.protocol import ScriptRun
 
 TrialMember = tuple[Result, WorkerSample]
 """A result and the worker that measures for it."""
@@ -58,7 +62,8 @@ def _peak(result: Result) -> int:
 
 def _variables(spec: Spec) -> dict[str, str]:
     """Return the environment variables that a worker gets in addition to those of this process."""
-    return {"TF_ENABLE_ONEDNN_OPTS": str(int(spec.onednn)), **backends.load(spec.backend).environment(spec)}
+    script = {"DEVBENCH": "1", "MPLBACKEND": "Agg"} if spec.script is not None else {}
+    return {"TF_ENABLE_ONEDNN_OPTS": str(int(spec.onednn)), **backends.load(spec.backend).environment(spec), **script}
 
 
 def _gpu_memory(spec: Spec) -> gpu.GpuMemory | None:
@@ -81,6 +86,7 @@ class Launcher:
         save: Writes a result whose worker failed.
         last_moment: Monotonic seconds at which workers that still run are ended. None if they are never ended.
         servers: The worker servers from which workers are forked. None if all workers are fresh.
+        folders: The folder of each script, by the key of its spec.
         is_cold: From a result, and whether its worker starts alone, to whether the worker must be fresh.
     """
 
@@ -91,9 +97,11 @@ class Launcher:
         save: Callable[[Result], object],
         last_moment: float | None = None,
         servers: WorkerServers | None = None,
+        folders: Mapping[str, ScriptFolder] = MappingProxyType({}),
         is_cold: Callable[[Result, bool], bool] = lambda result, alone: True,
     ) -> None:
         self._servers = servers
+        self._folders = folders
         self._is_cold = is_cold
         self._last_moment = math.inf if last_moment is None else last_moment
         self._timeout = timeout
@@ -120,13 +128,16 @@ class Launcher:
         else:
             yield from self._start_separately(results)
 
-    def start(self, result: Result, start_position: int | None = 0, full: bool = False) -> WorkerSample:
+    def start(
+        self, result: Result, start_position: int | None = 0, full: bool = False, scout_seconds: float = 0.0
+    ) -> WorkerSample:
         """Start a worker; its sample becomes the last of the result's samples.
 
         Args:
             result: What the worker measures.
             start_position: Position in which it starts within its trial, from 0. None if several start at once.
             full: Whether it runs the whole training instead of blocks. Its worker is fresh.
+            scout_seconds: Seconds for which a worker finds out what the steps of a script are, instead of timing them.
         """
         spec = result.spec
         variables = _variables(spec)
@@ -151,8 +162,11 @@ class Launcher:
                 self._load,
                 self._busy[spec.backend],
                 start,
+                self._script_run(result, scout_seconds) if spec.script is not None else None,
             )
             worker.process.last_moment = self._last_moment
+            if result.recognition is not None and result.recognition.ended:
+                worker.program_steps = result.recognition.chosen.steps
             self._workers = [*self._alive(), worker]
             result.samples.append(worker.sample)
         if server and not worker.sample.forked:
@@ -160,6 +174,25 @@ class Launcher:
             if note not in result.notes:
                 result.notes.append(note)
         return worker
+
+    def _script_run(self, result: Result, scout_seconds: float) -> Callable[[Path], ScriptRun]:
+        """Return a function from an empty folder to how a worker runs the script of a result."""
+        folder = self._folders[result.key]
+
+        def prepare(scratch: Path) -> ScriptRun:
+            copy = scratch / "script"
+            file, root = folder.prepare(copy)
+            return ScriptRun(
+                file=str(file),
+                folder=str(root),
+                copy_root=str(copy) if folder.copied else "",
+                original_root=folder.root.anchor.rstrip("/\\"),
+                target=None if scout_seconds or result.recognition is None else result.recognition.chosen,
+                scout_seconds=scout_seconds,
+                check_placement=result.placement is None,
+            )
+
+        return prepare
 
     def _server(self, result: Result, variables: Mapping[str, str], alone: bool) -> WorkerServers | None:
         """Return the servers from which a worker is forked. None if it is fresh.

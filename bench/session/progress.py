@@ -38,6 +38,10 @@ class ProgressReporter:
         self.planned: int | None = None
         self.budget = 0.0
 
+    def begin(self) -> None:
+        """Count the time of the session from now on."""
+        self._start = time.monotonic()
+
     @property
     def elapsed(self) -> float:
         """Seconds since the session began."""

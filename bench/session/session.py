@@ -29,6 +29,8 @@ from bench.session.design import Design
 from bench.session.interleave import Interleaving
 from bench.session.launch import Launcher, TrialMember
 from bench.session.progress import ProgressReporter
+from bench.session.recognize import recognize
+from bench.session.script_folder import ScriptFolder
 from bench.session.worker_process import OutOfTime
 from bench.session.worker_sample import WorkerSample
 from bench.session.worker_servers import WorkerServers
@@ -72,8 +74,19 @@ class Session:
         self._trials_seconds: float | None = None
         self.results = _new_results(group, settings, design, recorder)
         self._progress = ProgressReporter(self.results, self._plan, recorder.progress)
-        self._launcher = Launcher(
-            settings.worker_timeout, self._progress, recorder.save, design.last_moment, servers, self._is_cold
+        self._folders = {
+            planned.spec.key: ScriptFolder.of(planned.spec, settings.workdir, settings.output)
+            for planned in group.planned
+            if planned.spec.script is not None
+        }
+        self.launcher = Launcher(
+            settings.worker_timeout,
+            self._progress,
+            recorder.save,
+            design.last_moment,
+            servers,
+            self._folders,
+            self._is_cold,
         )
 
     def run(self) -> list[Result]:
@@ -82,19 +95,23 @@ class Session:
         Raises:
             Interrupted: SIGINT or SIGTERM. The results hold what was measured and are saved as partial.
         """
+        for announcement in dict.fromkeys(folder.announcement for folder in self._folders.values()):
+            self.recorder.tell(announcement)
         try:
-            reason = self._run_trials()
+            recognize(self.launcher, self.results)
+            self._progress.begin()  # the time limit is for the trials
+            reason = self._run_trials() if self._working() else "failed"
             self._trials_seconds = self._progress.elapsed
             self._run_one_offs()
         except OutOfTime:
-            self._launcher.abandon("the time limit was reached")
+            self.launcher.abandon("the time limit was reached")
             reason = "max-time"
         except Interrupted:
-            self._launcher.abandon()
+            self.launcher.abandon()
             self._conclude("interrupted")
             raise
         finally:
-            self._launcher.abandon()
+            self.launcher.abandon()
         self._conclude(reason)
         return self.results
 
@@ -127,7 +144,7 @@ class Session:
         """Start one worker for each spec, interleave their blocks, and diagnose."""
         separate = self.design.separate_starts if self._has_time_for_pilot(self._first_trial_seconds) else 1
         together = self._progress.trial > separate
-        for members in self._launcher.trial(self._in_start_order(), together):
+        for members in self.launcher.trial(self._in_start_order(), together):
             if members:
                 self._measure(members)
 
@@ -139,10 +156,10 @@ class Session:
 
     def _measure(self, members: list[TrialMember]) -> None:
         start_seconds = time.monotonic() - self._trial_start
-        timing = Interleaving(members, self._rng, self._launcher, self._progress)
+        timing = Interleaving(members, self._rng, self.launcher, self._progress)
         timing.run_minimum()
         accuracy = self._accuracy(timing.results) if len(members) > 1 else None
-        if len(members) > 1 and not (accuracy and accuracy.clear):
+        if len(members) > 1 and timing.rounds and not (accuracy and accuracy.clear):  # no rounds if all scripts ended
             budget = self._round_budget(start_seconds, timing.seconds)
             compared = self.design.pairs(timing.results)
             timing.run_until(rounds.best_rounds(compared, timing.rounds, timing.seconds, start_seconds, budget))
@@ -163,7 +180,7 @@ class Session:
         for result, worker in sorted(members, key=lambda member: member[0] is not baseline):
             if worker.sample.failure is not None:
                 continue
-            with self._launcher.guard(result, worker):
+            with self.launcher.guard(result, worker):
                 worker.resume()
                 known = diagnosed and result is baseline
                 inspect = self.design.inspect and len(result.samples) == 1 and not known
@@ -269,16 +286,17 @@ class Session:
     def _run_one_offs(self) -> None:
         for result in self._working():
             if self.settings.full and self.design.full:
-                one_off.train(self._launcher, result)
+                one_off.train(self.launcher, result)
             if self.settings.profile is not None and self._is_profiled(result) and result.failure is None:
-                one_off.profile(self._launcher, result, self.settings.profile)
+                one_off.profile(self.launcher, result, self.settings.profile)
 
     def _is_profiled(self, result: Result) -> bool:
         return self.design.profiled == "all" or (self.design.profiled == "first" and result is self.results[0])
 
     def _summarize(self, result: Result) -> None:
         planned: Planned = self._plan[result.key]
-        summarize(result, planned.total_steps, planned.examples)
+        recognized = result.recognition.total_steps if result.recognition else None
+        summarize(result, planned.total_steps or recognized, planned.examples)
 
     def _conclude(self, reason: StopReason) -> None:
         accuracy = self._accuracy(self._working() or self.results)

@@ -16,7 +16,9 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Callable
 from datetime import datetime, timezone
+from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
@@ -28,7 +30,7 @@ from bench.model.spec import Spec
 from bench.session import worker_failure
 from bench.session.memory_guard import MemoryGuard, out_of_memory
 from bench.session.process import StartProcess, spawn
-from bench.worker.protocol import EVENT, Event, Failed, Go, Latency, PhaseStarted, Start, Trace
+from bench.worker.protocol import EVENT, Event, Failed, Go, Latency, PhaseStarted, ScriptRun, Start, Trace
 
 SLOW_SECONDS = 3600.0
 """Seconds of silence allowed after a worker announced a slow phase, such as compiling kernels for a new GPU."""
@@ -58,6 +60,7 @@ class WorkerProcess:
         timeout: Seconds of silence after which it counts as hung.
         full: Whether it runs the whole training.
         start: Starts the process.
+        script: From an empty folder to how a script runs. None if the spec is no script's.
 
     Attributes:
         process: The process itself.
@@ -71,6 +74,7 @@ class WorkerProcess:
         timeout: float,
         full: bool = False,
         start: StartProcess = spawn,
+        script: Callable[[Path], ScriptRun] | None = None,
     ) -> None:
         self.spec = spec
         self.timeout = timeout
@@ -80,6 +84,7 @@ class WorkerProcess:
         self.started = datetime.now(timezone.utc)
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as this object
         self._scratch = tempfile.TemporaryDirectory(prefix="devbench-", ignore_cleanup_errors=True)
+        self._script = script(Path(self._scratch.name)) if script is not None else None
         spawned = time.time()
         self.process = start(environment, self._scratch.name, self._errors)
         import psutil
@@ -92,7 +97,7 @@ class WorkerProcess:
         self._lines: queue.Queue[bytes | None] = queue.Queue()
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
-        self.order(Start(spec=spec, spawned=spawned, full=full))
+        self.order(Start(spec=spec, spawned=spawned, full=full, script=self._script))
 
     def _read(self) -> None:
         with self.process.stdout as lines:
@@ -131,7 +136,9 @@ class WorkerProcess:
             self.patience = max(self.patience, SLOW_SECONDS if event.slow else 0.0)
         if isinstance(event, Failed):
             self.kill()
-            said_all = event.failure.kind in ("workload", "data")  # its message tells the user what is wrong
+            said_all = (
+                event.failure.kind in ("workload", "data") or event.failure.exit_code is not None
+            )  # its message tells the user what is wrong
             lines = [] if said_all else worker_failure.last_lines(self._stderr())
             raise WorkerEnded(event.failure.model_copy(update={"last_lines": lines}))
         return event
@@ -233,7 +240,10 @@ class WorkerProcess:
             return ""
         size = self._errors.seek(0, os.SEEK_END)
         self._errors.seek(max(0, size - 16_384))
-        return self._errors.read().decode(errors="replace")
+        text = self._errors.read().decode(errors="replace")
+        if self._script is None or not self._script.copy_root:
+            return text
+        return text.replace(self._script.copy_root, self._script.original_root)
 
     def _end_hung(self) -> Failure:
         if sys.platform != "win32":

@@ -6,6 +6,7 @@ again and again, then `finish`.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import statistics
 from collections.abc import Callable
@@ -19,11 +20,12 @@ from bench.model.failure import Failure
 from bench.model.framework import Framework
 from bench.model.phase import Activity
 from bench.model.profile import Profile
+from bench.model.recognition import Recognition
 from bench.model.sample import Block, ProcessSample, Series
 from bench.model.spec import Spec
 from bench.session.process import StartProcess, spawn
 from bench.session.steady_state import WINDOW, is_settled, stayed_settled
-from bench.session.worker_process import WorkerProcess
+from bench.session.worker_process import WorkerEnded, WorkerProcess
 from bench.session.worker_server import Forked
 from bench.worker.protocol import (
     BLOCK_SECONDS,
@@ -41,14 +43,21 @@ from bench.worker.protocol import (
     PhaseEnded,
     PhaseStarted,
     PlacementChecked,
+    PrintedRead,
     ProfileRead,
+    ProgramEnded,
     Ready,
+    Recognized,
+    ScriptRun,
     Trace,
     Trained,
 )
 
 WARMUP_BLOCKS = 40
 WARMUP_SECONDS = 10.0
+WARMUP_SHARE = 1 / 4
+"""Share of the steps of a script that the warm-up may take, if it is known how many it has."""
+
 LONGEST_BLOCK = 1.0
 """Seconds of wall time that a block should not exceed because epochs end in it. It has at least one step."""
 
@@ -65,6 +74,10 @@ LATENCY_STEPS = 100
 LATENCY_SECONDS = 0.8
 
 
+class OutOfSteps(Exception):
+    """A script ended by itself, so there are no more blocks."""
+
+
 class WorkerSample:
     """Starts one worker, sends it orders, and collects its sample.
 
@@ -79,11 +92,13 @@ class WorkerSample:
         load_before: Load average of the machine before the session began.
         gpu_busy_before: Share of the time in which its GPU was busy before the session began. None if not known.
         start: Starts its process.
+        script: From an empty folder to how a script runs. None if the spec is no script's.
 
     Attributes:
         sample: What it measured so far.
         process: Its process.
         alive: Whether its process may still run.
+        program_steps: Steps that a script runs until it ends by itself. None if that is not known.
     """
 
     def __init__(
@@ -98,11 +113,12 @@ class WorkerSample:
         load_before: float | None = None,
         gpu_busy_before: float | None = None,
         start: StartProcess = spawn,
+        script: Callable[[Path], ScriptRun] | None = None,
     ) -> None:
         self.spec = spec
         self.report = report
         report("starting", "")
-        self.process = WorkerProcess(spec, environment, timeout, full, start)
+        self.process = WorkerProcess(spec, environment, timeout, full, start, script)
         pid = self.process.process.pid
         self.sample = ProcessSample(
             trial=trial,
@@ -118,6 +134,7 @@ class WorkerSample:
             pid, capabilities(spec.backend).telemetry, load_before=load_before, gpu_busy_before=gpu_busy_before
         )
         self.alive = True
+        self.program_steps: int | None = None
         self.metering = False
         self._slow = ""  # why it may be silent for minutes until its first steps are done
 
@@ -127,11 +144,17 @@ class WorkerSample:
 
     def until(self, kind: type[Event]) -> Any:
         """Collect events until one of this kind comes, and return it."""
+        if self.sample.ended and kind in (BlockTimed, Latencies, ProfileRead):
+            raise OutOfSteps
         while True:
             event = self.process.event()
             self._take(event)
             if isinstance(event, kind):
                 return event
+            if isinstance(event, ProgramEnded):
+                self.sample.ended = True
+                if kind is not Done:
+                    raise OutOfSteps
 
     def _take(self, event: Event) -> None:
         if isinstance(event, PhaseStarted):
@@ -151,8 +174,31 @@ class WorkerSample:
         """Wait for the phases up to the first steps."""
         self.until(Ready)
 
+    def recognize(self) -> Recognition:
+        """Wait until it is known how the steps of a script are recognized."""
+        self.report("recognition", "")
+        recognized: Recognized = self.until(Recognized)
+        self.until(Done)
+        self.close()
+        return recognized.recognition
+
     def warm_up(self) -> None:
-        """Run blocks of each series until they settle, and find how many steps fill a block."""
+        """Run blocks of each series until they settle, and find how many steps fill a block.
+
+        If a script ends meanwhile, the later half of its blocks counts as the steady state.
+        """
+        try:
+            self._warm_up()
+        except OutOfSteps:
+            for series in self.sample.series:
+                half = len(series.warmup) // 2
+                last = [b.model_copy(update={"position": n}) for n, b in enumerate(series.warmup[half:])]
+                series.warmup, series.blocks = series.warmup[:half], last
+        self.meter.start()
+        self.metering = True
+        self.report("steady state", "")
+
+    def _warm_up(self) -> None:
         for series in self.sample.series:
             self.report("warm_up", series.name if len(self.sample.series) > 1 else "")
             self._calibrate(series)
@@ -162,22 +208,21 @@ class WorkerSample:
                 if len(series.warmup) >= WARMUP_BLOCKS or sum(b.wall_seconds for b in series.warmup) > WARMUP_SECONDS:
                     series.settled = len(series.warmup) < 2 * WINDOW
                     break
+                if self.program_steps and sum(b.steps for b in series.warmup) > WARMUP_SHARE * self.program_steps:
+                    break
                 series.warmup.append(self._block(series.name, -1))
             self._fit_block(series, statistics.median(b.step_seconds for b in series.warmup[-WINDOW:]))
-        self.meter.start()
-        self.metering = True
-        self.report("steady state", "")
 
     def _calibrate(self, series: Series) -> None:
         self.process.order(Go(series=series.name))
-        longest = 0
+        longest, position = 0, len(series.warmup)
         while True:
             timed: BlockTimed = self.until(BlockTimed)
             block = _block_of(timed, -1)
+            series.warmup[position:] = [block]
             if block.wall_seconds >= BLOCK_SECONDS or block.steps <= longest:  # the program has no more steps
                 break
             longest = timed.steps
-        series.warmup.append(block)
         self.steps[series.name] = timed.steps
 
     def _fit_block(self, series: Series, typical: float) -> None:
@@ -224,7 +269,10 @@ class WorkerSample:
         """
         timed = 0.0
         for series in self.sample.series:
-            block = self._timed_block(series, position, self._lead(series) if lead else 0)
+            try:
+                block = self._timed_block(series, position, self._lead(series) if lead else 0)
+            except OutOfSteps:
+                break
             series.blocks.append(block)
             timed += block.wall_seconds
         return timed
@@ -236,6 +284,10 @@ class WorkerSample:
             blocks: Number of blocks.
             position: Position of the first one.
         """
+        with contextlib.suppress(OutOfSteps):
+            self._run_blocks(blocks, position)
+
+    def _run_blocks(self, blocks: int, position: int) -> None:
         (series,) = self.sample.series
         done = 0
         if not series.blocks:
@@ -283,10 +335,11 @@ class WorkerSample:
         for series in self.sample.series:
             if not stayed_settled([b.step_seconds for b in series.blocks]):
                 series.settled = False
-        if latency and not brief:
+        if latency and not brief and not self.sample.ended:
             self.report("latency", "")
             self.process.order(Latency(steps=LATENCY_STEPS, seconds=LATENCY_SECONDS))
-            self.until(Latencies)
+            with contextlib.suppress(OutOfSteps):
+                self.until(Latencies)
         self.process.order(
             Finish(check_placement=check_placement, inspect=inspect, time_stages=stages, brief=brief, time_waits=waits)
         )
@@ -298,7 +351,11 @@ class WorkerSample:
         self._stop_meter()
         self.report("profile", "")
         self.process.order(Trace(folder=str(folder.resolve()), steps=steps))
-        traced: ProfileRead = self.until(ProfileRead)
+        try:
+            traced: ProfileRead = self.until(ProfileRead)
+        except OutOfSteps:
+            message = "the script ended before its steps were traced"
+            raise WorkerEnded(Failure(kind="workload", message=message)) from None
         self.close()
         return traced.profile
 
@@ -351,5 +408,7 @@ def _add(event: Event, sample: ProcessSample) -> None:
         sample.latency = event.seconds
     elif isinstance(event, PlacementChecked):
         sample.placement = event.placement
+    elif isinstance(event, PrintedRead):
+        sample.printed = event.printed
     elif isinstance(event, Trained):
         sample.full_training = event.full

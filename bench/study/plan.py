@@ -16,7 +16,7 @@ from bench.config.settings import RunSettings, value_of
 from bench.errors import DeviceAbsent, NotApplicable, SettingsError, UnknownName
 from bench.machine.limits import thread_count
 from bench.model.plan import Group, Planned
-from bench.model.spec import LOOPS, ROLES, Data, Execution, Loop, Spec, Threads
+from bench.model.spec import LOOPS, ROLES, Data, Execution, Loop, Script, Spec, Threads
 
 
 def plan(workloads: Sequence[str | Path], settings: RunSettings, swept: Collection[str] = ()) -> list[Group]:
@@ -142,6 +142,7 @@ def _add(
     """Add the specs of a workload for one variant of the settings, and the reasons of those that do not apply."""
     for case, params, own_loop in _cases(workload, settings, swept):
         resolved = registry.resolve(workload, params, settings.worker_timeout)
+        _refuse_script_options(resolved, settings)
         data = _data(resolved.data, settings)
         for backend in settings.backend:
             for loop in settings.loop or (own_loop,):
@@ -159,6 +160,19 @@ def _add(
                 spec = _spec(resolved, case, backend, loop, data, settings)
                 key = spec.model_copy(update={"case": None}).key  # with a loop, two cases may be the same
                 specs.setdefault(key, Planned(spec, tuple(resolved.notes), resolved.total_steps, resolved.examples))
+
+
+def _refuse_script_options(resolved: Any, settings: RunSettings) -> None:
+    """Check that options of scripts are not set for a workload.
+
+    Raises:
+        SettingsError: One is.
+    """
+    used = {"arguments after --": settings.args, "--watch": settings.watch, "--workdir": settings.workdir}
+    names = [name for name, value in used.items() if value]
+    if names and not resolved.is_script:
+        hint = "To set a parameter of a workload, use --param NAME=VALUE. `devbench list` shows which file is a script."
+        raise SettingsError(f"{resolved.name} is no script, so it does not take {' or '.join(names)}", hint)
 
 
 def _cases(
@@ -215,6 +229,7 @@ def spec_of_settings(workload: str, settings: RunSettings) -> Spec:
 
 def _spec(resolved: Any, case: str | None, backend: str, loop: Loop, data: Data, settings: RunSettings) -> Spec:
     threads = settings.threads or thread_count()
+    script = Script(arguments=settings.args or (), module=resolved.module, watch=settings.watch)
     pinned = None if loop == "as-written" else False
     return Spec(
         workload=resolved.name,
@@ -224,6 +239,7 @@ def _spec(resolved: Any, case: str | None, backend: str, loop: Loop, data: Data,
         params=resolved.params,
         backend=backend,
         loop=loop,
+        script=script if resolved.is_script else None,
         what_ifs=settings.change,
         xla={"auto": pinned, "on": True, "off": False}[settings.xla],
         threads=Threads(intra=threads, inter=threads),

@@ -7,6 +7,7 @@ disturb the connection. `os.dup` and `os.dup2` work the same way on Windows.
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 
@@ -16,9 +17,14 @@ from bench.worker.protocol import ORDER, Order
 
 
 class Channel:
-    """Receives orders and sends events, one JSON document per line."""
+    """Receives orders and sends events, one JSON document per line.
+
+    Attributes:
+        renames: texts to replace in all events, such as the path of a copy by that of the original.
+    """
 
     def __init__(self) -> None:
+        self.renames: dict[str, str] = {}
         self._in = os.fdopen(os.dup(0), "rb")
         self._out = os.dup(1)
         null = os.open(os.devnull, os.O_RDONLY)
@@ -29,12 +35,19 @@ class Channel:
 
     def send(self, event: BaseModel) -> None:
         """Send one whole event. End this process if the parent is gone."""
-        line = event.model_dump_json().encode() + b"\n"
+        text = event.model_dump_json()
+        for old, new in self.renames.items():
+            text = text.replace(json.dumps(old)[1:-1], json.dumps(new)[1:-1])
+        line = text.encode() + b"\n"
         try:
             while line:
                 line = line[os.write(self._out, line) :]
         except BrokenPipeError:
             os._exit(1)
+
+    def disconnect(self) -> None:
+        """Send nothing more. For a process that the program forked."""
+        self._out = os.open(os.devnull, os.O_WRONLY)
 
     def receive(self) -> Order:
         """Wait for the next order. End this process if the parent is gone.

@@ -16,6 +16,20 @@ LONGEST = 2000
 """Maximum length of a message, in characters. A hub refuses texts of more than 10,000."""
 
 
+class ProgramFailed(Exception):
+    """A script ended with an exit code other than 0.
+
+    Args:
+        name: its name.
+        code: the exit code.
+        lines: the last lines that it wrote to stderr.
+    """
+
+    def __init__(self, name: str, code: int, lines: list[str]) -> None:
+        super().__init__("\n".join([f"{name} ended with exit code {code}" + (":" if lines else ""), *lines]))
+        self.code = code
+
+
 def failure_of(error: BaseException, file: str | None, phase: Activity) -> Failure:
     """Return the failure that an exception stands for.
 
@@ -26,6 +40,9 @@ def failure_of(error: BaseException, file: str | None, phase: Activity) -> Failu
     """
     if isinstance(error, DevbenchError):
         return Failure(kind=_kind(error), message=error.message[:LONGEST], hint=error.hint[:LONGEST], phase=phase)
+    if isinstance(error, ProgramFailed):  # 2 is the code of a wrong argument
+        kind: Literal["workload", "error"] = "workload" if error.code == 2 else "error"
+        return Failure(kind=kind, message=str(error)[:LONGEST], exit_code=error.code, phase=phase)
     program = Path(file) if file else None
     text = error_text(error, program)[:LONGEST]
     request = memory_request(str(error)[:LONGEST])

@@ -64,6 +64,7 @@ class FitHook:
         on_step: is called after each step with `(logs, steps)`, if there is no observer.
         observer: observes the steps and the ends of epochs. None if `on_step` does.
         passive: whether steps are not observed, because the program yields its own.
+        wanted: returns whether the `fit` that starts now is observed. None if all of them are, unless `passive` is set.
         callback_timer: times the callbacks.
         iterator_starts: for each iterator that steps read from, when it was created and when its first step began.
     """
@@ -80,6 +81,7 @@ class FitHook:
         self.on_step: Callable[[Any, int], None] = lambda logs, steps: None
         self.observer: Observer | None = None
         self.passive = False
+        self.wanted: Callable[[], bool] | None = None
         self.iterator_starts: list[tuple[float, float]] = []
         self._tf = tf
         self._on_first = on_first
@@ -102,12 +104,15 @@ class FitHook:
         Their steps count in `FitEpochs.total`.
         """
         kept = self.arguments, self.epochs, self.observer, self.on_step, self._pass
+        wanted, self.wanted = self.wanted, None
+        passive, self.passive = self.passive, False
         self.epochs, self.observer, self.on_step = FitEpochs(), None, lambda logs, steps: None
         try:
             yield
         finally:
             kept[1].total += self.epochs.total
             self.arguments, self.epochs, self.observer, self.on_step, self._pass = kept
+            self.wanted, self.passive = wanted, passive
 
     def _patch_fit(self, what_ifs: WhatIfs) -> None:
         original = self._tf.keras.Model.fit
@@ -120,14 +125,28 @@ class FitHook:
             except TypeError:  # a wrong call, which Keras reports in its own words
                 return original(model, *args, **kwargs)
             del arguments["self"]
-            hook.arguments = what_ifs.fit(model, arguments)
-            if not hook.passive:
-                hook._pass = length_of_pass(hook._tf, hook.arguments)
-            hook._fit_start = time.perf_counter()
-            hook.epochs.begin_fit()
-            return original(model, **hook.arguments)
+            if hook.wanted is None:
+                return hook._run_fit(original, what_ifs, model, arguments)
+            kept, hook.passive = hook.passive, not hook.wanted()
+            try:
+                return (
+                    original(model, **arguments)
+                    if hook.passive
+                    else hook._run_fit(original, what_ifs, model, arguments)
+                )
+            finally:
+                hook.passive = kept
 
         self._tf.keras.Model.fit = fit
+
+    def _run_fit(self, original: Callable[..., Any], what_ifs: WhatIfs, model: Any, arguments: dict[str, Any]) -> Any:
+        """Run a `fit` that is observed."""
+        self.arguments = what_ifs.fit(model, arguments)
+        if not self.passive:
+            self._pass = length_of_pass(self._tf, self.arguments)
+        self._fit_start = time.perf_counter()
+        self.epochs.begin_fit()
+        return original(model, **self.arguments)
 
     def _patch_evaluate(self) -> None:
         """Time the validation of `fit`: its calls of `evaluate`, which alone use the cached data of the validation."""
@@ -199,6 +218,8 @@ class FitHook:
         per_call = steps_per_call(model)
 
         def train_function(iterator: Any) -> Any:
+            if self.passive:
+                return original(iterator)
             if self.model is not model:
                 self._first_step(model)
             if self._created[0]() is iterator:  # and not that of a validation

@@ -15,7 +15,7 @@ from typing import Any
 from bench.model.phase import Activity
 from bench.model.sample import FullTraining, LossPrecision
 from bench.worker.channel import Channel
-from bench.worker.failure import failure_of, print_traceback
+from bench.worker.failure import ProgramFailed, failure_of, print_traceback
 from bench.worker.phases import Phases
 from bench.worker.protocol import (
     Done,
@@ -75,6 +75,11 @@ class Worker:
     def run(self) -> None:
         """Carry out the first order and all that follow."""
         self.send(PhaseEnded(phase="interpreter", seconds=max(0.0, self.entered - self.start.spawned)))
+        if self.start.script is not None:
+            from bench.worker.script.script_worker import ScriptWorker
+
+            ScriptWorker(self.channel, self.start, self.phases).run()
+            return
         tf, device = bring_up_tensorflow(self.phases, self.spec)
         rig = load_workload(self.phases, self.spec, tf, device)
         from bench.worker.diagnose.profiler import Profiler
@@ -222,8 +227,10 @@ def work(entered: float) -> None:
         worker = Worker(channel, start, entered)
         worker.run()
     except BaseException as error:
-        file = worker.spec.file if worker else None
-        print_traceback(error, file)
+        run = worker.start.script if worker else None
+        file = run.file if run else worker.spec.file if worker else None
+        if not isinstance(error, ProgramFailed):
+            print_traceback(error, file)
         phase: Activity = worker.phases.current if worker else "starting"
         channel.send(Failed(failure=failure_of(error, file, phase)))
         code = 1

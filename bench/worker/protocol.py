@@ -15,7 +15,9 @@ from bench.model.failure import Failure
 from bench.model.framework import Framework
 from bench.model.phase import Activity, Phase
 from bench.model.placement import Placement
+from bench.model.printed import Printed
 from bench.model.profile import Profile
+from bench.model.recognition import Recognition, StepSource
 from bench.model.sample import FullTraining, LossPrecision
 from bench.model.spec import Spec
 
@@ -32,17 +34,36 @@ class WorkerMessage(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
+class ScriptRun(WorkerMessage):
+    """How a worker runs a script.
+
+    `file` and `folder` are the script's file and its working folder. If they belong to a copy, `copy_root` is replaced
+    by `original_root` in everything that the worker reports. Without `target`, the worker only counts, for
+    `scout_seconds` after the first step, and reports what it recognized.
+    """
+
+    file: str
+    folder: str
+    copy_root: str = ""
+    original_root: str = ""
+    target: StepSource | None = None
+    scout_seconds: float = 0.0
+    check_placement: bool = True
+
+
 class Start(WorkerMessage):
     """The first order: set up for a spec.
 
-    With `full`, train the whole program instead of timing blocks. `spawned` is the parent's wall clock just before it
-    started the worker; the time of the interpreter's start is counted from it.
+    With `full`, train the whole program instead of timing blocks. `script` is set if the spec is a script's. `spawned`
+    is the parent's wall clock just before it started the worker; the time of the interpreter's start is counted from
+    it.
     """
 
     do: Literal["start"] = "start"
     spec: Spec
     spawned: float
     full: bool = False
+    script: ScriptRun | None = None
 
 
 class Go(WorkerMessage):
@@ -189,6 +210,26 @@ class Trained(WorkerMessage):
     full: FullTraining
 
 
+class Recognized(WorkerMessage):
+    """How the steps of a script were recognized."""
+
+    event: Literal["recognized"] = "recognized"
+    recognition: Recognition
+
+
+class ProgramEnded(WorkerMessage):
+    """The script ended by itself. No more blocks follow."""
+
+    event: Literal["program-ended"] = "program-ended"
+
+
+class PrintedRead(WorkerMessage):
+    """What the script printed."""
+
+    event: Literal["printed"] = "printed"
+    printed: Printed
+
+
 class Failed(WorkerMessage):
     """The worker cannot continue, and knows why."""
 
@@ -216,6 +257,9 @@ Event = Annotated[
     | PlacementChecked
     | ProfileRead
     | Trained
+    | Recognized
+    | ProgramEnded
+    | PrintedRead
     | Failed
     | Done,
     Field(discriminator="event"),

@@ -93,7 +93,7 @@ class Rig:
         inside one, the operations of Keras' `fit` that read its iterator run on a GPU, outside it on the host.
         """
         own = self.spec.loop == "as-written" and (self.has("as_written") or self.has("model"))
-        if own or self.spec.loop == "fit":
+        if own or self.spec.loop == "fit" or self.spec.script is not None:
             return contextlib.nullcontext()
         return self.tf.device(self.ctx.device)  # type: ignore[no-any-return]
 

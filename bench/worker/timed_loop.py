@@ -31,6 +31,7 @@ from bench.worker.protocol import (
     Latency,
     PhaseEnded,
     ProfileRead,
+    ProgramEnded,
     Ready,
     Trace,
 )
@@ -64,6 +65,7 @@ class TimedLoop:
         issued: steps that were counted, in blocks or not.
         step_seconds: seconds of a step in the latest block. 0 before the first one.
         restarts: how often the program ended and was started again.
+        finished: what unwound the program. None while it runs.
         last_value: the latest value, if all steps are only counted (`step_counter`).
     """
 
@@ -89,6 +91,7 @@ class TimedLoop:
         self.steps_run = self.restarts = self.issued = 0
         self.step_seconds = 0.0
         self.last_value: Any = None
+        self.finished: Finished | None = None
         self._progress: tuple[object, ...] = ()
         self._paused_at: tuple[float, float] | None = None
         self._paused_seconds = 0.0
@@ -158,6 +161,15 @@ class TimedLoop:
         self._paused_seconds += seconds
         self._paused_at = None
 
+    def leave_out(self, seconds: float) -> None:
+        """Let the current block start later, by seconds that devbench itself took."""
+        self._start += seconds
+
+    @property
+    def start(self) -> float:
+        """When the current block started, by the clock of `time.perf_counter`."""
+        return self._start
+
     def discard(self) -> None:
         """Leave out the current block. The next step does not count either."""
         self._restarted, self._from_start = True, False
@@ -184,6 +196,34 @@ class TimedLoop:
         if self.paused or (self._from_start and not self._steps):
             raise WorkloadError("the program ends after one step", "Run several steps in a loop: `while True: …`.")
         self.discard()
+
+    def end(self, value: Any, at: float | None) -> Finish:
+        """Report that the program ended by itself, with the block that it left unfinished. Return the last order.
+
+        Args:
+            value: what its last step returned.
+            at: when its last step was done, by the clock of `time.perf_counter`. None if that is not known. The
+                unfinished block is then dropped, unless the clock is paused.
+
+        Raises:
+            WorkloadError: it ended before a step could be timed.
+        """
+        self.resume()
+        issued = self._steps - self.steps_left
+        if self._end == self._block and not self._restarted and 0 < issued < self._steps and at is not None:
+            self._start += time.perf_counter() - at
+            self._steps, self.steps_left, self._blocks, self._calibrating = issued, 0, 2, False
+            self._block(value)
+        if not self.steps_run:
+            raise WorkloadError(
+                f"the script ended after {self.issued} steps, which are too few to time",
+                f"Let it run at least {LOSSES + 2} steps.",
+            )
+        self.channel.send(ProgramEnded())
+        while True:
+            order = self.channel.receive()
+            if isinstance(order, Finish):
+                return order
 
     def _first_step(self, value: Any) -> None:
         number = self.sync(value)
@@ -296,7 +336,8 @@ class TimedLoop:
             self._end, self.steps_left = self._profiled_step, 1 if self.profiler.marks else order.steps
             self.profiler.start(order.folder)
         elif isinstance(order, Finish):
-            raise Finished(order)
+            self.finished = Finished(order)
+            raise self.finished
         else:
             raise TypeError(f"unexpected order: {order}")
 
@@ -305,4 +346,5 @@ class TimedLoop:
             message = f"a step returned {number}, so its time does not represent a working program"
             hint = "Check the learning rate, the data and the dtype policy. --dtype float32 is the safest policy."
             self.channel.send(Failed(failure=Failure(kind="nan", message=message, hint=hint, phase="step")))
-            raise Finished(None)
+            self.finished = Finished(None)
+            raise self.finished

@@ -53,6 +53,10 @@ SCANNED = {tokenize.NAME, tokenize.COMMENT, tokenize.STRING, getattr(tokenize, "
 BLOCKS = [(page, fence) for page in PAGES for fence in fences(page.read_text(encoding="utf-8"))]
 
 
+PLACEHOLDERS = ("./mine.py", "train.py", "old/train.py", "new/train.py")
+"""Files that stand for a user's own."""
+
+
 def parse(line: str) -> None:
     """Parse a command line as devbench does, and run nothing.
 
@@ -72,12 +76,13 @@ def parse(line: str) -> None:
     if arguments[1:]:  # a command by itself is a mention, not a call
         parameters = load_command(arguments[0]).make_context(arguments[0], arguments[1:]).params
         workload = parameters.get("name") or "NAME"  # only `devbench list` has this parameter
-        if not str(workload).isupper() and workload != "./mine.py":
+        if not str(workload).isupper() and workload not in PLACEHOLDERS:
             registry.describe(workload)
         if "config" in parameters:
             names = {"config", *RunSettings.model_fields}  # Typer has checked all other options
             check_settings(
-                parameters.pop("workloads", []), {name: value for name, value in parameters.items() if name in names}
+                parameters.pop("workloads", None) or [],
+                {name: value for name, value in parameters.items() if name in names},
             )
 
 
@@ -88,7 +93,7 @@ def check_settings(names: list[str], options: dict[str, Any]) -> None:
         backends.load(backend)
     for name in names:
         if name.endswith(".py"):
-            assert name == "./mine.py" or registry.describe(ROOT / name).offers
+            assert name in PLACEHOLDERS or registry.describe(ROOT / name).offers
         elif not name.isupper():
             workload = registry.resolve(name, settings.param)
             assert set(settings.case) <= set(workload.cases), f"{name} lacks a case"

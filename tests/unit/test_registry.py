@@ -236,14 +236,35 @@ SCRIPTS = {
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
-def test_a_script_is_refused_without_running_it(name: str, tmp_path: Path) -> None:
+def test_a_script_is_described_without_running_it(name: str, tmp_path: Path) -> None:
     trace = tmp_path / "ran"
     path = write(tmp_path, f"open({str(trace)!r}, 'w').close()\n{SCRIPTS[name]}")
-    for function in (registry.resolve, registry.params_schema):
-        with pytest.raises(WorkloadError, match=r"mine\.py defines nothing to run") as caught:
-            function(path)
-        assert f"runpy.run_path({str(path)!r}, run_name='__main__')" in caught.value.hint
+    assert registry.is_script(path)
+    resolved = registry.resolve(path)
+    assert (resolved.is_script, resolved.name, resolved.params) == (True, "mine", {})
+    assert registry.obstacle(resolved.offers, resolved.not_loops, "as-written") is None
+    assert (
+        registry.obstacle(resolved.offers, resolved.not_loops, "fit") == "it is a script, which runs as it is written"
+    )
+    with pytest.raises(WorkloadError, match="is a script, so it has no parameters"):
+        registry.params_schema(path)
+    with pytest.raises(SettingsError, match="is a script, so it has no parameter batch"):
+        registry.resolve(path, {"batch": "3"})
     assert not trace.exists()
+
+
+def test_a_module_is_found_without_importing_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package = tmp_path / "mypackage"
+    package.mkdir()
+    for name in ("__init__", "train", "__main__"):
+        (package / f"{name}.py").write_text("raise SystemExit")
+    monkeypatch.chdir(tmp_path)
+    resolved = registry.resolve("-m mypackage.train")
+    assert (resolved.name, resolved.module) == ("mypackage.train", "mypackage.train")
+    assert resolved.file == str(package / "train.py")
+    assert registry.resolve("-m mypackage").file == str(package / "__main__.py")
+    with pytest.raises(WorkloadError, match=r"no module named mypackage\.other"):
+        registry.resolve("-m mypackage.other")
 
 
 @pytest.mark.parametrize(

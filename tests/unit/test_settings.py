@@ -42,6 +42,8 @@ EXAMPLES: dict[str, list[tuple[str, Any]]] = {
     "hub_wait": [("15s", 15), ("1m30s", 90), ("0", 0)],
     "pushgateway": [("http://a:9091", "http://a:9091"), ("https://b/", "https://b"), ("http://[::1]", "http://[::1]")],
     "output": [("a", Path("a")), ("b", Path("b")), ("c", Path("c"))],
+    "args": [("a", ("a",)), ("--b 'c d'", ("--b", "c d")), ("", ())],
+    "workdir": [("a", Path("a")), ("b", Path("b")), ("c", Path("c"))],
     "hub": [(f"http://{name}:8080", f"http://{name}:8080") for name in ("a", "b", "c")],
     "hub_token_file": [("a", Path("a")), ("b", Path("b")), ("c", Path("c"))],
     "run_id": [("a", "a"), ("b-0", "b-0"), ("c.1", "c.1")],
@@ -236,7 +238,7 @@ def test_settings_have_a_json_schema_for_the_charts_values() -> None:
     properties = RunSettings.model_json_schema()["properties"]
     assert set(properties) == set(RunSettings.model_fields)
     lists = {name for name, field in RunSettings.model_fields.items() if get_origin(field.annotation) is tuple}
-    assert {name for name, schema in properties.items() if schema.get("type") == "array"} == lists
+    assert {name for name, schema in properties.items() if schema.get("type") == "array"} == {*lists, "args"}
     assert properties["xla"]["enum"] == list(get_args(RunSettings.model_fields["xla"].annotation))
 
 

@@ -12,7 +12,7 @@ from synthetic import result, spec
 from bench.analyse.comparable import differences
 from bench.analyse.roofline import fingerprint
 from bench.config.settings import RunSettings, load, value_of
-from bench.model.spec import IGNORED, PLACE, ROLES, Data, Execution, Role, Spec, Threads
+from bench.model.spec import IGNORED, PLACE, ROLES, Data, Execution, Role, Script, Spec, Threads
 from bench.render.labels import short_labels
 from bench.study.peaks import peaks_settings
 from bench.study.plan import plan
@@ -26,6 +26,7 @@ PAIRS: dict[str, tuple[Any, Any]] = {
     "file_sha256": ("0" * 64, "1" * 64),
     "backend": ("cpu", "cuda"),
     "params": ({"batch": 32}, {"batch": 64}),
+    "script": (Script(), Script(arguments=("--epochs", "3"))),
     "what_ifs": ((), ("cache",)),
     "xla": (False, True),
     "threads": (Threads(intra=2, inter=2), Threads(intra=1, inter=1)),
@@ -92,7 +93,7 @@ def test_peaks_are_measured_again_for_a_spec_that_differs_in_a_field_on_which_th
 def test_peaks_are_measured_with_the_options_on_which_they_depend_and_with_no_others(name: str) -> None:
     other: dict[str, Any] = {
         "backend": "cpu,cuda", "loop": "fused", "case": "small", "param": {"n": "8"}, "change": "cache", "xla": "on",
-        "threads": "3", "data": "synthetic", "data_dir": "/data",
+        "threads": "3", "data": "synthetic", "data_dir": "/data", "args": "--epochs 3", "watch": "2",
     }  # fmt: skip
     for option in ROLES[name].options:
         text = other.get(option) or str(values(name)[1])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bench.model.interval import uncertainty
 from bench.model.placement import Placement
+from bench.model.recognition import WORDS, Recognition
 from bench.model.result import Result, Stop
 from bench.render import numbers
 from bench.render.fields.field import Field
@@ -30,6 +31,26 @@ def _place(placement: Placement) -> str:
         return f"NOT VERIFIED on {placement.requested_device}"
     operations = f"all {placement.on_device:,} operations" if placement.on_device > 1 else "the only operation"
     return f"{placement.requested_device}, {operations}"
+
+
+def _step(recognition: Recognition) -> str:
+    """Say what a step of a script is, and how many were seen."""
+    chosen = recognition.chosen
+    seen = "" if recognition.ended else " until devbench stopped the script"
+    return f"{WORDS[chosen.kind][1]} ({chosen.place}); {numbers.count(chosen.steps, 'step')}{seen}"
+
+
+def _other_loops(recognition: Recognition) -> str:
+    """List the other loops of a script with their steps."""
+    return "; ".join(f"{source.place}: {numbers.count(source.steps, 'step')}" for source in recognition.others)
+
+
+def _printed(result: Result) -> str:
+    """Return the last line that a script printed, and the number of its lines."""
+    printed = next((sample.printed for sample in result.samples if sample.printed is not None), None)
+    if printed is None or not printed.lines:
+        return ""
+    return f"{numbers.count(printed.lines, 'line')}, the last: {(printed.last or printed.first)[-1].strip()}"
 
 
 def _data(result: Result) -> str:
@@ -71,6 +92,8 @@ def _processes(stop: Stop) -> str:
 
 FIELDS = (
     Field("status", "status", _status, brief="status", alarm=lambda text: text != "complete"),
+    Field("recognition", "a step is", lambda result: result.recognition, _step, brief="a step is"),
+    Field("other_loops", "other loops", lambda result: result.recognition, _other_loops, brief="other loops"),
     Field(
         "placement",
         "where it ran",
@@ -88,6 +111,7 @@ FIELDS = (
     ),
     Field("data", "data", _data),
     Field("xla", "XLA", _xla),
+    Field("printed", "printed", _printed),
     Field("stop", "processes", lambda result: result.stop, _processes),
     Field(
         "forked",

@@ -144,11 +144,15 @@ def is_xla(node: Any) -> bool:
 
 
 @contextmanager
-def collected_nodes(tf: Any) -> Iterator[list[Any]]:
+def collected_nodes(tf: Any, calls: bool = True) -> Iterator[list[Any]]:
     """Collect the nodes of every partitioned graph that is made in this context, also by eager calls and sessions.
 
     A function that is warm, or that XLA compiles as a whole, leaves no graph when it is called. So it is called from a
     new function.
+
+    Args:
+        tf: TensorFlow.
+        calls: whether calls of functions are changed like this. If not, the caller uses `call_from_new_function`.
     """
     from tensorflow.python.eager import context
 
@@ -160,10 +164,7 @@ def collected_nodes(tf: Any) -> Iterator[list[Any]]:
     original_call = kind.__call__
 
     def call(function: Any, *args: Any, **kwargs: Any) -> Any:
-        warm = function.experimental_get_tracing_count() > 0 or getattr(function, "_jit_compile", False)
-        if not warm or not tf.executing_eagerly():
-            return original_call(function, *args, **kwargs)
-        return original_call(tf.function(lambda *a, **k: original_call(function, *a, **k)), *args, **kwargs)
+        return call_from_new_function(tf, original_call, function, *args, **kwargs)
 
     def run(session: Any, fetches: Any, feed_dict: Any = None, options: Any = None, run_metadata: Any = None) -> Any:
         with_graphs = tf.compat.v1.RunOptions(output_partition_graphs=True)
@@ -173,7 +174,8 @@ def collected_nodes(tf: Any) -> Iterator[list[Any]]:
         return value
 
     tf.compat.v1.Session.run = run
-    kind.__call__ = call
+    if calls:
+        kind.__call__ = call
     eager.clear_kernel_cache()  # an eager operation whose kernel is warm leaves no graph either
     eager.enable_graph_collection()
     try:
@@ -183,6 +185,22 @@ def collected_nodes(tf: Any) -> Iterator[list[Any]]:
         eager.disable_graph_collection()
         tf.compat.v1.Session.run = original_run
         kind.__call__ = original_call
+
+
+def call_from_new_function(tf: Any, original_call: Any, function: Any, *args: Any, **kwargs: Any) -> Any:
+    """Call a `tf.function` from a new one if it would leave no graph.
+
+    Args:
+        tf: TensorFlow.
+        original_call: calls a `tf.function`, the first argument.
+        function: the function.
+        args: its arguments.
+        kwargs: its arguments by name.
+    """
+    warm = function.experimental_get_tracing_count() > 0 or getattr(function, "_jit_compile", False)
+    if not warm or not tf.executing_eagerly():
+        return original_call(function, *args, **kwargs)
+    return original_call(tf.function(lambda *a, **k: original_call(function, *a, **k)), *args, **kwargs)
 
 
 def _nodes(graphs: Iterable[Any]) -> Iterator[Any]:
@@ -216,7 +234,7 @@ def _train_function(rig: Rig, hook: FitHook) -> None:
     """
     train_function = hook.make_train_function(hook.model, force=True) or hook.model.train_function
     try:
-        if not hook.epochs.full_batches_left:
+        if hook.iterator is None or not hook.epochs.full_batches_left:  # a script ended by itself
             raise StopIteration
         getattr(train_function, "devbench_original", train_function)(hook.iterator)
     except (rig.tf.errors.OutOfRangeError, StopIteration):  # the timed part ended with an epoch

@@ -65,7 +65,8 @@ def _planned_steps(rig: Rig, epochs: FitEpochs) -> int | None:
 
     A call of `fit` for one epoch may be one of several, so the number of epochs is then that of the parameters.
     """
-    own = rig.spec.loop == "as-written" and rig.has("as_written")  # else the call of `fit` is devbench's, without end
+    written = rig.has("as_written") or rig.spec.script is not None
+    own = rig.spec.loop == "as-written" and written  # else the call of `fit` is devbench's, without end
     if not own or epochs.planned is None or epochs.epoch is None:
         length = epochs.epoch or rig.epoch
         return length.steps * epochs_of(rig) if length else None

@@ -1,0 +1,76 @@
+"""Describes scripts: files that offer nothing to call, and modules. Python runs them, with or without `-m`.
+
+A script is described from its source. It is not imported, because that would run it.
+"""
+
+from __future__ import annotations
+
+import importlib.machinery
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from bench.errors import SettingsError, WorkloadError
+from bench.model.loops import LOOPS
+from bench.registry import user_file
+from bench.registry.description import Resolved
+
+NOT_LOOPS = {loop: "it is a script, which runs as it is written" for loop in LOOPS if loop != "as-written"}
+
+
+def find_module(name: str) -> Path:
+    """Return the file that `python -m` runs for a module, without importing anything.
+
+    Raises:
+        WorkloadError: there is no such module, or it is not a file of Python.
+    """
+    path: list[str] | None = [str(Path.cwd()), *filter(None, sys.path)]
+    parts, origin = name.split("."), None
+    for position in range(len(parts)):
+        found = importlib.machinery.PathFinder.find_spec(".".join(parts[: position + 1]), path)
+        if found is None:
+            hint = "Give the name as `python -m` takes it. The current folder is searched first."
+            raise WorkloadError(f"no module named {name}", hint)
+        origin, path = found.origin, list(found.submodule_search_locations or [])
+    if path:
+        return find_module(f"{name}.__main__")
+    if origin is None or not origin.endswith(".py"):
+        raise WorkloadError(f"the module {name} is not a Python file", "Give the name of a module with source.")
+    return Path(origin)
+
+
+def resolve(name: str, file: Path, assignments: Mapping[str, Any], module: str | None) -> Resolved:
+    """Return the description of a script.
+
+    Args:
+        name: its name in results.
+        file: its file.
+        assignments: parameters by name, which a script does not have.
+        module: name of the module, if it runs as `python -m` runs one.
+
+    Raises:
+        SettingsError: a parameter is set.
+        WorkloadError: the file cannot be read, or is not Python.
+    """
+    if assignments:
+        hint = f"Pass arguments to it instead: devbench run {file.name} -- --{next(iter(assignments))} VALUE"
+        raise SettingsError(f"{file.name} is a script, so it has no parameter {' or '.join(assignments)}", hint)
+    return Resolved(
+        name=name,
+        file=str(file),
+        sha256=user_file.checksum(file),
+        params={},
+        cases={},
+        notes=[],
+        not_on={},
+        not_loops=NOT_LOOPS,
+        not_dtypes={},
+        data=None,
+        offers=["script"],
+        total_steps=None,
+        flops=None,
+        examples=None,
+        epochs=None,
+        module=module,
+    )

@@ -1,0 +1,69 @@
+"""Before the trials of a script, one process finds out what its steps are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from bench.model.failure import Failure
+from bench.model.recognition import Recognition
+from bench.model.result import Result
+from bench.model.spec import Spec
+from bench.session.launch import Launcher
+
+FEWEST_CALLS = 7
+"""Calls that a script needs. The first five are synchronized one by one, for the same-answer check."""
+
+SCOUT_SECONDS = 10.0
+"""Seconds after its first step after which a training that goes on is known well enough."""
+
+
+def recognize(launcher: Launcher, results: list[Result]) -> None:
+    """Find out how the steps of each script are recognized. A result whose script has none fails.
+
+    Results of the same script share what was found.
+
+    Args:
+        launcher: Starts the processes.
+        results: The results of a session.
+    """
+    known: dict[str, Result] = {}
+    for result in results:
+        spec = result.spec
+        if spec.script is None or result.failure is not None:
+            continue
+        program = f"{spec.file} {spec.script.model_dump_json()}"
+        if program in known:
+            result.recognition, result.failure = known[program].recognition, known[program].failure
+            continue
+        known[program] = result
+        worker = launcher.start(result, scout_seconds=SCOUT_SECONDS)
+        with launcher.guard(result, worker):
+            result.recognition = worker.recognize()
+            result.failure = _too_few(result.recognition)
+        if result.failure is not None and result.failure.kind == "hung":
+            result.failure = _without_a_step(result.failure, spec)
+        result.samples.remove(worker.sample)
+        for note in worker.sample.notes:
+            if note not in result.notes:
+                result.notes.append(note)
+
+
+def _without_a_step(hung: Failure, spec: Spec) -> Failure:
+    """Return the failure of a script that ran without a step until it was ended."""
+    name = spec.script.module if spec.script and spec.script.module else Path(spec.file or "").name
+    return hung.model_copy(update={"message": f"no training step found in {name}: {hung.message}"})
+
+
+def _too_few(recognition: Recognition) -> Failure | None:
+    """Return the failure of a script that ended before its steps could be timed. None if it had enough."""
+    chosen = recognition.chosen
+    if not recognition.ended or chosen.steps / (chosen.steps_per_call or 1) >= FEWEST_CALLS:
+        return None
+    count = f"{chosen.steps} steps" if chosen.steps > 1 else "only one step"
+    return Failure(
+        kind="workload",
+        message=f"too few steps to time: the script has {count} ({chosen.place}) and ended after "
+        f"{recognition.seconds:.1f} s",
+        hint=f"devbench needs at least {FEWEST_CALLS}. Let the script train, or infer, for longer.",
+        phase="recognition",
+    )

@@ -1,0 +1,163 @@
+"""The folder that a script runs in: a new copy for each process, so that no process sees what another one wrote.
+
+The copy has the parents of the original, as folders with links to their other entries, so that `../data` is found.
+Folders of programs are links, since a training does not write into them.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.errors import SettingsError
+from bench.model.spec import Spec
+
+LIMIT_BYTES = 2**30
+LIMIT_FILES = 20_000
+"""A folder with more is not copied."""
+
+ANNOUNCED_BYTES = 100 * 2**20
+"""From this size on, the announcement says how large the copy is."""
+
+LINKED = (".git", "node_modules", ".venv", "venv", "site-packages")
+LEFT_OUT = ("__pycache__", ".ipynb_checkpoints")
+
+
+@dataclass(frozen=True)
+class ScriptFolder:
+    """Where a script runs.
+
+    Attributes:
+        file: The script.
+        root: The folder that is copied, or used as it is. It is the script's working folder.
+        copied: Whether each process runs in a new copy.
+        output: The folder of results, which is not copied.
+        files: Number of files that are copied.
+        size: Their size in bytes.
+    """
+
+    file: Path
+    root: Path
+    copied: bool
+    output: Path
+    files: int = 0
+    size: int = 0
+
+    @classmethod
+    def of(cls, spec: Spec, workdir: Path | None, output: Path) -> ScriptFolder:
+        """Return the folder for a script.
+
+        Args:
+            spec: The spec of the script.
+            workdir: Folder that the user chose. It is used as it is.
+            output: The folder of results.
+
+        Raises:
+            SettingsError: The chosen folder does not exist, or the folder is too large to copy.
+        """
+        file = Path(spec.file or "")
+        if workdir is not None:
+            if not workdir.is_dir():
+                raise SettingsError(f"no folder at {workdir}", "Check --workdir.")
+            return cls(file, workdir.resolve(), copied=False, output=output)
+        current = Path.cwd()
+        root = current if current in file.parents else file.parent
+        if root == Path(root.anchor):
+            root = file.parent
+        folder = cls(file, root, copied=True, output=output.resolve())
+        files = size = 0
+        for path in folder._files(root):
+            files, size = files + 1, size + path.lstat().st_size
+            if files > LIMIT_FILES or size > LIMIT_BYTES:
+                raise SettingsError(
+                    f"{root} is too large to copy for each process: more than "
+                    + (f"{LIMIT_FILES:,} files" if files > LIMIT_FILES else "1 GiB"),
+                    "Start devbench in the folder of the script, move data out of it, or choose a folder in which the "
+                    f"script\nruns without a copy: --workdir {root}",
+                )
+        return cls(file, root, True, folder.output, files, size)
+
+    @property
+    def announcement(self) -> str:
+        """What to tell the user before the first start."""
+        if not self.copied:
+            return f"{self.file.name} runs in {self.root}, without a copy. It runs several times."
+        size = f" of {self.size / 2**20:.0f} MiB" if self.size >= ANNOUNCED_BYTES else ""
+        return (
+            f"{self.file.name} runs several times, each time in a new copy{size} of {self.root}. What it writes there "
+            "is dropped. --workdir chooses another folder."
+        )
+
+    def prepare(self, scratch: Path) -> tuple[Path, Path]:
+        """Make a copy if one is wanted. Return the script's file and its working folder.
+
+        Args:
+            scratch: An empty folder for the copy.
+        """
+        if not self.copied:
+            return self.file, self.root
+        copy = scratch / self.root.relative_to(self.root.anchor)
+        copy.mkdir(parents=True)
+        for original in self.root.parents:
+            if original != Path(original.anchor):
+                _mirror(original, scratch / original.relative_to(original.anchor))
+        self._copy(self.root, copy)
+        return copy / self.file.relative_to(self.root), copy
+
+    def _entries(self, folder: Path) -> Iterator[os.DirEntry[str]]:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if entry.name not in LEFT_OUT and Path(entry.path) != self.output:
+                    yield entry
+
+    def _files(self, folder: Path) -> Iterator[Path]:
+        """Yield the files that are copied."""
+        for entry in self._entries(folder):
+            if entry.is_dir(follow_symlinks=False):
+                if not _is_linked(entry):
+                    yield from self._files(Path(entry.path))
+            elif entry.is_file(follow_symlinks=False):
+                yield Path(entry.path)
+
+    def _copy(self, folder: Path, copy: Path) -> None:
+        for entry in self._entries(folder):
+            target = copy / entry.name
+            if entry.is_symlink():
+                _link(Path(os.path.realpath(entry.path)), target)
+            elif entry.is_dir():
+                if _is_linked(entry):
+                    _link(Path(entry.path), target)
+                else:
+                    target.mkdir(exist_ok=True)
+                    self._copy(Path(entry.path), target)
+            elif entry.is_file():
+                shutil.copy2(entry.path, target)
+
+
+def _is_linked(entry: os.DirEntry[str]) -> bool:
+    """Whether a folder holds programs, which a training only reads."""
+    return entry.name in LINKED or Path(entry.path, "pyvenv.cfg").exists()
+
+
+def _mirror(original: Path, copy: Path) -> None:
+    """Make a folder with links to all entries of another one that it does not have yet."""
+    copy.mkdir(parents=True, exist_ok=True)
+    try:
+        entries = list(original.iterdir())
+    except OSError:
+        return
+    for entry in entries:
+        _link(entry, copy / entry.name)
+
+
+def _link(original: Path, link: Path) -> None:
+    """Make a link, unless there is something. Windows may not allow it; the entry is then missing."""
+    if os.path.lexists(link):
+        return
+    try:
+        link.symlink_to(original, target_is_directory=original.is_dir())
+    except OSError:
+        return

@@ -1,0 +1,121 @@
+"""Which call of the script a step belongs to, and the interface between what observes steps and what uses them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from bench.model.recognition import StepKind
+
+
+@dataclass(frozen=True)
+class ScriptCall:
+    """A line of the script whose calls are steps.
+
+    Attributes:
+        kind: what a step is.
+        name: what is called.
+        file: the script's file, relative to its folder; empty if no line of the script calls it.
+        line: the line.
+        detail: tells apart what one line calls, such as several optimizers.
+    """
+
+    kind: StepKind
+    name: str
+    file: str
+    line: int
+    detail: str = ""
+
+    @property
+    def token(self) -> str:
+        """A text that names the call in every process of the script."""
+        return f"{self.kind} {self.file}:{self.line} {self.name} {self.detail}".rstrip()
+
+
+class Updated:
+    """The variables that a step changed, in the form in which a Keras model has them.
+
+    Args:
+        variables: the variables.
+    """
+
+    built = True
+
+    def __init__(self, variables: Any) -> None:
+        self.trainable_variables = list(variables)
+
+
+class Sink(Protocol):
+    """Uses the steps that observers see."""
+
+    def starting(self, what: str) -> None:
+        """Take note that a step may start now.
+
+        Args:
+            what: "tape" if a gradient tape is opened; otherwise the kind of step that the call may be.
+        """
+
+    def step(self, call: ScriptCall, steps: int, value: Any, model: Any) -> None:
+        """Take note that a call ran steps.
+
+        Args:
+            call: the line that ran them.
+            steps: number of steps.
+            value: what it returned.
+            model: holds the variables that it changed, as `trainable_variables`. None if it changed none.
+        """
+
+
+@dataclass
+class Observation:
+    """What the observers share.
+
+    Attributes:
+        tf: TensorFlow.
+        sink: uses the steps.
+        program: whether a source file is the script's.
+        root: the folder to which names of files are relative.
+        depth: how many observed calls are running. Only the outermost one is a step.
+        checking: whether functions are called so that they leave graphs, for the placement check.
+        exact: whether the steps of each call are counted. If not, each call is one step, as the scout found.
+    """
+
+    tf: Any
+    sink: Sink
+    program: Callable[[str], bool]
+    root: Path
+    depth: int = 0
+    exact: bool = True
+    checking: bool = False
+    _names: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def eager(self) -> bool:
+        """Whether the calling code runs eagerly and is no part of an observed call."""
+        return not self.depth and bool(self.tf.executing_eagerly())
+
+    def call(self, kind: StepKind, name: str, detail: str = "") -> ScriptCall:
+        """Return the call that is being made by the innermost line of the script."""
+        frame: Any = sys._getframe(1)
+        while frame is not None:
+            path = frame.f_code.co_filename
+            if self._name(path):
+                return ScriptCall(kind, name, self._names[path], frame.f_lineno, detail)
+            frame = frame.f_back
+        return ScriptCall(kind, name, "", 0, detail)
+
+    def is_program(self, path: str) -> bool:
+        """Whether a source file is the script's."""
+        return bool(self._name(path))
+
+    def _name(self, path: str) -> str:
+        """Return the name of a file of the script relative to its folder. Empty if the file is not the script's."""
+        if path not in self._names:
+            name = ""
+            if self.program(path):
+                name = Path(path).relative_to(self.root).as_posix() if self.root in Path(path).parents else path
+            self._names[path] = name
+        return self._names[path]

@@ -1,0 +1,78 @@
+"""Calls a function once the script has imported TensorFlow, so that what the script sets before still counts."""
+
+from __future__ import annotations
+
+import importlib.abc
+import importlib.util
+import sys
+import time
+from collections.abc import Callable, Sequence
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any
+
+PACKAGES = ("tensorflow", "keras")
+"""Packages of which the last that is being imported must be complete. Keras 3 imports TensorFlow."""
+
+
+class TensorFlowImport(importlib.abc.MetaPathFinder):
+    """Waits for the import of TensorFlow.
+
+    Args:
+        on_import: is called once with TensorFlow, when the script can use it.
+
+    Attributes:
+        seconds: time that the imports of `PACKAGES` took.
+    """
+
+    def __init__(self, on_import: Callable[[Any], None]) -> None:
+        self.seconds = 0.0
+        self._on_import = on_import
+        self._running: list[str] = []
+        self._searching = False
+        self._done = False
+
+    def install(self) -> None:
+        """Start to wait. If TensorFlow is there already, call the function now."""
+        if "tensorflow" in sys.modules:
+            self._finish()
+        else:
+            sys.meta_path.insert(0, self)
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Return the spec that the other finders find, if it is one of `PACKAGES`."""
+        if self._searching or self._done or name not in PACKAGES:
+            return None
+        self._searching = True
+        try:
+            spec = importlib.util.find_spec(name)
+        finally:
+            self._searching = False
+        if spec is None or spec.loader is None:
+            return None
+        execute = spec.loader.exec_module
+
+        def exec_module(module: ModuleType) -> None:
+            start, outermost = time.perf_counter(), not self._running
+            self._running.append(name)
+            try:
+                execute(module)
+            finally:
+                self._running.remove(name)
+                if outermost:
+                    self.seconds += time.perf_counter() - start
+            if outermost and "tensorflow" in sys.modules and not self._done:
+                self._finish()
+
+        spec.loader.exec_module = exec_module  # type: ignore[method-assign]
+        return spec
+
+    def _finish(self) -> None:
+        self._done = True
+        tf = sys.modules["tensorflow"]
+        start = time.perf_counter()
+        _ = tf.keras.Model
+        self.seconds += time.perf_counter() - start
+        self._on_import(tf)

@@ -1,0 +1,85 @@
+"""Observes inference: the batches of `predict` and `evaluate`, and outermost calls of a Keras model."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from bench.model.recognition import StepKind
+from bench.worker.fit_hook import steps_per_call
+from bench.worker.script.calls import Observation
+
+
+def observe(seen: Observation) -> None:
+    """Count each batch of the script's own `predict` and `evaluate`, and each outermost call of a model, as a step."""
+    model = seen.tf.keras.Model
+    running: list[StepKind] = []
+    kinds: dict[StepKind, str] = {"predict": "make_predict_function", "evaluate": "make_test_function"}
+    for kind, maker in kinds.items():
+        setattr(model, kind, _whole(seen, getattr(model, kind), kind, running))
+        setattr(model, maker, _maker(seen, getattr(model, maker), kind, running))
+    original = model.__call__
+
+    @functools.wraps(original)
+    def call(called: Any, *args: Any, **kwargs: Any) -> Any:
+        if not seen.eager:
+            return original(called, *args, **kwargs)
+        seen.sink.starting("model")
+        seen.depth = 1
+        try:
+            returned = original(called, *args, **kwargs)
+        finally:
+            seen.depth = 0
+        if not _is_symbolic(returned):  # a functional model that is being built calls its parts
+            seen.sink.step(seen.call("model", type(called).__name__), 1, returned, None)
+        return returned
+
+    model.__call__ = call
+
+
+def _whole(seen: Observation, original: Callable[..., Any], kind: StepKind, running: list[StepKind]) -> Any:
+    """Return `predict` or `evaluate`, which knows whether the script itself calls it."""
+
+    @functools.wraps(original)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if seen.depth:  # such as the validation of `fit`
+            return original(*args, **kwargs)
+        seen.sink.starting(kind)
+        running.append(kind)
+        seen.depth = 1
+        try:
+            return original(*args, **kwargs)
+        finally:
+            seen.depth = 0
+            running.remove(kind)
+
+    return call
+
+
+def _maker(seen: Observation, original: Callable[..., Any], kind: StepKind, running: list[StepKind]) -> Any:
+    """Return the method of a model that makes its function for a batch. The function counts its calls."""
+    attribute = "predict_function" if kind == "predict" else "test_function"
+
+    @functools.wraps(original)
+    def make(model: Any, force: bool = False) -> Any:
+        returned = original(model, force=force)
+        function = getattr(model, attribute) if returned is None else returned
+        if hasattr(function, "devbench_original"):
+            return function
+
+        def batch(iterator: Any) -> Any:
+            outputs = function(iterator)
+            if running[:1] == [kind]:
+                seen.sink.step(seen.call(kind, kind), steps_per_call(model), outputs, None)
+            return outputs
+
+        batch.devbench_original = function  # type: ignore[attr-defined]
+        setattr(model, attribute, batch)
+        return batch
+
+    return make
+
+
+def _is_symbolic(value: Any) -> bool:
+    return type(value).__name__ == "KerasTensor" or hasattr(value, "_keras_history")

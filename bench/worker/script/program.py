@@ -1,0 +1,152 @@
+"""Runs a script as `python FILE` or `python -m MODULE` runs it, without a keyboard and without a screen."""
+
+from __future__ import annotations
+
+import builtins
+import io
+import os
+import runpy
+import sys
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import TextIO
+
+from bench.model.printed import Printed
+from bench.model.spec import Script
+from bench.worker.protocol import ScriptRun
+
+KEPT_LINES = 10
+"""First and last lines of a script's output that are kept."""
+
+LONGEST_LINE = 500
+
+
+class KeptLines(io.TextIOBase):
+    """A stream that keeps the first and the last lines, and passes everything on.
+
+    Args:
+        stream: the stream to pass on to.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._rest = ""
+        self.count = 0
+        self.first: list[str] = []
+        self.last: deque[str] = deque(maxlen=KEPT_LINES)
+
+    def write(self, text: str) -> int:
+        """Write a text."""
+        *lines, self._rest = (self._rest + text)[-100_000:].split("\n")
+        for line in lines:
+            self._add(line)
+        return self._stream.write(text)
+
+    def read_all(self) -> Printed:
+        """Return what was written, with a last line that has no end."""
+        rest, self._rest = self._rest, ""
+        if rest:
+            self._add(rest)
+        return Printed(lines=self.count, first=self.first, last=list(self.last))
+
+    def latest(self) -> list[str]:
+        """Return the latest lines."""
+        printed = self.read_all()
+        return [*printed.first, *printed.last][-KEPT_LINES:]
+
+    def flush(self) -> None:
+        """Pass on what is buffered."""
+        self._stream.flush()
+
+    def writable(self) -> bool:
+        """Whether the stream can be written. It can."""
+        return True
+
+    def isatty(self) -> bool:
+        """Whether the stream is a terminal. It is not."""
+        return False
+
+    def fileno(self) -> int:
+        """Return the descriptor of the stream below."""
+        return self._stream.fileno()
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        """The encoding of the stream below."""
+        return self._stream.encoding
+
+    def _add(self, line: str) -> None:
+        line = line.rpartition("\r")[2][:LONGEST_LINE]  # what a progress bar left
+        self.count += 1
+        if len(self.first) < KEPT_LINES:
+            self.first.append(line)
+        else:
+            self.last.append(line)
+
+
+class ScriptProgram:
+    """A script that is about to run.
+
+    Args:
+        script: how it is called.
+        place: its file and folder.
+        note: takes a sentence for the reader of the result.
+
+    Attributes:
+        out: what it prints.
+        err: what it writes to stderr.
+    """
+
+    def __init__(self, script: Script, place: ScriptRun, note: Callable[[str], None]) -> None:
+        self.out = KeptLines(sys.stdout)
+        self.err = KeptLines(sys.stderr)
+        self._script = script
+        self._file = Path(place.file)
+        self._note = note
+
+    def run(self) -> int:
+        """Run it to its end. Return its exit code.
+
+        Raises:
+            BaseException: what the script raises, except SystemExit.
+        """
+        sys.stdout, sys.stderr = self.out, self.err
+        builtins.input = self._input
+        sys.argv = [self._command(), *self._script.arguments]
+        try:
+            if self._script.module:
+                sys.path.insert(0, str(Path.cwd()))
+                runpy.run_module(self._script.module, run_name="__main__", alter_sys=True)
+            else:
+                sys.path.insert(0, str(self._file.parent))
+                self._run_file()
+        except SystemExit as ending:
+            if ending.code is None or isinstance(ending.code, int):
+                return ending.code or 0
+            print(ending.code, file=sys.stderr)
+            return 1
+        return 0
+
+    def _command(self) -> str:
+        """Return the first element of `sys.argv`, which argparse shows as the program's name."""
+        try:
+            return os.path.relpath(self._file)
+        except ValueError:  # another drive
+            return str(self._file)
+
+    def _run_file(self) -> None:
+        module = ModuleType("__main__")
+        module.__file__ = str(self._file)
+        module.__builtins__ = builtins  # type: ignore[attr-defined]
+        sys.modules["__main__"] = module  # what the script starts with multiprocessing imports this file
+        code = compile(self._file.read_bytes(), str(self._file), "exec", dont_inherit=True)
+        exec(code, module.__dict__)
+
+    def _input(self, prompt: object = "") -> str:
+        frame = sys._getframe(1)
+        print(prompt, end="", flush=True)
+        where = f"{Path(frame.f_code.co_filename).name}, line {frame.f_lineno}"
+        self._note(f"The script waits for input in {where}. devbench answered with an empty line.")
+        return ""

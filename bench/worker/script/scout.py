@@ -1,0 +1,207 @@
+"""Counts the steps of all loops of a script, and decides which of them is the training."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from bench.model.recognition import WORDS, Recognition, StepSource
+from bench.worker.fit_epochs import Call
+from bench.worker.fit_hook import FitHook
+from bench.worker.protocol import PhaseStarted
+from bench.worker.script.calls import ScriptCall
+from bench.worker.timed_loop import Finished
+
+INFERENCE_TIMES = 3.0
+"""If nothing trained so far, the scout waits this many times as long, because training may follow."""
+
+PROGRESS_SECONDS = 5.0
+"""How often the scout reports that it is alive."""
+
+ALTERNATE = 0.9
+"""Two optimizers alternate if runs of one of them are interrupted by the other this often, per update of the rarer."""
+
+MOST_PER_STEP = 25
+"""Most updates of one optimizer for each of another in a step, as of a critic."""
+
+
+class Scout:
+    """A sink that counts, until the script ends or enough is known.
+
+    Args:
+        seconds: time after the first step until enough is known.
+        watch: number of the loop that the user chose, from 1. None for the one with most steps.
+        send: sends an event to the parent.
+        on_caught: is called if the script goes on although it was unwound. It does not return.
+    """
+
+    def __init__(
+        self, seconds: float, watch: int | None, send: Callable[[Any], None], on_caught: Callable[[], None]
+    ) -> None:
+        self._seconds = seconds
+        self._watch = watch
+        self._send = send
+        self._on_caught = on_caught
+        self._sources: dict[str, StepSource] = {}
+        self._updates: list[tuple[str, int]] = []  # runs of steps of the same token: the token, and how many
+        self._fit_plans: dict[str, list[Any]] = {}
+        self._start = time.perf_counter()
+        self._first = self._next_report = 0.0
+        self.finished = False
+
+    @property
+    def sources(self) -> list[StepSource]:
+        """The loops of the script, in the order in which they began. Optimizers that alternate are one loop.
+
+        If something trains, all else is left out: a training loop calls models, and is followed by predictions.
+        """
+        sources = {token: source.model_copy() for token, source in self._sources.items()}
+        for token, epochs in self._fit_plans.items():
+            plans = [epoch.planned for epoch in epochs]
+            sources[token].planned = None if None in plans else sum(plans)
+        for tokens in alternating(self._updates):
+            counts = {token: sources[token].steps for token in tokens}
+            fewest = min(counts.values())
+            last = [token for token in tokens if counts[token] == fewest][-1]  # in a step
+            for token in tokens:
+                if token != last:
+                    del sources[token]
+        trains = any(source.trains for source in sources.values())
+        kept = [source for source in sources.values() if source.trains or not trains]
+        return [source.model_copy(update={"number": number}) for number, source in enumerate(kept, 1)]
+
+    def starting(self, what: str) -> None:
+        """Nothing is timed."""
+
+    def step(self, call: ScriptCall, steps: int, value: Any, model: Any) -> None:
+        """Count steps."""
+        if self.finished:
+            self._on_caught()
+        token = call.token
+        source = self._sources.get(token)
+        if source is None:
+            source = self._sources[token] = StepSource(
+                kind=call.kind, name=call.name, file=call.file, line=call.line, token=token, steps=0,
+                steps_per_call=steps,
+            )  # fmt: skip
+        source.steps += steps
+        if source.steps_per_call != steps:
+            source.steps_per_call = None
+        if source.kind in ("updates", "train-on-batch"):
+            before = self._updates.pop()[1] if self._updates and self._updates[-1][0] == token else 0
+            self._updates.append((token, before + steps))
+        self._check_time()
+
+    def fit(self, call: ScriptCall, hook: FitHook) -> FitObserver:
+        """Return the observer of a call of `fit`."""
+        from bench.worker.fit_epochs import FitEpochs
+
+        hook.epochs = FitEpochs()
+        self._fit_plans.setdefault(call.token, []).append(hook.epochs)
+        return FitObserver(self, call)
+
+    def _check_time(self) -> None:
+        now = time.perf_counter()
+        self._first = self._first or now
+        if now >= self._next_report:
+            self._next_report = now + PROGRESS_SECONDS
+            self._send(PhaseStarted(phase="recognition"))
+        trains = any(source.trains for source in self._sources.values())
+        if now - self._first > self._seconds * (1.0 if trains else INFERENCE_TIMES) and not self._is_missing():
+            self.finished = True
+        if self.finished:
+            raise Finished(None)
+
+    def _is_missing(self) -> bool:
+        """Whether the loop that the user chose was not seen yet."""
+        return self._watch is not None and len(self.sources) < self._watch
+
+    def recognition(self, ended: bool) -> Recognition | None:
+        """Return what was recognized. None if no step was seen, or not the loop that the user chose.
+
+        Args:
+            ended: whether the script ended by itself.
+        """
+        sources = self.sources
+        if not sources or (self._watch is not None and self._watch > len(sources)):
+            return None
+        chosen = sources[self._watch - 1] if self._watch is not None else choose(sources)
+        return Recognition(
+            chosen=chosen,
+            others=[source for source in sources if source is not chosen],
+            ended=ended,
+            seconds=time.perf_counter() - self._start,
+        )
+
+
+class FitObserver:
+    """Counts the steps of one `fit`.
+
+    Args:
+        scout: takes them.
+        call: the call of `fit`.
+    """
+
+    def __init__(self, scout: Scout, call: ScriptCall) -> None:
+        self._scout = scout
+        self._call = call
+
+    def before(self, call: Call) -> None:
+        """Nothing is timed before a call."""
+
+    def after(self, call: Call, value: Any) -> None:
+        """Count the steps of a call."""
+        self._scout.step(self._call, call.steps, value, None)
+
+    def ran_out(self) -> None:
+        """The end of the data is nothing special."""
+
+    def validated(self, seconds: float) -> None:
+        """A validation has no steps."""
+
+    def end_epoch(self) -> None:
+        """The end of an epoch is nothing special."""
+
+
+def choose(sources: Sequence[StepSource]) -> StepSource:
+    """Return the loop that trains most steps. If nothing trains, the loop with most steps."""
+    training = [source for source in sources if source.trains]
+    return max(training or sources, key=lambda source: source.most_steps)
+
+
+def alternating(runs: Iterable[tuple[str, int]]) -> list[list[str]]:
+    """Return the groups of tokens that alternate, each in the order of their first steps.
+
+    Args:
+        runs: token and number of steps, for each run of steps of the same token.
+    """
+    runs = list(runs)
+    steps: dict[str, int] = {}
+    for token, count in runs:
+        steps[token] = steps.get(token, 0) + count
+    groups: list[list[str]] = []
+    for token in steps:
+        for group in groups:
+            if _alternate(group[0], token, runs, steps):
+                group.append(token)
+                break
+        else:
+            groups.append([token])
+    return [group for group in groups if len(group) > 1]
+
+
+def _alternate(a: str, b: str, runs: Sequence[tuple[str, int]], steps: dict[str, int]) -> bool:
+    """Whether steps of two tokens alternate: whenever the rarer one makes a step, the other follows."""
+    fewest, most = sorted((steps[a], steps[b]))
+    if most > MOST_PER_STEP * fewest or (fewest == 1 and most > 1):
+        return False
+    order = [token for token, _ in runs if token in (a, b)]
+    changes = sum(x != y for x, y in itertools.pairwise(order))
+    return changes >= ALTERNATE * (2 * fewest - 1)
+
+
+def unrecognized(sources: Sequence[StepSource]) -> str:
+    """Return what was seen instead of steps, in words."""
+    return ", ".join(f"{source.steps} {WORDS[source.kind][0]} ({source.place})" for source in sources)

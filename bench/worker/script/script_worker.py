@@ -1,0 +1,346 @@
+"""The worker of a script: runs it, and scouts its loops or times the steps of one of them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import sys
+import time
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from bench.errors import WorkloadError
+from bench.model.facts import Facts
+from bench.model.placement import Placement
+from bench.model.sample import FullTraining
+from bench.registry.program_errors import is_program
+from bench.worker.channel import Channel
+from bench.worker.failure import ProgramFailed, failure_of, print_traceback
+from bench.worker.phases import Phases
+from bench.worker.protocol import (
+    Done,
+    Failed,
+    Finish,
+    Note,
+    PhaseEnded,
+    PlacementChecked,
+    PrintedRead,
+    Recognized,
+    ScriptRun,
+    Start,
+    Trained,
+)
+from bench.worker.script import fits, inference, sessions, settings
+from bench.worker.script.calls import Observation
+from bench.worker.script.imports import TensorFlowImport
+from bench.worker.script.placement_step import StepPlacement
+from bench.worker.script.program import ScriptProgram
+from bench.worker.script.scout import Scout, unrecognized
+from bench.worker.script.updates import Updates
+from bench.worker.script.values import number_in
+from bench.worker.script.watch import Watch
+from bench.worker.step_counter import StepCounter
+from bench.worker.timed_loop import Finished, TimedLoop
+
+
+class NothingRecognized(WorkloadError):
+    """No step was found in the script."""
+
+
+class ScriptWorker:
+    """Carries out the orders for a script.
+
+    Args:
+        channel: the connection to the parent.
+        start: the first order.
+        phases: reports what the worker is doing.
+    """
+
+    def __init__(self, channel: Channel, start: Start, phases: Phases) -> None:
+        assert start.script is not None
+        assert start.spec.script is not None
+        self.channel = channel
+        self.spec = start.spec
+        self.place: ScriptRun = start.script
+        self.start = start
+        self.phases = phases
+        self.name = start.spec.script.module or Path(self.place.file).name
+        if self.place.copy_root:
+            channel.renames[self.place.copy_root] = self.place.original_root
+        self.program = ScriptProgram(start.spec.script, self.place, lambda text: channel.send(Note(text=text)))
+        self.imports = TensorFlowImport(self.on_tensorflow)
+        self.scout: Scout | None = None
+        if self.place.target is None:
+            watch = start.spec.script.watch
+            self.scout = Scout(self.place.scout_seconds, watch, channel.send, self._leave)
+        self.watch: Watch | None = None
+        self.timed_loop: TimedLoop | None = None
+        self.before_first = 0.0  # seconds until the call of the first step
+        self.placement: StepPlacement | None = None
+        self.began = time.perf_counter()
+
+    def run(self) -> None:
+        """Run the script, then report."""
+        import numpy as np
+
+        os.chdir(self.place.folder)
+        random.seed(self.spec.seed)
+        np.random.seed(self.spec.seed)
+        if sys.platform != "win32":
+            os.register_at_fork(after_in_child=self._forget)
+        self.phases.enter("import")
+        self.began = time.perf_counter()
+        finish: Finish | None = None
+        ended = True
+        self.imports.install()
+        try:
+            code = self.program.run()
+            if code:
+                raise ProgramFailed(self.name, code, self.program.err.latest())
+        except Finished as finished:
+            finish, ended = next(iter(finished.args), None), False
+        except BaseException:
+            if not self._is_finished():
+                self.channel.send(PrintedRead(printed=self.program.out.read_all()))
+                raise
+            ended = False
+        self._conclude(finish, ended)
+
+    def _conclude(self, finish: Finish | None, ended: bool) -> None:
+        """Report what was seen and measured.
+
+        Args:
+            finish: the last order. None if there was none.
+            ended: whether the script ended by itself.
+        """
+        self.channel.send(PrintedRead(printed=self.program.out.read_all()))
+        if self.scout is not None:
+            self._report_scout(ended and not self.scout.finished)
+        elif self.start.full:
+            self._report_full()
+        else:
+            if self.timed_loop is not None and self.timed_loop.finished is not None:  # whatever the script made of it
+                finish, ended = next(iter(self.timed_loop.finished.args), None), False
+            self._report(finish, ended)
+        self.channel.send(Done())
+
+    def _leave(self) -> None:
+        """Conclude within the script, which caught the exception that unwinds it, and end the process."""
+        code = 0
+        try:
+            self._conclude(None, ended=False)
+        except BaseException as error:
+            print_traceback(error, self.place.file)
+            self.channel.send(Failed(failure=failure_of(error, self.place.file, self.phases.current)))
+            code = 1
+        sys.stdout.flush()
+        os._exit(code)
+
+    def _is_finished(self) -> bool:
+        """Whether the script was unwound, so that an exception of it is only what it made of that."""
+        return bool((self.scout and self.scout.finished) or (self.timed_loop and self.timed_loop.finished))
+
+    def _forget(self) -> None:
+        """In a process that the script forks: observe nothing more, and leave the parent alone."""
+        self.channel.disconnect()
+        if hasattr(self, "seen"):
+            self.seen.depth = sys.maxsize  # nothing is outermost any more
+            self.hook.observer, self.hook.passive = None, True
+
+    def on_tensorflow(self, tf: Any) -> None:
+        """Configure TensorFlow as the spec says, and start to observe it."""
+        self.phases.send(PhaseEnded(phase="import", seconds=self.imports.seconds))
+        from bench.worker.fit_hook import FitHook
+        from bench.worker.rig import Rig
+        from bench.worker.synchronize import Synchronizer
+        from bench.worker.tracing import Tracing
+        from bench.worker.what_ifs import WhatIfs
+        from bench.workloads import Context
+
+        device = settings.configure(tf, self.spec)
+        self.phases.enter("build")
+        stub = ModuleType(self.name)
+        stub.__file__ = self.place.file
+        ctx = Context(
+            rng=None,
+            device=device,
+            backend=self.spec.backend,
+            dtype=self.spec.dtype,
+            seed=self.spec.seed,
+            _load=lambda name: None,
+        )
+        what_ifs = WhatIfs(tf, self.spec.what_ifs, self.spec.xla)
+        self.rig = Rig(tf=tf, spec=self.spec, module=stub, p=None, ctx=ctx, send=self.channel.send, what_ifs=what_ifs)
+        self.rig.facts = Facts()
+        self.synchronizer = Synchronizer(tf, device)
+        self.tracing = Tracing(self.place.file)
+        self.hook = FitHook(tf, self.on_first_fit, self.channel.send, what_ifs)
+        self.hook.wanted = self.wants_fit
+        self.hook.passive = True  # except within a `fit` that is wanted
+        file = Path(self.place.file)
+        self.seen = Observation(
+            tf=tf,
+            sink=self.scout or self._new_watch(tf, device),
+            program=lambda path: is_program(Path(path), file) or self._in_folder(path),
+            root=Path(self.place.folder),
+            exact=self.scout is not None or self.place.target.steps_per_call != 1,  # type: ignore[union-attr]
+        )
+        inference.observe(self.seen)
+        fits.observe(self.seen)
+        self.updates = Updates(self.seen)
+        self.scopes = settings.DeviceScopes(self.seen, device)
+        sessions.observe(self.seen)
+
+    def _in_folder(self, path: str) -> bool:
+        return Path(self.place.folder) in Path(path).parents and "site-packages" not in path
+
+    def _new_watch(self, tf: Any, device: str) -> Watch:
+        from bench.worker.epoch_timer import EpochTimer
+
+        def sync(value: Any) -> float:
+            return self.synchronizer.sync(number_in(tf, value))
+
+        def loss(value: Any) -> float:
+            return self.synchronizer.loss(number_in(tf, value))
+
+        precision = "reduced" if self.spec.dtype.startswith("mixed") else "exact"
+        make = StepCounter if self.start.full else TimedLoop
+        timed_loop = self.timed_loop = make(self.channel, sync, loss, precision)  # type: ignore[arg-type]
+        timed_loop.trace_seconds = lambda: self.tracing.seconds - self.synchronizer.trace_seconds
+        target = self.place.target
+        assert target is not None
+        if not self.start.full:
+            from bench.worker.diagnose.profiler import Profiler
+
+            timed_loop.profiler = Profiler(tf, device, lambda: target.kind == "fit" and tf.__version__ < "2.16")
+        self.timer = EpochTimer(timed_loop, self.hook.epochs, sync, timed_loop.losses)
+        self.hook.observer = timed_loop if isinstance(timed_loop, StepCounter) else self.timer
+        check = None
+        if self.place.check_placement and target.kind != "fit" and not self.start.full:
+            self.placement = StepPlacement(tf, device)
+            check = self._check_placement
+        synchronous = "CPU" in device or target.kind.startswith("session")
+        self.watch = Watch(target, timed_loop, self.on_first_step, check, synchronous, self._leave)
+        return self.watch
+
+    def _check_placement(self, on: bool) -> None:
+        assert self.placement is not None
+        self.seen.checking = on
+        self.placement.switch(on)
+
+    def wants_fit(self) -> bool:
+        """Whether the `fit` that starts now is observed."""
+        if self.seen.depth != 1 or not self.seen.tf.executing_eagerly():  # Keras' own, or that of a callback
+            return False
+        if self._is_finished():
+            self._leave()
+        call = self.seen.call("fit", "fit")
+        if self.scout is not None:
+            self.hook.observer = self.scout.fit(call, self.hook)
+            return True
+        return self.place.target is not None and call.token == self.place.target.token
+
+    def on_first_fit(self, model: Any) -> None:
+        """Prepare for the first step of a model in `fit`."""
+        if self.timed_loop is None:
+            return
+        self.rig.what_ifs.check()
+        self.synchronizer.model = model
+        self.timed_loop.losses.running_mean = type(model).train_step is self.rig.tf.keras.Model.train_step
+        self.synchronizer.prepare(model)
+        if not self.before_first:
+            self._end_build(self.hook._fit_start)
+            self.phases.current = "first_step"
+        self.timed_loop.end_set_up()
+        self.timed_loop.begin()
+
+    def on_first_step(self, model: Any) -> None:
+        """Prepare for the first step of another loop, which was just issued."""
+        assert self.timed_loop is not None
+        if model is not None:
+            self.synchronizer.model = model
+            self.synchronizer.prepare(model)
+        self._end_build(self.timed_loop.start)
+
+    def _end_build(self, at: float) -> None:
+        """Report the time before the first step. The import and what was traced have phases of their own."""
+        self.before_first = max(0.0, at - self.began - self.imports.seconds)
+        self.channel.send(PhaseEnded(phase="build", seconds=self.before_first))
+        settings.report(self.rig.tf, self.spec, self.channel.send)
+
+    def _report_scout(self, ended: bool) -> None:
+        assert self.scout is not None
+        recognition = self.scout.recognition(ended)
+        if recognition is None:
+            raise self._nothing(ended)
+        self.channel.send(Recognized(recognition=recognition))
+
+    def _nothing(self, ended: bool) -> NothingRecognized:
+        """Return the error of a script without the step that was looked for."""
+        assert self.scout is not None
+        seconds = time.perf_counter() - self.began
+        sources, watch = self.scout.sources, self.spec.script.watch if self.spec.script else None
+        state = f"it ended after {seconds:.1f} s" if ended else f"it was stopped after {seconds:.1f} s"
+        if watch is not None and sources:
+            listed = "\n".join(f"{n}  {source.steps} steps: {source.place}" for n, source in enumerate(sources, 1))
+            return NothingRecognized(f"{self.name} has no loop number {watch}; {state}", f"Its loops:\n{listed}")
+        imported = "" if hasattr(self, "seen") else "; it did not import TensorFlow"
+        hint = (
+            "devbench recognizes Keras' fit, train_on_batch, evaluate and predict, updates by an optimizer, calls of\n"
+            "a model or a tf.function, and sessions of tf.compat.v1, all in the process that devbench starts.\n"
+            f"If the script needs arguments to train: devbench run {self.name} -- ARGUMENTS"
+        )
+        seen = unrecognized(sources)
+        return NothingRecognized(
+            f"no training step found in {self.name}; {state}{imported}" + (f"; {seen} were seen" if seen else ""), hint
+        )
+
+    def _report_full(self) -> None:
+        counter = self.timed_loop
+        assert isinstance(counter, StepCounter)
+        counter.sync(counter.last_value)
+        end = time.perf_counter()
+        full = FullTraining(
+            build_and_fit_seconds=end - self.began - self.imports.seconds,
+            total_seconds=time.time() - self.start.spawned,
+            steps=counter.steps_run,
+        )
+        full.epoch_ends = counter.epoch_ends(end)
+        full.planned_steps = self.hook.epochs.planned
+        self.channel.send(Trained(full=full))
+
+    def _report(self, finish: Finish | None, ended: bool) -> None:
+        """Run the diagnosis."""
+        if self.timed_loop is None or self.watch is None:
+            raise NothingRecognized(f"{self.name} did not import TensorFlow this time", "Run it again.")
+        if not self.timed_loop.started:
+            raise NothingRecognized(
+                f"{self.name} did not run {self.place.target.place if self.place.target else 'its steps'} this time",
+                "It should do the same each time. devbench sets the seeds of Python, NumPy and TensorFlow.",
+            )
+        if ended:
+            value = self.watch.value if self.hook.model is None else getattr(self.timer, "_value", None)
+            at = self.watch.done
+            if self.hook.model is not None and self.timed_loop.paused:
+                at = time.perf_counter()
+            finish = self.timed_loop.end(value, at)
+        if finish is None:  # a step returned NaN, which was reported
+            return
+        self.rig.facts.steps_run = self.timed_loop.steps_run
+        self.rig.facts.script_settings = [*settings.differences(self.rig.tf, self.spec), *self.scopes.named]
+        self.phases.enter("diagnosis")
+        from bench.worker.diagnose import program
+        from bench.worker.diagnose.diagnosis import diagnose
+
+        if self.hook.model is not None:
+            diagnose(self.rig, self.hook, self.timer, self.timed_loop, self.synchronizer, self.tracing, finish)
+            return
+        self.rig.facts.steps_issued = self.timed_loop.issued
+        program.read_facts(self.rig, self.hook, self.timer, self.tracing)
+        if self.placement is not None:
+            with contextlib.suppress(Exception):
+                placement: Placement = self.placement.read()
+                self.channel.send(PlacementChecked(placement=placement))
+        self.rig.report_facts()

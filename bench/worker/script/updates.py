@@ -1,0 +1,176 @@
+"""Observes custom training loops: updates by optimizers, run eagerly or in a `tf.function`, and other functions.
+
+An eager update is seen where it happens. An update in a graph is seen when the graph is traced: the outermost
+`tf.function` that is running then is remembered, and each of its later calls runs the update. How many updates a call
+runs is read from the optimizer's own counter.
+"""
+
+from __future__ import annotations
+
+import functools
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from bench.worker.diagnose.placement import call_from_new_function
+from bench.worker.script.calls import Observation, Updated
+
+
+class Updates:
+    """Observes optimizers and functions.
+
+    Args:
+        seen: what the observers share.
+    """
+
+    def __init__(self, seen: Observation) -> None:
+        self._seen = seen
+        self._function: Any = None  # the outermost function that is running
+        self._in_functions: weakref.WeakKeyDictionary[Any, list[tuple[Any, int]]] = weakref.WeakKeyDictionary()
+        self._variables: weakref.WeakKeyDictionary[Any, Updated] = weakref.WeakKeyDictionary()
+        self._numbers: dict[int, int] = {}
+        self._kept: list[Any] = []  # numbered optimizers, so that no other one gets the same id
+        self._loss: Any = None
+        self._applying = 0
+        for kind, method in _update_methods(seen.tf):
+            setattr(kind, method, self._apply(getattr(kind, method), method))
+        self._patch_tape()
+        self._patch_function()
+
+    def _patch_tape(self) -> None:
+        """Learn the loss of an eager step from the tape that computes its gradients, and when the step started."""
+        kind, seen = self._seen.tf.GradientTape, self._seen
+        enter, gradient = kind.__enter__, kind.gradient
+
+        @functools.wraps(enter)
+        def enter_tape(tape: Any) -> Any:
+            if seen.eager:
+                seen.sink.starting("tape")
+            return enter(tape)
+
+        @functools.wraps(gradient)
+        def take_gradient(tape: Any, target: Any, *args: Any, **kwargs: Any) -> Any:
+            if seen.eager:
+                self._loss = target
+            return gradient(tape, target, *args, **kwargs)
+
+        kind.__enter__, kind.gradient = enter_tape, take_gradient
+
+    def _apply(self, original: Callable[..., Any], method: str) -> Callable[..., Any]:
+        seen = self._seen
+
+        @functools.wraps(original)
+        def apply(optimizer: Any, grads: Any, *args: Any, **kwargs: Any) -> Any:
+            if method == "apply_gradients":
+                grads = list(grads)
+            self._applying += 1
+            try:
+                returned = original(optimizer, grads, *args, **kwargs)
+            finally:
+                self._applying -= 1
+            if self._applying:  # a wrapper of another optimizer, such as one that scales the loss
+                return returned
+            if seen.eager:
+                changed = Updated(_variables(optimizer, method, grads, args, kwargs))
+                call = seen.call("updates", type(optimizer).__name__, self._number(optimizer))
+                loss, self._loss = self._loss, None
+                seen.sink.step(call, 1, changed if loss is None else loss, changed)
+            elif self._function is not None and not seen.tf.executing_eagerly():
+                if seen.exact:
+                    self._traced(optimizer)
+                variables = _variables(optimizer, method, grads, args, kwargs)
+                known = self._variables.setdefault(self._function, Updated([]))
+                known.trainable_variables += [
+                    v for v in variables if all(v is not k for k in known.trainable_variables)
+                ]
+            return returned
+
+        return apply
+
+    def _traced(self, optimizer: Any) -> None:
+        """Remember that the running function updates with an optimizer, and how many updates that one has made."""
+        counts = self._in_functions.setdefault(self._function, [])
+        if all(optimizer is not other for other, _ in counts):
+            with self._seen.tf.init_scope():
+                counts.append((optimizer, _iterations(optimizer)))
+
+    def _number(self, optimizer: Any) -> str:
+        """Return the number of an optimizer, in the order in which the script first used each."""
+        if id(optimizer) not in self._numbers:
+            self._numbers[id(optimizer)] = len(self._numbers)
+            self._kept.append(optimizer)
+        return str(self._numbers[id(optimizer)])
+
+    def _patch_function(self) -> None:
+        kind, seen = type(self._seen.tf.function(lambda: None)), self._seen
+        original = kind.__call__
+
+        @functools.wraps(original)
+        def call(function: Any, *args: Any, **kwargs: Any) -> Any:
+            if not seen.eager:
+                return original(function, *args, **kwargs)
+            seen.sink.starting("function")
+            before = self._counts(function) if seen.exact else []
+            seen.depth, self._function = 1, function
+            try:
+                if seen.checking:
+                    returned = call_from_new_function(seen.tf, original, function, *args, **kwargs)
+                else:
+                    returned = original(function, *args, **kwargs)
+            finally:
+                seen.depth, self._function = 0, None
+            name = getattr(function, "__name__", "function")
+            if function not in self._variables:
+                seen.sink.step(seen.call("function", name), 1, returned, None)
+            else:
+                changed = self._variables[function]
+                value = changed if returned is None else returned
+                seen.sink.step(seen.call("updates", name), self._steps(function, before), value, changed)
+            return returned
+
+        kind.__call__ = call
+
+    def _counts(self, function: Any) -> list[int]:
+        """Return how many updates each optimizer of a function has made. Empty if nobody wants to know."""
+        return [_iterations(optimizer) for optimizer, _ in self._in_functions.get(function, ())]
+
+    def _steps(self, function: Any, before: list[int]) -> int:
+        """Return the steps that a call of a function ran: the updates of the optimizer that made fewest."""
+        if not self._seen.exact:
+            return 1
+        traced = [count for _, count in self._in_functions[function]]
+        starts = before + traced[len(before) :]  # this call traced the others
+        made = [end - start for start, end in zip(starts, self._counts(function), strict=True)]
+        return min((count for count in made if count > 0), default=1)
+
+
+def _update_methods(tf: Any) -> Iterator[tuple[Any, str]]:
+    """Yield the classes that define how optimizers update variables, each with the method."""
+    kinds: dict[Any, str] = {}
+    roots = [tf.keras.optimizers.Optimizer, tf.compat.v1.train.Optimizer]
+    for parent, name in (("experimental", "Optimizer"), ("legacy", "Optimizer")):
+        roots.append(getattr(getattr(tf.keras.optimizers, parent, None), name, None))
+    roots.append(getattr(tf.keras.mixed_precision, "LossScaleOptimizer", None))
+    roots.append(getattr(tf.keras.mixed_precision, "LossScaleOptimizerV3", None))
+    for root in filter(None, roots):
+        for kind in root.__mro__:
+            for method in ("apply", "apply_gradients"):
+                if method in vars(kind) and kind not in kinds:
+                    kinds[kind] = method
+    return iter(kinds.items())
+
+
+def _variables(optimizer: Any, method: str, grads: Any, args: Any, kwargs: Any) -> list[Any]:
+    """Return the variables that an update changes."""
+    if method == "apply_gradients":
+        return [variable for _, variable in grads]
+    given = kwargs.get("trainable_variables") if "trainable_variables" in kwargs else next(iter(args), None)
+    return list(given if given is not None else getattr(optimizer, "_trainable_variables", []))
+
+
+def _iterations(optimizer: Any) -> int:
+    """Return how many updates an optimizer has made. 0 if it does not count."""
+    try:
+        return int(optimizer.iterations.numpy())
+    except Exception:  # it does not count, or its counter is not there yet
+        return 0

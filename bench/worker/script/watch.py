@@ -1,0 +1,100 @@
+"""Hands the steps of one loop of a script to the timed loop."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from bench.model.recognition import StepKind, StepSource
+from bench.worker.script.calls import ScriptCall
+from bench.worker.timed_loop import TimedLoop
+
+CHECKED_STEP = 3
+"""The step, counted from 1, that is traced again for the placement check. It is timed by nobody."""
+
+STARTS: dict[StepKind, tuple[str, ...]] = {
+    "fit": (),
+    "updates": ("tape", "function"),
+    "train-on-batch": ("train-on-batch",),
+    "session-training": ("session",),
+    "session": ("session",),
+    "predict": ("predict",),
+    "evaluate": ("evaluate",),
+    "function": ("function",),
+    "model": ("model",),
+}
+"""What may be the start of a step of each kind."""
+
+
+class Watch:
+    """A sink that times the steps of one loop.
+
+    Args:
+        target: the loop.
+        timed_loop: times its steps.
+        on_first: is called before the first of its steps counts, with what it changes.
+        check: opens and closes the placement check. None if nothing is checked here.
+        synchronous: whether a step is done when its call returns.
+        on_caught: is called if the script goes on although it was unwound. It does not return.
+
+    Attributes:
+        value: what the latest step returned.
+        done: when the latest step was done. None if that is not known.
+    """
+
+    def __init__(
+        self,
+        target: StepSource,
+        timed_loop: TimedLoop,
+        on_first: Callable[[Any], None],
+        check: Callable[[bool], None] | None,
+        synchronous: bool,
+        on_caught: Callable[[], None],
+    ) -> None:
+        self._target = target
+        self._timed_loop = timed_loop
+        self._on_first = on_first
+        self._check = check
+        self._synchronous = synchronous
+        self._on_caught = on_caught
+        self._steps = 0
+        self._is_open = False  # whether the first step has started
+        self.value: Any = None
+        self.done: float | None = None
+
+    def starting(self, what: str) -> None:
+        """Start the clock of the first step. Until it ends, nobody knows which start was its own.
+
+        A step that ends with an update starts with the first tape or, without one, with the function that updates. A
+        step with several calls of `train_on_batch` starts with the first of them.
+        """
+        if self._timed_loop.started or what not in STARTS[self._target.kind]:
+            return
+        if not self._is_open:
+            self._is_open = what in ("tape", "train-on-batch")
+            self._timed_loop.end_set_up()
+            self._timed_loop.begin()
+
+    def step(self, call: ScriptCall, steps: int, value: Any, model: Any) -> None:
+        """Count steps, if they are the target's."""
+        if call.token == self._target.token:
+            self.tick(steps, value, model)
+
+    def tick(self, steps: int, value: Any, model: Any) -> None:
+        """Count steps of the target."""
+        if self._timed_loop.finished is not None:
+            self._on_caught()
+        self._steps += 1
+        if self._steps == 1:
+            at = time.perf_counter()
+            self._on_first(model)
+            self._timed_loop.leave_out(time.perf_counter() - at)
+        if self._check is not None and self._steps == CHECKED_STEP:
+            self._check(False)
+        self.value = value
+        self._timed_loop.tick(value, steps)
+        self.done = time.perf_counter() if self._synchronous else None
+        if self._check is not None and self._steps == CHECKED_STEP - 1:
+            self._check(True)
+            self._timed_loop.begin()

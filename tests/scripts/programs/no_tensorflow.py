@@ -1,0 +1,3 @@
+"""A script without TensorFlow."""
+
+print(sum(range(10)))

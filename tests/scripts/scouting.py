@@ -1,0 +1,47 @@
+"""Run only the process that finds out what the steps of a script are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from bench.config.settings import RunSettings
+from bench.model.failure import Failure
+from bench.model.recognition import Recognition
+from bench.model.result import Result
+from bench.publish.recorder import Recorder
+from bench.session.design import Design
+from bench.session.recognize import recognize
+from bench.session.session import Session
+from bench.study.plan import plan
+
+
+def scout(program: Path, output: Path, arguments: tuple[str, ...] = (), watch: int | None = None) -> Result:
+    """Return a result that has been recognized, or the reason why not, and nothing else.
+
+    Args:
+        program: a script.
+        output: folder for results.
+        arguments: of the script.
+        watch: number of the loop to time.
+    """
+    settings = RunSettings(args=arguments, watch=watch, output=output)
+    (group,) = plan([program], settings)
+    session = Session(group, settings, Design(), Recorder(settings))
+    try:
+        recognize(session.launcher, session.results)
+    finally:
+        session.launcher.abandon()
+    return session.results[0]
+
+
+def recognition(result: Result) -> Recognition:
+    """Return what was recognized."""
+    assert result.failure is None, result.failure
+    assert result.recognition is not None
+    return result.recognition
+
+
+def failure(result: Result) -> Failure:
+    """Return why nothing was recognized."""
+    assert result.failure is not None
+    return result.failure

@@ -1,0 +1,118 @@
+"""Each script is recognized: what a step is, where it is, and exactly how many there are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from scouting import failure, recognition, scout
+
+from bench.model.recognition import StepKind
+
+PROGRAMS = Path(__file__).parent / "programs"
+
+
+@pytest.fixture(autouse=True)
+def in_the_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run the scripts as their users would: in their folder."""
+    monkeypatch.chdir(PROGRAMS)
+
+
+class Expected(NamedTuple):
+    """What must be recognized.
+
+    Args:
+        kind: what a step is.
+        text: text of the line that makes the steps.
+        steps: steps of the script.
+        others: steps of its other loops.
+        arguments: of the script.
+    """
+
+    kind: StepKind
+    text: str
+    steps: int
+    others: tuple[int, ...] = ()
+    arguments: tuple[str, ...] = ()
+
+
+EXPECTED = {
+    "fit_arrays": Expected("fit", ".fit(", 75),
+    "fit_dataset": Expected("fit", ".fit(", 40),
+    "fit_generator": Expected("fit", ".fit(", 60),
+    "fit_sequence": Expected("fit", ".fit(", 60),
+    "fit_custom_train_step": Expected("fit", ".fit(", 60),
+    "fit_files": Expected("fit", ".fit(", 64),
+    "fit_several": Expected("fit", "epochs=5", 50, (10,)),
+    "fit_in_a_loop": Expected("fit", ".fit(", 60),
+    "fit_steps_per_execution": Expected("fit", ".fit(", 100),
+    "fit_mirrored": Expected("fit", ".fit(", 30),
+    "train_on_batch": Expected("train-on-batch", "train_on_batch(", 60),
+    "train_on_batch_gan": Expected("train-on-batch", "combined.train_on_batch(", 40),
+    "loop_eager": Expected("updates", "apply_gradients(", 60),
+    "loop_eager_gan": Expected("updates", "apply_gradients(", 45),
+    "loop_critic": Expected("updates", "    train_generator()", 30),
+    "loop_function": Expected("updates", "        train_step(features", 80),
+    "loop_function_gan": Expected("updates", "    train_step(tf.random", 50),
+    "loop_many_steps": Expected("updates", "    train_epoch()", 120),
+    "loop_phases": Expected("updates", "", 70, (40,)),
+    "predict": Expected("predict", "model.predict(", 30),
+    "evaluate": Expected("evaluate", "model.evaluate(", 60),
+    "call_model": Expected("model", "model(data", 80),
+    "call_function": Expected("function", "    infer(", 90),
+    "session": Expected("session-training", "session.run([train", 65),
+    "session_inference": Expected("session", "session.run(outputs", 70, (1,)),
+    "keras_first": Expected("fit", ".fit(", 40),
+    "environment": Expected("fit", ".fit(", 40, (), ("--epochs", "2")),
+    "waits_for_input": Expected("fit", ".fit(", 30),
+}
+
+
+ESSENTIAL = ("fit_dataset", "loop_eager_gan", "loop_many_steps", "session")
+"""Scripts that `make test` runs too."""
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.essential if name in ESSENTIAL else ()) for name in EXPECTED]
+)
+def test_the_steps_of_a_script_are_recognized_and_counted(name: str, tmp_path: Path) -> None:
+    expected = EXPECTED[name]
+    program = PROGRAMS / f"{name}.py"
+    found = recognition(scout(program, tmp_path, expected.arguments))
+    assert found.ended
+    assert (found.chosen.kind, found.chosen.steps) == (expected.kind, expected.steps)
+    assert tuple(source.steps for source in found.others) == expected.others
+    assert expected.text in program.read_text().splitlines()[found.chosen.line - 1]
+    assert found.total_steps == expected.steps
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("no_step", "no training step found in no_step.py; it ended after"),
+        ("no_tensorflow", "it did not import TensorFlow"),
+        ("raises", "NameError: name 'undefined_name' is not defined"),
+        ("environment", "the following arguments are required: --epochs"),
+    ],
+)
+def test_a_script_without_a_step_fails_with_the_reason(name: str, words: str, tmp_path: Path) -> None:
+    failed = failure(scout(PROGRAMS / f"{name}.py", tmp_path))
+    assert words in failed.message
+    assert "devbench-" not in failed.message  # the path of a copy
+
+
+@pytest.mark.timeout(300)
+def test_a_loop_can_be_chosen_by_its_number(tmp_path: Path) -> None:
+    program = PROGRAMS / "fit_several.py"
+    found = recognition(scout(program, tmp_path, watch=1))
+    assert (found.chosen.number, found.chosen.steps) == (1, 10)
+    assert "has no loop number 5" in failure(scout(program, tmp_path, watch=5)).message
+
+
+@pytest.mark.timeout(300)
+def test_a_script_that_waits_for_input_is_answered_and_explained(tmp_path: Path) -> None:
+    result = scout(PROGRAMS / "waits_for_input.py", tmp_path)
+    assert [note for note in result.notes if "waits for input in waits_for_input.py, line 6" in note]

@@ -1,0 +1,99 @@
+"""A script leaves its own folder as it was, and runs with what it needs."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from devbench_process import run_devbench
+
+from bench.config.settings import RunSettings
+from bench.errors import SettingsError
+from bench.session import script_folder
+from bench.session.script_folder import ScriptFolder
+from bench.study.plan import plan
+
+PROGRAMS = Path(__file__).parent / "programs"
+BRIEF = ("--max-processes", "2", "--max-time", "5s")
+
+
+def contents(folder: Path) -> dict[str, str]:
+    """Return the files in a folder, without devbench's results and outputs."""
+    return {
+        path.relative_to(folder).as_posix(): path.read_text()
+        for path in folder.rglob("*")
+        if path.is_file() and "results" not in path.parts and path.name not in ("out", "err")
+    }
+
+
+@pytest.mark.essential
+@pytest.mark.timeout(600)
+def test_checkpoints_and_logs_of_a_script_do_not_reach_its_folder(tmp_path: Path) -> None:
+    shutil.copy(PROGRAMS / "fit_files.py", tmp_path)
+    (tmp_path / "log.csv").write_text("a log of an earlier run\n")
+    before = contents(tmp_path)
+    run = run_devbench(tmp_path, "run", "fit_files.py", *BRIEF)
+    assert run.code == 0, run.text()
+    assert contents(tmp_path) == before
+    assert "fit_files.py runs several times, each time in a new copy of" in run.err
+    (result,) = run.results
+    assert result.recognition is not None
+    assert (result.status, result.recognition.chosen.steps) == ("complete", 64)
+    assert result.summary.step_seconds is not None
+    assert {"import", "build", "trace", "first_step", "validation", "epoch_end"} <= result.summary.phases.keys()
+    assert result.placement is not None
+    assert result.placement.verified
+
+
+@pytest.mark.timeout(600)
+def test_a_script_runs_in_a_folder_that_the_user_chose(tmp_path: Path) -> None:
+    shutil.copy(PROGRAMS / "fit_files.py", tmp_path)
+    chosen = tmp_path / "chosen"
+    chosen.mkdir()
+    run = run_devbench(tmp_path, "run", "fit_files.py", "--workdir", str(chosen), *BRIEF)
+    assert run.code == 0, run.text()
+    assert (chosen / "log.csv").exists()
+    assert not (tmp_path / "log.csv").exists()
+
+
+@pytest.mark.timeout(600)
+def test_a_script_gets_its_arguments_and_a_module_runs_as_a_script(tmp_path: Path) -> None:
+    shutil.copytree(PROGRAMS / "data", tmp_path / "data")
+    shutil.copytree(PROGRAMS / "helper", tmp_path / "helper")
+    shutil.copy(PROGRAMS / "environment.py", tmp_path)
+    refused = run_devbench(tmp_path, "run", "environment.py", "--max-processes", "1", "--", "--wrong")
+    assert refused.code == 2
+    assert "environment.py: error: " in refused.text()
+    assert "required: --epochs" in refused.text()
+    run = run_devbench(tmp_path, "run", "-m", "environment", *BRIEF, "--", "--epochs", "2")
+    assert run.code == 0, run.text()
+    result = run.results[-1]
+    assert result.spec.script is not None
+    assert result.spec.script.arguments == ("--epochs", "2")
+    printed = result.samples[0].printed
+    assert printed is not None
+    assert printed.first[0] == "training ['--epochs', '2']"
+
+
+@pytest.mark.once
+def test_a_copy_has_its_parents_and_not_the_results(tmp_path: Path) -> None:
+    project, scratch = tmp_path / "project", tmp_path / "scratch"
+    (project / "results").mkdir(parents=True)
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "x.csv").write_text("1")
+    (project / "train.py").write_text("print(1)")
+    file, folder = ScriptFolder(project / "train.py", project, True, project / "results").prepare(scratch)
+    assert file.read_text() == "print(1)"
+    assert (folder / ".." / "data" / "x.csv").read_text() == "1"
+    assert not (folder / "results").exists()
+
+
+@pytest.mark.once
+def test_a_folder_that_is_too_large_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "train.py").write_text("print(1)")
+    (group,) = plan([tmp_path / "train.py"], RunSettings())
+    monkeypatch.setattr(script_folder, "LIMIT_BYTES", 4)
+    with pytest.raises(SettingsError, match="too large to copy") as raised:
+        ScriptFolder.of(group.planned[0].spec, None, tmp_path / "results")
+    assert "--workdir" in raised.value.hint

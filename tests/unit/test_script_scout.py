@@ -1,0 +1,41 @@
+"""Which updates of optimizers make one step together, and which loop of a script is the training."""
+
+from __future__ import annotations
+
+import pytest
+
+from bench.model.recognition import StepKind, StepSource
+from bench.worker.script.scout import alternating, choose
+
+pytestmark = pytest.mark.once
+
+
+@pytest.mark.parametrize(
+    ("runs", "groups"),
+    [
+        ([("d", 1), ("g", 1)] * 20, [["d", "g"]]),
+        ([("d", 2), ("g", 1)] * 20, [["d", "g"]]),
+        ([("critic", 5), ("g", 1)] * 20, [["critic", "g"]]),
+        ([("a", 1), ("b", 1), ("c", 1)] * 20, [["a", "b", "c"]]),
+        ([("first", 100), ("second", 100)], []),
+        ([("first", 100), ("second", 1)], []),
+        ([("a", 10), ("b", 10)] * 5, []),
+        ([("often", 200), ("rare", 1)] * 5, []),
+        ([("a", 60)], []),
+        ([], []),
+    ],
+)
+def test_optimizers_whose_updates_alternate_make_one_step(runs: list[tuple[str, int]], groups: list[list[str]]) -> None:
+    assert alternating(runs) == groups
+
+
+def source(kind: StepKind, steps: int, planned: int | None = None) -> StepSource:
+    """Return a loop of a script."""
+    return StepSource(kind=kind, name="", file="", line=0, token="", steps=steps, planned=planned)
+
+
+def test_the_loop_that_trains_most_steps_is_chosen() -> None:
+    inference, short, long = source("model", 900), source("fit", 30), source("fit", 20, planned=400)
+    assert choose([inference, short, long]) is long
+    assert choose([inference, short]) is short
+    assert choose([inference]) is inference
