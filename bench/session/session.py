@@ -9,32 +9,28 @@ from __future__ import annotations
 import random
 import secrets
 import time
-from datetime import datetime, timedelta, timezone
 
 from bench.analyse.same_answer import check_same_answer
 from bench.analyse.samples import has_measurements
 from bench.analyse.summary import summarize
 from bench.analyse.warnings import add_warnings
-from bench.backends import recorded_prefixes
 from bench.config.settings import RunSettings
 from bench.errors import Interrupted
-from bench.machine.environment import host
-from bench.model.environment import Environment
 from bench.model.failure import Failure
 from bench.model.plan import Group, Planned
-from bench.model.result import Price, Result, Stop, StopReason
+from bench.model.result import Result, Stop, StopReason
 from bench.publish.recorder import Recorder
 from bench.session import one_off, rounds, stopping
 from bench.session.design import Design
 from bench.session.interleave import Interleaving
 from bench.session.launch import Launcher, TrialMember
+from bench.session.new_results import new_results
 from bench.session.progress import ProgressReporter
 from bench.session.recognize import recognize
 from bench.session.script_folder import ScriptFolder
 from bench.session.worker_process import OutOfTime
 from bench.session.worker_sample import WorkerSample
 from bench.session.worker_servers import WorkerServers
-from bench.version import __version__
 
 
 class Session:
@@ -72,7 +68,7 @@ class Session:
         self._trial_start = 0.0
         self._first_trial_seconds = 0.0
         self._trials_seconds: float | None = None
-        self.results = _new_results(group, settings, design, recorder)
+        self.results = new_results(group, settings, design, recorder)
         self._progress = ProgressReporter(self.results, self._plan, recorder.progress)
         self._folders = {
             planned.spec.key: ScriptFolder.of(planned.spec, settings.workdir, settings.output)
@@ -318,31 +314,3 @@ class Session:
         for result in self.results:
             add_warnings(result)
             self.recorder.save(result)
-
-
-def _new_results(group: Group, settings: RunSettings, design: Design, recorder: Recorder) -> list[Result]:
-    """Return an empty result for each spec of a group. The times of their creation keep the order of the specs."""
-    created = datetime.now(timezone.utc)
-    environment = Environment(host=host(prefixes=recorded_prefixes()))
-    group_id = recorder.new_id()
-    price = None
-    if settings.hourly_price is not None:
-        price = Price(per_hour=settings.hourly_price, currency=settings.currency)
-    return [
-        Result(
-            id=recorder.new_id(),
-            attempt=settings.attempt,
-            created=created + timedelta(microseconds=position),
-            devbench=__version__,
-            spec=planned.spec,
-            key=planned.spec.key,
-            fingerprint=environment.fingerprint(),
-            group=group_id,
-            purpose=design.purpose,
-            parent=design.parent,
-            environment=environment.model_copy(),
-            price=price,
-            notes=[*planned.notes, *group.not_applicable],
-        )
-        for position, planned in enumerate(group.planned)
-    ]

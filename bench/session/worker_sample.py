@@ -7,7 +7,6 @@ again and again, then `finish`.
 from __future__ import annotations
 
 import contextlib
-import math
 import statistics
 from collections.abc import Callable
 from pathlib import Path
@@ -23,7 +22,9 @@ from bench.model.profile import Profile
 from bench.model.recognition import Recognition
 from bench.model.sample import Block, ProcessSample, Series
 from bench.model.spec import Spec
+from bench.session.block_steps import steps_of_block, steps_of_lead
 from bench.session.process import StartProcess, spawn
+from bench.session.sample_events import add, block_of
 from bench.session.steady_state import WINDOW, is_settled, stayed_settled
 from bench.session.worker_process import WorkerEnded, WorkerProcess
 from bench.session.worker_server import Forked
@@ -33,24 +34,17 @@ from bench.worker.protocol import (
     Done,
     EnvironmentRead,
     Event,
-    FactsRead,
     Finish,
-    FirstLosses,
     Go,
     Latencies,
     Latency,
-    Note,
-    PhaseEnded,
     PhaseStarted,
-    PlacementChecked,
-    PrintedRead,
     ProfileRead,
     ProgramEnded,
     Ready,
     Recognized,
     ScriptRun,
     Trace,
-    Trained,
 )
 
 WARMUP_BLOCKS = 40
@@ -58,17 +52,8 @@ WARMUP_SECONDS = 10.0
 WARMUP_SHARE = 1 / 4
 """Share of the steps of a script that the warm-up may take, if it is known how many it has."""
 
-LONGEST_BLOCK = 1.0
-"""Seconds of wall time that a block should not exceed because epochs end in it. It has at least one step."""
-
 SHORT_BLOCK = 0.75 * BLOCK_SECONDS
 """If the first timed block is shorter, the warm-up was slower than the steady state, and blocks get more steps."""
-
-LEAD_SHARE = 1 / 8
-"""Untimed steps of a worker that was suspended, as a share of a block's steps."""
-
-GPU_LEAD_SECONDS = 0.1
-"""The same on a GPU, in seconds. Its clock falls during the pause and takes about as long to rise again."""
 
 LATENCY_STEPS = 100
 LATENCY_SECONDS = 0.8
@@ -168,7 +153,7 @@ class WorkerSample:
                 Series(name=name, bytes=event.bytes.get(name), floor=event.floors.get(name)) for name in event.series
             ]
         else:
-            _add(event, self.sample)
+            add(event, self.sample)
 
     def set_up(self) -> None:
         """Wait for the phases up to the first steps."""
@@ -211,27 +196,20 @@ class WorkerSample:
                 if self.program_steps and sum(b.steps for b in series.warmup) > WARMUP_SHARE * self.program_steps:
                     break
                 series.warmup.append(self._block(series.name, -1))
-            self._fit_block(series, statistics.median(b.step_seconds for b in series.warmup[-WINDOW:]))
+            typical = statistics.median(block.step_seconds for block in series.warmup[-WINDOW:])
+            self.steps[series.name] = steps_of_block(series, typical)
 
     def _calibrate(self, series: Series) -> None:
         self.process.order(Go(series=series.name))
         longest, position = 0, len(series.warmup)
         while True:
             timed: BlockTimed = self.until(BlockTimed)
-            block = _block_of(timed, -1)
+            block = block_of(timed, -1)
             series.warmup[position:] = [block]
             if block.wall_seconds >= BLOCK_SECONDS or block.steps <= longest:  # the program has no more steps
                 break
             longest = timed.steps
         self.steps[series.name] = timed.steps
-
-    def _fit_block(self, series: Series, typical: float) -> None:
-        """Set the number of steps that fill a block, if a step takes `typical` seconds."""
-        steps = math.ceil(1.1 * BLOCK_SECONDS / typical)
-        aside = sum(b.epoch_end_seconds for b in series.warmup) / sum(b.steps for b in series.warmup)
-        if steps * (typical + aside) > LONGEST_BLOCK:
-            steps = round(LONGEST_BLOCK / (typical + aside))
-        self.steps[series.name] = max(1, steps)
 
     def _timed_block(self, series: Series, position: int, lead: int = 0) -> Block:
         """Run a block that counts. If the first one is short, it counts as warm-up, and a longer one follows."""
@@ -240,16 +218,8 @@ class WorkerSample:
         if series.blocks or block.wall_seconds >= SHORT_BLOCK or block.steps < ordered:
             return block
         series.warmup.append(block.model_copy(update={"position": -1}))
-        self._fit_block(series, block.step_seconds)
+        self.steps[series.name] = steps_of_block(series, block.step_seconds)
         return self._block(series.name, position)
-
-    def _lead(self, series: Series) -> int:
-        """Return the untimed steps after a pause."""
-        share = math.ceil(LEAD_SHARE * self.steps[series.name])
-        if not capabilities(self.spec.backend).gpu:
-            return share
-        latest = (series.blocks or series.warmup)[-1]
-        return max(share, math.ceil(GPU_LEAD_SECONDS / latest.step_seconds))
 
     def _block(self, name: str, position: int, lead: int = 0) -> Block:
         self.process.order(Go(series=name, steps=self.steps[name], lead=lead))
@@ -258,7 +228,7 @@ class WorkerSample:
     def _timed(self, name: str, position: int) -> Block:
         timed: BlockTimed = self.until(BlockTimed)
         self.steps[name] = min(self.steps[name], timed.steps)  # the program may end before a block is full
-        return _block_of(timed, position)
+        return block_of(timed, position)
 
     def run_round(self, position: int, lead: bool) -> float:
         """Run one block of each series, and return the seconds that were timed.
@@ -269,8 +239,9 @@ class WorkerSample:
         """
         timed = 0.0
         for series in self.sample.series:
+            untimed = steps_of_lead(series, self.steps[series.name], capabilities(self.spec.backend).gpu) if lead else 0
             try:
-                block = self._timed_block(series, position, self._lead(series) if lead else 0)
+                block = self._timed_block(series, position, untimed)
             except OutOfSteps:
                 break
             series.blocks.append(block)
@@ -382,33 +353,3 @@ class WorkerSample:
         if self.metering:
             self.metering = False
             self.sample.telemetry = self.meter.stop()
-
-
-def _block_of(timed: BlockTimed, position: int) -> Block:
-    return Block(
-        seconds=timed.seconds,
-        steps=timed.steps,
-        cpu_seconds=timed.cpu_seconds,
-        position=position,
-        epoch_end_seconds=timed.epoch_end_seconds,
-    )
-
-
-def _add(event: Event, sample: ProcessSample) -> None:
-    """Add what an event reports to the sample."""
-    if isinstance(event, PhaseEnded):
-        sample.phases[event.phase] = event.seconds
-    elif isinstance(event, FactsRead):
-        sample.facts = event.facts
-    elif isinstance(event, Note):
-        sample.notes.append(event.text)
-    elif isinstance(event, FirstLosses):
-        sample.first_losses, sample.loss_precision = event.values, event.precision
-    elif isinstance(event, Latencies):
-        sample.latency = event.seconds
-    elif isinstance(event, PlacementChecked):
-        sample.placement = event.placement
-    elif isinstance(event, PrintedRead):
-        sample.printed = event.printed
-    elif isinstance(event, Trained):
-        sample.full_training = event.full

@@ -10,7 +10,9 @@ from contextlib import contextmanager
 import pytest
 
 from bench.machine import system
+from bench.model.sample import Block, Series
 from bench.model.spec import Data, Spec, Threads
+from bench.session.block_steps import steps_of_block, steps_of_lead
 from bench.session.worker_process import OutOfTime, WorkerEnded, WorkerProcess
 from bench.session.worker_sample import WorkerSample
 from bench.worker.protocol import Done, Go, PhaseStarted
@@ -137,16 +139,7 @@ def test_blocks_get_longer_if_steps_get_faster_after_the_warm_up(monkeypatch: py
     assert series.warmup[-1].seconds < 0.03
 
 
-@pytest.mark.parametrize(("backend", "expected"), [("cpu", 11), ("cuda", 100)])
-def test_a_gpu_gets_as_many_untimed_steps_after_a_pause_as_its_clock_needs(
-    monkeypatch: pytest.MonkeyPatch, backend: str, expected: int
-) -> None:
-    monkeypatch.setattr(system, "python", lambda module: [sys.executable, "-S", "-c", SPEEDING_UP])
-    worker = WorkerSample(SPEC.model_copy(update={"backend": backend}), 1, {}, 60.0, lambda phase, note: None)
-    worker.set_up()
-    worker.warm_up()
-    (series,) = worker.sample.series
-    lead = worker._lead(series)
-    worker.process.kill()
-    worker.close()
-    assert lead == expected
+@pytest.mark.parametrize(("gpu", "expected"), [(False, 11), (True, 100)])
+def test_a_gpu_gets_as_many_untimed_steps_after_a_pause_as_its_clock_needs(gpu: bool, expected: int) -> None:
+    series = Series(warmup=[Block(seconds=0.088, steps=88, cpu_seconds=0.0, position=-1)])
+    assert steps_of_lead(series, steps_of_block(series, 0.001), gpu) == expected
