@@ -230,4 +230,7 @@ class Facts(Record):
     script_settings: list[str] | None = Field(
         None, description="settings that a script made itself, where they differ from what the run asked for"
     )
+    retracing_share: float | None = Field(
+        None, description="share of the program's own step that new graphs take: their first calls minus second ones"
+    )
     retraced: list[Retraced] | None = Field(None, description="empty if nothing was traced more than a few times")

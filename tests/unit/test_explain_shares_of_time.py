@@ -75,6 +75,12 @@ def test_retracing_takes_the_time_of_its_traces() -> None:
     assert found(facts)["retracing"].share == pytest.approx(0.4)
 
 
+def test_retracing_takes_what_the_first_call_of_a_new_graph_takes_beyond_a_second_one() -> None:
+    traced = [Retraced(function="f", file="/a/mine.py", line=3, count=100)]
+    facts = Facts(retraced=traced, steps_run=100, trace_seconds=0.4, retracing_share=0.95)
+    assert found(facts)["retracing"].share == 0.95
+
+
 def test_an_optimizer_that_rewrites_all_rows_of_an_embedding_is_named() -> None:
     facts = Facts(optimizer=OptimizerTime(name="Adam", seconds=0.008, rows=230_000, rows_read=512))
     finding = found(facts)["optimizer that rewrites whole embeddings"]

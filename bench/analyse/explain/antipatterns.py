@@ -125,7 +125,10 @@ def retracing(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
 
 
 def _trace_share(base: Result, samples: Sequence[ProcessSample]) -> float | None:
-    """Return the share of the step that traces take. The first call of a new graph takes time beyond that."""
+    """Return the share of the step that new graphs take. If their calls were not repeated, that of the traces alone."""
+    share = merged_facts(samples).retracing_share
+    if share is not None:
+        return share
     facts = next((s.facts for s in samples if s.facts.trace_seconds is not None), Facts())
     steps, values = facts.steps_issued or facts.steps_run, process_values(base).values()
     if facts.trace_seconds is None or not steps or not values:

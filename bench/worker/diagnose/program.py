@@ -9,7 +9,7 @@ from bench.model.facts import FitCall, Retraced
 from bench.registry.program_errors import is_devbench
 from bench.whatif.without_metrics import metrics_of
 from bench.worker import examples
-from bench.worker.diagnose import inspection, own_time, pipeline_stages
+from bench.worker.diagnose import inspection, own_time, pipeline_stages, repeated_calls
 from bench.worker.epoch_timer import EpochTimer
 from bench.worker.fit_epochs import FitEpochs, validated_epochs
 from bench.worker.fit_hook import FitHook
@@ -113,6 +113,8 @@ def inspect(rig: Rig, tracing: Tracing, traced: Counter[Traced], hook: FitHook) 
         with rig.scope():
             rig.facts.own_time = own_time.measure(lambda: rig.call("as_written"), file)
             inspection.read_steps(rig.facts, rig.tf, lambda: rig.call("as_written"), file)
+            if any(count > FEW_TRACES for count in traced.values()):
+                rig.facts.retracing_share = repeated_calls.measure(rig.tf, lambda: rig.call("as_written"), tracing)
     if hook.model is not None:
         rig.facts.fit = _fit_call(hook)
     rig.facts.retraced = [
