@@ -561,6 +561,17 @@ def test_a_step_that_waits_for_its_batch_names_the_slowest_stage_before_another_
     assert found.what_ifs == ["parallel-map", "cache"]
 
 
+def test_the_call_that_gets_the_batch_of_a_small_step_is_not_slow_input() -> None:
+    def is_slow(step_seconds: float) -> bool:
+        step = level("step", step_seconds)
+        for process in step.samples:
+            process.phases["input_wait"] = step_seconds / 2
+        return any(finding.cause == "slow input" for finding in findings([step]))
+
+    assert is_slow(0.006)
+    assert not is_slow(0.001)
+
+
 def test_a_keras_dataset_whose_batches_take_as_long_as_a_step_is_slow_input_and_not_time_between_epochs() -> None:
     method = PipelineStage(stage=PY_DATASET, function="Augmented.__getitem__", file="a.py", line=30, seconds=0.09)
     phases = {"first_step": 0.1, "epoch_end": 0.001, "epoch_start": 0.095}

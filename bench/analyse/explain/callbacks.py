@@ -15,7 +15,7 @@ NAMED_SHARE = 0.2
 
 VALIDATION = "validation"
 
-CURES = {
+FIXES = {
     VALIDATION: "Validate less often, with fit(validation_freq=5), or on fewer batches, with validation_steps.",
     "TensorBoard": "Use TensorBoard without histogram_freq and write_images, or with a larger histogram_freq.",
     "ModelCheckpoint": "Save less often: ModelCheckpoint with save_best_only, save_weights_only or a larger save_freq.",
@@ -23,7 +23,7 @@ CURES = {
 """What to change about work at the end of an epoch, by what takes longest."""
 
 
-def cure(samples: Sequence[ProcessSample], validation: float) -> str:
+def epoch_end_fix(samples: Sequence[ProcessSample], validation: float) -> str:
     """Return what to change about the validation or the callback that takes longest at the end of an epoch.
 
     Args:
@@ -35,7 +35,7 @@ def cure(samples: Sequence[ProcessSample], validation: float) -> str:
     name = VALIDATION
     if longest is not None and longest.epoch_seconds > validation:
         name = longest.name
-    return CURES.get(name, f"Let {name} do less at the end of an epoch, or do it less often.")
+    return FIXES.get(name, f"Let {name} do less at the end of an epoch, or do it less often.")
 
 
 def step_share(base: Result, samples: Sequence[ProcessSample]) -> float | None:

@@ -106,7 +106,7 @@ def _epoch_ends(samples: list[ProcessSample]) -> Iterator[Finding]:
         return
     longest = [f"{name} {seconds:.3g} s" for name, seconds in work if seconds > 0.1 * end]
     if is_own_work:
-        own, fix = "", callbacks.cure(samples, validation)
+        own, fix = "", callbacks.epoch_end_fix(samples, validation)
     else:
         own = " Most of it is the work of fit itself, which starts each epoch anew."
         fix = "Train fewer and longer epochs: dataset.repeat() with steps_per_epoch."

@@ -20,6 +20,9 @@ INPUT_MIN_SHARE = 0.05
 WAIT_MIN_SHARE = 0.3
 """Smallest wait for a batch, as a share of a step, that is a finding where the ladder does not show the input."""
 
+SHORTEST_WAIT = 0.001
+"""Seconds below which a wait is mostly the call that gets the batch: a cost of small steps, not of their input."""
+
 SLOW_INPUT = "slow input"
 
 BUFFER = "prefetch"
@@ -101,7 +104,7 @@ def waiting(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
         yield _of_stages(sentence, share, _stage_times(stages), python=True)
         return
     waits = [sample.phases["input_wait"] for sample in samples if "input_wait" in sample.phases]
-    if not waits or statistics.median(waits) <= WAIT_MIN_SHARE * step:
+    if not waits or statistics.median(waits) <= max(WAIT_MIN_SHARE * step, SHORTEST_WAIT):
         return
     wait = statistics.median(waits)
     share = min(1.0, wait / step)
