@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
@@ -90,6 +91,14 @@ def test_an_option_has_precedence_over_the_environment_the_file_and_the_default(
     monkeypatch.setenv(RunSettings.variable(name), by_variable)
     assert getattr(load(), name) == variable_value
     assert getattr(load(**{name: by_option}), name) == option_value
+
+
+def test_results_of_an_image_go_elsewhere_if_the_folder_is_read_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DEVBENCH_IMAGE", "devbench:cpu")
+    assert load().output == Path("results")
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    assert load().output == Path(tempfile.gettempdir()) / "results"
+    assert load(output="mine").output == Path("mine")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,47 @@
+"""A script is timed until enough is known, or until it ends by itself."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from devbench_process import run_devbench
+
+PROGRAMS = Path(__file__).parent / "programs"
+
+
+@pytest.mark.timeout(600)
+def test_a_training_without_an_end_is_stopped_even_if_it_catches_every_exception(tmp_path: Path) -> None:
+    shutil.copy(PROGRAMS / "endless.py", tmp_path)
+    run = run_devbench(tmp_path, "run", "endless.py", "--max-processes", "1", "--threads", "2")
+    assert run.code == 0, run.text()
+    (result,) = run.results
+    assert result.recognition is not None
+    assert not result.recognition.ended
+    assert result.projection is None  # nobody knows how many steps there are
+    (sample,) = result.samples
+    assert not sample.ended
+    assert sample.printed is not None
+    assert sample.printed.first == ["caught Finished"]
+    assert result.placement is not None
+    assert result.placement.verified
+    (warning,) = (warning for warning in result.warnings if warning.key == "script-settings")
+    assert "threads within an operation 1 instead of 2" in warning.message
+    assert "tf.device('/GPU:0') in endless.py, line 21" in warning.message
+
+
+@pytest.mark.essential
+@pytest.mark.timeout(600)
+def test_a_script_that_ends_early_gives_what_it_ran_and_starts_again_in_the_next_trial(tmp_path: Path) -> None:
+    shutil.copy(PROGRAMS / "loop_critic.py", tmp_path)
+    run = run_devbench(tmp_path, "run", "loop_critic.py", "--max-processes", "2")
+    assert run.code == 0, run.text()
+    (result,) = run.results
+    assert [sample.ended for sample in result.samples] == [True, True]
+    assert result.summary.step_seconds is not None
+    assert result.projection is not None
+    assert result.projection.steps == 30
+    for sample in result.samples:
+        (series,) = sample.series
+        assert 10 <= sum(block.steps for block in [*series.warmup, *series.blocks]) <= 25
