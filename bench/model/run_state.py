@@ -44,7 +44,7 @@ class Progress(Record):
     title: str = Field(description="The spec that is measured, such as `cifar on cpu, as-written`.")
     phase: str = Field(description="What its worker does, such as `import`, `warm-up` or `steady state`.")
     note: str = Field("", description="Why the phase takes long, if it does.")
-    trial: int = Field(1, description="Number of the current trial, from 1.")
+    trial: int = Field(1, description="Number of the current trial, from 1. 0: a script's steps are looked for.")
     planned: int | None = Field(None, description="Planned number of trials; null before the pilot has ended.")
     elapsed: float = Field(0.0, description="Seconds since the workload's first worker started.")
     budget: float = Field(0.0, description="Time limit of the workload in seconds.")

@@ -13,7 +13,7 @@ from bench.model.interval import Interval
 from bench.model.plan import Planned
 from bench.model.run_state import Estimate, LargestPart, LiveProgress
 from bench.render.sentences import progress as phrases
-from bench.render.terminal.progress import ProgressDisplay, line
+from bench.render.terminal.progress import ProgressDisplay, line, view
 from bench.session.progress import ProgressReporter
 
 PHASES = ("starting", "import", "device_init", "data", "build", "first_step", "warm_up", "steady state", "latency")
@@ -44,6 +44,12 @@ def test_a_plain_line_has_the_phase_the_process_the_estimate_and_the_time_left()
     assert line(progress_of()) == (
         "cifar on cpu, fit, process 4 of about 7: steady state, step 18.4 ms ± 2.1% (at most 40 s left)"
     )
+
+
+def test_before_the_trials_of_a_script_the_line_says_what_is_looked_for() -> None:
+    progress = progress_of(title="train on cpu", phase="starting", trial=0, planned=None, estimates=[])
+    assert line(progress) == "train on cpu, finding its steps: starting"
+    assert view(progress).plain == "train on cpu, finding its steps\n  starting"
 
 
 @pytest.mark.parametrize(

@@ -119,7 +119,9 @@ def line(progress: Progress) -> str:
     estimates = progress.estimates
     if len(estimates) == 1:
         activity = f"{activity}, {_step(estimates[0])}"
-    text = f"{_head(progress)}: {activity} ({_time_left(progress)})"
+    text = f"{_head(progress)}: {activity}"
+    if progress.trial:
+        text += f" ({_time_left(progress)})"
     return f"{text}. Step times so far: {phrases.estimates(estimates)}" if len(estimates) > 1 else text
 
 
@@ -129,7 +131,9 @@ def view(progress: Progress) -> Text:
 
     shown = Text(no_wrap=True, overflow="ellipsis", end="")
     shown.append(_head(progress), style="bold")
-    shown.append(f"\n  {phrases.activity(progress.phase, progress.note)}, {_time_left(progress)}")
+    shown.append(f"\n  {phrases.activity(progress.phase, progress.note)}")
+    if progress.trial:
+        shown.append(f", {_time_left(progress)}")
     if progress.largest_part is not None:
         shown.append(f"\n  {phrases.largest_part(progress.largest_part)}", style="bold")
     for estimate in progress.estimates:
@@ -138,6 +142,8 @@ def view(progress: Progress) -> Text:
 
 
 def _head(progress: Progress) -> str:
+    if not progress.trial:
+        return f"{progress.title}, finding its steps"
     return f"{progress.title}, process {phrases.process(progress.trial, progress.planned)}"
 
 
