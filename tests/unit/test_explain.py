@@ -512,6 +512,15 @@ def test_the_headline_asks_for_more_trials_if_parts_are_not_measurable() -> None
     assert "Its time cannot be assigned to a part after 5 trials." in headline
 
 
+def test_the_headline_names_the_first_cause_if_parts_are_not_measurable() -> None:
+    parts, rest_share, _ = ladder([level("step", 0.01, 0.3), level("resident", 0.006, 0.3)])
+    waits = Finding(cause="slow input", sentence="A step waits.", evidence="", parts=["input"], share=0.88)
+    headline = sentences.headline(
+        explained(parts=parts, rest_share=rest_share, gains=[], fastest=None, findings=[waits])
+    )
+    assert headline.endswith("a step takes 10.0 ms. Slow input takes up to 88% of it.")
+
+
 def test_the_headline_says_that_no_known_bottleneck_was_found() -> None:
     parts, rest_share, _ = ladder([level("step", 0.01, 0.02), level("resident", 0.01, 0.02)])
     same = gains(level("step", 0.01), {WhatIf("with XLA", "--xla on"): level("fused", 0.01)}, 0.02)

@@ -75,7 +75,9 @@ def _of_stages(sentence: str, share: float, times: Sequence[_StageTime], python:
     return Finding(
         cause=SLOW_INPUT,
         sentence=sentence,
-        evidence=f"time per batch by stage: {', '.join(f'{time.name} {time.seconds * 1e3:.3g} ms' for time in times)}",
+        # The time of a stage is a difference of two measured times, so noise can make it negative.
+        evidence="time per batch by stage: "
+        + ", ".join(f"{time.name} {max(0.0, time.seconds) * 1e3:.3g} ms" for time in times),
         fix=fix,
         what_ifs=what_ifs,
         parts=["input"],

@@ -32,6 +32,8 @@ def headline(explanation: Explanation) -> str:
         sentences = []
     elif part is not None and part.share.value > NOTABLE:
         sentences = [f"{part.share.value:.0%} of it is {part.name}: {part.what}."]
+    elif unclear > NOTABLE and (cause := _first_cause(explanation)):
+        sentences = [f"{_capital(cause.cause)} takes up to {cause.share:.0%} of it."]
     elif unclear > NOTABLE:
         amount = "Its time" if unclear >= 1 else f"{unclear:.0%} of it"  # parts of both signs may exceed 100%
         trials = numbers.count(explanation.trials, "trial")
@@ -44,6 +46,15 @@ def headline(explanation: Explanation) -> str:
     between = explanation.between_epochs
     epochs = f"{between:.0%} of an epoch passes between its steps and those of the next." if between else ""
     return " ".join(filter(None, [step, epochs, *sentences]))
+
+
+def _first_cause(explanation: Explanation) -> Finding | None:
+    """Return the finding that comes first in the answer, if its share of the step is known and notable."""
+    first = explanation.answer[0].cause if explanation.answer else ""
+    for finding in explanation.findings:
+        if finding.sentence in first and finding.parts and (finding.share or 0.0) > NOTABLE:
+            return finding
+    return None
 
 
 def changes(explanation: Explanation) -> list[tuple[str, list[str]]]:
