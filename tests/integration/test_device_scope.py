@@ -43,7 +43,7 @@ RIG = """
 
     def run(loop, device):
         module = SimpleNamespace(model=model, data=data, __file__="x.py")
-        spec = SimpleNamespace(loop=loop, xla=False, dtype="float32", workload="x")
+        spec = SimpleNamespace(loop=loop, xla=False, dtype="float32", workload="x", script=None)
         what_ifs = WhatIfs(tf, ())
         hook = FitHook(tf, lambda model: None, lambda event: None, what_ifs)
         ctx = SimpleNamespace(device=device)
