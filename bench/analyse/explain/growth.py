@@ -27,12 +27,11 @@ FEWEST_PROCESSES = 2
 GROWTH = 1.15
 """Smallest ratio of the last third's step to the first third's that is a finding, in every process."""
 
-TREND = 4.0
+TREND = 3.5
 """Smallest standard score of the trend over blocks, of all processes together (S. A. Stouffer, 1949)."""
 
 LARGE_GROWTH = 2.0
-LARGE_TREND = 3.5
-"""A growth that a single process can show, with this score."""
+"""A growth that a single process can show."""
 
 
 def growing_steps(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
@@ -70,7 +69,7 @@ def _grows(processes: Sequence[Sequence[float]]) -> bool:
     if any(first <= 0 or last < GROWTH * first for first, last in thirds):
         return False
     scores = [trend(times) for times in processes]
-    is_large = min(last / first for first, last in thirds) >= LARGE_GROWTH and min(scores) >= LARGE_TREND
+    is_large = min(last / first for first, last in thirds) >= LARGE_GROWTH and min(scores) >= TREND
     is_trend = len(scores) >= FEWEST_PROCESSES and sum(scores) / math.sqrt(len(scores)) >= TREND
     return is_large or is_trend
 
