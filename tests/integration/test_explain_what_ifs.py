@@ -26,7 +26,7 @@ pytestmark = pytest.mark.timeout(SECONDS)
 
 def run_study(folder: Path, file: str, trials: int, loops: tuple[str, ...], names: Collection[str]) -> ExplainStudy:
     """Explain a program in a few trials, on some levels and with some what-ifs, all in one session."""
-    settings = load(max_processes=str(trials), backend="cpu", output=str(folder / "results"))
+    settings = load(max_processes=str(trials), max_time="30m", backend="cpu", output=str(folder / "results"))
     files.prepare(settings.output)
 
     def selected(program: Program) -> list[WhatIf]:

@@ -142,7 +142,6 @@ BAD_FILES: dict[str, tuple[str, tuple[str, ...]]] = {
         "import sys\nsys.exit('done')\ndef step(): ...\n",
         ("SystemExit: done", "mine.py, line 2", "__main__"),
     ),
-    "nothing to run": ("x = 1\n", ("mine.py defines nothing to run", "Define one of these functions: `as_written`")),
     "an unknown argument": (
         "\ndef as_written(gpu):\n    yield 1\n",
         ("mine.py, line 2: `as_written` has an argument `gpu`", "can take ctx, data, inputs, model, p"),
