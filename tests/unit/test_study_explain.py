@@ -174,14 +174,8 @@ def test_a_what_if_that_tests_a_suspect_is_tried_first_whatever_the_ladder_says(
     assert {what_if.name for what_if in study.what_ifs[:2]} == {"without-callbacks", "without-metrics"}
 
 
-def test_the_first_trial_tells_suspects_and_each_trial_of_the_ladder_the_largest_part(
-    faked: type[Fake], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    faked.facts = {
-        "fit": {"callbacks": ["Slow"], "verbose": 0, "metrics": False},
-        "pipeline": [{"stage": "tensors"}, {"stage": "map"}],
-        "float64": {"operations": 3, "lines": [12], "arguments": 0},
-    }
+def told(faked: type[Fake], monkeypatch: pytest.MonkeyPatch) -> tuple[ExplainStudy, list[str]]:
+    """Run a study without what-ifs, and end two more trials of its ladder. Return it with what it told."""
     study = study_of()
     said: list[str] = []
     monkeypatch.setattr(study.recorder, "tell", said.append)
@@ -190,6 +184,18 @@ def test_the_first_trial_tells_suspects_and_each_trial_of_the_ladder_the_largest
     assert after_trial is not None
     for _ in range(2):
         after_trial(study.results[1:])
+    return study, said
+
+
+def test_the_first_trial_tells_suspects_and_each_trial_of_the_ladder_the_largest_part(
+    faked: type[Fake], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    faked.facts = {
+        "fit": {"callbacks": ["Slow"], "verbose": 0, "metrics": False},
+        "pipeline": [{"stage": "tensors"}, {"stage": "map"}],
+        "float64": {"operations": 3, "lines": [12], "arguments": 0},
+    }
+    study, said = told(faked, monkeypatch)
     assert [line for line in said if line.startswith("suspect")] == [
         "suspect: float64: 3 operations of the step compute in float64 (tabular's source line 12).",
         "suspect: callbacks of fit: Slow.",
@@ -214,14 +220,7 @@ def test_the_first_trial_tells_the_cause_that_comes_first_and_a_later_one_tells_
 ) -> None:
     part = {"line": 3, "called": "predict", "kind": "keras", "share": 0.9}
     faked.facts = {"retraced": [], "own_time": {"steps": 5, "step_seconds": 0.01, "parts": [part]}}
-    study = study_of()
-    said: list[str] = []
-    monkeypatch.setattr(study.recorder, "tell", said.append)
-    study.run(with_what_ifs=False)
-    after_trial = faked.designs[1].after_trial
-    assert after_trial is not None
-    for _ in range(2):
-        after_trial(study.results[1:])
+    _, said = told(faked, monkeypatch)
     (line,) = [line for line in said if "so far" in line]
     assert line.startswith("so far (5 trials): A new dataset for each call: Each step calls predict")
 

@@ -17,12 +17,17 @@ MOST_READ = 0.5
 """Share of the rows of its embeddings that a batch may read without a finding about the other rows."""
 
 
+def _share(base: Result, seconds: float) -> float:
+    """Return the share of a step of something that was timed alone."""
+    return min(1.0, seconds / statistics.median(process_values(base).values()))
+
+
 def metrics(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
     """Yield a finding if the metrics of the model take much of the step."""
     measured = merged_facts(samples).metrics
     if measured is None:
         return
-    share = min(1.0, measured.seconds / statistics.median(process_values(base).values()))
+    share = _share(base, measured.seconds)
     if share <= MIN_SHARE:
         return
     yield Finding(
@@ -40,7 +45,7 @@ def optimizer(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
     measured = merged_facts(samples).optimizer
     if measured is None:
         return
-    share = min(1.0, measured.seconds / statistics.median(process_values(base).values()))
+    share = _share(base, measured.seconds)
     if share <= MIN_SHARE:
         return
     takes = f"That takes {share:.0%} of the step."
