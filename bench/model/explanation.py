@@ -17,7 +17,6 @@ from bench.model.step_parts import StepPart, loop_of, parts_between
 USEFUL_GAIN = 0.05
 """Smallest share of the time that a change is made for. A change that surely saves less is "no gain"."""
 
-
 MINOR = 0.5
 """Share of the time of an epoch below which its steps matter little: one trial divides them."""
 
@@ -99,6 +98,9 @@ FIRST_STEPS = "first-step costs"
 
 BETWEEN_EPOCHS = "time between epochs"
 """Cause of the finding about what passes between the steps of two epochs."""
+
+STEPS = "steps"
+"""Name of the part of a training that its steps take."""
 
 
 class Finding(Record):
@@ -224,6 +226,11 @@ class Explanation(Record):
     def steps_are_minor(self) -> bool:
         """Whether most of an epoch passes between its steps and those of the next one."""
         return self.steps_share < MINOR
+
+    @property
+    def training_steps_share(self) -> float:
+        """Share of the time of the whole training that its steps take. 0 if it is not known."""
+        return next((part.share for part in self.wall_time if part.name == STEPS), 0.0)
 
     @property
     def unassigned_share(self) -> float:

@@ -15,7 +15,7 @@ from test_analyse_compare import sample
 from bench.analyse.explain import wall_time
 from bench.analyse.explain.findings import findings
 from bench.analyse.explain.growth import trend
-from bench.model.explanation import BETWEEN_EPOCHS, Finding, WallTimePart
+from bench.model.explanation import BETWEEN_EPOCHS, STEPS, Finding, WallTimePart
 from bench.model.facts import (
     CallbackTime,
     CallbackTimes,
@@ -155,7 +155,7 @@ def test_the_time_of_a_training_is_divided_and_the_largest_part_comes_first() ->
     assert seconds == pytest.approx(
         {
             "HoldOut (calls predict)": 6.0,
-            wall_time.STEPS: 399 * 0.01,
+            STEPS: 399 * 0.01,
             wall_time.START: 3.0,
             "validation": 1.0,
             wall_time.EPOCHS: 1.0,
@@ -177,7 +177,7 @@ def test_the_parts_of_the_training_are_shown_unless_nearly_all_of_it_is_steps() 
         document = explanation([*levels[:5], *levels[:2]])
         document.wall_time = [
             WallTimePart(name=name, seconds=seconds, share=seconds / (steps + end))
-            for name, seconds in (("steps", steps), ("TextCheckpoint", end))
+            for seconds, name in sorted([(steps, STEPS), (end, "TextCheckpoint")], reverse=True)
         ]
         return text(document).splitlines()
 
@@ -186,6 +186,7 @@ def test_the_parts_of_the_training_are_shown_unless_nearly_all_of_it_is_steps() 
     assert "1 min 20 s" in title
     assert any(line.endswith("25%  TextCheckpoint, 20.0 s") for line in lines)
     assert not [line for line in shown(60.0, 0.5) if "whole training" in line]
+    assert any(line.endswith("99%  TextCheckpoint, 20.0 s") for line in shown(0.2, 20.0))
 
 
 def steps_of(step_seconds: Callable[[int], float], seed: int) -> ProcessSample:

@@ -12,12 +12,11 @@ from collections.abc import Sequence
 from bench.analyse.explain.callbacks import VALIDATION, at_epoch_ends
 from bench.analyse.samples import cold_starts, main_series, mean_step, usable_samples, warm_up_excess
 from bench.analyse.training_time import Epochs
-from bench.model.explanation import WallTimePart
+from bench.model.explanation import STEPS, WallTimePart
 from bench.model.phase import BUILD_PHASES, LAUNCH_PHASES
 from bench.model.result import Result
 from bench.model.sample import ProcessSample
 
-STEPS = "steps"
 START = "starting Python and TensorFlow"
 DATA = "preparing the data"
 BUILD = "building and tracing"

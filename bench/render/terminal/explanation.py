@@ -14,7 +14,7 @@ BAR = 24
 """Characters of the bar of a whole step."""
 
 MOSTLY = 0.95
-"""Share of the training above which its largest part is all that matters."""
+"""Share of the training above which only its steps matter, which the ladder divides."""
 
 NOTABLE = 0.01
 """Smallest share of the training that is shown."""
@@ -56,11 +56,10 @@ def _answer(explanation: Explanation) -> Lines:
 
 def _training(explanation: Explanation) -> Lines:
     """Yield the parts of the training, unless nearly all of it is steps."""
-    parts = explanation.wall_time
-    if not parts or parts[0].share > MOSTLY:
+    if not explanation.wall_time or explanation.training_steps_share > MOSTLY:
         return
     yield 0, f"{sentences.training(explanation)}:"
-    for part in parts:
+    for part in explanation.wall_time:
         if part.share >= NOTABLE:
             yield 2, f"{_bar(part.share)} {part.share:.0%}  {plain(part.name)}, {numbers.time(part.seconds)}"
 
