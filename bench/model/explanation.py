@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import Field
 
 from bench.model.comparison import Verdict
@@ -138,9 +140,15 @@ class Untried(Record):
     at_most: float = Field(description="the largest share of the step that it can save")
 
 
+CauseKind = Literal["finding", "part", "computing", "what-if"]
+"""What shows a cause of lost time: a finding, a part of the step, the lowest level, or only a what-if that helps."""
+
+
 class ProgramChange(Record):
     """Something to change in the program, with the cause of lost time that it removes."""
 
+    kind: CauseKind = Field(description="what shows the cause")
+    name: str = Field(description="cause of the finding, name of the part or of the what-if, or computing")
     cause: str = Field(description="the cause, in sentences")
     share: float | None = Field(description="share of the step that the cause takes; None if it was not measured")
     gains: list[Gain] = Field(description="what was measured to help, largest gain first")

@@ -15,7 +15,7 @@ from bench.analyse.roofline import has_known_work, roofline
 from bench.backends import capabilities
 from bench.config.settings import RunSettings
 from bench.errors import Interrupted, NotApplicable, RunFailed, SettingsError
-from bench.model.explanation import Explanation
+from bench.model.explanation import CauseKind, Explanation
 from bench.model.plan import Planned
 from bench.model.result import Result
 from bench.model.spec import Loop
@@ -70,7 +70,7 @@ class ExplainStudy:
         self.explanation: Explanation | None = None
         self.sessions = ExplainSessions(workload, settings, recorder, servers)
         self._what_ifs: WhatIfStudy | None = None
-        self._told: str | None = None
+        self._told: list[tuple[CauseKind, str]] | None = None
 
     @property
     def results(self) -> list[Result]:
@@ -190,10 +190,10 @@ class ExplainStudy:
         with suppress(RunFailed):
             explanation, _ = self._read_ladder(program, results, missing)
             conclude(explanation)
-            cause = explanation.answer[0].cause.partition(":")[0] if explanation.answer else ""
-            if cause != self._told:
+            causes = [(change.kind, change.name) for change in explanation.answer[:1]]
+            if causes != self._told:
                 self.recorder.tell(so_far(explanation))
-            self._told = cause
+            self._told = causes
         self.recorder.largest_part = largest_so_far(results)
 
     def _program(self) -> Planned:

@@ -226,7 +226,8 @@ def explanation(results: Sequence[Result]) -> Explanation:
         missing_levels={"fit": "the program brings its own step"},
         answer=[
             ProgramChange(
-                cause="Slow input: <map> (mine.py line 12).", share=0.2, gains=all_gains, fix="Call cache().",
+                kind="finding", name="slow input", cause="Slow input: <map> (mine.py line 12).", share=0.2,
+                gains=all_gains, fix="Call cache().",
             ),
         ],
     )  # fmt: skip

@@ -19,7 +19,7 @@ from bench.analyse.explain.gains import gains
 from bench.analyse.explain.ladder import caveats, difference, ladder
 from bench.analyse.verdict import verdict
 from bench.model.device import Device
-from bench.model.explanation import BETWEEN_EPOCHS, Explanation, Fastest, Finding, Gain
+from bench.model.explanation import BETWEEN_EPOCHS, Explanation, Fastest, Finding, Gain, ProgramChange
 from bench.model.facts import PY_DATASET, CallbackTime, CallbackTimes, Facts, FitCall, GraphOperations, PipelineStage
 from bench.model.failure import Failure
 from bench.model.interval import Interval
@@ -519,6 +519,15 @@ def test_the_headline_names_the_first_cause_if_parts_are_not_measurable() -> Non
         explained(parts=parts, rest_share=rest_share, gains=[], fastest=None, findings=[waits])
     )
     assert headline.endswith("a step takes 10.0 ms. Slow input takes up to 88% of it.")
+
+
+def test_the_headline_does_not_name_a_finding_in_place_of_a_what_if_with_its_name() -> None:
+    parts, rest_share, _ = ladder([level("step", 0.01, 0.3), level("resident", 0.006, 0.3)])
+    waits = Finding(cause="slow input", sentence="A step waits.", evidence="", parts=["input"], share=0.88, detail=True)
+    change = ProgramChange(kind="what-if", name="slow input", cause="Slow input.", share=None, gains=[], fix="")
+    document = explained(parts=parts, rest_share=rest_share, gains=[], fastest=None, findings=[waits])
+    document.answer = [change]
+    assert "Slow input takes" not in sentences.headline(document)
 
 
 def test_the_headline_says_that_no_known_bottleneck_was_found() -> None:

@@ -225,6 +225,20 @@ def test_the_first_trial_tells_the_cause_that_comes_first_and_a_later_one_tells_
     assert line.startswith("so far (5 trials): A new dataset for each call: Each step calls predict")
 
 
+def test_a_part_that_stays_the_first_cause_is_told_once_although_its_share_changes(
+    faked: type[Fake], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study, said = told(faked, monkeypatch)
+    after_trial = faked.designs[1].after_trial
+    assert after_trial is not None
+    faster = [sample(n, 0.005 * noise) for n, noise in enumerate(Fake.noise, 1)]
+    step, *lower = study.results[1:]
+    after_trial([step, *(level.model_copy(update={"samples": faster}) for level in lower)])
+    assert [line for line in said if line.startswith("so far (")] == [
+        "so far (5 trials): Input takes 25% of the step: preparing batches."
+    ]
+
+
 def test_the_program_is_diagnosed_in_its_first_trial_only(faked: type[Fake]) -> None:
     outcome = study_of().run(with_what_ifs=False)
     first, ladder = faked.designs

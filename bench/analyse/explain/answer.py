@@ -13,6 +13,7 @@ from bench.model.explanation import (
     FIRST_STEPS,
     MINOR,
     USEFUL_GAIN,
+    CauseKind,
     Explanation,
     Finding,
     Gain,
@@ -35,6 +36,8 @@ MOST_GAINS = 2
 class _Cause:
     """A cause of lost time, with the what-ifs that make it smaller."""
 
+    kind: CauseKind
+    name: str
     sentence: str
     share: float | None
     parts: frozenset[StepPart]
@@ -113,7 +116,7 @@ def _causes(explanation: Explanation) -> list[_Cause]:
         shares = [cause.share or 0.0 for cause in found if cause.parts & part.step_parts]
         if max(shares, default=0.0) < part.share.value / 2:
             sentence = f"{_capital(part.name)} takes {part.share.value:.0%} of the step: {part.what}."
-            causes.append(_Cause(sentence, part.share.value, part.step_parts, part))
+            causes.append(_Cause("part", part.name, sentence, part.share.value, part.step_parts, part))
     for gain in explanation.gains:
         if gain.verdict == "faster":
             _assign(gain, causes, explanation)
@@ -127,7 +130,7 @@ def _cause(finding: Finding) -> _Cause:
         amount = f"about {share:.0%}" if finding.estimated else f"at most {share:.0%}"
         sentence += f" That takes {amount} of the step."
     sampled: list[StepPart] = ["own loop"] if finding.estimated else []
-    return _Cause(sentence, share, frozenset(finding.parts or sampled), finding)
+    return _Cause("finding", finding.cause, sentence, share, frozenset(finding.parts or sampled), finding)
 
 
 def _assign(gain: Gain, causes: list[_Cause], explanation: Explanation) -> None:
@@ -147,18 +150,21 @@ def _new_cause(gain: Gain, acts_on: frozenset[StepPart], explanation: Explanatio
     """Return the cause that a gain shows by itself: computing, or what the what-if says."""
     rest, share = parts_of(explanation.lowest_loop), min(1.0, explanation.rest_share.value)
     if rest == parts_of("fused") and acts_on & rest and share > (gain.saving or 0.0) / 2:
-        return _Cause(f"Computing takes {share:.0%} of the step.", share, rest)
-    return _Cause(f"{_capital(gain.cause or gain.what_if)}.", None, frozenset())
+        return _Cause("computing", "computing", f"Computing takes {share:.0%} of the step.", share, rest)
+    return _Cause("what-if", gain.name, f"{_capital(gain.cause or gain.what_if)}.", None, frozenset())
 
 
 def _change(cause: _Cause, gains: Sequence[Gain]) -> ProgramChange:
     """Return what to change about a cause. If a change was measured to remove most of it, only that one."""
     helpful = sorted(cause.gains, key=lambda gain: -(gain.saving or 0.0))
     if helpful and cause.saving >= (cause.share or 0.0) / 2:
-        return ProgramChange(cause=cause.sentence, share=cause.share, gains=helpful[:1], fix="")
-    names = {gain.name for gain in helpful}
-    fix = _fix(cause.source, gains, without=names) if cause.source is not None else ""
-    return ProgramChange(cause=cause.sentence, share=cause.share, gains=helpful[:MOST_GAINS], fix=fix)
+        helpful, fix = helpful[:1], ""
+    else:
+        names = {gain.name for gain in helpful}
+        fix = _fix(cause.source, gains, without=names) if cause.source is not None else ""
+    return ProgramChange(
+        kind=cause.kind, name=cause.name, cause=cause.sentence, share=cause.share, gains=helpful[:MOST_GAINS], fix=fix
+    )
 
 
 def _fix(source: Part | Finding, gains: Sequence[Gain], without: Collection[str] = ()) -> str:

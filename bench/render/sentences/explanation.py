@@ -50,11 +50,11 @@ def headline(explanation: Explanation) -> str:
 
 def _first_cause(explanation: Explanation) -> Finding | None:
     """Return the finding that comes first in the answer, if its share of the step is known and notable."""
-    first = explanation.answer[0].cause if explanation.answer else ""
-    for finding in explanation.findings:
-        if finding.sentence in first and finding.parts and (finding.share or 0.0) > NOTABLE:
-            return finding
-    return None
+    if not explanation.answer or explanation.answer[0].kind != "finding":
+        return None
+    name = explanation.answer[0].name
+    shown = (finding for finding in explanation.findings if finding.cause == name and finding.parts)
+    return next((finding for finding in shown if (finding.share or 0.0) > NOTABLE), None)
 
 
 def changes(explanation: Explanation) -> list[tuple[str, list[str]]]:
