@@ -172,17 +172,26 @@ def effect(gain: Gain) -> str:
 
     A change that was seen to save nothing is never called undecided.
     """
-    word = "no gain" if gain.is_without_gain else gain.verdict
+    return f"{word(gain)}{evidence(gain)}"
+
+
+def word(gain: Gain) -> str:
+    """Return the verdict on a what-if in a word or two."""
+    return "no gain" if gain.is_without_gain else gain.verdict
+
+
+def evidence(gain: Gain) -> str:
+    """Return what the verdict on a what-if rests on: " (3 trials)" or " (−4% to +3%, 3 trials)". Empty if nothing."""
     bounds = gain.saving_bounds
     if bounds is None or gain.ratio is None:
-        return word
-    evidence = numbers.count(gain.ratio.n, "trial")
-    if word in ("faster", "slower"):
-        return f"{word} ({evidence})"
+        return ""
+    trials = numbers.count(gain.ratio.n, "trial")
+    if word(gain) in ("faster", "slower"):
+        return f" ({trials})"
     if bounds[1] - bounds[0] > TOO_WIDE:
-        return f"{word} (too wide to tell, {evidence})"
+        return f" (too wide to tell, {trials})"
     low, high = map(_signed, bounds)
-    return f"{word} ({low} to {high}, {evidence})"
+    return f" ({low} to {high}, {trials})"
 
 
 def _signed(share: float) -> str:

@@ -124,7 +124,7 @@ def _what_ifs(explanation: Explanation) -> Lines:
     if explanation.combined is not None:
         yield 2, f"combined: {gain_line(explanation.combined)}"
     for word in ("no gain", "same", "undecided", "slower"):
-        names = [_name(gain) for gain in explanation.gains if _word(gain) == word and gain.ratio is not None]
+        names = [_name(gain) for gain in explanation.gains if sentences.word(gain) == word and gain.ratio is not None]
         if names:
             yield 2, f"{word}: {', '.join(names)}"
     for gain in explanation.gains:
@@ -134,15 +134,11 @@ def _what_ifs(explanation: Explanation) -> Lines:
         yield 2, line
 
 
-def _word(gain: Gain) -> str:
-    return "no gain" if gain.is_without_gain else gain.verdict
-
-
 def _name(gain: Gain) -> str:
     """Return the name of a what-if, with its ratio if it is slower, or with the bounds of what it saves."""
     if gain.verdict == "slower" and gain.ratio is not None:
         return f"{gain.what_if} ({numbers.times(gain.ratio)} as long, {numbers.count(gain.ratio.n, 'trial')})"
-    return sentences.effect(gain).replace(_word(gain), gain.what_if, 1)
+    return f"{gain.what_if}{sentences.evidence(gain)}"
 
 
 def gain_line(gain: Gain) -> str:
