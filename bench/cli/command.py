@@ -104,7 +104,7 @@ def as_json(document: BaseModel) -> Any:
 
 
 def announce(line: str) -> None:
-    """Write a line to stderr. The line is lost if nobody reads stderr any more."""
+    """Write a line to stderr. If nobody reads stderr any more, the line is lost."""
     with suppress(OSError):
         typer.echo(line, err=True)
 

@@ -39,9 +39,9 @@ def compare(
 
     The first result is the baseline. A ratio is the other's time divided by the baseline's time.
 
-    With one folder, all results in it that can be compared are compared. With two folders, each result of the second is
-    compared with the matching result of the first. With --fail-on, a result of the first folder without a match is an
-    error.
+    If you name one folder, devbench compares all comparable results in it. If you name two folders, devbench compares
+    each result of the second with the matching result of the first. With --fail-on, a result of the first folder that
+    has no match is an error.
     """
     from bench import api
 
@@ -83,12 +83,12 @@ def _show(
 def _gate(
     allowed: Sequence[Comparison], refused: Sequence[Comparison], unchecked: Sequence[Result], threshold: float
 ) -> DevbenchError | None:
-    """Return the error of `--fail-on slower`; None if no result is slower and none may be.
+    """Return the error of `--fail-on slower`. None if it is known that no result is slower.
 
     Args:
         allowed: comparisons that are fair or forced.
         refused: unfair comparisons, which have no verdict.
-        unchecked: results without a counterpart that may have become slower.
+        unchecked: results that have no counterpart, so they may have become slower.
         threshold: smallest relative difference that matters.
     """
     if slower := [comparison for comparison in allowed if comparison.verdict == "slower"]:

@@ -40,8 +40,9 @@ def explain(
 ) -> None:
     """Find out where the time goes and what makes a workload faster.
 
-    Measures the workload in loops that each leave out one more thing, such as the input. Then tries single changes to
-    it (what-ifs). --max-time limits the whole explanation, which says what it left out for lack of time.
+    Measures the workload in a series of loops. Each loop leaves out one more thing, such as the input. Then tries
+    changes to the workload, one at a time (what-ifs). --max-time limits the whole explanation. The output says what was
+    left out for lack of time.
     """
     from bench import api
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from bench.analyse.outcome import Outcome
 
 KEEP = 'mkdir -p results && docker run -v "$PWD/results:/results" --user "$(id -u):$(id -g)" …'
-"""How to run a container whose results stay. If the folder did not exist, the engine would create it as root's."""
+"""Command that keeps the results of a container. Without `mkdir`, the engine creates the folder, and root owns it."""
 
 
 def run(
@@ -50,8 +50,8 @@ def run(
 ) -> None:
     """Measure scripts or workloads on one or more backends.
 
-    A script runs as `python train.py` runs it, in a copy of its folder. What follows -- are its arguments. Each
-    measurement runs in a new process. The results are shown and written to a folder.
+    A script runs as `python train.py` runs it, in a copy of its folder. The script gets the arguments after --. Each
+    measurement runs in a new process. devbench shows the results and writes them to a folder.
     """
     named = [*(workloads or []), *([f"{registry.MODULE}{module}"] if module else [])]
     if only is not None:

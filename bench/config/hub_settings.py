@@ -31,8 +31,8 @@ class HubSettings(base.Settings):
     root_path: UrlPath = Field("", description="Path under which a proxy serves the hub, such as /devbench.")
     allowed_hosts: Names = Field(
         (),
-        description="Names of the hub that requests may use, such as hub.example.org,*.example.net. Others get status "
-        "400, which stops DNS rebinding. Default: all.",
+        description="Names by which requests may address the hub, such as hub.example.org,*.example.net. Requests with "
+        "another name get status 400, which prevents DNS rebinding. Default: all names.",
     )
     tokens_file: Path | None = Field(
         None,

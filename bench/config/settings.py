@@ -1,4 +1,4 @@
-"""Settings of a run, declared once: each field is an option, a variable, a key of `devbench.toml`, and their help.
+"""Settings of a run. Each field declares an option, a variable, a key of `devbench.toml`, and their help.
 
 A class holds what belongs together; its docstring is the title in `--help`. `model.spec.Execution` holds the options
 that are part of a spec exactly as they are set.
@@ -75,17 +75,19 @@ class SelectionOptions(BaseModel):
     )
     loop: Loops = Field(
         (),
-        description="How to drive the steps: as-written, fit, step, host-batches, resident or fused. Several are "
+        description="Loops to run the steps in: as-written, fit, step, host-batches, resident or fused. Several are "
         "interleaved. Default: the workload's own loop, usually as-written.",
     )
-    case: Names = Field((), description="Cases of the workload to measure, interleaved. Default: all cases.")
+    case: Names = Field(
+        (), description="Cases of the workload to measure. Several are interleaved. Default: all cases."
+    )
     param: Assignments = Field({}, description="Parameter of the workload, such as batch=64. Repeat it to set several.")
     change: WhatIfNames = Field((), description="What-ifs to apply, separated by commas, such as cache,prefetch.")
-    compare: bool = Field(False, description="Measure several workload files interleaved, and compare them.")
+    compare: bool = Field(False, description="Measure several workload files, interleaved, and compare them.")
     vary: Assignments = Field(
         {},
-        description="Measure several values of one option or parameter interleaved, such as "
-        "dtype=float32,mixed_bfloat16, xla=on,off, threads=1,2 or batch=32,256.",
+        description="Measure several values of one option or parameter, interleaved. Examples: "
+        "dtype=float32,mixed_bfloat16, xla=on,off, threads=1,2, batch=32,256.",
     )
 
 
@@ -128,18 +130,18 @@ class ScriptOptions(BaseModel):
 
     args: Words = Field(
         None,
-        description="Arguments of the script, in one text, such as '--epochs 3'. Default: what follows --, as in "
-        "`devbench run train.py -- --epochs 3`.",
+        description="Arguments of the script in one string, such as '--epochs 3'. Default: the arguments after --, as "
+        "in `devbench run train.py -- --epochs 3`.",
     )
     watch: int | None = Field(
         None,
         ge=1,
-        description="Number of the loop to time, if the script has several. Default: the one with most steps.",
+        description="Number of the loop to time, if the script has several. Default: the loop with the most steps.",
     )
     workdir: Path | None = Field(
         None,
-        description="Folder to run the script in, without a copy. Default: a new copy of the current folder, or of the "
-        "script's folder if it is elsewhere, for each process.",
+        description="Folder to run the script in. devbench does not copy it. Default: each process runs in a new copy "
+        "of the current folder, or of the script's folder if the script is elsewhere.",
     )
 
 
@@ -185,7 +187,7 @@ class MetricsOptions(BaseModel):
     metrics_host: Annotated[str, Notation("HOST")] = Field(
         "", description="Address to listen on. Default: all interfaces."
     )
-    scrape_interval: Seconds = Field(30.0, description="How often Prometheus scrapes the metrics.")
+    scrape_interval: Seconds = Field(30.0, description="Time between two scrapes by Prometheus.")
     linger: Pause = Field(
         None,
         description="Keep serving metrics for this long after the run. 0 stops at once. Default: twice the scrape "
@@ -288,7 +290,7 @@ def value_of(name: str, text: str) -> Any:
 
 
 def misspelled_variables(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return variables with almost the name of a setting's variable, each with that name.
+    """Return the variables whose names are almost those of settings, each with the setting's variable.
 
     An unknown variable is not an error: Kubernetes sets `DEVBENCH_PORT_…` in pods beside a service named devbench.
     """
@@ -303,7 +305,7 @@ class _Image(PydanticBaseSettingsSource):
     """Defaults in devbench's container images: `/results` if something is mounted there, and the backend of the tag."""
 
     def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:
-        """Return the value of one field, its name, and that it is not complex."""
+        """Return the value of a field, its name, and whether it is complex, which it never is."""
         return self().get(field_name), field_name, False
 
     def __call__(self) -> dict[str, Any]:

@@ -182,4 +182,4 @@ def test_a_noisy_explanation_says_how_much_wider_its_intervals_are_and_why() -> 
     assert noise_caveat(quiet) == ""
     text = noise_caveat(noisy)
     assert "times as wide" in text
-    assert text.endswith("What disturbed it: the machine was busy before the run.")
+    assert text.endswith("Possible causes: the machine was busy before the run.")

@@ -1,7 +1,7 @@
 """The ladder: what each level costs beyond the next one.
 
-Each level differs from the next in one thing, and all levels are interleaved in trials. So the difference of two
-neighbours within a trial is what that thing costs. The parts add up to the step. A part may be negative.
+Each level differs from the next in one thing, and all levels are interleaved in trials. The difference between two
+neighbours within a trial is the cost of that thing. The parts add up to the step. A part may be negative.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from bench.model.spec import LOOPS, Loop
 
 
 class LevelDifference(NamedTuple):
-    """What one level does and the next one does not."""
+    """What one level does and the next one does not do."""
 
     name: str
     what: str
@@ -31,7 +31,7 @@ class LevelDifference(NamedTuple):
     what_ifs: tuple[str, ...] = ()
 
 
-_OWN_LOOP = "Let the loop only call one tf.function. Convert data once before the loop, and read results back rarely."
+_OWN_LOOP = "Call only one tf.function in the loop. Convert the data once, before the loop. Read results back rarely."
 _PREPARE = ("parallel-map", "prefetch", "cache")
 _STEPS_PER_CALL = ("steps-per-execution",)
 
@@ -79,12 +79,12 @@ DIFFERENCES: dict[tuple[Loop, Loop], LevelDifference] = {
 """What lies between an upper and a lower level."""
 
 WIDER = 3.0
-"""How many times as wide as on a quiet machine intervals are if this is said."""
+"""A caveat says that the machine was noisy if intervals are at least this many times as wide as on a quiet machine."""
 
 DISTURBANCES = ("load", "stolen", "throttled", "unsettled", "gpu-busy", "clocks", "temperature")
 """Warnings about what disturbs a measurement."""
 
-UNDIVIDED = "Increase --max-time, so that more loops divide it."
+UNDIVIDED = "Increase --max-time. Then more loops divide it."
 
 MOST_NAMES = 2
 """Most differences that the name of a part lists, if levels between its two are missing."""
@@ -94,7 +94,7 @@ FIX_MIN_SHARE = 0.05
 
 
 def caveats(levels: Sequence[Result]) -> list[str]:
-    """Return the warnings of the levels, each once, with the loops that have it unless all do."""
+    """Return each warning of the levels once. It names the loops that have it, unless all have it."""
     loops: dict[str, list[str]] = {}
     for level in levels:
         for warning in level.warnings:
@@ -106,7 +106,7 @@ def caveats(levels: Sequence[Result]) -> list[str]:
 
 
 def noise_caveat(levels: Sequence[Result]) -> str:
-    """Say how much wider than usual the intervals are, and why; empty if the machine is about as quiet as usual."""
+    """Say how much wider than usual the intervals are, and why. Empty if the machine was about as quiet as usual."""
     blocks = [process_blocks(level) for level in levels]
     trials = sorted(set.intersection(*(set(b) for b in blocks)))
     whole, *others = [[b[trial] for trial in trials] for b in blocks]
@@ -115,15 +115,15 @@ def noise_caveat(levels: Sequence[Result]) -> str:
     if not spreads or (spread := statistics.median(spreads)) < WIDER * prior.QUIET:
         return ""
     causes = dict.fromkeys(w.message for level in levels for w in level.warnings if w.key in DISTURBANCES)
-    reasons = f" What disturbed it: {'; '.join(causes)}." if causes else ""
+    reasons = f" Possible causes: {'; '.join(causes)}." if causes else ""
     return (
-        f"The machine was not quiet: ratios vary by {spread:.0%} from trial to trial, on a quiet machine by "
-        f"{prior.QUIET:.0%}. So intervals are about {spread / prior.QUIET:.0f} times as wide.{reasons}"
+        f"The machine was not quiet: ratios vary by {spread:.0%} from trial to trial. On a quiet machine they vary by "
+        f"{prior.QUIET:.0%}. Therefore, intervals are about {spread / prior.QUIET:.0f} times as wide.{reasons}"
     )
 
 
 def simultaneous_confidence(count: int) -> float:
-    """Return the confidence of each of several intervals such that all of them hold together with 95%.
+    """Return the confidence that each of several intervals needs so that all hold together with 95%.
 
     This is the correction of C. E. Bonferroni, 1936. Holm's procedure would reject a little more, but it gives tests
     and no intervals that hold together.
@@ -164,7 +164,7 @@ def ladder(levels: Sequence[Result]) -> tuple[list[Part], Interval, int]:
     """Divide a step into parts.
 
     Args:
-        levels: interleaved results of one workload, from the program as written down to the barest loop.
+        levels: interleaved results of one workload, from the program as written down to the lowest level.
 
     Returns:
         The parts, the time of the lowest level as a share of the step, and the number of trials.

@@ -15,10 +15,10 @@ NOTABLE = 0.1
 """Smallest share of a step that the headline names."""
 
 TOO_WIDE = 1.0
-"""Width of the interval of a saving, as a share of the time, above which its bounds are not shown."""
+"""The bounds of a saving are not shown if its interval is wider than this share of the time."""
 
 LOOSE = 4.0
-"""A bound of the speed whose interval reaches above this multiple of its value is not shown."""
+"""A bound of the speed is not shown if its interval reaches above this multiple of its value."""
 
 MOST_CHANGES = 3
 """Number of changes that the answer names."""
@@ -120,7 +120,7 @@ def _capital(text: str) -> str:
 def rest(explanation: Explanation) -> tuple[str, str]:
     """Return what the time of the lowest level is: a name, and what it includes."""
     if explanation.lowest_level in BARE:
-        return "computing", "everything that the lowest level does"
+        return "computing", "the work that is left in the lowest level"
     return "not divided", "no lower level was measured"
 
 
@@ -160,7 +160,7 @@ def share(interval: Interval) -> str:
 
 
 def part_share(part: Part) -> str:
-    """Return the share of a part, or the largest that it may be if it cannot be told from nothing."""
+    """Return the share of a part. If the part may take no time, return the largest share that it may take."""
     if part.measurable or part.at_most is None:
         return share(part.share)
     most = min(1.0, part.at_most)
@@ -170,7 +170,7 @@ def part_share(part: Part) -> str:
 def effect(gain: Gain) -> str:
     """Return the verdict on a what-if: "faster (3 trials)", or with what it saves: "no gain (−4% to +3%, 3 trials)".
 
-    A change that was seen to save nothing is never called undecided.
+    The verdict on a change that saves nothing useful is never "undecided".
     """
     return f"{word(gain)}{evidence(gain)}"
 
@@ -218,13 +218,13 @@ def failure(gain: Gain) -> str:
 
 
 def roofline(step: Roofline, loop: str) -> str:
-    """Return where the barest loop stands in the roofline model."""
+    """Return where the lowest level stands in the roofline model."""
     peak = step.compute_peak if step.bound == "compute" else step.memory_peak
-    cached = " This is more than memory allows, so its working set is in a cache." if step.exceeds_memory_peak else ""
+    cached = " The memory alone cannot supply that, so the data are in a cache." if step.exceeds_memory_peak else ""
     return (
-        f"Roofline of the loop {loop}: {numbers.quantity(step.flops, 'FLOP')} ({step.flops_method}) and at least "
-        f"{numbers.size(int(step.bytes))} per step, so {numbers.rounded(step.intensity)} FLOP per byte. It attains "
-        f"{numbers.quantity(step.flops_per_second, 'FLOP/s')}, {step.share:.0%} of the "
+        f"Roofline of the loop {loop}: a step does {numbers.quantity(step.flops, 'FLOP')} ({step.flops_method}) and "
+        f"moves at least {numbers.size(int(step.bytes))}. That is at most {numbers.rounded(step.intensity)} FLOP per "
+        f"byte. The step attains {numbers.quantity(step.flops_per_second, 'FLOP/s')}: {step.share:.0%} of the "
         f"{numbers.quantity(peak, 'FLOP/s')} that the {step.bound} peak allows in {step.dtype}.{cached}"
     )
 

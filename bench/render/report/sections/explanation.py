@@ -81,8 +81,8 @@ def _ladder(explanation: Explanation) -> Section:
         f"Parts of a step, measured in {numbers.count(explanation.trials, 'trial')}; the 95% intervals hold together"
     )
     figure = Figure(
-        "The parts of a step, from the program as written down to the barest loop, with 95% intervals. "
-        "A pale bar cannot be told from 0.",
+        "The parts of a step, from the program as written down to the lowest level, with 95% intervals. "
+        "A pale bar is a part that may take no time.",
         "Waterfall of the parts of a step: " + "; ".join(f"{bar.label} {bar.text}" for bar in bars) + ".",
         partial(waterfall.draw, bars),
     )

@@ -1,4 +1,4 @@
-"""What failed, and what to do about it. It comes first, because the other sections lack what it explains."""
+"""What failed, and what to do about it. It comes first, because it explains what the other sections lack."""
 
 from __future__ import annotations
 
