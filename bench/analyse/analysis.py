@@ -34,7 +34,7 @@ class Swept:
     Args:
         sweep: its curves.
         results: of all points, at least one.
-        first_points: the first result of each curve. Where it ran is the same for the whole curve.
+        first_points: the first result of each curve. All results of a curve ran in the same place.
     """
 
     sweep: Sweep

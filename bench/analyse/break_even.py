@@ -1,7 +1,7 @@
-"""The break-even: from which step on the side that starts more slowly but runs faster is ahead, from a cold start.
+"""The break-even: the step from which the side with the faster steps is ahead, although it starts more slowly.
 
-The time of each side after N steps is a line: the cost of its start, plus N steps at its mean. The lines cross where N
-is a ratio of two differences, each of which is an estimate.
+Each side's time after N steps is a line: the cost of its start, plus N mean steps. The N at which the lines cross is a
+ratio of two differences. Both differences are estimates.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ def break_even(
 ) -> BreakEven | None:
     """Return the break-even of two results of one workload.
 
-    Fewer processes have a measured start than measured steps: a start counts only if no other worker started meanwhile.
+    A start counts only if no other worker started meanwhile, so fewer processes have a measured start than steps.
 
     Args:
         base: the baseline.
         other: the other result.
         paired: whether the two were interleaved, so that trials form pairs.
-        examples: examples of a step of each, if they differ. Examples are then counted instead of steps.
+        examples: examples of a step of each side, if they differ. Examples are then counted instead of steps.
 
     Returns:
         None if either has no measured start or no steps.
@@ -55,7 +55,7 @@ def break_even(
     if not (all(starts) and all(steps)):
         return None
     equal_steps = [steps[0], {trial: factor * seconds for trial, seconds in steps[1].items()}]
-    cost = Contrast.of(starts[0], starts[1], paired)  # what the other's start costs more
+    cost = Contrast.of(starts[0], starts[1], paired)  # how much more the other's start costs
     gain = Contrast.of(equal_steps[1], equal_steps[0], paired)  # what the other saves with each step
     estimate = BreakEven(winner="none", start_seconds=cost.interval())
     _add_whole_training(estimate, base, other, same_steps=examples is None)
@@ -65,7 +65,7 @@ def break_even(
     linear = max(_linear_after(base), _linear_after(other) / factor)
 
     def costs(count: float) -> list[dict[int, float]]:
-        """Return the cost of both starts, as far as it arises in this many steps of the base."""
+        """Return the cost of both starts that arises within this many steps of the base."""
         return [_start_seconds(base, count), _start_seconds(other, count * factor)]
 
     def is_behind(count: float) -> bool:
@@ -92,14 +92,14 @@ def break_even(
 
 
 def _linear_after(result: Result) -> float:
-    """Return after how many steps each further one adds the same: the warm-up and the first epoch are over."""
+    """Return the number of steps after which each further step adds the same time: warm-up and first epoch are over."""
     samples = cold_starts(usable_samples(result))
     warm_ups = (sum(block.steps for series in s.series for block in series.warmup) for s in samples)
     return float(max([*warm_ups, steps_per_epoch(samples)], default=0))
 
 
 def _last(is_behind: Callable[[float], bool], end: float) -> float:
-    """Return up to which number of steps, from 0 to `end`, one side is behind, by bisection."""
+    """Return the number of steps, from 0 to `end`, up to which one side is behind. It is found by bisection."""
     start = 0.0
     while end - start > 0.01 * max(1.0, end):
         middle = (start + end) / 2
@@ -114,8 +114,8 @@ def _add_whole_training(estimate: BreakEven, base: Result, other: Result, same_s
         estimate: what to add it to.
         base: the baseline.
         other: the other result.
-        same_steps: whether steps of the two hold equally many examples. Then both times are for the same number of
-            steps: the smaller one, since a training may stop by itself, or leave out data for validation.
+        same_steps: whether a step holds as many examples on both sides. Then both times are for the same number of
+            steps. It is the smaller one, because a training may stop by itself, or set data aside for validation.
     """
     counts = [result.projection.steps for result in (base, other) if result.projection]
     if not counts:
@@ -132,7 +132,7 @@ def _add_whole_training(estimate: BreakEven, base: Result, other: Result, same_s
 
 
 def _saves(gain: Contrast, ratio: Contrast | None, factor: float) -> bool:
-    """Whether a saving per step that comes from a single trial is sure: the typical ratio says the same.
+    """Whether the typical ratio confirms a saving per step that comes from a single trial.
 
     Args:
         gain: what the other saves with each step.
@@ -175,11 +175,11 @@ def fieller(above: Contrast, below: Contrast, covariance: float) -> Interval:
 
 
 def _start_seconds(result: Result, steps: float = math.inf) -> dict[int, float]:
-    """Return trial to the seconds until the end of the first step, plus what early steps take beyond later ones.
+    """Return the seconds until the end of the first step, plus the extra time of early steps, by trial.
 
     Args:
         result: the result.
-        steps: steps that count: those of the warm-up and of the first epoch that exceed it do not.
+        steps: number of steps that count. Early steps beyond this number are left out.
     """
     means, samples = process_values(result, mean_step), cold_starts(usable_samples(result))
     starts = start_seconds(samples)
@@ -193,7 +193,7 @@ def _start_seconds(result: Result, steps: float = math.inf) -> dict[int, float]:
 
 
 def _step_seconds(result: Result) -> dict[int, float]:
-    """Return trial to the seconds that a step takes in a long training, with its share of what an epoch adds."""
+    """Return the seconds of a step in a long training, with its share of the time that an epoch adds, by trial."""
     added = epoch_seconds_per_step(usable_samples(result))
     return {trial: seconds + added for trial, seconds in process_values(result, mean_step).items()}
 

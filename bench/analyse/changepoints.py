@@ -85,7 +85,7 @@ def relative_change(before: float, after: float) -> float:
 
 
 def _noise_variance(logs: Sequence[float], threshold: float) -> float:
-    """Return the variance of the noise, never 0, by the differences of neighbours, which few level changes affect."""
+    """Return the variance of the noise, never 0, from differences of neighbours, of which few span a new level."""
     steps = [abs(b - a) for a, b in pairwise(logs)]
     spread = statistics.median(steps) / 0.9539  # median of |difference| of two normal values, in standard deviations
     return max(spread, math.log1p(threshold) / 4) ** 2

@@ -102,7 +102,7 @@ def add_waits(
 
 
 def add_note(result: Result, samples: Sequence[ProcessSample]) -> None:
-    """Add a note on the waits that a projection contains, or that the training may have on top."""
+    """Add a note on the waits that a projection contains, or that the training may have in addition."""
     projection = result.projection
     if projection is None:
         return

@@ -26,9 +26,9 @@ class Outcome:
         results: the results, in the order in which they are shown.
         comparisons: each of a result with its baseline.
         matrices: all results of a group with one another, for groups of three to twelve results.
-        alone: results with which nothing can be compared.
+        alone: results that cannot be compared with any other.
         explicit: whether each pair was named by the user.
-        unchecked: of two sets, results without a partner that may have become slower (see `Pairing`).
+        unchecked: of two sets, results that have no partner, so they may have become slower (see `Pairing`).
     """
 
     results: list[Result]

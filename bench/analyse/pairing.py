@@ -26,12 +26,12 @@ class Pairing:
     Args:
         results: all results, in the order in which they are shown.
         pairs: baseline and other, in the order of the others.
-        alone: results with which nothing can be compared.
+        alone: results that cannot be compared with any other.
         explicit: whether each pair was named by the user. An unfair one is then an error; otherwise it is skipped.
         groups: groups that can have a matrix, such as interleaved results. Empty if the pairs are explicit.
-        unchecked: of two sets, results without a partner that may have become slower: those that the second set lacks,
-            and those whose workload is in the first set but that cannot be compared fairly. A workload that the first
-            set lacks is new, so it is not unchecked.
+        unchecked: of two sets, results that have no partner, so they may have become slower. These are the results that
+            the second set lacks, and results that cannot be compared fairly although their workload is in the first
+            set. A workload that the first set lacks is new, so its results are not unchecked.
     """
 
     results: list[Result]
@@ -120,7 +120,7 @@ def is_fair(diffs: Iterable[Difference]) -> bool:
 
 
 class Repeatable(Protocol):
-    """What tells a result from its repetitions: a result itself, or its entry in a folder."""
+    """What identifies a result and its repetitions: the result itself, or its entry in a folder."""
 
     @property
     def id(self) -> str:

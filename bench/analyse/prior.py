@@ -1,10 +1,10 @@
 """What is known about the variance of ratios before the first trial (G. K. Smyth, 2004: the moderated t of limma).
 
-A few trials show their own variance badly: Student's factor is 12.7 for two of them, and one shows no variance at all.
-But many earlier trials show how much ratios vary. So a variance counts as if it had been estimated from `FREEDOM` more
-degrees of freedom, in which it was as large as usual.
+A few trials say little about their own variance: Student's factor is 12.7 for two trials, and one trial shows no
+variance at all. But many earlier trials show how much ratios usually vary. So a variance counts as if it had been
+estimated with `FREEDOM` more degrees of freedom, in which it was as large as usual.
 
-What is usual depends on the machine, and each trial shows it, because its rounds vary. The usual variance of a trial is
+What is usual depends on the machine. Each trial shows it, because its rounds vary. The usual variance of a trial is
 that on a quiet machine (`QUIET`), plus `SCALE` times the variance of the median of its rounds. `benchmarks/prior.py`
 compares this with pools of real trials.
 """
@@ -20,7 +20,7 @@ from bench.analyse.interleaved import rounds
 from bench.model.sample import Block
 
 FREEDOM = 4.0
-"""Degrees of freedom that the prior is worth. Less than was fitted, which costs trials but no errors."""
+"""Degrees of freedom of the prior. Fewer than fit the data best: that costs trials, but causes no wrong verdicts."""
 
 SCALE = 2.0
 """Variance between trials over that of the median of their rounds. A disturbance lasts for several rounds."""
@@ -77,7 +77,7 @@ def of_ratio(base: Processes, other: Processes) -> Prior | None:
 def of_share(whole: Processes, upper: Processes | None, lower: Processes | None) -> Prior | None:
     """Return the prior of a share: the time of a level minus that of the next one, over that of the whole step.
 
-    What the processes differ by is taken to the share by the delta method.
+    The delta method turns the variance of the processes into that of the share.
 
     Args:
         whole: The program as written.

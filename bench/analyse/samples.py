@@ -74,7 +74,7 @@ def main_series(sample: ProcessSample) -> Series | None:
 
 
 def process_blocks(result: Result) -> dict[int, list[Block]]:
-    """Return trial to the blocks of steps of this result's process. A process with a time that is NaN is left out."""
+    """Return the blocks of steps of this result's processes, by trial. A process with a NaN time is left out."""
     return {
         sample.trial: series.blocks
         for sample in usable_samples(result)
@@ -83,7 +83,7 @@ def process_blocks(result: Result) -> dict[int, list[Block]]:
 
 
 def process_values(result: Result, estimator: StepEstimator = typical_step) -> dict[int, float]:
-    """Return trial to the seconds per step of this result's process."""
+    """Return the seconds per step of this result's processes, by trial."""
     values = {trial: estimator(blocks) for trial, blocks in process_blocks(result).items()}
     return {trial: seconds for trial, seconds in values.items() if 0 < seconds < math.inf}
 
@@ -129,12 +129,12 @@ def cold_starts(samples: Sequence[ProcessSample]) -> list[ProcessSample]:
 
 
 def has_measurements(result: Result) -> bool:
-    """Whether a result holds anything measured. Not so if a run was interrupted before its first process was ready."""
+    """Whether a result holds a measurement. It has none if a run was interrupted before its first process was ready."""
     return result.failure is not None or bool(usable_samples(result) or cold_starts(result.samples))
 
 
 def phase_values(samples: Sequence[ProcessSample]) -> dict[Phase, dict[int, float]]:
-    """Return phase to trial to seconds, of measured cold starts, warm-up included, in the order of the phases."""
+    """Return the seconds of the phases of measured cold starts, warm-up included, by phase (in order) and trial."""
     measured: dict[Phase, dict[int, float]] = {}
     for sample in cold_starts(samples):
         warm_up = sum(b.seconds for x in sample.series for b in x.warmup)
@@ -144,7 +144,7 @@ def phase_values(samples: Sequence[ProcessSample]) -> dict[Phase, dict[int, floa
 
 
 def start_seconds(samples: Sequence[ProcessSample]) -> dict[int, float]:
-    """Return trial to the seconds from the start of a process to the end of its first step, of measured cold starts."""
+    """Return the seconds of measured cold starts by trial: from the start of a process to the end of its first step."""
     return {sample.trial: sum(sample.phases.get(name, 0.0) for name in START_PHASES) for sample in cold_starts(samples)}
 
 

@@ -19,7 +19,7 @@ CONFIDENCE = 0.95
 """Level of all intervals that are published one by one."""
 
 FEW = 3
-"""So many values, or fewer, are shown themselves if their interval is wide."""
+"""If an interval is wide and rests on at most this many values, the values themselves are shown."""
 
 FEWEST_ADJUSTED = 5
 """Fewest trials for which ratios are adjusted for the order of starts. With fewer, the adjustment costs too much."""
@@ -86,8 +86,8 @@ def interval(values: Sequence[float], confidence: float = CONFIDENCE) -> Interva
 def arithmetic(values: Sequence[float], confidence: float = CONFIDENCE) -> Interval:
     """Return the mean with Student's t interval, for quantities that add up or may be zero.
 
-    If no value is negative, the interval has no negative bound. If all are positive, it is that of the logarithm of the
-    mean (delta method). It is the same as the plain one if it is narrow.
+    If no value is negative, the interval has no negative bound. If all are positive, the interval is that of the
+    logarithm of the mean (delta method). A narrow one is the same as the plain interval.
     """
     centre = statistics.fmean(values)
     if len(values) == 1:

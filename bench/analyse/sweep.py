@@ -80,7 +80,7 @@ def crossings(axis: str, curve: Curve) -> list[Crossing]:
     """Return where the ratio to the base passes 1.
 
     The value is interpolated between neighbouring points, on logarithmic scales of the parameter and of the ratio. Its
-    interval reaches to where the bounds of the ratio's own interval pass 1.
+    interval ends where the bounds of the ratio's own interval pass 1.
     """
     ratios = curve.ratios
     values = [float(point.values[axis]) for point in ratios]
@@ -155,7 +155,7 @@ def ran_out_of_memory(result: Result) -> bool:
 
 
 def open_brackets(sweep: Sweep) -> list[tuple[float, float]]:
-    """Return neighbouring values between which a curve overtakes another: another point there tells most."""
+    """Return neighbouring values between which a curve overtakes another. A further point there is worth most."""
     (axis,) = sweep.axes
     brackets = [
         (float(curve.ratios[left].values[axis]), float(curve.ratios[left + 1].values[axis]))

@@ -211,7 +211,7 @@ class Explanation(Record):
 
     @property
     def most_speedup(self) -> Interval | None:
-        """How many times as fast the barest loop is. None if that has the input or loop of the program."""
+        """How many times as fast the lowest level is. None if that has the input or the loop of the program."""
         return self.rest_share.inverse if self.lowest_loop in BARE and self.rest_share.value > 0 else None
 
     @property

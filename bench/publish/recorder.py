@@ -126,7 +126,7 @@ class Recorder:
 def recording(
     settings: RunSettings, announce: Callable[[str], None] = silent, warn: Callable[[str], None] = silent
 ) -> Iterator[Recorder]:
-    """Make a recorder. Its metrics are served within, and after it for as long as the settings ask.
+    """Make a recorder. Its metrics are served during the block, and after it for as long as the settings ask.
 
     Args:
         settings: The settings of the run.

@@ -25,12 +25,12 @@ class Listed:
 
 
 def phase_label(phase: str) -> str:
-    """Return the label of a phase or an activity of a worker, such as "device init"."""
+    """Return the label of a phase, or of an activity of a worker, such as "device init"."""
     return "warm-up" if phase == "warm_up" else phase.replace("_", " ")
 
 
 def quoted(label: str) -> str:
-    """Return a label as a part of a sentence: in quotation marks if it is only a loop, which would read as a word."""
+    """Return a label as a part of a sentence. A loop alone would read as a word, so it is in quotation marks."""
     return f"'{label}'" if label in LOOPS else label
 
 
@@ -88,7 +88,7 @@ def names(listed: Sequence[Listed], specs: Mapping[str, Spec]) -> list[str]:
 
 
 def _varied(items: Sequence[Listed], specs: Mapping[str, Spec]) -> list[str]:
-    """Return what was varied between results with the same label. Threads count only if they differ at one place."""
+    """Return what was varied between results with the same label. Threads count only if they differ in one place."""
     columns = [spec_labels.aspects(specs[item.key]) for item in items]
     varied = []
     for key in _keys(columns):

@@ -143,7 +143,7 @@ def times(ratio: Interval) -> str:
 
 
 def _scale(value: float, table: tuple[tuple[float, str], ...]) -> tuple[float, str]:
-    """Return the largest prefix that leaves at least 1 after rounding to three digits; else the smallest."""
+    """Return the largest prefix that keeps the value at 1 or more after rounding to three digits; else the smallest."""
     if value == 0:
         return 1.0, ""
     return next((entry for entry in table if abs(value) >= 0.9995 * entry[0]), table[-1])

@@ -25,19 +25,19 @@ PART = 300.0
 """Time limit of each of its parts, in seconds."""
 
 OVERRUN = 1.15
-"""Workers are ended at this multiple of the limit. Without them, the rest takes a few seconds."""
+"""Workers are stopped at this multiple of the limit. What follows takes a few seconds."""
 
 LADDER_SHARE = 0.5
 """Share of the time left that the ladder may take if what-ifs follow."""
 
 FEWEST_TRIALS = 2
-"""Trials without which a difference has no interval."""
+"""Fewest trials with which a difference has an interval."""
 
 FEW_LEVELS = 4
-"""Levels that tell more than what-ifs do."""
+"""Levels that are more useful than what-ifs."""
 
 FIRST: tuple[Loop, ...] = ("fused", "step", "fit", "resident", "host-batches")
-"""The loops that tell most. Without time for all, these come first."""
+"""The most useful loops. If there is no time for all, these come first."""
 
 
 @dataclass(frozen=True)
@@ -80,12 +80,12 @@ class TimeBudget:
 
     @property
     def deadline(self) -> float:
-        """When no further trial may start, by the clock."""
+        """Time by the clock from which no further trial may start."""
         return self._start + self.limit
 
     @property
     def last_moment(self) -> float:
-        """When workers are ended, by the clock."""
+        """Time by the clock at which workers are stopped."""
         return self._start + OVERRUN * self.limit
 
     def observe(self, results: Sequence[Result]) -> None:
@@ -95,7 +95,7 @@ class TimeBudget:
             self.worker_seconds = stop.seconds / stop.trials / len(results)
 
     def expect_forked(self, sample: ProcessSample) -> None:
-        """Expect workers to be forked ones, by a fresh one: they import nothing and have less of a diagnosis."""
+        """Estimate the time of forked workers from a fresh one: they import nothing, and their diagnosis is shorter."""
         phases = [phase for phase in START_PHASES if phase not in ("interpreter", "import")]
         start = sum(sample.phases.get(phase, 0.0) for phase in phases)
         blocks = [block for series in sample.series for block in (*series.warmup, *series.blocks)]

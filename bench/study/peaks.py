@@ -67,7 +67,7 @@ def peaks_for(
 def peaks_settings(spec: Spec, settings: RunSettings) -> RunSettings:
     """Return the settings with which the peaks for a spec are measured.
 
-    Options of fields on which peaks do not depend are at their defaults.
+    Options on which the peaks do not depend have their defaults.
     """
     defaults = {
         option: RunSettings.model_fields[option].get_default(call_default_factory=True)

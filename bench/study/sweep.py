@@ -31,7 +31,8 @@ POINT = Design(purpose="sweep", pilot=3, clear_trials=3, cold_starts="baseline",
 """The design of a point. It needs fewer trials, because its neighbours support it."""
 
 CLOSE = 1.1
-"""Neighbours whose values differ by less than this factor get no point between them. Next to 0: a tenth of the axis."""
+"""Neighbours whose values differ by less than this factor get no point between them. Next to 0, a tenth of the axis
+counts."""
 
 MOST_FAILED = 3
 """Number of failed or refused points after which no more are tried between two neighbours."""
@@ -217,7 +218,7 @@ def _is_number(text: str) -> bool:
 
 
 def _width(low: float, high: float, axis: float) -> float:
-    """Return the distance of two values: the logarithm of their ratio, or next to 0 their share of the axis."""
+    """Return the distance of two values: the logarithm of their ratio, or next to 0, their difference by the axis."""
     return math.log(high / low) if low > 0 else (high - low) / axis
 
 

@@ -23,10 +23,10 @@ from bench.model.explanation import (
 from bench.model.step_parts import StepPart, parts_of
 
 UNTRIED = 0.5
-"""Weight of a share that nothing was seen to save, against a measured saving. Few changes remove all of a cause."""
+"""Weight of a share that no what-if saved, relative to a measured saving. Few changes remove a cause completely."""
 
 MOST_STEP_PARTS = 2
-"""A part between two loops that differ in more is a cause only if there is no other one."""
+"""Most differences between two loops. If they differ in more, their part is a cause only if there is no other cause."""
 
 MOST_GAINS = 2
 """Number of measured changes that are named for one cause."""
@@ -50,7 +50,7 @@ class _Cause:
         return max((gain.saving or 0.0 for gain in self.gains), default=0.0)
 
     def weight(self, steps: float) -> float:
-        """Return what decides the order: the measured saving, or half of the share that nothing was seen to save.
+        """Return the weight that causes are sorted by: the measured saving, or half of the share that no what-if saved.
 
         Args:
             steps: the share of the time of an epoch that its steps take.
@@ -67,7 +67,7 @@ class _Cause:
         return self._scale(steps) * (1.0 if self.share is None else max(self.share, self.saving))
 
     def _scale(self, steps: float) -> float:
-        """Return the share of the time of an epoch that the cause's own share is of."""
+        """Return the factor that turns the cause's own share into a share of an epoch."""
         return 1.0 if isinstance(self.source, Finding) and self.source.cause == BETWEEN_EPOCHS else steps
 
 
@@ -124,7 +124,7 @@ def _causes(explanation: Explanation) -> list[_Cause]:
 
 
 def _cause(finding: Finding) -> _Cause:
-    """Return a finding as a cause, with its share. What is estimated by samples of the stack is in the own loop."""
+    """Return a finding as a cause, with its share. What samples of the stack estimate is in the program's own loop."""
     sentence, share = f"{_capital(finding.cause)}: {finding.sentence}", finding.share
     if share is not None and f"{share:.0%}" not in sentence:
         amount = f"about {share:.0%}" if finding.estimated else f"at most {share:.0%}"
@@ -134,7 +134,7 @@ def _cause(finding: Finding) -> _Cause:
 
 
 def _assign(gain: Gain, causes: list[_Cause], explanation: Explanation) -> None:
-    """Add a gain to the largest cause that its what-if acts on. Of one what-if with several values, the best counts."""
+    """Add a gain to the largest cause that its what-if acts on. Of several values of a what-if, the best counts."""
     acts_on, saving = whatif.acts_on(gain.name), gain.saving or 0.0
     fitting = [cause for cause in causes if cause.parts & acts_on and (cause.share is None or cause.share > saving / 2)]
     if fitting:
@@ -155,7 +155,7 @@ def _new_cause(gain: Gain, acts_on: frozenset[StepPart], explanation: Explanatio
 
 
 def _change(cause: _Cause, gains: Sequence[Gain]) -> ProgramChange:
-    """Return what to change about a cause. If a change was measured to remove most of it, only that one."""
+    """Return what to change about a cause: only one change if that was measured to remove most of it."""
     helpful = sorted(cause.gains, key=lambda gain: -(gain.saving or 0.0))
     if helpful and cause.saving >= (cause.share or 0.0) / 2:
         helpful, fix = helpful[:1], ""

@@ -125,7 +125,7 @@ def retracing(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
 
 
 def _trace_share(base: Result, samples: Sequence[ProcessSample]) -> float | None:
-    """Return the share of the step that new graphs take. If their calls were not repeated, that of the traces alone."""
+    """Return the share of the step that new graphs take. If their calls were not repeated, only tracing counts."""
     share = merged_facts(samples).retracing_share
     if share is not None:
         return share

@@ -25,9 +25,9 @@ def at_most(explanation: Explanation, acts_on: frozenset[StepPart]) -> float:
 def by_priority(explanation: Explanation, what_ifs: Sequence[WhatIf]) -> list[WhatIf]:
     """Return what-ifs in the order in which they are tried.
 
-    Those that test a suspect come first, then those that a finding proposes, the largest finding first. Those that need
-    workers of their own import of TensorFlow come last. Then the largest part that a what-if acts on counts, and among
-    equals, how few parts it acts on: it is then more likely meant for that part.
+    What-ifs that test a suspect come first. Then come those that a finding proposes, the largest finding first. Of the
+    others, those that need workers with an import of their own come last. Among equals, the what-if that acts on the
+    largest part comes first, then the one that acts on fewer parts, because it is more likely meant for that part.
     """
     proposed: dict[str, float] = {}
     for finding in explanation.findings:

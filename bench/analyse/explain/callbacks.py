@@ -48,7 +48,7 @@ def step_share(base: Result, samples: Sequence[ProcessSample]) -> float | None:
 
 
 def in_steps(samples: Sequence[ProcessSample]) -> tuple[list[str], list[CallbackTime]]:
-    """Return the callbacks that take most of the time of callbacks in a step, in words and as they were timed."""
+    """Return the callbacks that take most of the callbacks' time in a step: in words, and as they were timed."""
     times = merged_facts(samples).callback_times
     callbacks = times.callbacks if times is not None else []
     total = sum(callback.step_seconds for callback in callbacks)

@@ -20,13 +20,13 @@ from bench.model.result import Result
 from bench.model.sample import ProcessSample
 
 EPOCH_END_MIN_SHARE = 0.05
-"""Smallest share of an epoch between its steps and those of the next one for which that time is a finding."""
+"""If this share of an epoch passes between its steps and those of the next epoch, that is a finding."""
 
 FIT_BETWEEN_MIN_SHARE = 0.2
 """The same for what `fit` itself does between epochs. Each short training has some of it."""
 
 MOSTLY_OWN_WORK = 0.5
-"""Share of the time between epochs from which callbacks and validation explain it, and not `fit` itself."""
+"""If callbacks and validation take this share of the time between epochs, they explain it, and `fit` does not."""
 
 MOSTLY_INPUT = 0.3
 """Share of a step above which its input explains why CPUs are idle."""

@@ -16,22 +16,22 @@ SLOW_BLOCKS = 2
 """Blocks at the start of a warm-up that are left out. They are slow, so they would hide growth."""
 
 FEWEST_STEPS = 100
-"""Steps of a process from which growth can be told. Shorter ones mostly show the end of the warm-up."""
+"""Fewest steps of a process that can show growth. Fewer steps mostly show the end of the warm-up."""
 
 FEWEST_BLOCKS = 5
-"""Blocks of a process from which a trend can be told."""
+"""Fewest blocks of a process that can show a trend."""
 
 FEWEST_PROCESSES = 2
-"""Processes that must show a small growth. In one, other work on the machine may have grown."""
+"""Fewest processes that can show a small growth. In a single one, other work on the machine may have grown."""
 
 GROWTH = 1.15
-"""Smallest ratio of the last third's step to the first third's that is a finding, in every process."""
+"""Smallest ratio of the last third's step to the first third's step that every process must have."""
 
 TREND = 3.5
 """Smallest standard score of the trend over blocks, of all processes together (S. A. Stouffer, 1949)."""
 
 LARGE_GROWTH = 2.0
-"""A growth that a single process can show."""
+"""Smallest such ratio for which a single process is enough."""
 
 
 def growing_steps(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
@@ -64,7 +64,7 @@ def growing_steps(base: Result, samples: list[ProcessSample]) -> Iterator[Findin
 
 
 def _grows(processes: Sequence[Sequence[float]]) -> bool:
-    """Return whether the step times of every process, block by block, grow by much or surely."""
+    """Return whether the step times of every process grow by much, or grow surely. They are given block by block."""
     thirds = [_thirds(times) for times in processes]
     if any(first <= 0 or last < GROWTH * first for first, last in thirds):
         return False
@@ -75,7 +75,7 @@ def _grows(processes: Sequence[Sequence[float]]) -> bool:
 
 
 def _all_blocks(sample: ProcessSample) -> list[Block]:
-    """Return the blocks of a process in their order, with its warm-up: steps that grow do so from the start."""
+    """Return the blocks of a process in their order, warm-up included, because steps that grow do so from the start."""
     series = main_series(sample)
     return [*series.warmup[SLOW_BLOCKS:], *series.blocks] if series is not None else []
 

@@ -29,7 +29,7 @@ BUFFER = "prefetch"
 """A stage that does no work of its own. On a busy machine, it may seem slow."""
 
 LONG_STEPS = 10
-"""A cost that comes once in an epoch is a finding if it is as long as this many steps."""
+"""A cost that occurs once per epoch is a finding if it takes as long as this many steps."""
 
 
 def slow_input(levels: list[Result], parts: Sequence[Part]) -> Iterator[Finding]:
@@ -129,7 +129,7 @@ def waiting(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
 class _StageTime(NamedTuple):
     """The seconds per batch of a stage, or of several that were timed together.
 
-    The stage is its kind. That of several is empty, unless a generator is among them.
+    `stage` is the kind of the stage. For several stages it is empty, unless one of them is a generator.
     """
 
     name: str

@@ -12,13 +12,13 @@ from bench.model.step_parts import STEP_PARTS, parts_between
 from bench.whatif import batch
 
 WHAT_IF_CAUSES = {utilization.TOO_LITTLE_PARALLELISM: batch.CAUSE}
-"""The cause of a finding that every level has: the same cause in the words of the what-if that removes it."""
+"""Causes that every level has: of a finding, each with the same cause in the words of the what-if that removes it."""
 
 
 def from_levels(findings: Sequence[Finding], levels: Sequence[Result], parts: Sequence[Part]) -> None:
     """Set the share of each finding to what a level without its cause saves. The cause takes at most that.
 
-    A share by samples of the stack stays: it belongs to one cause, while levels may differ in several.
+    A share that samples of the stack gave stays as it is: it belongs to one cause, but levels may differ in several.
     """
     level_causes = [antipatterns.causes(level) for level in levels]
     spans = {id(finding): _span(finding.cause, levels, level_causes) for finding in findings}

@@ -1,4 +1,4 @@
-"""What surrounds the computing, where the trials cannot tell its parts apart: it is known as a whole all the same."""
+"""The time around the computing as a whole. It may be known even if the trials cannot tell its parts apart."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from bench.model.loops import BARE
 from bench.model.step_parts import STEP_PARTS
 
 MIN_SHARE = 0.3
-"""Share of the step that must surely surround the computing for a finding."""
+"""If at least this share of the step is surely not computing, that is a finding."""
 
 MOST_NAMES = 3
 

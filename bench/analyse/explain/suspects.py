@@ -1,4 +1,4 @@
-"""Suspects: what one trial shows of a program that often costs time, before anything measures how much."""
+"""Suspects: properties of a program that often cost time. One trial shows them, before their cost is measured."""
 
 from __future__ import annotations
 

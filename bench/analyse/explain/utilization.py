@@ -19,7 +19,7 @@ BOUND_MIN_SHARE = 0.5
 """Share of a peak from which a step counts as bound by it."""
 
 LOWEST_LEVEL_MIN_SHARE = 0.3
-"""Smallest share of the program's step that the barest loop must take for its bound to be a finding."""
+"""Smallest share of the program's step that the lowest level must take for its bound to be a finding."""
 
 BUSY_MIN_SHARE = 0.6
 """Below this share of its threads' time, a step leaves CPUs idle."""
@@ -98,7 +98,7 @@ def shapes(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
 
 
 def bound(roofline: Roofline, share: float) -> Iterator[Finding]:
-    """Yield what the step is bound by, if the barest loop is near a peak of the machine.
+    """Yield what the step is bound by, if the lowest level is near a peak of the machine.
 
     Args:
         roofline: of the lowest level.

@@ -31,7 +31,7 @@ KINDS: dict[type[BaseModel], tuple[str, int]] = {
 LAST_TIME = datetime(9999, 12, 30, tzinfo=timezone.utc).timestamp()
 
 FIGURE_ERRORS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
-"""Errors that figures no run can have cause, although the document that holds them is valid."""
+"""Errors whose cause is figures that no run can have. The document that holds them is valid."""
 
 _NOT_JSON = (b"NaN", b"Infinity")
 """Numbers that Python's JSON accepts. A text may contain these words too."""
@@ -40,7 +40,8 @@ _HAS_VERSION = re.compile(rb'"schema_version"\s*:\s*\d')
 
 _LARGE_EXPONENT = re.compile(rb"e0000*[\s,\]}]")
 _MANY_DIGITS = b"0" * 300
-"""A number too large for a float has such an exponent or so many digits, here all zeros. A text may have them too."""
+"""A number too large for a float has such an exponent, or so many digits. All digits are zeros here. A text may have
+them too."""
 
 LONGEST = 10_000
 """Maximum length of a text in a document, in characters. Texts are shown on pages and in charts."""

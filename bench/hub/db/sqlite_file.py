@@ -23,7 +23,7 @@ class DatabaseReplaced(SQLAlchemyError):
 
 
 class SqliteFile:
-    """The files of an open database. A connection of its own keeps the write-ahead log open, and so the same.
+    """The files of an open database. Its own connection keeps the write-ahead log open, so the log stays the same file.
 
     Args:
         path: the file.

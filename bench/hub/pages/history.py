@@ -20,7 +20,7 @@ MAX_ROWS = 200
 """Runs in the table."""
 
 PARTNERS = 60
-"""Results of the same group that the name in the title is told from."""
+"""Most results of the same group that the name in the title must differ from."""
 
 COLUMN_HEADS = ("started (UTC)", "step", "vs. previous run", "processes", "status", "TensorFlow", "devbench", "id")
 

@@ -74,12 +74,12 @@ READ = APIRouter(prefix="/api/v1", dependencies=[Depends(require_read)], respons
 SEND = APIRouter(
     prefix="/api/v1", dependencies=[Depends(sender)], responses=_problems(400, 401, 403, 409, 413, 415, 422, 503)
 )
-"""What the token of a run may do too, for documents of that run. Each route checks its sender."""
+"""Routes that the token of a run may use too, for documents of that run. Each route checks its sender."""
 
 CHANGE = APIRouter(
     prefix="/api/v1", dependencies=[Depends(require_write)], responses=_problems(400, 401, 403, 404, 413, 415, 422, 503)
 )
-"""What only a token that may write everything may do."""
+"""Routes that need a token that may write everything."""
 
 
 @SEND.put("/results/{id}", tags=["results"], openapi_extra=_request("Result"))

@@ -121,7 +121,7 @@ class Sender:
     run: str | None = None
 
     def check_run(self, id_: str) -> None:
-        """Let it write the state of a run.
+        """Check that the sender may write the state of a run.
 
         Raises:
             Problem: it may not.
@@ -130,7 +130,7 @@ class Sender:
             raise self._forbidden(id_)
 
     def check(self, *ids: str | None) -> None:
-        """Let it write a result or an explanation.
+        """Check that the sender may write a result or an explanation.
 
         Args:
             ids: the id of the document, and those of the group and the parent that it names.
@@ -171,7 +171,7 @@ class Access:
             )
 
     def check_write(self, authorization: str | None) -> None:
-        """Let a request write everything if it has a token. If the hub has no tokens, every request may write.
+        """Check that a request may write everything. If the hub has tokens, it needs one of them.
 
         Raises:
             Problem: the request has no valid token, or only that of a run.
@@ -181,7 +181,7 @@ class Access:
             raise _forbidden_except_writing(run)
 
     def sender(self, authorization: str | None) -> Sender:
-        """Return who sends a document. If the hub has no tokens, every request may write.
+        """Return who sends a document. If the hub has no tokens, everyone may send all documents.
 
         Raises:
             Problem: the request has no valid token.
@@ -200,7 +200,7 @@ class Access:
         )
 
     def check_read(self, authorization: str | None) -> None:
-        """Let a request read if it has a user's password or a token. If the hub has no users, every request may read.
+        """Check that a request may read. If the hub has users, it needs a user's password or a token.
 
         Raises:
             Problem: the request has neither, or only the token of a run.

@@ -16,10 +16,10 @@ from bench.hub.web.threads import ARRIVAL, START, WAITING
 T = TypeVar("T")
 
 MANY = 10
-"""Requests that wait for a thread. If there are more, a value may be old."""
+"""If more requests than these wait for a thread, a value may be old."""
 
 BUSY_AGE = 5.0
-"""Seconds that it may be old then, so that a busy hub does not compute it all the time."""
+"""How old the value may be then, in seconds. So a busy hub does not compute it all the time."""
 
 
 class Cached(Generic[T]):
@@ -33,7 +33,7 @@ class Cached(Generic[T]):
         """Return the value. If the version has changed, one thread computes it while the others wait.
 
         A value whose thread started after the request arrived is new enough, whatever has changed since. While many
-        requests wait, one of the last `BUSY_AGE` seconds is new enough too, and nobody waits for a newer one.
+        requests wait, a value of the last `BUSY_AGE` seconds is new enough too. Then no request waits for a newer one.
         """
         now = time.monotonic()
         start = START.get(now)

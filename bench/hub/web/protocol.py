@@ -57,7 +57,7 @@ class Protocol(H11Protocol):
         self._watch()
 
     def on_response_complete(self) -> None:
-        """Wait for the next request, or answer it if it is here."""
+        """Wait for the next request, or answer it if it has arrived."""
         self._idle_since = self.loop.time()
         super().on_response_complete()
         self._watch()
@@ -85,7 +85,7 @@ class Protocol(H11Protocol):
         self.transport.abort()
 
     def _watch(self) -> None:
-        """Limit the time until the next request is here, and the last answer is taken."""
+        """Limit the time until the next request has arrived and the client has taken the last answer."""
         if not self.waits_for_request:
             self._stop_head_timer()
         elif self._head_timer is None:

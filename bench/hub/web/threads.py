@@ -1,4 +1,4 @@
-"""The threads that serve requests, apart for each kind of request: slow pages must not delay writes and probes.
+"""The threads that serve requests. Each kind of request has its own, so slow pages do not delay writes and probes.
 
 Python runs one thread at a time, so few threads for pages also leave more time to the others.
 """
@@ -31,7 +31,7 @@ ARRIVAL: ContextVar[float] = ContextVar("ARRIVAL")
 """When the request of this thread arrived, by `time.monotonic`."""
 
 START: ContextVar[float] = ContextVar("START")
-"""When this thread began to work on it. All that it reads is not older."""
+"""When this thread began to work on it. Everything that it reads is from this moment or later."""
 
 WAITING: ContextVar[int] = ContextVar("WAITING")
 """How many requests of the same kind waited for a thread when this thread began."""

@@ -37,7 +37,7 @@ CONNECT, READ = 5.0, 30.0
 """Timeouts in seconds: to connect, and to get an answer."""
 
 LONG, SHORT = 60.0, 10.0
-"""Time limit of a request in seconds, with its retries: with any, and without."""
+"""Time limits of a request in seconds: with retries, and without."""
 
 SLOWEST = 100_000.0
 """Bytes per second. A large document has more time: as long as it takes at this rate."""
@@ -60,7 +60,7 @@ FINAL = (409, 413)
 
 
 class Answer(NamedTuple):
-    """An answer of HTTP: its status, its body, and the seconds after which the hub asks to try again."""
+    """An HTTP response: its status, its body, and the seconds after which the hub asks to try again."""
 
     status: int
     data: bytes
@@ -174,7 +174,7 @@ class Client:
         )
 
     def _send(self, method: str, path: str, body: bytes | None, retries: int, limit: float) -> Answer:
-        """Send a request until it is answered, and not because the hub is busy.
+        """Send a request until it gets an answer other than that the hub is busy.
 
         Raises:
             HubUnavailable: There was no answer within the limits.
@@ -222,7 +222,7 @@ class Client:
             raise HubUnavailable(f"cannot reach the hub {self.hub}: {_cause(error)}") from None
 
     def _within(self, limit: float, work: Callable[[], Answer]) -> Answer:
-        """Return the result of work. A thread does it, because a request has time limits only for its parts.
+        """Return the result of work. It is done in a thread, because only the parts of a request have time limits.
 
         Args:
             limit: When to give up, by `time.monotonic`. The thread ends with its connection, or with this process.

@@ -13,7 +13,7 @@ from bench.publish.hub.outbox import RUNS, Outbox, Pending
 from bench.store import files, headers
 
 BUSY_IN_A_ROW = 10
-"""Number of documents in a row that a busy hub may put off before delivery stops. A few may be faulty themselves."""
+"""Number of consecutive documents that a busy hub may put off before delivery stops. A few may be faulty."""
 
 
 def deliveries(

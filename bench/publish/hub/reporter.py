@@ -42,7 +42,7 @@ LEAST_WAIT_END = 10.0
 """Least seconds of that wait: time for one attempt."""
 
 SILENT, KNOCK = 60.0, 2.0
-"""After so many seconds without an answer, the end first waits for an answer for so many seconds."""
+"""Seconds without an answer after which the end first waits for an answer, and how many seconds it waits."""
 
 
 class Reporter:
@@ -119,7 +119,7 @@ class Reporter:
 
     @contextmanager
     def _waiting(self) -> Iterator[float]:
-        """Count the time of what is sent within against `WAIT_MEASURING`. Yield when that is used up."""
+        """Count the time of the block against `WAIT_MEASURING`. Yield the time at which that is used up."""
         start = time.monotonic()
         try:
             yield start + self.wait_left

@@ -11,7 +11,7 @@ import hmac
 import re
 
 SEPARATOR = "~"
-"""Between the run's id, which cannot contain it, and the hash."""
+"""Separates the run's id, which cannot contain it, from the hash."""
 
 PURPOSE = b"devbench run token\n"
 """What the hash is for. A hash for another purpose is no run token."""

@@ -54,7 +54,7 @@ class RunMetrics:
             self._say(f"warning: cannot push the metrics of {result.spec.label}: {error}. The result is kept.")
 
     def linger(self) -> None:
-        """Wait for a last scrape if a run came to its end. SIGINT or SIGTERM ends the wait."""
+        """Wait for a last scrape if a run has ended. SIGINT or SIGTERM ends the wait."""
         seconds = linger_seconds(self.settings)
         if not self.collector.all_ended or not seconds or self.settings.metrics_port is None:
             return
@@ -71,7 +71,7 @@ def linger_seconds(settings: RunSettings) -> float:
 
 @contextmanager
 def serving(settings: RunSettings, say: Callable[[str], None]) -> Iterator[RunMetrics | None]:
-    """Serve the metrics that the settings ask for within, and linger after it. None if they ask for none.
+    """Serve the metrics that the settings ask for during the block, and linger after it. Yield None if there are none.
 
     Raises:
         SettingsError: The port is not free.

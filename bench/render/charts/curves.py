@@ -10,7 +10,7 @@ from bench.render.charts import vega
 from bench.render.charts.vega import ACCENT, BAND, DASHED, HEIGHT, LEGEND, PLAIN, SECONDS, end, layer, word
 
 COLOURS = (ACCENT, "#d55e00", "#009e73", "#cc79a7", "#a06000", "#56b4e9")
-"""One for each curve: more curves than this cannot be drawn."""
+"""One for each curve. More curves than colours cannot be drawn."""
 
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
 

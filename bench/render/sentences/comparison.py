@@ -15,7 +15,7 @@ from bench.render.sentences.result import failure
 from bench.render.text import join_words
 
 Labels = Mapping[str, str]
-"""Label by the result's id. Without one a result has the label that its comparison gives it."""
+"""Label by the result's id. A result without one has the label that its comparison gives it."""
 
 OWN: Labels = MappingProxyType({})
 """No other labels than those of the comparison."""

@@ -113,7 +113,7 @@ def _finding(finding: Finding) -> Lines:
 
 
 def _what_ifs(explanation: Explanation) -> Lines:
-    """Yield what is faster, each on its line, then the names of what is not."""
+    """Yield a line for each what-if that is faster, then the names of the others."""
     if not explanation.gains and not explanation.untried:
         return
     compared = f", each compared with the loop {explanation.what_if_loop} without it" if explanation.gains else ""
@@ -135,7 +135,7 @@ def _what_ifs(explanation: Explanation) -> Lines:
 
 
 def _name(gain: Gain) -> str:
-    """Return the name of a what-if, with its ratio if it is slower, or with the bounds of what it saves."""
+    """Return the name of a what-if, with its ratio if it is slower, and otherwise with the bounds of its saving."""
     if gain.verdict == "slower" and gain.ratio is not None:
         return f"{gain.what_if} ({numbers.times(gain.ratio)} as long, {numbers.count(gain.ratio.n, 'trial')})"
     return f"{gain.what_if}{sentences.evidence(gain)}"

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 REDRAW_SECONDS = 0.25
 SURER = 0.7
-"""A part that is known better by this factor is told again, where there is no terminal."""
+"""Without a terminal, a part is shown again if its relative error has shrunk by this factor."""
 
 MILESTONES: tuple[Activity, ...] = ("steady state", "training")
 """Phases that get a plain line of their own. A process has a dozen phases."""
@@ -92,7 +92,7 @@ class ProgressDisplay:
             self.stream.flush()
 
     def _is_surer(self, part: LargestPart) -> bool:
-        """Whether a plain line is due for the largest part: it is another one, or known clearly better than told."""
+        """Whether a plain line is due for the largest part: it is another one, or its error is clearly smaller."""
         error = part.share.relative_error
         known = math.inf if error is None else error
         name, told = self.told
