@@ -67,7 +67,7 @@ def run(
     from bench.study import plan as planning
 
     run_settings = settings if settings is not None else load(**options)
-    title = ", ".join(Path(name).name if str(name).endswith(".py") else str(name) for name in workloads)
+    title = ", ".join(Path(name).name if str(name).endswith((".py", ".ipynb")) else str(name) for name in workloads)
     title += "".join(f", {name}={values}" for name, values in run_settings.vary.items())
     results: list[Result] = []
     with _recorded(run_settings, title, recorder, listener, warn) as record:

@@ -13,6 +13,7 @@ from bench import backends, registry
 from bench.cli import completion
 from bench.cli.command import Json, build, json_requested, print_json
 from bench.model.loops import LOOPS
+from bench.registry.notebook import is_notebook
 from bench.render.text import entry
 from bench.version import install_command
 
@@ -27,7 +28,8 @@ def show(
         str | None,
         typer.Argument(
             metavar="WORKLOAD",
-            help="Workload whose parameters to list: a name or a .py file. Default: list all workloads and backends.",
+            help="Workload whose parameters to list: a name, a .py file or a notebook. Default: list all workloads and "
+            "backends.",
             autocompletion=completion.workloads,
         ),
     ] = None,
@@ -40,7 +42,9 @@ def show(
         if json:
             print_json({"workload": document})
         elif registry.is_script(name):
-            typer.echo(f"{name} is a script: {document['reason']}.\nRun it: devbench run {name}")
+            kind = "notebook" if is_notebook(name) else "script"
+            reason = f": {document['reason']}" if kind == "script" else ", which runs as a script"
+            typer.echo(f"{name} is a {kind}{reason}.\nRun it: devbench run {name}")
         else:
             typer.echo("\n".join([*_workload(document), "", *_params(document["params"])]))
         return
@@ -67,7 +71,7 @@ def described(name: str) -> dict[str, Any]:
         return {
             **workload(name, ["script"], {"NOT_LOOPS": NOT_LOOPS}),
             "script": True,
-            "reason": NO_FUNCTIONS,
+            "reason": "it is a notebook" if is_notebook(name) else NO_FUNCTIONS,
             "params": {},
         }
     from bench.registry.description import Resolved

@@ -23,7 +23,7 @@ WORKLOAD = typer.Argument(
 )
 WORKLOADS = typer.Argument(
     metavar="PROGRAM",
-    help="Script, name of a workload, or path of a workload's file.",
+    help="Script, notebook, name of a workload, or path of a workload's file.",
     autocompletion=completion.workloads,
     show_default=False,
 )

@@ -76,7 +76,8 @@ def is_script(name_or_path: str | Path) -> bool:
 def is_path(name_or_path: str | Path) -> bool:
     """Whether a workload is named by the path of a user's file."""
     text = str(name_or_path)
-    return isinstance(name_or_path, Path) or is_module(text) or text.endswith(".py") or "/" in text or os.sep in text
+    is_file = text.endswith((".py", ".ipynb")) or "/" in text or os.sep in text
+    return isinstance(name_or_path, Path) or is_module(text) or is_file
 
 
 def describe(name_or_path: str | Path) -> Description:

@@ -1,4 +1,4 @@
-"""Describes scripts: files that offer nothing to call, and modules. Python runs them, with or without `-m`.
+"""Describes scripts: files that offer nothing to call, modules and notebooks. Python runs them as they are.
 
 A script is described from its source. It is not imported, because that would run it.
 """
@@ -13,7 +13,7 @@ from typing import Any
 
 from bench.errors import SettingsError, WorkloadError
 from bench.model.loops import LOOPS
-from bench.registry import user_file
+from bench.registry import notebook, user_file
 from bench.registry.description import Resolved
 
 NOT_LOOPS = {loop: "it is a script, which runs as it is written" for loop in LOOPS if loop != "as-written"}
@@ -51,18 +51,20 @@ def resolve(name: str, file: Path, assignments: Mapping[str, Any], module: str |
 
     Raises:
         SettingsError: a parameter is set.
-        WorkloadError: the file cannot be read, or is not Python.
+        WorkloadError: the file cannot be read, or is not Python, or a package that reads notebooks is missing.
     """
+    cells = notebook.read(file) if notebook.is_notebook(file) else None
     if assignments:
         hint = f"Pass arguments to it instead: devbench run {file.name} -- --{next(iter(assignments))} VALUE"
-        raise SettingsError(f"{file.name} is a script, so it has no parameter {' or '.join(assignments)}", hint)
+        kind, hint = ("notebook", "Set its values in its cells.") if cells else ("script", hint)
+        raise SettingsError(f"{file.name} is a {kind}, so it has no parameter {' or '.join(assignments)}", hint)
     return Resolved(
         name=name,
         file=str(file),
-        sha256=user_file.checksum(file),
+        sha256=cells.sha256 if cells else user_file.checksum(file),
         params={},
         cases={},
-        notes=[],
+        notes=cells.notes if cells else [],
         not_on={},
         not_loops=NOT_LOOPS,
         not_dtypes={},

@@ -17,6 +17,7 @@ from types import CodeType, ModuleType
 from typing import Any
 
 from bench.errors import WorkloadError
+from bench.registry.notebook import is_notebook, read
 from bench.registry.program_errors import error_text
 from bench.registry.script import is_script
 
@@ -71,6 +72,9 @@ def describe(file: Path, name: str) -> Description:
     Raises:
         WorkloadError: the file cannot be read, or is not Python.
     """
+    if is_notebook(file):
+        read(file)
+        return Description(name, file, "", "")
     tree = _parse(file)
     doc = inspect.cleandoc(ast.get_docstring(tree) or "")
     offers: dict[str, tuple[str, ...]] = {}
@@ -94,7 +98,7 @@ def runs_as_script(file: Path) -> bool:
     Raises:
         WorkloadError: the file cannot be read, or is not Python.
     """
-    return is_script(_parse(file), RUNNABLE)
+    return is_notebook(file) or is_script(_parse(file), RUNNABLE)
 
 
 def load(file: Path) -> ModuleType:

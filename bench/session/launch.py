@@ -26,6 +26,7 @@ from bench.model.failure import Failure
 from bench.model.phase import Activity
 from bench.model.result import Result
 from bench.model.spec import Spec
+from bench.registry import notebook
 from bench.session.process import StartProcess, spawn
 from bench.session.progress import ProgressReporter
 from bench.session.script_folder import ScriptFolder
@@ -190,6 +191,7 @@ class Launcher:
                 target=None if scout_seconds or result.recognition is None else result.recognition.chosen,
                 scout_seconds=scout_seconds,
                 check_placement=result.placement is None,
+                cells=notebook.read(folder.file).cells if notebook.is_notebook(folder.file) else {},
             )
 
         return prepare

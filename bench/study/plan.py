@@ -17,6 +17,7 @@ from bench.errors import DeviceAbsent, NotApplicable, SettingsError, UnknownName
 from bench.machine.limits import thread_count
 from bench.model.plan import Group, Planned
 from bench.model.spec import LOOPS, ROLES, Data, Execution, Loop, Script, Spec, Threads
+from bench.registry.notebook import is_notebook
 
 
 def plan(workloads: Sequence[str | Path], settings: RunSettings, swept: Collection[str] = ()) -> list[Group]:
@@ -163,13 +164,15 @@ def _add(
 
 
 def _refuse_script_options(resolved: Any, settings: RunSettings) -> None:
-    """Check that options of scripts are not set for a workload.
+    """Check that options of scripts are not set for a workload, nor arguments for a notebook.
 
     Raises:
         SettingsError: One is.
     """
     used = {"arguments after --": settings.args, "--watch": settings.watch, "--workdir": settings.workdir}
     names = [name for name, value in used.items() if value]
+    if settings.args and is_notebook(resolved.file or ""):
+        raise SettingsError(f"{resolved.name} is a notebook, so it takes no arguments", "Set its values in its cells.")
     if names and not resolved.is_script:
         hint = "To set a parameter of a workload, use --param NAME=VALUE. `devbench list` shows which file is a script."
         raise SettingsError(f"{resolved.name} is no script, so it does not take {' or '.join(names)}", hint)

@@ -53,7 +53,7 @@ SCANNED = {tokenize.NAME, tokenize.COMMENT, tokenize.STRING, getattr(tokenize, "
 BLOCKS = [(page, fence) for page in PAGES for fence in fences(page.read_text(encoding="utf-8"))]
 
 
-PLACEHOLDERS = ("./mine.py", "train.py", "old/train.py", "new/train.py")
+PLACEHOLDERS = ("./mine.py", "train.py", "train.ipynb", "old/train.py", "new/train.py")
 """Files that stand for a user's own."""
 
 
@@ -92,7 +92,7 @@ def check_settings(names: list[str], options: dict[str, Any]) -> None:
     for backend in settings.backend:
         backends.load(backend)
     for name in names:
-        if name.endswith(".py"):
+        if name.endswith((".py", ".ipynb")):
             assert name in PLACEHOLDERS or registry.describe(ROOT / name).offers
         elif not name.isupper():
             workload = registry.resolve(name, settings.param)

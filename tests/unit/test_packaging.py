@@ -85,7 +85,7 @@ def test_no_file_tells_anybody_to_install_the_package_of_somebody_else(metadata:
 
 
 def test_the_install_command_names_an_extra_of_the_package(metadata: Message) -> None:
-    for extra in (*backends.names(), "report", "hub"):
+    for extra in (*backends.names(), "report", "notebook", "hub"):
         assert extra in metadata.get_all("Provides-Extra", [])
         assert install_command(extra) == f"pip install '.[{extra}]'"
 

@@ -1,4 +1,4 @@
-"""Runs a script as `python FILE` or `python -m MODULE` runs it, without a keyboard and without a screen."""
+"""Runs a script as `python FILE` or `python -m MODULE`, or Jupyter runs it, without a keyboard and a screen."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from typing import TextIO
 from bench.model.printed import Printed
 from bench.model.spec import Script
 from bench.worker.protocol import ScriptRun
+from bench.worker.script import notebook
 
 KEPT_LINES = 10
 """First and last lines of a script's output that are kept."""
@@ -104,6 +105,7 @@ class ScriptProgram:
         self.err = KeptLines(sys.stderr)
         self._script = script
         self._file = Path(place.file)
+        self._cells = place.cells
         self._note = note
 
     def run(self) -> int:
@@ -119,6 +121,9 @@ class ScriptProgram:
             if self._script.module:
                 sys.path.insert(0, str(Path.cwd()))
                 runpy.run_module(self._script.module, run_name="__main__", alter_sys=True)
+            elif self._cells:
+                sys.path.insert(0, str(self._file.parent))
+                notebook.run(self._cells, self._file.parent)
             else:
                 sys.path.insert(0, str(self._file.parent))
                 self._run_file()
