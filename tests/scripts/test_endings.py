@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 from devbench_process import run_devbench
 
@@ -45,3 +46,19 @@ def test_a_script_that_ends_early_gives_what_it_ran_and_starts_again_in_the_next
     for sample in result.samples:
         (series,) = sample.series
         assert 10 <= sum(block.steps for block in [*series.warmup, *series.blocks]) <= 25
+
+
+@pytest.mark.timeout(600)
+def test_seeds_and_xla_that_a_script_chooses_are_kept_and_reported(tmp_path: Path) -> None:
+    shutil.copy(PROGRAMS / "seeds_itself.py", tmp_path)
+    run = run_devbench(tmp_path, "run", "seeds_itself.py", "--max-processes", "1")
+    assert run.code == 0, run.text()
+    (result,) = run.results
+    (warning,) = (warning for warning in result.warnings if warning.key == "script-settings")
+    assert "seed of NumPy 3 instead of 1" in warning.message
+    assert "seed of TensorFlow 4 instead of 1" in warning.message
+    assert "seed of Python" not in warning.message
+    assert "jit_compile=True for train_step in seeds_itself.py, line 15" in warning.message
+    printed = result.samples[0].printed
+    assert printed is not None
+    assert printed.first[0] == f"first number {np.random.RandomState(3).rand()}"

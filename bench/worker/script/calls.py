@@ -102,16 +102,16 @@ class Observation:
         frame: Any = sys._getframe(1)
         while frame is not None:
             path = frame.f_code.co_filename
-            if self._name(path):
+            if self.name_of(path):
                 return ScriptCall(kind, name, self._names[path], frame.f_lineno, detail)
             frame = frame.f_back
         return ScriptCall(kind, name, "", 0, detail)
 
     def is_program(self, path: str) -> bool:
         """Whether a source file is the script's."""
-        return bool(self._name(path))
+        return bool(self.name_of(path))
 
-    def _name(self, path: str) -> str:
+    def name_of(self, path: str) -> str:
         """Return the name of a file of the script relative to its folder. Empty if the file is not the script's."""
         if path not in self._names:
             name = ""

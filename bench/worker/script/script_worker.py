@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import random
 import sys
 import time
 from pathlib import Path
@@ -83,11 +82,8 @@ class ScriptWorker:
 
     def run(self) -> None:
         """Run the script, then report."""
-        import numpy as np
-
         os.chdir(self.place.folder)
-        random.seed(self.spec.seed)
-        np.random.seed(self.spec.seed)
+        self.seeds = settings.Seeds(self.spec.seed)
         if sys.platform != "win32":
             os.register_at_fork(after_in_child=self._forget)
         self.phases.enter("import")
@@ -160,6 +156,7 @@ class ScriptWorker:
         from bench.workloads import Context
 
         device = settings.configure(tf, self.spec)
+        self.memory = settings.memory(tf)
         self.phases.enter("build")
         stub = ModuleType(self.name)
         stub.__file__ = self.place.file
@@ -191,6 +188,7 @@ class ScriptWorker:
         fits.observe(self.seen)
         self.updates = Updates(self.seen)
         self.scopes = settings.DeviceScopes(self.seen, device)
+        self.compiled = settings.CompiledFunctions(self.seen, bool(self.spec.xla))
         sessions.observe(self.seen)
 
     def _in_folder(self, path: str) -> bool:
@@ -329,7 +327,12 @@ class ScriptWorker:
         if finish is None:  # a step returned NaN, which was reported
             return
         self.rig.facts.steps_run = self.timed_loop.steps_run
-        self.rig.facts.script_settings = [*settings.differences(self.rig.tf, self.spec), *self.scopes.named]
+        self.rig.facts.script_settings = [
+            *settings.differences(self.rig.tf, self.spec, self.memory),
+            *self.seeds.differences(),
+            *self.compiled.named,
+            *self.scopes.named,
+        ]
         self.phases.enter("diagnosis")
         from bench.worker.diagnose import program
         from bench.worker.diagnose.diagnosis import diagnose

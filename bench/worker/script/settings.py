@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import os
+import random
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
+
+import numpy as np
 
 from bench import backends
 from bench.model.spec import Spec
@@ -18,7 +22,7 @@ from bench.worker.script.calls import Observation
 def configure(tf: Any, spec: Spec) -> str:
     """Set everything that a default of the framework would decide, without using TensorFlow. Return the device.
 
-    The script may change any of it afterwards.
+    The script may change any of it afterwards. It may have seeded Python and NumPy already, so they keep their states.
     """
     backend = backends.load(spec.backend)
     tf.config.threading.set_intra_op_parallelism_threads(spec.threads.intra)
@@ -26,7 +30,10 @@ def configure(tf: Any, spec: Spec) -> str:
     device: str = backend.configure(tf)
     if hasattr(tf.config.experimental, "enable_tensor_float_32_execution"):
         tf.config.experimental.enable_tensor_float_32_execution(spec.tf32)
+    states = random.getstate(), np.random.get_state()
     tf.keras.utils.set_random_seed(spec.seed)
+    random.setstate(states[0])
+    np.random.set_state(states[1])
     if spec.deterministic:
         tf.config.experimental.enable_op_determinism()
     if spec.dtype == "float64":
@@ -42,6 +49,79 @@ def report(tf: Any, spec: Spec, send: Callable[[Any], None]) -> None:
 
     backend = backends.load(spec.backend)
     send(EnvironmentRead(framework=framework(tf, backends.recorded_packages()), device=backend.describe(tf)))
+
+
+class Seeds:
+    """Seeds Python and NumPy, and notes the seeds that are set afterwards.
+
+    Args:
+        seed: the seed asked for.
+
+    Attributes:
+        chosen: the latest seed that was set, by what it seeds.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self._seed = seed
+        self.chosen: dict[str, Any] = {}
+        for name, module in {"Python": random, "NumPy": np.random}.items():
+            original = module.seed
+            original(seed)
+            module.seed = self._noting(name, original)  # type: ignore[attr-defined]
+
+    def _noting(self, name: str, original: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(original)
+        def seed(*args: Any, **kwargs: Any) -> Any:
+            self.chosen[name] = next(iter([*args, *kwargs.values()]), None)
+            return original(*args, **kwargs)
+
+        return seed
+
+    def differences(self) -> list[str]:
+        """Return each seed that differs from the one asked for, in words. TensorFlow is imported."""
+        from tensorflow.python.eager import context
+
+        chosen = {**self.chosen, "TensorFlow": context.global_seed()}
+        return [
+            f"seed of {name} {value} instead of {self._seed}"
+            for name, value in chosen.items()
+            if str(value) != str(self._seed)
+        ]
+
+
+def memory(tf: Any) -> dict[str, Any]:
+    """Return how TensorFlow takes the memory of each GPU, by what it is called."""
+    found: dict[str, Any] = {}
+    for gpu in tf.config.list_physical_devices("GPU"):
+        name = short(gpu.name.removeprefix("/physical_device:"))
+        parts = tf.config.get_logical_device_configuration(gpu) or []
+        found[f"memory growth of {name}"] = tf.config.experimental.get_memory_growth(gpu)
+        found[f"memory limits of {name} in MiB"] = [part.memory_limit for part in parts if part.memory_limit] or None
+    return found
+
+
+class CompiledFunctions:
+    """Notes the functions of the script that choose XLA themselves, unlike the run.
+
+    Args:
+        seen: what the observers share.
+        xla: whether the run asked for XLA.
+    """
+
+    def __init__(self, seen: Observation, xla: bool) -> None:
+        self.named: dict[str, None] = {}
+        kind = type(seen.tf.function(lambda: None))
+        original = kind.__init__
+
+        @functools.wraps(original)
+        def create(function: Any, *args: Any, **kwargs: Any) -> None:
+            original(function, *args, **kwargs)
+            chosen, code = function._jit_compile, _code(function.python_function)
+            if chosen is not None and bool(chosen) != xla and seen.is_program(code.co_filename):
+                where = f"{seen.name_of(code.co_filename)}, line {code.co_firstlineno}"
+                self.named[f"jit_compile={chosen} for {code.co_name} in {where}"] = None
+
+        kind.__init__ = create
 
 
 class DeviceScopes:
@@ -67,8 +147,14 @@ class DeviceScopes:
         seen.tf.device = scope
 
 
-def differences(tf: Any, spec: Spec) -> list[str]:
-    """Return each setting that differs from what the run asked for, in words."""
+def differences(tf: Any, spec: Spec, memory_asked: Mapping[str, Any]) -> list[str]:
+    """Return each setting that differs from what the run asked for, in words.
+
+    Args:
+        tf: TensorFlow.
+        spec: the spec.
+        memory_asked: what `memory` returned before the script could change it.
+    """
     policy = tf.keras.mixed_precision.global_policy().name
     threads = tf.config.threading
     variables = {
@@ -83,5 +169,11 @@ def differences(tf: Any, spec: Spec) -> list[str]:
         "dtype policy": (policy, "float32" if spec.dtype == "float64" and policy == "float32" else spec.dtype),
         "TF_ENABLE_ONEDNN_OPTS": (os.environ.get("TF_ENABLE_ONEDNN_OPTS"), "1" if spec.onednn else "0"),
         **variables,
+        **{name: (actual, memory_asked.get(name)) for name, actual in memory(tf).items()},
     }
     return [f"{name} {actual} instead of {asked}" for name, (actual, asked) in found.items() if actual != asked]
+
+
+def _code(function: Any) -> Any:
+    """Return the code of a Python function. That of this one if it has none."""
+    return getattr(inspect.unwrap(function), "__code__", _code.__code__)

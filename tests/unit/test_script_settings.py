@@ -1,0 +1,43 @@
+"""What a script sets itself is found, where it differs from what the run asked for."""
+
+from __future__ import annotations
+
+import random
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bench.worker.script import settings
+
+pytestmark = pytest.mark.once
+
+
+@pytest.fixture(autouse=True)
+def restored(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave the functions that set seeds as they were."""
+    monkeypatch.setattr(random, "seed", random.seed)
+    monkeypatch.setattr(np.random, "seed", np.random.seed)
+
+
+def test_python_and_numpy_are_seeded_and_may_be_seeded_again() -> None:
+    seeds = settings.Seeds(7)
+    assert random.random() == random.Random(7).random()
+    assert np.random.rand() == np.random.RandomState(7).rand()
+    random.seed(7)
+    np.random.seed(seed=3)
+    assert np.random.rand() == np.random.RandomState(3).rand()
+    assert seeds.chosen == {"Python": 7, "NumPy": 3}
+
+
+def test_the_memory_settings_of_each_gpu_are_read() -> None:
+    gpu = SimpleNamespace(name="/physical_device:GPU:0")  # this machine need not have one
+    tf: Any = SimpleNamespace(
+        config=SimpleNamespace(
+            list_physical_devices={"GPU": [gpu]}.__getitem__,
+            get_logical_device_configuration=lambda device: [SimpleNamespace(memory_limit=1024)],
+            experimental=SimpleNamespace(get_memory_growth=lambda device: False),
+        )
+    )
+    assert settings.memory(tf) == {"memory growth of GPU:0": False, "memory limits of GPU:0 in MiB": [1024]}
