@@ -114,12 +114,12 @@ def explain(
         RunFailed: The program as written could not be measured.
         Interrupted: A signal. Its `document` is the explanation so far, which is saved, or None.
     """
+    from bench import registry
     from bench.session.worker_servers import WorkerServers
     from bench.study.explain import ExplainStudy
 
     with _recorded(settings, f"explain {workload}", recorder) as record, WorkerServers() as servers:
-        _refuse_script(workload, "explain")
-        study = ExplainStudy(workload, settings, record, servers)
+        study = ExplainStudy(workload, settings, record, None if registry.is_script(workload) else servers)
         try:
             explanation = study.run(what_ifs)
         except Interrupted as error:
@@ -147,7 +147,7 @@ def sweep(workload: str, settings: RunSettings, point_time: float, recorder: Rec
     from bench.study.sweep import SweepStudy
 
     with _recorded(settings, f"sweep {workload}", recorder) as record:
-        _refuse_script(workload, "sweep")
+        _refuse_script(workload)
         study = SweepStudy(workload, settings, record, point_time)
         try:
             curves = study.run()
@@ -158,8 +158,8 @@ def sweep(workload: str, settings: RunSettings, point_time: float, recorder: Rec
     return curves
 
 
-def _refuse_script(workload: str, command: str) -> None:
-    """Check that a command that cannot work with scripts gets none.
+def _refuse_script(workload: str) -> None:
+    """Check that a sweep gets no script.
 
     Raises:
         NotApplicable: The workload is a script.
@@ -168,7 +168,7 @@ def _refuse_script(workload: str, command: str) -> None:
 
     if registry.is_script(workload):
         hint = f"Measure its steps with `devbench run {workload}`, or write its functions as a workload."
-        raise NotApplicable(f"devbench {command} does not work with scripts yet, and {workload} is one", hint)
+        raise NotApplicable(f"devbench sweep does not work with scripts, and {workload} is one", hint)
 
 
 def compare(results: Sequence[Argument], settings: RunSettings | None = None, **options: Any) -> Outcome:

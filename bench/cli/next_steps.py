@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
-from bench import backends
+from bench import backends, registry
 from bench.cli.command import announce
 from bench.model.result import Result
 
@@ -36,11 +36,14 @@ def after_measuring(results: Sequence[Result], workload: str, folder: Path) -> l
         case = ["--case", spec.case] if spec.case else []
         backend = ["--backend", spec.backend] if spec.backend != backends.reference() else []
         words = ["devbench", "explain", workload, *case, *backend]
-        if spec.script is None:
+        recognition = steps[0].recognition
+        if spec.script is not None:
+            words += ["--watch", str(spec.script.watch)] if spec.script.watch else []
+            words += ["--", *spec.script.arguments] if spec.script.arguments else []
+        if recognition is None or (recognition.chosen.kind == "fit" and not registry.is_module(workload)):
             commands.append((shlex.join(words), "where the time goes, and what is faster"))
-        elif steps[0].recognition is not None and steps[0].recognition.others:
-            command = _watching(steps[0])
-            commands.append((command, "another loop of the script"))
+        if recognition is not None and recognition.others:
+            commands.append((_watching(steps[0]), "another loop of the script"))
     if any(result.status == "complete" for result in results):
         if len(list(folder.glob("*.json"))) > 1:
             commands.append((f"devbench compare {shlex.quote(str(folder))}", "which is faster, where that is fair"))

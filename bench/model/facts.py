@@ -230,6 +230,9 @@ class Facts(Record):
     script_settings: list[str] | None = Field(
         None, description="settings that a script made itself, where they differ from what the run asked for"
     )
+    fit_obstacle: str | None = Field(
+        None, description="why devbench cannot train in its own loops as the `fit` of a script does; null if it can"
+    )
     retracing_share: float | None = Field(
         None, description="share of the program's own step that new graphs take: their first calls minus second ones"
     )

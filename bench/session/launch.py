@@ -166,7 +166,7 @@ class Launcher:
                 self._script_run(result, scout_seconds) if spec.script is not None else None,
             )
             worker.process.last_moment = self._last_moment
-            if result.recognition is not None and result.recognition.ended:
+            if result.recognition is not None and result.recognition.ended and spec.loop == "as-written":
                 worker.program_steps = result.recognition.chosen.steps
             self._workers = [*self._alive(), worker]
             result.samples.append(worker.sample)

@@ -18,7 +18,7 @@ SCOUT_SECONDS = 10.0
 
 
 def recognize(launcher: Launcher, results: list[Result]) -> None:
-    """Find out how the steps of each script are recognized. A result whose script has none fails.
+    """Find out how the steps of each script are recognized, unless that is known. A result whose script has none fails.
 
     Results of the same script share what was found.
 
@@ -29,7 +29,7 @@ def recognize(launcher: Launcher, results: list[Result]) -> None:
     known: dict[str, Result] = {}
     for result in results:
         spec = result.spec
-        if spec.script is None or result.failure is not None:
+        if spec.script is None or result.failure is not None or result.recognition is not None:
             continue
         program = f"{spec.file} {spec.script.model_dump_json()}"
         if program in known:

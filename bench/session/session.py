@@ -91,7 +91,8 @@ class Session:
         Raises:
             Interrupted: SIGINT or SIGTERM. The results hold what was measured and are saved as partial.
         """
-        for announcement in dict.fromkeys(folder.announcement for folder in self._folders.values()):
+        new = [result.key for result in self.results if result.recognition is None]
+        for announcement in dict.fromkeys(self._folders[key].announcement for key in new if key in self._folders):
             self.recorder.tell(announcement)
         try:
             recognize(self.launcher, self.results)

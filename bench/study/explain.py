@@ -32,6 +32,7 @@ from bench.study.explain_levels import (
     not_measured,
     read_ladder,
     with_first_trial,
+    with_script,
 )
 from bench.study.explain_sessions import ExplainSessions
 from bench.study.explain_what_ifs import WHAT_IF, WhatIfStudy
@@ -112,6 +113,7 @@ class ExplainStudy:
             compiled = program.spec.xla
             if compiled is None:  # the program itself decides
                 compiled = any(sample.facts.jit_compile for sample in first.samples)
+            resolved = with_script(resolved, first)
             levels, missing = levels_of(program, resolved, compiled)
             results = self._measure_ladder(program, first, levels, missing, with_what_ifs)
         except Interrupted:

@@ -11,12 +11,13 @@ from bench.analyse.explain.findings import findings
 from bench.analyse.explain.ladder import caveats, ladder, noise_caveat
 from bench.analyse.explain.profile_check import disagreements
 from bench.analyse.explain.wall_time import wall_time
-from bench.analyse.samples import process_values
+from bench.analyse.samples import merged_facts, process_values
 from bench.analyse.summary import summarize
 from bench.errors import RunFailed
 from bench.model.explanation import Explanation
 from bench.model.loops import BARE
 from bench.model.plan import Planned
+from bench.model.recognition import WORDS
 from bench.model.result import Result
 from bench.model.run_state import LargestPart
 from bench.model.spec import LOOPS, Loop
@@ -48,11 +49,34 @@ def levels_of(program: Planned, resolved: Resolved, compiled: bool) -> tuple[lis
         if loop == "fit" and "step" in resolved.offers:
             reason = "the program brings its own step"
         if reason:
-            missing[loop] = reason
+            missing[loop] = f"not applicable, because {reason}"
         else:
             spec = program.spec.model_copy(update={"loop": loop, "xla": compiled})
             levels.append(replace(program, spec=spec))
     return levels, missing
+
+
+def with_script(resolved: Resolved, first: Result) -> Resolved:
+    """Return what a program offers, once its first trial has shown what a script trains. Others are unchanged.
+
+    Args:
+        resolved: What it offers by its source.
+        first: The result of the program as written.
+    """
+    if first.recognition is None:
+        return resolved
+    chosen = first.recognition.chosen
+    reason = merged_facts(first.samples).fit_obstacle
+    if chosen.kind != "fit":
+        reason = f"devbench can replay only Keras' fit, not the {WORDS[chosen.kind][1]}"
+    if reason is None:
+        return resolved.model_copy(update={"offers": ["script", "as_written", "model", "data"], "not_loops": {}})
+    return resolved.model_copy(
+        update={
+            "offers": ["script", "as_written"],
+            "not_loops": {loop: reason for loop in LOOPS if loop != "as-written"},
+        }
+    )
 
 
 def read_ladder(

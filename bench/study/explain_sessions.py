@@ -9,6 +9,7 @@ from typing import Any
 
 from bench.config.settings import RunSettings
 from bench.model.plan import Group, Planned
+from bench.model.recognition import Recognition
 from bench.model.result import Result
 from bench.publish.recorder import Recorder
 from bench.session.design import Design
@@ -31,6 +32,7 @@ class ExplainSessions:
         results: All results so far.
         budget: The time limit of all sessions together.
         id: Id of the explanation.
+        recognition: How the steps of a script are recognized. None before the first session, and for a workload.
     """
 
     workload: str
@@ -42,6 +44,7 @@ class ExplainSessions:
     def __post_init__(self) -> None:
         self.budget = TimeBudget(self.settings)
         self.id = self.recorder.new_id()
+        self.recognition: Recognition | None = None
 
     def measure(
         self,
@@ -62,7 +65,10 @@ class ExplainSessions:
         group = Group(self.workload, tuple(planned))
         session = Session(group, settings, self.timed(design), self.recorder, self.servers)
         self.results += session.results
+        for result in session.results:
+            result.recognition = self.recognition
         session.run()
+        self.recognition = session.results[0].recognition
         self.budget.observe(session.results)
         return session.results
 

@@ -70,7 +70,7 @@ def _command(workload: str, settings: RunSettings, spec: Spec, option: str) -> s
     words = ["devbench", "run", workload, "--backend", spec.backend]
     if spec.case:
         words += ["--case", spec.case]
-    if spec.loop != "as-written":
+    if spec.loop != "as-written" and spec.script is None:
         words += ["--loop", spec.loop]
     for name in REPEATED:
         value = getattr(settings, name)

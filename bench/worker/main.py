@@ -75,13 +75,27 @@ class Worker:
     def run(self) -> None:
         """Carry out the first order and all that follow."""
         self.send(PhaseEnded(phase="interpreter", seconds=max(0.0, self.entered - self.start.spawned)))
-        if self.start.script is not None:
+        if self.start.script is None:
+            tf, device = bring_up_tensorflow(self.phases, self.spec)
+            rig = load_workload(self.phases, self.spec, tf, device)
+        elif self.spec.loop == "as-written":
             from bench.worker.script.script_worker import ScriptWorker
 
             ScriptWorker(self.channel, self.start, self.phases).run()
             return
-        tf, device = bring_up_tensorflow(self.phases, self.spec)
-        rig = load_workload(self.phases, self.spec, tf, device)
+        else:
+            from bench.worker.script.replay import capture
+
+            rig = capture(self.channel, self.start, self.phases)
+        self.measure(rig)
+
+    def measure(self, rig: Any) -> None:
+        """Run the loop of the spec, then the diagnosis.
+
+        Args:
+            rig: the rig. That of a script has its model and data already.
+        """
+        tf = rig.tf
         from bench.worker.diagnose.profiler import Profiler
         from bench.worker.epoch_timer import EpochTimer
         from bench.worker.fit_hook import FitHook
@@ -110,7 +124,9 @@ class Worker:
         timed_loop.trace_seconds = lambda: tracing.seconds - synchronizer.trace_seconds
         hook = FitHook(tf, on_first, self.send, rig.what_ifs)
         hook.passive = rig.yields
-        build_start = build(self.phases, rig, draw_weights=not self.start.full)
+        build_start = time.perf_counter()
+        if self.start.script is None:
+            build_start = build(self.phases, rig, draw_weights=not self.start.full)
         synchronizer.model = rig.model if rig.compiled or rig.has("step") else None
         if synchronizer.model is not None:
             synchronizer.prepare(synchronizer.model)

@@ -31,7 +31,7 @@ from bench.worker.protocol import (
     Start,
     Trained,
 )
-from bench.worker.script import fits, inference, sessions, settings
+from bench.worker.script import fits, inference, replay, sessions, settings
 from bench.worker.script.calls import Observation
 from bench.worker.script.imports import TensorFlowImport
 from bench.worker.script.placement_step import StepPlacement
@@ -338,6 +338,8 @@ class ScriptWorker:
         from bench.worker.diagnose.diagnosis import diagnose
 
         if self.hook.model is not None:
+            if finish.inspect:
+                self.rig.facts.fit_obstacle = replay.obstacle(self.rig.tf, self.hook.model, self.hook.arguments)
             diagnose(self.rig, self.hook, self.timer, self.timed_loop, self.synchronizer, self.tracing, finish)
             return
         self.rig.facts.steps_issued = self.timed_loop.issued
