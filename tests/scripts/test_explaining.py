@@ -22,10 +22,18 @@ def explained(name: str, folder: Path, *options: str) -> Any:
     return json.loads(run.out)["explanation"]
 
 
-@pytest.mark.essential
 @pytest.mark.timeout(900)
-def test_the_fit_of_a_script_has_every_level_of_a_workload(tmp_path: Path) -> None:
-    explanation = explained("fit_arrays.py", tmp_path, "--no-changes", "--max-time", "4m")
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param("fit_arrays.py", marks=pytest.mark.essential),
+        "fit_dataset.py",
+        "fit_sequence.py",
+        "fit_two_inputs.py",
+    ],
+)
+def test_the_fit_of_a_script_has_every_level_of_a_workload(name: str, tmp_path: Path) -> None:
+    explanation = explained(name, tmp_path, "--no-changes", "--max-time", "4m")
     assert explanation["missing_levels"] == {}
     assert explanation["lowest_level"] == "fused"
     assert [part["lower"] for part in explanation["parts"]] == list(LEVELS)

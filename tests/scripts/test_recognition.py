@@ -44,6 +44,7 @@ EXPECTED = {
     "fit_sequence": Expected("fit", ".fit(", 60),
     "fit_custom_train_step": Expected("fit", ".fit(", 60),
     "fit_files": Expected("fit", ".fit(", 64),
+    "fit_two_inputs": Expected("fit", ".fit(", 90),
     "fit_several": Expected("fit", "epochs=5", 50, (10,)),
     "fit_in_a_loop": Expected("fit", ".fit(", 60),
     "fit_steps_per_execution": Expected("fit", ".fit(", 100),

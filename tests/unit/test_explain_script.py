@@ -1,0 +1,64 @@
+"""Which loops a script has in an explanation, once its first trial has shown what it trains."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from synthetic import measured
+
+from bench import registry
+from bench.cli import next_steps
+from bench.config.settings import RunSettings
+from bench.model.recognition import Recognition, StepKind, StepSource
+from bench.model.result import Result
+from bench.model.spec import LOOPS, Script
+from bench.study.explain_levels import levels_of, with_script
+from bench.study.plan import groups
+
+pytestmark = pytest.mark.once
+
+
+def trial(kind: StepKind, obstacle: str | None = None, others: int = 0) -> Result:
+    """Return the first trial of a script whose steps are of a kind."""
+    first = measured("1", [0.1], script=Script(arguments=("--epochs", "2")))
+    source = StepSource(kind=kind, name="", file="train.py", line=3, token="", steps=90)
+    first.recognition = Recognition(chosen=source, others=[source] * others, ended=True, seconds=1.0)
+    first.samples[0].facts.fit_obstacle = obstacle
+    return first
+
+
+def missing(first: Result, folder: Path) -> tuple[list[str], dict[str, str]]:
+    """Return the levels of a script, and why others are missing."""
+    path = folder / "train.py"
+    path.write_text("print(1)\n")
+    program = groups([path], RunSettings())[0].planned[0]
+    levels, reasons = levels_of(program, with_script(registry.resolve(path), first), compiled=False)
+    return [level.spec.loop for level in levels], {str(loop): reason for loop, reason in reasons.items()}
+
+
+def test_a_script_that_calls_fit_has_the_levels_of_a_workload(tmp_path: Path) -> None:
+    assert missing(trial("fit"), tmp_path) == (list(LOOPS), {})
+
+
+def test_a_script_without_a_fit_that_can_be_replayed_has_only_its_own_loop(tmp_path: Path) -> None:
+    for first, reason in (
+        (trial("fit", "fit gets a class_weight"), "not applicable, because fit gets a class_weight"),
+        (
+            trial("train-on-batch"),
+            "not applicable, because devbench can replay only Keras' fit, not the call of train_on_batch",
+        ),
+    ):
+        levels, reasons = missing(first, tmp_path)
+        assert levels == ["as-written"]
+        assert reasons == dict.fromkeys(LOOPS[1:], reason)
+
+
+def test_an_explanation_is_suggested_for_a_script_that_calls_fit(tmp_path: Path) -> None:
+    (command, _), *_ = next_steps.after_measuring([trial("fit")], "train.py", tmp_path)
+    assert command == "devbench explain train.py -- --epochs 2"
+    commands = [
+        command for command, _ in next_steps.after_measuring([trial("updates", others=1)], "train.py", tmp_path)
+    ]
+    assert commands[0].startswith("devbench run ")
+    assert not [command for command in commands if "explain" in command]
