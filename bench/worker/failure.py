@@ -54,7 +54,8 @@ def failure_of(error: BaseException, file: str | None, phase: Activity) -> Failu
 def _hint(error: BaseException, program: Path | None) -> str:
     """Return a sentence about the lines that follow the message."""
     frames = traceback.extract_tb(error.__traceback__)
-    is_library_error = not type(error).__module__.startswith(("builtins", "bench"))  # Keras removes its own frames
+    is_library_error = not type(error).__module__.startswith(("builtins", "bench"))
+    is_library_error |= any(frame.name == "error_handler" for frame in frames)  # of Keras, which removes inner frames
     if frames and is_devbench(Path(frames[-1].filename)) and not is_library_error:
         return "This is probably a fault of devbench. Its last lines are below."
     if names_program(error, program):

@@ -29,7 +29,9 @@ def test_the_loops_of_a_notebook_are_recognized_by_cell_and_line(
 def test_a_notebook_is_measured_and_compared_with_another_one(tmp_path: Path) -> None:
     shutil.copy(PROGRAMS / "cells.ipynb", tmp_path / "old.ipynb")
     text = (tmp_path / "old.ipynb").read_text(encoding="utf-8")
-    (tmp_path / "new.ipynb").write_text(text.replace("tf.keras.layers.Dense(1)", "tf.keras.layers.Dense(2)"))
+    (tmp_path / "new.ipynb").write_text(
+        text.replace("tf.keras.layers.Dense(1)", "tf.keras.layers.Dense(1, use_bias=False)")
+    )
     run = run_devbench(
         tmp_path, "run", "old.ipynb", "new.ipynb", "--compare", "--watch", "1", "--max-processes", "1", "--json"
     )

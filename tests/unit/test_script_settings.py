@@ -29,6 +29,12 @@ def test_python_and_numpy_are_seeded_and_may_be_seeded_again() -> None:
     np.random.seed(seed=3)
     assert np.random.rand() == np.random.RandomState(3).rand()
     assert seeds.chosen == {"Python": 7, "NumPy": 3}
+    random.seed(5)
+    with seeds.kept():
+        random.seed(9)
+        np.random.seed(9)
+    assert random.random() == random.Random(5).random()
+    assert seeds.chosen == {"Python": 5, "NumPy": 3}
 
 
 def test_the_memory_settings_of_each_gpu_are_read() -> None:

@@ -96,7 +96,7 @@ class _Capture:
 
     def run(self) -> Any:
         os.chdir(self.place.folder)
-        settings.Seeds(self.spec.seed)
+        self.seeds = settings.Seeds(self.spec.seed)
         if sys.platform != "win32":
             os.register_at_fork(after_in_child=self.channel.disconnect)
         self.phases.enter("import")
@@ -120,7 +120,7 @@ class _Capture:
 
     def _on_tensorflow(self, tf: Any) -> None:
         self.channel.send(PhaseEnded(phase="import", seconds=self.imports.seconds))
-        self._tf, self._device = tf, settings.configure(tf, self.spec)
+        self._tf, self._device = tf, settings.configure(tf, self.spec, self.seeds)
         self._fit = tf.keras.Model.fit
         self.phases.enter("build")
         file, folder = Path(self.place.file), Path(self.place.folder)

@@ -155,7 +155,7 @@ class ScriptWorker:
         from bench.worker.what_ifs import WhatIfs
         from bench.workloads import Context
 
-        device = settings.configure(tf, self.spec)
+        device = settings.configure(tf, self.spec, self.seeds)
         self.memory = settings.memory(tf)
         self.phases.enter("build")
         stub = ModuleType(self.name)

@@ -7,7 +7,8 @@ import inspect
 import os
 import random
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -17,38 +18,6 @@ from bench.model.spec import Spec
 from bench.worker.diagnose.placement import short
 from bench.worker.protocol import EnvironmentRead
 from bench.worker.script.calls import Observation
-
-
-def configure(tf: Any, spec: Spec) -> str:
-    """Set everything that a default of the framework would decide, without using TensorFlow. Return the device.
-
-    The script may change any of it afterwards. It may have seeded Python and NumPy already, so they keep their states.
-    """
-    backend = backends.load(spec.backend)
-    tf.config.threading.set_intra_op_parallelism_threads(spec.threads.intra)
-    tf.config.threading.set_inter_op_parallelism_threads(spec.threads.inter)
-    device: str = backend.configure(tf)
-    if hasattr(tf.config.experimental, "enable_tensor_float_32_execution"):
-        tf.config.experimental.enable_tensor_float_32_execution(spec.tf32)
-    states = random.getstate(), np.random.get_state()
-    tf.keras.utils.set_random_seed(spec.seed)
-    random.setstate(states[0])
-    np.random.set_state(states[1])
-    if spec.deterministic:
-        tf.config.experimental.enable_op_determinism()
-    if spec.dtype == "float64":
-        tf.keras.backend.set_floatx("float64")
-    elif spec.dtype != "float32":
-        tf.keras.mixed_precision.set_global_policy(spec.dtype)
-    return device
-
-
-def report(tf: Any, spec: Spec, send: Callable[[Any], None]) -> None:
-    """Report the environment."""
-    from bench.machine.environment import framework
-
-    backend = backends.load(spec.backend)
-    send(EnvironmentRead(framework=framework(tf, backends.recorded_packages()), device=backend.describe(tf)))
 
 
 class Seeds:
@@ -77,6 +46,17 @@ class Seeds:
 
         return seed
 
+    @contextmanager
+    def kept(self) -> Iterator[None]:
+        """Keep the states of Python and NumPy, which the script may have seeded already."""
+        python, numpy, chosen = random.getstate(), np.random.get_state(), dict(self.chosen)
+        try:
+            yield
+        finally:
+            random.setstate(python)
+            np.random.set_state(numpy)
+            self.chosen = chosen
+
     def differences(self) -> list[str]:
         """Return each seed that differs from the one asked for, in words. TensorFlow is imported."""
         from tensorflow.python.eager import context
@@ -87,6 +67,36 @@ class Seeds:
             for name, value in chosen.items()
             if str(value) != str(self._seed)
         ]
+
+
+def configure(tf: Any, spec: Spec, seeds: Seeds) -> str:
+    """Set everything that a default of the framework would decide, without using TensorFlow. Return the device.
+
+    The script may change any of it afterwards.
+    """
+    backend = backends.load(spec.backend)
+    tf.config.threading.set_intra_op_parallelism_threads(spec.threads.intra)
+    tf.config.threading.set_inter_op_parallelism_threads(spec.threads.inter)
+    device: str = backend.configure(tf)
+    if hasattr(tf.config.experimental, "enable_tensor_float_32_execution"):
+        tf.config.experimental.enable_tensor_float_32_execution(spec.tf32)
+    with seeds.kept():
+        tf.keras.utils.set_random_seed(spec.seed)
+    if spec.deterministic:
+        tf.config.experimental.enable_op_determinism()
+    if spec.dtype == "float64":
+        tf.keras.backend.set_floatx("float64")
+    elif spec.dtype != "float32":
+        tf.keras.mixed_precision.set_global_policy(spec.dtype)
+    return device
+
+
+def report(tf: Any, spec: Spec, send: Callable[[Any], None]) -> None:
+    """Report the environment."""
+    from bench.machine.environment import framework
+
+    backend = backends.load(spec.backend)
+    send(EnvironmentRead(framework=framework(tf, backends.recorded_packages()), device=backend.describe(tf)))
 
 
 def memory(tf: Any) -> dict[str, Any]:
