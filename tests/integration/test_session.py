@@ -81,10 +81,12 @@ def test_if_time_is_short_only_the_first_trial_measures_starts(tmp_path: Path, m
 
     monkeypatch.setattr(stopping, "has_time_for_pilot", too_short)
     results = bench.run([measured_program("step_data")], loop="step,resident", max_processes=3, output=tmp_path).results
-    assert max(Counter(calls).values()) == 2  # the seconds of the first trial, before the second and before the third
+    later_trials = len(results[0].samples) - 1  # one if the comparison is clear after two trials
+    assert later_trials >= 1
+    assert max(Counter(calls).values()) == later_trials  # the seconds of the first trial, before each later one
     for result in results:
         start_positions = [sample.start_position for sample in result.samples]
-        assert start_positions[1:] == [None, None]
+        assert start_positions[1:] == [None] * later_trials
         assert None not in start_positions[:1]
 
 
