@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 WRAPPERS = ("error_handler", "devbench_call")
-"""Functions that Keras, and `callback_times`, put around Keras' own."""
+"""Functions that Keras, and devbench where it observes calls, put around Keras' own."""
 
 
 def line_in(file: str) -> int:

@@ -33,12 +33,13 @@ def explained(name: str, folder: Path, *options: str) -> Any:
     ],
 )
 def test_the_fit_of_a_script_has_every_level_of_a_workload(name: str, tmp_path: Path) -> None:
-    explanation = explained(name, tmp_path, "--no-changes", "--max-time", "4m")
+    explanation = explained(name, tmp_path, "--no-changes", "--max-processes", "1", "--max-time", "6m")
     missing = explanation["missing_levels"]  # on a busy machine
     assert all(reason.startswith("there was no time for it") for reason in missing.values()), missing
     measured = [part["lower"] for part in explanation["parts"]]
     assert measured == [loop for loop in LEVELS if loop not in missing]
     assert measured[-1] == "fused"
+    assert all(finding["cause"] != "retracing" for finding in explanation["findings"])  # fit traces its own functions
 
 
 @pytest.mark.timeout(900)
@@ -50,6 +51,6 @@ def test_the_fit_of_a_script_has_every_level_of_a_workload(name: str, tmp_path: 
     ],
 )
 def test_a_level_that_does_not_apply_to_a_script_has_the_reason(name: str, reason: str, tmp_path: Path) -> None:
-    explanation = explained(name, tmp_path, "--no-changes", "--max-time", "2m")
+    explanation = explained(name, tmp_path, "--no-changes", "--max-processes", "1", "--max-time", "6m")
     assert set(explanation["missing_levels"]) == set(LEVELS)
     assert all(text.startswith(f"not applicable, because {reason}") for text in explanation["missing_levels"].values())

@@ -23,7 +23,7 @@ def _nested(seen: Observation, original: Callable[..., Any], name: str) -> Calla
     models: dict[int, int] = {}
 
     @functools.wraps(original)
-    def call(model: Any, *args: Any, **kwargs: Any) -> Any:
+    def devbench_call(model: Any, *args: Any, **kwargs: Any) -> Any:
         outermost = not seen.depth
         if outermost and name == "train_on_batch":
             seen.sink.starting("train-on-batch")
@@ -37,4 +37,4 @@ def _nested(seen: Observation, original: Callable[..., Any], name: str) -> Calla
             seen.sink.step(seen.call("train-on-batch", name, str(number)), 1, returned, model)
         return returned
 
-    return call
+    return devbench_call

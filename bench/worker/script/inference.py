@@ -22,7 +22,7 @@ def observe(seen: Observation) -> None:
     original = model.__call__
 
     @functools.wraps(original)
-    def call(called: Any, *args: Any, **kwargs: Any) -> Any:
+    def devbench_call(called: Any, *args: Any, **kwargs: Any) -> Any:
         if not seen.eager:
             return original(called, *args, **kwargs)
         seen.sink.starting("model")
@@ -35,14 +35,14 @@ def observe(seen: Observation) -> None:
             seen.sink.step(seen.call("model", type(called).__name__), 1, returned, None)
         return returned
 
-    model.__call__ = call
+    model.__call__ = devbench_call
 
 
 def _whole(seen: Observation, original: Callable[..., Any], kind: StepKind, running: list[StepKind]) -> Any:
     """Return `predict` or `evaluate`, which knows whether the script itself calls it."""
 
     @functools.wraps(original)
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def devbench_call(*args: Any, **kwargs: Any) -> Any:
         if seen.depth:  # such as the validation of `fit`
             return original(*args, **kwargs)
         seen.sink.starting(kind)
@@ -54,7 +54,7 @@ def _whole(seen: Observation, original: Callable[..., Any], kind: StepKind, runn
             seen.depth = 0
             running.remove(kind)
 
-    return call
+    return devbench_call
 
 
 def _maker(seen: Observation, original: Callable[..., Any], kind: StepKind, running: list[StepKind]) -> Any:

@@ -106,7 +106,7 @@ class Updates:
         original = kind.__call__
 
         @functools.wraps(original)
-        def call(function: Any, *args: Any, **kwargs: Any) -> Any:
+        def devbench_call(function: Any, *args: Any, **kwargs: Any) -> Any:
             if not seen.eager:
                 return original(function, *args, **kwargs)
             seen.sink.starting("function")
@@ -128,7 +128,7 @@ class Updates:
                 seen.sink.step(seen.call("updates", name), self._steps(function, before), value, changed)
             return returned
 
-        kind.__call__ = call
+        kind.__call__ = devbench_call
 
     def _counts(self, function: Any) -> list[int]:
         """Return how many updates each optimizer of a function has made. Empty if nobody wants to know."""
