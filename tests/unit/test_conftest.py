@@ -16,10 +16,11 @@ ELSEWHERE = "windows" if sys.platform == "linux" else "linux"
 
 
 @pytest.fixture
-def suite(pytester: pytest.Pytester) -> pytest.Pytester:
+def suite(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # to load them takes most of a small session
     pytester.makeconftest(CONFTEST.read_text(encoding="utf-8"))
     pytester.makepyfile(marks=CONFTEST.with_name("marks.py").read_text(encoding="utf-8"))
-    pytester.makeini("[pytest]\nmarkers = needs(*capabilities): required capabilities\n")
+    pytester.makeini("[pytest]\naddopts = -p xdist\nmarkers = needs(*capabilities): required capabilities\n")
     return pytester
 
 

@@ -32,9 +32,10 @@ def test_it(n): assert n < {limit}
 
 
 @pytest.fixture
-def suite(pytester: pytest.Pytester) -> pytest.Pytester:
+def suite(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # to load them takes most of a small session
     pytester.makeconftest(CONFTEST)
-    pytester.makeini("[pytest]\nmarkers = needs(*capabilities): what it must have\n")
+    pytester.makeini("[pytest]\naddopts = -p xdist\nmarkers = needs(*capabilities): what it must have\n")
     (pytester.path / "input.txt").write_text("1")
     (pytester.path / "tests" / "passed").mkdir(parents=True)
     groups = 'GROUPS = {"slow": ("input.txt", "test_*.py")}\n'
