@@ -36,7 +36,7 @@ UNAVOIDABLE = pytest.StashKey[bool]()
 CLUSTER = os.environ.get("DEVBENCH_TEST_CLUSTER", "own")
 """Cluster that the chart is tested on: "own" starts a control plane, "existing" uses the one of KUBECONFIG."""
 
-PLUGINS = {"hubs": "hub", "cluster_fixtures": "cluster", "groups": "passed"}
+PLUGINS = {"hubs": "hub", "cluster_fixtures": "cluster", "groups": "passed", "warm_workers": "integration"}
 pytest_plugins = tuple(name for name, folder in PLUGINS.items() if (ROOT / "tests" / folder).is_dir())
 """Fixtures of other folders. `test_conftest.py` copies this file to a place that lacks these folders."""
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
 from devbench_process import CompletedRun, run_devbench
+from warm_workers import WarmServer
 
 from bench.model.result import Result
 
@@ -22,17 +23,25 @@ def measured_program(name: str) -> str:
     return str(MEASURED_PROGRAMS / f"{name}.py")
 
 
+Warm = Callable[[str], WarmServer | None]
+
+
 class Runs:
     """Runs by name.
 
     Args:
         folder: holds a folder for each run.
         commands: name: what follows `devbench run`.
+        warm: from a name to the server from which workers are forked. None if they are fresh.
         pool: runs them.
     """
 
-    def __init__(self, folder: Path, commands: Mapping[str, Sequence[str]], pool: ThreadPoolExecutor) -> None:
-        self._futures = {name: pool.submit(_run, folder / name, command) for name, command in commands.items()}
+    def __init__(
+        self, folder: Path, commands: Mapping[str, Sequence[str]], warm: Warm, pool: ThreadPoolExecutor
+    ) -> None:
+        self._futures = {
+            name: pool.submit(_run, folder / name, command, warm(name)) for name, command in commands.items()
+        }
 
     def __getitem__(self, name: str) -> CompletedRun:
         """Wait for a run."""
@@ -46,15 +55,15 @@ class Runs:
         return results[0]
 
 
-def _run(folder: Path, command: Sequence[str]) -> CompletedRun:
-    return run_devbench(folder, "run", *command, *ONE_PROCESS, seconds=SECONDS)
+def _run(folder: Path, command: Sequence[str], warm: WarmServer | None) -> CompletedRun:
+    return run_devbench(folder, "run", *command, *ONE_PROCESS, seconds=SECONDS, warm=warm)
 
 
 @contextmanager
-def start_runs(folder: Path, commands: Mapping[str, Sequence[str]]) -> Iterator[Runs]:
+def start_runs(folder: Path, commands: Mapping[str, Sequence[str]], warm: Warm = lambda name: None) -> Iterator[Runs]:
     """Start runs in their order, two at a time. At the end, cancel those that have not started."""
     pool = ThreadPoolExecutor(2)
     try:
-        yield Runs(folder, commands, pool)
+        yield Runs(folder, commands, warm, pool)
     finally:
         pool.shutdown(cancel_futures=True)

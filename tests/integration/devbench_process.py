@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+from warm_workers import WarmServer
 
 import bench
 from bench.model.result import Result
@@ -71,10 +72,18 @@ class DevbenchProcess:
         folder: working directory. Results go to `results` in it, unless `arguments` name another folder.
         arguments: what follows `devbench`.
         pipe_stderr: make standard error a pipe, for `wait_for`.
+        warm: the server from which workers are forked. None if they are fresh.
         environ: variables in addition to those of this process.
     """
 
-    def __init__(self, folder: Path, *arguments: str, pipe_stderr: bool = False, **environ: str) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *arguments: str,
+        pipe_stderr: bool = False,
+        warm: WarmServer | None = None,
+        **environ: str,
+    ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
         self.piped = ""
@@ -82,12 +91,13 @@ class DevbenchProcess:
         variables = {"PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8", "PYTHONUNBUFFERED": "1"}
         with (folder / "out").open("wb") as out, (folder / "err").open("wb") as err:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "bench", *arguments],
+                [*(warm.devbench if warm else (sys.executable, "-m", "bench")), *arguments],
                 cwd=folder,
                 env={**os.environ, **variables, **environ},
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=subprocess.PIPE if pipe_stderr else err,
+                pass_fds=[warm.descriptor] if warm else (),
                 **flags,
             )
 
@@ -133,9 +143,11 @@ def start_devbench(*args: Any, **environ: Any) -> Iterator[DevbenchProcess]:
             run.process.stderr.close()
 
 
-def run_devbench(folder: Path, *arguments: str, seconds: float = SECONDS, **environ: str) -> CompletedRun:
+def run_devbench(
+    folder: Path, *arguments: str, seconds: float = SECONDS, warm: WarmServer | None = None, **environ: str
+) -> CompletedRun:
     """Run `devbench` and wait until it ends."""
-    with start_devbench(folder, *arguments, **environ) as run:
+    with start_devbench(folder, *arguments, warm=warm, **environ) as run:
         return run.wait(seconds)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from background_runs import SECONDS, Runs, start_runs
+from warm_workers import WarmServer
 
 from bench.model.facts import Epoch
 
@@ -30,8 +31,8 @@ LOOPS = {name: words[words.index("--loop") + 1].split(",") for name, words in AS
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runs]:
-    with start_runs(tmp_path_factory.mktemp("data"), ASKED) as started:
+def runs(tmp_path_factory: pytest.TempPathFactory, warm_server: WarmServer | None) -> Iterator[Runs]:
+    with start_runs(tmp_path_factory.mktemp("data"), ASKED, lambda name: warm_server) as started:
         yield started
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 from background_runs import SECONDS, Runs, measured_program, start_runs
+from warm_workers import WarmServer
 
 from bench.model.facts import Epoch
 from bench.model.result import Projection, Result
@@ -27,8 +28,8 @@ COMMANDS = {
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runs]:
-    with start_runs(tmp_path_factory.mktemp("short-epochs"), COMMANDS) as started:
+def runs(tmp_path_factory: pytest.TempPathFactory, warm_server: WarmServer | None) -> Iterator[Runs]:
+    with start_runs(tmp_path_factory.mktemp("short-epochs"), COMMANDS, lambda name: warm_server) as started:
         yield started
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 from background_runs import SECONDS, Runs, measured_program, start_runs
+from warm_workers import WarmServer
 
 from bench.analyse.outcome import Outcome
 from bench.analyse.pairing import pair_groups
@@ -60,8 +61,8 @@ ESSENTIAL = ("fit_dataset", "generator", "step_inputs")
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runs]:
-    with start_runs(tmp_path_factory.mktemp("programs"), COMMANDS) as started:
+def runs(tmp_path_factory: pytest.TempPathFactory, warm_server: WarmServer | None) -> Iterator[Runs]:
+    with start_runs(tmp_path_factory.mktemp("programs"), COMMANDS, lambda name: warm_server) as started:
         yield started
 
 
