@@ -139,7 +139,9 @@ class Session:
 
     def _run_trial(self) -> None:
         """Start one worker for each spec, interleave their blocks, and diagnose."""
-        separate = self.design.separate_starts if self._has_time_for_pilot(self._first_trial_seconds) else 1
+        separate = self.design.separate_starts
+        if not self._has_time_for_pilot(self._first_trial_seconds):
+            separate = min(separate, 1)
         together = self._progress.trial > separate
         for members in self.launcher.trial(self._in_start_order(), together):
             if members:

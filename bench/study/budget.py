@@ -105,6 +105,10 @@ class TimeBudget:
         """Return whether so many trials of so many workers fit into a share of the time left."""
         return trials * workers * self.worker_seconds <= share * self.left
 
+    def share_of(self, workers: int, trials: int) -> float:
+        """Return the share of the time left that so many trials of so many workers take, at most 1."""
+        return min(1.0, trials * workers * self.worker_seconds / max(self.left, 1e-9))
+
     def part(self, share: float = 1.0) -> float:
         """Return the time limit in seconds of a part that gets a share of the time left."""
         return max(1.0, min(PART, share * self.left))

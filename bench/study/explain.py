@@ -41,7 +41,7 @@ from bench.study.plan import plan, spec_of_settings
 from bench.study.recommend import Tried, fastest
 from bench.whatif import WhatIf
 
-FIRST = replace(WHAT_IF, cold_starts="alone", inspect=True)
+FIRST = replace(WHAT_IF, separate_starts=1, cold_starts="alone", inspect=True)
 """The design of the first trial, of the program alone."""
 
 PEAKS_SHARE = 0.3

@@ -22,9 +22,19 @@ from bench.study.recommend import Tried
 from bench.whatif import Program, WhatIf, candidates, combine
 
 WHAT_IF = Design(
-    purpose="what-if", pairs=with_first, pilot=3, cold_starts="none", full=False, profiled="none", drop_decided=True
+    purpose="what-if",
+    pairs=with_first,
+    pilot=3,
+    separate_starts=0,  # only the time of a step counts
+    cold_starts="none",
+    full=False,
+    profiled="none",
+    drop_decided=True,
 )
 """The design of what-ifs. Each is compared with the baseline, until its verdict is clear."""
+
+COMBINED = 2
+"""Number of workers that measure the best what-ifs combined: the baseline's and theirs."""
 
 TOGETHER = 4
 """Number of what-ifs in one trial with the baseline. More workers take more memory and longer rounds."""
@@ -67,16 +77,20 @@ class WhatIfStudy:
         self.explanation.what_if_loop = driven.spec.loop
         self._choose(driven)
         sets = self._sets()
+        budget = self.sessions.budget
         for number, what_ifs in enumerate(sets):
+            reserved = COMBINED if number else 0  # the last what-ifs gain less than the best ones combined
             counts = range(len(what_ifs), 0, -1)  # as many as there is time for
-            count = next((count for count in counts if self.sessions.budget.fits(1 + count, FEWEST_TRIALS)), 0)
+            count = next((n for n in counts if budget.fits(1 + n + reserved, FEWEST_TRIALS)), 0)
             if count == 0:
                 break
-            self._try(what_ifs[:count], 1 / (len(sets) - number + 1))
-        if len(self.tried) < len(self.baselines):
-            tried = f"{len(self.tried)} of {len(self.baselines)} what-ifs were tried"
-            self.explanation.caveats.append(f"--max-time ended the explanation: {tried}.")
-        elif self.sessions.budget.fits(2, FEWEST_TRIALS):
+            least = budget.share_of(1 + count, WHAT_IF.pilot)
+            self._try(what_ifs[:count], max(1 / (len(sets) - number + 1), least))
+        measured = {tried.what_if.words for tried in self.tried}
+        left_out = [what_if.words for what_if in self.baselines if what_if.words not in measured]
+        if left_out:
+            self.explanation.caveats.append(f"--max-time left no time for these what-ifs: {', '.join(left_out)}.")
+        if budget.fits(COMBINED, FEWEST_TRIALS):
             self.explanation.combined = self._try_combined(driven)
 
     def _driven(self) -> Planned:

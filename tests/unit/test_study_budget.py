@@ -57,7 +57,7 @@ def test_an_explanation_takes_at_most_a_fifth_longer_than_its_limit(
     assert len(explanation.parts) >= 1
     left_out = [loop for loop, reason in explanation.missing_levels.items() if "--max-time" in reason]
     assert bool(left_out) == fewer_levels
-    untried = any(caveat.startswith("--max-time ended the explanation") for caveat in explanation.caveats)
+    untried = any(caveat.startswith("--max-time left no time for these what-ifs") for caveat in explanation.caveats)
     assert untried == (len(explanation.gains) < len(study.what_ifs))
     assert untried == fewer_what_ifs
 
