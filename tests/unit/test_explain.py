@@ -579,6 +579,19 @@ def test_a_step_that_waits_for_its_batch_names_the_slowest_stage_before_another_
     assert found.what_ifs == ["parallel-map", "cache"]
 
 
+def test_a_pipeline_without_prefetch_takes_its_whole_time_of_each_step() -> None:
+    def found(*stages: str) -> list[str]:
+        program = level("step", 0.006)
+        for process in program.samples:
+            times = [PipelineStage(stage=name, seconds=0.0018) for name in stages]
+            process.facts, process.phases["input_wait"] = Facts(pipeline=times), 0.0015
+        return [finding.sentence for finding in findings([program]) if finding.cause == "slow input"]
+
+    (sentence,) = found("batch", "map")
+    assert sentence.startswith("The pipeline takes 1.8 ms for a batch, 27% of a step, and does not prefetch.")
+    assert not found("batch", "map", "prefetch")
+
+
 def test_the_call_that_gets_the_batch_of_a_small_step_is_not_slow_input() -> None:
     def is_slow(step_seconds: float) -> bool:
         step = level("step", step_seconds)

@@ -20,6 +20,9 @@ INPUT_MIN_SHARE = 0.05
 WAIT_MIN_SHARE = 0.3
 """Smallest wait for a batch, as a share of a step, that is a finding where the ladder does not show the input."""
 
+SERIAL_MIN_SHARE = 0.2
+"""The same for the time in which a pipeline without prefetch prepares a batch, which is known better."""
+
 SHORTEST_WAIT = 0.001
 """Seconds below which a wait is mostly the call that gets the batch: a cost of small steps, not of their input."""
 
@@ -105,6 +108,13 @@ def waiting(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
         sentence = f"Python takes {seconds * 1e3:.3g} ms to prepare a batch, as long as {share:.0%} of a step."
         yield _of_stages(sentence, share, _stage_times(stages), python=True)
         return
+    seconds = batch_seconds(samples)
+    if stages and not prefetches(stages) and seconds > max(SERIAL_MIN_SHARE * step, SHORTEST_WAIT):
+        share = min(1.0, seconds / step)
+        milliseconds = f"{seconds * 1e3:.3g} ms"
+        sentence = f"The pipeline takes {milliseconds} for a batch, {share:.0%} of a step, and does not prefetch."
+        yield _of_stages(sentence, share, _stage_times(stages), calls_python(base))
+        return
     waits = [sample.phases["input_wait"] for sample in samples if "input_wait" in sample.phases]
     if not waits or statistics.median(waits) <= max(WAIT_MIN_SHARE * step, SHORTEST_WAIT):
         return
@@ -149,6 +159,11 @@ def _stage_times(stages: Sequence[PipelineStage]) -> list[_StageTime]:
         times.append(_StageTime(name, stage.seconds - before, kind))
         start, before = index + 1, stage.seconds
     return times
+
+
+def prefetches(stages: Sequence[PipelineStage]) -> bool:
+    """Return whether a pipeline prepares batches in advance."""
+    return any(BUFFER in stage.stage for stage in stages)
 
 
 def batch_seconds(samples: Sequence[ProcessSample]) -> float:

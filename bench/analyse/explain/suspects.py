@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from bench.analyse.explain.antipatterns import READERS
+from bench.analyse.explain.pipeline import prefetches
 from bench.analyse.samples import merged_facts, usable_samples
 from bench.model.facts import PY_DATASET
 from bench.model.result import Result
@@ -21,6 +22,7 @@ def suspects(program: Result) -> Iterator[str]:
     facts = merged_facts(samples)
     if facts.fit is not None and facts.fit.callbacks:
         yield f"callbacks of fit: {', '.join(facts.fit.callbacks)}."
-    stages = [stage.stage for stage in facts.pipeline or []]
-    if stages and stages != [PY_DATASET] and not any("prefetch" in stage for stage in stages):
-        yield f"the input pipeline does not prefetch: {', '.join(stages)}."
+    stages = facts.pipeline or []
+    names = [stage.stage for stage in stages]
+    if names and names != [PY_DATASET] and not prefetches(stages):
+        yield f"the input pipeline does not prefetch: {', '.join(names)}."
