@@ -12,6 +12,7 @@ from typing import Literal
 
 from pydantic import Field, SkipValidation
 
+from bench.model.explanation import Explanation
 from bench.model.interval import Interval
 from bench.model.record import Record
 from bench.model.result import Result
@@ -66,9 +67,10 @@ class LiveResult:
 
 
 class LiveProgress(Progress):
-    """Progress as listeners in the same process receive it: with the results so far. Messages leave them out."""
+    """Progress as listeners in the same process receive it: with what is known so far. Messages leave that out."""
 
     results: SkipValidation[tuple[LiveResult, ...]] = ()
+    explanation: SkipValidation[Explanation | None] = None
 
 
 Listener = Callable[[LiveProgress], None]

@@ -34,6 +34,7 @@ class Recorder:
 
     Attributes:
         listeners: Hear of progress, in order.
+        explanation: What is explained so far. All further progress shows it.
         largest_part: The largest part so far, in an explanation. All further progress shows it.
     """
 
@@ -42,6 +43,7 @@ class Recorder:
     ) -> None:
         self.settings = settings
         self.listeners: list[Listener] = []
+        self.explanation: Explanation | None = None
         self.largest_part: LargestPart | None = None
         self.new_id = ids.namer(settings.run_id)
         self._metrics = metrics
@@ -55,7 +57,7 @@ class Recorder:
 
     def progress(self, progress: LiveProgress) -> None:
         """Pass progress on."""
-        progress.largest_part = self.largest_part
+        progress.explanation, progress.largest_part = self.explanation, self.largest_part
         if self._metrics is not None:
             self._metrics.progress(progress)
         if self._reporter is not None:

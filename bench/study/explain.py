@@ -192,6 +192,7 @@ class ExplainStudy:
         with suppress(RunFailed):
             explanation, _ = self._read_ladder(program, results, missing)
             conclude(explanation)
+            self.recorder.explanation = explanation
             causes = [(change.kind, change.name) for change in explanation.answer[:1]]
             if causes != self._told:
                 self.recorder.tell(so_far(explanation))

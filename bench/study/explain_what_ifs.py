@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from bench.analyse.explain import bounds
+from bench.analyse.explain.answer import so_far
 from bench.analyse.explain.antipatterns import retraced
 from bench.analyse.explain.fixed_cost import fixed_cost
 from bench.analyse.explain.gains import gains, sort_by_gain
@@ -79,7 +80,8 @@ class WhatIfStudy:
         sets = self._sets()
         budget = self.sessions.budget
         for number, what_ifs in enumerate(sets):
-            reserved = COMBINED if number else 0  # the last what-ifs gain less than the best ones combined
+            helped = any(gain.verdict == "faster" for gain in self.explanation.gains)
+            reserved = COMBINED if helped else 0  # the last what-ifs gain less than the best ones combined
             counts = range(len(what_ifs), 0, -1)  # as many as there is time for
             count = next((n for n in counts if budget.fits(1 + n + reserved, FEWEST_TRIALS)), 0)
             if count == 0:
@@ -161,6 +163,7 @@ class WhatIfStudy:
         self.explanation.gains = sort_by_gain([*self.explanation.gains, *new_gains])
         larger = [result for what_if, result in result_of.items() if what_if.grows_batch and result.failure is None]
         self.explanation.findings += fixed_cost(base, larger)
+        self.sessions.recorder.explanation = so_far(self.explanation)
 
     def _try_combined(self, driven: Planned) -> Gain | None:
         """Measure the best what-if of each kind that is faster, all at once. None if fewer than two are faster."""

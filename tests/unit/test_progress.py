@@ -7,12 +7,13 @@ import io
 import threading
 
 import pytest
-from synthetic import result
+from synthetic import explanation, ladder_results, result
 
 from bench.model.interval import Interval
 from bench.model.plan import Planned
 from bench.model.run_state import Estimate, LargestPart, LiveProgress
 from bench.render.sentences import progress as phrases
+from bench.render.terminal.explanation import text
 from bench.render.terminal.progress import ProgressDisplay, line, view
 from bench.session.progress import ProgressReporter
 
@@ -205,6 +206,24 @@ def test_a_terminal_shows_the_largest_part_so_far() -> None:
     with ProgressDisplay(stream, tty=True) as draw:
         draw(progress_of(largest_part=input_share(0.93)))
     assert "input is the largest part so far: 93% of the step (1 trial)" in stream.getvalue()
+
+
+def test_a_terminal_shows_the_explanation_so_far_above_what_runs_as_far_as_there_is_room() -> None:
+    document = explanation(ladder_results())
+    progress = progress_of(explanation=document, largest_part=input_share(0.93))
+    lines = view(progress, width=80, height=60).plain.splitlines()
+    complete = text(document, 80).splitlines()
+    assert lines[: len(complete)] == complete
+    assert lines[len(complete) :] == [
+        "",
+        "cifar on cpu, fit, process 4 of about 7",
+        "  steady state, at most 40 s left",
+        "  cifar on cpu, fit: step 18.4 ms ± 2.1%",
+    ]
+    short = view(progress, width=80, height=20).plain.splitlines()
+    assert len(short) < 20
+    assert short[:10] == complete[:10]
+    assert short[-3] == "cifar on cpu, fit, process 4 of about 7"
 
 
 class Gone(io.StringIO):

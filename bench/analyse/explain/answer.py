@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from bench import whatif
-from bench.analyse.explain import utilization
+from bench.analyse.explain import shares, utilization
 from bench.analyse.explain.surroundings import surroundings
 from bench.model.explanation import (
     BETWEEN_EPOCHS,
@@ -85,6 +85,14 @@ def conclude(explanation: Explanation) -> None:
     sources: list[Part | Finding] = [*explanation.parts, *explanation.findings]
     for source in sources:
         source.fix = _fix(source, explanation.gains)
+
+
+def so_far(explanation: Explanation) -> Explanation:
+    """Return a copy of an explanation, complete as if nothing else were measured."""
+    copy = explanation.model_copy(deep=True)
+    shares.from_what_ifs(copy)
+    conclude(copy)
+    return copy
 
 
 def _mark_details(explanation: Explanation) -> None:

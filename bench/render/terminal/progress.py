@@ -15,9 +15,11 @@ from types import TracebackType
 from typing import TYPE_CHECKING, TextIO
 
 from bench.model.phase import Activity
-from bench.model.run_state import Estimate, LargestPart, Progress
+from bench.model.run_state import Estimate, LargestPart, LiveProgress, Progress
 from bench.render import numbers
 from bench.render.sentences import progress as phrases
+from bench.render.terminal.explanation import text
+from bench.render.text import WIDTH
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -26,6 +28,9 @@ if TYPE_CHECKING:
 REDRAW_SECONDS = 0.25
 SURER = 0.7
 """Without a terminal, a part is shown again if its relative error has shrunk by this factor."""
+
+STATUS_LINES = 5
+"""Lines below an explanation that grows, without the step times."""
 
 MILESTONES: tuple[Activity, ...] = ("steady state", "training")
 """Phases that get a plain line of their own. A process has a dozen phases."""
@@ -83,7 +88,8 @@ class ProgressDisplay:
             note_changed, self.note = progress.note != self.note, progress.note
             if note_changed or self.drawn_at is None or now - self.drawn_at >= REDRAW_SECONDS:
                 self.drawn_at = now
-                self.live.update(view(progress), refresh=True)
+                size = self.live.console.size
+                self.live.update(view(progress, size.width, size.height), refresh=True)
             return
         lines = [phrases.largest_part(part)] if (part := progress.largest_part) and self._is_surer(part) else []
         lines += [line(progress)] if self._is_news(progress) else []
@@ -125,16 +131,27 @@ def line(progress: Progress) -> str:
     return f"{text}. Step times so far: {phrases.estimates(estimates)}" if len(estimates) > 1 else text
 
 
-def view(progress: Progress) -> Text:
-    """Return the live view: what runs, how far it is, and the step times so far."""
+def view(progress: Progress, width: int = WIDTH, height: int = 25) -> Text:
+    """Return the live view: what is explained so far, what runs, how far it is, and the step times so far.
+
+    Args:
+        progress: What to show.
+        width: Of the terminal, in characters.
+        height: Of the terminal, in lines. What does not fit of an explanation is left out.
+    """
     from rich.text import Text
 
     shown = Text(no_wrap=True, overflow="ellipsis", end="")
+    explanation = progress.explanation if isinstance(progress, LiveProgress) else None
+    if explanation is not None:
+        lines = text(explanation, min(width, WIDTH)).splitlines()
+        room = max(0, height - len(progress.estimates) - STATUS_LINES)
+        shown.append("".join(f"{line}\n" for line in [*lines[:room], ""]))
     shown.append(_head(progress), style="bold")
     shown.append(f"\n  {phrases.activity(progress.phase, progress.note)}")
     if progress.trial:
         shown.append(f", {_time_left(progress)}")
-    if progress.largest_part is not None:
+    if progress.largest_part is not None and explanation is None:
         shown.append(f"\n  {phrases.largest_part(progress.largest_part)}", style="bold")
     for estimate in progress.estimates:
         shown.append(f"\n  {_titled_step(estimate)}")
