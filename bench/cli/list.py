@@ -20,7 +20,7 @@ from bench.version import install_command
 COLUMN = 19
 
 NO_FUNCTIONS = f"it defines none of the functions {', '.join(registry.RUNNABLE[:-1])} and {registry.RUNNABLE[-1]}"
-"""Why a file is a script."""
+"""Why a file is a script, as a clause."""
 
 
 def show(
@@ -28,14 +28,16 @@ def show(
         str | None,
         typer.Argument(
             metavar="WORKLOAD",
-            help="Workload whose parameters to list: a name, a .py file or a notebook. Default: list all workloads and "
-            "backends.",
+            help="Name of a workload, a .py file or a notebook. Default: list all workloads and backends.",
             autocompletion=completion.workloads,
         ),
     ] = None,
     json: Json = False,
 ) -> None:
-    """List workloads and backends, or the parameters of a workload."""
+    """List workloads and backends, or the parameters of a workload.
+
+    For a file, says whether it is a script or a workload.
+    """
     json = json or json_requested()
     if name is not None:
         document = described(name)

@@ -16,7 +16,7 @@ from bench.model.loops import LOOPS
 from bench.registry import notebook, user_file
 from bench.registry.description import Resolved
 
-NOT_LOOPS = {loop: "it is a script, which runs as it is written" for loop in LOOPS if loop != "as-written"}
+NOT_LOOPS = {loop: "a script runs only as it is written" for loop in LOOPS if loop != "as-written"}
 
 
 def find_module(name: str) -> Path:

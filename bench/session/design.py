@@ -52,7 +52,7 @@ class Design:
         follow_projection: Whether a single spec stops after a share of its projected training if the user set no limit.
         inspect: Whether the first trial looks into the program and times the stages of its input pipeline.
         full: Whether `--full` applies.
-        drop_decided: Whether a result that is compared with the first is measured no longer once that is decided, so
+        drop_decided: Whether a result is measured no longer once its comparison with the first result is decided, so
             that trials are left for the others.
         after_trial: Called with the results after each trial.
         enough: Whether the results are known well enough to stop, whatever the comparisons say. None if only the

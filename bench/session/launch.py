@@ -216,7 +216,7 @@ class Launcher:
 
     @contextmanager
     def guard(self, result: Result, worker: WorkerSample) -> Iterator[None]:
-        """If the worker fails, let only its own result fail."""
+        """If the worker fails, only its own result fails."""
         try:
             yield
         except WorkerEnded as ended:

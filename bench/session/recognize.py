@@ -14,7 +14,7 @@ FEWEST_CALLS = 7
 """Calls that a script needs. The first five are synchronized one by one, for the same-answer check."""
 
 SCOUT_SECONDS = 10.0
-"""Seconds after its first step after which a training that goes on is known well enough."""
+"""Seconds from the first step until a training that continues is known well enough."""
 
 
 def recognize(launcher: Launcher, results: list[Result]) -> None:

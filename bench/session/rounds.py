@@ -1,4 +1,4 @@
-"""The number of rounds of a trial: rounds continue while another round tells more than another trial would.
+"""The number of rounds of a trial: rounds continue while one more round is worth more than one more trial.
 
 A ratio varies within a trial, from block to block, and between trials, from process to process. More rounds reduce the
 first variance. More trials reduce both, but each trial must start its processes. Let s² be the variance of one round's

@@ -1,7 +1,7 @@
 """The folder that a script runs in: a new copy for each process, so that no process sees what another one wrote.
 
-The copy has the parents of the original, as folders with links to their other entries, so that `../data` is found.
-Folders of programs are links, since a training does not write into them.
+The parents of the original are copied too, as folders with links to their other entries, so that `../data` is found.
+Folders of programs are linked, because a training does not write into them.
 """
 
 from __future__ import annotations
@@ -75,8 +75,8 @@ class ScriptFolder:
                 raise SettingsError(
                     f"{root} is too large to copy for each process: more than "
                     + (f"{LIMIT_FILES:,} files" if files > LIMIT_FILES else "1 GiB"),
-                    "Start devbench in the folder of the script, move data out of it, or choose a folder in which the "
-                    f"script\nruns without a copy: --workdir {root}",
+                    "Start devbench in the script's folder, or move data out of it. To run the script without a copy:\n"
+                    f"--workdir {root}",
                 )
         return cls(file, root, True, folder.output, files, size)
 
@@ -84,11 +84,11 @@ class ScriptFolder:
     def announcement(self) -> str:
         """What to tell the user before the first start."""
         if not self.copied:
-            return f"{self.file.name} runs in {self.root}, without a copy. It runs several times."
-        size = f" of {self.size / 2**20:.0f} MiB" if self.size >= ANNOUNCED_BYTES else ""
+            return f"{self.file.name} runs several times. It runs in {self.root} itself, not in a copy."
+        size = f" ({self.size / 2**20:.0f} MiB)" if self.size >= ANNOUNCED_BYTES else ""
         return (
-            f"{self.file.name} runs several times, each time in a new copy{size} of {self.root}. What it writes there "
-            "is dropped. --workdir chooses another folder."
+            f"{self.file.name} runs several times, each time in a new copy of {self.root}{size}. Files that it writes "
+            "there are deleted. To run it elsewhere, use --workdir."
         )
 
     def prepare(self, scratch: Path) -> tuple[Path, Path]:
@@ -154,7 +154,7 @@ def _mirror(original: Path, copy: Path) -> None:
 
 
 def _link(original: Path, link: Path) -> None:
-    """Make a link, unless there is something. Windows may not allow it; the entry is then missing."""
+    """Make a link, unless the path exists. If Windows does not allow it, the entry is missing."""
     if os.path.lexists(link):
         return
     try:

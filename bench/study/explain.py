@@ -136,7 +136,7 @@ class ExplainStudy:
         return explanation
 
     def _first_trial(self, program: Planned) -> Result:
-        """Measure the program alone, in a fresh process, and look into it. Tell what that shows.
+        """Measure and inspect the program alone, in a fresh process. Report what that shows.
 
         Raises:
             RunFailed: It could not be measured, or not in time. The ladder would fail too, in each of its levels.
@@ -188,7 +188,7 @@ class ExplainStudy:
             raise
 
     def _tell(self, program: Planned, results: Sequence[Result], missing: dict[Loop, str]) -> None:
-        """Tell what the trials so far show: the cause that comes first, if it is another one, and the largest part."""
+        """Report what the trials so far show: the largest part, and the first cause if it has changed."""
         with suppress(RunFailed):
             explanation, _ = self._read_ladder(program, results, missing)
             conclude(explanation)

@@ -140,7 +140,7 @@ def with_first_trial(program: Planned, first: Result, base: Result) -> Result:
 
 
 def is_known(results: Sequence[Result]) -> bool:
-    """Return whether the trials so far show each part to `PRECISE`, or that it is smaller than that.
+    """Return whether the trials so far show each part to within `PRECISE`, or show that it is smaller.
 
     A program without another loop is known after one trial.
     """

@@ -164,7 +164,7 @@ def _add(
 
 
 def _refuse_script_options(resolved: Any, settings: RunSettings) -> None:
-    """Check that options of scripts are not set for a workload, nor arguments for a notebook.
+    """Check that no options of scripts are set for a workload, and no arguments for a notebook.
 
     Raises:
         SettingsError: One is.
@@ -174,8 +174,8 @@ def _refuse_script_options(resolved: Any, settings: RunSettings) -> None:
     if settings.args and is_notebook(resolved.file or ""):
         raise SettingsError(f"{resolved.name} is a notebook, so it takes no arguments", "Set its values in its cells.")
     if names and not resolved.is_script:
-        hint = "To set a parameter of a workload, use --param NAME=VALUE. `devbench list` shows which file is a script."
-        raise SettingsError(f"{resolved.name} is no script, so it does not take {' or '.join(names)}", hint)
+        hint = "To set a parameter of a workload, use --param NAME=VALUE. `devbench list FILE` says what a file is."
+        raise SettingsError(f"{resolved.name} is not a script, so it does not take {' or '.join(names)}", hint)
 
 
 def _cases(

@@ -33,8 +33,8 @@ class Tried(NamedTuple):
 def fastest(workload: str, settings: RunSettings, measured: Sequence[Result], tried: Sequence[Tried]) -> Fastest | None:
     """Return the fastest of the what-ifs and their combination. None if none is faster than the program.
 
-    A barer loop is no change to the program, so it does not count. A what-if is tried on one level, so its ratio is
-    multiplied by that level's ratio.
+    A lower level is not a change to the program, so it does not count. A what-if is tried on one level, so its ratio is
+    multiplied by the ratio of that level.
 
     Args:
         workload: Name or file.

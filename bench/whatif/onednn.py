@@ -12,7 +12,7 @@ ACTS_ON: frozenset[StepPart] = frozenset({"computing"})
 
 
 def candidates(program: Program) -> Iterator[WhatIf]:
-    """Yield the other choice, if the backend has one."""
+    """Yield the opposite setting, if the backend has oneDNN."""
     if not capabilities(program.spec.backend).onednn:
         return
     if program.spec.onednn:

@@ -1,4 +1,4 @@
-"""The what-if `tf32`: Allow TF32 for float32 products, if it is off."""
+"""The what-if `tf32`: Compute float32 matrix products in TF32."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ACTS_ON: frozenset[StepPart] = frozenset({"computing"})
 
 
 def candidates(program: Program) -> Iterator[WhatIf]:
-    """Yield TF32 if the device has tensor cores for it and it is off."""
+    """Yield TF32 if it is off and the device has tensor cores for it."""
     capability = program.device.compute_capability if program.device else None
     if has_tensor_cores(program.spec.backend, "tf32", capability) and not program.spec.tf32:
         advice = "Allow TF32: tf.config.experimental.enable_tensor_float_32_execution(True)."

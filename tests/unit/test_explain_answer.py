@@ -159,7 +159,7 @@ def test_first_steps_are_named_only_if_they_take_most_and_nothing_else_is_found(
     assert not named(0.3)
 
 
-def test_a_barer_loop_is_a_bound_and_not_a_proposal() -> None:
+def test_a_lower_level_is_a_bound_and_not_a_proposal() -> None:
     shown = " ".join(text(concluded(findings=[slow_map()])).split())
     assert "no more than 33 times [20, 100] as fast is possible (loop fused)" in shown
     assert "Fastest" not in shown

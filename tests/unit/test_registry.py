@@ -243,9 +243,7 @@ def test_a_script_is_described_without_running_it(name: str, tmp_path: Path) -> 
     resolved = registry.resolve(path)
     assert (resolved.is_script, resolved.name, resolved.params) == (True, "mine", {})
     assert registry.obstacle(resolved.offers, resolved.not_loops, "as-written") is None
-    assert (
-        registry.obstacle(resolved.offers, resolved.not_loops, "fit") == "it is a script, which runs as it is written"
-    )
+    assert registry.obstacle(resolved.offers, resolved.not_loops, "fit") == "a script runs only as it is written"
     with pytest.raises(WorkloadError, match="is a script, so it has no parameters"):
         registry.params_schema(path)
     with pytest.raises(SettingsError, match="is a script, so it has no parameter batch"):

@@ -135,11 +135,11 @@ class ScriptWorker:
         os._exit(code)
 
     def _is_finished(self) -> bool:
-        """Whether the script was unwound, so that an exception of it is only what it made of that."""
+        """Whether the script was unwound. Any exception that it raises then is a consequence."""
         return bool((self.scout and self.scout.finished) or (self.timed_loop and self.timed_loop.finished))
 
     def _forget(self) -> None:
-        """In a process that the script forks: observe nothing more, and leave the parent alone."""
+        """In a process that the script forked: observe nothing more, and send nothing to the parent."""
         self.channel.disconnect()
         if hasattr(self, "seen"):
             self.seen.depth = sys.maxsize  # nothing is outermost any more
@@ -287,7 +287,7 @@ class ScriptWorker:
         imported = "" if hasattr(self, "seen") else "; it did not import TensorFlow"
         hint = (
             "devbench recognizes Keras' fit, train_on_batch, evaluate and predict, updates by an optimizer, calls of\n"
-            "a model or a tf.function, and sessions of tf.compat.v1, all in the process that devbench starts.\n"
+            "a model or a tf.function, and sessions of tf.compat.v1. It does not look into other processes.\n"
             f"If the script needs arguments to train: devbench run {self.name} -- ARGUMENTS"
         )
         seen = unrecognized(sources)
@@ -312,11 +312,12 @@ class ScriptWorker:
     def _report(self, finish: Finish | None, ended: bool) -> None:
         """Run the diagnosis."""
         if self.timed_loop is None or self.watch is None:
-            raise NothingRecognized(f"{self.name} did not import TensorFlow this time", "Run it again.")
+            raise NothingRecognized(f"{self.name} did not import TensorFlow in this process", "Run it again.")
         if not self.timed_loop.started:
+            steps = self.place.target.place if self.place.target else "its steps"
             raise NothingRecognized(
-                f"{self.name} did not run {self.place.target.place if self.place.target else 'its steps'} this time",
-                "It should do the same each time. devbench sets the seeds of Python, NumPy and TensorFlow.",
+                f"{self.name} did not run {steps} in this process",
+                "Let it do the same in every process. devbench seeds Python, NumPy and TensorFlow.",
             )
         if ended:
             value = self.watch.value if self.hook.model is None else getattr(self.timer, "_value", None)
