@@ -6,12 +6,14 @@ import math
 import os
 import subprocess
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
 import pytest
 from background_runs import ONE_PROCESS, SECONDS, Runs, start_runs
 from devbench_process import ROOT, run_devbench
+from warm_workers import WarmServer
 
 from bench.analyse.outcome import Outcome
 from bench.analyse.pairing import pair_groups
@@ -64,8 +66,13 @@ IN_ALL_LOOPS = pytest.mark.parametrize("name", ["tabular", "cifar"])
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runs]:
-    with start_runs(tmp_path_factory.mktemp("builtins"), COMMANDS) as started:
+def runs(tmp_path_factory: pytest.TempPathFactory, warm_server: WarmServer | None) -> Iterator[Runs]:
+    def warm(name: str) -> WarmServer | None:
+        if warm_server is None or name == "operations":
+            return None
+        return warm_server if name in RESULT_COUNTS else replace(warm_server, fresh=("as-written",))
+
+    with start_runs(tmp_path_factory.mktemp("builtins"), COMMANDS, warm) as started:
         yield started
 
 
