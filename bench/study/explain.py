@@ -41,7 +41,7 @@ from bench.study.plan import plan, spec_of_settings
 from bench.study.recommend import Tried, fastest
 from bench.whatif import WhatIf
 
-FIRST = replace(WHAT_IF, separate_starts=1, cold_starts="alone", inspect=True)
+FIRST = replace(WHAT_IF, separate_starts=1, cold_starts="alone", inspect=True, enough=lambda results: True)
 """The design of the first trial, of the program alone."""
 
 PEAKS_SHARE = 0.3
@@ -141,7 +141,7 @@ class ExplainStudy:
         Raises:
             RunFailed: It could not be measured, or not in time. The ladder would fail too, in each of its levels.
         """
-        (first,) = self.sessions.measure([program], FIRST, update={"max_processes": 1})
+        (first,) = self.sessions.measure([program], FIRST)
         if first.failure is not None:
             raise not_measured(program, first)
         if all(sample.failure is not None for sample in first.samples):

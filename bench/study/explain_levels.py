@@ -7,8 +7,9 @@ from dataclasses import replace
 
 from bench import registry
 from bench.analyse import stats
+from bench.analyse.explain.caveats import caveats
 from bench.analyse.explain.findings import findings
-from bench.analyse.explain.ladder import caveats, ladder, noise_caveat
+from bench.analyse.explain.ladder import ladder
 from bench.analyse.explain.profile_check import disagreements
 from bench.analyse.explain.wall_time import wall_time
 from bench.analyse.samples import merged_facts, process_values
@@ -117,7 +118,7 @@ def read_ladder(
         findings=findings(measured, parts),
         missing_levels={**missing, **failed},
         profile=measured[0].profile,
-        caveats=[*filter(None, [noise_caveat(measured)]), *caveats(measured)],
+        caveats=caveats(measured),
     )
     if explanation.profile is not None:
         explanation.disagreements = disagreements(explanation.profile, parts, rest, explanation.step_seconds)

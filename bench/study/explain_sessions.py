@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
-from typing import Any
 
 from bench.config.settings import RunSettings
 from bench.model.plan import Group, Planned
@@ -51,7 +49,6 @@ class ExplainSessions:
         planned: Sequence[Planned],
         design: Design,
         share: float = 1.0,
-        update: Mapping[str, Any] = MappingProxyType({}),
     ) -> list[Result]:
         """Measure specs as a group.
 
@@ -59,9 +56,8 @@ class ExplainSessions:
             planned: The specs, the baseline first.
             design: How they are measured.
             share: The share of the time left that they may take.
-            update: Settings that differ from the explanation's own.
         """
-        settings = self.settings.model_copy(update={"max_time": self.budget.part(share), **update})
+        settings = self.settings.model_copy(update={"max_time": self.budget.part(share)})
         group = Group(self.workload, tuple(planned))
         session = Session(group, settings, self.timed(design), self.recorder, self.servers)
         self.results += session.results

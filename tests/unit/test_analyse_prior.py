@@ -13,7 +13,8 @@ from synthetic import MOMENT, result
 from bench.analyse import prior, stats
 from bench.analyse.break_even import break_even
 from bench.analyse.compare import compare
-from bench.analyse.explain.ladder import ladder, noise_caveat
+from bench.analyse.explain.caveats import caveats
+from bench.analyse.explain.ladder import ladder
 from bench.analyse.prior import Prior
 from bench.analyse.samples import paired_contrast
 from bench.model.result import Result, ResultWarning
@@ -178,8 +179,13 @@ def test_a_noisy_explanation_says_how_much_wider_its_intervals_are_and_why() -> 
     quiet, noisy = (
         interleaved(("step", "fused"), [trial(rng, (1.0, 0.5), noise) for _ in range(3)]) for noise in (0.005, 0.2)
     )
-    noisy[0].warnings = [ResultWarning(key="load", message="the machine was busy before the run", fix="Wait.")]
-    assert noise_caveat(quiet) == ""
-    text = noise_caveat(noisy)
+    noisy[0].warnings = [
+        ResultWarning(key="load", message="the machine was busy before the run", fix="Wait."),
+        ResultWarning(key="float64", message="the step computes in float64"),
+    ]
+    noisy[1].warnings = [ResultWarning(key="load", message="the machine was very busy before the run", fix="Wait.")]
+    assert caveats(quiet) == []
+    text, other = caveats(noisy)
     assert "times as wide" in text
-    assert text.endswith("Possible causes: the machine was busy before the run.")
+    assert text.endswith("Possible causes: the machine was busy before the run. Wait.")
+    assert other == "step: the step computes in float64"

@@ -13,10 +13,11 @@ from synthetic import result
 from test_analyse_compare import sample
 
 from bench.analyse.explain.answer import conclude
+from bench.analyse.explain.caveats import caveats
 from bench.analyse.explain.findings import findings
 from bench.analyse.explain.fixed_cost import fixed_cost
 from bench.analyse.explain.gains import gains
-from bench.analyse.explain.ladder import caveats, difference, ladder
+from bench.analyse.explain.ladder import difference, ladder
 from bench.analyse.verdict import verdict
 from bench.model.device import Device
 from bench.model.explanation import BETWEEN_EPOCHS, Explanation, Fastest, Finding, Gain, ProgramChange

@@ -78,12 +78,6 @@ DIFFERENCES: dict[tuple[Loop, Loop], LevelDifference] = {
 }
 """What lies between an upper and a lower level."""
 
-WIDER = 3.0
-"""A caveat says that the machine was noisy if intervals are at least this many times as wide as on a quiet machine."""
-
-DISTURBANCES = ("load", "stolen", "throttled", "unsettled", "gpu-busy", "clocks", "temperature")
-"""Warnings about what disturbs a measurement."""
-
 UNDIVIDED = "Increase --max-time. Then more loops divide it."
 
 MOST_NAMES = 2
@@ -91,35 +85,6 @@ MOST_NAMES = 2
 
 FIX_MIN_SHARE = 0.05
 """Smallest share of a step for which a fix is shown."""
-
-
-def caveats(levels: Sequence[Result]) -> list[str]:
-    """Return each warning of the levels once. It names the loops that have it, unless all have it."""
-    loops: dict[str, list[str]] = {}
-    for level in levels:
-        for warning in level.warnings:
-            text = f"{warning.message}. {warning.fix}" if warning.fix else warning.message
-            loops.setdefault(text, []).append(level.spec.loop)
-    return [
-        text if len(affected) == len(levels) else f"{', '.join(affected)}: {text}" for text, affected in loops.items()
-    ]
-
-
-def noise_caveat(levels: Sequence[Result]) -> str:
-    """Say how much wider than usual the intervals are, and why. Empty if the machine was about as quiet as usual."""
-    blocks = [process_blocks(level) for level in levels]
-    trials = sorted(set.intersection(*(set(b) for b in blocks)))
-    whole, *others = [[b[trial] for trial in trials] for b in blocks]
-    usual = [prior.of_ratio(whole, other) for other in others] if trials else []
-    spreads = [math.sqrt(known.variance) for known in usual if known is not None]
-    if not spreads or (spread := statistics.median(spreads)) < WIDER * prior.QUIET:
-        return ""
-    causes = dict.fromkeys(w.message for level in levels for w in level.warnings if w.key in DISTURBANCES)
-    reasons = f" Possible causes: {'; '.join(causes)}." if causes else ""
-    return (
-        f"The machine was not quiet: ratios vary by {spread:.0%} from trial to trial. On a quiet machine they vary by "
-        f"{prior.QUIET:.0%}. Therefore, intervals are about {spread / prior.QUIET:.0f} times as wide.{reasons}"
-    )
 
 
 def simultaneous_confidence(count: int) -> float:

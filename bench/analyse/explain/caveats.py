@@ -1,0 +1,59 @@
+"""Caveats of an explanation: what disturbed it, how much wider that makes the intervals, and other warnings."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+
+from bench.analyse import prior
+from bench.analyse.samples import process_blocks
+from bench.model.result import Result, ResultWarning
+
+WIDER = 3.0
+"""A caveat says that the machine was noisy if intervals are at least this many times as wide as on a quiet machine."""
+
+DISTURBANCES = ("load", "stolen", "throttled", "unsettled", "gpu-busy", "clocks", "temperature")
+"""Warnings about what disturbs a measurement."""
+
+
+def caveats(levels: Sequence[Result]) -> list[str]:
+    """Return each warning of the levels once. It names the loops that have it, unless all have it.
+
+    Of a disturbance, the first level's warning stands for those of all levels.
+    """
+    disturbances: dict[str, ResultWarning] = {}
+    loops: dict[str, list[str]] = {}
+    for level in levels:
+        for warning in level.warnings:
+            if warning.key in DISTURBANCES:
+                warning = disturbances.setdefault(warning.key, warning)
+            loops.setdefault(_text(warning), []).append(level.spec.loop)
+    noise = _noise(levels)
+    if noise:
+        causes = "; ".join(warning.message for warning in disturbances.values())
+        fixes = dict.fromkeys(f" {warning.fix}" for warning in disturbances.values() if warning.fix)
+        noise += f" Possible causes: {causes}.{''.join(fixes)}" if causes else ""
+        for warning in disturbances.values():
+            del loops[_text(warning)]
+    others = [text if len(of) == len(levels) else f"{', '.join(of)}: {text}" for text, of in loops.items()]
+    return [noise, *others] if noise else others
+
+
+def _text(warning: ResultWarning) -> str:
+    return f"{warning.message}. {warning.fix}" if warning.fix else warning.message
+
+
+def _noise(levels: Sequence[Result]) -> str:
+    """Say how much wider than usual the intervals are. Empty if the machine was about as quiet as usual."""
+    blocks = [process_blocks(level) for level in levels]
+    trials = sorted(set.intersection(*(set(b) for b in blocks)))
+    whole, *others = [[b[trial] for trial in trials] for b in blocks]
+    usual = [prior.of_ratio(whole, other) for other in others] if trials else []
+    spreads = [math.sqrt(known.variance) for known in usual if known is not None]
+    if not spreads or (spread := statistics.median(spreads)) < WIDER * prior.QUIET:
+        return ""
+    return (
+        f"The machine was not quiet: ratios vary by {spread:.0%} from trial to trial. On a quiet machine they vary by "
+        f"{prior.QUIET:.0%}. Therefore, intervals are about {spread / prior.QUIET:.0f} times as wide."
+    )
