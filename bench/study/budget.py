@@ -113,19 +113,23 @@ class TimeBudget:
         """Return the time limit in seconds of a part that gets a share of the time left."""
         return max(1.0, min(PART, share * self.left))
 
-    def ladder(self, levels: Sequence[Planned], with_what_ifs: bool) -> Ladder:
+    def ladder(self, levels: Sequence[Planned], with_what_ifs: bool, suspects: int = 0) -> Ladder:
         """Return the ladder that fits into the time left. It is the program's own loop alone if two do not fit.
 
         Args:
             levels: All levels, the program's own loop first.
             with_what_ifs: Whether what-ifs are to follow. Without time for a few levels beside them, they get no time.
+            suspects: Number of what-ifs that test a suspect. They get time even then, up to half of it.
         """
         if len(levels) > 1 and not self.fits(2):
             return Ladder((levels[0],), tuple(levels[1:]), 1.0)
         share = LADDER_SHARE if with_what_ifs else 1.0
         count = self._levels_that_fit(len(levels), share)
         if count < min(FEW_LEVELS, len(levels)):
-            share, count = 1.0, max(2, self._levels_that_fit(len(levels), 1.0))
+            share = 1.0
+            if with_what_ifs and suspects:
+                share -= min(LADDER_SHARE, self.share_of(1 + suspects, FEWEST_TRIALS))
+            count = max(2, self._levels_that_fit(len(levels), share))
         others = sorted(levels[1:], key=lambda level: FIRST.index(level.spec.loop))
         kept = [levels[0], *others[: count - 1]]
         in_order = tuple(level for level in levels if level in kept)

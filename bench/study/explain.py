@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from bench import registry
+from bench import registry, whatif
 from bench.analyse.explain import shares
 from bench.analyse.explain.answer import conclude
 from bench.analyse.explain.suspects import suspects
@@ -162,7 +162,9 @@ class ExplainStudy:
     ) -> list[Result]:
         """Measure the levels that there is time for. Levels that are left out are added to the missing ones."""
         budget = self.sessions.budget
-        ladder_plan = budget.ladder(levels, with_what_ifs)
+        findings = self.explanation.findings if self.explanation is not None else []
+        proposed = {name for finding in findings for name in finding.what_ifs}
+        ladder_plan = budget.ladder(levels, with_what_ifs, suspects=sum(map(whatif.tests_suspect, proposed)))
         no_time = f"there was no time for it. Use --max-time {budget.limit_for(len(levels))}"
         missing |= {level.spec.loop: no_time for level in ladder_plan.left_out}
         if not budget.fits(1):

@@ -148,8 +148,8 @@ def candidates(program: Program) -> list[WhatIf]:
             found = [WhatIf(module.WORDS, f"--change {name}", module.CAUSE, update, advice=module.ADVICE)]
         else:
             continue
-        tests_suspect = getattr(module, "TESTS_SUSPECT", False)
-        what_ifs += [replace(w, name=name, acts_on=module.ACTS_ON, tests_suspect=tests_suspect) for w in found]
+        test = tests_suspect(name)
+        what_ifs += [replace(w, name=name, acts_on=module.ACTS_ON, tests_suspect=test) for w in found]
     return what_ifs
 
 
@@ -161,6 +161,11 @@ def advice(name: str) -> str:
 def acts_on(name: str) -> frozenset[StepPart]:
     """Return the parts of a step that a what-if can make shorter. Empty if there is no such what-if."""
     return frozenset(load(name).ACTS_ON) if name in names() else frozenset()
+
+
+def tests_suspect(name: str) -> bool:
+    """Return whether a what-if tests a suspect by itself."""
+    return bool(getattr(load(name), "TESTS_SUSPECT", False))
 
 
 def instead(name: str) -> str:

@@ -5,11 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from synthetic import spec
 from test_study_explain import Fake, faked, study_of
 
+from bench.config.settings import RunSettings
 from bench.errors import RunFailed
 from bench.model.failure import Failure
+from bench.model.plan import Planned
 from bench.model.result import Stop
+from bench.model.spec import Loop
 from bench.study import explain, explain_sessions
 from bench.study.budget import OVERRUN, TimeBudget
 
@@ -91,6 +95,16 @@ def test_two_trials_of_a_few_loops_come_before_what_ifs(monkeypatch: pytest.Monk
     assert len(ladder) == 4
     assert Slow.now == WORKER_SECONDS * (1 + 2 * 4)
     assert explanation.gains == []
+
+
+def test_what_ifs_that_test_a_suspect_keep_their_time_if_only_a_few_loops_fit() -> None:
+    loops: list[Loop] = ["as-written", "fit", "step", "host-batches", "resident", "fused"]
+    levels = [Planned(spec(loop=loop), (), None, 32) for loop in loops]
+    budget = TimeBudget(RunSettings(max_time="100s"), lambda: 0.0)
+    budget.worker_seconds = 10.0
+    plans = [budget.ladder(levels, True, suspects) for suspects in (0, 1, 9)]
+    assert [len(plan.levels) for plan in plans] == [5, 3, 2]
+    assert [plan.share for plan in plans] == pytest.approx([1.0, 0.6, 0.5])
 
 
 @pytest.mark.usefixtures("faked")
