@@ -67,6 +67,12 @@ def test_a_part_that_cannot_be_told_from_nothing_is_shown_by_its_upper_bound() -
     assert sentences.part_share(part) == "at most 100%"
 
 
+@pytest.mark.parametrize(("value", "shown"), [(0.3, "30%"), (-0.66, "unknown"), (2.04, "unknown")])
+def test_a_share_that_no_part_can_take_is_unknown_if_it_has_no_interval(value: float, shown: str) -> None:
+    parts, _, _ = ladder([level("as-written", 0.01), level("fit", 0.008)])
+    assert sentences.part_share(parts[0].model_copy(update={"share": Interval(value=value, n=1)})) == shown
+
+
 @pytest.mark.parametrize(
     ("low", "high", "words"),
     [

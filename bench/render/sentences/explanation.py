@@ -160,7 +160,12 @@ def share(interval: Interval) -> str:
 
 
 def part_share(part: Part) -> str:
-    """Return the share of a part. If the part may take no time, return the largest share that it may take."""
+    """Return the share of a part. If the part may take no time, return the largest share that it may take.
+
+    Without an interval, a share that no part can take is "unknown".
+    """
+    if part.at_most is None and not 0 <= part.share.value <= 1:
+        return "unknown"
     if part.measurable or part.at_most is None:
         return share(part.share)
     most = min(1.0, part.at_most)
