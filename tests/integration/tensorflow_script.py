@@ -9,6 +9,9 @@ import sys
 import textwrap
 from typing import Any
 
+from warm_server import SCRIPT
+from warm_workers import WarmServer
+
 PRELUDE = """
 import json, os, sys, time
 import numpy as np
@@ -50,13 +53,26 @@ os.dup2(2, 1)
 """
 
 
-def run_script(script: str) -> dict[str, Any]:
-    """Run a script after the prelude in a separate Python process and return what it passes to `report`."""
+def run_script(script: str, warm: WarmServer | None) -> dict[str, Any]:
+    """Run a script after the prelude in a separate Python process and return what it passes to `report`.
+
+    Args:
+        script: its source.
+        warm: the server from which the process is forked. None if it is fresh.
+    """
+    if warm is not None:
+        with warm.connect() as server:
+            return answer(server.run(SCRIPT, PRELUDE + textwrap.dedent(script)))
     quiet = {"CUDA_VISIBLE_DEVICES": "-1", "TF_CPP_MIN_LOG_LEVEL": "3"}
     process = subprocess.run(
         [sys.executable, "-c", PRELUDE + textwrap.dedent(script)],
         capture_output=True, text=True, timeout=800, check=False, env={**os.environ, **quiet},
     )  # fmt: skip
+    return answer(process)
+
+
+def answer(process: subprocess.CompletedProcess[str]) -> dict[str, Any]:
+    """Return what the script passed to `report`."""
     assert process.returncode == 0, process.stderr[-3000:]
     report: dict[str, Any] = json.loads(process.stdout)
     return report

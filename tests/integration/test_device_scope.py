@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from tensorflow_script import run_script
+from warm_workers import WarmServer
 
 RIG = """
     tf.config.set_logical_device_configuration(
@@ -61,22 +62,25 @@ RIG = """
 
 
 @pytest.mark.parametrize("loop", ["step", "resident", "fused"])
-def test_the_placement_check_runs_in_the_scope_that_was_timed(loop: str) -> None:
-    answer = run_script(f"{RIG}\n    report(check=run({loop!r}, '/device:CPU:1'))")
+def test_the_placement_check_runs_in_the_scope_that_was_timed(loop: str, warm_server: WarmServer | None) -> None:
+    answer = run_script(f"{RIG}\n    report(check=run({loop!r}, '/device:CPU:1'))", warm_server)
     verified, many, devices, misplaced = answer["check"]
     assert misplaced == []
     assert (verified, many) == (True, True), devices
 
 
 @pytest.mark.parametrize("loop", ["as-written", "fit"])
-def test_a_program_that_trains_itself_runs_without_a_device_scope(loop: str) -> None:
-    answer = run_script(f"{RIG}\n    report(check=run({loop!r}, '/device:CPU:1'), devices=devices)")
+def test_a_program_that_trains_itself_runs_without_a_device_scope(loop: str, warm_server: WarmServer | None) -> None:
+    answer = run_script(f"{RIG}\n    report(check=run({loop!r}, '/device:CPU:1'), devices=devices)", warm_server)
     assert answer["devices"] == ["CPU:0"]
     assert set(answer["check"][2]) <= {"CPU:0", "none"}
 
 
-def test_the_check_can_read_the_dtype_of_each_operation_that_belongs_on_the_host_by_its_dtype() -> None:
-    answer = run_script("""
+def test_the_check_can_read_the_dtype_of_each_operation_that_belongs_on_the_host_by_its_dtype(
+    warm_server: WarmServer | None,
+) -> None:
+    answer = run_script(
+        """
     from tensorflow.python.framework import op_def_registry
     from bench.worker.diagnose import placement
 
@@ -92,6 +96,8 @@ def test_the_check_can_read_the_dtype_of_each_operation_that_belongs_on_the_host
         name: [argument.type for argument in op_def_registry.get(name).output_arg] for name in placement.BOOLEAN_OPS
     }
     report(unread=unread, fixed=fixed)
-    """)
+    """,
+        warm_server,
+    )
     assert answer["unread"] == []
     assert set(map(tuple, answer["fixed"].values())) == {(10,)}

@@ -6,11 +6,13 @@ from typing import Any
 
 import pytest
 from tensorflow_script import run_script
+from warm_workers import WarmServer
 
 
 @pytest.fixture(scope="module")
-def stages() -> dict[str, Any]:
-    return run_script("""
+def stages(warm_server: WarmServer | None) -> dict[str, Any]:
+    return run_script(
+        """
     import time
     from bench.worker.diagnose import pipeline_stages as stages
 
@@ -39,7 +41,9 @@ def stages() -> dict[str, Any]:
         filtered=[stage.stage for stage in stages.measure(filtered)],
         short=[stage.stage for stage in stages.measure(tf.data.Dataset.range(3).batch(2))],
     )
-    """)
+    """,
+        warm_server,
+    )
 
 
 def test_each_stage_is_listed_with_its_function_and_the_slow_one_takes_the_time(stages: dict[str, Any]) -> None:

@@ -6,10 +6,12 @@ from typing import Any
 
 import pytest
 from tensorflow_script import run_script
+from warm_workers import WarmServer
 
 
-def test_int32_arithmetic_on_data_is_distinguished_from_that_on_shapes() -> None:
-    report = run_script("""
+def test_int32_arithmetic_on_data_is_distinguished_from_that_on_shapes(warm_server: WarmServer | None) -> None:
+    report = run_script(
+        """
     from bench.model.facts import Facts
     from bench.worker.diagnose.inspection import read_graphs
 
@@ -27,13 +29,16 @@ def test_int32_arithmetic_on_data_is_distinguished_from_that_on_shapes() -> None
     for graph_facts, graph in zip(facts, graphs):
         read_graphs(graph_facts, [graph], "x.py")
     report(int32_operations=[graph_facts.int32.operations for graph_facts in facts])
-    """)
+    """,
+        warm_server,
+    )
     assert report["int32_operations"] == [3, 0]
 
 
 @pytest.fixture(scope="module")
-def report() -> dict[str, Any]:
-    return run_script("""
+def report(warm_server: WarmServer | None) -> dict[str, Any]:
+    return run_script(
+        """
     from types import SimpleNamespace
     from bench.worker.diagnose import placement
     from bench.worker.what_ifs import WhatIfs
@@ -63,7 +68,9 @@ def report() -> dict[str, Any]:
         return [placed.verified, placed.on_device, [operation.name for operation in placed.misplaced]]
 
     report(within_an_epoch=check_after(6), at_the_end_of_an_epoch=check_after(8))
-    """)
+    """,
+        warm_server,
+    )
 
 
 def test_a_run_that_ends_with_an_epoch_is_verified_like_one_that_ends_within_an_epoch(report: dict[str, Any]) -> None:

@@ -6,11 +6,13 @@ from typing import Any
 
 import pytest
 from tensorflow_script import run_script
+from warm_workers import WarmServer
 
 
 @pytest.fixture(scope="module")
-def shares() -> dict[str, Any]:
-    return run_script("""
+def shares(warm_server: WarmServer | None) -> dict[str, Any]:
+    return run_script(
+        """
     import itertools
     from bench.worker.diagnose import repeated_calls
     from bench.worker.tracing import Tracing
@@ -32,7 +34,9 @@ def shares() -> dict[str, Any]:
         new=repeated_calls.measure(tf, lambda: steps(lambda: (next(numbers) / 7 for _ in range(60))), tracing),
         known=repeated_calls.measure(tf, lambda: steps(lambda: itertools.repeat(1 / 7, 60)), tracing),
     )
-    """)
+    """,
+        warm_server,
+    )
 
 
 def test_a_call_that_traces_a_new_graph_takes_most_of_a_small_step(shares: dict[str, Any]) -> None:

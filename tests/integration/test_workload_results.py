@@ -12,13 +12,15 @@ from typing import Any
 
 import pytest
 from tensorflow_script import run_script
+from warm_workers import WarmServer
 
 from bench import registry
 
 
 @pytest.fixture(scope="module")
-def results() -> dict[str, Any]:
-    return run_script("""
+def results(warm_server: WarmServer | None) -> dict[str, Any]:
+    return run_script(
+        """
     from tensorflow.python.framework import ops
     results = {}
 
@@ -176,18 +178,21 @@ def results() -> dict[str, Any]:
     results["inference"] = float(np.abs(next(steps).numpy() - function(*w.call("inputs")).numpy()).max()) >= 0
     results["inference shape"] = next(steps).shape.as_list()
     report(**results)
-    """)
+    """,
+        warm_server,
+    )
 
 
 @pytest.fixture(scope="module")
-def ratios() -> dict[str, Any]:
+def ratios(warm_server: WarmServer | None) -> dict[str, Any]:
     """Ratios of the CPU time of four times the work to that of the work. Each time is the shortest of several rounds.
 
     The CPU time is that of all threads. Other processes on a busy machine lengthen wall time. They also lengthen CPU
     time, by up to 80% on a shared core, but never shorten it. So a round runs the smaller work four times, which gives
     both the same chance of a quiet moment, and rounds continue while the ratio is implausible.
     """
-    return run_script("""
+    return run_script(
+        """
     def ratio_of(small, large):
         def cpu_seconds(work, times):
             start = time.process_time()
@@ -262,7 +267,9 @@ def ratios() -> dict[str, Any]:
     few, many = (lambda count=count: [next(steps) for _ in range(count)] for count in (3, 12))
     results["model-init"] = ratio_of(few, many)
     report(**results)
-    """)
+    """,
+        warm_server,
+    )
 
 
 def test_four_times_the_work_takes_about_four_times_the_cpu_time(ratios: dict[str, float]) -> None:

@@ -65,6 +65,10 @@ class SharedServer(WorkerServer):
     def close(self) -> None:
         """Leave it to its other users."""
 
+    def disconnect(self) -> None:
+        """Close the socket of this process."""
+        self._connection.close()
+
     def of(self, variables: Mapping[str, str]) -> WorkerServer:
         """Return this server, or a new one for other variables. This stands in for `WorkerServer`."""
         return self if variables == self._variables else WorkerServer(variables)

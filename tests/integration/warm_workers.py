@@ -9,6 +9,7 @@ import json
 import os
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -46,9 +47,14 @@ class WarmServer:
         """The command that stands in for `devbench`. It inherits the descriptor."""
         return [sys.executable, str(DEVBENCH), json.dumps(asdict(self))]
 
-    def connect(self) -> SharedServer:
-        """Return the server, to fork processes of this one."""
-        return SharedServer(os.dup(self.descriptor), self.variables, self.fresh)
+    @contextmanager
+    def connect(self) -> Iterator[SharedServer]:
+        """Yield the server, to fork processes of this one."""
+        server = SharedServer(os.dup(self.descriptor), self.variables, self.fresh)
+        try:
+            yield server
+        finally:
+            server.disconnect()
 
 
 @pytest.fixture(scope="session")
@@ -87,5 +93,5 @@ def warm_workers(warm_server: WarmServer | None) -> Iterator[None]:
     if warm_server is None:
         yield
         return
-    with warm_start(warm_server.connect(), warm_server.short):
+    with warm_server.connect() as server, warm_start(server, warm_server.short):
         yield
