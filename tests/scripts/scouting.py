@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from unittest.mock import patch
 
 from bench.config.settings import RunSettings
 from bench.model.failure import Failure
@@ -10,12 +11,19 @@ from bench.model.recognition import Recognition
 from bench.model.result import Result
 from bench.publish.recorder import Recorder
 from bench.session.design import Design
+from bench.session.process import StartProcess, spawn
 from bench.session.recognize import recognize
 from bench.session.session import Session
 from bench.study.plan import plan
 
 
-def scout(program: Path, output: Path, arguments: tuple[str, ...] = (), watch: int | None = None) -> Result:
+def scout(
+    program: Path,
+    output: Path,
+    arguments: tuple[str, ...] = (),
+    watch: int | None = None,
+    start: StartProcess = spawn,
+) -> Result:
     """Return a result that has been recognized, or the reason why not, and nothing else.
 
     Args:
@@ -23,12 +31,14 @@ def scout(program: Path, output: Path, arguments: tuple[str, ...] = (), watch: i
         output: folder for results.
         arguments: of the script.
         watch: number of the loop to time.
+        start: starts the process.
     """
     settings = RunSettings(args=arguments, watch=watch, output=output)
     (group,) = plan([program], settings)
     session = Session(group, settings, Design(), Recorder(settings))
     try:
-        recognize(session.launcher, session.results)
+        with patch("bench.session.launch.spawn", start):
+            recognize(session.launcher, session.results)
     finally:
         session.launcher.abandon()
     return session.results[0]

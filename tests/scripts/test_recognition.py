@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 from scouting import failure, recognition, scout
 
+from bench.config.settings import RunSettings
 from bench.model.recognition import StepKind
+from bench.session import launch
+from bench.session.process import StartProcess, spawn
+from bench.session.worker_servers import WorkerServers
+from bench.study.plan import plan
 
 PROGRAMS = Path(__file__).parent / "programs"
 
@@ -72,16 +79,31 @@ EXPECTED = {
 
 ESSENTIAL = ("fit_dataset", "loop_eager_gan", "loop_many_steps", "session")
 """Scripts that `make test` runs too."""
+FRESH = (*ESSENTIAL, "keras_first", "environment")
+"""Scripts that import TensorFlow themselves. For the others, a server imported it before they start."""
+
+
+@pytest.fixture(scope="module")
+def fork() -> Iterator[StartProcess]:
+    """Return a function that forks the process of a script."""
+    if sys.platform != "linux":
+        yield spawn
+        return
+    (group,) = plan([PROGRAMS / "fit_arrays.py"], RunSettings())
+    variables = launch._variables(group.planned[0].spec)
+    with WorkerServers() as servers:
+        assert servers.wait(variables, 300), servers.problem
+        yield servers.fork
 
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=pytest.mark.essential if name in ESSENTIAL else ()) for name in EXPECTED]
 )
-def test_the_steps_of_a_script_are_recognized_and_counted(name: str, tmp_path: Path) -> None:
+def test_the_steps_of_a_script_are_recognized_and_counted(name: str, tmp_path: Path, fork: StartProcess) -> None:
     expected = EXPECTED[name]
     program = PROGRAMS / f"{name}.py"
-    found = recognition(scout(program, tmp_path, expected.arguments))
+    found = recognition(scout(program, tmp_path, expected.arguments, start=spawn if name in FRESH else fork))
     assert found.ended
     assert (found.chosen.kind, found.chosen.steps) == (expected.kind, expected.steps)
     assert tuple(source.steps for source in found.others) == expected.others
@@ -106,11 +128,11 @@ def test_a_script_without_a_step_fails_with_the_reason(name: str, words: str, tm
 
 
 @pytest.mark.timeout(300)
-def test_a_loop_can_be_chosen_by_its_number(tmp_path: Path) -> None:
+def test_a_loop_can_be_chosen_by_its_number(tmp_path: Path, fork: StartProcess) -> None:
     program = PROGRAMS / "fit_several.py"
-    found = recognition(scout(program, tmp_path, watch=1))
+    found = recognition(scout(program, tmp_path, watch=1, start=fork))
     assert (found.chosen.number, found.chosen.steps) == (1, 10)
-    assert "has no loop number 5" in failure(scout(program, tmp_path, watch=5)).message
+    assert "has no loop number 5" in failure(scout(program, tmp_path, watch=5, start=fork)).message
 
 
 @pytest.mark.timeout(300)
