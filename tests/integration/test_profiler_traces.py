@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from background_runs import SECONDS
 from devbench_process import BRIEF, ROOT, CompletedRun, run_devbench
+from warm_workers import WarmServer
 
 from bench.analyse.outcome import Outcome
 from bench.analyse.pairing import pair_groups
@@ -28,11 +29,11 @@ for tool in ("overview_page", "framework_op_stats", "trace_viewer"):
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> CompletedRun:
+def run(tmp_path_factory: pytest.TempPathFactory, warm_server: WarmServer | None) -> CompletedRun:
     folder = tmp_path_factory.mktemp("profile")
     loops = ("--loop", "fit,step,fused")
     sizes = ("--param", "hidden=2048,batch=256")  # TensorFlow omits operations of up to about 3 µs
-    return run_devbench(folder, "run", "tabular", *sizes, *loops, *BRIEF, "--profile", "traces")
+    return run_devbench(folder, "run", "tabular", *sizes, *loops, *BRIEF, "--profile", "traces", warm=warm_server)
 
 
 def profile_of(run: CompletedRun, loop: str) -> Profile:
@@ -69,17 +70,19 @@ def test_the_table_shows_the_shares_and_the_profiled_steps_are_not_measured(run:
     assert all(len(result.samples) == 1 for result in run.results)
 
 
-def test_a_step_that_waits_for_its_input_shows_in_the_trace(tmp_path: Path) -> None:
+def test_a_step_that_waits_for_its_input_shows_in_the_trace(tmp_path: Path, warm_server: WarmServer | None) -> None:
     slow = str(Path(__file__).parent / "explained_programs" / "slow_input.py")
-    run = run_devbench(tmp_path, "run", slow, "--loop", "step", *BRIEF, "--profile", "traces")
+    run = run_devbench(tmp_path, "run", slow, "--loop", "step", *BRIEF, "--profile", "traces", warm=warm_server)
     profile = profile_of(run, "step")
     assert profile.input_share > 0.5
     assert profile.input_share > 5 * (profile.device_share or 0)
 
 
-def test_a_workload_without_steps_has_a_note_instead_of_a_profile(tmp_path: Path) -> None:
+def test_a_workload_without_steps_has_a_note_instead_of_a_profile(
+    tmp_path: Path, warm_server: WarmServer | None
+) -> None:
     small = ("--param", "n=64,memory_bytes=65536,cache_bytes=4096,repeats=1")
-    run = run_devbench(tmp_path, "run", "peaks", *small, *BRIEF, "--profile", "traces")
+    run = run_devbench(tmp_path, "run", "peaks", *small, *BRIEF, "--profile", "traces", warm=warm_server)
     (result,) = run.results
     assert run.code == 0
     assert result.profile is None

@@ -19,7 +19,7 @@ from bench.session import launch, stopping
 from bench.session.design import Design
 from bench.store import files
 
-pytestmark = pytest.mark.once
+pytestmark = [pytest.mark.once, pytest.mark.usefixtures("warm_workers")]
 
 
 def test_a_trial_is_on_disk_before_the_next_begins(tmp_path: Path) -> None:
