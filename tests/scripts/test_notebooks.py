@@ -13,6 +13,7 @@ from scouting import recognition, scout
 PROGRAMS = Path(__file__).parent / "programs"
 
 
+@pytest.mark.once
 @pytest.mark.timeout(300)
 def test_the_loops_of_a_notebook_are_recognized_by_cell_and_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -49,6 +50,7 @@ def test_a_notebook_is_measured_and_compared_with_another_one(tmp_path: Path) ->
     assert "(320, 8)" in [*old.samples[0].printed.first, *old.samples[0].printed.last]
 
 
+@pytest.mark.once
 @pytest.mark.timeout(300)
 def test_an_error_of_a_notebook_names_the_cell(tmp_path: Path) -> None:
     text = (PROGRAMS / "cells.ipynb").read_text(encoding="utf-8")

@@ -46,6 +46,7 @@ def test_checkpoints_and_logs_of_a_script_do_not_reach_its_folder(tmp_path: Path
     assert result.placement.verified
 
 
+@pytest.mark.once
 @pytest.mark.timeout(600)
 def test_a_script_runs_in_a_folder_that_the_user_chose(tmp_path: Path) -> None:
     shutil.copy(PROGRAMS / "fit_files.py", tmp_path)
@@ -57,6 +58,7 @@ def test_a_script_runs_in_a_folder_that_the_user_chose(tmp_path: Path) -> None:
     assert not (tmp_path / "log.csv").exists()
 
 
+@pytest.mark.once
 @pytest.mark.timeout(600)
 def test_a_script_gets_its_arguments_and_a_module_runs_as_a_script(tmp_path: Path) -> None:
     shutil.copytree(PROGRAMS / "data", tmp_path / "data")

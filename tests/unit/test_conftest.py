@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 pytest_plugins = ["pytester"]
+pytestmark = pytest.mark.once
 
 CONFTEST = Path(__file__).resolve().parents[1] / "conftest.py"
 ELSEWHERE = "windows" if sys.platform == "linux" else "linux"
