@@ -10,7 +10,6 @@ its input threads neither work nor fill buffers.
 from __future__ import annotations
 
 import math
-import statistics
 import time
 from collections.abc import Callable
 from typing import Any
@@ -18,7 +17,9 @@ from typing import Any
 from bench.errors import WorkloadError
 from bench.model.failure import Failure
 from bench.model.sample import LossPrecision
+from bench.worker.block_clock import BlockClock
 from bench.worker.channel import Channel
+from bench.worker.latency_pass import LatencyPass
 from bench.worker.losses import LOSSES, Losses
 from bench.worker.protocol import (
     BLOCK_SECONDS,
@@ -54,6 +55,7 @@ class TimedLoop:
         precision: how exactly the losses can be expected to agree.
 
     Attributes:
+        clock: times the current block.
         losses: the losses of the first steps.
         on_restart: is called when the program ended.
         steps_left: steps until the clock is read. A loop that issues several steps at once issues at most this many.
@@ -93,8 +95,6 @@ class TimedLoop:
         self.last_value: Any = None
         self.finished: Finished | None = None
         self._progress: tuple[object, ...] = ()
-        self._paused_at: tuple[float, float] | None = None
-        self._paused_seconds = 0.0
         self._restarted = False
         self._from_start = False
         self._longest = 0
@@ -102,13 +102,10 @@ class TimedLoop:
         self._steps = 1
         self._blocks = 0
         self._calibrating = False
-        self._latencies: list[float] = []
-        self._sync_seconds: list[float] = []
-        self._latency_order: tuple[int, float] = (0, 0.0)
+        self._latency_pass = LatencyPass()
         self._steps_to_profile = self._steps_profiled = 0
         self._trace_seconds_at_start = self._trace_seconds_in_set_up = 0.0
-        self._cpu_start = time.process_time()
-        self._start = time.perf_counter()
+        self.clock = BlockClock()
 
     @property
     def started(self) -> bool:
@@ -123,7 +120,7 @@ class TimedLoop:
     @property
     def paused(self) -> bool:
         """Whether the clock stands still, between two epochs of `fit`."""
-        return self._paused_at is not None
+        return self.clock.paused
 
     def end_set_up(self) -> None:
         """Count what was traced until now towards the phases of setting up."""
@@ -134,7 +131,7 @@ class TimedLoop:
         self._steps_to_profile = self._steps_profiled = 0
         self._trace_seconds_at_start = self.trace_seconds()
         if not self.paused:
-            self._start = time.perf_counter()
+            self.clock.start = time.perf_counter()
 
     def tick(self, value: Any, steps: int = 1) -> None:
         """Count `steps` issued steps, the last of which returned `value`. Every step calls this: keep it short."""
@@ -142,33 +139,16 @@ class TimedLoop:
         self.issued += steps
         if self.steps_left <= 0:
             self._end(value)
-            self._paused_seconds = 0.0
-            self._cpu_start = time.process_time()
-            self._start = time.perf_counter()
+            self.clock.restart()
 
     def pause(self, value: Any) -> None:
         """Stop the clock once the step that returned `value` is done. What follows is not part of the block."""
         self._check(self.sync(value))
-        self._paused_at = time.perf_counter(), time.process_time()
+        self.clock.pause()
 
     def resume(self) -> None:
         """Let the clock continue."""
-        if self._paused_at is None:
-            return
-        seconds, cpu_seconds = time.perf_counter() - self._paused_at[0], time.process_time() - self._paused_at[1]
-        self._start += seconds
-        self._cpu_start += cpu_seconds
-        self._paused_seconds += seconds
-        self._paused_at = None
-
-    def leave_out(self, seconds: float) -> None:
-        """Let the current block start later, by seconds that devbench itself took."""
-        self._start += seconds
-
-    @property
-    def start(self) -> float:
-        """When the current block started, by the clock of `time.perf_counter`."""
-        return self._start
+        self.clock.resume()
 
     def discard(self) -> None:
         """Leave out the current block. The next step does not count either."""
@@ -187,7 +167,7 @@ class TimedLoop:
         """
         self.restarts += 1
         self.on_restart()
-        progress = (self.steps_run, self.steps_left, len(self._latencies), len(self.losses), self._end)
+        progress = (self.steps_run, self.steps_left, len(self._latency_pass), len(self.losses), self._end)
         if self.paused and progress != self._progress:
             self._progress = progress
             return
@@ -211,7 +191,7 @@ class TimedLoop:
         self.resume()
         issued = self._steps - self.steps_left
         if self._end == self._block and not self._restarted and 0 < issued < self._steps and at is not None:
-            self._start += time.perf_counter() - at
+            self.clock.leave_out(time.perf_counter() - at)
             self._steps, self.steps_left, self._blocks, self._calibrating = issued, 0, 2, False
             self._block(value)
         if not self.steps_run:
@@ -227,7 +207,7 @@ class TimedLoop:
 
     def _first_step(self, value: Any) -> None:
         number = self.sync(value)
-        seconds = time.perf_counter() - self._start
+        seconds = self.clock.seconds()
         trace_seconds = self.trace_seconds()
         self.channel.send(PhaseEnded(phase="trace", seconds=max(0.0, trace_seconds - self._trace_seconds_in_set_up)))
         self.channel.send(
@@ -258,15 +238,14 @@ class TimedLoop:
 
     def _block(self, value: Any) -> None:
         number = self.sync(value)
-        seconds = time.perf_counter() - self._start
-        cpu_seconds = time.process_time() - self._cpu_start
+        seconds, cpu_seconds = self.clock.seconds(), self.clock.cpu_seconds()
         self._check(number)
         if self._restarted:
             self._restarted, self._from_start, self.steps_left = False, True, self._steps
             return
         self._from_start = False
         steps = self._steps - self.steps_left  # one call of several steps may overshoot the block
-        aside = self._paused_seconds
+        aside = self.clock.paused_seconds
         self.channel.send(
             BlockTimed(
                 series=self.current, seconds=seconds, steps=steps, cpu_seconds=cpu_seconds, epoch_end_seconds=aside
@@ -291,20 +270,15 @@ class TimedLoop:
 
     def _single_step(self, value: Any) -> None:
         number = self.sync(value)
-        seconds = time.perf_counter() - self._start
+        seconds = time.perf_counter() - self.clock.start
         self._check(number)
         read_start = time.perf_counter()
         self.sync(value)  # the step is done, so this is the cost of reading
-        self._sync_seconds.append(time.perf_counter() - read_start)
-        most_steps, budget = self._latency_order
-        if self._restarted:
-            self._restarted = False
-        else:
-            self._latencies.append(seconds)
+        self._latency_pass.add(seconds, time.perf_counter() - read_start, counts=not self._restarted)
+        self._restarted = False
         per_call, self.steps_left = 1 - self.steps_left, 1  # steps of one call
-        if len(self._latencies) >= most_steps or sum(self._latencies) >= budget:
-            floor = statistics.median(self._sync_seconds)
-            self.channel.send(Latencies(seconds=[max(0.0, latency - floor) / per_call for latency in self._latencies]))
+        if self._latency_pass.complete:
+            self.channel.send(Latencies(seconds=self._latency_pass.latencies(per_call)))
             self._obey()
 
     def _profiled_step(self, value: Any) -> None:
@@ -329,7 +303,7 @@ class TimedLoop:
             self._blocks = order.blocks
             self._end, self.steps_left = (self._lead_in, order.lead) if order.lead else (self._block, self._steps)
         elif isinstance(order, Latency):
-            self._latencies, self._sync_seconds, self._latency_order = [], [], (order.steps, order.seconds)
+            self._latency_pass = LatencyPass(order.steps, order.seconds)
             self._end, self.steps_left = self._single_step, 1
         elif isinstance(order, Trace):
             self._steps_to_profile, self._steps_profiled = order.steps, 0

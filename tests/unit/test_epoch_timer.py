@@ -11,7 +11,7 @@ import pytest
 
 from bench.errors import WorkloadError
 from bench.model.facts import Epoch
-from bench.worker import epoch_timer, timed_loop
+from bench.worker import block_clock, epoch_timer, timed_loop
 from bench.worker.epoch_timer import EpochTimer
 from bench.worker.fit_epochs import FitEpochs, length_of_pass, validated_epochs
 from bench.worker.losses import LOSSES
@@ -52,7 +52,7 @@ class Fit:
         self.batches, self.remainder, self.known, self.frequency = batches, remainder, known, frequency
         self.compiled = self.validated = False
         self.ended, self.waits = 0, waits
-        for module in (timed_loop, epoch_timer):
+        for module in (block_clock, timed_loop, epoch_timer):
             monkeypatch.setattr(module, "time", self)
         self.epochs = FitEpochs()
         channel: Any = self

@@ -14,7 +14,7 @@ from pydantic import BaseModel
 
 from bench.errors import WorkloadError
 from bench.model.spec import Data, Spec, Threads
-from bench.worker import step_counter, timed_loop
+from bench.worker import block_clock, step_counter, timed_loop
 from bench.worker.fit_epochs import Call
 from bench.worker.losses import LOSSES
 from bench.worker.protocol import (
@@ -90,7 +90,7 @@ class Bench:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *orders: Order, kind: type[TimedLoop] = TimedLoop) -> None:
         self.clock = Clock()
         self.channel = Channel([*orders, Finish()])
-        for module in (timed_loop, step_counter):
+        for module in (timed_loop, block_clock, step_counter):
             monkeypatch.setattr(module, "time", self.clock)
         channel: Any = self.channel
         self.timed_loop = kind(channel, self.clock.sync, loss=float)

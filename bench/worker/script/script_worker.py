@@ -260,7 +260,7 @@ class ScriptWorker:
         if model is not None:
             self.synchronizer.model = model
             self.synchronizer.prepare(model)
-        self._end_build(self.timed_loop.start)
+        self._end_build(self.timed_loop.clock.start)
 
     def _end_build(self, at: float) -> None:
         """Report the time before the first step. The import and what was traced have phases of their own."""

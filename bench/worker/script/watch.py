@@ -89,7 +89,7 @@ class Watch:
         if self._steps == 1:
             at = time.perf_counter()
             self._on_first(model)
-            self._timed_loop.leave_out(time.perf_counter() - at)
+            self._timed_loop.clock.leave_out(time.perf_counter() - at)
         if self._check is not None and self._steps == CHECKED_STEP:
             self._check(False)
         self.value = value

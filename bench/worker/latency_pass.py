@@ -1,0 +1,48 @@
+"""The latency pass: single steps, each of which is synchronized by itself."""
+
+from __future__ import annotations
+
+import statistics
+
+
+class LatencyPass:
+    """Collects the times of single steps, and how long reading a number from the device takes.
+
+    Args:
+        steps: Maximum number of steps.
+        seconds: Time limit of all steps together.
+    """
+
+    def __init__(self, steps: int = 0, seconds: float = 0.0) -> None:
+        self._most_steps, self._limit = steps, seconds
+        self._steps: list[float] = []
+        self._reads: list[float] = []
+
+    def __len__(self) -> int:
+        return len(self._steps)
+
+    def add(self, seconds: float, read_seconds: float, counts: bool) -> None:
+        """Add a step.
+
+        Args:
+            seconds: Its time, with its synchronization.
+            read_seconds: Time of a synchronization alone.
+            counts: Whether the time of the step counts. That of the synchronization always does.
+        """
+        self._reads.append(read_seconds)
+        if counts:
+            self._steps.append(seconds)
+
+    @property
+    def complete(self) -> bool:
+        """Whether there are enough steps."""
+        return len(self._steps) >= self._most_steps or sum(self._steps) >= self._limit
+
+    def latencies(self, per_call: int) -> list[float]:
+        """Return the seconds of each step without the synchronization.
+
+        Args:
+            per_call: Number of steps that were issued at once.
+        """
+        floor = statistics.median(self._reads)
+        return [max(0.0, seconds - floor) / per_call for seconds in self._steps]
