@@ -10,10 +10,7 @@ import random
 import secrets
 import time
 
-from bench.analyse.same_answer import check_same_answer
-from bench.analyse.samples import has_measurements
 from bench.analyse.summary import summarize
-from bench.analyse.warnings import add_warnings
 from bench.config.settings import RunSettings
 from bench.errors import Interrupted
 from bench.model.failure import Failure
@@ -24,12 +21,11 @@ from bench.session import one_off, rounds, stopping
 from bench.session.design import Design
 from bench.session.interleave import Interleaving
 from bench.session.launch import Launcher, TrialMember
-from bench.session.new_results import new_results
 from bench.session.progress import ProgressReporter
 from bench.session.recognize import recognize
+from bench.session.results import conclude, copy_common, new_results
 from bench.session.script_folder import ScriptFolder
 from bench.session.worker_process import OutOfTime
-from bench.session.worker_sample import WorkerSample
 from bench.session.worker_servers import WorkerServers
 
 
@@ -191,27 +187,12 @@ class Session:
                     waits=not diagnosed and self._has_time_for_pilot(time.monotonic() - self._trial_start),
                     brief=known,
                 )
-                self._copy_to_result(result, worker)
+                copy_common(worker, result)
 
     def _has_pipeline(self) -> bool:
         """Whether a result has timed the stages of its pipeline, which are the same in all levels of a ladder."""
         results = [*self.results, *filter(None, [self.design.diagnosed])]
         return any(sample.facts.pipeline is not None for result in results for sample in result.samples)
-
-    def _copy_to_result(self, result: Result, worker: WorkerSample) -> None:
-        """Copy from a worker to its result what holds for all of its processes."""
-        sample = worker.sample
-        if worker.framework is not None:
-            result.environment.framework, result.environment.device = worker.framework, worker.device
-            result.fingerprint = result.environment.fingerprint()
-        if result.placement is None and sample.placement is not None:
-            result.placement = sample.placement
-            if not sample.placement.on_device:
-                message = (
-                    f"no evidence that the step ran on {sample.placement.requested_device}: {sample.placement.reason}"
-                )
-                hint = "The result keeps its times, but they say nothing about that device."
-                result.failure = Failure(kind="placement", message=message, hint=hint)
 
     def _in_start_order(self) -> list[Result]:
         """The open results in the order in which their workers start.
@@ -301,19 +282,16 @@ class Session:
         accuracy = self._accuracy(self._working() or self.results)
         for result in self.results:
             self._summarize(result)
-            result.stop = Stop(
-                reason=reason if result.failure is None else "failed",
-                trials=self._progress.trial,
-                needed_trials=self._progress.planned,
-                error=accuracy.error if accuracy else None,
-                target=self._target,
-                settled=accuracy is not None and (accuracy.settled or accuracy.decided),
-                error_of="ratio" if len(self.results) > 1 else "step",
-                seconds=self._trials_seconds or self._progress.elapsed,
-            )
-            is_partial = reason == "interrupted" or not (result.failure or has_measurements(result))
-            result.status = "failed" if result.failure else "partial" if is_partial else "complete"
-        check_same_answer(self.results)
+        stop = Stop(
+            reason=reason,
+            trials=self._progress.trial,
+            needed_trials=self._progress.planned,
+            error=accuracy.error if accuracy else None,
+            target=self._target,
+            settled=accuracy is not None and (accuracy.settled or accuracy.decided),
+            error_of="ratio" if len(self.results) > 1 else "step",
+            seconds=self._trials_seconds or self._progress.elapsed,
+        )
+        conclude(self.results, stop)
         for result in self.results:
-            add_warnings(result)
             self.recorder.save(result)

@@ -1,0 +1,79 @@
+"""The results of a session: empty at its start, completed by its workers and at its end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta, timezone
+
+from bench.analyse.same_answer import check_same_answer
+from bench.analyse.samples import has_measurements
+from bench.analyse.warnings import add_warnings
+from bench.backends import recorded_prefixes
+from bench.config.settings import RunSettings
+from bench.machine.environment import host
+from bench.model.environment import Environment
+from bench.model.failure import Failure
+from bench.model.plan import Group
+from bench.model.result import Price, Result, Stop
+from bench.publish.recorder import Recorder
+from bench.session.design import Design
+from bench.session.worker_sample import WorkerSample
+from bench.version import __version__
+
+
+def new_results(group: Group, settings: RunSettings, design: Design, recorder: Recorder) -> list[Result]:
+    """Return an empty result for each spec of a group. The times of their creation keep the order of the specs."""
+    created = datetime.now(timezone.utc)
+    environment = Environment(host=host(prefixes=recorded_prefixes()))
+    group_id = recorder.new_id()
+    price = None
+    if settings.hourly_price is not None:
+        price = Price(per_hour=settings.hourly_price, currency=settings.currency)
+    return [
+        Result(
+            id=recorder.new_id(),
+            attempt=settings.attempt,
+            created=created + timedelta(microseconds=position),
+            devbench=__version__,
+            spec=planned.spec,
+            key=planned.spec.key,
+            fingerprint=environment.fingerprint(),
+            group=group_id,
+            purpose=design.purpose,
+            parent=design.parent,
+            environment=environment.model_copy(),
+            price=price,
+            notes=[*planned.notes, *group.not_applicable],
+        )
+        for position, planned in enumerate(group.planned)
+    ]
+
+
+def copy_common(worker: WorkerSample, result: Result) -> None:
+    """Copy from a worker to its result what holds for all processes. A failed placement check fails the result."""
+    sample = worker.sample
+    if worker.framework is not None:
+        result.environment.framework, result.environment.device = worker.framework, worker.device
+        result.fingerprint = result.environment.fingerprint()
+    if result.placement is None and sample.placement is not None:
+        result.placement = sample.placement
+        if not sample.placement.on_device:
+            message = f"no evidence that the step ran on {sample.placement.requested_device}: {sample.placement.reason}"
+            hint = "The result keeps its times, but they say nothing about that device."
+            result.failure = Failure(kind="placement", message=message, hint=hint)
+
+
+def conclude(results: Sequence[Result], stop: Stop) -> None:
+    """Complete the results of a session: their status, the same-answer check and warnings.
+
+    Args:
+        results: All results of the session, summarized.
+        stop: Why the session stopped. A failed result stopped because it failed.
+    """
+    for result in results:
+        result.stop = stop.model_copy(update={"reason": "failed"} if result.failure else {})
+        is_partial = stop.reason == "interrupted" or not (result.failure or has_measurements(result))
+        result.status = "failed" if result.failure else "partial" if is_partial else "complete"
+    check_same_answer(results)
+    for result in results:
+        add_warnings(result)
