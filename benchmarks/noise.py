@@ -47,7 +47,7 @@ def trial(workload: str, case: str, loop: str) -> list[list[Block]]:
     for worker in workers:
         worker.process.kill()
         worker.close()
-    return [worker.series("step").blocks for worker in workers]
+    return [worker.sample.series[0].blocks for worker in workers]
 
 
 def main() -> None:

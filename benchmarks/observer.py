@@ -57,13 +57,13 @@ def faster_half(times: list[float]) -> float:
 def step_times(workload: str, case: str, place: int) -> list[float]:
     """Return the step times of one trial with the loop `step`, in the order of starts. devbench starts at `place`."""
     worker, scripts = start(spec_of(workload, case, "step"), case, 100, place)
-    steps = worker.steps["step"]
+    steps = worker.blocks.steps["step"]
 
     def observed() -> float:
         worker.process.resume()
         worker.run_round(0, lead=True)
         worker.process.suspend()
-        block = worker.series("step").blocks[-1]
+        block = worker.sample.series[0].blocks[-1]
         return block.seconds / block.steps
 
     def bare(script: Bare) -> float:
@@ -86,7 +86,7 @@ def epoch_times(workload: str, case: str, place: int) -> list[float]:
     def observed() -> float:
         worker.process.resume()
         worker.process.order(Go(series="step", steps=per_epoch, blocks=epochs, lead=1))
-        seconds = math.fsum(worker.until(BlockTimed).seconds for _ in range(epochs))
+        seconds = math.fsum(worker.events.until(BlockTimed).seconds for _ in range(epochs))
         worker.process.suspend()
         return seconds / epochs
 

@@ -88,7 +88,7 @@ def trial(workload: str, case: str, loops: Sequence[str], separate: bool) -> lis
     for worker in workers:
         worker.process.kill()
         worker.close()
-    return [[(round(b.seconds, 7), b.steps, b.position) for b in w.series("step").blocks] for w in workers]
+    return [[(round(b.seconds, 7), b.steps, b.position) for b in w.sample.series[0].blocks] for w in workers]
 
 
 def collect(pool: Path, count: int, workload: str, case: str, loops: Sequence[str], busy: bool) -> None:

@@ -76,7 +76,7 @@ def alternating(epochs: int) -> None:
             marks.append((time.perf_counter(), int(note.removeprefix("step "))))
 
     training = start_worker(planned.spec, report=report, full=True)
-    while training.until(PhaseStarted).phase != "training":
+    while training.events.until(PhaseStarted).phase != "training":
         pass
     thread = threading.Thread(target=training.train)
     thread.start()

@@ -75,7 +75,7 @@ def trial(workload: str) -> dict[str, Any]:
     for worker in workers.values():
         worker.process.kill()
         worker.close()
-    blocks = {name: [[round(b.seconds, 7), b.steps] for b in w.series("step").blocks] for name, w in workers.items()}
+    blocks = {name: [[round(b.seconds, 7), b.steps] for b in w.sample.series[0].blocks] for name, w in workers.items()}
     took, now = time.monotonic() - start, stolen_seconds()
     conditions = {
         "at": f"{datetime.now(timezone.utc):%Y-%m-%dT%H:%M:%SZ}",

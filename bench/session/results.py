@@ -52,8 +52,8 @@ def new_results(group: Group, settings: RunSettings, design: Design, recorder: R
 def copy_common(worker: WorkerSample, result: Result) -> None:
     """Copy from a worker to its result what holds for all processes. A failed placement check fails the result."""
     sample = worker.sample
-    if worker.framework is not None:
-        result.environment.framework, result.environment.device = worker.framework, worker.device
+    if worker.events.framework is not None:
+        result.environment.framework, result.environment.device = worker.events.framework, worker.events.device
         result.fingerprint = result.environment.fingerprint()
     if result.placement is None and sample.placement is not None:
         result.placement = sample.placement

@@ -2,19 +2,90 @@
 
 from __future__ import annotations
 
-from bench.model.sample import Block, ProcessSample
+from collections.abc import Callable
+from typing import Any
+
+from bench.model.device import Device
+from bench.model.framework import Framework
+from bench.model.phase import Activity
+from bench.model.sample import Block, ProcessSample, Series
+from bench.session.worker_process import WorkerProcess
 from bench.worker.protocol import (
     BlockTimed,
+    Done,
+    EnvironmentRead,
     Event,
     FactsRead,
     FirstLosses,
     Latencies,
     Note,
     PhaseEnded,
+    PhaseStarted,
     PlacementChecked,
     PrintedRead,
+    ProfileRead,
+    ProgramEnded,
+    Ready,
     Trained,
 )
+
+
+class OutOfSteps(Exception):
+    """A script ended by itself, so there are no more blocks."""
+
+
+class SampleEvents:
+    """Reads the events of a worker into its sample.
+
+    Args:
+        process: The process of the worker.
+        sample: Its sample.
+        report: Called with the phase and a note whenever the phase changes.
+
+    Attributes:
+        framework: The version of TensorFlow and the like. None until the worker has reported it.
+        device: The device. None until the worker has reported it.
+    """
+
+    def __init__(self, process: WorkerProcess, sample: ProcessSample, report: Callable[[Activity, str], None]) -> None:
+        self._process = process
+        self._sample = sample
+        self._report = report
+        self.framework: Framework | None = None
+        self.device: Device | None = None
+        self._slow = ""  # why it may be silent for minutes until its first steps are done
+
+    def until(self, kind: type[Event]) -> Any:
+        """Collect events until one of this kind comes, and return it.
+
+        Raises:
+            OutOfSteps: A script ended before.
+        """
+        if self._sample.ended and kind in (BlockTimed, Latencies, ProfileRead):
+            raise OutOfSteps
+        while True:
+            event = self._process.event()
+            self._take(event)
+            if isinstance(event, kind):
+                return event
+            if isinstance(event, ProgramEnded):
+                self._sample.ended = True
+                if kind is not Done:
+                    raise OutOfSteps
+
+    def _take(self, event: Event) -> None:
+        if isinstance(event, PhaseStarted):
+            self._slow = event.note if event.slow else self._slow
+            self._report(event.phase, event.note or self._slow)
+        elif isinstance(event, EnvironmentRead):
+            self.framework, self.device = event.framework, event.device
+        elif isinstance(event, Ready):
+            self._slow = ""
+            self._sample.series = [
+                Series(name=name, bytes=event.bytes.get(name), floor=event.floors.get(name)) for name in event.series
+            ]
+        else:
+            _add(event, self._sample)
 
 
 def block_of(timed: BlockTimed, position: int) -> Block:
@@ -28,8 +99,7 @@ def block_of(timed: BlockTimed, position: int) -> Block:
     )
 
 
-def add(event: Event, sample: ProcessSample) -> None:
-    """Add what an event reports to the sample."""
+def _add(event: Event, sample: ProcessSample) -> None:
     if isinstance(event, PhaseEnded):
         sample.phases[event.phase] = event.seconds
     elif isinstance(event, FactsRead):

@@ -7,60 +7,39 @@ again and again, then `finish`.
 from __future__ import annotations
 
 import contextlib
-import statistics
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from bench.backends import capabilities
 from bench.machine.telemetry import Meter
-from bench.model.device import Device
 from bench.model.failure import Failure
-from bench.model.framework import Framework
 from bench.model.phase import Activity
 from bench.model.profile import Profile
 from bench.model.recognition import Recognition
-from bench.model.sample import Block, ProcessSample, Series
+from bench.model.sample import ProcessSample
 from bench.model.spec import Spec
-from bench.session.block_steps import steps_of_block, steps_of_lead
+from bench.session.block_steps import steps_of_lead
+from bench.session.blocks import Blocks
 from bench.session.process import StartProcess, spawn
-from bench.session.sample_events import add, block_of
-from bench.session.steady_state import WINDOW, is_settled, stayed_settled
+from bench.session.sample_events import OutOfSteps, SampleEvents
+from bench.session.steady_state import stayed_settled
+from bench.session.warm_up import warm_up
 from bench.session.worker_process import WorkerEnded, WorkerProcess
 from bench.session.worker_server import Forked
 from bench.worker.protocol import (
-    BLOCK_SECONDS,
-    BlockTimed,
     Done,
-    EnvironmentRead,
-    Event,
     Finish,
-    Go,
     Latencies,
     Latency,
-    PhaseStarted,
     ProfileRead,
-    ProgramEnded,
     Ready,
     Recognized,
     ScriptRun,
     Trace,
 )
 
-WARMUP_BLOCKS = 40
-WARMUP_SECONDS = 10.0
-WARMUP_SHARE = 1 / 4
-"""Share of the steps of a script that the warm-up may take, if it is known how many it has."""
-
-SHORT_BLOCK = 0.75 * BLOCK_SECONDS
-"""If the first timed block is shorter, the warm-up was slower than the steady state, and blocks get more steps."""
-
 LATENCY_STEPS = 100
 LATENCY_SECONDS = 0.8
-
-
-class OutOfSteps(Exception):
-    """A script ended by itself, so there are no more blocks."""
 
 
 class WorkerSample:
@@ -82,6 +61,8 @@ class WorkerSample:
     Attributes:
         sample: What it measured so far.
         process: Its process.
+        events: Its events.
+        blocks: Its blocks.
         alive: Whether its process may still run.
         program_steps: Steps that a script runs until it ends by itself. None if that is not known.
     """
@@ -112,123 +93,33 @@ class WorkerSample:
             pid=pid,
             started=self.process.started,
         )
-        self.framework: Framework | None = None
-        self.device: Device | None = None
-        self.steps: dict[str, int] = {}
+        self.events = SampleEvents(self.process, self.sample, report)
+        self.blocks = Blocks(self.process, self.events)
         self.meter = Meter(
             pid, capabilities(spec.backend).telemetry, load_before=load_before, gpu_busy_before=gpu_busy_before
         )
         self.alive = True
         self.program_steps: int | None = None
         self.metering = False
-        self._slow = ""  # why it may be silent for minutes until its first steps are done
-
-    def series(self, name: str) -> Series:
-        """Return the series of this name."""
-        return next(series for series in self.sample.series if series.name == name)
-
-    def until(self, kind: type[Event]) -> Any:
-        """Collect events until one of this kind comes, and return it."""
-        if self.sample.ended and kind in (BlockTimed, Latencies, ProfileRead):
-            raise OutOfSteps
-        while True:
-            event = self.process.event()
-            self._take(event)
-            if isinstance(event, kind):
-                return event
-            if isinstance(event, ProgramEnded):
-                self.sample.ended = True
-                if kind is not Done:
-                    raise OutOfSteps
-
-    def _take(self, event: Event) -> None:
-        if isinstance(event, PhaseStarted):
-            self._slow = event.note if event.slow else self._slow
-            self.report(event.phase, event.note or self._slow)
-        elif isinstance(event, EnvironmentRead):
-            self.framework, self.device = event.framework, event.device
-        elif isinstance(event, Ready):
-            self._slow = ""
-            self.sample.series = [
-                Series(name=name, bytes=event.bytes.get(name), floor=event.floors.get(name)) for name in event.series
-            ]
-        else:
-            add(event, self.sample)
 
     def set_up(self) -> None:
         """Wait for the phases up to the first steps."""
-        self.until(Ready)
+        self.events.until(Ready)
 
     def recognize(self) -> Recognition:
         """Wait until it is known how the steps of a script are recognized."""
         self.report("recognition", "")
-        recognized: Recognized = self.until(Recognized)
-        self.until(Done)
+        recognized: Recognized = self.events.until(Recognized)
+        self.events.until(Done)
         self.close()
         return recognized.recognition
 
     def warm_up(self) -> None:
-        """Run blocks of each series until they settle, and find how many steps fill a block.
-
-        If a script ends meanwhile, the later half of its blocks counts as the steady state.
-        """
-        try:
-            self._warm_up()
-        except OutOfSteps:
-            for series in self.sample.series:
-                half = len(series.warmup) // 2
-                last = [b.model_copy(update={"position": n}) for n, b in enumerate(series.warmup[half:])]
-                series.warmup, series.blocks = series.warmup[:half], last
+        """Run blocks of each series until they settle, and find how many steps fill a block."""
+        warm_up(self.blocks, self.sample.series, self.program_steps, self.report)
         self.meter.start()
         self.metering = True
         self.report("steady state", "")
-
-    def _warm_up(self) -> None:
-        for series in self.sample.series:
-            self.report("warm_up", series.name if len(self.sample.series) > 1 else "")
-            self._calibrate(series)
-            if len(self.sample.series) > 1:
-                continue
-            while not is_settled([b.step_seconds for b in series.warmup]):
-                if len(series.warmup) >= WARMUP_BLOCKS or sum(b.wall_seconds for b in series.warmup) > WARMUP_SECONDS:
-                    series.settled = len(series.warmup) < 2 * WINDOW
-                    break
-                if self.program_steps and sum(b.steps for b in series.warmup) > WARMUP_SHARE * self.program_steps:
-                    break
-                series.warmup.append(self._block(series.name, -1))
-            typical = statistics.median(block.step_seconds for block in series.warmup[-WINDOW:])
-            self.steps[series.name] = steps_of_block(series, typical)
-
-    def _calibrate(self, series: Series) -> None:
-        self.process.order(Go(series=series.name))
-        longest, position = 0, len(series.warmup)
-        while True:
-            timed: BlockTimed = self.until(BlockTimed)
-            block = block_of(timed, -1)
-            series.warmup[position:] = [block]
-            if block.wall_seconds >= BLOCK_SECONDS or block.steps <= longest:  # the program has no more steps
-                break
-            longest = timed.steps
-        self.steps[series.name] = timed.steps
-
-    def _timed_block(self, series: Series, position: int, lead: int = 0) -> Block:
-        """Run a block that counts. If the first one is short, it counts as warm-up, and a longer one follows."""
-        ordered = self.steps[series.name]
-        block = self._block(series.name, position, lead)
-        if series.blocks or block.wall_seconds >= SHORT_BLOCK or block.steps < ordered:
-            return block
-        series.warmup.append(block.model_copy(update={"position": -1}))
-        self.steps[series.name] = steps_of_block(series, block.step_seconds)
-        return self._block(series.name, position)
-
-    def _block(self, name: str, position: int, lead: int = 0) -> Block:
-        self.process.order(Go(series=name, steps=self.steps[name], lead=lead))
-        return self._timed(name, position)
-
-    def _timed(self, name: str, position: int) -> Block:
-        timed: BlockTimed = self.until(BlockTimed)
-        self.steps[name] = min(self.steps[name], timed.steps)  # the program may end before a block is full
-        return block_of(timed, position)
 
     def run_round(self, position: int, lead: bool) -> float:
         """Run one block of each series, and return the seconds that were timed.
@@ -237,11 +128,11 @@ class WorkerSample:
             position: Position of the block in the trial.
             lead: Whether some untimed steps go first, because the worker was suspended.
         """
-        timed = 0.0
+        timed, gpu = 0.0, capabilities(self.spec.backend).gpu
         for series in self.sample.series:
-            untimed = steps_of_lead(series, self.steps[series.name], capabilities(self.spec.backend).gpu) if lead else 0
+            untimed = steps_of_lead(series, self.blocks.steps[series.name], gpu) if lead else 0
             try:
-                block = self._timed_block(series, position, untimed)
+                block = self.blocks.run_timed(series, position, untimed)
             except OutOfSteps:
                 break
             series.blocks.append(block)
@@ -255,19 +146,9 @@ class WorkerSample:
             blocks: Number of blocks.
             position: Position of the first one.
         """
-        with contextlib.suppress(OutOfSteps):
-            self._run_blocks(blocks, position)
-
-    def _run_blocks(self, blocks: int, position: int) -> None:
         (series,) = self.sample.series
-        done = 0
-        if not series.blocks:
-            series.blocks.append(self._timed_block(series, position))
-            done = 1
-        if blocks > done:
-            self.process.order(Go(series=series.name, steps=self.steps[series.name], blocks=blocks - done))
-        for index in range(done, blocks):
-            series.blocks.append(self._timed(series.name, position + index))
+        with contextlib.suppress(OutOfSteps):
+            self.blocks.run_several(series, blocks, position)
 
     def suspend(self) -> None:
         """Suspend the worker, and stop counting what happens on the machine."""
@@ -310,11 +191,11 @@ class WorkerSample:
             self.report("latency", "")
             self.process.order(Latency(steps=LATENCY_STEPS, seconds=LATENCY_SECONDS))
             with contextlib.suppress(OutOfSteps):
-                self.until(Latencies)
+                self.events.until(Latencies)
         self.process.order(
             Finish(check_placement=check_placement, inspect=inspect, time_stages=stages, brief=brief, time_waits=waits)
         )
-        self.until(Done)
+        self.events.until(Done)
         self.close()
 
     def profile(self, folder: Path, steps: int) -> Profile:
@@ -323,7 +204,7 @@ class WorkerSample:
         self.report("profile", "")
         self.process.order(Trace(folder=str(folder.resolve()), steps=steps))
         try:
-            traced: ProfileRead = self.until(ProfileRead)
+            traced: ProfileRead = self.events.until(ProfileRead)
         except OutOfSteps:
             message = "the script ended before its steps were traced"
             raise WorkerEnded(Failure(kind="workload", message=message)) from None
@@ -332,7 +213,7 @@ class WorkerSample:
 
     def train(self) -> None:
         """Wait for the whole training."""
-        self.until(Done)
+        self.events.until(Done)
         self.close()
 
     def fail(self, failure: Failure) -> None:

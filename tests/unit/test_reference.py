@@ -31,7 +31,7 @@ from bench.model.telemetry import Telemetry
 from bench.registry.user_file import FUNCTIONS
 from bench.render.report import compose, markdown
 from bench.render.report.sections import steps
-from bench.session import design, interleave, steady_state, stopping, worker_sample
+from bench.session import design, interleave, steady_state, stopping, warm_up, worker_sample
 from bench.store import selection
 from bench.worker import batches, loops, losses, protocol
 from bench.worker.diagnose import timing
@@ -249,7 +249,7 @@ def test_every_kind_of_data_and_every_file_of_a_data_set_is_documented() -> None
             "Warm-up",
             f"two stretches of {steady_state.WINDOW} blocks agree within {steady_state.TOLERANCE:.0%}",
         ),
-        ("measuring", "Warm-up", f"{worker_sample.WARMUP_BLOCKS} blocks or {worker_sample.WARMUP_SECONDS:g} s"),
+        ("measuring", "Warm-up", f"{warm_up.WARMUP_BLOCKS} blocks or {warm_up.WARMUP_SECONDS:g} s"),
         ("measuring", "Warm-up", f"fewer than {2 * steady_state.WINDOW} blocks"),
         (
             "measuring",

@@ -93,7 +93,7 @@ def test_the_reason_for_a_slow_start_is_shown_with_every_phase_of_the_start(monk
     phases: list[tuple[str, str]] = []
     worker = WorkerSample(SPEC, 1, {}, 60.0, lambda phase, note: phases.append((phase, note)))
     worker.set_up()
-    worker.until(Done)
+    worker.events.until(Done)
     worker.process.kill()
     worker.close()
     reason = "compiles for minutes"
@@ -124,7 +124,7 @@ def test_blocks_get_longer_if_steps_get_faster_after_the_warm_up(monkeypatch: py
     worker.warm_up()
     (series,) = worker.sample.series
     while len(series.warmup) < 11:  # the warm-up ends just before steps get faster
-        series.warmup.append(worker._block("step", -1))
+        series.warmup.append(worker.blocks.run("step", -1))
     warm_up_blocks = len(series.warmup)
     if alone:
         worker.run_blocks(3, 0)
