@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
-from bench import backends, registry
+from bench import backends
 from bench.cli.command import announce
 from bench.model.result import Result
 
@@ -40,7 +40,8 @@ def after_measuring(results: Sequence[Result], workload: str, folder: Path) -> l
         if spec.script is not None:
             words += ["--watch", str(spec.script.watch)] if spec.script.watch else []
             words += ["--", *spec.script.arguments] if spec.script.arguments else []
-        if recognition is None or (recognition.chosen.kind == "fit" and not registry.is_module(workload)):
+        is_module = spec.script is not None and spec.script.module is not None
+        if recognition is None or (recognition.chosen.kind == "fit" and not is_module):
             commands.append((shlex.join(words), "where the time goes, and what is faster"))
         if recognition is not None and recognition.others:
             commands.append((_watching(steps[0]), "another loop of the script"))
