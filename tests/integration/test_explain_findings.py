@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from background_runs import SECONDS
 from devbench_process import CompletedRun, run_devbench
+from warm_workers import WarmServer
 
 from bench.model.explanation import Explanation
 from bench.render.sentences import explanation as sentences
@@ -36,18 +37,20 @@ OPTIONS = {
 }
 
 
-def explain(folder: Path, name: str, options: tuple[str, ...]) -> CompletedRun:
+def explain(folder: Path, name: str, options: tuple[str, ...], warm: WarmServer | None) -> CompletedRun:
     command = ("explain", str(EXPLAINED_PROGRAMS / f"{name}.py"), "--no-changes", "--json", *options)
     # The cache is shared, so that the peaks of the machine are measured once.
-    return run_devbench(folder / name, *command, seconds=SECONDS, XDG_CACHE_HOME=str(folder))
+    return run_devbench(folder / name, *command, seconds=SECONDS, warm=warm, XDG_CACHE_HOME=str(folder))
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Future[CompletedRun]]]:
+def runs(
+    tmp_path_factory: pytest.TempPathFactory, usual_blocks: WarmServer | None
+) -> Iterator[dict[str, Future[CompletedRun]]]:
     folder = tmp_path_factory.mktemp("explain")
     pool = ThreadPoolExecutor(2)
     try:
-        yield {name: pool.submit(explain, folder, name, options) for name, options in OPTIONS.items()}
+        yield {name: pool.submit(explain, folder, name, options, usual_blocks) for name, options in OPTIONS.items()}
     finally:
         pool.shutdown(cancel_futures=True)
 
