@@ -94,7 +94,7 @@ class Script(Frozen):
 
     arguments: tuple[str, ...] = Field((), description="its arguments, `sys.argv` without the first element")
     module: str | None = Field(None, description="name of its module, if it runs as `python -m` runs one")
-    watch: int | None = Field(None, description="number of the loop to time; null for the loop with the most steps")
+    watch: int | None = Field(None, description="number of the loop to time; null for the one with most steps")
 
 
 def _script_label(script: Script | None) -> str:
