@@ -9,9 +9,12 @@ from pathlib import Path
 import pytest
 from background_runs import SECONDS
 from devbench_process import BRIEF, run_devbench
+from warm_workers import WarmServer
 
 from bench.config.settings import load
 from bench.publish.recorder import Recorder
+from bench.session import interleave
+from bench.session.worker_servers import WorkerServers
 from bench.store import files
 from bench.study import explain_levels, explain_what_ifs, peaks
 from bench.study.explain import ExplainStudy
@@ -32,13 +35,15 @@ def run_study(folder: Path, file: str, trials: int, loops: tuple[str, ...], name
     def selected(program: Program) -> list[WhatIf]:
         return [what_if for what_if in candidates(program) if what_if.name in names]
 
-    with pytest.MonkeyPatch.context() as patched:
+    with pytest.MonkeyPatch.context() as patched, WorkerServers() as servers:
         patched.setenv("XDG_CACHE_HOME", str(folder / "cache"))
         patched.setattr(explain_levels, "LOOPS", loops)
         patched.setattr(explain_what_ifs, "TOGETHER", 16)
         patched.setattr(explain_what_ifs, "candidates", selected)
         patched.setattr(peaks, "TRIALS", 1)
-        study = ExplainStudy(file, settings, Recorder(settings))
+        if trials == 1:  # ratios are not the subject
+            patched.setattr(interleave, "BLOCKS", 8)
+        study = ExplainStudy(file, settings, Recorder(settings), servers)
         study.run()
     return study
 
@@ -84,7 +89,9 @@ def test_the_peaks_of_the_machine_are_measured_once_and_cached(explained: tuple[
 
 @pytest.mark.once
 @pytest.mark.quiet
-def test_what_ifs_that_are_faster_are_combined_and_the_fastest_command_runs(tmp_path: Path) -> None:
+def test_what_ifs_that_are_faster_are_combined_and_the_fastest_command_runs(
+    tmp_path: Path, usual_blocks: WarmServer | None
+) -> None:
     names = {"cache", "without-callbacks"}
     explanation = run_study(tmp_path, str(EXPLAINED_PROGRAMS / "two_causes.py"), 3, ("as-written",), names).explanation
     assert explanation is not None
@@ -97,26 +104,27 @@ def test_what_ifs_that_are_faster_are_combined_and_the_fastest_command_runs(tmp_
     assert explanation.fastest is not None
     command, *arguments = shlex.split(explanation.fastest.command)
     assert command == "devbench"
-    (result,) = run_devbench(tmp_path / "again", *arguments, *BRIEF).results
+    (result,) = run_devbench(tmp_path / "again", *arguments, *BRIEF, warm=usual_blocks).results
     assert {"cache", "without-callbacks"} <= set(result.spec.what_ifs)
     assert result.summary.step_seconds is not None
     assert result.summary.step_seconds.value < 0.5 * explanation.step_seconds
 
 
-def test_all_what_ifs_are_applied_and_recorded_in_the_spec(tmp_path: Path) -> None:
+def test_all_what_ifs_are_applied_and_recorded_in_the_spec(tmp_path: Path, warm_server: WarmServer | None) -> None:
     names = "cache,prefetch,parallel-map,steps-per-execution,without-callbacks,without-metrics"
-    run = run_devbench(tmp_path, "run", FIT_PIPELINE, *BRIEF, "--change", names)
+    run = run_devbench(tmp_path, "run", FIT_PIPELINE, *BRIEF, "--change", names, warm=warm_server)
     (result,) = run.results
     assert result.status == "complete", run.text()
     assert result.spec.what_ifs == tuple(names.split(","))
     assert result.summary.step_seconds is not None
 
 
-def test_steps_per_execution_counts_fewer_steps_in_the_last_call_of_an_epoch(tmp_path: Path) -> None:
+def test_steps_per_execution_counts_fewer_steps_in_the_last_call_of_an_epoch(
+    tmp_path: Path, warm_server: WarmServer | None
+) -> None:
     slow = str(EXPLAINED_PROGRAMS / "slow_input.py")  # 10 batches of 48 rows per epoch, 1 ms per row
-    run = run_devbench(
-        tmp_path, "run", slow, "--loop", "fit", "--param", "batch=48", *BRIEF, "--change", "steps-per-execution"
-    )
+    options = ("--loop", "fit", "--param", "batch=48", "--change", "steps-per-execution")
+    run = run_devbench(tmp_path, "run", slow, *options, *BRIEF, warm=warm_server)
     (result,) = run.results
     assert result.summary.step_seconds is not None, run.text()
     assert result.summary.step_seconds.value > 0.048
@@ -128,10 +136,10 @@ def test_a_what_if_that_does_not_apply_is_refused(tmp_path: Path) -> None:
     assert "--change cache does not apply to this program and loop" in run.text()
 
 
-def test_without_metrics_removes_the_operations_of_a_metric(tmp_path: Path) -> None:
+def test_without_metrics_removes_the_operations_of_a_metric(tmp_path: Path, warm_server: WarmServer | None) -> None:
     slow = str(EXPLAINED_PROGRAMS / "slow_metric.py")
-    run_devbench(tmp_path, "run", slow, *BRIEF)
-    run = run_devbench(tmp_path, "run", slow, *BRIEF, "--change", "without-metrics")
+    run_devbench(tmp_path, "run", slow, *BRIEF, warm=warm_server)
+    run = run_devbench(tmp_path, "run", slow, *BRIEF, "--change", "without-metrics", warm=warm_server)
     without, unchanged = sorted(run.results, key=lambda result: not result.spec.what_ifs)
     assert [result.status for result in run.results] == ["complete", "complete"], run.text()
     operations = [result.samples[0].facts.flops_per_step or 0 for result in (unchanged, without)]

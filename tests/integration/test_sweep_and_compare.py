@@ -8,15 +8,18 @@ from pathlib import Path
 import pytest
 from background_runs import ONE_PROCESS, SECONDS, measured_program
 from devbench_process import run_devbench
+from warm_workers import WarmServer
 
 from bench.analyse.sweep import sweep_of
 
 pytestmark = [pytest.mark.timeout(SECONDS), pytest.mark.once]
 
 
-def test_a_sweep_stops_at_the_value_that_runs_out_of_memory(tmp_path: Path) -> None:
+def test_a_sweep_stops_at_the_value_that_runs_out_of_memory(tmp_path: Path, usual_blocks: WarmServer | None) -> None:
     arguments = ("--loop", "step", "--param", "batch=1,10000000,20000000", "--json", *ONE_PROCESS)
-    run = run_devbench(tmp_path, "sweep", measured_program("large_batches"), *arguments, seconds=SECONDS)
+    run = run_devbench(
+        tmp_path, "sweep", measured_program("large_batches"), *arguments, seconds=SECONDS, warm=usual_blocks
+    )
     assert run.code == 0, run.text()
     sweep = json.loads(run.out)["sweep"]
     (curve,) = sweep["curves"]
@@ -28,7 +31,9 @@ def test_a_sweep_stops_at_the_value_that_runs_out_of_memory(tmp_path: Path) -> N
 
 
 @pytest.mark.quiet
-def test_a_sweep_over_two_loops_finds_between_which_values_they_cross(tmp_path: Path) -> None:
+def test_a_sweep_over_two_loops_finds_between_which_values_they_cross(
+    tmp_path: Path, usual_blocks: WarmServer | None
+) -> None:
     arguments = (
         measured_program("crossing"),
         "--loop",
@@ -39,7 +44,7 @@ def test_a_sweep_over_two_loops_finds_between_which_values_they_cross(tmp_path: 
         "2",
     )
     limits = ("--max-time", "10m", "--point-time", "5m")
-    run = run_devbench(tmp_path, "sweep", *arguments, *limits, seconds=SECONDS)
+    run = run_devbench(tmp_path, "sweep", *arguments, *limits, seconds=SECONDS, warm=usual_blocks)
     assert run.code == 0, run.text()
     sweep = sweep_of(run.results, 0.02)
     assert (sweep.axes, sweep.incomplete_reason) == ({"size": [1, 2]}, None)  # no whole number is between 1 and 2
@@ -56,7 +61,7 @@ def test_a_sweep_over_two_loops_finds_between_which_values_they_cross(tmp_path: 
 
 
 @pytest.mark.quiet
-def test_two_files_interleave_and_end_with_a_verdict(tmp_path: Path) -> None:
+def test_two_files_interleave_and_end_with_a_verdict(tmp_path: Path, usual_blocks: WarmServer | None) -> None:
     folder = tmp_path / "files"
     folder.mkdir()
     text = Path(measured_program("large_batches")).read_text(encoding="utf-8")
@@ -64,7 +69,7 @@ def test_two_files_interleave_and_end_with_a_verdict(tmp_path: Path) -> None:
         (folder / f"{name}.py").write_text(text.replace("p.batch,", f"{factor} * p.batch,"), encoding="utf-8")
     arguments = (str(folder / "old.py"), str(folder / "new.py"), "--compare", "--json")
     limits = ("--max-processes", "3", "--max-time", "2m")
-    run = run_devbench(tmp_path, "run", *arguments, *limits, seconds=SECONDS)
+    run = run_devbench(tmp_path, "run", *arguments, *limits, seconds=SECONDS, warm=usual_blocks)
     assert run.code == 0, run.text()
     (comparison,) = json.loads(run.out)["comparisons"]
     assert (comparison["axis"], comparison["paired"], comparison["verdict"]) == ("file", True, "slower")
