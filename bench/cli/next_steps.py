@@ -41,7 +41,7 @@ def after_measuring(results: Sequence[Result], workload: str, folder: Path) -> l
             words += ["--watch", str(spec.script.watch)] if spec.script.watch else []
             words += ["--", *spec.script.arguments] if spec.script.arguments else []
         is_module = spec.script is not None and spec.script.module is not None
-        if recognition is None or (recognition.chosen.kind == "fit" and not is_module):
+        if recognition is None or not is_module:
             commands.append((shlex.join(words), "where the time goes, and what is faster"))
         if recognition is not None and recognition.others:
             commands.append((_watching(steps[0]), "another loop of the script"))

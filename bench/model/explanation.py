@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from bench.model.comparison import Verdict
+from bench.model.facts import CallKind
 from bench.model.interval import Interval
 from bench.model.loops import BARE
 from bench.model.profile import Profile
@@ -123,6 +124,15 @@ class Finding(Record):
     estimated: bool = Field(False, description="whether the share is an estimate by samples, not a measured difference")
 
 
+class OwnStepPart(Record):
+    """A part of the program's own step, by samples of the stack. On an accelerator, it is the host's time."""
+
+    kind: CallKind = Field(description="what the program spends it on")
+    share: float = Field(description="of the step")
+    lines: str = Field(description="the lines of the program that take most of it; empty if it passes outside them")
+    steps: int = Field(description="number of steps that were sampled")
+
+
 class WallTimePart(Record):
     """A part of the time of the whole training."""
 
@@ -177,6 +187,10 @@ class Explanation(Record):
     wall_time: list[WallTimePart] = Field(
         default_factory=list,
         description="parts of the projected time of the whole training, the largest first; empty if it is not known",
+    )
+    own_step: list[OwnStepPart] = Field(
+        default_factory=list,
+        description="parts of the step of a loop of the program's own, the largest first; empty for another loop",
     )
     rest_seconds: float = Field(description="per step of the lowest level")
     rest_share: Interval = Field(description="time of the lowest level as a share of the program's own step")

@@ -115,24 +115,32 @@ class MetricsTime(Record):
     seconds: float = Field(description="to update them with one batch")
 
 
-class HostReads(Record):
+class InLines(Record):
+    """Something that lines of the program do."""
+
+    lines: list[int] = Field(description="lines of the program's own file that do most of it")
+    elsewhere: dict[str, list[int]] = Field(
+        default_factory=dict, description="the same for other files of a script, or cells of a notebook, by name"
+    )
+
+
+class HostReads(InLines):
     """Numbers that Python reads back from tensors."""
 
     per_step: float = Field(description="reads per step")
-    lines: list[int] = Field(description="lines of the program's file that read most")
 
 
-class EagerOperations(Record):
+class EagerOperations(InLines):
     """Operations that run one by one from Python, not in a graph."""
 
     per_step: float = Field(description="operations per step")
-    lines: list[int] = Field(description="lines of the program's file that run most")
     operations: list[str] = Field(description="types, the most frequent first")
 
 
-CallKind = Literal["graph", "eager", "keras", "tracing", "read", "input", "python", "other"]
-"""What a line of the program spends its time on: a `tf.function`, single operations, a method of Keras that runs its
-own steps, tracing, reading numbers from a tensor, getting a batch, Python without TensorFlow, or none of these."""
+CallKind = Literal["graph", "eager", "keras", "tracing", "building", "read", "input", "python", "other"]
+"""What a line of the program spends its time on: a `tf.function` or a session, single operations, a method of Keras
+that runs its own steps, tracing, building layers, models, optimizers or functions, reading numbers from a tensor,
+getting a batch, Python without TensorFlow, or none of these."""
 
 
 WHOLE_DATA_CALLS = ("predict", "evaluate", "fit")
@@ -142,7 +150,8 @@ WHOLE_DATA_CALLS = ("predict", "evaluate", "fit")
 class OwnTimePart(Record):
     """The time of one line of the program's own steps, in one kind of call."""
 
-    line: int = Field(description="line of the program's file; 0 if the time passed outside it")
+    line: int = Field(description="line of the program; 0 if the time passed outside it")
+    file: str = Field("", description="name of another file of a script, or a cell; empty for the program's own file")
     called: str = Field(description="name of the function that the line calls; empty if it calls none")
     kind: CallKind = Field(description="what the call does")
     share: float = Field(description="of the program's own step")
@@ -160,11 +169,10 @@ class OwnTime(Record):
         return sum(part.share for part in self.parts if part.kind in kinds)
 
 
-class GraphOperations(Record):
+class GraphOperations(InLines):
     """Operations of one kind in the graphs that were traced."""
 
     operations: int = Field(description="number of them")
-    lines: list[int] = Field(description="lines of the program's file that made most of them")
 
 
 class Float64(GraphOperations):
@@ -230,10 +238,15 @@ class Facts(Record):
     script_settings: list[str] | None = Field(
         None, description="settings that a script made itself, where they differ from what the run asked for"
     )
-    fit_obstacle: str | None = Field(
-        None, description="why devbench cannot train in its own loops as the `fit` of a script does; null if it can"
+    replay_obstacle: str | None = Field(
+        None, description="why devbench cannot run the steps of a script in its own loops; null if it can"
     )
     retracing_share: float | None = Field(
         None, description="share of the program's own step that new graphs take: their first calls minus second ones"
     )
     retraced: list[Retraced] | None = Field(None, description="empty if nothing was traced more than a few times")
+
+    def completed(self, other: Facts) -> Facts:
+        """Return these facts, with those of `other` in place of what was not read here."""
+        known = {name: value for name, value in self if value is not None}
+        return other.model_copy(update=known)

@@ -130,7 +130,12 @@ class Launcher:
             yield from self._start_separately(results)
 
     def start(
-        self, result: Result, start_position: int | None = 0, full: bool = False, scout_seconds: float = 0.0
+        self,
+        result: Result,
+        start_position: int | None = 0,
+        full: bool = False,
+        scout_seconds: float = 0.0,
+        inspect: bool = False,
     ) -> WorkerSample:
         """Start a worker; its sample becomes the last of the result's samples.
 
@@ -139,6 +144,7 @@ class Launcher:
             start_position: Position in which it starts within its trial, from 0. None if several start at once.
             full: Whether it runs the whole training instead of blocks. Its worker is fresh.
             scout_seconds: Seconds for which a worker finds out what the steps of a script are, instead of timing them.
+            inspect: Whether such a worker also looks into the steps.
         """
         spec = result.spec
         variables = _variables(spec)
@@ -163,7 +169,7 @@ class Launcher:
                 self._load,
                 self._busy[spec.backend],
                 start,
-                self._script_run(result, scout_seconds) if spec.script is not None else None,
+                self._script_run(result, scout_seconds, inspect) if spec.script is not None else None,
             )
             worker.process.last_moment = self._last_moment
             if result.recognition is not None and result.recognition.ended and spec.loop == "as-written":
@@ -176,7 +182,7 @@ class Launcher:
                 result.notes.append(note)
         return worker
 
-    def _script_run(self, result: Result, scout_seconds: float) -> Callable[[Path], ScriptRun]:
+    def _script_run(self, result: Result, scout_seconds: float, inspect: bool) -> Callable[[Path], ScriptRun]:
         """Return a function from an empty folder to how a worker runs the script of a result."""
         folder = self._folders[result.key]
 
@@ -190,6 +196,7 @@ class Launcher:
                 original_root=folder.root.anchor.rstrip("/\\"),
                 target=None if scout_seconds or result.recognition is None else result.recognition.chosen,
                 scout_seconds=scout_seconds,
+                inspect=inspect,
                 check_placement=result.placement is None,
                 cells=notebook.read(folder.file).cells if notebook.is_notebook(folder.file) else {},
             )

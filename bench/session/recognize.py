@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from bench.model.facts import Facts
 from bench.model.failure import Failure
 from bench.model.recognition import Recognition
 from bench.model.result import Result
@@ -17,7 +18,7 @@ SCOUT_SECONDS = 10.0
 """Seconds from the first step until a training that continues is known well enough."""
 
 
-def recognize(launcher: Launcher, results: list[Result]) -> None:
+def recognize(launcher: Launcher, results: list[Result], inspect: bool = False) -> dict[str, Facts]:
     """Find out how the steps of each script are recognized, unless that is known. A result whose script has none fails.
 
     Results of the same script share what was found.
@@ -25,7 +26,12 @@ def recognize(launcher: Launcher, results: list[Result]) -> None:
     Args:
         launcher: Starts the processes.
         results: The results of a session.
+        inspect: Whether the processes also look into the steps.
+
+    Returns:
+        What they saw in the steps, by the key of the result.
     """
+    seen: dict[str, Facts] = {}
     known: dict[str, Result] = {}
     for result in results:
         spec = result.spec
@@ -36,16 +42,18 @@ def recognize(launcher: Launcher, results: list[Result]) -> None:
             result.recognition, result.failure = known[program].recognition, known[program].failure
             continue
         known[program] = result
-        worker = launcher.start(result, scout_seconds=SCOUT_SECONDS)
+        worker = launcher.start(result, scout_seconds=SCOUT_SECONDS, inspect=inspect)
         with launcher.guard(result, worker):
             result.recognition = worker.recognize()
             result.failure = _too_few(result.recognition)
         if result.failure is not None and result.failure.kind == "hung":
             result.failure = _without_a_step(result.failure, spec)
         result.samples.remove(worker.sample)
+        seen[result.key] = worker.sample.facts
         for note in worker.sample.notes:
             if note not in result.notes:
                 result.notes.append(note)
+    return seen
 
 
 def _without_a_step(hung: Failure, spec: Spec) -> Failure:

@@ -13,6 +13,7 @@ import time
 from bench.analyse.summary import summarize
 from bench.config.settings import RunSettings
 from bench.errors import Interrupted
+from bench.model.facts import Facts
 from bench.model.failure import Failure
 from bench.model.plan import Group, Planned
 from bench.model.result import Result, Stop, StopReason
@@ -64,6 +65,7 @@ class Session:
         self._trial_start = 0.0
         self._first_trial_seconds = 0.0
         self._trials_seconds: float | None = None
+        self._scouted: dict[str, Facts] = {}  # what was seen in the steps of scripts before the trials
         self.results = new_results(group, settings, design, recorder)
         self._progress = ProgressReporter(self.results, self._plan, recorder.progress)
         self._folders = {
@@ -91,7 +93,7 @@ class Session:
         for announcement in dict.fromkeys(self._folders[key].announcement for key in new if key in self._folders):
             self.recorder.tell(announcement)
         try:
-            recognize(self.launcher, self.results)
+            self._scouted = recognize(self.launcher, self.results, self.design.inspect)
             self._progress.begin()  # the time limit is for the trials
             reason = self._run_trials() if self._working() else "failed"
             self._trials_seconds = self._progress.elapsed
@@ -187,6 +189,8 @@ class Session:
                     waits=not diagnosed and self._has_time_for_pilot(time.monotonic() - self._trial_start),
                     brief=known,
                 )
+                if inspect and result.key in self._scouted:
+                    worker.sample.facts = worker.sample.facts.completed(self._scouted[result.key])
                 copy_common(worker, result)
 
     def _has_pipeline(self) -> bool:

@@ -7,18 +7,19 @@ from dataclasses import replace
 
 from bench import registry
 from bench.analyse import stats
+from bench.analyse.explain import own_time
 from bench.analyse.explain.caveats import caveats
 from bench.analyse.explain.findings import findings
 from bench.analyse.explain.ladder import ladder
 from bench.analyse.explain.profile_check import disagreements
 from bench.analyse.explain.wall_time import wall_time
-from bench.analyse.samples import merged_facts, process_values
+from bench.analyse.samples import merged_facts, process_values, usable_samples
 from bench.analyse.summary import summarize
 from bench.errors import RunFailed
 from bench.model.explanation import Explanation
 from bench.model.loops import BARE
 from bench.model.plan import Planned
-from bench.model.recognition import WORDS
+from bench.model.recognition import WORDS, StepKind
 from bench.model.result import Result
 from bench.model.run_state import LargestPart
 from bench.model.spec import LOOPS, Loop
@@ -30,6 +31,9 @@ LADDER = Design(purpose="level", pairs=neighbours, cold_starts="none", inspect=T
 
 PRECISE = 0.05
 """Half the width of the interval of a part, as a share of the step, from which the part is known well enough."""
+
+REPLAYED: tuple[StepKind, ...] = ("fit", "updates", "function")
+"""Steps of a script that devbench may be able to run in its own loops."""
 
 FIRST_TRIAL = 0
 """Number of the trial of the program alone, which comes before the ladder's first one."""
@@ -67,17 +71,16 @@ def with_script(resolved: Resolved, first: Result) -> Resolved:
     if first.recognition is None:
         return resolved
     chosen = first.recognition.chosen
-    reason = merged_facts(first.samples).fit_obstacle
-    if chosen.kind != "fit":
-        reason = f"devbench can replay only Keras' fit, not the {WORDS[chosen.kind][1]}"
-    if reason is None:
+    reason = merged_facts(first.samples).replay_obstacle
+    if chosen.kind not in REPLAYED:
+        reason = f"devbench cannot run the {WORDS[chosen.kind][1]} outside the script"
+    if reason is not None:
+        obstacles = {loop: f"{reason} ({chosen.place})" for loop in LOOPS if loop != "as-written"}
+        return resolved.model_copy(update={"offers": ["script", "as_written"], "not_loops": obstacles})
+    if chosen.kind == "fit":
         return resolved.model_copy(update={"offers": ["script", "as_written", "model", "data"], "not_loops": {}})
-    return resolved.model_copy(
-        update={
-            "offers": ["script", "as_written"],
-            "not_loops": {loop: reason for loop in LOOPS if loop != "as-written"},
-        }
-    )
+    not_loops = {"step": "the script's input cannot be read outside its loop"}
+    return resolved.model_copy(update={"offers": ["script", "as_written", "step", "inputs"], "not_loops": not_loops})
 
 
 def read_ladder(
@@ -111,6 +114,7 @@ def read_ladder(
         trials=trials,
         parts=parts,
         wall_time=wall_time(measured[0]),
+        own_step=own_time.division(measured[0], usable_samples(measured[0])),
         rest_seconds=typical[-1],
         rest_share=rest,
         lowest_level=measured[-1].spec.loop,

@@ -3,32 +3,92 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 WRAPPERS = ("error_handler", "devbench_call")
 """Functions that Keras, and devbench where it observes calls, put around Keras' own."""
 
+WORKER = str(Path(__file__).parent)
+"""The folder of the worker's own files."""
 
-def line_in(file: str) -> int:
-    """Return the innermost line of a file that is being executed. 0 if there is none."""
-    return call_in(file)[0]
+OBSERVERS = (
+    *WRAPPERS, "call", "apply", "enter_tape", "take_gradient", "run", "batch", "create", "scope",
+    "func_graph_from_py_func",
+)  # fmt: skip
+"""Functions of devbench that it puts around TensorFlow's own. What they call is the program's work."""
 
 
-def call_in(file: str) -> tuple[int, str]:
-    """Return the innermost line of a file that is being executed, and the name of the function that it calls.
+class Source(NamedTuple):
+    """A line of the program.
+
+    Attributes:
+        file: the name of its file. Empty if it is the program's own file.
+        line: the line. 0 if none is being executed.
+    """
+
+    file: str
+    line: int
+
+
+class Sources:
+    """The files of the program.
+
+    Args:
+        own: its own file.
+        others: from the path of another file to its name. Empty if it is not the program's.
+    """
+
+    def __init__(self, own: str, others: Callable[[str], str] = lambda path: "") -> None:
+        self.own = own
+        self._others = others
+
+    def name(self, path: str) -> str | None:
+        """Return the name of a file of the program, empty for its own file. None if it is not the program's."""
+        if path == self.own:
+            return ""
+        return self._others(path) or None
+
+
+def call_in(sources: Sources, start: Any = None) -> tuple[Source, str]:
+    """Return the innermost line of the program that is being executed, and the name of the function that it calls.
+
+    Args:
+        sources: the files of the program.
+        start: the innermost frame. Default: the caller's.
 
     Returns:
-        0 and an empty name if no line of the file is being executed.
+        Line 0 and an empty name if no line of the program is being executed.
     """
-    frame: Any = sys._getframe(1)
+    frame: Any = start or sys._getframe(1)
     called = ""
     while frame is not None:
-        if frame.f_code.co_filename == file:
-            return int(frame.f_lineno), called
-        called = called if frame.f_code.co_name in WRAPPERS else frame.f_code.co_name
+        code = frame.f_code
+        if (name := sources.name(code.co_filename)) is not None:
+            return Source(name, int(frame.f_lineno)), called
+        if code.co_name not in WRAPPERS and not code.co_filename.startswith(WORKER):
+            called = code.co_name
         frame = frame.f_back
-    return 0, ""
+    return Source("", 0), ""
+
+
+def is_own_work(frame: Any, sources: Sources) -> bool:
+    """Whether devbench works for itself in a stack, such as when it counts the updates of an optimizer.
+
+    Args:
+        frame: the innermost frame.
+        sources: the files of the program.
+    """
+    is_innermost = True
+    while frame is not None:
+        path = frame.f_code.co_filename
+        if sources.name(path) is not None:
+            return False
+        if path.startswith(WORKER):
+            return is_innermost or frame.f_code.co_name not in OBSERVERS
+        is_innermost, frame = False, frame.f_back
+    return False
 
 
 def library_folders() -> tuple[str, ...]:

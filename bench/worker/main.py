@@ -99,6 +99,7 @@ class Worker:
         from bench.worker.diagnose.profiler import Profiler
         from bench.worker.epoch_timer import EpochTimer
         from bench.worker.fit_hook import FitHook
+        from bench.worker.frames import Sources
         from bench.worker.loops import has_own_step
         from bench.worker.synchronize import Synchronizer
         from bench.worker.tracing import Tracing
@@ -120,7 +121,7 @@ class Worker:
             return self.spec.loop == "fused" or (hook.model is not None and tf.keras.__version__.startswith("2."))
 
         timed_loop.profiler = Profiler(tf, rig.ctx.device, marked)
-        tracing = Tracing(str(rig.module.__file__))
+        tracing = Tracing(Sources(str(rig.module.__file__)))
         timed_loop.trace_seconds = lambda: tracing.seconds - synchronizer.trace_seconds
         hook = FitHook(tf, on_first, self.send, rig.what_ifs)
         hook.passive = rig.yields

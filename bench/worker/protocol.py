@@ -39,8 +39,8 @@ class ScriptRun(WorkerMessage):
 
     `file` and `folder` are the script's file and its working folder. If they belong to a copy, `copy_root` is replaced
     by `original_root` in everything that the worker reports. Without `target`, the worker only counts, for
-    `scout_seconds` after the first step, and reports what it recognized. `cells` is the code of a notebook, by the
-    names of its cells.
+    `scout_seconds` after the first step, and reports what it recognized. With `inspect`, it also looks into the steps.
+    `cells` is the code of a notebook, by the names of its cells.
     """
 
     file: str
@@ -49,6 +49,7 @@ class ScriptRun(WorkerMessage):
     original_root: str = ""
     target: StepSource | None = None
     scout_seconds: float = 0.0
+    inspect: bool = False
     check_placement: bool = True
     cells: dict[str, str] = Field(default_factory=dict)
 

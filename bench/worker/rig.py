@@ -104,7 +104,7 @@ class Rig:
     def inputs(self) -> tuple[Any, ...]:
         """Return the arguments of one step from the workload's `inputs`, different at each call."""
         parts = as_tuple(self.call("inputs"))
-        if self.spec.dtype != "float64":
+        if self.spec.dtype != "float64" or self.spec.script is not None:
             return parts
         return tuple(a.astype("float64") if getattr(a, "dtype", None) == "float32" else a for a in parts)
 

@@ -12,7 +12,7 @@ import time
 from collections import Counter, deque
 from typing import Any, NamedTuple
 
-from bench.worker.frames import call_in, library_folders
+from bench.worker.frames import Sources, call_in, library_folders
 
 LATEST_GRAPHS = 8
 """Number of graphs that are kept for inspection."""
@@ -23,7 +23,7 @@ class Traced(NamedTuple):
 
     Attributes:
         function: name of the function; of the call, the name of the method that was called.
-        file: its file; of the call, the program's own file.
+        file: its file; of the call, the program's file.
         line: its line; of the call, the line of the program.
         is_call: whether it is a call.
     """
@@ -38,7 +38,7 @@ class Tracing:
     """Counts and times outermost traces from its creation on.
 
     Args:
-        file: the program's own file.
+        sources: the program's own files.
 
     Attributes:
         seconds: time of all traces.
@@ -47,14 +47,14 @@ class Tracing:
         by_function: number of traces of each Python function of the program, and of each call of it.
     """
 
-    def __init__(self, file: str) -> None:
+    def __init__(self, sources: Sources) -> None:
         from tensorflow.python.framework import func_graph
 
         self.seconds = 0.0
         self.count = 0
         self.graphs: deque[Any] = deque(maxlen=LATEST_GRAPHS)
         self.by_function: Counter[Traced] = Counter()
-        self._file = file
+        self._sources = sources
         self._libraries = library_folders()
         self._depth = 0
         original = func_graph.func_graph_from_py_func
@@ -84,6 +84,6 @@ class Tracing:
         if not code.co_filename.startswith(self._libraries):
             self.by_function.update([Traced(code.co_name, code.co_filename, code.co_firstlineno, False)])
             return
-        line, called = call_in(self._file)
-        if line:
-            self.by_function.update([Traced(called, self._file, line, True)])
+        source, called = call_in(self._sources)
+        if source.line:
+            self.by_function.update([Traced(called, source.file or self._sources.own, source.line, True)])

@@ -15,9 +15,10 @@ def shares(warm_server: WarmServer | None) -> dict[str, Any]:
         """
     import itertools
     from bench.worker.diagnose import repeated_calls
+    from bench.worker.frames import Sources
     from bench.worker.tracing import Tracing
 
-    tracing = Tracing("")
+    tracing = Tracing(Sources(""))
 
     @tf.function
     def scaled(rows, factor):

@@ -11,6 +11,7 @@ import pytest
 from devbench_process import run_devbench
 
 PROGRAMS = Path(__file__).parent / "programs"
+BRIEF = ("--no-changes", "--max-processes", "1", "--max-time", "6m")
 LEVELS = ("fit", "step", "host-batches", "resident", "fused")
 
 
@@ -46,11 +47,45 @@ def test_the_fit_of_a_script_has_every_level_of_a_workload(name: str, tmp_path: 
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
-        ("loop_function.py", "devbench can replay only Keras' fit, not the work between two updates"),
-        ("fit_generator.py", "its data are a generator, which can be read only once"),
+        ("loop_eager.py", "the step runs eagerly, not in a tf.function (Adam in loop_eager.py, line 15)"),
+        (
+            "fit_generator.py",
+            "its data are a generator, which can be read only once (fit in fit_generator.py, line 16)",
+        ),
     ],
 )
 def test_a_level_that_does_not_apply_to_a_script_has_the_reason(name: str, reason: str, tmp_path: Path) -> None:
-    explanation = explained(name, tmp_path, "--no-changes", "--max-processes", "1", "--max-time", "6m")
-    assert set(explanation["missing_levels"]) == set(LEVELS)
-    assert all(text.startswith(f"not applicable, because {reason}") for text in explanation["missing_levels"].values())
+    explanation = explained(name, tmp_path, *BRIEF)
+    assert explanation["missing_levels"] == dict.fromkeys(LEVELS, f"not applicable, because {reason}")
+
+
+@pytest.mark.timeout(900)
+def test_the_function_of_a_custom_loop_runs_in_the_loops_of_devbench(tmp_path: Path) -> None:
+    explanation = explained("loop_function.py", tmp_path, *BRIEF)
+    missing = explanation["missing_levels"]
+    assert missing.pop("fit").startswith("not applicable")
+    assert missing.pop("step").startswith("not applicable")
+    assert all(reason.startswith("there was no time for it") for reason in missing.values()), missing
+    measured = [part["lower"] for part in explanation["parts"]]
+    assert measured == [loop for loop in ("host-batches", "resident", "fused") if loop not in missing]
+    assert measured[-1] == "fused"
+
+
+@pytest.mark.essential
+@pytest.mark.timeout(900)
+def test_the_step_of_a_custom_loop_is_divided_by_what_its_lines_do(tmp_path: Path) -> None:
+    explanation = explained("loop_wasteful.py", tmp_path, *BRIEF)
+    lines = {part["kind"]: part["lines"] for part in explanation["own_step"]}
+    shares = {part["kind"]: part["share"] for part in explanation["own_step"]}
+    assert sum(shares.values()) == pytest.approx(1.0, abs=0.05)
+    assert shares["input"] > 0.2
+    assert "line 34" in lines["input"]
+    assert shares["python"] > 0.1
+    assert "29" in lines["python"]
+    assert shares["building"] > 0.02
+    assert lines["building"] == "loop_wasteful.py line 35"
+    assert "36" in lines["graph"]
+    findings = {finding["cause"]: finding for finding in explanation["findings"]}
+    assert "(loop_wasteful.py line 34)" in findings["slow input"]["sentence"]
+    assert "(loop_wasteful.py line 36)" in findings["per-step synchronization"]["sentence"]
+    assert "Python between calls of TensorFlow" in findings

@@ -74,11 +74,31 @@ EXPECTED = {
     "keras_first": Expected("fit", ".fit(", 40),
     "environment": Expected("fit", ".fit(", 40, (), ("--epochs", "2")),
     "waits_for_input": Expected("fit", ".fit(", 30),
+    "fit_vae": Expected("fit", ".fit(", 48),
+    "fit_transfer": Expected("fit", "initial_epoch=4", 48, (24,)),
+    "fit_two_outputs": Expected("fit", ".fit(", 50),
+    "fit_from_generator": Expected("fit", ".fit(", 30),
+    "fit_text": Expected("fit", ".fit(", 40),
+    "loop_mirrored": Expected("updates", "train_step(inputs)", 60),
+    "loop_accumulate": Expected("updates", "        update()", 40),
+    "loop_while": Expected("updates", "train(tf.constant(25))", 250),
+    "loop_class": Expected("updates", "self.train_step(features, labels)", 80),
+    "loop_reinforce": Expected("updates", "apply_gradients(", 40),
+    "loop_wasteful": Expected("updates", "train_step(features)))", 300),
+    "loop_minimize": Expected("updates", "optimizer.minimize(", 70),
+    "test_on_batch": Expected("evaluate", "model.test_on_batch(", 40),
+    "serve": Expected("model", "model(rows)", 60),
+    "session_monitored": Expected("session-training", "session.run([train, loss])", 45),
 }
 
 
 ESSENTIAL = ("fit_dataset", "loop_eager_gan", "loop_many_steps", "session")
 """Scripts that `make test` runs too."""
+ONCE = ("fit_transfer", "fit_from_generator", "loop_class", "loop_reinforce", "waits_for_input", "environment")
+"""Scripts that use nothing that differs between versions of TensorFlow and no other script uses."""
+
+MARKS = {**dict.fromkeys(ESSENTIAL, pytest.mark.essential), **dict.fromkeys(ONCE, pytest.mark.once)}
+
 FRESH = (*ESSENTIAL, "keras_first", "environment")
 """Scripts that import TensorFlow themselves. For the others, a server imported it before they start."""
 
@@ -97,9 +117,7 @@ def fork() -> Iterator[StartProcess]:
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.essential if name in ESSENTIAL else ()) for name in EXPECTED]
-)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=MARKS.get(name, ())) for name in EXPECTED])
 def test_the_steps_of_a_script_are_recognized_and_counted(name: str, tmp_path: Path, fork: StartProcess) -> None:
     expected = EXPECTED[name]
     program = PROGRAMS / f"{name}.py"
@@ -107,7 +125,7 @@ def test_the_steps_of_a_script_are_recognized_and_counted(name: str, tmp_path: P
     assert found.ended
     assert (found.chosen.kind, found.chosen.steps) == (expected.kind, expected.steps)
     assert tuple(source.steps for source in found.others) == expected.others
-    assert expected.text in program.read_text().splitlines()[found.chosen.line - 1]
+    assert expected.text in (PROGRAMS / found.chosen.file).read_text().splitlines()[found.chosen.line - 1]
     assert found.total_steps == expected.steps
 
 

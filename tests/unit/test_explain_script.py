@@ -22,9 +22,9 @@ pytestmark = pytest.mark.once
 def trial(kind: StepKind, obstacle: str | None = None, others: int = 0) -> Result:
     """Return the first trial of a script whose steps are of a kind."""
     first = measured("1", [0.1], script=Script(arguments=("--epochs", "2")))
-    source = StepSource(kind=kind, name="", file="train.py", line=3, token="", steps=90)
+    source = StepSource(kind=kind, name="fit", file="train.py", line=3, token="", steps=90)
     first.recognition = Recognition(chosen=source, others=[source] * others, ended=True, seconds=1.0)
-    first.samples[0].facts.fit_obstacle = obstacle
+    first.samples[0].facts.replay_obstacle = obstacle
     return first
 
 
@@ -43,22 +43,27 @@ def test_a_script_that_calls_fit_has_the_levels_of_a_workload(tmp_path: Path) ->
 
 def test_a_script_without_a_fit_that_can_be_replayed_has_only_its_own_loop(tmp_path: Path) -> None:
     for first, reason in (
-        (trial("fit", "fit gets a class_weight"), "not applicable, because fit gets a class_weight"),
-        (
-            trial("train-on-batch"),
-            "not applicable, because devbench can replay only Keras' fit, not the call of train_on_batch",
-        ),
+        (trial("fit", "fit gets a class_weight"), "fit gets a class_weight"),
+        (trial("updates", "the step runs eagerly"), "the step runs eagerly"),
+        (trial("train-on-batch"), "devbench cannot run the call of train_on_batch outside the script"),
     ):
         levels, reasons = missing(first, tmp_path)
         assert levels == ["as-written"]
-        assert reasons == dict.fromkeys(LOOPS[1:], reason)
+        assert reasons == dict.fromkeys(LOOPS[1:], f"not applicable, because {reason} (fit in train.py, line 3)")
 
 
-def test_an_explanation_is_suggested_for_a_script_that_calls_fit(tmp_path: Path) -> None:
-    (command, _), *_ = next_steps.after_measuring([trial("fit")], "train.py", tmp_path)
+def test_a_script_whose_step_is_one_function_has_the_levels_below_its_input(tmp_path: Path) -> None:
+    levels, reasons = missing(trial("updates"), tmp_path)
+    assert levels == ["as-written", "host-batches", "resident", "fused"]
+    assert reasons["step"] == "not applicable, because the script's input cannot be read outside its loop"
+
+
+@pytest.mark.parametrize("kind", ["fit", "updates"])
+def test_an_explanation_is_suggested_for_a_script(kind: StepKind, tmp_path: Path) -> None:
+    (command, _), *_ = next_steps.after_measuring([trial(kind)], "train.py", tmp_path)
     assert command == "devbench explain train.py -- --epochs 2"
-    commands = [
-        command for command, _ in next_steps.after_measuring([trial("updates", others=1)], "train.py", tmp_path)
-    ]
-    assert commands[0].startswith("devbench run ")
+
+
+def test_an_explanation_is_not_suggested_for_a_module(tmp_path: Path) -> None:
+    commands = [command for command, _ in next_steps.after_measuring([trial("fit")], "-m train", tmp_path)]
     assert not [command for command in commands if "explain" in command]

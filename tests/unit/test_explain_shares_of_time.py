@@ -33,6 +33,7 @@ from bench.model.sample import Block, ProcessSample, Series
 from bench.model.spec import LOOPS
 from bench.render.terminal.explanation import text
 from bench.worker.diagnose.own_time import Place, place_of
+from bench.worker.frames import Source, Sources
 
 CAUSE = "a new dataset for each call"
 
@@ -242,7 +243,7 @@ def stack(source: str, file: str) -> Any:
 
     def probe() -> None:
         frame: FrameType = sys._getframe(1)
-        seen.append(place_of(frame, "mine.py", ("/lib/tensorflow",)))
+        seen.append(place_of(frame, Sources("mine.py"), ("/lib/tensorflow", "/lib/keras")))
 
     names: dict[str, Any] = {"probe": probe}
     for name, code in (("library", source), ("program", "\ncall()")):
@@ -253,16 +254,18 @@ def stack(source: str, file: str) -> Any:
 @pytest.mark.parametrize(
     ("source", "file", "place"),
     [
-        ("def call(): probe()", "/lib/numpy/a.py", Place(2, "call", "python")),
-        ("def call(): probe()", "/lib/tensorflow/a.py", Place(2, "call", "eager")),
-        ("def call(): probe()", "/lib/tensorflow/polymorphic_function.py", Place(2, "call", "graph")),
-        ("def predict(): probe()\ncall = predict", "/lib/tensorflow/a.py", Place(2, "predict", "keras")),
-        ("def numpy(): probe()\ncall = numpy", "/lib/tensorflow/a.py", Place(2, "numpy", "read")),
+        ("def call(): probe()", "/lib/numpy/a.py", Place(Source("", 2), "call", "python")),
+        ("def call(): probe()", "/lib/tensorflow/a.py", Place(Source("", 2), "call", "eager")),
+        ("def call(): probe()", "/lib/tensorflow/polymorphic_function.py", Place(Source("", 2), "call", "graph")),
+        ("def predict(): probe()\ncall = predict", "/lib/tensorflow/a.py", Place(Source("", 2), "predict", "keras")),
+        ("def numpy(): probe()\ncall = numpy", "/lib/tensorflow/a.py", Place(Source("", 2), "numpy", "read")),
         (
             "def func_graph_from_py_func(): probe()\ndef call(): func_graph_from_py_func()",
             "/lib/tensorflow/a.py",
-            Place(2, "call", "tracing"),
+            Place(Source("", 2), "call", "tracing"),
         ),
+        ("def __init__(): probe()\ncall = __init__", "/lib/keras/a.py", Place(Source("", 2), "__init__", "building")),
+        ("def run(): probe()\ncall = run", "/lib/tensorflow/session.py", Place(Source("", 2), "run", "graph")),
     ],
 )
 def test_a_sample_of_the_stack_names_the_line_and_what_it_calls(source: str, file: str, place: Place) -> None:

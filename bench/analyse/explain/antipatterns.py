@@ -26,7 +26,7 @@ def host_reads(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
         count = f"{reads.per_step:.3g} number{'' if reads.per_step == 1 else 's'}"
         yield Finding(
             cause="per-step synchronization",
-            sentence=f"Python reads {count} back after each step{named_lines(base, reads.lines)}.",
+            sentence=f"Python reads {count} back after each step{named_lines(base, reads.lines, reads.elsewhere)}.",
             evidence="calls of .numpy(), float() and similar, counted in a few steps",
             fix="Read the loss every 100 steps or once per epoch. Each read waits for the device.",
             share=share_of(samples, "read"),
@@ -42,7 +42,7 @@ def eager_execution(base: Result, samples: list[ProcessSample]) -> Iterator[Find
         yield Finding(
             cause="eager execution",
             sentence=f"{eager.per_step:.0f} operations per step run one by one from Python"
-            f"{named_lines(base, eager.lines)}: {names}.",
+            f"{named_lines(base, eager.lines, eager.elsewhere)}: {names}.",
             evidence="operations counted in a few steps",
             fix="Put the whole step into one @tf.function.",
             share=share_of(samples, "eager"),
@@ -90,7 +90,7 @@ def retracing(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
     evidence = f"traces counted in {runs} run{'' if runs == 1 else 's'} of the program"
     calls = [traced for traced in often if traced.is_call]
     if calls:
-        names, lines = dict.fromkeys(call.function for call in calls), sorted({call.line for call in calls})
+        names, lines = dict.fromkeys(call.function for call in calls), _lines_of(base, calls)
         count = sum(call.count for call in calls)
         verb = "makes" if len(names) == 1 else "make"
         trains = any(_is_training(call, samples) for call in calls)
@@ -99,7 +99,7 @@ def retracing(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
             return
         yield Finding(
             cause=NEW_DATASET if whole else "retracing",
-            sentence=f"{' and '.join(names)}{named_lines(base, lines)} {verb} TensorFlow trace {count} new graphs in "
+            sentence=f"{' and '.join(names)}{lines} {verb} TensorFlow trace {count} new graphs in "
             f"{steps} steps" + (", because each call builds a new dataset." if whole else "."),
             evidence=evidence,
             fix="For single batches, call train_on_batch, or the model itself: model(x, training=False). Keep fit and "
@@ -124,6 +124,15 @@ def retracing(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
     )
 
 
+def _lines_of(base: Result, calls: Sequence[Retraced]) -> str:
+    """Return the lines of calls, in parentheses."""
+    own = Path(base.spec.file).name if base.spec.file else ""
+    by_file: dict[str, list[int]] = {}
+    for call in sorted(calls, key=lambda call: call.line):
+        by_file.setdefault(Path(call.file).name, []).append(call.line)
+    return named_lines(base, by_file.pop(own, []), by_file)
+
+
 def _trace_share(base: Result, samples: Sequence[ProcessSample]) -> float | None:
     """Return the share of the step that new graphs take. If their calls were not repeated, only tracing counts."""
     share = merged_facts(samples).retracing_share
@@ -144,7 +153,8 @@ def float64(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
     if double.operations:
         yield Finding(
             cause="float64",
-            sentence=f"{double.operations} operations of the step compute in float64{named_lines(base, double.lines)}.",
+            sentence=f"{double.operations} operations of the step compute in float64"
+            f"{named_lines(base, double.lines, double.elsewhere)}.",
             evidence="dtypes in the traced graphs",
             fix="Convert the data to float32 once. float32 is twice as fast on a CPU and up to 64 times on a GPU.",
         )
@@ -164,7 +174,7 @@ def int32(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
         yield Finding(
             cause=ON_HOST,
             sentence=f"{integers.operations} operations of the step compute in int32, which TensorFlow does on the host"
-            f"{named_lines(base, integers.lines)}.",
+            f"{named_lines(base, integers.lines, integers.elsewhere)}.",
             evidence="dtypes and shapes in the traced graphs; TensorFlow keeps int32 in host memory",
             fix="Compute in float32 or int64, or move the computation from the step into the input pipeline.",
         )
@@ -176,13 +186,13 @@ def host_operations(base: Result, samples: list[ProcessSample]) -> Iterator[Find
     if placement is None:
         return
     calls = merged_facts(samples).python
-    lines = calls.lines if calls is not None else []
+    lines = named_lines(base, calls.lines, calls.elsewhere) if calls is not None else ""
     python = [operation for operation in placement.host_by_design if "PyFunc" in operation]
     misplaced = {operation.op: operation.device for operation in placement.misplaced}
     if calls is not None and calls.operations and not python:
         yield Finding(
             cause=PYTHON_IN_GRAPH,
-            sentence=f"TensorFlow calls back into Python from inside a graph{named_lines(base, lines)}.",
+            sentence=f"TensorFlow calls back into Python from inside a graph{lines}.",
             evidence=f"{calls.operations} py_function or numpy_function in the traced graphs",
             fix="Use TensorFlow's own operations. Python runs on the host, one call at a time.",
         )
@@ -191,7 +201,7 @@ def host_operations(base: Result, samples: list[ProcessSample]) -> Iterator[Find
         device = placement.requested_device
         yield Finding(
             cause=ON_HOST,
-            sentence=f"Operations of a step run outside {device}{named_lines(base, lines)}: {names}.",
+            sentence=f"Operations of a step run outside {device}{lines}: {names}.",
             evidence=f"partition graphs of one step; {placement.on_device} operations run on {device}",
             fix="Replace py_function and numpy_function with TensorFlow's own operations. Keep int32 and strings "
             "out of the step.",

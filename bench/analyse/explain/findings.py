@@ -49,6 +49,7 @@ def findings(levels: list[Result], parts: Sequence[Part] = ()) -> list[Finding]:
     readers: list[antipatterns.Reader] = [
         *antipatterns.READERS,
         own_time.python,
+        own_time.building,
         growth.growing_steps,
         optimizer.optimizer,
         optimizer.metrics,
@@ -64,6 +65,8 @@ def findings(levels: list[Result], parts: Sequence[Part] = ()) -> list[Finding]:
     if inputs and pipeline.calls_python(base):  # the input's own finding says so
         base_findings = [f for f in base_findings if f.cause != antipatterns.PYTHON_IN_GRAPH]
     inputs = inputs or [*pipeline.waiting(base, samples)]
+    if not inputs and not {"fit", "step"} & {level.spec.loop for level in levels}:
+        inputs = [*own_time.slow_input(base, samples)]
     called = {name for callback in callbacks.in_steps(samples)[1] for name in callback.calls}
     if called:  # the callback's own finding says so
         base_findings = [f for f in base_findings if f.cause != own_time.NEW_DATASET]

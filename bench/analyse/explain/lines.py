@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 from bench.model.result import Result
 
 
-def named_lines(base: Result, lines: Sequence[int]) -> str:
-    """Return the lines of the program's own file, in parentheses. Empty if there are none."""
+def named_lines(
+    base: Result, lines: Sequence[int], elsewhere: Mapping[str, Sequence[int]] = MappingProxyType({})
+) -> str:
+    """Return lines of the program, in parentheses. Empty if there are none.
+
+    Args:
+        base: the result of the program as written.
+        lines: lines of its own file.
+        elsewhere: lines of other files of a script, or of cells of a notebook, by name.
+    """
     name = Path(base.spec.file).name if base.spec.file else f"{base.spec.workload}'s source"
-    noun = "line" if len(lines) == 1 else "lines"
-    return f" ({name} {noun} {', '.join(map(str, lines))})" if lines else ""
+    by_file = {name: lines, **elsewhere}
+    texts = []
+    for file, numbers in by_file.items():
+        noun = "line" if len(numbers) == 1 else "lines"
+        comma = "," if "," in file else ""  # a cell
+        texts += [f"{file}{comma} {noun} {', '.join(map(str, numbers))}"] if numbers else []
+    return f" ({'; '.join(texts)})" if texts else ""

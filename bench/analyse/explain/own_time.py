@@ -6,13 +6,16 @@ from collections.abc import Iterator, Sequence
 
 from bench.analyse.explain.lines import named_lines
 from bench.analyse.samples import merged_facts
-from bench.model.explanation import Finding
+from bench.model.explanation import Finding, OwnStepPart
 from bench.model.facts import WHOLE_DATA_CALLS, CallKind, OwnTimePart
 from bench.model.result import Result
 from bench.model.sample import ProcessSample
 
 MIN_SHARE = 0.05
 """Smallest share of a step for which a call is a finding."""
+
+MOST_LINES = 3
+"""Most lines that are named for one kind of call."""
 
 NEW_DATASET = "a new dataset for each call"
 PYTHON = "Python between calls of TensorFlow"
@@ -37,7 +40,7 @@ def keras_calls(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]
     if share <= MIN_SHARE:
         return
     names = " and ".join(dict.fromkeys(call.called for call in calls))
-    lines = named_lines(base, sorted({call.line for call in calls}))
+    lines = lines_of(base, calls)
     yield Finding(
         cause=NEW_DATASET,
         sentence=f"Each step calls {names}{lines}. That takes {share:.0%} of the step.",
@@ -51,20 +54,81 @@ def keras_calls(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]
 
 def python(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
     """Yield a finding if Python that does not call TensorFlow takes much of the step."""
-    own_time = merged_facts(samples).own_time
-    parts = [part for part in own_time.parts if part.kind == "python" and part.line] if own_time is not None else []
+    parts = _of_kind(samples, "python")
     share = min(1.0, sum(part.share for part in parts))
     if share <= MIN_SHARE:
         return
-    largest = [part.line for part in parts if part.share > MIN_SHARE] or [parts[0].line]
+    largest = [part for part in parts if part.share > MIN_SHARE] or parts[:1]
     yield Finding(
         cause=PYTHON,
-        sentence=f"Python without TensorFlow takes {share:.0%} of the step{named_lines(base, sorted(set(largest)))}.",
+        sentence=f"Python without TensorFlow takes {share:.0%} of the step{lines_of(base, largest)}.",
         evidence=_evidence(samples, "lines of the program that call no function of TensorFlow"),
         fix="Vectorize it with NumPy, move it into a tf.data pipeline, or do it less often.",
         share=share,
         estimated=True,
     )
+
+
+def building(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
+    """Yield a finding if each step builds models, layers, optimizers or functions."""
+    parts = _of_kind(samples, "building")
+    share = min(1.0, sum(part.share for part in parts))
+    if share <= MIN_SHARE:
+        return
+    yield Finding(
+        cause="objects built in the loop",
+        sentence=f"Building layers, models, optimizers or functions takes {share:.0%} of the step"
+        f"{lines_of(base, parts)}.",
+        evidence=_evidence(samples, "constructors of Keras, and tf.function"),
+        fix="Build them once, before the loop.",
+        share=share,
+        estimated=True,
+    )
+
+
+def slow_input(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
+    """Yield a finding if the step waits for its next batch. It is for programs without another loop."""
+    parts = _of_kind(samples, "input")
+    share = min(1.0, sum(part.share for part in parts))
+    if share <= MIN_SHARE:
+        return
+    yield Finding(
+        cause="slow input",
+        sentence=f"Getting the next batch takes {share:.0%} of the step{lines_of(base, parts)}.",
+        evidence=_evidence(samples, "lines that read from an iterator"),
+        fix="Let tf.data prepare batches in the background: map with num_parallel_calls=tf.data.AUTOTUNE, and "
+        "prefetch(tf.data.AUTOTUNE) at the end. Cache data that fit into memory.",
+        share=share,
+        estimated=True,
+    )
+
+
+def division(base: Result, samples: Sequence[ProcessSample]) -> list[OwnStepPart]:
+    """Return the parts of the program's own step by samples of the stack, the largest first. Empty without samples."""
+    own_time = merged_facts(samples).own_time
+    if own_time is None:
+        return []
+    parts = []
+    for kind in dict.fromkeys(part.kind for part in own_time.parts):
+        of_kind = [part for part in own_time.parts if part.kind == kind]
+        share = sum(part.share for part in of_kind)
+        lines = lines_of(base, [part for part in of_kind if part.line][:MOST_LINES])
+        parts.append(OwnStepPart(kind=kind, share=share, lines=lines.strip(" ()"), steps=own_time.steps))
+    return sorted(parts, key=lambda part: -part.share)
+
+
+def lines_of(base: Result, parts: Sequence[OwnTimePart]) -> str:
+    """Return the lines of parts, in parentheses. Empty if there are none."""
+    by_file: dict[str, set[int]] = {}
+    for part in parts:
+        by_file.setdefault(part.file, set()).add(part.line)
+    own = by_file.pop("", set())
+    return named_lines(base, sorted(own), {file: sorted(lines) for file, lines in by_file.items()})
+
+
+def _of_kind(samples: Sequence[ProcessSample], kind: CallKind) -> list[OwnTimePart]:
+    own_time = merged_facts(samples).own_time
+    return [part for part in own_time.parts if part.kind == kind and part.line] if own_time is not None else []
 
 
 def _evidence(samples: Sequence[ProcessSample], what: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bench.model.explanation import Explanation, Finding, Gain, Part, ProgramChange
+from bench.model.facts import CallKind
 from bench.model.interval import Interval
 from bench.model.loops import BARE
 from bench.model.profile import Profile
@@ -22,6 +23,20 @@ LOOSE = 4.0
 
 MOST_CHANGES = 3
 """Number of changes that the answer names."""
+
+
+OWN_STEP: dict[CallKind, str] = {
+    "graph": "inside tf.functions and sessions",
+    "eager": "operations that run one by one from Python",
+    "keras": "methods of Keras that run steps of their own",
+    "tracing": "tracing new graphs",
+    "building": "building layers, models, optimizers or functions",
+    "read": "reading values from tensors",
+    "input": "getting the next batch",
+    "python": "Python without TensorFlow",
+    "other": "outside the lines of the program",
+}
+"""Each part of the step of a loop of the program's own, in words."""
 
 
 def headline(explanation: Explanation) -> str:
@@ -129,6 +144,10 @@ def _rest_sentence(explanation: Explanation) -> str:
     name, reason = rest(explanation)
     if name == "computing":
         return f"{share} of it is computing."
+    if explanation.own_step:
+        largest = explanation.own_step[0]
+        lines = f" ({plain(largest.lines)})" if largest.lines else ""
+        return f"{largest.share:.0%} of it is {OWN_STEP[largest.kind]}{lines}."
     return f"{share} of it is not divided into parts, because {reason}."
 
 
@@ -136,6 +155,12 @@ def training(explanation: Explanation) -> str:
     """Return the title of the parts of the training, with its time."""
     total = sum(part.seconds for part in explanation.wall_time)
     return f"Where the time of the whole training goes ({numbers.time(total)}, projected)"
+
+
+def own_step_title(explanation: Explanation) -> str:
+    """Return the title of the parts of the step of a loop of the program's own."""
+    steps = numbers.count(explanation.own_step[0].steps, "step")
+    return f"Where the host's time of the program's own loop goes (samples of the stack in {steps})"
 
 
 def missing_levels(explanation: Explanation) -> list[str]:

@@ -17,7 +17,7 @@ MOSTLY = 0.95
 """Share of the training above which only its steps matter, which the ladder divides."""
 
 NOTABLE = 0.01
-"""Smallest share of the training that is shown."""
+"""Smallest share of the training, or of the program's own step, that is shown."""
 
 
 def text(explanation: Explanation, width: int = WIDTH, verbose: bool = False) -> str:
@@ -30,7 +30,7 @@ def text(explanation: Explanation, width: int = WIDTH, verbose: bool = False) ->
     """
     lines = filled(sentences.headline(explanation), width)
     ladder, findings = partial(_ladder, verbose=verbose), partial(_findings, verbose=verbose)
-    for section in (_answer, _training, ladder, findings, _what_ifs, _roofline, _trace, _caveats):
+    for section in (_answer, _training, ladder, _own_step, findings, _what_ifs, _roofline, _trace, _caveats):
         section_lines = [line for indent, line in section(explanation) for line in filled(line, width, indent)]
         lines += ["", *section_lines] if section_lines else []
     if explanation.fastest is not None:
@@ -77,6 +77,15 @@ def _ladder(explanation: Explanation, verbose: bool) -> Lines:
     yield 2, f"{_bar(explanation.rest_share.value)} {sentences.share(explanation.rest_share)}  {name}: {what} ({level})"
     for missing in sentences.missing_levels(explanation):
         yield 2, missing
+
+
+def _own_step(explanation: Explanation) -> Lines:
+    if explanation.own_step:
+        yield 0, f"{sentences.own_step_title(explanation)}:"
+    for part in explanation.own_step:
+        if part.share >= NOTABLE:
+            lines = f" ({plain(part.lines)})" if part.lines else ""
+            yield 2, f"{_bar(part.share)} {part.share:.0%}  {sentences.OWN_STEP[part.kind]}{lines}"
 
 
 def _bar(share: float) -> str:

@@ -16,7 +16,7 @@ from itertools import islice
 from typing import Any
 
 from bench.model.facts import WHOLE_DATA_CALLS, EagerOperations, Facts, Float64, GraphOperations, HostReads
-from bench.worker.frames import call_in, library_folders, line_in
+from bench.worker.frames import Source, Sources, call_in, is_own_work, library_folders
 
 WARM_UP = 2
 """Steps before those that are observed. The first one may trace."""
@@ -41,70 +41,102 @@ MANY = 1024
 """Elements of a tensor. Shapes and counters have fewer."""
 
 
-def read_steps(facts: Facts, tf: Any, start: Callable[[], Iterator[Any]], file: str) -> None:
+class Observed:
+    """What happened in the steps that were observed.
+
+    Attributes:
+        reads: the lines that read numbers from tensors.
+        eager: the types of operations that ran eagerly, with their lines.
+    """
+
+    def __init__(self) -> None:
+        self.reads: Counter[Source] = Counter()
+        self.eager: Counter[tuple[str, Source]] = Counter()
+
+    def read(self, facts: Facts, steps: int) -> None:
+        """Set the facts `host_reads` and `eager`.
+
+        Args:
+            facts: where to put them.
+            steps: number of steps that were observed.
+        """
+        facts.host_reads = HostReads(per_step=self.reads.total() / steps, **_lines(self.reads))
+        by_line: Counter[Source] = Counter()
+        by_type: Counter[str] = Counter()
+        for (op, source), number in self.eager.items():
+            by_line[source] += number
+            by_type[op] += number
+        facts.eager = EagerOperations(
+            per_step=self.eager.total() / steps,
+            operations=[op for op, _ in by_type.most_common(MAX_NAMES)],
+            **_lines(by_line),
+        )
+
+
+@contextmanager
+def observing(tf: Any, sources: Sources) -> Iterator[Observed]:
+    """Observe the steps that run in this context.
+
+    Args:
+        tf: TensorFlow.
+        sources: the program's own files, whose lines are named.
+    """
+    observed = Observed()
+
+    def report_operation(op: str) -> None:
+        source, called = call_in(sources)
+        if called not in WHOLE_DATA_CALLS:  # what Keras does around a data set is not the program's step
+            observed.eager.update([(op, source)])
+
+    def report_read() -> None:
+        observed.reads.update([call_in(sources)[0]])
+
+    with _host_reads(sources, report_read), _eager_operations(sources, report_operation):
+        yield observed
+
+
+def read_steps(facts: Facts, tf: Any, start: Callable[[], Iterator[Any]], sources: Sources) -> None:
     """Read the facts `host_reads` and `eager` from a few steps of the program's own generator.
 
     Args:
         facts: where to put them. They stay None if the program is too short.
         tf: TensorFlow.
         start: starts the program's generator of steps.
-        file: the program's own file, whose lines are named.
+        sources: the program's own files, whose lines are named.
     """
     steps = start()
     warmed_up = len(list(islice(steps, WARM_UP)))
-    reads: Counter[int] = Counter()
-    eager: Counter[tuple[str, int]] = Counter()
-
-    def report_operation(op: str) -> None:
-        line, called = call_in(file)
-        if called not in WHOLE_DATA_CALLS:  # what Keras does around a data set is not the program's step
-            eager.update([(op, line)])
-
-    with (
-        _host_reads(tf, file, lambda: reads.update([line_in(file)])),
-        _eager_operations(report_operation),
-    ):
+    with observing(tf, sources) as observed:
         count = len(list(islice(steps, STEPS)))
-    if warmed_up < WARM_UP or not count:
-        return
-    facts.host_reads = HostReads(per_step=reads.total() / count, lines=_lines(reads))
-    by_line: Counter[int] = Counter()
-    by_type: Counter[str] = Counter()
-    for (op, line), number in eager.items():
-        by_line[line] += number
-        by_type[op] += number
-    facts.eager = EagerOperations(
-        per_step=eager.total() / count,
-        lines=_lines(by_line),
-        operations=[op for op, _ in by_type.most_common(MAX_NAMES)],
-    )
+    if warmed_up == WARM_UP and count:
+        observed.read(facts, count)
 
 
-def read_graphs(facts: Facts, graphs: Iterable[Any], file: str) -> None:
+def read_graphs(facts: Facts, graphs: Iterable[Any], sources: Sources) -> None:
     """Read the facts `float64`, `int32` and `python` from traced graphs.
 
     Args:
         facts: where to put them.
         graphs: the graphs.
-        file: the program's own file, whose lines are named.
+        sources: the program's own files, whose lines are named.
     """
-    float64: Counter[int] = Counter()
-    int32: Counter[int] = Counter()
-    python: Counter[int] = Counter()
+    float64: Counter[Source] = Counter()
+    int32: Counter[Source] = Counter()
+    python: Counter[Source] = Counter()
     arguments = 0
     for operation in (op for graph in graphs for op in graph.get_operations()):
         if operation.type in PYTHON_CALLS:
-            python.update([traced_in(operation, file)])
+            python.update([traced_in(operation, sources)])
         if INT32_ARITHMETIC.match(operation.type) and any(map(_is_large_int32, operation.outputs)):
-            int32.update([traced_in(operation, file)])
+            int32.update([traced_in(operation, sources)])
         if not any(output.dtype.name == "float64" for output in operation.outputs):
             continue
         arguments += operation.type == "Placeholder"
         if operation.type not in FREE:
-            float64.update([traced_in(operation, file)])
-    facts.float64 = Float64(operations=float64.total(), arguments=arguments, lines=_lines(float64))
-    facts.int32 = GraphOperations(operations=int32.total(), lines=_lines(int32))
-    facts.python = GraphOperations(operations=python.total(), lines=_lines(python))
+            float64.update([traced_in(operation, sources)])
+    facts.float64 = Float64(operations=float64.total(), arguments=arguments, **_lines(float64))
+    facts.int32 = GraphOperations(operations=int32.total(), **_lines(int32))
+    facts.python = GraphOperations(operations=python.total(), **_lines(python))
 
 
 def _is_large_int32(tensor: Any) -> bool:
@@ -114,20 +146,26 @@ def _is_large_int32(tensor: Any) -> bool:
     return bool((tensor.shape.num_elements() or MANY) >= MANY)
 
 
-def traced_in(operation: Any, file: str) -> int:
-    """Return the line of a file that made an operation of a graph. 0 if the file did not make it."""
+def traced_in(operation: Any, sources: Sources) -> Source:
+    """Return the line of the program that made an operation of a graph. Line 0 if none did."""
     for frame in reversed(list(operation.traceback or ())):
-        if frame.filename == file:
-            return int(frame.lineno)
-    return 0
+        if (name := sources.name(frame.filename)) is not None:
+            return Source(name, int(frame.lineno))
+    return Source("", 0)
 
 
-def _lines(counts: Counter[int]) -> list[int]:
-    return sorted(line for line, _ in counts.most_common(MAX_NAMES) if line)
+def _lines(counts: Counter[Source]) -> dict[str, Any]:
+    """Return the fields `lines` and `elsewhere` of a fact."""
+    sources = sorted(source for source, _ in counts.most_common(MAX_NAMES) if source.line)
+    elsewhere: dict[str, list[int]] = {}
+    for source in sources:
+        if source.file:
+            elsewhere.setdefault(source.file, []).append(source.line)
+    return {"lines": [source.line for source in sources if not source.file], "elsewhere": elsewhere}
 
 
 @contextmanager
-def _host_reads(tf: Any, file: str, report: Callable[[], None]) -> Iterator[None]:
+def _host_reads(sources: Sources, report: Callable[[], None]) -> Iterator[None]:
     """Report each tensor that Python reads the number of: by `.numpy()`, float(), bool() or np.asarray()."""
     from tensorflow.python.framework import ops
 
@@ -143,8 +181,8 @@ def _host_reads(tf: Any, file: str, report: Callable[[], None]) -> Iterator[None
             frame = frame.f_back
         reader = frame.f_code.co_filename
         # TensorFlow's own reads do not count. Keras reads what a call for a whole data set returns.
-        own = reader.startswith(tensorflow) or (reader.startswith(keras) and call_in(file)[1] in WHOLE_DATA_CALLS)
-        if not own:
+        own = reader.startswith(tensorflow) or (reader.startswith(keras) and call_in(sources)[1] in WHOLE_DATA_CALLS)
+        if not own and not is_own_work(frame, sources):
             report()
         return original(tensor)
 
@@ -156,7 +194,7 @@ def _host_reads(tf: Any, file: str, report: Callable[[], None]) -> Iterator[None
 
 
 @contextmanager
-def _eager_operations(report: Callable[[str], None]) -> Iterator[None]:
+def _eager_operations(sources: Sources, report: Callable[[str], None]) -> Iterator[None]:
     """Report the type of each operation that runs eagerly, except calls of traced functions."""
     from tensorflow.python.framework import op_callbacks
 
@@ -164,7 +202,9 @@ def _eager_operations(report: Callable[[str], None]) -> Iterator[None]:
         op_type: Any, inputs: Any, attrs: Any, outputs: Any, op_name: Any = None, graph: Any = None
     ) -> None:
         name = op_type.decode() if isinstance(op_type, bytes) else str(op_type)
-        if graph is None and not name.startswith("__") and "PartitionedCall" not in name:
+        if graph is not None or name.startswith("__") or "PartitionedCall" in name:
+            return
+        if not is_own_work(sys._getframe(1), sources):
             report(name)
 
     op_callbacks.add_op_callback(on_operation)

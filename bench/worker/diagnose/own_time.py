@@ -13,15 +13,13 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from types import FrameType
 from typing import Any, NamedTuple
 
 from bench.model.facts import WHOLE_DATA_CALLS, CallKind, OwnTime, OwnTimePart
-from bench.worker.frames import WRAPPERS, library_folders
+from bench.worker.frames import WORKER, WRAPPERS, Source, Sources, is_own_work, library_folders
 
 WARM_UP = 2
 """Steps before those that are sampled. The first one may trace."""
@@ -37,42 +35,48 @@ INTERVAL = 0.001
 SWITCH_INTERVAL = 0.0002
 """Seconds after which Python lets the sampling thread run. Python's default is five times the sampling interval."""
 
-MAX_PARTS = 8
+MAX_PARTS = 20
 """Maximum number of lines in the fact."""
 
 KERAS_CALLS = (*WHOLE_DATA_CALLS, "train_on_batch", "predict_on_batch", "test_on_batch")
 """Methods of a Keras model that run their own steps."""
 
-READS = ("numpy", "_numpy", "__array__", "__float__", "__int__", "__bool__", "__index__", "tolist", "item")
+READS = (
+    "numpy", "_numpy", "__array__", "__float__", "__int__", "__bool__", "__index__", "tolist", "item",
+    "__format__", "__str__", "__repr__",
+)  # fmt: skip
 """Methods of a tensor that return its numbers to Python."""
+
+BUILDS = ("__init__", "__new__")
+"""Methods of Keras' classes that build layers, models, optimizers and metrics."""
 
 TRACE = "func_graph_from_py_func"
 """The function of TensorFlow that traces Python into a graph."""
 
-GRAPH_CALL = ("polymorphic_function.py", "def_function.py")
-"""The file of TensorFlow that calls a `tf.function`, and its name in TensorFlow 2.10."""
+GRAPH_CALL = ("polymorphic_function.py", "def_function.py", "session.py")
+"""The file of TensorFlow that calls a `tf.function`, its name in TensorFlow 2.10, and the file that runs sessions."""
 
 
 class Place(NamedTuple):
     """What a sample of the stack shows.
 
     Attributes:
-        line: innermost line of the program's file. 0 if none is being executed.
+        source: innermost line of the program.
         called: name of the function that the line calls. Empty if it calls none.
         kind: what kind of work the call does.
     """
 
-    line: int
+    source: Source
     called: str
     kind: CallKind
 
 
-def measure(start: Callable[[], Iterator[Any]], file: str) -> OwnTime | None:
+def measure(start: Callable[[], Iterator[Any]], sources: Sources) -> OwnTime | None:
     """Sample a few steps of the program's own generator.
 
     Args:
         start: starts the program's generator of steps.
-        file: the program's own file.
+        sources: the program's own files.
 
     Returns:
         None if the program is too short.
@@ -80,75 +84,116 @@ def measure(start: Callable[[], Iterator[Any]], file: str) -> OwnTime | None:
     steps = start()
     if len(list(islice(steps, WARM_UP))) < WARM_UP:
         return None
-    seconds: Counter[Place] = Counter()
     count, began = 0, time.perf_counter()
-    with _sampling(seconds, file):
+    sampler = Sampler(sources)
+    sampler.start()
+    try:
         for _ in islice(steps, MOST_STEPS):
             count += 1
             if count >= FEWEST_STEPS and time.perf_counter() - began > SECONDS:
                 break
-    elapsed, total = time.perf_counter() - began, seconds.total()
-    if count < FEWEST_STEPS or not total:
+    finally:
+        sampler.stop()
+    return summary(sampler.samples, count, time.perf_counter() - began)
+
+
+def summary(samples: Iterable[tuple[Place, float]], steps: int, elapsed: float) -> OwnTime | None:
+    """Return the shares of steps that were sampled. None if they are too few.
+
+    Args:
+        samples: what each sample shows, and the seconds for which it counts.
+        steps: number of steps.
+        elapsed: their seconds.
+    """
+    seconds: dict[Place, float] = {}
+    for place, part in samples:
+        seconds[place] = seconds.get(place, 0.0) + part
+    total = sum(seconds.values())
+    if steps < FEWEST_STEPS or not total:
         return None
     return OwnTime(
-        steps=count,
-        step_seconds=elapsed / count,
+        steps=steps,
+        step_seconds=elapsed / steps,
         parts=[
-            OwnTimePart(line=place.line, called=place.called, kind=place.kind, share=part / total)
-            for place, part in seconds.most_common(MAX_PARTS)
+            OwnTimePart(
+                line=place.source.line, file=place.source.file, called=place.called, kind=place.kind, share=part / total
+            )
+            for place, part in sorted(seconds.items(), key=lambda item: -item[1])[:MAX_PARTS]
         ],
     )
 
 
-@contextmanager
-def _sampling(seconds: Counter[Place], file: str) -> Iterator[None]:
-    """Add the time of the calling thread to `seconds`, by place, until the block ends."""
-    thread_id, libraries, ended = threading.get_ident(), library_folders(), threading.Event()
+class Sampler:
+    """A thread that samples the stack of the thread that starts it.
 
-    def sample() -> None:
+    Args:
+        sources: the program's own files.
+
+    Attributes:
+        samples: what each sample shows, and the seconds since the sample before it. Work of devbench is left out.
+        paused: whether samples are dropped.
+    """
+
+    def __init__(self, sources: Sources) -> None:
+        self.samples: list[tuple[Place, float]] = []
+        self.paused = False
+        self._sources = sources
+        self._libraries = library_folders()
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="devbench-sampler", daemon=True)
+        self._switch_interval = sys.getswitchinterval()
+
+    def start(self) -> None:
+        """Start to sample."""
+        self._thread_id = threading.get_ident()
+        sys.setswitchinterval(SWITCH_INTERVAL)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop to sample."""
+        self._ended.set()
+        self._thread.join()
+        sys.setswitchinterval(self._switch_interval)
+
+    def _run(self) -> None:
         last = time.perf_counter()
-        while not ended.wait(INTERVAL):
-            frame = sys._current_frames().get(thread_id)
+        while not self._ended.wait(INTERVAL):
+            frame = sys._current_frames().get(self._thread_id)
             now = time.perf_counter()
-            if frame is not None:
-                seconds[place_of(frame, file, libraries)] += now - last  # type: ignore[assignment]
+            if frame is not None and not self.paused and not is_own_work(frame, self._sources):
+                self.samples.append((place_of(frame, self._sources, self._libraries), now - last))
             last = now
 
-    switch_interval = sys.getswitchinterval()
-    sampler = threading.Thread(target=sample, name="devbench-sampler", daemon=True)
-    sys.setswitchinterval(SWITCH_INTERVAL)
-    sampler.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        sampler.join()
-        sys.setswitchinterval(switch_interval)
 
-
-def place_of(frame: FrameType | None, file: str, libraries: tuple[str, ...]) -> Place:
+def place_of(frame: FrameType | None, sources: Sources, libraries: tuple[str, ...]) -> Place:
     """Return what a stack shows.
 
     Args:
         frame: innermost frame.
-        file: the program's own file.
+        sources: the program's own files.
         libraries: folders of TensorFlow and Keras.
     """
     calls: list[tuple[str, str]] = []  # name and source of each function that the line calls, the innermost first
-    while frame is not None and frame.f_code.co_filename != file:
-        if frame.f_code.co_name not in WRAPPERS:
-            calls.append((frame.f_code.co_name, frame.f_code.co_filename))
+    while frame is not None:
+        name, path = frame.f_code.co_name, frame.f_code.co_filename
+        if (file := sources.name(path)) is not None:
+            called = calls[-1][0] if calls else ""
+            return Place(Source(file, frame.f_lineno), called, _kind(called, calls, libraries))
+        if name not in WRAPPERS and not path.startswith(WORKER):
+            calls.append((name, path))
         frame = frame.f_back
-    if frame is None:
-        return Place(0, "", "other")
-    called = calls[-1][0] if calls else ""
-    return Place(frame.f_lineno, called, _kind(called, calls, libraries))
+    return Place(Source("", 0), "", "other")
 
 
 def _kind(called: str, calls: Sequence[tuple[str, str]], libraries: tuple[str, ...]) -> CallKind:
     library_calls = [(name, source) for name, source in calls if source.startswith(libraries)]
     if not library_calls:
         return "python"
+    outermost = library_calls[-1][1]
+    if called in BUILDS and outermost.startswith(libraries[1:]):
+        return "building"
+    if called == "function" and outermost.endswith(GRAPH_CALL):
+        return "building"
     if called in KERAS_CALLS:
         return "keras"
     if any(name == TRACE for name, _ in library_calls):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
-from bench.model.facts import FitCall, Retraced
+from bench.model.facts import Facts, FitCall, Retraced
 from bench.registry.program_errors import is_devbench
 from bench.whatif.without_metrics import metrics_of
 from bench.worker import examples
@@ -13,6 +13,7 @@ from bench.worker.diagnose import inspection, own_time, pipeline_stages, repeate
 from bench.worker.epoch_timer import EpochTimer
 from bench.worker.fit_epochs import FitEpochs, validated_epochs
 from bench.worker.fit_hook import FitHook
+from bench.worker.frames import Sources
 from bench.worker.protocol import Note, PhaseStarted
 from bench.worker.rig import Rig, epochs_of, steps_of_training
 from bench.worker.tracing import Traced, Tracing
@@ -107,17 +108,27 @@ def inspect(rig: Rig, tracing: Tracing, traced: Counter[Traced], hook: FitHook) 
         traced: number of traces in the steps that were counted.
         hook: the hook into `fit`.
     """
-    file = str(rig.module.__file__)
-    inspection.read_graphs(rig.facts, tracing.graphs, file)
+    sources = Sources(str(rig.module.__file__))
+    inspection.read_graphs(rig.facts, tracing.graphs, sources)
     if rig.yields:
         with rig.scope():
-            rig.facts.own_time = own_time.measure(lambda: rig.call("as_written"), file)
-            inspection.read_steps(rig.facts, rig.tf, lambda: rig.call("as_written"), file)
+            rig.facts.own_time = own_time.measure(lambda: rig.call("as_written"), sources)
+            inspection.read_steps(rig.facts, rig.tf, lambda: rig.call("as_written"), sources)
             if any(count > FEW_TRACES for count in traced.values()):
                 rig.facts.retracing_share = repeated_calls.measure(rig.tf, lambda: rig.call("as_written"), tracing)
     if hook.model is not None:
         rig.facts.fit = _fit_call(hook)
-    rig.facts.retraced = [
+    read_retraced(rig.facts, traced)
+
+
+def read_retraced(facts: Facts, traced: Counter[Traced]) -> None:
+    """Read the fact `retraced`.
+
+    Args:
+        facts: where to put it.
+        traced: number of traces in the steps that were counted.
+    """
+    facts.retraced = [
         Retraced(function=key.function, file=key.file, line=key.line, is_call=key.is_call, count=count)
         for key, count in traced.most_common(MAX_FUNCTIONS)
         if count > FEW_TRACES and not is_devbench(Path(key.file))

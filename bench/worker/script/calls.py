@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -79,6 +79,7 @@ class Observation:
         program: whether a source file is the script's.
         root: the folder to which names of files are relative.
         depth: how many observed calls are running. Only the outermost one is a step.
+        arguments: those of the call of a `tf.function` that ended last. None if an eager update followed.
         checking: whether functions are called so that they leave graphs, for the placement check.
         exact: whether the steps of each call are counted. If not, each call is one step, as the scout found.
     """
@@ -90,6 +91,7 @@ class Observation:
     depth: int = 0
     exact: bool = True
     checking: bool = False
+    arguments: tuple[tuple[Any, ...], Mapping[str, Any]] | None = None
     _names: dict[str, str] = field(default_factory=dict)
 
     @property

@@ -1,4 +1,4 @@
-"""Observes Keras: the calls of `fit` through the hook, and `train_on_batch`."""
+"""Observes Keras: the calls of `fit` through the hook, and its methods for one batch."""
 
 from __future__ import annotations
 
@@ -6,35 +6,45 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from bench.model.recognition import StepKind
 from bench.worker.script.calls import Observation
+
+ON_BATCH: dict[str, StepKind] = {
+    "train_on_batch": "train-on-batch",
+    "test_on_batch": "evaluate",
+    "predict_on_batch": "predict",
+}
+"""Methods for one batch, and what their call is as a step."""
 
 
 def observe(seen: Observation) -> None:
-    """Count each `train_on_batch` as a step, and keep the inner calls of Keras' own loops from counting.
+    """Count each call of a method for one batch as a step, and keep the inner calls of Keras' own loops from counting.
 
     Install it after the hook into `fit`, so that it is the outermost wrapper.
     """
     model = seen.tf.keras.Model
-    for name in ("fit", "train_on_batch", "test_on_batch", "predict_on_batch"):
+    for name in ("fit", *ON_BATCH):
         setattr(model, name, _nested(seen, getattr(model, name), name))
 
 
 def _nested(seen: Observation, original: Callable[..., Any], name: str) -> Callable[..., Any]:
     models: dict[int, int] = {}
+    kind = ON_BATCH.get(name)
 
     @functools.wraps(original)
     def devbench_call(model: Any, *args: Any, **kwargs: Any) -> Any:
         outermost = not seen.depth
-        if outermost and name == "train_on_batch":
-            seen.sink.starting("train-on-batch")
+        if outermost and kind is not None:
+            seen.sink.starting(kind)
         seen.depth += 1
         try:
             returned = original(model, *args, **kwargs)
         finally:
             seen.depth -= 1
-        if outermost and name == "train_on_batch":
+        if outermost and kind is not None:
             number = models.setdefault(id(model), len(models))
-            seen.sink.step(seen.call("train-on-batch", name, str(number)), 1, returned, model)
+            trained = model if kind == "train-on-batch" else None
+            seen.sink.step(seen.call(kind, name, str(number)), 1, returned, trained)
         return returned
 
     return devbench_call

@@ -1,7 +1,7 @@
-"""Takes model and data out of a script's call of `fit`, so that devbench can train with them in its own loops.
+"""Takes the steps out of a script, so that devbench can run them in its own loops.
 
-The script runs until that call, which never starts. An exception unwinds the script. What is left is a rig, like that
-of a workload.
+The script runs until its call of `fit`, which never starts, or through a few calls of its `tf.function`
+(`replay_function`). An exception unwinds the script. What is left is a rig, like that of a workload.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from bench.errors import NotApplicable
+from bench.model.recognition import StepSource
 from bench.registry.program_errors import is_program
 from bench.worker import examples
 from bench.worker.channel import Channel
@@ -29,13 +30,14 @@ from bench.worker.script import settings
 from bench.worker.script.calls import Observation
 from bench.worker.script.imports import TensorFlowImport
 from bench.worker.script.program import ScriptProgram
+from bench.worker.script.replay_function import FunctionCalls
 
 BATCH = 32
 """The examples of a step if a call of `fit` does not say."""
 
 
 class Captured(BaseException):
-    """Unwinds the script once its call of `fit` is known. No `except Exception` catches it."""
+    """Unwinds the script once its steps are known. No `except Exception` catches it."""
 
 
 def obstacle(tf: Any, model: Any, arguments: Mapping[str, Any]) -> str | None:
@@ -67,13 +69,67 @@ def obstacle(tf: Any, model: Any, arguments: Mapping[str, Any]) -> str | None:
 
 
 def capture(channel: Channel, start: Start, phases: Phases) -> Any:
-    """Run the script until the call of `fit` that was chosen. Return a rig with its model and data.
+    """Run the script until the steps that were chosen. Return a rig that can run them.
 
     Raises:
-        NotApplicable: the script does not reach the call, or devbench cannot train as it does.
+        NotApplicable: the script does not reach them, or devbench cannot train as it does.
         BaseException: what the script raises.
     """
     return _Capture(channel, start, phases).run()
+
+
+class _FitCall:
+    """Captures a call of `fit`, which does not start.
+
+    Args:
+        tf: TensorFlow.
+        seen: knows which line makes a call.
+        target: the call.
+    """
+
+    def __init__(self, tf: Any, seen: Observation, target: StepSource) -> None:
+        self._tf = tf
+        self._model: Any = None
+        self._arguments: dict[str, Any] = {}
+        self._fit = original = tf.keras.Model.fit
+        signature = inspect.signature(original)
+
+        @functools.wraps(original)
+        def fit(model: Any, *args: Any, **kwargs: Any) -> Any:
+            if seen.call("fit", "fit").token != target.token:
+                return original(model, *args, **kwargs)
+            if self._model is None:
+                self._arguments = dict(signature.bind(model, *args, **kwargs).arguments)
+                self._model = self._arguments.pop("self")
+            raise Captured
+
+        tf.keras.Model.fit = fit
+
+    @property
+    def found(self) -> bool:
+        """Whether the call was captured."""
+        return self._model is not None
+
+    def restore(self) -> None:
+        """Observe nothing more."""
+        self._tf.keras.Model.fit = self._fit
+
+    def parts(self, place: str) -> tuple[dict[str, Any], Any]:
+        """Return what a workload would define, by name, and its parameters.
+
+        Args:
+            place: the call in words.
+
+        Raises:
+            NotApplicable: devbench cannot train as it does.
+        """
+        tf, model, arguments = self._tf, self._model, self._arguments
+        if reason := obstacle(tf, model, arguments):
+            raise NotApplicable(f"{place} cannot be replayed, because {reason}")
+        data, p = arguments["x"], SimpleNamespace(epochs=int(arguments.get("epochs") or 1))
+        if not isinstance(data, tf.data.Dataset) and not examples.is_py_dataset(tf, data):
+            data, p.batch = _training_arrays(tf, arguments), int(arguments.get("batch_size") or BATCH)
+        return {"data": lambda: data, "model": lambda: model}, p
 
 
 class _Capture:
@@ -87,12 +143,16 @@ class _Capture:
         self.target = start.script.target
         self.phases = phases
         self.name = start.spec.script.module or Path(self.place.file).name
-        self.model: Any = None  # that of the call, which did not start
-        self.arguments: dict[str, Any] = {}
+        self.steps: _FitCall | FunctionCalls | None = None
         if self.place.copy_root:
             channel.renames[self.place.copy_root] = self.place.original_root
         self.program = ScriptProgram(start.spec.script, self.place, lambda text: channel.send(Note(text=text)))
         self.imports = TensorFlowImport(self._on_tensorflow)
+
+    @property
+    def found(self) -> bool:
+        """Whether the steps were captured."""
+        return self.steps is not None and self.steps.found
 
     def run(self) -> Any:
         os.chdir(self.place.folder)
@@ -106,59 +166,43 @@ class _Capture:
         try:
             code = self.program.run()
         except BaseException:
-            if self.model is None:
+            if not self.found:
                 raise
         self.channel.send(PrintedRead(printed=self.program.out.read_all()))
-        if self.model is None and code:
+        if not self.found and code:
             raise ProgramFailed(self.name, code, self.program.err.latest())
-        if self.model is None:
+        if self.steps is None or not self.found:
             raise NotApplicable(f"{self.name} did not reach {self.target.place} this time")
-        self._tf.keras.Model.fit = self._fit
+        self.steps.restore()
         self.channel.send(PhaseEnded(phase="build", seconds=time.perf_counter() - began - self.imports.seconds))
         settings.report(self._tf, self.spec, self.channel.send)
-        return self._rig()
+        return self._rig(*self.steps.parts(self.target.place))
 
     def _on_tensorflow(self, tf: Any) -> None:
         self.channel.send(PhaseEnded(phase="import", seconds=self.imports.seconds))
         self._tf, self._device = tf, settings.configure(tf, self.spec, self.seeds)
-        self._fit = tf.keras.Model.fit
         self.phases.enter("build")
         file, folder = Path(self.place.file), Path(self.place.folder)
         seen = Observation(
             tf=tf,
-            sink=None,  # type: ignore[arg-type] # nothing but `fit` is observed
+            sink=None,  # type: ignore[arg-type] # nothing is counted
             program=lambda path: (
                 is_program(Path(path), file) or (folder in Path(path).parents and "site-packages" not in path)
             ),
             root=folder,
         )
-        signature = inspect.signature(self._fit)
+        if self.target.kind == "fit":
+            self.steps = _FitCall(tf, seen, self.target)
+        else:
+            self.steps = FunctionCalls(tf, seen, self.target, Captured)
 
-        @functools.wraps(self._fit)
-        def fit(model: Any, *args: Any, **kwargs: Any) -> Any:
-            if seen.call("fit", "fit").token != self.target.token:
-                return self._fit(model, *args, **kwargs)
-            if self.model is None:
-                self.arguments = dict(signature.bind(model, *args, **kwargs).arguments)
-                self.model = self.arguments.pop("self")
-            raise Captured
-
-        tf.keras.Model.fit = fit
-
-    def _rig(self) -> Any:
+    def _rig(self, defined: Mapping[str, Any], p: Any) -> Any:
         from bench.worker.rig import Rig
         from bench.worker.what_ifs import WhatIfs
         from bench.workloads import Context
 
-        tf, model, arguments = self._tf, self.model, self.arguments
-        if reason := obstacle(tf, model, arguments):
-            raise NotApplicable(f"{self.target.place} cannot be replayed, because {reason}")
-        data = arguments["x"]
-        p = SimpleNamespace(epochs=int(arguments.get("epochs") or 1))
-        if not isinstance(data, tf.data.Dataset) and not examples.is_py_dataset(tf, data):
-            data, p.batch = _training_arrays(tf, arguments), int(arguments.get("batch_size") or BATCH)
         module = ModuleType(self.name)
-        module.__dict__.update(__file__=self.place.file, data=lambda: data, model=lambda: model)
+        module.__dict__.update(__file__=self.place.file, **defined)
         ctx = Context(
             rng=np.random.default_rng([self.spec.seed, 0]),
             device=self._device,
@@ -167,10 +211,11 @@ class _Capture:
             seed=self.spec.seed,
             _load=lambda name: None,
         )
-        what_ifs = WhatIfs(tf, self.spec.what_ifs, self.spec.xla)
-        rig = Rig(tf=tf, spec=self.spec, module=module, p=p, ctx=ctx, send=self.channel.send, what_ifs=what_ifs)
-        rig.data, rig.model = data, model
-        what_ifs.pin_xla(model)
+        what_ifs = WhatIfs(self._tf, self.spec.what_ifs, self.spec.xla)
+        rig = Rig(tf=self._tf, spec=self.spec, module=module, p=p, ctx=ctx, send=self.channel.send, what_ifs=what_ifs)
+        if "model" in defined:
+            rig.data, rig.model = defined["data"](), defined["model"]()
+            what_ifs.pin_xla(rig.model)
         return rig
 
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import itertools
+import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from bench.model.facts import Facts
 from bench.model.recognition import WORDS, Recognition, StepSource
 from bench.worker.fit_epochs import Call
 from bench.worker.fit_hook import FitHook
@@ -14,8 +17,15 @@ from bench.worker.protocol import PhaseStarted
 from bench.worker.script.calls import ScriptCall
 from bench.worker.timed_loop import Finished
 
+if TYPE_CHECKING:
+    from bench.worker.script.inspector import StepInspector
+    from bench.worker.script.replay_function import Arguments
+
 INFERENCE_TIMES = 3.0
 """If nothing trained so far, the scout waits this many times as long, because training may follow."""
+
+INSPECTION_TIMES = 3.0
+"""If too few steps were looked into, the scout waits this many times as long."""
 
 PROGRESS_SECONDS = 5.0
 """How often the scout reports that it is alive."""
@@ -35,6 +45,11 @@ class Scout:
         watch: number of the loop that the user chose, from 1. None for the one with most steps.
         send: sends an event to the parent.
         on_caught: is called if the script goes on although it was unwound. It does not return.
+
+    Attributes:
+        inspector: looks into the steps. None if nothing does.
+        arguments: returns those of the `tf.function` that was called last.
+        finished: whether enough is known.
     """
 
     def __init__(
@@ -49,6 +64,9 @@ class Scout:
         self._fit_plans: dict[str, list[Any]] = {}
         self._start = time.perf_counter()
         self._first = self._next_report = 0.0
+        self._whole_calls: Counter[str] = Counter()  # calls of `predict` and `evaluate`
+        self.inspector: StepInspector | None = None
+        self.arguments: Callable[[], Arguments | None] = lambda: None
         self.finished = False
 
     @property
@@ -73,7 +91,9 @@ class Scout:
         return [source.model_copy(update={"number": number}) for number, source in enumerate(kept, 1)]
 
     def starting(self, what: str) -> None:
-        """Nothing is timed."""
+        """Count the calls of `predict` and `evaluate`, which have many steps."""
+        if what in ("predict", "evaluate"):
+            self._whole_calls[what] += 1
 
     def step(self, call: ScriptCall, steps: int, value: Any, model: Any) -> None:
         """Count steps."""
@@ -92,6 +112,8 @@ class Scout:
         if source.kind in ("updates", "train-on-batch"):
             before = self._updates.pop()[1] if self._updates and self._updates[-1][0] == token else 0
             self._updates.append((token, before + steps))
+        if self.inspector is not None and call.kind != "fit":
+            self.inspector.step(token, steps, source.trains, self.arguments())
         self._check_time()
 
     def fit(self, call: ScriptCall, hook: FitHook) -> FitObserver:
@@ -109,14 +131,30 @@ class Scout:
             self._next_report = now + PROGRESS_SECONDS
             self._send(PhaseStarted(phase="recognition"))
         trains = any(source.trains for source in self._sources.values())
-        if now - self._first > self._seconds * (1.0 if trains else INFERENCE_TIMES) and not self._is_missing():
+        seconds = self._seconds * (1.0 if trains else INFERENCE_TIMES)
+        own = [source.token for source in self._sources.values() if source.trains and source.kind != "fit"]
+        if own and self.inspector is not None and not self.inspector.knows(own):
+            seconds *= INSPECTION_TIMES
+        if now - self._first > seconds and not self._is_missing():
             self.finished = True
+        if self.finished and threading.current_thread() is not threading.main_thread():
+            self._on_caught()  # an exception would only end this thread
         if self.finished:
             raise Finished(None)
 
     def _is_missing(self) -> bool:
         """Whether the loop that the user chose was not seen yet."""
         return self._watch is not None and len(self.sources) < self._watch
+
+    def facts(self, chosen: StepSource) -> Facts | None:
+        """Return what is known about the steps of a loop. None if nothing looked into them.
+
+        If one call has many steps, as in `fit`, the script's own lines say nothing about a step.
+        """
+        calls = self._whole_calls.get(chosen.kind)
+        if self.inspector is None or chosen.kind == "fit" or (calls is not None and 2 * calls < chosen.steps):
+            return None
+        return self.inspector.facts(chosen)
 
     def recognition(self, ended: bool) -> Recognition | None:
         """Return what was recognized. None if no step was seen, or not the loop that the user chose.

@@ -17,9 +17,11 @@ from bench.model.sample import FullTraining
 from bench.registry.program_errors import is_program
 from bench.worker.channel import Channel
 from bench.worker.failure import ProgramFailed, failure_of, print_traceback
+from bench.worker.frames import Sources
 from bench.worker.phases import Phases
 from bench.worker.protocol import (
     Done,
+    FactsRead,
     Failed,
     Finish,
     Note,
@@ -172,7 +174,6 @@ class ScriptWorker:
         self.rig = Rig(tf=tf, spec=self.spec, module=stub, p=None, ctx=ctx, send=self.channel.send, what_ifs=what_ifs)
         self.rig.facts = Facts()
         self.synchronizer = Synchronizer(tf, device)
-        self.tracing = Tracing(self.place.file)
         self.hook = FitHook(tf, self.on_first_fit, self.channel.send, what_ifs)
         self.hook.wanted = self.wants_fit
         self.hook.passive = True  # except within a `fit` that is wanted
@@ -184,6 +185,13 @@ class ScriptWorker:
             root=Path(self.place.folder),
             exact=self.scout is not None or self.place.target.steps_per_call != 1,  # type: ignore[union-attr]
         )
+        self.sources = Sources(self.place.file, self.seen.name_of)
+        self.tracing = Tracing(self.sources)
+        if self.scout is not None and self.place.inspect:
+            from bench.worker.script.inspector import StepInspector
+
+            self.scout.inspector = StepInspector(tf, self.sources)
+            self.scout.arguments = lambda: self.seen.arguments
         inference.observe(self.seen)
         fits.observe(self.seen)
         self.updates = Updates(self.seen)
@@ -271,8 +279,12 @@ class ScriptWorker:
     def _report_scout(self, ended: bool) -> None:
         assert self.scout is not None
         recognition = self.scout.recognition(ended)
+        if self.scout.inspector is not None:
+            self.scout.inspector.end()
         if recognition is None:
             raise self._nothing(ended)
+        if facts := self.scout.facts(recognition.chosen):
+            self.channel.send(FactsRead(facts=facts))
         self.channel.send(Recognized(recognition=recognition))
 
     def _nothing(self, ended: bool) -> NothingRecognized:
@@ -335,16 +347,19 @@ class ScriptWorker:
             *self.scopes.named,
         ]
         self.phases.enter("diagnosis")
-        from bench.worker.diagnose import program
+        from bench.worker.diagnose import inspection, program
         from bench.worker.diagnose.diagnosis import diagnose
 
         if self.hook.model is not None:
             if finish.inspect:
-                self.rig.facts.fit_obstacle = replay.obstacle(self.rig.tf, self.hook.model, self.hook.arguments)
+                self.rig.facts.replay_obstacle = replay.obstacle(self.rig.tf, self.hook.model, self.hook.arguments)
             diagnose(self.rig, self.hook, self.timer, self.timed_loop, self.synchronizer, self.tracing, finish)
             return
         self.rig.facts.steps_issued = self.timed_loop.issued
         program.read_facts(self.rig, self.hook, self.timer, self.tracing)
+        if finish.inspect:
+            program.read_retraced(self.rig.facts, self.tracing.by_function)
+            inspection.read_graphs(self.rig.facts, self.tracing.graphs, self.sources)
         if self.placement is not None:
             with contextlib.suppress(Exception):
                 placement: Placement = self.placement.read()

@@ -74,6 +74,7 @@ class Updates:
                 changed = Updated(_variables(optimizer, method, grads, args, kwargs))
                 call = seen.call("updates", type(optimizer).__name__, self._number(optimizer))
                 loss, self._loss = self._loss, None
+                seen.arguments = None
                 seen.sink.step(call, 1, changed if loss is None else loss, changed)
             elif self._function is not None and not seen.tf.executing_eagerly():
                 if seen.exact:
@@ -119,6 +120,7 @@ class Updates:
                     returned = original(function, *args, **kwargs)
             finally:
                 seen.depth, self._function = 0, None
+            seen.arguments = args, kwargs
             name = getattr(function, "__name__", "function")
             if function not in self._variables:
                 seen.sink.step(seen.call("function", name), 1, returned, None)

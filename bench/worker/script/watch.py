@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
 from typing import Any
 
 from bench.model.recognition import StepKind, StepSource
 from bench.worker.script.calls import ScriptCall
-from bench.worker.timed_loop import TimedLoop
+from bench.worker.timed_loop import Finished, TimedLoop
 
 CHECKED_STEP = 3
 """The step, counted from 1, that is traced again for the placement check. It is timed by nobody."""
@@ -93,7 +94,12 @@ class Watch:
         if self._check is not None and self._steps == CHECKED_STEP:
             self._check(False)
         self.value = value
-        self._timed_loop.tick(value, steps)
+        try:
+            self._timed_loop.tick(value, steps)
+        except Finished:
+            if threading.current_thread() is not threading.main_thread():
+                self._on_caught()  # an exception would only end this thread
+            raise
         self.done = time.perf_counter() if self._synchronous else None
         if self._check is not None and self._steps == CHECKED_STEP - 1:
             self._check(True)

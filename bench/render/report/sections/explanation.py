@@ -36,6 +36,8 @@ def sections(explanation: Explanation, threshold: float) -> list[Section]:
     if explanation.wall_time:
         shown.append(_training(explanation))
     shown.append(_ladder(explanation))
+    if explanation.own_step:
+        shown.append(_own_step(explanation))
     if explanation.findings:
         shown.append(_findings(explanation))
     if explanation.gains:
@@ -90,6 +92,15 @@ def _ladder(explanation: Explanation) -> Section:
     warnings = [Message("warning", plain(caveat)) for caveat in explanation.caveats]
     table = Table(caption, head, tuple(rows))
     return Section("Where the time of a step goes", (figure, table, *notes, *warnings), brief=True)
+
+
+def _own_step(explanation: Explanation) -> Section:
+    rows = [
+        Row(wording.OWN_STEP[part.kind], (f"{part.share:.0%}", plain(part.lines) or "–"))
+        for part in explanation.own_step
+    ]
+    table = Table(wording.own_step_title(explanation), ("part", "share of a step", "lines"), tuple(rows))
+    return Section("Where the time of the program's own loop goes", (table,))
 
 
 def _findings(explanation: Explanation) -> Section:

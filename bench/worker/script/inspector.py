@@ -1,0 +1,176 @@
+"""Looks into the steps of a script while they are counted: samples of the stack, reads and eager operations.
+
+Which loop is the training is known only at the end, so the steps of every loop are looked at. The stack is sampled all
+the time. Reads and eager operations are counted in a few steps of each loop, which are not sampled, because counting
+makes them slow.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Iterable
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+from bench.model.facts import Facts
+from bench.model.recognition import StepSource
+from bench.worker.diagnose.inspection import STEPS, WARM_UP, Observed, observing
+from bench.worker.diagnose.own_time import FEWEST_STEPS, Place, Sampler, summary
+from bench.worker.frames import Sources
+from bench.worker.script.replay_function import Arguments, obstacle
+
+SPACING = 0.0005
+"""Least seconds between two marks of a loop."""
+
+SECONDS = 1.5
+"""Time limit for the steps in which reads and eager operations are counted."""
+
+LONG = 20.0
+"""How many times as long as the typical step a step is that does not belong to the typical ones."""
+
+RARE = 0.05
+"""Share of steps up to which long ones are left out: the first traces of a validation, or a checkpoint."""
+
+
+@dataclass
+class Mark:
+    """The end of a step.
+
+    Attributes:
+        at: by the clock of `time.perf_counter`.
+        samples: number of samples until then.
+        steps: number of steps of the loop until then.
+        follows: whether the time since the mark before was sampled.
+    """
+
+    at: float
+    samples: int
+    steps: int
+    follows: bool
+
+
+@dataclass
+class _Loop:
+    steps: int = 0
+    marks: list[Mark] = field(default_factory=list)
+    sampled: int = 0
+    follows_other: int = 0  # steps between which another loop made one
+    arguments: Arguments | None = None
+    observed: Observed | None = None
+    observed_from: int = 0
+    observed_steps: int = 0
+
+
+class StepInspector:
+    """Looks into the steps of every loop.
+
+    Args:
+        tf: TensorFlow.
+        sources: the script's files.
+    """
+
+    def __init__(self, tf: Any, sources: Sources) -> None:
+        self._tf = tf
+        self._sources = sources
+        self._sampler = Sampler(sources)
+        self._loops: dict[str, _Loop] = {}
+        self._stack = ExitStack()
+        self._watched: _Loop | None = None  # the loop in whose steps reads and eager operations are counted
+        self._latest = ""  # the loop that made the latest step
+        self._trains = False  # whether a loop that trains was seen
+        self._watched_at = 0.0
+        self._resumed = 0.0  # when sampling went on
+        self._ended = False
+
+    def step(self, token: str, steps: int, trains: bool, arguments: Arguments | None) -> None:
+        """Take note that a loop made steps. Once something trains, nothing looks into other loops.
+
+        Args:
+            token: the loop.
+            steps: number of steps.
+            trains: whether they train.
+            arguments: those of the `tf.function` that was called. None if there was none.
+        """
+        follows_other, self._latest = self._latest not in ("", token), token
+        if self._ended or (self._trains and not trains):
+            return
+        if trains and not self._trains and self._watched is not None:
+            self._unwatch()
+        self._trains = trains
+        if not self._loops:
+            self._sampler.start()
+        loop = self._loops.setdefault(token, _Loop())
+        loop.steps += steps
+        loop.follows_other += follows_other
+        loop.arguments = arguments
+        if self._watched is None and loop.observed is None and loop.steps > WARM_UP:
+            self._watch(loop)
+        elif loop is self._watched:
+            if loop.steps - loop.observed_from >= STEPS or time.perf_counter() - self._watched_at > SECONDS:
+                self._unwatch()
+        elif self._watched is None:
+            self._mark(loop)
+
+    def _mark(self, loop: _Loop) -> None:
+        now = time.perf_counter()
+        follows = bool(loop.marks) and loop.marks[-1].at > self._resumed
+        if loop.steps > WARM_UP and not (follows and now - loop.marks[-1].at < SPACING):
+            loop.sampled += follows
+            loop.marks.append(Mark(now, len(self._sampler.samples), loop.steps, follows))
+
+    def _watch(self, loop: _Loop) -> None:
+        self._sampler.paused, self._watched, loop.observed_from = True, loop, loop.steps
+        self._watched_at = time.perf_counter()
+        loop.observed = self._stack.enter_context(observing(self._tf, self._sources))
+
+    def _unwatch(self) -> None:
+        assert self._watched is not None
+        self._watched.observed_steps = self._watched.steps - self._watched.observed_from
+        self._stack.close()
+        self._sampler.paused, self._watched = False, None
+        self._resumed = time.perf_counter()
+
+    def knows(self, tokens: Iterable[str]) -> bool:
+        """Whether enough steps of one of these loops were sampled."""
+        return any(self._loops[token].sampled >= FEWEST_STEPS for token in tokens if token in self._loops)
+
+    def end(self) -> None:
+        """Stop to look."""
+        if self._loops and not self._ended:
+            if self._watched is not None:
+                self._unwatch()
+            self._sampler.stop()
+        self._ended = True
+
+    def facts(self, source: StepSource) -> Facts:
+        """Return the facts about the steps of a loop: `own_time`, `host_reads`, `eager` and `replay_obstacle`."""
+        loop = self._loops.get(source.token)
+        facts = Facts(replay_obstacle=self._obstacle(source, loop))
+        if loop is None:
+            return facts
+        if loop.observed is not None and loop.observed_steps:
+            loop.observed.read(facts, loop.observed_steps)
+        pairs = [(a, b) for a, b in pairwise(loop.marks) if b.follows and b.steps > a.steps]
+        if not pairs:
+            return facts
+        seconds = [(b.at - a.at) / (b.steps - a.steps) for a, b in pairs]
+        limit = LONG * statistics.median(seconds)
+        is_rare = sum(each > limit for each in seconds) <= RARE * len(seconds)
+        kept = [pair for pair, each in zip(pairs, seconds, strict=True) if not is_rare or each <= limit]
+        samples: list[tuple[Place, float]] = []
+        for a, b in kept:
+            samples += self._sampler.samples[a.samples : b.samples]
+        steps, elapsed = sum(b.steps - a.steps for a, b in kept), sum(b.at - a.at for a, b in kept)
+        facts.own_time = summary(samples, steps, elapsed)
+        return facts
+
+    def _obstacle(self, source: StepSource, loop: _Loop | None) -> str | None:
+        reason = obstacle(self._tf, loop.arguments if loop is not None else None)
+        if reason is None and loop is not None and 2 * loop.follows_other > loop.steps:
+            return "a step calls several functions or models"
+        if reason is None and source.steps_per_call != 1:
+            return "each call of its tf.function has several steps"
+        return reason

@@ -1,0 +1,133 @@
+"""Takes the step of a custom loop out of a script: its `tf.function`, and the arguments of a few calls."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Mapping
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from bench.errors import NotApplicable
+from bench.model.recognition import StepSource
+from bench.worker.script.calls import Observation
+
+CALLS = 8
+"""Calls whose arguments are used. They run, so it must be the same number in every process."""
+
+Arguments = tuple[tuple[Any, ...], Mapping[str, Any]]
+"""The arguments of a call: by position, and by name."""
+
+
+def obstacle(tf: Any, arguments: Arguments | None) -> str | None:
+    """Return why a step cannot be called outside the script's loop, as a clause. None if it can.
+
+    Args:
+        tf: TensorFlow.
+        arguments: those of its `tf.function`. None if it is none.
+    """
+    if arguments is None:
+        return "the step runs eagerly, not in a tf.function"
+    leaves = tf.nest.flatten(arguments)
+    for leaf in leaves:
+        if isinstance(leaf, (tf.data.Dataset, tf.data.Iterator)):
+            return "its tf.function reads the batches itself"
+        if isinstance(leaf, (tf.SparseTensor, tf.RaggedTensor, tf.distribute.DistributedValues)):
+            return f"its tf.function gets a {type(leaf).__name__}"
+    return None if any(map(is_batch, leaves)) else "its tf.function gets no tensors"
+
+
+def is_batch(leaf: Any) -> bool:
+    """Whether an argument differs from step to step: a tensor or an array, and no variable."""
+    return isinstance(leaf, np.ndarray) or (hasattr(leaf, "shape") and type(leaf).__name__ == "EagerTensor")
+
+
+class FunctionCalls:
+    """Captures calls of a script's `tf.function`.
+
+    Args:
+        tf: TensorFlow.
+        seen: knows which line makes a call.
+        target: the loop whose calls are captured.
+        stop: unwinds the script, once there are enough.
+    """
+
+    def __init__(self, tf: Any, seen: Observation, target: StepSource, stop: type[BaseException]) -> None:
+        self._tf = tf
+        self._calls: list[Arguments] = []
+        self._function: Any = None
+        self._kind = type(tf.function(lambda: None))
+        self._original = original = self._kind.__call__
+
+        @functools.wraps(original)
+        def call(function: Any, *args: Any, **kwargs: Any) -> Any:
+            if not seen.eager:
+                return original(function, *args, **kwargs)
+            if len(self._calls) == CALLS:
+                raise stop
+            seen.depth = 1
+            try:
+                returned = original(function, *args, **kwargs)
+            finally:
+                seen.depth = 0
+            name = getattr(function, "__name__", "function")
+            if seen.call(target.kind, name).token == target.token:
+                self._function = function
+                self._calls.append((args, kwargs))
+                if len(self._calls) == CALLS:
+                    raise stop
+            return returned
+
+        self._kind.__call__ = call
+
+    @property
+    def found(self) -> bool:
+        """Whether a call was captured."""
+        return bool(self._calls)
+
+    def restore(self) -> None:
+        """Observe nothing more."""
+        self._kind.__call__ = self._original
+
+    def parts(self, place: str) -> tuple[dict[str, Any], Any]:
+        """Return what a workload would define, by name, and its parameters.
+
+        Args:
+            place: the loop in words.
+
+        Raises:
+            NotApplicable: the step cannot be called outside the script's loop.
+        """
+        tf, first = self._tf, self._calls[0]
+        if reason := obstacle(tf, first):
+            raise NotApplicable(f"{place} cannot be replayed, because {reason}")
+        leaves = tf.nest.flatten(first)
+        batches = [tuple(filter(is_batch, tf.nest.flatten(call))) for call in self._calls]
+        shapes = [[tuple(part.shape) for part in batch] for batch in batches]
+        cycle = itertools.cycle([batch for batch, shape in zip(batches, shapes, strict=True) if shape == shapes[0]])
+        args, kwargs = first
+        variables = self._function.get_concrete_function(*args, **kwargs).variables
+
+        def step(*batch: Any) -> Any:
+            parts = iter(batch)
+            filled = [next(parts) if is_batch(leaf) else leaf for leaf in leaves]
+            args, kwargs = tf.nest.pack_sequence_as(first, filled)
+            return _number(tf, self._function(*args, **kwargs), variables)
+
+        offered = {"inputs": lambda: next(cycle), "step": lambda: step, "SAME_ANSWER": False}
+        return offered, SimpleNamespace(epochs=1)
+
+
+def _number(tf: Any, value: Any, variables: Any) -> Any:
+    """Return a number that depends on a step: of what it returned, or of a variable that it may have changed.
+
+    Raises:
+        NotApplicable: there is none.
+    """
+    tensors = [part for part in tf.nest.flatten(value) if tf.is_tensor(part) and part.dtype.is_floating]
+    tensors = sorted(tensors, key=lambda part: part.shape.rank != 0) or [v for v in variables if v.dtype.is_floating]
+    if not tensors:
+        raise NotApplicable("the step returns and changes no number", "Let its tf.function return the loss.")
+    return tf.cast(tf.reshape(tensors[0], [-1])[0], tf.float32)
