@@ -11,7 +11,7 @@ import inspect
 import os
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -21,51 +21,19 @@ import numpy as np
 from bench.errors import NotApplicable
 from bench.model.recognition import StepSource
 from bench.registry.program_errors import is_program
-from bench.worker import examples
 from bench.worker.channel import Channel
 from bench.worker.failure import ProgramFailed
 from bench.worker.phases import Phases
 from bench.worker.protocol import Note, PhaseEnded, PrintedRead, Start
-from bench.worker.script import settings
+from bench.worker.script import fit_data, settings
 from bench.worker.script.calls import Observation
 from bench.worker.script.imports import TensorFlowImport
 from bench.worker.script.program import ScriptProgram
 from bench.worker.script.replay_function import FunctionCalls
 
-BATCH = 32
-"""The examples of a step if a call of `fit` does not say."""
-
 
 class Captured(BaseException):
     """Unwinds the script once its steps are known. No `except Exception` catches it."""
-
-
-def obstacle(tf: Any, model: Any, arguments: Mapping[str, Any]) -> str | None:
-    """Return why devbench cannot train as a call of `fit` does in its own loops, as a clause. None if it can.
-
-    Args:
-        tf: TensorFlow.
-        model: the model.
-        arguments: the arguments by name.
-    """
-    x = arguments.get("x")
-    strategy = getattr(model, "distribute_strategy", None)
-    if strategy is not None and not type(strategy).__name__.startswith("_Default"):
-        return f"the model trains under a {type(strategy).__name__}"
-    if arguments.get("class_weight"):
-        return "fit gets a class_weight"
-    if isinstance(x, tf.data.Dataset) or examples.is_py_dataset(tf, x):
-        return None
-    if x is None or isinstance(x, Iterator) or inspect.isgenerator(x):
-        return "its data are a generator, which can be read only once"
-    parts = [arguments[name] for name in ("x", "y", "sample_weight") if arguments.get(name) is not None]
-    if any(isinstance(part, (tf.SparseTensor, tf.RaggedTensor)) for part in tf.nest.flatten(parts)):
-        return "its data are sparse or ragged"
-    try:
-        fits = examples.arrays(tf, _arrays(tf, parts)) is not None
-    except Exception:  # whatever the data are, they cannot be converted
-        fits = False
-    return None if fits else f"its data are a {type(x).__name__}, which devbench cannot divide into batches"
 
 
 def capture(channel: Channel, start: Start, phases: Phases) -> Any:
@@ -124,11 +92,12 @@ class _FitCall:
             NotApplicable: devbench cannot train as it does.
         """
         tf, model, arguments = self._tf, self._model, self._arguments
-        if reason := obstacle(tf, model, arguments):
+        if reason := fit_data.obstacle(tf, model, arguments):
             raise NotApplicable(f"{place} cannot be replayed, because {reason}")
-        data, p = arguments["x"], SimpleNamespace(epochs=int(arguments.get("epochs") or 1))
-        if not isinstance(data, tf.data.Dataset) and not examples.is_py_dataset(tf, data):
-            data, p.batch = _training_arrays(tf, arguments), int(arguments.get("batch_size") or BATCH)
+        p = SimpleNamespace(epochs=int(arguments.get("epochs") or 1))
+        data, batch = fit_data.training_data(tf, arguments)
+        if batch is not None:
+            p.batch = batch
         return {"data": lambda: data, "model": lambda: model}, p
 
 
@@ -217,20 +186,3 @@ class _Capture:
             rig.data, rig.model = defined["data"](), defined["model"]()
             what_ifs.pin_xla(rig.model)
         return rig
-
-
-def _training_arrays(tf: Any, arguments: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Return the arrays that `fit` trains on: x, y and sample weights, without the part that it validates with."""
-    parts = [arguments.get(name) for name in ("x", "y", "sample_weight")]
-    while parts[-1] is None:
-        parts.pop()
-    arrays = _arrays(tf, parts)
-    split = arguments.get("validation_split") or 0.0
-    count = examples.count(tf, arrays)
-    kept = int(count * (1.0 - split)) if split else count
-    return tuple(tf.nest.map_structure(lambda array: array[:kept], arrays))
-
-
-def _arrays(tf: Any, parts: Any) -> tuple[Any, ...]:
-    """Return nested arrays, tensors and data frames as NumPy arrays. Lists of arrays become tuples."""
-    return tuple(tf.nest.map_structure(np.asarray, examples.as_tuple(parts)))

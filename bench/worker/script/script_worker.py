@@ -33,7 +33,7 @@ from bench.worker.protocol import (
     Start,
     Trained,
 )
-from bench.worker.script import fits, inference, replay, sessions, settings
+from bench.worker.script import fit_data, fits, inference, sessions, settings
 from bench.worker.script.calls import Observation
 from bench.worker.script.imports import TensorFlowImport
 from bench.worker.script.placement_step import StepPlacement
@@ -352,7 +352,7 @@ class ScriptWorker:
 
         if self.hook.model is not None:
             if finish.inspect:
-                self.rig.facts.replay_obstacle = replay.obstacle(self.rig.tf, self.hook.model, self.hook.arguments)
+                self.rig.facts.replay_obstacle = fit_data.obstacle(self.rig.tf, self.hook.model, self.hook.arguments)
             diagnose(self.rig, self.hook, self.timer, self.timed_loop, self.synchronizer, self.tracing, finish)
             return
         self.rig.facts.steps_issued = self.timed_loop.issued
