@@ -241,6 +241,9 @@ class Facts(Record):
     replay_obstacle: str | None = Field(
         None, description="why devbench cannot run the steps of a script in its own loops; null if it can"
     )
+    eager_step: str | None = Field(
+        None, description="name of the function of a script that is its eager step; null if there is none"
+    )
     retracing_share: float | None = Field(
         None, description="share of the program's own step that new graphs take: their first calls minus second ones"
     )

@@ -26,6 +26,7 @@ A what-if that changes the program from outside, and that `--change` accepts, ho
 
 with an ADVICE, and at least one of these functions, which the worker calls:
 
+    change_step(tf, function) -> function      what takes the place of the function that is a script's eager step
     change_dataset(tf, dataset) -> dataset     the changed input pipeline
     change_fit(tf, model, arguments) -> dict   the changed arguments of a call of `fit`, by name; the model may be
                                                changed in place; None if there is nothing to change
@@ -51,7 +52,7 @@ from bench.model.step_parts import StepPart
 
 ORDER = (
     "batch", "xla", "dtype", "parallel-map", "cache", "prefetch", "steps-per-execution", "without-callbacks",
-    "without-metrics", "graph", "threads", "onednn", "tf32",
+    "without-metrics", "graph", "function", "threads", "onednn", "tf32",
 )  # fmt: skip
 """The order in which what-ifs are tried, and in which the worker applies them. Others follow, by name."""
 

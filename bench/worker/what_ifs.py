@@ -45,6 +45,14 @@ class WhatIfs:
                     self._applied.add(name)
         return arguments
 
+    def step(self, function: Any) -> Any:
+        """Return a function that is an eager step of a script, with its what-ifs."""
+        for name, module in self._modules.items():
+            if hasattr(module, "change_step"):
+                function = module.change_step(self._tf, function)
+                self._applied.add(name)
+        return function
+
     def pin_xla(self, model: Any) -> None:
         """Decide on XLA for a compiled model, before Keras makes its train function."""
         if self._xla is None:
@@ -64,5 +72,6 @@ class WhatIfs:
         if unapplied:
             raise NotApplicable(
                 f"--change {','.join(unapplied)} does not apply to this program and loop",
-                "A pipeline can be changed if data is a tf.data.Dataset, fit if it trains the model.",
+                "A pipeline can be changed if data is a tf.data.Dataset, and fit if it trains the model. A step\n"
+                "can be changed if it is a function of a script that runs eagerly.",
             )

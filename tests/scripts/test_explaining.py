@@ -31,10 +31,12 @@ def explained(name: str, folder: Path, *options: str) -> Any:
         "fit_dataset.py",
         "fit_sequence.py",
         "fit_two_inputs.py",
+        "fit_generator.py",
+        "fit_text.py",
     ],
 )
 def test_the_fit_of_a_script_has_every_level_of_a_workload(name: str, tmp_path: Path) -> None:
-    explanation = explained(name, tmp_path, "--no-changes", "--max-processes", "1", "--max-time", "6m")
+    explanation = explained(name, tmp_path, *BRIEF)
     missing = explanation["missing_levels"]  # on a busy machine
     assert all(reason.startswith("there was no time for it") for reason in missing.values()), missing
     measured = [part["lower"] for part in explanation["parts"]]
@@ -48,10 +50,7 @@ def test_the_fit_of_a_script_has_every_level_of_a_workload(name: str, tmp_path: 
     ("name", "reason"),
     [
         ("loop_eager.py", "the step runs eagerly, not in a tf.function (Adam in loop_eager.py, line 15)"),
-        (
-            "fit_generator.py",
-            "its data are a generator, which can be read only once (fit in fit_generator.py, line 16)",
-        ),
+        ("fit_mirrored.py", "the model trains under a MirroredStrategy (fit in fit_mirrored.py, line 11)"),
     ],
 )
 def test_a_level_that_does_not_apply_to_a_script_has_the_reason(name: str, reason: str, tmp_path: Path) -> None:
@@ -78,14 +77,26 @@ def test_the_step_of_a_custom_loop_is_divided_by_what_its_lines_do(tmp_path: Pat
     lines = {part["kind"]: part["lines"] for part in explanation["own_step"]}
     shares = {part["kind"]: part["share"] for part in explanation["own_step"]}
     assert sum(shares.values()) == pytest.approx(1.0, abs=0.05)
-    assert shares["input"] > 0.2
+    assert shares["input"] > 0.05
     assert "line 34" in lines["input"]
-    assert shares["python"] > 0.1
+    assert shares["python"] > 0.05
     assert "29" in lines["python"]
-    assert shares["building"] > 0.02
-    assert lines["building"] == "loop_wasteful.py line 35"
+    assert "loop_wasteful.py line 35" in lines["building"]
     assert "36" in lines["graph"]
     findings = {finding["cause"]: finding for finding in explanation["findings"]}
     assert "(loop_wasteful.py line 34)" in findings["slow input"]["sentence"]
     assert "(loop_wasteful.py line 36)" in findings["per-step synchronization"]["sentence"]
     assert "Python between calls of TensorFlow" in findings
+
+
+@pytest.mark.timeout(600)
+def test_a_function_takes_the_place_of_an_eager_step_only_where_there_is_one(tmp_path: Path) -> None:
+    for name in ("loop_eager_gan.py", "loop_function.py"):
+        shutil.copy(PROGRAMS / name, tmp_path)
+    change = ("--change", "function", "--max-processes", "1")
+    run = run_devbench(tmp_path, "run", "loop_eager_gan.py", *change)
+    assert run.code == 0, run.text()
+    assert run.results[0].samples[0].facts.traces  # an eager step traces nothing
+    refused = run_devbench(tmp_path, "run", "loop_function.py", *change)
+    assert refused.code != 0
+    assert "--change function does not apply to this program and loop" in refused.text()

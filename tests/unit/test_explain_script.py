@@ -65,5 +65,7 @@ def test_an_explanation_is_suggested_for_a_script(kind: StepKind, tmp_path: Path
 
 
 def test_an_explanation_is_not_suggested_for_a_module(tmp_path: Path) -> None:
-    commands = [command for command, _ in next_steps.after_measuring([trial("fit")], "-m train", tmp_path)]
+    first = trial("fit")
+    first.spec = first.spec.model_copy(update={"script": Script(module="train")})
+    commands = [command for command, _ in next_steps.after_measuring([first], "-m train", tmp_path)]
     assert not [command for command in commands if "explain" in command]

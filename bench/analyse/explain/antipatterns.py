@@ -38,13 +38,14 @@ def eager_execution(base: Result, samples: list[ProcessSample]) -> Iterator[Find
     """Yield a finding if operations run one by one from Python."""
     eager = merged_facts(samples).eager
     if eager and eager.per_step >= 3:
-        names = ", ".join(eager.operations)
+        names, wrapped = ", ".join(eager.operations), merged_facts(samples).eager_step is not None
         yield Finding(
             cause="eager execution",
             sentence=f"{eager.per_step:.0f} operations per step run one by one from Python"
             f"{named_lines(base, eager.lines, eager.elsewhere)}: {names}.",
             evidence="operations counted in a few steps",
-            fix="Put the whole step into one @tf.function.",
+            fix="" if wrapped else "Put the whole step into one @tf.function.",
+            what_ifs=["function"] if wrapped else [],
             share=share_of(samples, "eager"),
             estimated=True,
         )

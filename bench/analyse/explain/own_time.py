@@ -17,6 +17,9 @@ MIN_SHARE = 0.05
 MOST_LINES = 3
 """Most lines that are named for one kind of call."""
 
+LARGE = 0.2
+"""Share of the largest part of a kind from which another part of it is named."""
+
 NEW_DATASET = "a new dataset for each call"
 PYTHON = "Python between calls of TensorFlow"
 
@@ -78,7 +81,7 @@ def building(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
     yield Finding(
         cause="objects built in the loop",
         sentence=f"Building layers, models, optimizers or functions takes {share:.0%} of the step"
-        f"{lines_of(base, parts)}.",
+        f"{lines_of(base, _largest(parts))}.",
         evidence=_evidence(samples, "constructors of Keras, and tf.function"),
         fix="Build them once, before the loop.",
         share=share,
@@ -94,7 +97,7 @@ def slow_input(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
         return
     yield Finding(
         cause="slow input",
-        sentence=f"Getting the next batch takes {share:.0%} of the step{lines_of(base, parts)}.",
+        sentence=f"Getting the next batch takes {share:.0%} of the step{lines_of(base, _largest(parts))}.",
         evidence=_evidence(samples, "lines that read from an iterator"),
         fix="Let tf.data prepare batches in the background: map with num_parallel_calls=tf.data.AUTOTUNE, and "
         "prefetch(tf.data.AUTOTUNE) at the end. Cache data that fit into memory.",
@@ -112,7 +115,7 @@ def division(base: Result, samples: Sequence[ProcessSample]) -> list[OwnStepPart
     for kind in dict.fromkeys(part.kind for part in own_time.parts):
         of_kind = [part for part in own_time.parts if part.kind == kind]
         share = sum(part.share for part in of_kind)
-        lines = lines_of(base, [part for part in of_kind if part.line][:MOST_LINES])
+        lines = lines_of(base, _largest([part for part in of_kind if part.line])[:MOST_LINES])
         parts.append(OwnStepPart(kind=kind, share=share, lines=lines.strip(" ()"), steps=own_time.steps))
     return sorted(parts, key=lambda part: -part.share)
 
@@ -124,6 +127,12 @@ def lines_of(base: Result, parts: Sequence[OwnTimePart]) -> str:
         by_file.setdefault(part.file, set()).add(part.line)
     own = by_file.pop("", set())
     return named_lines(base, sorted(own), {file: sorted(lines) for file, lines in by_file.items()})
+
+
+def _largest(parts: Sequence[OwnTimePart]) -> list[OwnTimePart]:
+    """Return the parts that are large among these. A sample may show the line after the one that called."""
+    least = LARGE * max((part.share for part in parts), default=0.0)
+    return [part for part in parts if part.share >= least]
 
 
 def _of_kind(samples: Sequence[ProcessSample], kind: CallKind) -> list[OwnTimePart]:

@@ -124,7 +124,8 @@ def read_graphs(facts: Facts, graphs: Iterable[Any], sources: Sources) -> None:
     int32: Counter[Source] = Counter()
     python: Counter[Source] = Counter()
     arguments = 0
-    for operation in (op for graph in graphs for op in graph.get_operations()):
+    whole = [graph for graph in graphs if vars(graph)]  # TensorFlow 2.10 empties graphs that nothing runs any more
+    for operation in (op for graph in whole for op in graph.get_operations()):
         if operation.type in PYTHON_CALLS:
             python.update([traced_in(operation, sources)])
         if INT32_ARITHMETIC.match(operation.type) and any(map(_is_large_int32, operation.outputs)):

@@ -207,7 +207,7 @@ def _nodes(graphs: Iterable[Any]) -> Iterator[Any]:
     for graph in graphs:
         yield from graph.node
         for function in graph.library.function:
-            yield from (node for node in function.node_def if node.device)
+            yield from (node for node in function.node_def if "device:" in node.device.lower())  # it was placed
 
 
 def _new_step(rig: Rig, hook: FitHook) -> tuple[Callable[[], Any], str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from bench.errors import WorkloadError
+from bench.errors import NotApplicable, WorkloadError
 from bench.model.facts import Facts
 from bench.model.placement import Placement
 from bench.model.sample import FullTraining
@@ -195,6 +195,8 @@ class ScriptWorker:
         inference.observe(self.seen)
         fits.observe(self.seen)
         self.updates = Updates(self.seen)
+        if self.place.target is not None and self.spec.what_ifs:
+            self.updates.run_as_graph(self.place.target.token, what_ifs.step)
         self.scopes = settings.DeviceScopes(self.seen, device)
         self.compiled = settings.CompiledFunctions(self.seen, bool(self.spec.xla))
         sessions.observe(self.seen)
@@ -284,6 +286,7 @@ class ScriptWorker:
         if recognition is None:
             raise self._nothing(ended)
         if facts := self.scout.facts(recognition.chosen):
+            facts.eager_step = self.updates.eager_steps.names.get(recognition.chosen.token) or None
             self.channel.send(FactsRead(facts=facts))
         self.channel.send(Recognized(recognition=recognition))
 
@@ -347,14 +350,26 @@ class ScriptWorker:
             *self.scopes.named,
         ]
         self.phases.enter("diagnosis")
-        from bench.worker.diagnose import inspection, program
+        if self.hook.model is None:
+            self._report_own_loop(finish)
+            return
         from bench.worker.diagnose.diagnosis import diagnose
 
-        if self.hook.model is not None:
-            if finish.inspect:
-                self.rig.facts.replay_obstacle = fit_data.obstacle(self.rig.tf, self.hook.model, self.hook.arguments)
-            diagnose(self.rig, self.hook, self.timer, self.timed_loop, self.synchronizer, self.tracing, finish)
-            return
+        if finish.inspect:
+            self.rig.facts.replay_obstacle = fit_data.obstacle(self.rig.tf, self.hook.model, self.hook.arguments)
+        diagnose(self.rig, self.hook, self.timer, self.timed_loop, self.synchronizer, self.tracing, finish)
+
+    def _report_own_loop(self, finish: Finish) -> None:
+        """Run the diagnosis of a loop other than `fit`."""
+        from bench.worker.diagnose import inspection, program
+
+        assert self.timed_loop is not None
+        self.rig.what_ifs.check()
+        if self.updates.eager_steps.ineffective:
+            raise NotApplicable(
+                f"--change function has no effect: {self.name} keeps its step in a variable",
+                "Call the function of the step by its name, or put @tf.function in front of it.",
+            )
         self.rig.facts.steps_issued = self.timed_loop.issued
         program.read_facts(self.rig, self.hook, self.timer, self.tracing)
         if finish.inspect:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from bench.worker.script.calls import Observation
@@ -28,7 +29,7 @@ def observe(seen: Observation) -> None:
             returned = original(session, fetches, *args, **kwargs)
         finally:
             seen.depth = 0
-        operations = _operations(seen.tf, session, fetches)
+        operations = _operations(session, fetches)
         key = tuple(sorted(map(id, operations)))
         if key not in known:
             known[key] = _updates(operations)
@@ -40,10 +41,21 @@ def observe(seen: Observation) -> None:
     kind.run = run
 
 
-def _operations(tf: Any, session: Any, fetches: Any) -> list[Any]:
+def _flat(fetches: Any) -> Iterator[Any]:
+    """Yield the parts of nested fetches. A monitored session has dicts whose keys have no order."""
+    if isinstance(fetches, Mapping):
+        fetches = list(fetches.values())
+    if isinstance(fetches, (list, tuple)):
+        for part in fetches:
+            yield from _flat(part)
+    else:
+        yield fetches
+
+
+def _operations(session: Any, fetches: Any) -> list[Any]:
     """Return the operations that a call of `run` fetches."""
     operations = []
-    for fetch in tf.nest.flatten(fetches):
+    for fetch in _flat(fetches):
         try:
             element = session.graph.as_graph_element(fetch)
         except (TypeError, ValueError, KeyError):

@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from bench.worker.diagnose.placement import call_from_new_function
-from bench.worker.script.calls import Observation, Updated
+from bench.worker.script.calls import Observation, ScriptCall, Updated
+from bench.worker.script.eager_steps import EagerSteps
 
 
 class Updates:
@@ -31,11 +32,29 @@ class Updates:
         self._numbers: dict[int, int] = {}
         self._kept: list[Any] = []  # numbered optimizers, so that no other one gets the same id
         self._loss: Any = None
+        self.eager_steps = EagerSteps(seen)
+        self._graph_steps: dict[str, ScriptCall] = {}  # eager loops whose step became a graph, by the function's name
         self._applying = 0
         for kind, method in _update_methods(seen.tf):
             setattr(kind, method, self._apply(getattr(kind, method), method))
         self._patch_tape()
         self._patch_function()
+
+    def run_as_graph(self, target: str, graph: Callable[[Any], Any]) -> None:
+        """Let a function take the place of the eager step of a loop, once it is known.
+
+        Args:
+            target: token of the loop.
+            graph: makes the function from the step.
+        """
+
+        def change(call: ScriptCall, function: Any) -> Any:
+            if call.token != target:
+                return function
+            self._graph_steps[function.__name__] = call
+            return graph(function)
+
+        self.eager_steps.change = change
 
     def _patch_tape(self) -> None:
         """Learn the loss of an eager step from the tape that computes its gradients, and when the step started."""
@@ -75,6 +94,7 @@ class Updates:
                 call = seen.call("updates", type(optimizer).__name__, self._number(optimizer))
                 loss, self._loss = self._loss, None
                 seen.arguments = None
+                self.eager_steps.updated(call)
                 seen.sink.step(call, 1, changed if loss is None else loss, changed)
             elif self._function is not None and not seen.tf.executing_eagerly():
                 if seen.exact:
@@ -127,7 +147,8 @@ class Updates:
             else:
                 changed = self._variables[function]
                 value = changed if returned is None else returned
-                seen.sink.step(seen.call("updates", name), self._steps(function, before), value, changed)
+                step = self._graph_steps.get(name) or seen.call("updates", name)
+                seen.sink.step(step, self._steps(function, before), value, changed)
             return returned
 
         kind.__call__ = devbench_call

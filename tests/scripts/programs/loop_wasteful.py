@@ -1,4 +1,4 @@
-"""A custom loop with causes of lost time: slow input, Python, a layer for each step, and a loss that is read."""
+"""A custom loop with causes of lost time: slow input, Python, layers for each step, and a loss that is read."""
 
 import time
 
@@ -32,6 +32,6 @@ def busy(seconds):
 
 dataset = tf.data.Dataset.from_generator(examples, output_signature=tf.TensorSpec((16, 8), tf.float32))
 for features in dataset:
-    unused = tf.keras.layers.Dense(4)
+    unused = [tf.keras.layers.Dense(4) for _ in range(10)]
     history.append(float(train_step(features)))
     busy(0.002)

@@ -4,7 +4,8 @@ import tensorflow as tf
 
 weight, bias = tf.Variable(tf.zeros((8, 1))), tf.Variable(0.0)
 optimizer = tf.keras.optimizers.SGD(0.01)
-optimizer.build([weight, bias])
+if hasattr(optimizer, "build"):
+    optimizer.build([weight, bias])
 
 
 @tf.function
