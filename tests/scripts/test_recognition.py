@@ -86,7 +86,7 @@ EXPECTED = {
     "loop_reinforce": Expected("updates", "apply_gradients(", 40),
     "loop_wasteful": Expected("updates", "train_step(features)))", 300),
     "loop_minimize": Expected("updates", "optimizer.minimize(", 70),
-    "test_on_batch": Expected("evaluate", "model.test_on_batch(", 40),
+    "evaluate_on_batch": Expected("evaluate", "model.test_on_batch(", 40),
     "serve": Expected("model", "model(rows)", 60),
     "session_monitored": Expected("session-training", "session.run([train, loss])", 45),
 }
