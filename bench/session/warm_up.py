@@ -23,7 +23,7 @@ def warm_up(
 ) -> None:
     """Run blocks of each series until they settle, and find how many steps fill a block.
 
-    If a script ends meanwhile, the later half of its blocks counts as the steady state.
+    If a script ends meanwhile, `count_last_blocks` applies.
 
     Args:
         blocks: The blocks of the worker.
@@ -38,10 +38,16 @@ def warm_up(
             if len(all_series) == 1:
                 _settle(blocks, series, program_steps)
     except OutOfSteps:
-        for series in all_series:
+        count_last_blocks(all_series)
+
+
+def count_last_blocks(all_series: Sequence[Series]) -> None:
+    """Let the later half of the warm-up of a script that ended count as the steady state, if nothing else does."""
+    for series in all_series:
+        if not series.blocks:
             half = len(series.warmup) // 2
-            last = [b.model_copy(update={"position": n}) for n, b in enumerate(series.warmup[half:])]
-            series.warmup, series.blocks = series.warmup[:half], last
+            series.blocks = [b.model_copy(update={"position": n}) for n, b in enumerate(series.warmup[half:])]
+            series.warmup = series.warmup[:half]
 
 
 def _settle(blocks: Blocks, series: Series, program_steps: int | None) -> None:

@@ -23,7 +23,7 @@ from bench.session.blocks import Blocks
 from bench.session.process import StartProcess, spawn
 from bench.session.sample_events import OutOfSteps, SampleEvents
 from bench.session.steady_state import stayed_settled
-from bench.session.warm_up import warm_up
+from bench.session.warm_up import count_last_blocks, warm_up
 from bench.session.worker_process import WorkerEnded, WorkerProcess
 from bench.session.worker_server import Forked
 from bench.worker.protocol import (
@@ -134,6 +134,7 @@ class WorkerSample:
             try:
                 block = self.blocks.run_timed(series, position, untimed)
             except OutOfSteps:
+                count_last_blocks(self.sample.series)
                 break
             series.blocks.append(block)
             timed += block.wall_seconds
@@ -147,8 +148,10 @@ class WorkerSample:
             position: Position of the first one.
         """
         (series,) = self.sample.series
-        with contextlib.suppress(OutOfSteps):
+        try:
             self.blocks.run_several(series, blocks, position)
+        except OutOfSteps:
+            count_last_blocks([series])
 
     def suspend(self) -> None:
         """Suspend the worker, and stop counting what happens on the machine."""
