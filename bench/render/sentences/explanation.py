@@ -178,19 +178,14 @@ def _nothing_found(explanation: Explanation) -> str:
 
 
 def share(interval: Interval) -> str:
-    """Return a share with its interval, in percent."""
+    """Return a share with its interval, in percent. Without an interval, an impossible share is "unknown"."""
     if interval.low is None or interval.high is None:
-        return f"{interval.value:.0%}"
+        return f"{interval.value:.0%}" if 0 <= interval.value <= 1 else "unknown"
     return f"{interval.value:.0%} [{interval.low:.0%}, {interval.high:.0%}]"
 
 
 def part_share(part: Part) -> str:
-    """Return the share of a part. If the part may take no time, return the largest share that it may take.
-
-    Without an interval, a share that no part can take is "unknown".
-    """
-    if part.at_most is None and not 0 <= part.share.value <= 1:
-        return "unknown"
+    """Return the share of a part. If the part may take no time, return the largest share that it may take."""
     if part.measurable or part.at_most is None:
         return share(part.share)
     most = min(1.0, part.at_most)
